@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The `turboflow` program.
+fn main() {}

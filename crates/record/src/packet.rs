@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the rest of the house knows of one packet.
+
+use crate::{FiveTuple, Input, InputSet};
+
+/// TCP FIN.
+pub const TCP_FIN: u16 = 0x01;
+/// TCP SYN.
+pub const TCP_SYN: u16 = 0x02;
+/// TCP RST.
+pub const TCP_RST: u16 = 0x04;
+/// TCP ACK.
+pub const TCP_ACK: u16 = 0x10;
+
+/// One packet as the laws and the default definition see it.
+///
+/// `crates/packet` makes it from a frame; an engine never sees the frame itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Addresses, ports, protocol.
+    pub tuple: FiveTuple,
+    /// Nanoseconds since 1970.
+    pub timestamp_ns: u64,
+    /// Bytes the IP header declares (see `docs/semantics.md`).
+    pub ip_length_bytes: u32,
+    /// Bytes of the frame on the wire.
+    pub frame_length_bytes: u32,
+    /// 12-bit TCP flags; 0 where the packet is not TCP or too little of it was captured.
+    pub tcp_flags: u16,
+    /// IPv4 time to live or IPv6 hop limit.
+    pub ttl: u8,
+    /// IPv4 type of service or IPv6 traffic class.
+    pub tos: u8,
+}
+
+/// The inputs of one packet beyond those in [`Packet`], filled only as far as a definition needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputValues {
+    present: InputSet,
+    values: [u64; Input::COUNT],
+    /// Outer source and destination addresses of a decapsulated packet (IPv4 in the first 4 bytes);
+    /// zero where no tunnel was entered.
+    pub outer_addresses: [[u8; 16]; 2],
+}
+
+impl Default for InputValues {
+    fn default() -> Self {
+        Self {
+            present: InputSet::EMPTY,
+            values: [0; Input::COUNT],
+            outer_addresses: [[0; 16]; 2],
+        }
+    }
+}
+
+impl InputValues {
+    /// Forgets the previous packet.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        self.present = InputSet::EMPTY;
+        self.outer_addresses = [[0; 16]; 2];
+    }
+
+    /// Says that the packet carries `input`.
+    #[inline(always)]
+    pub fn set(&mut self, input: Input, value: u64) {
+        self.present = self.present.with(input);
+        self.values[input as usize] = value;
+    }
+
+    /// The value, where the packet carries it.
+    #[inline(always)]
+    #[must_use]
+    pub fn get(&self, input: Input) -> Option<u64> {
+        self.present.contains(input).then(|| self.values[input as usize])
+    }
+}
