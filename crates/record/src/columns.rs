@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Flow records as columns: the one form in which they leave the aggregator, whatever the
+//! definition, and in which every output format takes them.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+/// What the values of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// An IP address.
+    Address,
+    /// An unsigned number that fits the given bits (8, 16, 32 or 64).
+    Unsigned {
+        /// Width in bits.
+        bits: u8,
+    },
+    /// Nanoseconds since 1970.
+    TimestampNs,
+    /// A MAC address as a 48-bit number.
+    Mac,
+    /// A real number.
+    Float,
+    /// A list of unsigned 64-bit numbers.
+    List,
+}
+
+/// Name and kind of one column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// The name in headers and schemas.
+    pub name: String,
+    /// What its values are.
+    pub kind: ColumnKind,
+    /// Whether a record may have no value here (a feature no packet of the flow carried).
+    pub nullable: bool,
+}
+
+/// The columns of a record definition.
+pub type Schema = Vec<Column>;
+
+/// The values of one column.
+///
+/// An absent value has `false` in `valid` and a zero (or empty list) as its value; `valid` stays
+/// empty in columns that are not nullable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Values {
+    /// The values.
+    pub data: ValueData,
+    /// Which values are there; empty where all are.
+    pub valid: Vec<bool>,
+}
+
+/// The vector behind [`Values`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum ValueData {
+    /// Of [`ColumnKind::Address`].
+    Address(Vec<IpAddr>),
+    /// Of [`ColumnKind::Unsigned`], [`ColumnKind::TimestampNs`] and [`ColumnKind::Mac`].
+    Unsigned(Vec<u64>),
+    /// Of [`ColumnKind::Float`].
+    Float(Vec<f64>),
+    /// Of [`ColumnKind::List`].
+    List {
+        /// End of each row's list in `elements`.
+        ends: Vec<usize>,
+        /// All lists, one after the other.
+        elements: Vec<u64>,
+    },
+}
+
+/// One value of one record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// The record has none.
+    Absent,
+    /// An IP address.
+    Address(IpAddr),
+    /// A number, time or MAC address.
+    Unsigned(u64),
+    /// A real number.
+    Float(f64),
+    /// A list.
+    List(&'a [u64]),
+}
+
+/// A batch of flow records in columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowBatch {
+    columns: Vec<Values>,
+    rows: usize,
+}
+
+impl FlowBatch {
+    /// An empty batch of that schema.
+    #[must_use]
+    pub fn new(schema: &[Column]) -> Self {
+        let columns = schema.iter().map(Values::new).collect();
+        Self { columns, rows: 0 }
+    }
+
+    /// How many records it holds.
+    #[must_use]
+    pub const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The values of column `index`.
+    #[must_use]
+    pub fn column(&self, index: usize) -> &Values {
+        &self.columns[index]
+    }
+
+    /// The values of all columns, in schema order.
+    #[must_use]
+    pub fn columns(&self) -> &[Values] {
+        &self.columns
+    }
+
+    /// One value.
+    ///
+    /// # Panics
+    /// When `row` or `column` is out of range.
+    #[must_use]
+    pub fn value(&self, row: usize, column: usize) -> Value<'_> {
+        self.columns[column].get(row)
+    }
+
+    /// Removes all records and keeps the memory.
+    pub fn clear(&mut self) {
+        self.columns.iter_mut().for_each(Values::clear);
+        self.rows = 0;
+    }
+
+    /// Appends one record given value by value (readers of files use this).
+    ///
+    /// # Panics
+    /// When the number or kind of values does not fit the schema.
+    pub fn push_row(&mut self, row: &[Value<'_>]) {
+        assert_eq!(row.len(), self.columns.len(), "a row has one value per column");
+        for (column, value) in self.columns.iter_mut().zip(row) {
+            column.push(*value);
+        }
+        self.rows += 1;
+    }
+
+    /// Lets `fill` append `rows` values to every column, in schema order.
+    pub(crate) fn extend(&mut self, rows: usize, mut fill: impl FnMut(usize, &mut Values)) {
+        self.columns.iter_mut().enumerate().for_each(|(index, column)| fill(index, column));
+        self.rows += rows;
+        debug_assert!(self.columns.iter().all(|column| column.data.len() == self.rows));
+    }
+}
+
+impl Values {
+    fn new(column: &Column) -> Self {
+        let data = match column.kind {
+            ColumnKind::Address => ValueData::Address(Vec::new()),
+            ColumnKind::Float => ValueData::Float(Vec::new()),
+            ColumnKind::List => ValueData::List { ends: Vec::new(), elements: Vec::new() },
+            _ => ValueData::Unsigned(Vec::new()),
+        };
+        Self { data, valid: Vec::new() }
+    }
+
+    /// The value in `row`.
+    ///
+    /// # Panics
+    /// When `row` is out of range.
+    #[must_use]
+    pub fn get(&self, row: usize) -> Value<'_> {
+        if self.valid.get(row) == Some(&false) {
+            return Value::Absent;
+        }
+        match &self.data {
+            ValueData::Address(values) => Value::Address(values[row]),
+            ValueData::Unsigned(values) => Value::Unsigned(values[row]),
+            ValueData::Float(values) => Value::Float(values[row]),
+            ValueData::List { ends, elements } => {
+                let start = if row == 0 { 0 } else { ends[row - 1] };
+                Value::List(&elements[start..ends[row]])
+            }
+        }
+    }
+
+    /// Appends a value; the first absent one makes the column carry validity.
+    pub(crate) fn push(&mut self, value: Value<'_>) {
+        let absent = matches!(value, Value::Absent);
+        if absent && self.valid.is_empty() {
+            self.valid.resize(self.data.len(), true);
+        }
+        if absent || !self.valid.is_empty() {
+            self.valid.push(!absent);
+        }
+        match (&mut self.data, value) {
+            (ValueData::Address(values), Value::Address(value)) => values.push(value),
+            (ValueData::Address(values), Value::Absent) => {
+                values.push(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+            }
+            (ValueData::Unsigned(values), Value::Unsigned(value)) => values.push(value),
+            (ValueData::Unsigned(values), Value::Absent) => values.push(0),
+            (ValueData::Float(values), Value::Float(value)) => values.push(value),
+            (ValueData::Float(values), Value::Absent) => values.push(0.0),
+            (ValueData::List { ends, elements }, Value::List(value)) => {
+                elements.extend_from_slice(value);
+                ends.push(elements.len());
+            }
+            (ValueData::List { ends, elements }, Value::Absent) => ends.push(elements.len()),
+            (_, value) => panic!("{value:?} does not fit its column"),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.valid.clear();
+        match &mut self.data {
+            ValueData::Address(values) => values.clear(),
+            ValueData::Unsigned(values) => values.clear(),
+            ValueData::Float(values) => values.clear(),
+            ValueData::List { ends, elements } => {
+                ends.clear();
+                elements.clear();
+            }
+        }
+    }
+}
+
+impl ValueData {
+    /// How many rows it holds.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Address(values) => values.len(),
+            Self::Unsigned(values) => values.len(),
+            Self::Float(values) => values.len(),
+            Self::List { ends, .. } => ends.len(),
+        }
+    }
+
+    /// Whether it holds no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_back_rows_with_absent_values() {
+        let column = |kind| Column { name: "c".to_owned(), kind, nullable: true };
+        let schema = [column(ColumnKind::Unsigned { bits: 64 }), column(ColumnKind::List)];
+        let mut batch = FlowBatch::new(&schema);
+        batch.push_row(&[Value::Unsigned(7), Value::List(&[1, 2])]);
+        batch.push_row(&[Value::Absent, Value::List(&[])]);
+        batch.push_row(&[Value::Unsigned(9), Value::List(&[3])]);
+        assert_eq!(batch.rows(), 3);
+        assert_eq!(batch.value(1, 0), Value::Absent);
+        assert_eq!(batch.value(2, 0), Value::Unsigned(9));
+        assert_eq!(batch.value(0, 1), Value::List(&[1, 2]));
+        assert_eq!(batch.value(2, 1), Value::List(&[3]));
+        batch.clear();
+        assert_eq!(batch.rows(), 0);
+    }
+}

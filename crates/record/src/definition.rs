@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a user says a flow record holds.
+
+use crate::Input;
+
+/// A field of the flow key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KeyField {
+    /// Source address.
+    SourceAddress,
+    /// Destination address.
+    DestinationAddress,
+    /// Source port.
+    SourcePort,
+    /// Destination port.
+    DestinationPort,
+    /// Protocol number.
+    Protocol,
+    /// Source address of the outermost tunnel entered.
+    OuterSourceAddress,
+    /// Destination address of the outermost tunnel entered.
+    OuterDestinationAddress,
+    /// A further property of the packet: VLAN, VNI, MPLS label, interface, type of service, ...
+    Input(Input),
+}
+
+impl KeyField {
+    /// The inputs that may be part of a key: those that stay the same over a flow.
+    pub const INPUTS: [Input; 18] = [
+        Input::Tos,
+        Input::FlowLabel,
+        Input::IcmpType,
+        Input::IcmpCode,
+        Input::Vlan,
+        Input::InnerVlan,
+        Input::VlanPriority,
+        Input::MplsLabel,
+        Input::SourceMac,
+        Input::DestinationMac,
+        Input::EtherType,
+        Input::Vni,
+        Input::Teid,
+        Input::GreKey,
+        Input::IngressInterface,
+        Input::EgressInterface,
+        Input::Ttl,
+        Input::TcpFlags,
+    ];
+
+    /// The seven fields that are no [`Input`].
+    pub const PLAIN: [Self; 7] = [
+        Self::SourceAddress,
+        Self::DestinationAddress,
+        Self::SourcePort,
+        Self::DestinationPort,
+        Self::Protocol,
+        Self::OuterSourceAddress,
+        Self::OuterDestinationAddress,
+    ];
+
+    /// The 5-tuple, in the order of its columns.
+    pub const FIVE_TUPLE: [Self; 5] = [
+        Self::SourceAddress,
+        Self::DestinationAddress,
+        Self::SourcePort,
+        Self::DestinationPort,
+        Self::Protocol,
+    ];
+
+    /// The name in a definition file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SourceAddress => "source_address",
+            Self::DestinationAddress => "destination_address",
+            Self::SourcePort => "source_port",
+            Self::DestinationPort => "destination_port",
+            Self::Protocol => "protocol",
+            Self::OuterSourceAddress => "outer_source_address",
+            Self::OuterDestinationAddress => "outer_destination_address",
+            Self::Input(input) => input.name(),
+        }
+    }
+
+    /// The name of its column in CSV, JSON and Parquet.
+    #[must_use]
+    pub const fn column_name(self) -> &'static str {
+        match self {
+            Self::SourceAddress => "src_addr",
+            Self::DestinationAddress => "dst_addr",
+            Self::SourcePort => "src_port",
+            Self::DestinationPort => "dst_port",
+            Self::OuterSourceAddress => "outer_src_addr",
+            Self::OuterDestinationAddress => "outer_dst_addr",
+            Self::Protocol | Self::Input(_) => self.name(),
+        }
+    }
+
+    /// The field of that name in a definition file.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let inputs = Self::INPUTS.into_iter().map(Self::Input);
+        Self::PLAIN.into_iter().chain(inputs).find(|field| field.name() == name)
+    }
+}
+
+/// How a feature folds its packets; see `docs/definition.md` for each one's algebra.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Packets, or with an input the packets that carry it.
+    Count,
+    /// Sum of the input.
+    Sum,
+    /// Smallest value.
+    Min,
+    /// Largest value.
+    Max,
+    /// Value of the first packet that carries the input.
+    First,
+    /// Value of the last packet that carries the input.
+    Last,
+    /// Value of the `k`-th packet that carries the input, counted from 1.
+    Nth {
+        /// Which packet.
+        k: usize,
+    },
+    /// OR of the values.
+    BitOr,
+    /// Arithmetic mean.
+    Mean,
+    /// Population variance, from exact integer moments.
+    Variance,
+    /// Smallest gap between consecutive packets, in ns.
+    GapMin,
+    /// Largest gap, in ns.
+    GapMax,
+    /// Mean gap, in ns.
+    GapMean,
+    /// Population variance of the gaps, in ns squared.
+    GapVariance,
+    /// Counts of values below the first edge, from each edge to the next, and from the last edge on.
+    Histogram {
+        /// Strictly rising lower bounds of all bins but the first.
+        edges: Vec<u64>,
+    },
+    /// The first `k` values.
+    List {
+        /// How many values are kept.
+        k: usize,
+    },
+    /// Last less first time, in ns.
+    Duration,
+    /// Per second of duration: packets, or with an input the sum of it.
+    Rate,
+}
+
+/// One feature of a definition: a named op over an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Feature {
+    /// The name of its column.
+    pub name: String,
+    /// How packets are folded.
+    pub op: Op,
+    /// What is folded; `None` for ops that need no input.
+    pub of: Option<Input>,
+}
+
+/// What a flow record holds: the fields of its key and its features, in the order of their columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// The key's fields.
+    pub key: Vec<KeyField>,
+    /// The features.
+    pub features: Vec<Feature>,
+}
+
+impl Default for Definition {
+    /// The 5-tuple and what flow tools expect of it (`docs/definition.md`).
+    fn default() -> Self {
+        let feature = |name: &str, op, of| Feature { name: name.to_owned(), op, of };
+        Self {
+            key: KeyField::FIVE_TUPLE.to_vec(),
+            features: vec![
+                feature("packets", Op::Count, None),
+                feature("bytes", Op::Sum, Some(Input::IpLength)),
+                feature("first_ns", Op::Min, Some(Input::Timestamp)),
+                feature("last_ns", Op::Max, Some(Input::Timestamp)),
+                feature("tcp_flags", Op::BitOr, Some(Input::TcpFlags)),
+                feature("min_length", Op::Min, Some(Input::IpLength)),
+                feature("max_length", Op::Max, Some(Input::IpLength)),
+                feature("min_ttl", Op::Min, Some(Input::Ttl)),
+                feature("max_ttl", Op::Max, Some(Input::Ttl)),
+                feature("tos", Op::First, Some(Input::Tos)),
+            ],
+        }
+    }
+}
