@@ -22,10 +22,11 @@ main() {
     build_network
     start_soft_links
     start_services
-    start_captures
+    start_first_capture
     say "talking (about half a minute)"
     talk_first
     talk_together
+    start_second_capture
     talk_over_tunnels
     talk_to_no_one
     stop_captures
@@ -35,7 +36,8 @@ main() {
 
 say() { echo "record-sample: $*" >&2; }
 on() { ip netns exec "$@"; }
-background() { "$@" >>"$work/log" 2>&1 & echo $! >>"$work/pids"; }
+# NAMESPACE COMMAND...; leaves the process id in $!.
+background() { ip netns exec "$@" </dev/null >>"$work/log" 2>&1 & }
 quietly() { "$@" >>"$work/log" 2>&1 || true; }
 
 clean_up() {
@@ -78,7 +80,6 @@ build_network() {
     for link in lan0 lan wan0; do on $router ip link set $link up; done
     on $client ip link set eth0 up
     on $server ip link set eth0 up
-    on $client ip route add 192.0.2.0/25 dev eth0 mtu 1500 2>/dev/null || true
     address $client eth0 192.0.2.10/25 2001:db8:1::10/64
     address $router lan 192.0.2.1/25 2001:db8:1::1/64
     address $router wan0 198.51.100.1/25 2001:db8:2::1/64
@@ -98,7 +99,7 @@ address() { # NAMESPACE LINK ADDRESS...
 soft_link() { # NAMESPACE DEVICE ADDRESS-V4 ADDRESS-V6 ARGUMENT...
     local namespace=$1 device=$2 v4=$3 v6=$4
     shift 4
-    background on $namespace python3 "$here/soft_link.py" "$1" "$device" "${@:2}"
+    background $namespace python3 "$here/soft_link.py" "$1" "$device" "${@:2}"
     for _ in $(seq 50); do on $namespace ip link show "$device" >/dev/null 2>&1 && break || sleep 0.1; done
     on $namespace ip link set "$device" up
     [[ $v4 == - ]] || address $namespace "$device" "$v4"
@@ -138,7 +139,7 @@ start_services() {
     mkdir -p "$www" "$work/chrony"
     chmod 755 "$work" "$www"
     for page in $(seq 40); do head -c $((200 + page * page * 11)) /dev/zero | tr '\0' 'x' >"$www/page$page.html"; done
-    head -c 1500000 /dev/zero >"$www/bulk.bin"
+    head -c 2000000 /dev/zero >"$www/bulk.bin"
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650 -subj /CN=www.example \
         -keyout "$work/key.pem" -out "$work/cert.pem" 2>>"$work/log"
     cat >"$work/nginx.conf" <<NGINX
@@ -155,10 +156,10 @@ http {
   }
 }
 NGINX
-    background on $server nginx -c "$work/nginx.conf" -e "$work/nginx.log"
+    background $server nginx -c "$work/nginx.conf" -e "$work/nginx.log"
     local long
     long=$(printf '%0200d' 0)
-    background on $server dnsmasq --keep-in-foreground --no-resolv --no-hosts --no-daemon --conf-file=/dev/null --user=root \
+    background $server dnsmasq --keep-in-foreground --no-resolv --no-hosts --no-daemon --conf-file=/dev/null --user=root \
         --pid-file="$work/dnsmasq.pid" --local=/example/ --host-record=www.example,198.51.100.10,2001:db8:2::10 \
         --host-record=router.example,192.0.2.1,2001:db8:1::1 --cname=web.example,www.example --mx-host=example,mail.example,10 \
         --txt-record=small.example,"a short text" \
@@ -172,15 +173,15 @@ pidfile $work/chrony/pid
 bindcmdaddress /
 driftfile $work/chrony/drift
 CHRONY
-    background on $server chronyd -x -d -u root -f "$work/chrony.conf"
+    background $server chronyd -x -d -u root -f "$work/chrony.conf"
     ssh-keygen -q -t ed25519 -N '' -C '' -f "$work/host_key"
     ssh-keygen -q -t ed25519 -N '' -C '' -f "$work/user_key"
     cp "$work/user_key.pub" "$work/authorized_keys"
     mkdir -p /run/sshd
-    background on $server /usr/sbin/sshd -D -f /dev/null -o HostKey="$work/host_key" -o UsePAM=no -o StrictModes=no \
+    background $server /usr/sbin/sshd -D -f /dev/null -o HostKey="$work/host_key" -o UsePAM=no -o StrictModes=no \
         -o AuthorizedKeysFile="$work/authorized_keys" -o PermitRootLogin=yes -o PidFile=none -o UseDNS=no -o Subsystem="sftp internal-sftp"
-    background on $server iperf3 -s
-    background on $server python3 -c '
+    background $server iperf3 -s
+    background $server python3 -c '
 import socket
 echo = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM, 136)   # UDP-Lite, RFC 3828
 echo.bind(("::", 7007))
@@ -190,18 +191,21 @@ while True:
     sleep 1
 }
 
-start_captures() {
-    background on $router tcpdump -i lan0 -s $snap_bytes -B 8192 -n -U -w "$out/office.pcap"
-    tcpdump_pid=$(tail -n 1 "$work/pids")
-    background on $server dumpcap -q -i eth0 -i t-gre -i t-6in4 -s $snap_bytes -w "$work/two-links.pcapng"
-    dumpcap_pid=$(tail -n 1 "$work/pids")
-    chmod 777 "$work"
+start_first_capture() {
+    background $router tcpdump -Z root -i lan0 -s $snap_bytes -B 8192 -n -U -w "$out/office.pcap"
+    tcpdump_pid=$!
+    sleep 1
+}
+
+start_second_capture() {
+    background $server dumpcap -q -s $snap_bytes -i eth0 -i t-gre -i t-6in4 -w "$work/two-links.pcapng"
+    dumpcap_pid=$!
     sleep 2
 }
 
 stop_captures() {
     sleep 2
-    kill -INT "$tcpdump_pid" "$dumpcap_pid"
+    kill "$tcpdump_pid" "$dumpcap_pid"
     wait "$tcpdump_pid" "$dumpcap_pid" || true
     # The section header of dumpcap names this machine's processor and kernel: not for publication.
     python3 "$here/strip_section_options.py" "$work/two-links.pcapng" "$out/two-links.pcapng"
@@ -235,8 +239,8 @@ talk_first() {
 
 talk_together() {
     (for _ in $(seq 8); do remote_shell 198.51.100.10 "date; uptime; sleep 1"; done) & one=$!
-    (fetch_many 60 http://198.51.100.10; fetch_many 40 "http://[2001:db8:2::10]") & two=$!
-    (fetch_many 25 https://198.51.100.10; fetch_many 15 "https://[2001:db8:2::10]") & three=$!
+    (fetch_many 100 http://198.51.100.10; fetch_many 60 "http://[2001:db8:2::10]") & two=$!
+    (fetch_many 40 https://198.51.100.10; fetch_many 25 "https://[2001:db8:2::10]") & three=$!
     (fetch --interface 192.0.2.130 http://192.0.2.129/ ; talk_on_vlans) & four=$!
     fetch http://198.51.100.10/bulk.bin
     fetch "http://[2001:db8:2::10]/bulk.bin"

@@ -1,2 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Placeholder.
+//! The flow cache: folds microflow records, from whatever engine, into exact flow records, and
+//! decides when each flow ends.
+//!
+//! Knows no engine, no packet, no clock and no output: microflow records and the time come in,
+//! flow records go out through an [`ExportSink`].
+
+mod cache;
+mod flow_table;
+mod memory;
+mod merge;
+mod region;
+mod tags;
+mod timeouts;
+mod vectors;
+
+pub use cache::{CacheConfig, CacheCounters, ExportSink, FlowCache};
+pub use timeouts::{Cell, Timeouts};

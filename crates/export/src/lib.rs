@@ -1,2 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Placeholder.
+//! Flow records out, and in again: CSV, JSON lines and Parquet files, and tables for people.
+//!
+//! A [`FlowWriter`] takes batches of columns and hides the format. Files appear under their name
+//! only when they are complete; see [`create`]. A [`FlowReader`] gives the batches back.
+
+mod csv;
+mod error;
+mod format;
+mod json;
+mod lines;
+mod output;
+mod parquet;
+mod read;
+pub mod table;
+mod text;
+mod writer;
+
+pub use error::ExportError;
+pub use format::Format;
+pub use read::{FlowReader, ReadError, from_stream, read};
+pub use writer::{Compression, FlowWriter, WriteOptions, WriteSummary, create, to_writer};

@@ -1,8 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Frame bytes to flow key and feature inputs, as `docs/semantics.md` says, to the byte.
+//!
+//! ```text
+//!            plain Ethernet, IPv4/IPv6, TCP/UDP
+//! Frame ──▶ fast ─────────────────────────────────────────▶ Packet
+//!            └─ anything else ─▶ walk: link ─▶ ip ─▶ tunnel ─▶ transport
+//!                                  └─▶ Rejected, by reason     └─▶ inputs, fragments
+//! ```
+//!
+//! No clock, no I/O, no logging, no allocation after [`Parser::new`], and no panic for any bytes.
 
+mod bytes;
+mod fast;
+mod fragments;
 mod frame;
+mod inputs;
+mod ip;
+mod link;
 mod link_type;
+mod parser;
+mod rejected;
+mod transport;
+mod tunnel;
+mod walk;
 
+#[cfg(test)]
+extern crate self as turboflow_packet;
+#[cfg(test)]
+#[path = "../tests/support/build.rs"]
+mod build;
+#[cfg(test)]
+#[path = "../tests/support/generate.rs"]
+mod generate;
+#[cfg(test)]
+mod tests;
+
+pub use fragments::{FragmentCounters, ReassemblyConfig};
 pub use frame::Frame;
+pub use ip::MAX_EXTENSION_HEADERS;
+pub use link::MAX_LINK_HEADERS;
 pub use link_type::LinkType;
+pub use parser::{Parser, ParserConfig};
+pub use rejected::{RejectClass, Rejected};
+pub use tunnel::{MAX_TUNNEL_DEPTH, Tunnel, TunnelSet, UnknownTunnel};

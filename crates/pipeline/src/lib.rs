@@ -1,2 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Placeholder.
+//! Composes the rooms: frames come in, go through parser, clock, engine and aggregator, and leave
+//! as flow records; nothing is lost on the way without being counted.
+//!
+//! ```text
+//!              front (one thread)                    shard (one or more threads)       outputs
+//! frames ─▶ parser ─▶ cell clock ─▶ batch a shard ─▶ engine ─▶ flow cache ─▶ columns ─▶ writers
+//!              └─▶ counters by reason                                            (one thread)
+//! ```
+//!
+//! [`Meter`] is the part without files and threads of its own; [`record_files`] runs it over capture files.
+
+mod clock;
+mod config;
+mod files;
+mod front;
+mod lane;
+mod ledger;
+mod meter;
+mod outputs;
+mod pending;
+mod shard;
+mod threads;
+
+pub use config::{ConfigError, PipelineConfig, RunSizes};
+pub use files::{FilesReport, Progress, Stop, record_files};
+pub use ledger::{Imbalance, Ledger, ReasonCount};
+pub use meter::{DeliverRecords, Meter, MeterReport};
+pub use outputs::{Output, OutputReport};

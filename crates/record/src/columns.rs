@@ -136,7 +136,11 @@ impl FlowBatch {
     /// # Panics
     /// When the number or kind of values does not fit the schema.
     pub fn push_row(&mut self, row: &[Value<'_>]) {
-        assert_eq!(row.len(), self.columns.len(), "a row has one value per column");
+        assert_eq!(
+            row.len(),
+            self.columns.len(),
+            "a row has one value per column"
+        );
         for (column, value) in self.columns.iter_mut().zip(row) {
             column.push(*value);
         }
@@ -145,9 +149,16 @@ impl FlowBatch {
 
     /// Lets `fill` append `rows` values to every column, in schema order.
     pub(crate) fn extend(&mut self, rows: usize, mut fill: impl FnMut(usize, &mut Values)) {
-        self.columns.iter_mut().enumerate().for_each(|(index, column)| fill(index, column));
+        self.columns
+            .iter_mut()
+            .enumerate()
+            .for_each(|(index, column)| fill(index, column));
         self.rows += rows;
-        debug_assert!(self.columns.iter().all(|column| column.data.len() == self.rows));
+        debug_assert!(
+            self.columns
+                .iter()
+                .all(|column| column.data.len() == self.rows)
+        );
     }
 }
 
@@ -156,10 +167,16 @@ impl Values {
         let data = match column.kind {
             ColumnKind::Address => ValueData::Address(Vec::new()),
             ColumnKind::Float => ValueData::Float(Vec::new()),
-            ColumnKind::List => ValueData::List { ends: Vec::new(), elements: Vec::new() },
+            ColumnKind::List => ValueData::List {
+                ends: Vec::new(),
+                elements: Vec::new(),
+            },
             _ => ValueData::Unsigned(Vec::new()),
         };
-        Self { data, valid: Vec::new() }
+        Self {
+            data,
+            valid: Vec::new(),
+        }
     }
 
     /// The value in `row`.
@@ -209,6 +226,40 @@ impl Values {
         }
     }
 
+    /// The vector of a column of numbers without absent values.
+    pub(crate) fn numbers(&mut self) -> &mut Vec<u64> {
+        debug_assert!(self.valid.is_empty(), "such a column has no absent values");
+        match &mut self.data {
+            ValueData::Unsigned(values) => values,
+            data => unreachable!("{data:?} is no column of numbers"),
+        }
+    }
+
+    /// The vector of a column of addresses without absent values.
+    pub(crate) fn addresses(&mut self) -> &mut Vec<IpAddr> {
+        debug_assert!(self.valid.is_empty(), "such a column has no absent values");
+        match &mut self.data {
+            ValueData::Address(values) => values,
+            data => unreachable!("{data:?} is no column of addresses"),
+        }
+    }
+
+    pub(crate) fn push_address(&mut self, value: Option<IpAddr>) {
+        self.push(value.map_or(Value::Absent, Value::Address));
+    }
+
+    pub(crate) fn push_float(&mut self, value: Option<f64>) {
+        self.push(value.map_or(Value::Absent, Value::Float));
+    }
+
+    pub(crate) fn push_list(&mut self, value: &[u64]) {
+        self.push(Value::List(value));
+    }
+
+    pub(crate) fn push_number(&mut self, value: Option<u64>) {
+        self.push(value.map_or(Value::Absent, Value::Unsigned));
+    }
+
     fn clear(&mut self) {
         self.valid.clear();
         match &mut self.data {
@@ -248,8 +299,15 @@ mod tests {
 
     #[test]
     fn reads_back_rows_with_absent_values() {
-        let column = |kind| Column { name: "c".to_owned(), kind, nullable: true };
-        let schema = [column(ColumnKind::Unsigned { bits: 64 }), column(ColumnKind::List)];
+        let column = |kind| Column {
+            name: "c".to_owned(),
+            kind,
+            nullable: true,
+        };
+        let schema = [
+            column(ColumnKind::Unsigned { bits: 64 }),
+            column(ColumnKind::List),
+        ];
         let mut batch = FlowBatch::new(&schema);
         batch.push_row(&[Value::Unsigned(7), Value::List(&[1, 2])]);
         batch.push_row(&[Value::Absent, Value::List(&[])]);

@@ -100,7 +100,10 @@ impl KeyField {
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let inputs = Self::INPUTS.into_iter().map(Self::Input);
-        Self::PLAIN.into_iter().chain(inputs).find(|field| field.name() == name)
+        Self::PLAIN
+            .into_iter()
+            .chain(inputs)
+            .find(|field| field.name() == name)
     }
 }
 
@@ -163,6 +166,22 @@ pub struct Feature {
     pub op: Op,
     /// What is folded; `None` for ops that need no input.
     pub of: Option<Input>,
+    /// In biflow records: one column over both directions instead of one for each
+    /// (`per = "biflow"`). Nothing changes in records of one direction.
+    pub per_biflow: bool,
+}
+
+impl Feature {
+    /// A feature of that name, one for each direction of a biflow.
+    #[must_use]
+    pub fn new(name: &str, op: Op, of: Option<Input>) -> Self {
+        Self {
+            name: name.to_owned(),
+            op,
+            of,
+            per_biflow: false,
+        }
+    }
 }
 
 /// What a flow record holds: the fields of its key and its features, in the order of their columns.
@@ -177,7 +196,7 @@ pub struct Definition {
 impl Default for Definition {
     /// The 5-tuple and what flow tools expect of it (`docs/definition.md`).
     fn default() -> Self {
-        let feature = |name: &str, op, of| Feature { name: name.to_owned(), op, of };
+        let feature = Feature::new;
         Self {
             key: KeyField::FIVE_TUPLE.to_vec(),
             features: vec![

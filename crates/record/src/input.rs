@@ -178,7 +178,10 @@ impl InputSet {
     #[must_use]
     pub fn of_capture_files() -> Self {
         let unseen = [Input::EgressInterface, Input::QueueDepth, Input::HopLatency];
-        Input::ALL.into_iter().filter(|input| !unseen.contains(input)).collect()
+        Input::ALL
+            .into_iter()
+            .filter(|input| !unseen.contains(input))
+            .collect()
     }
 
     /// This set and `input`.
@@ -207,9 +210,16 @@ impl InputSet {
         self.0 == 0
     }
 
+    #[inline(always)]
+    pub(crate) const fn bits(self) -> u64 {
+        self.0
+    }
+
     /// The members, in order.
     pub fn iter(self) -> impl Iterator<Item = Input> {
-        Input::ALL.into_iter().filter(move |&input| self.contains(input))
+        Input::ALL
+            .into_iter()
+            .filter(move |&input| self.contains(input))
     }
 }
 

@@ -51,7 +51,10 @@ impl FiveTuple {
     #[must_use]
     pub const fn v4(addresses: [u8; 8], ports: [u8; 4], protocol: u8) -> Self {
         let last = transport_word(ports, protocol, Family::V4);
-        Self { words: [u64::from_le_bytes(addresses), last, 0, 0, 0], family: Family::V4 }
+        Self {
+            words: [u64::from_le_bytes(addresses), last, 0, 0, 0],
+            family: Family::V4,
+        }
     }
 
     /// Builds an IPv6 tuple from the wire bytes of each address and the four of both ports.
@@ -61,7 +64,10 @@ impl FiveTuple {
         let (s0, s1) = halves(source);
         let (d0, d1) = halves(destination);
         let last = transport_word(ports, protocol, Family::V6);
-        Self { words: [s0, s1, d0, d1, last], family: Family::V6 }
+        Self {
+            words: [s0, s1, d0, d1, last],
+            family: Family::V6,
+        }
     }
 
     /// Builds a tuple from parsed addresses (both of one family) and host-order ports.
@@ -174,7 +180,10 @@ impl FiveTuple {
             Family::V4 => [w[0].rotate_left(32), last, 0, 0, 0],
             Family::V6 => [w[2], w[3], w[0], w[1], last],
         };
-        Self { words, family: self.family }
+        Self {
+            words,
+            family: self.family,
+        }
     }
 }
 
@@ -188,7 +197,9 @@ fn v4_address(wire: u32) -> IpAddr {
 }
 
 fn v6_address(low: u64, high: u64) -> IpAddr {
-    IpAddr::V6(Ipv6Addr::from((u128::from(low) | u128::from(high) << 64).to_le_bytes()))
+    IpAddr::V6(Ipv6Addr::from(
+        (u128::from(low) | u128::from(high) << 64).to_le_bytes(),
+    ))
 }
 
 #[cfg(test)]

@@ -4,16 +4,26 @@
 //!
 //! No I/O, no clock, no thread: a record is a value.
 
+mod check;
 mod columns;
 mod definition;
+mod fault;
+mod hash;
 mod input;
 mod key;
+mod layout;
 mod microflow;
 mod packet;
+mod text;
+mod vocabulary;
 
 pub use columns::{Column, ColumnKind, FlowBatch, Schema, Value, ValueData, Values};
 pub use definition::{Definition, Feature, KeyField, Op};
+pub use fault::{Fault, InvalidDefinition, MAX_EDGES, MAX_LIST, MAX_NAME_BYTES, NamedInput, Place};
+pub use hash::{KeyHash, KeyHasher};
 pub use input::{Input, InputSet};
 pub use key::{Family, FiveTuple, WORDS_V4, WORDS_V6, transport_word};
+pub use layout::{Lanes, Layout, LayoutError, Plan, STATE_WORDS, WORDS_WIDE};
 pub use microflow::{Base, EndReason, Marks, MicroflowRecord};
 pub use packet::{InputValues, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
+pub use text::DefinitionError;

@@ -14,7 +14,7 @@
 //!   IPv6 default: 40 + 48 = 88, padded to 128 bytes      (K = 5, N = 0)
 //! ```
 
-use crate::{Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
+use crate::{Family, Packet, Plan, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, WORDS_V4, WORDS_V6};
 
 /// What every record measures: the default definition, and all that the laws on cuts, ends and
 /// conservation need. A definition chooses which of it is exported and adds features of its own.
@@ -214,7 +214,52 @@ const _: () = assert!(size_of::<MicroflowRecord<5, 0>>() == 128);
 
 impl<const K: usize, const N: usize> Default for MicroflowRecord<K, N> {
     fn default() -> Self {
-        Self { key: [0; K], base: Base::default(), state: [0; N] }
+        Self {
+            key: [0; K],
+            base: Base::default(),
+            state: [0; N],
+        }
+    }
+}
+
+impl<const K: usize, const N: usize> MicroflowRecord<K, N> {
+    /// Folds in a record of the same flow whose packets arrived later.
+    #[inline(always)]
+    pub fn merge(&mut self, later: &Self, plan: &Plan) {
+        self.base.merge(&later.base);
+        if N > 0 {
+            plan.merge(&mut self.state, &later.state);
+        }
+    }
+}
+
+impl<const N: usize> MicroflowRecord<WORDS_V4, N> {
+    /// An IPv4 packet as a record without further features.
+    #[inline(always)]
+    #[must_use]
+    pub fn of_v4(packet: &Packet) -> Self {
+        debug_assert_eq!(packet.tuple.family(), Family::V4);
+        let [w0, w1, ..] = *packet.tuple.raw_words();
+        Self {
+            key: [w0, w1],
+            base: Base::of_packet(packet, false),
+            state: [0; N],
+        }
+    }
+}
+
+impl<const N: usize> MicroflowRecord<WORDS_V6, N> {
+    /// An IPv6 packet as a record without further features.
+    #[inline(always)]
+    #[must_use]
+    pub fn of_v6(packet: &Packet) -> Self {
+        debug_assert_eq!(packet.tuple.family(), Family::V6);
+        let base = Base::of_packet(packet, false);
+        Self {
+            key: *packet.tuple.raw_words(),
+            base,
+            state: [0; N],
+        }
     }
 }
 
@@ -248,7 +293,10 @@ mod tests {
         right.merge(&records[1]);
         right.merge(&tail);
         assert_eq!(left, right);
-        assert_eq!((left.packets, left.bytes, left.first_ns, left.last_ns), (4, 1652, 5, 30));
+        assert_eq!(
+            (left.packets, left.bytes, left.first_ns, left.last_ns),
+            (4, 1652, 5, 30)
+        );
         assert_eq!(left.tos, 40 % 7);
     }
 

@@ -34,10 +34,11 @@ pub struct Packet {
 }
 
 /// The inputs of one packet beyond those in [`Packet`], filled only as far as a definition needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct InputValues {
     present: InputSet,
-    values: [u64; Input::COUNT],
+    /// As many as 6 bits can tell apart, so that no access needs a check.
+    values: [u64; 64],
     /// Outer source and destination addresses of a decapsulated packet (IPv4 in the first 4 bytes);
     /// zero where no tunnel was entered.
     pub outer_addresses: [[u8; 16]; 2],
@@ -47,9 +48,23 @@ impl Default for InputValues {
     fn default() -> Self {
         Self {
             present: InputSet::EMPTY,
-            values: [0; Input::COUNT],
+            values: [0; 64],
             outer_addresses: [[0; 16]; 2],
         }
+    }
+}
+
+impl std::fmt::Debug for InputValues {
+    /// Only what is present.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let present = self
+            .present
+            .iter()
+            .map(|input| (input, self.values[input as usize]));
+        f.debug_map()
+            .entries(present)
+            .entry(&"outer", &self.outer_addresses)
+            .finish()
     }
 }
 
@@ -72,6 +87,15 @@ impl InputValues {
     #[inline(always)]
     #[must_use]
     pub fn get(&self, input: Input) -> Option<u64> {
-        self.present.contains(input).then(|| self.values[input as usize])
+        self.present
+            .contains(input)
+            .then(|| self.values[input as usize])
+    }
+
+    /// The value of the input of that number, and a mask: all ones where the packet carries it.
+    #[inline(always)]
+    pub(crate) const fn masked(&self, input: u8) -> (u64, u64) {
+        let present = self.present.bits() >> (input & 63) & 1;
+        (self.values[(input & 63) as usize], present.wrapping_neg())
     }
 }

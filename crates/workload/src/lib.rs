@@ -1,2 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Placeholder.
+//! What tests and benchmarks feed the product, and what they hold its answers against.
+//!
+//! - [`mod@reference`]: the oracle, a per-packet flow meter that keeps every packet.
+//! - [`traffic`]: frames of millions of flows with stated skew, rates and mix.
+//! - [`sequences`]: random packet sequences that sit on the edges of the rules.
+//! - [`definitions`]: random record definitions.
+
+pub mod definitions;
+mod random;
+pub mod reference;
+pub mod sequences;
+pub mod traffic;

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The flow cache: what is open, what is merged, what leaves and why.
+
+use turboflow_record::{EndReason, KeyHash, KeyHasher, MicroflowRecord, Plan};
+
+use crate::flow_table::{CURRENT, FlowTable, Location, OLD};
+use crate::region::Place;
+use crate::timeouts::{Cell, Cuts, Timeouts};
+
+/// How a flow cache is set up.
+#[derive(Clone, Debug)]
+pub struct CacheConfig {
+    /// When flows end.
+    pub timeouts: Timeouts,
+    /// The most flows open at once; when full, old flows leave early (flowEndReason 5). At least 1.
+    pub max_flows: usize,
+    /// Which FIN marks end a flow: see [`Layout::ending_fins`](turboflow_record::Layout::ending_fins).
+    pub ending_fins: u8,
+    /// In how much time of the clock the sweep for expired flows passes over the whole cache: an
+    /// expired flow leaves at most this much later, in nanoseconds.
+    pub sweep_ns: u64,
+}
+
+/// Takes the flow records that leave a cache.
+///
+/// Their `base.end_reason` says why they ended.
+pub trait ExportSink<const K: usize, const N: usize> {
+    /// Takes a batch of finished records.
+    fn export(&mut self, records: &[MicroflowRecord<K, N>]);
+}
+
+impl<const K: usize, const N: usize> ExportSink<K, N> for Vec<MicroflowRecord<K, N>> {
+    fn export(&mut self, records: &[MicroflowRecord<K, N>]) {
+        self.extend_from_slice(records);
+    }
+}
+
+/// What a cache has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheCounters {
+    /// Microflow records merged or opened a flow with.
+    pub microflows_merged: u64,
+    /// Flows opened, those after an active-timeout export included.
+    pub flows_opened: u64,
+    /// Flow records exported, by flowEndReason (index 0 unused).
+    pub flows_exported: [u64; EndReason::ALL.len() + 1],
+    /// Most flows open at once.
+    pub flows_peak: u64,
+}
+
+impl std::ops::AddAssign for CacheCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.microflows_merged += other.microflows_merged;
+        self.flows_opened += other.flows_opened;
+        for (mine, others) in self.flows_exported.iter_mut().zip(other.flows_exported) {
+            *mine += others;
+        }
+        self.flows_peak += other.flows_peak;
+    }
+}
+
+/// Records handed to the sink at a time.
+const EXPORT_BATCH: usize = 256;
+/// Flows compared when the cache is full and one must go.
+const EVICTION_SAMPLES: usize = 8;
+/// Home buckets that move at least with every chunk while the table grows.
+const MIN_HOMES_A_STEP: usize = 4;
+
+/// The table of open flows of one shard and one key width.
+///
+/// Time is what [`FlowCache::advance`] says it is. The rules are those of
+/// `docs/decisions/0001-cells.md`.
+pub struct FlowCache<const K: usize, const N: usize> {
+    pub(crate) table: FlowTable<K, N>,
+    pub(crate) cuts: Cuts,
+    pub(crate) hasher: KeyHasher,
+    pub(crate) plan: Plan,
+    leaving: Vec<MicroflowRecord<K, N>>,
+    config: CacheConfig,
+    /// How far the sweep has come, as a share of hash space in 1/2^32.
+    sweep_position: u64,
+    pub(crate) counters: CacheCounters,
+    pub(crate) machine: crate::merge::Machine,
+}
+
+impl<const K: usize, const N: usize> FlowCache<K, N> {
+    /// An empty cache.
+    #[must_use]
+    pub fn new(config: CacheConfig, plan: Plan, hasher: KeyHasher) -> Self {
+        assert!(config.max_flows > 0 && config.sweep_ns > 0);
+        Self {
+            table: FlowTable::new(config.max_flows),
+            cuts: Cuts::new(&config.timeouts, config.ending_fins),
+            hasher,
+            plan,
+            leaving: Vec::with_capacity(EXPORT_BATCH),
+            config,
+            sweep_position: 0,
+            counters: CacheCounters::default(),
+            machine: crate::merge::Machine::detect(),
+        }
+    }
+
+    /// The most memory a cache of `max_flows` takes, in bytes.
+    #[must_use]
+    pub fn max_size_bytes(max_flows: usize) -> usize {
+        FlowTable::<K, N>::max_size_bytes(max_flows)
+    }
+
+    /// Memory mapped for the table now, in bytes.
+    #[must_use]
+    pub fn size_bytes(&self) -> usize {
+        self.table.size_bytes()
+    }
+
+    /// Flows open now.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether no flow is open.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub fn counters(&self) -> CacheCounters {
+        CacheCounters {
+            flows_peak: self.counters.flows_peak.max(self.table.len() as u64),
+            ..self.counters
+        }
+    }
+
+    /// Enters a cell of the clock: all that came before has been merged. Exports flows that are
+    /// due, as far as the sweep comes.
+    pub fn advance(&mut self, cell: Cell, sink: &mut impl ExportSink<K, N>) {
+        let passed_ns = cell.watermark_ns.saturating_sub(self.cuts.watermark_ns);
+        self.cuts.enter(cell);
+        let share = (u128::from(passed_ns) << 32) / u128::from(self.config.sweep_ns);
+        self.sweep(u64::try_from(share).unwrap_or(u64::MAX).min(1 << 32), sink);
+        self.hand_over(sink);
+    }
+
+    /// Exports every flow: those due with their reason, the rest as forced end. The cache is empty
+    /// and small afterwards; the clock stays.
+    pub fn flush(&mut self, sink: &mut impl ExportSink<K, N>) {
+        for region in [CURRENT, OLD] {
+            for bucket in 0..self.table.regions()[region].buckets() {
+                self.flush_bucket(region, bucket, sink);
+            }
+        }
+        self.hand_over(sink);
+        self.table.reset();
+        self.sweep_position = 0;
+    }
+
+    fn flush_bucket(&mut self, region: usize, bucket: usize, sink: &mut impl ExportSink<K, N>) {
+        let mut taken = self.table.regions()[region].lines[bucket].taken();
+        while taken != 0 {
+            let place = Place {
+                bucket,
+                slot: taken.trailing_zeros() as usize,
+            };
+            taken &= taken - 1;
+            let record = *self.table.record(Location { region, place });
+            let reason = self.cuts.due(&record.base).unwrap_or(EndReason::ForcedEnd);
+            self.leave(record, reason, sink);
+        }
+    }
+
+    /// Looks for due flows in the next `share` (in 1/2^32) of hash space.
+    fn sweep(&mut self, share: u64, sink: &mut impl ExportSink<K, N>) {
+        let start = self.sweep_position;
+        let end = start + share;
+        for (from, to) in [(start, end.min(1 << 32)), (0, end.saturating_sub(1 << 32))] {
+            for region in [CURRENT, OLD] {
+                self.sweep_region(region, from, to, sink);
+            }
+        }
+        self.sweep_position = end & ((1 << 32) - 1);
+    }
+
+    fn sweep_region(
+        &mut self,
+        region: usize,
+        from: u64,
+        to: u64,
+        sink: &mut impl ExportSink<K, N>,
+    ) {
+        let (homes, buckets) = {
+            let table = &self.table.regions()[region];
+            (u64::from(table.homes()), table.buckets())
+        };
+        if homes == 0 || to <= from {
+            return;
+        }
+        // What lies on the other side of the frontier is empty, and touching it would take memory.
+        let frontier = self.table.frontier();
+        let (from, to) = if region == CURRENT {
+            (from, to.min(frontier))
+        } else {
+            (from.max(frontier), to)
+        };
+        if to <= from {
+            return;
+        }
+        let bucket_of = |hash: u64| ((hash * homes) >> 32) as usize;
+        // The spare buckets after the last home go with the last share.
+        let last = if to == 1 << 32 {
+            buckets
+        } else {
+            bucket_of(to)
+        };
+        for bucket in bucket_of(from)..last {
+            self.sweep_bucket(region, bucket, sink);
+        }
+    }
+
+    fn sweep_bucket(&mut self, region: usize, bucket: usize, sink: &mut impl ExportSink<K, N>) {
+        let mut taken = self.table.regions()[region].lines[bucket].taken();
+        while taken != 0 {
+            let place = Place {
+                bucket,
+                slot: taken.trailing_zeros() as usize,
+            };
+            taken &= taken - 1;
+            let location = Location { region, place };
+            let record = self.table.record(location);
+            if let Some(reason) = self.cuts.due(&record.base) {
+                let hash = self.hasher.hash(&record.key);
+                let record = self.table.remove(location, hash);
+                self.leave(record, reason, sink);
+            }
+        }
+    }
+
+    /// Merges one record the long way: the flow may be missing, or end first.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn merge_with_care(
+        &mut self,
+        microflow: &MicroflowRecord<K, N>,
+        sink: &mut impl ExportSink<K, N>,
+    ) {
+        let hash = self.hasher.hash(&microflow.key);
+        let Some(location) = self.table.find(&microflow.key, hash) else {
+            return self.open(microflow, hash, sink);
+        };
+        let flow = self.table.record(location);
+        if let Some(reason) = self.cuts.cut(&flow.base, &microflow.base) {
+            let ended = std::mem::replace(flow, *microflow);
+            self.counters.flows_opened += 1;
+            self.leave(ended, reason, sink);
+        } else {
+            flow.merge(microflow, &self.plan);
+        }
+        if self.cuts.leaves_at_once(&self.table.record(location).base) {
+            let record = self.table.remove(location, hash);
+            self.leave(record, EndReason::EndOfFlow, sink);
+        }
+    }
+
+    fn open(
+        &mut self,
+        microflow: &MicroflowRecord<K, N>,
+        hash: KeyHash,
+        sink: &mut impl ExportSink<K, N>,
+    ) {
+        self.counters.flows_opened += 1;
+        if self.cuts.leaves_at_once(&microflow.base) {
+            return self.leave(*microflow, EndReason::EndOfFlow, sink);
+        }
+        if self.table.len() >= self.config.max_flows {
+            self.make_room(hash, sink);
+        }
+        while self.table.insert(microflow, hash).is_none() {
+            self.make_room(hash, sink);
+        }
+    }
+
+    /// Exports an old flow early, because the cache is full.
+    fn make_room(&mut self, hash: KeyHash, sink: &mut impl ExportSink<K, N>) {
+        let near = self.table.oldest_near(hash, EVICTION_SAMPLES);
+        // A hash whose neighbourhood is empty while the cache is full: take from the start.
+        let victim = near.or_else(|| self.table.oldest_near(KeyHash(0), EVICTION_SAMPLES));
+        let Some(location) = victim else { return };
+        let record = *self.table.record(location);
+        self.table.remove(location, self.hasher.hash(&record.key));
+        let reason = self
+            .cuts
+            .due(&record.base)
+            .unwrap_or(EndReason::LackOfResources);
+        self.leave(record, reason, sink);
+    }
+
+    /// Lets the table grow between chunks of records, when nobody holds a place in it.
+    pub(crate) fn keep_room(&mut self, incoming: usize, sink: &mut impl ExportSink<K, N>) {
+        if self.table.wants_to_grow() {
+            self.counters.flows_peak = self.counters.flows_peak.max(self.table.len() as u64);
+            self.table.start_growing();
+        }
+        if self.table.is_moving() {
+            // A table grows by a fifth at least: 0.2 · 0.8 · 31 = 5 records may come in per home
+            // bucket that has to move. Moving half a bucket a record leaves ample slack.
+            let mut refused = Vec::new();
+            let homes = MIN_HOMES_A_STEP + incoming / 2;
+            self.table.move_homes(homes, &self.hasher, &mut refused);
+            for record in refused {
+                self.leave(record, EndReason::LackOfResources, sink);
+            }
+        }
+    }
+
+    fn leave(
+        &mut self,
+        mut record: MicroflowRecord<K, N>,
+        reason: EndReason,
+        sink: &mut impl ExportSink<K, N>,
+    ) {
+        record.base.end_reason = reason as u8;
+        self.counters.flows_exported[reason as usize] += 1;
+        self.leaving.push(record);
+        if self.leaving.len() == EXPORT_BATCH {
+            self.hand_over(sink);
+        }
+    }
+
+    fn hand_over(&mut self, sink: &mut impl ExportSink<K, N>) {
+        if !self.leaving.is_empty() {
+            sink.export(&self.leaving);
+            self.leaving.clear();
+        }
+    }
+
+    /// Merges one record without looking ahead; for tests and tools that have one at a time.
+    pub fn merge_one(
+        &mut self,
+        microflow: &MicroflowRecord<K, N>,
+        sink: &mut impl ExportSink<K, N>,
+    ) {
+        self.keep_room(1, sink);
+        self.counters.microflows_merged += 1;
+        self.merge_with_care(microflow, sink);
+    }
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The growing table of open flows.
+//!
+//! It grows without a stall: a larger region is mapped (untouched memory costs nothing), and the
+//! buckets of the old one move over a few at a time, in the order of their hashes. A *frontier* in
+//! hash space says which region a key belongs to, so a lookup costs one comparison more and never
+//! looks in two places. Memory behind the frontier goes back to the system as it empties.
+
+use turboflow_record::{KeyHash, KeyHasher, MicroflowRecord};
+
+use crate::region::{Place, Region};
+use crate::tags::SLOTS;
+
+/// Home buckets of a new table: about 2,000 slots.
+const FIRST_HOMES: u32 = 64;
+
+/// Fullness at which the table grows, in percent: above it, full buckets become common.
+const GROW_AT_PERCENT: u64 = 80;
+
+/// Up to here a table doubles; above, it grows by a fifth, which keeps it at least two thirds full.
+const DOUBLES_UP_TO_HOMES: u32 = 1 << 15;
+
+/// `frontier` while nothing is moving: every hash lies before it.
+const ALL_HASHES: u64 = 1 << 32;
+
+/// The region that holds what lies before the frontier.
+pub(crate) const CURRENT: usize = 0;
+/// The region that is being emptied.
+pub(crate) const OLD: usize = 1;
+
+pub(crate) struct FlowTable<const K: usize, const N: usize> {
+    regions: [Region<K, N>; 2],
+    /// Keys whose hash has an upper half below this are in `CURRENT`, the others in `OLD`.
+    frontier: u64,
+    /// Home buckets of `OLD` that have moved.
+    moved: usize,
+    /// Bytes of `OLD`'s tag lines and records given back.
+    released: (usize, usize),
+    len: usize,
+    max_homes: u32,
+}
+
+/// Where a record lies in the table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Location {
+    pub(crate) region: usize,
+    pub(crate) place: Place,
+}
+
+impl<const K: usize, const N: usize> FlowTable<K, N> {
+    pub(crate) fn new(max_flows: usize) -> Self {
+        let max_homes = Self::homes_for(max_flows);
+        Self {
+            regions: [Region::new(FIRST_HOMES.min(max_homes)), Region::new(0)],
+            frontier: ALL_HASHES,
+            moved: 0,
+            released: (0, 0),
+            len: 0,
+            max_homes,
+        }
+    }
+
+    /// The most memory a table of `max_flows` ever takes, in bytes.
+    pub(crate) fn max_size_bytes(max_flows: usize) -> usize {
+        // While the last step of growth is under way, up to one release step of each old array is
+        // still held besides the new region.
+        const HELD_WHILE_MOVING_BYTES: usize = 2 * (8 << 20);
+        Region::<K, N>::size_bytes(Self::homes_for(max_flows) as usize) + HELD_WHILE_MOVING_BYTES
+    }
+
+    fn homes_for(flows: usize) -> u32 {
+        let slots = (flows as u64 * 100).div_ceil(GROW_AT_PERCENT);
+        u32::try_from(slots.div_ceil(SLOTS as u64))
+            .unwrap_or(u32::MAX / 64)
+            .max(1)
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn size_bytes(&self) -> usize {
+        let [current, old] = &self.regions;
+        let held = |region: &Region<K, N>| match region.homes() {
+            0 => 0,
+            homes => Region::<K, N>::size_bytes(homes as usize),
+        };
+        held(current) + held(old) - self.released.0 - self.released.1
+    }
+
+    pub(crate) const fn regions(&self) -> &[Region<K, N>; 2] {
+        &self.regions
+    }
+
+    pub(crate) const fn frontier(&self) -> u64 {
+        self.frontier
+    }
+
+    #[inline(always)]
+    pub(crate) const fn region_of(&self, hash: KeyHash) -> usize {
+        (hash.upper() as u64 >= self.frontier) as usize
+    }
+
+    pub(crate) fn find(&self, key: &[u64; K], hash: KeyHash) -> Option<Location> {
+        let region = self.region_of(hash);
+        let place = self.regions[region].find(key, hash)?;
+        Some(Location { region, place })
+    }
+
+    pub(crate) fn record(&mut self, location: Location) -> &mut MicroflowRecord<K, N> {
+        &mut self.regions[location.region].records[location.place.index()]
+    }
+
+    pub(crate) fn insert(
+        &mut self,
+        record: &MicroflowRecord<K, N>,
+        hash: KeyHash,
+    ) -> Option<Location> {
+        let region = self.region_of(hash);
+        let place = self.regions[region].insert(record, hash)?;
+        self.len += 1;
+        Some(Location { region, place })
+    }
+
+    pub(crate) fn remove(&mut self, location: Location, hash: KeyHash) -> MicroflowRecord<K, N> {
+        self.len -= 1;
+        self.regions[location.region].remove(location.place, hash)
+    }
+
+    /// The flow that was silent longest among up to `samples` neighbours of `hash`'s home.
+    ///
+    /// Finding the oldest of all would need an order kept on every packet; the oldest of a few is
+    /// nearly as old and costs nothing until the table is full.
+    pub(crate) fn oldest_near(&self, hash: KeyHash, samples: usize) -> Option<Location> {
+        let region = self.region_of(hash);
+        let table = &self.regions[region];
+        let mut oldest: Option<(u64, Location)> = None;
+        let mut seen = 0;
+        let start = hash.0 as usize % SLOTS;
+        for bucket in table.home(hash)..table.buckets() {
+            let taken = table.lines[bucket].taken();
+            for slot in (start..SLOTS)
+                .chain(0..start)
+                .filter(|slot| taken >> slot & 1 == 1)
+            {
+                let place = Place { bucket, slot };
+                let last_ns = table.records[place.index()].base.last_ns;
+                if oldest.is_none_or(|(best_ns, _)| last_ns < best_ns) {
+                    oldest = Some((last_ns, Location { region, place }));
+                }
+                seen += 1;
+                if seen == samples {
+                    return oldest.map(|(_, location)| location);
+                }
+            }
+        }
+        oldest.map(|(_, location)| location)
+    }
+
+    /// Whether the table is so full that it should grow, and may.
+    pub(crate) fn wants_to_grow(&self) -> bool {
+        let homes = self.regions[CURRENT].homes();
+        let full = u64::from(homes) * SLOTS as u64 * GROW_AT_PERCENT / 100;
+        !self.is_moving() && self.len as u64 > full && homes < self.max_homes
+    }
+
+    pub(crate) const fn is_moving(&self) -> bool {
+        self.frontier != ALL_HASHES
+    }
+
+    /// Maps the larger region. Nothing moves yet.
+    pub(crate) fn start_growing(&mut self) {
+        debug_assert!(!self.is_moving());
+        let homes = self.regions[CURRENT].homes();
+        let larger = if homes <= DOUBLES_UP_TO_HOMES {
+            homes * 2
+        } else {
+            homes + homes / 5
+        };
+        self.regions.swap(CURRENT, OLD);
+        self.regions[CURRENT] = Region::new(larger.min(self.max_homes));
+        self.frontier = 0;
+        self.moved = 0;
+        self.released = (0, 0);
+    }
+
+    /// Moves the next `homes` home buckets of the old region. Records that find no room (which
+    /// takes a hash that clusters beyond all odds) go to `refused`.
+    pub(crate) fn move_homes(
+        &mut self,
+        homes: usize,
+        hasher: &KeyHasher,
+        refused: &mut Vec<MicroflowRecord<K, N>>,
+    ) {
+        let old_homes = self.regions[OLD].homes();
+        let end = (self.moved + homes).min(old_homes as usize);
+        for home in self.moved..end {
+            self.move_home(home, hasher, refused);
+        }
+        self.moved = end;
+        self.frontier = ((end as u64) << 32).div_ceil(u64::from(old_homes));
+        let old = &mut self.regions[OLD];
+        old.lines.release_before(&mut self.released.0, end);
+        old.records
+            .release_before(&mut self.released.1, end * SLOTS);
+        if end == old_homes as usize {
+            *old = Region::new(0);
+            self.frontier = ALL_HASHES;
+            self.released = (0, 0);
+        }
+    }
+
+    /// Moves every record whose home is `home`. All earlier homes have moved, so they lie in this
+    /// bucket and, as long as it says that some passed it, in those that follow.
+    fn move_home(
+        &mut self,
+        home: usize,
+        hasher: &KeyHasher,
+        refused: &mut Vec<MicroflowRecord<K, N>>,
+    ) {
+        let [current, old] = &mut self.regions;
+        for bucket in home.. {
+            let overflows = old.lines[bucket].overflows();
+            let mut taken = old.lines[bucket].taken();
+            while taken != 0 {
+                let place = Place {
+                    bucket,
+                    slot: taken.trailing_zeros() as usize,
+                };
+                taken &= taken - 1;
+                let hash = hasher.hash(&old.records[place.index()].key);
+                if old.home(hash) == home {
+                    let record = old.remove(place, hash);
+                    if current.insert(&record, hash).is_none() {
+                        self.len -= 1;
+                        refused.push(record);
+                    }
+                }
+            }
+            if !overflows {
+                break;
+            }
+        }
+    }
+
+    /// Forgets all records and goes back to the first size.
+    pub(crate) fn reset(&mut self) {
+        let max_homes = self.max_homes;
+        self.regions = [Region::new(FIRST_HOMES.min(max_homes)), Region::new(0)];
+        self.frontier = ALL_HASHES;
+        self.moved = 0;
+        self.released = (0, 0);
+        self.len = 0;
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One open-addressed region of a flow table: buckets of 31 tags and 31 records.
+//!
+//! A record's home is the bucket at its hash's share of the region, so buckets are ordered by hash.
+//! A record that finds its home full goes to the next bucket with room; every bucket it passes
+//! counts it. A few spare buckets after the last home let the end overflow too.
+
+use turboflow_record::{KeyHash, MicroflowRecord};
+
+use crate::memory::ZeroedArray;
+use crate::tags::{SLOTS, TagLine};
+use crate::vectors::Portable;
+
+/// Buckets after the last home.
+const SPARE_BUCKETS: usize = 16;
+
+/// Where a record lies in a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) bucket: usize,
+    pub(crate) slot: usize,
+}
+
+impl Place {
+    #[inline(always)]
+    pub(crate) const fn index(self) -> usize {
+        self.bucket * SLOTS + self.slot
+    }
+}
+
+pub(crate) struct Region<const K: usize, const N: usize> {
+    pub(crate) lines: ZeroedArray<TagLine>,
+    pub(crate) records: ZeroedArray<MicroflowRecord<K, N>>,
+    homes: u32,
+}
+
+impl<const K: usize, const N: usize> Region<K, N> {
+    pub(crate) fn new(homes: u32) -> Self {
+        let buckets = if homes == 0 {
+            0
+        } else {
+            homes as usize + SPARE_BUCKETS
+        };
+        Self {
+            lines: ZeroedArray::new(buckets),
+            records: ZeroedArray::new(buckets * SLOTS),
+            homes,
+        }
+    }
+
+    /// Memory a region with `homes` home buckets takes once all of it is touched, in bytes.
+    pub(crate) const fn size_bytes(homes: usize) -> usize {
+        let record = size_of::<MicroflowRecord<K, N>>();
+        (homes + SPARE_BUCKETS) * (size_of::<TagLine>() + SLOTS * record)
+    }
+
+    pub(crate) const fn homes(&self) -> u32 {
+        self.homes
+    }
+
+    /// Home and spare buckets.
+    pub(crate) fn buckets(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// The home bucket of a hash.
+    #[inline(always)]
+    pub(crate) const fn home(&self, hash: KeyHash) -> usize {
+        ((hash.upper() as u64 * self.homes as u64) >> 32) as usize
+    }
+
+    /// The record of `key`, wherever it lies.
+    #[inline]
+    pub(crate) fn find(&self, key: &[u64; K], hash: KeyHash) -> Option<Place> {
+        let mut bucket = self.home(hash);
+        loop {
+            let line = &self.lines[bucket];
+            let mut matches = line.matches::<Portable>(hash.tag());
+            while matches != 0 {
+                let place = Place {
+                    bucket,
+                    slot: matches.trailing_zeros() as usize,
+                };
+                if self.records[place.index()].key == *key {
+                    return Some(place);
+                }
+                matches &= matches - 1;
+            }
+            if !line.overflows() {
+                return None;
+            }
+            bucket += 1;
+        }
+    }
+
+    /// Puts a record whose key is not there yet into the first bucket with room; `None` when even
+    /// the spare buckets after its home are full.
+    pub(crate) fn insert(
+        &mut self,
+        record: &MicroflowRecord<K, N>,
+        hash: KeyHash,
+    ) -> Option<Place> {
+        let home = self.home(hash);
+        let bucket = (home..self.lines.len()).find(|&bucket| self.lines[bucket].free() != 0)?;
+        for passed in &mut self.lines[home..bucket] {
+            passed.count_passing();
+        }
+        let slot = self.lines[bucket].free().trailing_zeros() as usize;
+        let place = Place { bucket, slot };
+        self.lines[bucket].set(slot, hash.tag());
+        self.records[place.index()] = *record;
+        Some(place)
+    }
+
+    /// Takes a record out. Its key is zeroed, so that a slot found before it went is seen to be
+    /// stale.
+    pub(crate) fn remove(&mut self, place: Place, hash: KeyHash) -> MicroflowRecord<K, N> {
+        let home = self.home(hash);
+        for passed in &mut self.lines[home..place.bucket] {
+            passed.forget_passing();
+        }
+        self.lines[place.bucket].clear(place.slot);
+        let record = &mut self.records[place.index()];
+        let taken = *record;
+        record.key = [0; K];
+        taken
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A bucket's fingerprints: one cache line that answers "which slot, if any" without touching the
+//! records.
+
+use crate::memory::PlainBytes;
+use crate::vectors::{Portable, Vectors};
+
+/// Records in a bucket.
+pub(crate) const SLOTS: usize = 31;
+
+/// The mask of all slots.
+const ALL: u32 = (1 << SLOTS) - 1;
+
+/// 31 fingerprints (0 = free slot) and the count of records that found this bucket full and live in
+/// a later one; a search goes on only while that count is not 0.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct TagLine {
+    tags: [u16; SLOTS],
+    overflowed: u16,
+}
+
+const _: () = assert!(size_of::<TagLine>() == 64);
+
+// SAFETY: an array of integers without padding.
+unsafe impl PlainBytes for TagLine {}
+
+impl TagLine {
+    /// A bit for every slot whose tag is `tag`.
+    #[inline(always)]
+    pub(crate) fn matches<V: Vectors>(&self, tag: u16) -> u32 {
+        V::matches(self.lanes(), tag) & ALL
+    }
+
+    /// A bit for every free slot.
+    #[inline(always)]
+    pub(crate) fn free(&self) -> u32 {
+        Portable::matches(self.lanes(), 0) & ALL
+    }
+
+    /// A bit for every taken slot.
+    #[inline(always)]
+    pub(crate) fn taken(&self) -> u32 {
+        !self.free() & ALL
+    }
+
+    #[inline(always)]
+    pub(crate) fn set(&mut self, slot: usize, tag: u16) {
+        self.tags[slot] = tag;
+    }
+
+    #[inline(always)]
+    pub(crate) fn clear(&mut self, slot: usize) {
+        self.tags[slot] = 0;
+    }
+
+    #[inline(always)]
+    pub(crate) fn overflows(&self) -> bool {
+        self.overflowed != 0
+    }
+
+    /// One more record passed this bucket. A count that reached the top stays there: searches are
+    /// then longer than need be, never wrong.
+    pub(crate) fn count_passing(&mut self) {
+        self.overflowed = self.overflowed.saturating_add(1);
+    }
+
+    /// A record that had passed this bucket is gone.
+    pub(crate) fn forget_passing(&mut self) {
+        if self.overflowed != u16::MAX {
+            debug_assert!(self.overflowed > 0);
+            self.overflowed -= 1;
+        }
+    }
+
+    #[inline(always)]
+    fn lanes(&self) -> &[u16; 32] {
+        // SAFETY: the struct is 64 bytes of u16 without padding (repr(C), asserted above).
+        unsafe { &*std::ptr::from_ref(self).cast() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(tags: &[(usize, u16)]) -> TagLine {
+        let mut line = TagLine {
+            tags: [0; SLOTS],
+            overflowed: 9,
+        };
+        tags.iter().for_each(|&(slot, tag)| line.set(slot, tag));
+        line
+    }
+
+    #[test]
+    fn finds_every_slot_of_a_tag_and_never_the_count() {
+        let line = line(&[(0, 7), (15, 7), (16, 9), (30, 7)]);
+        let expected = 1 | 1 << 15 | 1 << 30;
+        assert_eq!(line.matches::<Portable>(7), expected);
+        assert_eq!(line.matches::<Portable>(9), 1 << 16);
+        assert_eq!(line.taken(), expected | 1 << 16);
+        assert_eq!(line.free(), ALL & !line.taken());
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn vector_and_plain_code_agree() {
+        let tags: Vec<_> = (0..SLOTS)
+            .map(|slot| (slot, (slot * 7 % 5) as u16))
+            .collect();
+        let line = line(&tags);
+        for tag in 0..6 {
+            let expected = line.matches::<Portable>(tag);
+            use crate::vectors::{Avx2, Avx512};
+            if is_x86_feature_detected!("avx2") {
+                assert_eq!(line.matches::<Avx2>(tag), expected);
+            }
+            if is_x86_feature_detected!("avx512bw") {
+                assert_eq!(line.matches::<Avx512>(tag), expected);
+            }
+        }
+    }
+}

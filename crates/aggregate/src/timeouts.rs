@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where flows end: the rules of `docs/decisions/0001-cells.md`, over one flow and one record.
+
+use turboflow_record::{Base, EndReason, Marks};
+
+/// When open flows are exported. `None` switches one off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// A flow without packets for longer than this is over. Default 30 s.
+    pub idle_ns: Option<u64>,
+    /// No record lasts longer than this. Default 120 s.
+    pub active_ns: Option<u64>,
+    /// A flow that saw RST or FIN is kept this long for its last packets. Default 2 s; `None`: FIN
+    /// and RST end nothing.
+    pub linger_ns: Option<u64>,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            idle_ns: Some(30_000_000_000),
+            active_ns: Some(120_000_000_000),
+            linger_ns: Some(2_000_000_000),
+        }
+    }
+}
+
+impl Timeouts {
+    /// Length of a cell: the longest a microflow record may last, so that no timeout falls inside
+    /// one (never 0).
+    #[must_use]
+    pub fn cell_ns(&self, max_age_ns: u64) -> u64 {
+        let timeouts = [
+            self.idle_ns,
+            self.active_ns,
+            self.linger_ns.filter(|&ns| ns > 0),
+        ];
+        timeouts
+            .into_iter()
+            .flatten()
+            .fold(max_age_ns, u64::min)
+            .max(1)
+    }
+}
+
+/// The current cell of the clock, in nanoseconds since 1970: `[watermark_ns, end_ns)`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cell {
+    /// Everything before has reached the aggregator.
+    pub watermark_ns: u64,
+    /// Nothing after has reached the aggregator.
+    pub end_ns: u64,
+}
+
+/// The rules with their constants worked out for the current cell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cuts {
+    /// `u64::MAX` stands for "never".
+    pub(crate) idle_ns: u64,
+    active_ns: u64,
+    linger_ns: u64,
+    /// Marks that must all be there for a flow to have ended; see `Marks::ended`.
+    fins: u8,
+    /// Marks that may end a flow; 0 where nothing does.
+    pub(crate) ends: u8,
+    pub(crate) watermark_ns: u64,
+    /// A flow that began before this is cut when a record of this cell arrives.
+    pub(crate) oldest_first_ns: u64,
+}
+
+impl Cuts {
+    pub(crate) fn new(timeouts: &Timeouts, fins: u8) -> Self {
+        Self {
+            idle_ns: timeouts.idle_ns.unwrap_or(u64::MAX),
+            active_ns: timeouts.active_ns.unwrap_or(u64::MAX),
+            linger_ns: timeouts.linger_ns.unwrap_or(u64::MAX),
+            fins,
+            ends: if timeouts.linger_ns.is_some() {
+                Marks::ENDS
+            } else {
+                0
+            },
+            watermark_ns: 0,
+            oldest_first_ns: 0,
+        }
+    }
+
+    pub(crate) fn enter(&mut self, cell: Cell) {
+        self.watermark_ns = cell.watermark_ns;
+        self.oldest_first_ns = cell.end_ns.saturating_sub(self.active_ns);
+    }
+
+    #[inline(always)]
+    pub(crate) fn ended(&self, flow: &Base) -> bool {
+        flow.marks.any(self.ends) && flow.marks.ended(self.fins)
+    }
+
+    /// Whether a flow that has just ended is exported without waiting.
+    #[inline(always)]
+    pub(crate) fn leaves_at_once(&self, flow: &Base) -> bool {
+        self.linger_ns == 0 && self.ended(flow)
+    }
+
+    fn limit_ns(&self, flow: &Base) -> u64 {
+        if self.ended(flow) {
+            self.linger_ns
+        } else {
+            self.idle_ns
+        }
+    }
+
+    fn silence_reason(&self, flow: &Base) -> EndReason {
+        if self.ended(flow) {
+            EndReason::EndOfFlow
+        } else {
+            EndReason::IdleTimeout
+        }
+    }
+
+    /// Rule 1: whether the clock alone ends the flow.
+    #[inline]
+    pub(crate) fn due(&self, flow: &Base) -> Option<EndReason> {
+        let silence_ends_ns = flow.last_ns.saturating_add(self.limit_ns(flow));
+        let active_ends_ns = flow.first_ns.saturating_add(self.active_ns);
+        if silence_ends_ns.min(active_ends_ns) >= self.watermark_ns {
+            None
+        } else if silence_ends_ns <= active_ends_ns {
+            Some(self.silence_reason(flow))
+        } else {
+            Some(EndReason::ActiveTimeout)
+        }
+    }
+
+    /// Rules 1 and 2: whether the flow ends before `later` may be merged.
+    pub(crate) fn cut(&self, flow: &Base, later: &Base) -> Option<EndReason> {
+        if let Some(reason) = self.due(flow) {
+            return Some(reason);
+        }
+        if self.ended(flow) && later.marks.any(Marks::STARTS_WITH_SYN) {
+            return Some(EndReason::EndOfFlow);
+        }
+        if later.first_ns > flow.last_ns.saturating_add(self.limit_ns(flow)) {
+            return Some(self.silence_reason(flow));
+        }
+        (flow.first_ns.min(later.first_ns) < self.oldest_first_ns)
+            .then_some(EndReason::ActiveTimeout)
+    }
+
+    /// Whether `later` certainly merges into `flow` without any end: the one test of the hot path.
+    /// Where it says no, `cut` decides.
+    #[inline(always)]
+    pub(crate) fn plainly_continues(&self, flow: &Base, later: &Base) -> bool {
+        let silent = later.first_ns.saturating_sub(flow.last_ns) > self.idle_ns;
+        let old = flow.first_ns < self.oldest_first_ns;
+        let late = later.first_ns < flow.first_ns || later.first_ns < self.watermark_ns;
+        let ends = (flow.marks.0 | later.marks.0) & self.ends != 0;
+        !(silent | old | late | ends)
+    }
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A capture file: what opens it and walks it.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use turboflow_packet::Frame;
+
+use crate::batch::Batch;
+use crate::detect;
+use crate::error::{Damage, OpenError, ReadError};
+use crate::format::{Compression, Format};
+use crate::header::{HEADER_BYTES, Walker, fill_error, first_bytes, header, open_error};
+use crate::mapped::Mapped;
+use crate::source::{Memory, Source, Stream};
+use crate::walk::{Counters, Stop};
+
+/// Plain files up to this size are read as a whole: cheaper than a mapping, and no other program
+/// can truncate them under the reader.
+const READ_WHOLE_BYTES: u64 = 1 << 20;
+/// A batch holds at most this many frames, whatever is asked for.
+const BATCH_LIMIT: usize = 1 << 16;
+/// How much of a compressed file is read at once.
+const COMPRESSED_PIECE_BYTES: usize = 256 << 10;
+
+/// A capture file, read from front to back.
+pub struct CaptureFile {
+    name: String,
+    source: Source,
+    walker: Walker,
+    format: Format,
+    counters: Counters,
+    /// Position in the uncompressed content.
+    offset_bytes: u64,
+    /// What the last batch holds of the source's window.
+    lent_bytes: usize,
+    /// Bytes read from a compressed file.
+    compressed_bytes: Option<Arc<AtomicU64>>,
+    total_bytes: Option<u64>,
+    at_end: bool,
+    frames: Vec<Frame<'static>>,
+}
+
+impl std::fmt::Debug for CaptureFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CaptureFile")
+            .field("name", &self.name)
+            .field("format", &self.format)
+            .field("offset_bytes", &self.offset_bytes)
+            .field("counters", &self.counters())
+            .finish_non_exhaustive()
+    }
+}
+
+impl CaptureFile {
+    /// Opens a capture; `-` is standard input.
+    ///
+    /// Plain files on disk are mapped into memory, small ones read. A mapped file must not be
+    /// truncated by another program while it is read: mostly that ends in [`Damage::Shrank`], but
+    /// it can end in a SIGBUS. Files that only grow, as those being written by `tcpdump -w`, are
+    /// safe; they are read up to the length they had when they were opened.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is no capture that TurboFlow reads.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        if path.as_os_str() == "-" {
+            return Self::from_reader("standard input".to_owned(), Box::new(io::stdin()));
+        }
+        let name = path.display().to_string();
+        let mut file = File::open(path).map_err(|error| open_error(&name, error))?;
+        let metadata = file.metadata().map_err(|error| open_error(&name, error))?;
+        if metadata.is_dir() {
+            return Err(OpenError::Directory { name });
+        }
+        // Pipes have no length, and files of /proc say 0.
+        if !metadata.is_file() || metadata.len() == 0 {
+            return Self::from_reader(name, Box::new(file));
+        }
+        let total_bytes = Some(metadata.len());
+        let first = first_bytes(&mut file).map_err(|error| open_error(&name, error))?;
+        if detect::compression_of(&first) != Compression::None {
+            return Self::from_stream(name, first, Box::new(file), total_bytes);
+        }
+        file.rewind().map_err(|error| open_error(&name, error))?;
+        let source = if metadata.len() <= READ_WHOLE_BYTES {
+            let mut bytes = Vec::with_capacity(metadata.len() as usize + 1);
+            file.read_to_end(&mut bytes)
+                .map_err(|error| open_error(&name, error))?;
+            Source::Memory(Memory::new(bytes))
+        } else {
+            match file.try_clone().and_then(Mapped::new) {
+                Ok(mapped) => Source::Mapped(mapped),
+                // Some file systems do not map.
+                Err(_) => Source::Stream(Stream::new(Box::new(file), Compression::None)),
+            }
+        };
+        Self::start(name, source, Compression::None, None, total_bytes)
+    }
+
+    /// Reads a capture from anything that can be read; `name` is what messages call it.
+    ///
+    /// # Errors
+    /// When it cannot be read or is no capture that TurboFlow reads.
+    pub fn from_reader(name: String, reader: Box<dyn Read + Send>) -> Result<Self, OpenError> {
+        Self::from_stream(name, Vec::new(), reader, None)
+    }
+
+    /// Reads a capture that is in memory.
+    ///
+    /// # Errors
+    /// When it is no capture that TurboFlow reads.
+    pub fn from_bytes(name: String, bytes: Vec<u8>) -> Result<Self, OpenError> {
+        let total_bytes = Some(bytes.len() as u64);
+        if detect::compression_of(&bytes) != Compression::None {
+            let reader = Box::new(io::Cursor::new(bytes));
+            return Self::from_stream(name, Vec::new(), reader, total_bytes);
+        }
+        let source = Source::Memory(Memory::new(bytes));
+        Self::start(name, source, Compression::None, None, total_bytes)
+    }
+
+    /// Reads a stream of which `first` was read already (or can be read now, if it is empty).
+    fn from_stream(
+        name: String,
+        mut first: Vec<u8>,
+        mut reader: Box<dyn Read + Send>,
+        total_bytes: Option<u64>,
+    ) -> Result<Self, OpenError> {
+        if first.is_empty() {
+            first = first_bytes(&mut reader).map_err(|error| open_error(&name, error))?;
+        }
+        let compression = detect::compression_of(&first);
+        let whole = io::Cursor::new(first).chain(reader);
+        if compression == Compression::None {
+            let source = Source::Stream(Stream::new(Box::new(whole), compression));
+            return Self::start(name, source, compression, None, total_bytes);
+        }
+        let bytes_read = Arc::new(AtomicU64::new(0));
+        let counting = Counting {
+            reader: whole,
+            bytes_read: Arc::clone(&bytes_read),
+        };
+        let buffered = BufReader::with_capacity(COMPRESSED_PIECE_BYTES, counting);
+        let reader: Box<dyn Read + Send> = if compression == Compression::Gzip {
+            Box::new(flate2::bufread::MultiGzDecoder::new(buffered))
+        } else {
+            let decoder = zstd::stream::read::Decoder::with_buffer(buffered);
+            Box::new(decoder.map_err(|error| open_error(&name, error))?)
+        };
+        let source = Source::Stream(Stream::new(reader, compression));
+        Self::start(name, source, compression, Some(bytes_read), total_bytes)
+    }
+
+    /// Reads the file header.
+    fn start(
+        name: String,
+        mut source: Source,
+        compression: Compression,
+        compressed_bytes: Option<Arc<AtomicU64>>,
+        total_bytes: Option<u64>,
+    ) -> Result<Self, OpenError> {
+        while source.window().len() < HEADER_BYTES {
+            match source.fill(HEADER_BYTES) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(damage) => return Err(fill_error(name, damage)),
+            }
+        }
+        let (walker, container) = header(&name, source.window())?;
+        // The pcapng walker reads section headers itself.
+        let offset_bytes = match walker {
+            Walker::Pcap(_) => HEADER_BYTES,
+            Walker::Pcapng(_) => 0,
+        };
+        source.consume(offset_bytes);
+        Ok(Self {
+            name,
+            source,
+            walker,
+            format: Format {
+                container,
+                compression,
+            },
+            counters: Counters::default(),
+            offset_bytes: offset_bytes as u64,
+            lent_bytes: 0,
+            compressed_bytes,
+            total_bytes,
+            at_end: false,
+            frames: Vec::new(),
+        })
+    }
+
+    /// The next frames: at least one and at most `limit` (which counts as at least 1 and at most
+    /// 65,536), or `None` at the end.
+    ///
+    /// The storage of the batch is used again, so a loop that always asks for the same number
+    /// allocates once. A pipe's packets are handed out as they arrive: a batch is not waited full.
+    ///
+    /// # Errors
+    /// Once, after the last complete packet, where the file is damaged or cut; then `None` follows.
+    pub fn next_batch(&mut self, limit: usize) -> Result<Option<Batch<'_>>, ReadError> {
+        self.source.consume(std::mem::take(&mut self.lent_bytes));
+        if self.at_end {
+            return Ok(None);
+        }
+        match self.reach_packet() {
+            Ok(true) => {}
+            Ok(false) => {
+                self.at_end = true;
+                return Ok(None);
+            }
+            Err(damage) => {
+                self.at_end = true;
+                return Err(self.read_error(damage));
+            }
+        }
+        let limit = limit.clamp(1, BATCH_LIMIT);
+        let mut batch = Batch::take(&mut self.frames, limit);
+        let window = self.source.window();
+        let walk = self
+            .walker
+            .walk(window, limit, batch.frames_mut(), &mut self.counters);
+        // Whatever stopped the walk stops the next call's search for a packet, too.
+        self.lent_bytes = walk.consumed;
+        self.offset_bytes += walk.consumed as u64;
+        Ok(Some(batch))
+    }
+
+    /// Goes to the next complete packet; says whether there is one.
+    fn reach_packet(&mut self) -> Result<bool, Damage> {
+        loop {
+            let window = self.source.window();
+            let walk = self
+                .walker
+                .walk(window, 0, &mut Vec::new(), &mut self.counters);
+            self.source.consume(walk.consumed);
+            self.offset_bytes += walk.consumed as u64;
+            match walk.stop {
+                Stop::Full => return Ok(true),
+                Stop::Damaged(damage) => return Err(damage),
+                Stop::NeedMore { at_least, cut } => {
+                    if self.source.fill(at_least)? {
+                        continue;
+                    }
+                    let Some(cut) = cut else { return Ok(false) };
+                    return Err(Damage::Truncated {
+                        part: cut.part,
+                        needed_bytes: cut.needed_bytes,
+                        available_bytes: cut.available_bytes,
+                    });
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn read_error(&self, damage: Damage) -> ReadError {
+        ReadError {
+            name: self.name.clone(),
+            offset_bytes: self.offset_bytes - self.walker.started_before_bytes(),
+            packet: self.counters.packets + self.counters.packets_unknown_link_type + 1,
+            damage,
+        }
+    }
+
+    /// What messages call the file.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the file was found to be.
+    #[must_use]
+    pub const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// What was delivered so far, and what was not.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let source_dropped = match &self.walker {
+            Walker::Pcap(_) => 0,
+            Walker::Pcapng(walker) => walker.source_dropped(),
+        };
+        Counters {
+            source_dropped,
+            ..self.counters
+        }
+    }
+
+    /// How much of the file was read, in bytes as they are in the file (compressed, if it is).
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.compressed_bytes
+            .as_ref()
+            .map_or(self.offset_bytes, |bytes_read| {
+                bytes_read.load(Ordering::Relaxed)
+            })
+    }
+
+    /// Size of the file in bytes, as it was when it was opened; `None` for a pipe.
+    #[must_use]
+    pub const fn bytes_total(&self) -> Option<u64> {
+        self.total_bytes
+    }
+}
+
+/// Counts what is read through it.
+struct Counting<R> {
+    reader: R,
+    bytes_read: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counting<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.reader.read(buffer)?;
+        self.bytes_read.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Classic pcap files.
+//!
+//! ```text
+//!  file:    magic (4) | major (2) minor (2) | time zone (4) | accuracy (4)
+//!           | snap length (4) | link type (4)
+//!  packet:  seconds (4) | fraction (4) | captured length (4) | length on the wire (4) | bytes
+//! ```
+
+use turboflow_packet::{Frame, LinkType};
+
+use crate::error::{Damage, OpenError};
+use crate::format::{ByteOrder, Container};
+use crate::link_names::link_type_name;
+use crate::walk::{Counters, Stop, Walk, captured_limit_bytes, prefetch_ahead, u16_at, u32_at};
+
+/// Bytes before the first packet.
+pub(crate) const FILE_HEADER_BYTES: usize = 24;
+/// Bytes before every packet.
+const PACKET_HEADER_BYTES: usize = 16;
+/// Bytes before every packet in Kuznetzov's modified format: interface index, protocol and packet
+/// type follow.
+const MODIFIED_PACKET_HEADER_BYTES: usize = 24;
+
+const MAGIC_MICROSECONDS: u32 = 0xa1b2_c3d4;
+const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
+const MAGIC_MODIFIED: u32 = 0xa1b2_cd34;
+
+/// In which order the two length fields come (libpcap's `sf-pcap.c`): versions before 2.3 wrote the
+/// wire length first, 2.3 did either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LengthOrder {
+    CapturedFirst,
+    SmallerIsCaptured,
+    WireFirst,
+}
+
+/// Walks over the packets of a classic pcap file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PcapWalker {
+    byte_order: ByteOrder,
+    modified: bool,
+    nanoseconds_per_fraction: u64,
+    link_type: LinkType,
+    length_order: LengthOrder,
+    captured_limit_bytes: u32,
+}
+
+/// Whether these are the first bytes of a pcap file, and in which byte order.
+pub(crate) fn byte_order_of(magic: [u8; 4]) -> Option<ByteOrder> {
+    let known = [MAGIC_MICROSECONDS, MAGIC_NANOSECONDS, MAGIC_MODIFIED];
+    if known.contains(&u32::from_le_bytes(magic)) {
+        Some(ByteOrder::Little)
+    } else if known.contains(&u32::from_be_bytes(magic)) {
+        Some(ByteOrder::Big)
+    } else {
+        None
+    }
+}
+
+impl PcapWalker {
+    /// Reads the file header, which must be complete and start with a known magic number.
+    pub(crate) fn new(
+        name: &str,
+        header: &[u8],
+        byte_order: ByteOrder,
+    ) -> Result<(Self, Container), OpenError> {
+        match byte_order {
+            ByteOrder::Big => Self::parse::<true>(name, header, byte_order),
+            ByteOrder::Little => Self::parse::<false>(name, header, byte_order),
+        }
+    }
+
+    fn parse<const BIG: bool>(
+        name: &str,
+        header: &[u8],
+        byte_order: ByteOrder,
+    ) -> Result<(Self, Container), OpenError> {
+        let magic = u32_at::<BIG>(header, 0);
+        let (major, minor) = (u16_at::<BIG>(header, 4), u16_at::<BIG>(header, 6));
+        let snap_length_bytes = u32_at::<BIG>(header, 16);
+        let number = u32_at::<BIG>(header, 20);
+        // libpcap takes 2.0 to 2.4, and 543.0, which one old kernel wrote.
+        let length_order = match (major, minor) {
+            (2, 0..=2) | (543, 0) => LengthOrder::WireFirst,
+            (2, 3) => LengthOrder::SmallerIsCaptured,
+            (2, _) => LengthOrder::CapturedFirst,
+            _ => {
+                let name = name.to_owned();
+                return Err(OpenError::UnsupportedVersion {
+                    name,
+                    container: "pcap",
+                    major,
+                    minor,
+                });
+            }
+        };
+        let Some(link_type) = LinkType::from_number(number) else {
+            return Err(OpenError::UnsupportedLinkType {
+                name: name.to_owned(),
+                number: number & 0xffff,
+                link_type: link_type_name(number & 0xffff),
+            });
+        };
+        let nanoseconds = magic == MAGIC_NANOSECONDS;
+        let walker = Self {
+            byte_order,
+            modified: magic == MAGIC_MODIFIED,
+            nanoseconds_per_fraction: if nanoseconds { 1 } else { 1_000 },
+            link_type,
+            length_order,
+            captured_limit_bytes: captured_limit_bytes(snap_length_bytes),
+        };
+        Ok((
+            walker,
+            Container::Pcap {
+                byte_order,
+                nanoseconds,
+                link_type,
+                snap_length_bytes,
+            },
+        ))
+    }
+
+    /// Appends frames until `limit` are there. With a limit of 0 it looks whether a complete packet
+    /// is next.
+    pub(crate) fn walk<'a>(
+        &self,
+        data: &'a [u8],
+        limit: usize,
+        frames: &mut Vec<Frame<'a>>,
+        counters: &mut Counters,
+    ) -> Walk {
+        const PLAIN: usize = PACKET_HEADER_BYTES;
+        const MODIFIED: usize = MODIFIED_PACKET_HEADER_BYTES;
+        match (self.byte_order, self.modified) {
+            (ByteOrder::Little, false) => {
+                self.walk_as::<false, PLAIN>(data, limit, frames, counters)
+            }
+            (ByteOrder::Big, false) => self.walk_as::<true, PLAIN>(data, limit, frames, counters),
+            (ByteOrder::Little, true) => {
+                self.walk_as::<false, MODIFIED>(data, limit, frames, counters)
+            }
+            (ByteOrder::Big, true) => self.walk_as::<true, MODIFIED>(data, limit, frames, counters),
+        }
+    }
+
+    fn walk_as<'a, const BIG: bool, const HEADER_BYTES: usize>(
+        &self,
+        data: &'a [u8],
+        limit: usize,
+        frames: &mut Vec<Frame<'a>>,
+        counters: &mut Counters,
+    ) -> Walk {
+        let (mut at, mut bytes_on_wire) = (0, 0);
+        let first = frames.len();
+        let stop = loop {
+            let rest = &data[at..];
+            let Some((header, body)) = rest.split_first_chunk::<HEADER_BYTES>() else {
+                break Stop::incomplete("packet header", HEADER_BYTES, rest.len());
+            };
+            let (captured, wire_length_bytes) = self.lengths::<BIG>(header);
+            prefetch_ahead(rest, HEADER_BYTES + captured as usize);
+            if captured > self.captured_limit_bytes {
+                break self.too_long(captured);
+            }
+            let Some(bytes) = body.get(..captured as usize) else {
+                break Stop::incomplete("packet", HEADER_BYTES + captured as usize, rest.len());
+            };
+            if frames.len() >= limit {
+                break Stop::Full;
+            }
+            // No overflow: both factors are below 2^32.
+            let timestamp_ns = u64::from(u32_at::<BIG>(header, 0)) * 1_000_000_000
+                + u64::from(u32_at::<BIG>(header, 4)) * self.nanoseconds_per_fraction;
+            let link_type = self.link_type;
+            frames.push(Frame {
+                bytes,
+                wire_length_bytes,
+                timestamp_ns,
+                interface: 0,
+                link_type,
+            });
+            bytes_on_wire += u64::from(wire_length_bytes);
+            at += HEADER_BYTES + captured as usize;
+        };
+        counters.packets += (frames.len() - first) as u64;
+        counters.bytes += bytes_on_wire;
+        Walk { consumed: at, stop }
+    }
+
+    /// Captured length and length on the wire.
+    #[inline(always)]
+    fn lengths<const BIG: bool>(&self, header: &[u8]) -> (u32, u32) {
+        let (first, second) = (u32_at::<BIG>(header, 8), u32_at::<BIG>(header, 12));
+        match self.length_order {
+            LengthOrder::CapturedFirst => (first, second),
+            LengthOrder::SmallerIsCaptured => (first.min(second), first.max(second)),
+            LengthOrder::WireFirst => (second, first),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn too_long(&self, captured_bytes: u32) -> Stop {
+        let limit_bytes = self.captured_limit_bytes;
+        Stop::Damaged(Damage::PacketTooLong {
+            captured_bytes,
+            limit_bytes,
+        })
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a pcapng interface's timestamps mean.
+
+/// Turns an interface's 64-bit ticks into nanoseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Clock {
+    unit: Unit,
+    /// `if_tsoffset` in nanoseconds.
+    offset_ns: i128,
+}
+
+/// How ticks become nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    /// Ticks are 2^-n seconds.
+    BinaryFraction(u32),
+    /// Ticks are shorter than a nanosecond: 10^n of them are one.
+    Divide(u64),
+    /// Ticks are 10^n nanoseconds.
+    Multiply(u64),
+    /// Ticks so short that 2^64 of them are no nanosecond.
+    Nothing,
+}
+
+impl Clock {
+    /// Of an interface without `if_tsresol` and `if_tsoffset`: microseconds since 1970.
+    pub(crate) const DEFAULT: Self = Self {
+        unit: Unit::Multiply(1_000),
+        offset_ns: 0,
+    };
+
+    /// Sets the resolution from the option's byte: top bit clear 10^-n, set 2^-n seconds.
+    pub(crate) fn set_resolution(&mut self, if_tsresol: u8) {
+        let exponent = u32::from(if_tsresol & 0x7f);
+        self.unit = match exponent {
+            _ if if_tsresol & 0x80 != 0 => Unit::BinaryFraction(exponent),
+            0..=9 => Unit::Multiply(10_u64.pow(9 - exponent)),
+            10..=28 => Unit::Divide(10_u64.pow(exponent - 9)),
+            _ => Unit::Nothing,
+        };
+    }
+
+    /// Sets the offset from the option's seconds.
+    pub(crate) fn set_offset(&mut self, if_tsoffset_seconds: i64) {
+        self.offset_ns = i128::from(if_tsoffset_seconds) * 1_000_000_000;
+    }
+
+    /// The time of so many ticks; times before 1970 are 0, those after 2554 the largest number.
+    #[inline(always)]
+    pub(crate) fn nanoseconds(&self, ticks: u64) -> u64 {
+        match self.unit {
+            Unit::Multiply(factor) if self.offset_ns == 0 => ticks.saturating_mul(factor),
+            _ => self.unusual(ticks),
+        }
+    }
+
+    #[inline(never)]
+    fn unusual(&self, ticks: u64) -> u64 {
+        // No overflow: 2^64 * 10^9 is below 2^94.
+        let since_offset_ns = match self.unit {
+            Unit::BinaryFraction(exponent) => (u128::from(ticks) * 1_000_000_000) >> exponent,
+            Unit::Divide(divisor) => u128::from(ticks / divisor),
+            Unit::Multiply(factor) => u128::from(ticks) * u128::from(factor),
+            Unit::Nothing => 0,
+        };
+        let since_1970_ns = since_offset_ns as i128 + self.offset_ns;
+        since_1970_ns.clamp(0, i128::from(u64::MAX)) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(if_tsresol: u8, if_tsoffset_seconds: i64) -> Clock {
+        let mut clock = Clock::DEFAULT;
+        clock.set_resolution(if_tsresol);
+        clock.set_offset(if_tsoffset_seconds);
+        clock
+    }
+
+    #[test]
+    fn default_is_microseconds() {
+        assert_eq!(Clock::DEFAULT.nanoseconds(1_500_000), 1_500_000_000);
+        assert_eq!(clock(6, 0), Clock::DEFAULT);
+    }
+
+    #[test]
+    fn every_decimal_resolution_gives_the_same_second() {
+        for exponent in 0..=19_u8 {
+            let ticks = 10_u64.pow(u32::from(exponent));
+            assert_eq!(
+                clock(exponent, 0).nanoseconds(ticks),
+                1_000_000_000,
+                "10^-{exponent}"
+            );
+        }
+        assert_eq!(
+            clock(19, 0).nanoseconds(15_000_000_000_000_000_000),
+            1_500_000_000
+        );
+        assert_eq!(clock(28, 0).nanoseconds(u64::MAX), 1);
+        assert_eq!(clock(29, 0).nanoseconds(u64::MAX), 0);
+        assert_eq!(clock(127, 0).nanoseconds(u64::MAX), 0);
+    }
+
+    #[test]
+    fn every_binary_resolution_gives_the_same_second() {
+        for exponent in 0..=60_u8 {
+            assert_eq!(
+                clock(0x80 | exponent, 0).nanoseconds(7 << exponent),
+                7_000_000_000
+            );
+        }
+        assert_eq!(
+            clock(0x8a, 0).nanoseconds(1),
+            976_562,
+            "1/1024 s is 976,562.5 ns"
+        );
+        assert_eq!(clock(0xff, 0).nanoseconds(u64::MAX), 0);
+    }
+
+    #[test]
+    fn offset_shifts_both_ways_and_saturates() {
+        assert_eq!(clock(9, 2).nanoseconds(5), 2_000_000_005);
+        assert_eq!(clock(6, -1).nanoseconds(3_000_000), 2_000_000_000);
+        assert_eq!(clock(6, -10).nanoseconds(3_000_000), 0);
+        assert_eq!(clock(0, i64::MAX).nanoseconds(u64::MAX), u64::MAX);
+        assert_eq!(clock(0, i64::MIN).nanoseconds(u64::MAX), u64::MAX);
+        assert_eq!(clock(9, i64::MIN).nanoseconds(u64::MAX), 0);
+        assert_eq!(clock(0, 0).nanoseconds(u64::MAX), u64::MAX);
+    }
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+//! pcapng files.
+//!
+//! ```text
+//!  every block: type (4) | length (4) | body | padding to 4 | length again (4)
+//! ```
+
+mod blocks;
+mod clock;
+mod packet;
+
+use turboflow_packet::Frame;
+
+use self::blocks::{
+    BLOCK_HEADER_BYTES, BLOCK_TRAILER_BYTES, ENHANCED_PACKET, INTERFACE_DESCRIPTION,
+    INTERFACE_STATISTICS, Interface, PACKET, SECTION_HEADER, SIMPLE_PACKET, block_length, body_of,
+    whole_block,
+};
+pub(crate) use self::blocks::{SECTION_START_BYTES, check_version, section_byte_order};
+use self::packet::Packet;
+use crate::error::Damage;
+use crate::format::ByteOrder;
+use crate::walk::{Counters, Cut, Stop, Walk, prefetch_ahead, u32_at};
+
+/// First bytes of every section header, in either byte order.
+pub(crate) const MAGIC: [u8; 4] = SECTION_HEADER.to_be_bytes();
+
+/// A section with more interfaces is damaged; the obsolete Packet Block cannot number more.
+const INTERFACES_LIMIT: usize = 1 << 16;
+/// The longest block, packets aside, that is read as a whole (Wireshark's limit). Blocks that are
+/// skipped may be longer.
+const BLOCK_LIMIT_BYTES: u32 = 16 << 20;
+
+/// Walks over the packets of a pcapng file.
+#[derive(Debug)]
+pub(crate) struct PcapngWalker {
+    byte_order: ByteOrder,
+    /// Of the current section.
+    interfaces: Vec<Interface>,
+    /// Number of this section's first interface in the file.
+    first_interface: u32,
+    /// Drops in sections before this one.
+    dropped_before: u64,
+    /// Time of the packet before, for packets without one.
+    last_timestamp_ns: u64,
+    skip: Option<Skip>,
+}
+
+/// A block of no interest, of which the walk has not seen the end.
+#[derive(Clone, Copy, Debug)]
+struct Skip {
+    length_bytes: u32,
+    /// Of the whole block, trailer included.
+    remaining_bytes: u32,
+}
+
+/// What became of one block.
+enum Step {
+    /// The next section has the other byte order.
+    OtherByteOrder,
+    /// It was read to its end; so many bytes.
+    Read(usize),
+    /// So many bytes were read before the walk had to stop.
+    Stopped(usize, Stop),
+}
+
+impl PcapngWalker {
+    /// At the first section header of a file, which the walk reads again.
+    pub(crate) fn new(byte_order: ByteOrder) -> Self {
+        Self {
+            byte_order,
+            interfaces: Vec::new(),
+            first_interface: 0,
+            dropped_before: 0,
+            last_timestamp_ns: 0,
+            skip: None,
+        }
+    }
+
+    /// Packets that the capturing side lost, as far as the blocks read so far tell.
+    pub(crate) fn source_dropped(&self) -> u64 {
+        self.interfaces
+            .iter()
+            .fold(self.dropped_before, |sum, interface| {
+                sum.saturating_add(
+                    interface
+                        .dropped_in_all
+                        .max(interface.dropped_between_packets),
+                )
+            })
+    }
+
+    /// How far before the walk's position the current block started.
+    pub(crate) fn started_before_bytes(&self) -> u64 {
+        self.skip.map_or(0, |skip| {
+            u64::from(skip.length_bytes - skip.remaining_bytes)
+        })
+    }
+
+    /// Appends frames until `limit` are there. With a limit of 0 it walks to the next complete
+    /// packet that can be delivered and stops before it.
+    pub(crate) fn walk<'a>(
+        &mut self,
+        data: &'a [u8],
+        limit: usize,
+        frames: &mut Vec<Frame<'a>>,
+        counters: &mut Counters,
+    ) -> Walk {
+        let mut at = 0;
+        loop {
+            let rest = &data[at..];
+            let (consumed, stop) = match self.byte_order {
+                ByteOrder::Big => self.walk_section::<true>(rest, limit, frames, counters),
+                ByteOrder::Little => self.walk_section::<false>(rest, limit, frames, counters),
+            };
+            at += consumed;
+            if let Some(stop) = stop {
+                return Walk { consumed: at, stop };
+            }
+        }
+    }
+
+    /// Walks over blocks of one byte order; without a reason to stop the other order follows.
+    fn walk_section<'a, const BIG: bool>(
+        &mut self,
+        data: &'a [u8],
+        limit: usize,
+        frames: &mut Vec<Frame<'a>>,
+        counters: &mut Counters,
+    ) -> (usize, Option<Stop>) {
+        let first = frames.len();
+        let mut at = 0;
+        let mut bytes_on_wire = 0;
+        if self.skip.is_some() {
+            match self.pass::<BIG>(data) {
+                Step::Read(bytes) => at = bytes,
+                Step::Stopped(bytes, stop) => return (bytes, Some(stop)),
+                Step::OtherByteOrder => unreachable!("a skipped block is no section header"),
+            }
+        }
+        let stop = loop {
+            let rest = &data[at..];
+            if rest.len() < BLOCK_HEADER_BYTES + BLOCK_TRAILER_BYTES {
+                let needed = BLOCK_HEADER_BYTES + BLOCK_TRAILER_BYTES;
+                break Some(Stop::incomplete("block header", needed, rest.len()));
+            }
+            prefetch_ahead(rest, u32_at::<BIG>(rest, 4) as usize);
+            let block_type = u32_at::<BIG>(rest, 0);
+            let packet = match block_type {
+                ENHANCED_PACKET => packet::enhanced::<BIG>(&self.interfaces, rest),
+                PACKET => packet::obsolete::<BIG>(&self.interfaces, rest),
+                SIMPLE_PACKET => packet::simple::<BIG>(&self.interfaces, rest),
+                _ => match self.other_block::<BIG>(block_type, rest) {
+                    Step::OtherByteOrder => break None,
+                    Step::Read(bytes) => {
+                        at += bytes;
+                        continue;
+                    }
+                    Step::Stopped(bytes, stop) => {
+                        at += bytes;
+                        break Some(stop);
+                    }
+                },
+            };
+            let packet = match packet {
+                Ok(packet) => packet,
+                Err(stop) => break Some(stop),
+            };
+            let Some(link_type) = packet.link_type else {
+                self.count_unread(&packet, counters);
+                at += packet.block_bytes;
+                continue;
+            };
+            if frames.len() >= limit {
+                break Some(Stop::Full);
+            }
+            let timestamp_ns = match packet.timestamp_ns {
+                Some(timestamp_ns) => timestamp_ns,
+                None => self.time_before(frames, counters),
+            };
+            if packet.dropped != 0 {
+                self.count_drops(&packet);
+            }
+            bytes_on_wire += u64::from(packet.wire_length_bytes);
+            frames.push(Frame {
+                bytes: packet.bytes,
+                wire_length_bytes: packet.wire_length_bytes,
+                timestamp_ns,
+                interface: self.first_interface.wrapping_add(packet.interface),
+                link_type,
+            });
+            at += packet.block_bytes;
+        };
+        counters.packets += (frames.len() - first) as u64;
+        counters.bytes += bytes_on_wire;
+        if let Some(frame) = frames.last() {
+            self.last_timestamp_ns = frame.timestamp_ns;
+        }
+        (at, stop)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count_unread(&mut self, packet: &Packet<'_>, counters: &mut Counters) {
+        counters.packets_unknown_link_type += 1;
+        counters.bytes_unknown_link_type += u64::from(packet.wire_length_bytes);
+        self.count_drops(packet);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count_drops(&mut self, packet: &Packet<'_>) {
+        let interface = &mut self.interfaces[packet.interface as usize];
+        interface.dropped_between_packets = interface
+            .dropped_between_packets
+            .saturating_add(packet.dropped);
+    }
+
+    /// The time for a packet without one: that of the packet before.
+    #[cold]
+    #[inline(never)]
+    fn time_before(&self, frames: &[Frame<'_>], counters: &mut Counters) -> u64 {
+        counters.packets_without_time += 1;
+        frames
+            .last()
+            .map_or(self.last_timestamp_ns, |frame| frame.timestamp_ns)
+    }
+
+    /// Reads a block that holds no packet.
+    #[cold]
+    #[inline(never)]
+    fn other_block<const BIG: bool>(&mut self, block_type: u32, rest: &[u8]) -> Step {
+        let read = match block_type {
+            SECTION_HEADER => match section_byte_order([rest[8], rest[9], rest[10], rest[11]]) {
+                Ok(byte_order) if byte_order != self.byte_order => {
+                    self.byte_order = byte_order;
+                    return Step::OtherByteOrder;
+                }
+                Ok(_) => self.section::<BIG>(rest),
+                Err(damage) => Err(Stop::Damaged(damage)),
+            },
+            INTERFACE_DESCRIPTION => self.describe_interface::<BIG>(rest),
+            INTERFACE_STATISTICS => self.statistics::<BIG>(rest),
+            _ => match block_length::<BIG>(block_type, rest, 12, u32::MAX) {
+                Ok(length_bytes) => {
+                    self.skip = Some(Skip {
+                        length_bytes,
+                        remaining_bytes: length_bytes,
+                    });
+                    return self.pass::<BIG>(rest);
+                }
+                Err(stop) => Err(stop),
+            },
+        };
+        match read {
+            Ok(bytes) => Step::Read(bytes),
+            Err(stop) => Step::Stopped(0, stop),
+        }
+    }
+
+    fn section<const BIG: bool>(&mut self, rest: &[u8]) -> Result<usize, Stop> {
+        if rest.len() < SECTION_START_BYTES {
+            return Err(Stop::incomplete(
+                "section header",
+                SECTION_START_BYTES,
+                rest.len(),
+            ));
+        }
+        check_version::<BIG>(rest).map_err(Stop::Damaged)?;
+        let block = whole_block::<BIG>(rest, 28, BLOCK_LIMIT_BYTES, "section header")?;
+        self.dropped_before = self.source_dropped();
+        self.first_interface = self
+            .first_interface
+            .saturating_add(self.interfaces.len() as u32);
+        self.interfaces.clear();
+        Ok(block.len())
+    }
+
+    fn describe_interface<const BIG: bool>(&mut self, rest: &[u8]) -> Result<usize, Stop> {
+        let block = whole_block::<BIG>(rest, 20, BLOCK_LIMIT_BYTES, "interface description")?;
+        if self.interfaces.len() == INTERFACES_LIMIT {
+            return Err(Stop::Damaged(Damage::TooManyInterfaces {
+                limit: INTERFACES_LIMIT,
+            }));
+        }
+        self.interfaces
+            .push(blocks::interface::<BIG>(body_of(block)));
+        Ok(block.len())
+    }
+
+    fn statistics<const BIG: bool>(&mut self, rest: &[u8]) -> Result<usize, Stop> {
+        let block = whole_block::<BIG>(rest, 24, BLOCK_LIMIT_BYTES, "interface statistics")?;
+        let body = body_of(block);
+        let interface = self.interfaces.get_mut(u32_at::<BIG>(body, 0) as usize);
+        let dropped = blocks::statistics_drops::<BIG>(&body[12..]);
+        if let (Some(interface), Some(dropped)) = (interface, dropped) {
+            interface.dropped_in_all = interface.dropped_in_all.max(dropped);
+        }
+        Ok(block.len())
+    }
+
+    /// Passes over what `data` holds of a block of no interest.
+    fn pass<const BIG: bool>(&mut self, data: &[u8]) -> Step {
+        let Some(skip) = &mut self.skip else {
+            return Step::Read(0);
+        };
+        let body_bytes = skip.remaining_bytes as usize - BLOCK_TRAILER_BYTES;
+        let passed = data.len().min(body_bytes);
+        skip.remaining_bytes -= passed as u32;
+        let rest = &data[passed..];
+        if rest.len() < BLOCK_TRAILER_BYTES {
+            let seen_bytes = skip.length_bytes - skip.remaining_bytes;
+            let cut = Cut {
+                part: "block",
+                needed_bytes: u64::from(skip.length_bytes),
+                available_bytes: u64::from(seen_bytes) + rest.len() as u64,
+            };
+            let stop = Stop::NeedMore {
+                at_least: rest.len() + 1,
+                cut: Some(cut),
+            };
+            return Step::Stopped(passed, stop);
+        }
+        let (first_bytes, last_bytes) = (skip.length_bytes, u32_at::<BIG>(rest, 0));
+        if last_bytes != first_bytes {
+            let damage = Damage::BlockLengthMismatch {
+                first_bytes,
+                last_bytes,
+            };
+            return Step::Stopped(passed, Stop::Damaged(damage));
+        }
+        self.skip = None;
+        Step::Read(passed + BLOCK_TRAILER_BYTES)
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where a capture's bytes come from: all in memory, mapped, or read into one buffer. All three
+//! show a window of contiguous bytes that starts at the reader's position.
+
+use std::io::{self, Read};
+
+use crate::error::Damage;
+use crate::format::Compression;
+use crate::mapped::Mapped;
+
+/// Bytes of a capture, uncompressed.
+pub(crate) enum Source {
+    Mapped(Mapped),
+    Memory(Memory),
+    Stream(Stream),
+}
+
+impl Source {
+    /// The bytes that are there, from the reader's position on.
+    #[inline]
+    pub(crate) fn window(&self) -> &[u8] {
+        match self {
+            Self::Mapped(mapped) => mapped.window(),
+            Self::Memory(memory) => &memory.bytes[memory.at..],
+            Self::Stream(stream) => &stream.buffer[stream.start..stream.end],
+        }
+    }
+
+    /// Moves the reader's position on.
+    #[inline]
+    pub(crate) fn consume(&mut self, bytes: usize) {
+        match self {
+            Self::Mapped(mapped) => mapped.consume(bytes),
+            Self::Memory(memory) => memory.at += bytes,
+            Self::Stream(stream) => stream.start += bytes,
+        }
+    }
+
+    /// Makes the window longer, to at least `at_least` bytes unless the input ends before. Says
+    /// whether it got longer at all.
+    pub(crate) fn fill(&mut self, at_least: usize) -> Result<bool, Damage> {
+        match self {
+            Self::Mapped(mapped) => mapped.fill(at_least),
+            Self::Memory(_) => Ok(false),
+            Self::Stream(stream) => stream.fill(at_least),
+        }
+    }
+}
+
+/// A whole capture in memory.
+pub(crate) struct Memory {
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl Memory {
+    pub(crate) fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, at: 0 }
+    }
+}
+
+/// Size of the buffer; it grows only where a single block is longer and really arrives.
+const BUFFER_BYTES: usize = 1 << 20;
+/// How much a decompressor is asked for at once. Where its input is damaged it keeps back what it
+/// made in the failing call, so a call is kept small.
+const DECOMPRESSED_PIECE_BYTES: usize = 16 << 10;
+
+/// A capture that is read piece by piece.
+pub(crate) struct Stream {
+    reader: Box<dyn Read + Send>,
+    compression: Compression,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// An error that came after bytes which had to be delivered first.
+    failed: Option<io::Error>,
+}
+
+impl Stream {
+    pub(crate) fn new(reader: Box<dyn Read + Send>, compression: Compression) -> Self {
+        let buffer = vec![0; BUFFER_BYTES];
+        Self {
+            reader,
+            compression,
+            buffer,
+            start: 0,
+            end: 0,
+            failed: None,
+        }
+    }
+
+    fn fill(&mut self, at_least: usize) -> Result<bool, Damage> {
+        if let Some(error) = self.failed.take() {
+            return Err(self.damage(error));
+        }
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        let before = self.end;
+        loop {
+            if self.end == self.buffer.len() {
+                self.buffer.resize(self.buffer.len() * 2, 0);
+            }
+            match self.read_once() {
+                Ok(0) => break,
+                Ok(bytes) => self.end += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if self.end == before => return Err(self.damage(error)),
+                Err(error) => {
+                    self.failed = Some(error);
+                    break;
+                }
+            }
+            // What arrives on a pipe goes on at once; decompressed pieces are gathered.
+            let is_enough = self.compression == Compression::None || self.end == self.buffer.len();
+            if is_enough && self.end >= at_least {
+                break;
+            }
+        }
+        Ok(self.end > before)
+    }
+
+    fn read_once(&mut self) -> io::Result<usize> {
+        let free = &mut self.buffer[self.end..];
+        let piece_bytes = match self.compression {
+            Compression::None => free.len(),
+            Compression::Gzip | Compression::Zstd => free.len().min(DECOMPRESSED_PIECE_BYTES),
+        };
+        self.reader.read(&mut free[..piece_bytes])
+    }
+
+    #[cold]
+    fn damage(&self, source: io::Error) -> Damage {
+        match self.compression {
+            Compression::None => Damage::Io { source },
+            compression => Damage::Compressed {
+                compression,
+                source,
+            },
+        }
+    }
+}

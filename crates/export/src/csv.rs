@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//! CSV: a header line, then one line a record.
+//!
+//! Addresses are text (IPv6 as in RFC 5952), numbers decimal, times nanoseconds since 1970, MAC
+//! addresses `aa:bb:cc:dd:ee:ff`, lists `[1;2;3]`, absent values empty. No value needs quotes;
+//! a column name does where it holds a comma, a quote or a space at an end (RFC 4180).
+
+use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData};
+
+use crate::lines::{LineWriter, Row};
+use crate::output::Output;
+use crate::text::Text;
+use crate::{ExportError, FlowWriter};
+
+struct CsvRow {
+    kinds: Vec<ColumnKind>,
+}
+
+/// Writes the header and then rows to `output`.
+pub(crate) fn writer(
+    output: Output,
+    schema: &[Column],
+) -> Result<Box<dyn FlowWriter>, ExportError> {
+    let header: Vec<String> = schema.iter().map(|column| quoted(&column.name)).collect();
+    let header = header.join(",") + "\n";
+    let row = CsvRow { kinds: schema.iter().map(|column| column.kind).collect() };
+    LineWriter::start(output, schema, row, header.as_bytes())
+}
+
+/// The text as a CSV field.
+#[must_use]
+pub(crate) fn quoted(text: &str) -> String {
+    let plain = !text.contains([',', '"', '\n', '\r']) && text.trim() == text;
+    if plain { text.to_owned() } else { format!("\"{}\"", text.replace('"', "\"\"")) }
+}
+
+impl Row for CsvRow {
+    fn frame_bytes(&self) -> usize {
+        self.kinds.len() + 1
+    }
+
+    #[inline(always)]
+    fn write(&self, batch: &FlowBatch, row: usize, text: &mut Text) {
+        for (values, kind) in batch.columns().iter().zip(&self.kinds) {
+            if values.valid.is_empty() || values.valid[row] {
+                match &values.data {
+                    ValueData::Address(values) => text.address(values[row]),
+                    ValueData::Unsigned(values) if *kind == ColumnKind::Mac => text.mac(values[row]),
+                    ValueData::Unsigned(values) => text.unsigned(values[row]),
+                    ValueData::Float(values) => text.float(values[row]),
+                    ValueData::List { ends, elements } => {
+                        let start = if row == 0 { 0 } else { ends[row - 1] };
+                        text.list(&elements[start..ends[row]], b';');
+                    }
+                }
+            }
+            text.byte(b',');
+        }
+        text.end_line();
+    }
+}

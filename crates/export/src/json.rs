@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//! JSON lines: one object a record, keys in the order of the columns.
+//!
+//! Numbers are numbers (64-bit ones exact: readers that take them for floats lose digits, not we),
+//! times nanoseconds since 1970, addresses and MAC addresses strings, lists arrays, absent values
+//! `null`, so that every line has every key. JSON knows no infinity: such floats are `null` too.
+
+use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData};
+
+use crate::lines::{LineWriter, Row};
+use crate::output::Output;
+use crate::text::Text;
+use crate::{ExportError, FlowWriter};
+
+struct JsonRow {
+    /// What stands before each value: `{"src_addr":` and then `,"dst_addr":`.
+    before: Vec<Vec<u8>>,
+    kinds: Vec<ColumnKind>,
+}
+
+/// Writes rows to `output`.
+pub(crate) fn writer(
+    output: Output,
+    schema: &[Column],
+) -> Result<Box<dyn FlowWriter>, ExportError> {
+    let before = schema.iter().enumerate().map(|(index, column)| {
+        let start = if index == 0 { '{' } else { ',' };
+        format!("{start}{}:", quoted(&column.name)).into_bytes()
+    });
+    let kinds = schema.iter().map(|column| column.kind).collect();
+    let row = JsonRow { before: before.collect(), kinds };
+    LineWriter::start(output, schema, row, &[])
+}
+
+/// The text as a JSON string.
+#[must_use]
+pub(crate) fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            character if character < ' ' => {
+                quoted.push_str(&format!("\\u{:04x}", u32::from(character)));
+            }
+            character => quoted.push(character),
+        }
+    }
+    quoted + "\""
+}
+
+impl Row for JsonRow {
+    fn frame_bytes(&self) -> usize {
+        // Two quotes around a value, or null for it; the closing brace and the end of the line.
+        self.before.iter().map(|before| before.len() + 4).sum::<usize>() + 3
+    }
+
+    #[inline(always)]
+    fn write(&self, batch: &FlowBatch, row: usize, text: &mut Text) {
+        let columns = batch.columns().iter().zip(&self.kinds);
+        for ((values, kind), before) in columns.zip(&self.before) {
+            text.raw(before);
+            if !values.valid.is_empty() && !values.valid[row] {
+                text.raw(b"null");
+                continue;
+            }
+            match &values.data {
+                ValueData::Address(values) => {
+                    text.byte(b'"');
+                    text.address(values[row]);
+                    text.byte(b'"');
+                }
+                ValueData::Unsigned(values) if *kind == ColumnKind::Mac => {
+                    text.byte(b'"');
+                    text.mac(values[row]);
+                    text.byte(b'"');
+                }
+                ValueData::Unsigned(values) => text.unsigned(values[row]),
+                ValueData::Float(values) if !values[row].is_finite() => text.raw(b"null"),
+                ValueData::Float(values) => text.float(values[row]),
+                ValueData::List { ends, elements } => {
+                    let start = if row == 0 { 0 } else { ends[row - 1] };
+                    text.list(&elements[start..ends[row]], b',');
+                }
+            }
+        }
+        text.raw(b"}\n");
+    }
+}

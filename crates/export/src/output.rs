@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where bytes go: a file that appears when it is complete, or a stream.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::ExportError;
+
+/// Bytes on their way to a file or a stream, counted.
+pub(crate) struct Output {
+    sink: Sink,
+    place: String,
+    written_bytes: u64,
+}
+
+enum Sink {
+    /// A file written beside its target and renamed at the end.
+    File(Beside),
+    /// Standard output, a device, a named pipe.
+    Stream(Box<dyn Write + Send>),
+}
+
+/// A file beside its target. Dropped before [`Beside::complete`], it is removed.
+struct Beside {
+    file: File,
+    path: Option<PathBuf>,
+    target: PathBuf,
+    sync: bool,
+}
+
+/// A write that ended early.
+pub(crate) struct Interrupted {
+    /// How many bytes of it were accepted.
+    pub(crate) accepted_bytes: usize,
+    /// Why it ended.
+    pub(crate) source: io::Error,
+}
+
+impl Output {
+    /// A file beside `path`, or the thing itself where `path` is a device or a named pipe. `sync`
+    /// asks for the bytes to be on the disk before the name changes.
+    pub(crate) fn create(path: &Path, sync: bool) -> Result<Self, ExportError> {
+        let place = path.display().to_string();
+        let source_of = |source| ExportError::Create { path: path.to_owned(), source };
+        // A symbolic link stays one: what it points to is replaced.
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let existing = fs::metadata(&target).ok();
+        let sink = match &existing {
+            Some(metadata) if metadata.is_dir() => {
+                return Err(ExportError::IsDirectory { path: path.to_owned() });
+            }
+            Some(metadata) if !metadata.is_file() => {
+                let device = OpenOptions::new().write(true).open(&target).map_err(source_of)?;
+                Sink::Stream(Box::new(device))
+            }
+            _ => Sink::File(Beside::create(path, target, existing, sync)?),
+        };
+        Ok(Self { sink, place, written_bytes: 0 })
+    }
+
+    /// A stream; `place` is its name in errors.
+    pub(crate) fn stream(stream: Box<dyn Write + Send>, place: &str) -> Self {
+        Self { sink: Sink::Stream(stream), place: place.to_owned(), written_bytes: 0 }
+    }
+
+    /// The target's name in errors.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Bytes accepted so far.
+    pub(crate) const fn written_bytes(&self) -> u64 {
+        self.written_bytes
+    }
+
+    /// Writes all of `bytes`, or says how many of them were accepted.
+    pub(crate) fn write_all(&mut self, bytes: &[u8]) -> Result<(), Interrupted> {
+        let mut accepted_bytes = 0;
+        while accepted_bytes < bytes.len() {
+            let rest = &bytes[accepted_bytes..];
+            let outcome = match &mut self.sink {
+                Sink::File(beside) => beside.file.write(rest),
+                Sink::Stream(stream) => stream.write(rest),
+            };
+            match outcome {
+                Ok(0) => {
+                    let source = io::ErrorKind::WriteZero.into();
+                    return Err(Interrupted { accepted_bytes, source });
+                }
+                Ok(count) => {
+                    accepted_bytes += count;
+                    self.written_bytes += count as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(Interrupted { accepted_bytes, source }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes the output: the target now has its name.
+    pub(crate) fn complete(self) -> io::Result<()> {
+        match self.sink {
+            Sink::File(beside) => beside.complete(),
+            Sink::Stream(mut stream) => stream.flush(),
+        }
+    }
+
+    /// After a failed write: keeps the first `length_bytes` bytes and then `tail` as `TARGET.part`,
+    /// and makes the error that says so.
+    pub(crate) fn fail(self, keep: Keep<'_>, source: io::Error) -> ExportError {
+        let kept = match self.sink {
+            Sink::Stream(_) if source.kind() == io::ErrorKind::BrokenPipe => {
+                return ExportError::BrokenPipe;
+            }
+            Sink::Stream(_) => None,
+            Sink::File(_) if keep.records == 0 => None,
+            Sink::File(beside) => beside.keep(&keep).ok(),
+        };
+        let is_stream_or_kept = kept.is_some() || keep.counts_in_streams;
+        let records = if is_stream_or_kept { keep.records } else { 0 };
+        ExportError::Write { place: self.place, records, kept, source }
+    }
+}
+
+/// What of an output is worth keeping after a failed write.
+pub(crate) struct Keep<'a> {
+    /// Whole records among the bytes kept.
+    pub(crate) records: u64,
+    /// How many bytes they take, from the start.
+    pub(crate) length_bytes: u64,
+    /// What makes a whole file of them.
+    pub(crate) tail: &'a [u8],
+    /// Whether a reader of the stream can use the records that came before the failure.
+    pub(crate) counts_in_streams: bool,
+}
+
+impl Beside {
+    fn create(
+        path: &Path,
+        target: PathBuf,
+        existing: Option<fs::Metadata>,
+        sync: bool,
+    ) -> Result<Self, ExportError> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let source_of = |source| ExportError::Create { path: path.to_owned(), source };
+        let name = target.file_name().ok_or_else(|| source_of(io::ErrorKind::InvalidInput.into()))?;
+        let directory = match target.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        if !directory.is_dir() {
+            let directory = directory.to_owned();
+            return Err(ExportError::NoDirectory { path: path.to_owned(), directory });
+        }
+        if existing.is_some() {
+            // A rename would replace a file that its owner has protected.
+            OpenOptions::new().append(true).open(&target).map_err(source_of)?;
+        }
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let temporary = format!(".{}.{}-{number}.tmp", name.to_string_lossy(), process::id());
+        let temporary = directory.join(temporary);
+        let file = OpenOptions::new().write(true).create_new(true).open(&temporary);
+        let file = file.map_err(source_of)?;
+        let beside = Self { file, path: Some(temporary), target, sync };
+        if let Some(metadata) = existing {
+            beside.file.set_permissions(metadata.permissions()).map_err(source_of)?;
+        }
+        Ok(beside)
+    }
+
+    fn complete(mut self) -> io::Result<()> {
+        if self.sync {
+            self.file.sync_all()?;
+        }
+        if let Some(path) = &self.path {
+            fs::rename(path, &self.target)?;
+        }
+        self.path = None;
+        Ok(())
+    }
+
+    fn keep(mut self, keep: &Keep<'_>) -> io::Result<PathBuf> {
+        use std::io::{Seek, SeekFrom};
+        self.file.set_len(keep.length_bytes)?;
+        self.file.seek(SeekFrom::Start(keep.length_bytes))?;
+        self.file.write_all(keep.tail)?;
+        let mut name = self.target.clone().into_os_string();
+        name.push(".part");
+        let part = PathBuf::from(name);
+        if let Some(path) = &self.path {
+            fs::rename(path, &part)?;
+        }
+        self.path = None;
+        Ok(part)
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            // Nothing more can be done here; the file's name tells whose it was.
+            let _ = fs::remove_file(path);
+        }
+    }
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The columns that make up nearly all of every record: addresses, numbers and times.
+//!
+//! Numbers go into a dictionary until a page shows that it does not pay; from then on they are
+//! delta-encoded. Addresses always have one.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use parquet::basic::{Compression as Codec, Encoding, Type as PhysicalType};
+use parquet::column::writer::ColumnCloseResult;
+use parquet::data_type::ByteArray;
+use parquet::errors::Result;
+use parquet::file::statistics::Statistics;
+use parquet::schema::types::ColumnDescPtr;
+use turboflow_record::{Column, ColumnKind, ValueData, Values};
+
+use crate::parquet::dictionary::{AddressDictionary, NumberDictionary};
+use crate::parquet::encode::{bits_of, delta, hybrid};
+use crate::parquet::page::{Compressor, Ending, Pages};
+use crate::text::{ADDRESS_BYTES, MAC_BYTES, Text};
+
+/// Values of a page: 128 KiB of dictionary indices, which stay in the cache until it is full.
+const PAGE_VALUES: usize = 1 << 15;
+
+/// The encoder of one column chunk of addresses, MAC addresses, numbers or times.
+pub(crate) struct FlatChunk {
+    kind: ColumnKind,
+    nullable: bool,
+    descriptor: ColumnDescPtr,
+    content: Content,
+    /// Of the open page: 1 where a value is there. Empty in columns that are not nullable.
+    levels: Vec<u32>,
+    page_values: usize,
+    pages: Pages,
+    page: Vec<u8>,
+    rows: u64,
+    absent: u64,
+    least: i64,
+    greatest: i64,
+}
+
+/// The values of the open page, and what is known of those before.
+enum Content {
+    Addresses { dictionary: AddressDictionary, indices: Vec<u32> },
+    Numbers { dictionary: NumberDictionary, indices: Vec<u32>, may_leave: bool },
+    Deltas { values: Vec<i64>, dictionary: Option<NumberDictionary> },
+}
+
+impl FlatChunk {
+    pub(crate) fn new(column: &Column, descriptor: ColumnDescPtr) -> Self {
+        let content = match column.kind {
+            ColumnKind::Address => Content::Addresses {
+                dictionary: AddressDictionary::new(),
+                indices: Vec::with_capacity(PAGE_VALUES),
+            },
+            ColumnKind::TimestampNs => Content::Deltas { values: Vec::new(), dictionary: None },
+            kind => Content::Numbers {
+                dictionary: NumberDictionary::new(),
+                indices: Vec::with_capacity(PAGE_VALUES),
+                may_leave: kind != ColumnKind::Mac,
+            },
+        };
+        Self {
+            kind: column.kind,
+            nullable: column.nullable,
+            descriptor,
+            content,
+            levels: Vec::new(),
+            page_values: 0,
+            pages: Pages::new(),
+            page: Vec::new(),
+            rows: 0,
+            absent: 0,
+            least: i64::MAX,
+            greatest: i64::MIN,
+        }
+    }
+
+    /// Encodes the values of `rows` of a batch's column; `compressor` is used at the end of a page.
+    pub(crate) fn write(
+        &mut self,
+        values: &Values,
+        mut rows: Range<usize>,
+        compressor: &mut Compressor,
+    ) -> Result<()> {
+        while !rows.is_empty() {
+            let end = rows.end.min(rows.start + PAGE_VALUES - self.page_values);
+            let part = rows.start..end;
+            let valid = if values.valid.is_empty() { &[][..] } else { &values.valid[part.clone()] };
+            self.push_levels(valid, part.len());
+            match &values.data {
+                ValueData::Address(values) => self.push_addresses(&values[part], valid),
+                ValueData::Unsigned(values) => self.push_numbers(&values[part], valid),
+                _ => unreachable!("floats and lists are encoded by the library"),
+            }
+            rows.start = end;
+            if self.page_values == PAGE_VALUES {
+                self.end_page(compressor)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the chunk and gives its bytes.
+    pub(crate) fn close(
+        mut self,
+        codec: Codec,
+        compressor: &mut Compressor,
+    ) -> Result<(Bytes, ColumnCloseResult)> {
+        self.end_page(compressor)?;
+        let (dictionary, statistics) = self.summary();
+        let dictionary = dictionary.filter(|_| self.pages.use_dictionary());
+        let ending = Ending { dictionary, statistics, rows: self.rows };
+        self.pages.close(ending, self.descriptor, codec, compressor)
+    }
+
+    fn push_levels(&mut self, valid: &[bool], rows: usize) {
+        self.page_values += rows;
+        self.rows += rows as u64;
+        if self.nullable && valid.is_empty() {
+            self.levels.resize(self.page_values, 1);
+        } else if self.nullable {
+            self.levels.extend(valid.iter().map(|&valid| u32::from(valid)));
+            self.absent += valid.iter().filter(|&&valid| !valid).count() as u64;
+        }
+    }
+
+    fn push_addresses(&mut self, values: &[std::net::IpAddr], valid: &[bool]) {
+        let Content::Addresses { dictionary, indices } = &mut self.content else {
+            unreachable!("the schema says that this column holds addresses")
+        };
+        if valid.is_empty() {
+            indices.extend(values.iter().map(|&address| dictionary.number(address)));
+        } else {
+            let there = values.iter().zip(valid).filter(|(_, valid)| **valid);
+            indices.extend(there.map(|(&address, _)| dictionary.number(address)));
+        }
+    }
+
+    fn push_numbers(&mut self, values: &[u64], valid: &[bool]) {
+        if valid.is_empty() {
+            return self.push_present(values);
+        }
+        let there = values.iter().zip(valid).filter(|(_, valid)| **valid);
+        let there: Vec<u64> = there.map(|(&value, _)| value).collect();
+        self.push_present(&there);
+    }
+
+    fn push_present(&mut self, values: &[u64]) {
+        let key = order_key(self.kind);
+        for &value in values {
+            self.least = self.least.min((value ^ key) as i64);
+            self.greatest = self.greatest.max((value ^ key) as i64);
+        }
+        match &mut self.content {
+            Content::Numbers { dictionary, indices, .. } => {
+                indices.extend(values.iter().map(|&value| dictionary.number(value)));
+            }
+            Content::Deltas { values: page, .. } => {
+                page.extend(values.iter().map(|&value| value as i64));
+            }
+            Content::Addresses { .. } => unreachable!("the schema says: numbers"),
+        }
+    }
+
+    fn end_page(&mut self, compressor: &mut Compressor) -> Result<()> {
+        if self.page_values == 0 {
+            return Ok(());
+        }
+        self.leave_dictionary();
+        self.page.clear();
+        if self.nullable {
+            // The levels' length comes first, in four bytes.
+            self.page.extend_from_slice(&[0; 4]);
+            hybrid(&mut self.page, &self.levels, 1);
+            let length = self.page.len() as u32 - 4;
+            self.page[..4].copy_from_slice(&length.to_le_bytes());
+            self.levels.clear();
+        }
+        let (indices, distinct) = match &mut self.content {
+            Content::Addresses { dictionary, indices } => (indices, dictionary.values().len()),
+            Content::Numbers { dictionary, indices, .. } => (indices, dictionary.values().len()),
+            Content::Deltas { values, .. } => {
+                let narrow = self.descriptor.physical_type() == PhysicalType::INT32;
+                delta(&mut self.page, values, narrow);
+                values.clear();
+                let count = std::mem::take(&mut self.page_values);
+                return self.pages.push(&self.page, count, Encoding::DELTA_BINARY_PACKED, compressor);
+            }
+        };
+        let width = bits_of(distinct.saturating_sub(1) as u64).max(1);
+        self.page.push(width as u8);
+        hybrid(&mut self.page, indices, width);
+        indices.clear();
+        let count = std::mem::take(&mut self.page_values);
+        self.pages.push(&self.page, count, Encoding::RLE_DICTIONARY, compressor)
+    }
+
+    /// Turns to deltas where the open page has so many new values that a dictionary costs more
+    /// than it saves.
+    fn leave_dictionary(&mut self) {
+        let Content::Numbers { dictionary, indices, may_leave: true } = &mut self.content else {
+            return;
+        };
+        let distinct = dictionary.values().len() as u64;
+        if distinct * 8 <= self.rows {
+            return;
+        }
+        let values = dictionary.values();
+        let page = indices.iter().map(|&index| values[index as usize] as i64).collect();
+        let dictionary = std::mem::replace(dictionary, NumberDictionary::new());
+        self.content = Content::Deltas { values: page, dictionary: Some(dictionary) };
+    }
+
+    /// The dictionary's size and `PLAIN` bytes, and the statistics of the chunk.
+    fn summary(&self) -> (Option<(u32, Vec<u8>)>, Statistics) {
+        match &self.content {
+            Content::Addresses { dictionary, .. } => {
+                self.texts(dictionary.values(), ADDRESS_BYTES + 4, |text, &value| {
+                    text.address(value);
+                })
+            }
+            Content::Numbers { dictionary, .. } if self.kind == ColumnKind::Mac => {
+                self.texts(dictionary.values(), MAC_BYTES, |text, &value| text.mac(value))
+            }
+            Content::Numbers { dictionary, .. } => {
+                let distinct = dictionary.values().len() as u64;
+                (Some(self.numbers(dictionary)), self.number_statistics(Some(distinct)))
+            }
+            Content::Deltas { dictionary, .. } => {
+                let dictionary = dictionary.as_ref().map(|dictionary| self.numbers(dictionary));
+                (dictionary, self.number_statistics(None))
+            }
+        }
+    }
+
+    fn numbers(&self, dictionary: &NumberDictionary) -> (u32, Vec<u8>) {
+        let values = dictionary.values();
+        let bytes = match self.descriptor.physical_type() {
+            PhysicalType::INT32 => {
+                values.iter().flat_map(|&value| (value as u32).to_le_bytes()).collect()
+            }
+            _ => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+        };
+        (values.len() as u32, bytes)
+    }
+
+    fn number_statistics(&self, distinct: Option<u64>) -> Statistics {
+        let key = order_key(self.kind) as i64;
+        let known = self.least <= self.greatest;
+        let (least, greatest) = (self.least ^ key, self.greatest ^ key);
+        let (least, greatest) = (known.then_some(least), known.then_some(greatest));
+        if self.descriptor.physical_type() == PhysicalType::INT32 {
+            let narrow = |value: Option<i64>| value.map(|value| value as i32);
+            let (least, greatest) = (narrow(least), narrow(greatest));
+            Statistics::int32(least, greatest, distinct, Some(self.absent), false)
+        } else {
+            Statistics::int64(least, greatest, distinct, Some(self.absent), false)
+        }
+    }
+
+    fn texts<T>(
+        &self,
+        values: &[T],
+        value_bytes: usize,
+        write: impl Fn(&mut Text, &T),
+    ) -> (Option<(u32, Vec<u8>)>, Statistics) {
+        let mut text = Text::default();
+        let mut bytes = Vec::with_capacity(values.len() * 16);
+        let (mut least, mut greatest) = (Vec::new(), Vec::new());
+        for (index, value) in values.iter().enumerate() {
+            text.clear();
+            text.reserve(value_bytes);
+            write(&mut text, value);
+            let value = text.as_bytes();
+            bytes.extend_from_slice(&(value.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(value);
+            if index == 0 || *value < least[..] {
+                least = value.to_vec();
+            }
+            if *value > greatest[..] {
+                greatest = value.to_vec();
+            }
+        }
+        let bound = |value: Vec<u8>| (!values.is_empty()).then(|| ByteArray::from(value));
+        let distinct = Some(values.len() as u64);
+        let (least, greatest) = (bound(least), bound(greatest));
+        let statistics =
+            Statistics::byte_array(least, greatest, distinct, Some(self.absent), false);
+        (Some((values.len() as u32, bytes)), statistics)
+    }
+}
+
+/// What makes signed comparison order the values: unsigned numbers have their top bit turned,
+/// times are signed in Parquet.
+const fn order_key(kind: ColumnKind) -> u64 {
+    match kind {
+        ColumnKind::TimestampNs => 0,
+        _ => 1 << 63,
+    }
+}

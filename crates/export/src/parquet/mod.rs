@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Parquet: one row group for every million records, zstd, types that tools understand.
+//!
+//! | column | Parquet type |
+//! |---|---|
+//! | address, MAC address | `BYTE_ARRAY (STRING)`, dictionary |
+//! | unsigned, 8 to 32 bits | `INT32 (INTEGER(bits, unsigned))`, dictionary while it pays |
+//! | unsigned, 64 bits | `INT64 (INTEGER(64, unsigned))`, dictionary while it pays |
+//! | time | `INT64 (TIMESTAMP(NANOS, UTC))`, delta |
+//! | float | `DOUBLE` |
+//! | list | three-level `LIST` of `INT64 (INTEGER(64, unsigned))` |
+//!
+//! Columns are encoded as batches arrive, all columns of a row group side by side, so memory holds
+//! compressed pages rather than records.
+
+mod chunk;
+mod dictionary;
+mod encode;
+mod flat;
+mod library;
+mod page;
+pub(crate) mod schema;
+mod writer;
+
+pub(crate) use writer::writer;

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Pages of one column chunk: compressed, framed, counted.
+
+use bytes::Bytes;
+use parquet::basic::{Compression as Codec, CompressionCodec, Encoding, PageType, ZstdLevel};
+use parquet::column::page::{CompressedPage, Page, PageWriter};
+use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::Result;
+use parquet::file::metadata::{ColumnChunkMetaData, PageEncodingStats};
+use parquet::file::statistics::Statistics;
+use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
+use parquet::schema::types::ColumnDescPtr;
+
+use crate::Compression;
+
+/// The library's name of a compression.
+pub(crate) fn codec_of(compression: Compression) -> Result<Codec> {
+    Ok(match compression {
+        Compression::None => Codec::UNCOMPRESSED,
+        Compression::Snappy => Codec::SNAPPY,
+        Compression::Zstd { level } => Codec::ZSTD(ZstdLevel::try_new(level)?),
+    })
+}
+
+/// Compresses pages one after the other.
+pub(crate) enum Compressor {
+    None,
+    Snappy(snap::raw::Encoder),
+    Zstd(zstd::bulk::Compressor<'static>),
+}
+
+impl Compressor {
+    pub(crate) fn new(compression: Compression) -> std::io::Result<Self> {
+        Ok(match compression {
+            Compression::None => Self::None,
+            Compression::Snappy => Self::Snappy(snap::raw::Encoder::new()),
+            Compression::Zstd { level } => Self::Zstd(zstd::bulk::Compressor::new(level)?),
+        })
+    }
+
+    fn compress(&mut self, bytes: &[u8]) -> Result<Bytes> {
+        Ok(match self {
+            Self::None => Bytes::copy_from_slice(bytes),
+            Self::Snappy(encoder) => encoder.compress_vec(bytes)?.into(),
+            Self::Zstd(compressor) => compressor.compress(bytes)?.into(),
+        })
+    }
+}
+
+/// The data pages of a column chunk, as they will stand in the file.
+pub(crate) struct Pages {
+    tracked: TrackedWrite<Vec<u8>>,
+    uncompressed_bytes: usize,
+    /// Data pages by encoding.
+    counts: Vec<(Encoding, i32)>,
+    values: i64,
+}
+
+/// What a chunk ends with.
+pub(crate) struct Ending {
+    /// Distinct values and their `PLAIN` bytes; `None` where no page refers to a dictionary.
+    pub(crate) dictionary: Option<(u32, Vec<u8>)>,
+    pub(crate) statistics: Statistics,
+    pub(crate) rows: u64,
+}
+
+impl Pages {
+    pub(crate) fn new() -> Self {
+        let tracked = TrackedWrite::new(Vec::new());
+        Self { tracked, uncompressed_bytes: 0, counts: Vec::new(), values: 0 }
+    }
+
+    /// Whether any page refers to a dictionary.
+    pub(crate) fn use_dictionary(&self) -> bool {
+        self.counts.iter().any(|(encoding, _)| *encoding == Encoding::RLE_DICTIONARY)
+    }
+
+    /// Appends a data page of `values` values, absent ones counted.
+    pub(crate) fn push(
+        &mut self,
+        bytes: &[u8],
+        values: usize,
+        encoding: Encoding,
+        compressor: &mut Compressor,
+    ) -> Result<()> {
+        let page = Page::DataPage {
+            buf: compressor.compress(bytes)?,
+            num_values: values as u32,
+            encoding,
+            def_level_encoding: Encoding::RLE,
+            rep_level_encoding: Encoding::RLE,
+            statistics: None,
+        };
+        self.values += values as i64;
+        match self.counts.iter_mut().find(|(known, _)| *known == encoding) {
+            Some((_, count)) => *count += 1,
+            None => self.counts.push((encoding, 1)),
+        }
+        self.uncompressed_bytes += write(&mut self.tracked, page, bytes.len())?;
+        Ok(())
+    }
+
+    /// Puts the dictionary before the data pages and describes the chunk.
+    pub(crate) fn close(
+        self,
+        ending: Ending,
+        descriptor: ColumnDescPtr,
+        codec: Codec,
+        compressor: &mut Compressor,
+    ) -> Result<(Bytes, ColumnCloseResult)> {
+        let mut chunk = TrackedWrite::new(Vec::new());
+        let mut uncompressed_bytes = self.uncompressed_bytes;
+        let (mut stats, mut encodings) = (Vec::new(), vec![Encoding::RLE]);
+        let stat = |page_type, encoding, count| PageEncodingStats { page_type, encoding, count };
+        let has_dictionary = ending.dictionary.is_some();
+        if let Some((values, bytes)) = ending.dictionary {
+            let page = Page::DictionaryPage {
+                buf: compressor.compress(&bytes)?,
+                num_values: values,
+                encoding: Encoding::PLAIN,
+                is_sorted: false,
+            };
+            uncompressed_bytes += write(&mut chunk, page, bytes.len())?;
+            stats.push(stat(PageType::DICTIONARY_PAGE, Encoding::PLAIN, 1));
+            encodings.push(Encoding::PLAIN);
+        }
+        for (encoding, count) in self.counts {
+            stats.push(stat(PageType::DATA_PAGE, encoding, count));
+            encodings.push(encoding);
+        }
+        let mut chunk = chunk.into_inner()?;
+        let data_page_offset = chunk.len() as i64;
+        chunk.append(&mut self.tracked.into_inner()?);
+        let metadata = ColumnChunkMetaData::builder(descriptor)
+            .set_compression_codec(CompressionCodec::from(codec))
+            .set_encodings(encodings)
+            .set_page_encoding_stats(stats)
+            .set_total_compressed_size(chunk.len() as i64)
+            .set_total_uncompressed_size(uncompressed_bytes as i64)
+            .set_num_values(self.values)
+            .set_data_page_offset(data_page_offset)
+            .set_dictionary_page_offset(has_dictionary.then_some(0))
+            .set_statistics(ending.statistics)
+            .build()?;
+        let result = ColumnCloseResult {
+            bytes_written: chunk.len() as u64,
+            rows_written: ending.rows,
+            metadata,
+            bloom_filter: None,
+            column_index: None,
+            offset_index: None,
+        };
+        Ok((chunk.into(), result))
+    }
+}
+
+/// Writes one page and gives its size before compression, header included.
+fn write(sink: &mut TrackedWrite<Vec<u8>>, page: Page, uncompressed: usize) -> Result<usize> {
+    let mut writer = SerializedPageWriter::new(sink);
+    Ok(writer.write_page(CompressedPage::new(page, uncompressed))?.uncompressed_size)
+}

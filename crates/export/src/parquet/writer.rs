@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The file: row groups, footer, and what is kept when the disk is full.
+
+use std::io::{self, Write};
+use std::mem;
+
+use parquet::basic::Compression as Codec;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{
+    FileMetaData, ParquetMetaDataBuilder, ParquetMetaDataWriter, RowGroupMetaData,
+};
+use parquet::file::properties::WriterPropertiesPtr;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::ColumnDescPtr;
+use turboflow_record::{Column, FlowBatch};
+
+use crate::output::{Interrupted, Keep, Output};
+use crate::parquet::chunk::Chunk;
+use crate::parquet::page::{Compressor, codec_of};
+use crate::parquet::schema;
+use crate::{ExportError, FlowWriter, WriteOptions, WriteSummary};
+
+struct ParquetWriter {
+    schema: Vec<Column>,
+    properties: WriterPropertiesPtr,
+    file: Option<SerializedFileWriter<Sink>>,
+    chunks: Vec<Chunk>,
+    codec: Codec,
+    compressor: Compressor,
+    row_group_records: usize,
+    open_records: usize,
+    records: u64,
+    /// End of the last row group that the output took.
+    safe_bytes: u64,
+}
+
+/// Writes row groups to `output`.
+pub(crate) fn writer(
+    output: Output,
+    columns: &[Column],
+    options: &WriteOptions,
+) -> Result<Box<dyn FlowWriter>, ExportError> {
+    let place = output.place().to_owned();
+    let refused = |error: ParquetError| encode_error(place.clone(), &error);
+    let properties = schema::properties(columns, options).map_err(refused)?.into();
+    let message = schema::message(columns).map_err(refused)?;
+    let sink = Sink { output: Some(output), place: place.clone(), buffer: Vec::new(), failure: None };
+    let file = SerializedFileWriter::new(sink, message, WriterPropertiesPtr::clone(&properties));
+    let mut writer = ParquetWriter {
+        schema: columns.to_vec(),
+        properties,
+        file: Some(file.map_err(refused)?),
+        chunks: Vec::new(),
+        codec: codec_of(options.compression).map_err(refused)?,
+        compressor: Compressor::new(options.compression).map_err(|e| refused(e.into()))?,
+        row_group_records: options.row_group_records.max(1),
+        open_records: 0,
+        records: 0,
+        safe_bytes: 0,
+    };
+    let outcome = writer.flush();
+    writer.checked(outcome)?;
+    Ok(Box::new(writer))
+}
+
+impl FlowWriter for ParquetWriter {
+    fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
+        let mut row = 0;
+        while row < batch.rows() && self.file.is_some() {
+            let end = batch.rows().min(row + self.row_group_records - self.open_records);
+            let outcome = self.append(batch, row..end);
+            self.checked(outcome)?;
+            row = end;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {
+        let outcome = self.close_row_group();
+        self.checked(outcome)?;
+        let Some(file) = &mut self.file else { return Ok(WriteSummary::default()) };
+        let outcome = file.finish().map(|_| ());
+        let outcome = outcome.and_then(|()| Ok(file.inner_mut().flush()?));
+        self.checked(outcome)?;
+        let Some(mut file) = self.file.take() else { return Ok(WriteSummary::default()) };
+        let sink = file.inner_mut();
+        let place = sink.place.clone();
+        let Some(output) = sink.output.take() else { return Ok(WriteSummary::default()) };
+        let bytes = output.written_bytes();
+        output.complete().map_err(|source| ExportError::unfinished(place, source))?;
+        Ok(WriteSummary { records: self.records, bytes })
+    }
+}
+
+impl ParquetWriter {
+    fn append(
+        &mut self,
+        batch: &FlowBatch,
+        rows: std::ops::Range<usize>,
+    ) -> Result<(), ParquetError> {
+        if self.chunks.is_empty() {
+            self.open_row_group();
+        }
+        let columns = self.schema.iter().zip(batch.columns());
+        for (chunk, (column, values)) in self.chunks.iter_mut().zip(columns) {
+            chunk.write(column, values, rows.clone(), &mut self.compressor)?;
+        }
+        self.open_records += rows.len();
+        if self.open_records == self.row_group_records {
+            self.close_row_group()?;
+        }
+        Ok(())
+    }
+
+    fn open_row_group(&mut self) {
+        let Some(file) = &self.file else { return };
+        let descriptors = file.schema_descr().columns();
+        let columns = self.schema.iter().zip(descriptors);
+        let open = |(column, descriptor): (_, &_)| {
+            Chunk::new(column, ColumnDescPtr::clone(descriptor), &self.properties)
+        };
+        self.chunks = columns.map(open).collect();
+    }
+
+    fn close_row_group(&mut self) -> Result<(), ParquetError> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        if self.open_records == 0 {
+            return Ok(());
+        }
+        let mut row_group = file.next_row_group()?;
+        for chunk in mem::take(&mut self.chunks) {
+            let (bytes, result) = chunk.close(self.codec, &mut self.compressor)?;
+            row_group.append_column(&bytes, result)?;
+        }
+        row_group.close()?;
+        self.flush()?;
+        self.records += mem::take(&mut self.open_records) as u64;
+        Ok(())
+    }
+
+    /// Hands everything to the system; what it took is safe.
+    fn flush(&mut self) -> Result<(), ParquetError> {
+        if let Some(file) = &mut self.file {
+            file.flush()?;
+            self.safe_bytes = file.bytes_written() as u64;
+        }
+        Ok(())
+    }
+
+    /// Turns a failure into the error for the user, keeping the row groups written so far.
+    fn checked(&mut self, outcome: Result<(), ParquetError>) -> Result<(), ExportError> {
+        let Err(error) = outcome else { return Ok(()) };
+        let Some(mut file) = self.file.take() else { return Ok(()) };
+        let sink = file.inner_mut();
+        let (Some(output), Some(source)) = (sink.output.take(), sink.failure.take()) else {
+            return Err(encode_error(sink.place.clone(), &error));
+        };
+        let tail = self.footer(&file).unwrap_or_default();
+        let records = if tail.is_empty() { 0 } else { self.records };
+        let length_bytes = self.safe_bytes;
+        let keep = Keep { records, length_bytes, tail: &tail, counts_in_streams: false };
+        Err(output.fail(keep, source))
+    }
+
+    /// A footer for the row groups that are safe.
+    fn footer(&self, file: &SerializedFileWriter<Sink>) -> Option<Vec<u8>> {
+        let safe = |group: &&RowGroupMetaData| {
+            let end = |column: &parquet::file::metadata::ColumnChunkMetaData| {
+                let (start, length) = column.byte_range();
+                start + length
+            };
+            group.columns().iter().map(end).max().unwrap_or(0) <= self.safe_bytes
+        };
+        let groups: Vec<_> = file.flushed_row_groups().iter().filter(safe).cloned().collect();
+        let metadata = FileMetaData::new(
+            self.properties.writer_version().as_num(),
+            groups.iter().map(RowGroupMetaData::num_rows).sum(),
+            Some(self.properties.created_by().to_owned()),
+            self.properties.key_value_metadata().cloned(),
+            file.flushed_row_groups().first()?.schema_descr_ptr(),
+            None,
+        );
+        let metadata = ParquetMetaDataBuilder::new(metadata).set_row_groups(groups).build();
+        let mut footer = Vec::new();
+        ParquetMetaDataWriter::new(&mut footer, &metadata).finish().ok()?;
+        Some(footer)
+    }
+}
+
+fn encode_error(place: String, error: &ParquetError) -> ExportError {
+    ExportError::Encode { place, format: "parquet", reason: error.to_string() }
+}
+
+/// Collects small writes and remembers why one failed: the library gives errors back as text.
+struct Sink {
+    /// `None` once it failed: what the library still holds then goes nowhere.
+    output: Option<Output>,
+    place: String,
+    buffer: Vec<u8>,
+    failure: Option<io::Error>,
+}
+
+const BUFFER_BYTES: usize = 256 << 10;
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let Some(output) = &mut self.output else { return Ok(()) };
+        let outcome = output.write_all(&self.buffer);
+        self.buffer.clear();
+        outcome.map_err(|Interrupted { source, .. }| {
+            let again = source.kind().into();
+            self.failure = Some(source);
+            again
+        })
+    }
+}

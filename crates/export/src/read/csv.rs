@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! CSV lines back into records.
+
+use std::borrow::Cow;
+
+use turboflow_record::{Column, ColumnKind, FlowBatch, Schema};
+
+use super::kinds::{self, Parsed, Row};
+use super::lines::Lines;
+use super::{BATCH_RECORDS, ReadError, Source};
+
+struct CsvSource {
+    lines: Lines,
+    row: Row,
+}
+
+/// Reads the header and looks at the first lines.
+pub(crate) fn open(mut lines: Lines) -> Result<(Schema, Box<dyn Source>), ReadError> {
+    let sample = lines.sample()?;
+    let mut sample = sample.split(|&byte| byte == b'\n');
+    let header = sample.next().unwrap_or_default();
+    let header = header.strip_prefix(b"\xef\xbb\xbf").unwrap_or(header);
+    let names: Vec<String> = fields(header.strip_suffix(b"\r").unwrap_or(header))
+        .map(|name| String::from_utf8_lossy(&name).into_owned())
+        .collect();
+    let mut seen = vec![None; names.len()];
+    for line in sample.take(SAMPLE_LINES) {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        for (kind, text) in seen.iter_mut().zip(fields(line)) {
+            *kind = kind.or_else(|| kinds::kind_of(&text));
+        }
+    }
+    lines.next()?;
+    check_names(&lines, &names)?;
+    let schema = kinds::columns(names, &seen);
+    Ok((schema, Box::new(CsvSource { lines, row: Row::default() })))
+}
+
+/// Lines that are looked at to learn the kinds of the columns.
+const SAMPLE_LINES: usize = 20_000;
+
+fn check_names(lines: &Lines, names: &[String]) -> Result<(), ReadError> {
+    let wrong = names.iter().enumerate().find(|(index, name)| {
+        let strange = |c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER;
+        name.is_empty() || name.contains(strange) || names[..*index].contains(name)
+    });
+    match wrong {
+        None => Ok(()),
+        Some((index, name)) => {
+            let column = index + 1;
+            let reason = format!(
+                "the header names column {column} {name:?}, which is empty, repeated or no text: \
+                 this is no CSV file of flow records"
+            );
+            Err(lines.error(None, reason))
+        }
+    }
+}
+
+impl Source for CsvSource {
+    fn fill(&mut self, schema: &Schema, batch: &mut FlowBatch) -> Result<(), ReadError> {
+        while batch.rows() < BATCH_RECORDS {
+            let Some(line) = self.lines.next()? else { break };
+            // An absent value makes an empty line of a record with one column.
+            if line.is_empty() && schema.len() > 1 {
+                continue;
+            }
+            self.row.clear(schema.len());
+            if let Err((column, reason)) = parse(line, schema, &mut self.row) {
+                return Err(self.lines.error(column.map(|column| &*column.name), reason));
+            }
+            batch.push_row(&self.row.values());
+        }
+        Ok(())
+    }
+}
+
+type Wrong<'a> = (Option<&'a Column>, String);
+
+fn parse<'a>(line: &[u8], schema: &'a Schema, row: &mut Row) -> Result<(), Wrong<'a>> {
+    let mut count = 0;
+    for text in fields(line) {
+        if let Some(column) = schema.get(count) {
+            let parsed = value(&text, column.kind, &mut row.elements);
+            row.values[count] = Some(parsed.ok_or_else(|| {
+                let (text, what) = (String::from_utf8_lossy(&text), kinds::describe(column.kind));
+                (Some(column), format!("{text:?} is not {what}"))
+            })?);
+        }
+        count += 1;
+    }
+    if count != schema.len() {
+        let expected = schema.len();
+        return Err((None, format!("{count} values where the header has {expected} columns")));
+    }
+    Ok(())
+}
+
+fn value(text: &[u8], kind: ColumnKind, elements: &mut Vec<u64>) -> Option<Parsed> {
+    if text.is_empty() {
+        return Some(Parsed::Absent);
+    }
+    if kind != ColumnKind::List {
+        return kinds::scalar(text, kind);
+    }
+    let inner = text.strip_prefix(b"[")?.strip_suffix(b"]")?;
+    let start = elements.len();
+    if !inner.is_empty() {
+        for element in inner.split(|&byte| byte == b';') {
+            elements.push(kinds::unsigned(element)?);
+        }
+    }
+    Some(Parsed::List { start, end: elements.len() })
+}
+
+/// The fields of a line, quotes taken off.
+fn fields(line: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
+    let mut rest = Some(line);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        if text.first() == Some(&b'"') {
+            let (field, after) = quoted(&text[1..]);
+            rest = after;
+            return Some(Cow::Owned(field));
+        }
+        let end = memchr::memchr(b',', text);
+        rest = end.map(|end| &text[end + 1..]);
+        Some(Cow::Borrowed(&text[..end.unwrap_or(text.len())]))
+    })
+}
+
+/// A field after its opening quote, and what follows the comma after it.
+fn quoted(text: &[u8]) -> (Vec<u8>, Option<&[u8]>) {
+    let mut field = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        match (text[at], text.get(at + 1)) {
+            (b'"', Some(b'"')) => {
+                field.push(b'"');
+                at += 1;
+            }
+            (b'"', _) => {
+                let after = memchr::memchr(b',', &text[at..]);
+                return (field, after.map(|comma| &text[at + comma + 1..]));
+            }
+            (byte, _) => field.push(byte),
+        }
+        at += 1;
+    }
+    (field, None)
+}

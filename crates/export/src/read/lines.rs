@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Lines of a stream, with their numbers, from one buffer.
+
+use std::io::{self, Read};
+
+use super::ReadError;
+
+/// How much is looked at to learn the kinds of the columns.
+const SAMPLE_BYTES: usize = 1 << 20;
+/// A longer line is no flow record.
+const LINE_BYTES_MAX: usize = 16 << 20;
+
+/// Lines of a stream.
+pub(crate) struct Lines {
+    stream: Box<dyn Read + Send>,
+    place: String,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    ended: bool,
+    line: u64,
+    read_bytes: u64,
+}
+
+impl Lines {
+    pub(crate) fn new(stream: Box<dyn Read + Send>, place: &str) -> Self {
+        let place = place.to_owned();
+        let buffer = vec![0; SAMPLE_BYTES];
+        Self { stream, place, buffer, start: 0, end: 0, ended: false, line: 0, read_bytes: 0 }
+    }
+
+    /// The first bytes, whole lines as far as they go, without taking them.
+    pub(crate) fn sample(&mut self) -> Result<&[u8], ReadError> {
+        while !self.ended && self.end < self.buffer.len() {
+            self.fill()?;
+        }
+        let sample = &self.buffer[self.start..self.end];
+        let whole = if self.ended { None } else { memchr::memrchr(b'\n', sample) };
+        Ok(whole.map_or(sample, |end| &sample[..=end]))
+    }
+
+    /// The next line without its end; `None` after the last.
+    pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, ReadError> {
+        let mut searched = 0;
+        let length = loop {
+            let open = &self.buffer[self.start + searched..self.end];
+            if let Some(length) = memchr::memchr(b'\n', open) {
+                break searched + length;
+            }
+            searched = self.end - self.start;
+            if self.ended && searched == 0 {
+                return Ok(None);
+            }
+            if self.ended {
+                break searched;
+            }
+            if searched > LINE_BYTES_MAX {
+                self.line += 1;
+                return Err(self.error(None, "the line is longer than 16 MiB: no flow records"));
+            }
+            self.make_room();
+            self.fill()?;
+        };
+        let line = self.start..self.start + length;
+        self.start = self.end.min(line.end + 1);
+        self.line += 1;
+        let line = &self.buffer[line];
+        Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
+    }
+
+    /// An error about the line given last.
+    pub(crate) fn error(&self, column: Option<&str>, reason: impl Into<String>) -> ReadError {
+        ReadError::Line {
+            place: self.place.clone(),
+            line: self.line.max(1),
+            column: column.map(str::to_owned),
+            reason: reason.into(),
+        }
+    }
+
+    fn make_room(&mut self) {
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        if self.end == self.buffer.len() {
+            self.buffer.resize(self.end * 2, 0);
+        }
+    }
+
+    fn fill(&mut self) -> Result<(), ReadError> {
+        match self.stream.read(&mut self.buffer[self.end..]) {
+            Ok(count) => {
+                self.ended = count == 0;
+                self.end += count;
+                self.read_bytes += count as u64;
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(source) => Err(ReadError::Read {
+                place: self.place.clone(),
+                offset_bytes: self.read_bytes,
+                source,
+            }),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Flow records in again: what this crate writes, it reads, batch by batch in bounded memory.
+
+mod csv;
+mod error;
+mod json;
+mod kinds;
+mod lines;
+mod parquet;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use turboflow_record::{FlowBatch, Schema};
+
+pub use error::ReadError;
+
+use lines::Lines;
+
+/// Records a batch holds at most.
+const BATCH_RECORDS: usize = 8192;
+
+/// Reads a file of flow records batch by batch; see [`read`].
+pub struct FlowReader {
+    schema: Schema,
+    source: Box<dyn Source>,
+}
+
+/// One format.
+trait Source: Send {
+    /// Appends up to [`BATCH_RECORDS`] records to an empty batch; none at the end.
+    fn fill(&mut self, schema: &Schema, batch: &mut FlowBatch) -> Result<(), ReadError>;
+}
+
+impl FlowReader {
+    /// The columns of every batch.
+    ///
+    /// Parquet files say what they hold. In CSV and JSON lines the columns of the default
+    /// definition are known by name, and the kind of others shows in their first values: where
+    /// the first MiB has none, a column is taken for unsigned numbers. Every column of a text
+    /// file is nullable.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The next records; `None` at the end.
+    ///
+    /// # Errors
+    /// [`ReadError`] with the line and column of what could not be read.
+    pub fn next_batch(&mut self) -> Result<Option<FlowBatch>, ReadError> {
+        let mut batch = FlowBatch::new(&self.schema);
+        self.source.fill(&self.schema, &mut batch)?;
+        Ok((batch.rows() > 0).then_some(batch))
+    }
+}
+
+impl Iterator for FlowReader {
+    type Item = Result<FlowBatch, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_batch().transpose()
+    }
+}
+
+/// Opens a file of flow records; `-` is standard input. The format shows in the content.
+///
+/// # Errors
+/// [`ReadError::Open`] where there is no such file, others where it holds no flow records.
+pub fn read(path: &Path) -> Result<FlowReader, ReadError> {
+    if path == Path::new("-") {
+        return from_stream(Box::new(io::stdin()), "standard input");
+    }
+    let place = path.display().to_string();
+    let refused = |source| ReadError::Open { place: place.clone(), source };
+    let mut file = File::open(path).map_err(refused)?;
+    if file.metadata().map_err(refused)?.is_file() && starts_as_parquet(&mut file)? {
+        let (schema, source) = parquet::open(File::open(path).map_err(refused)?, place)?;
+        return Ok(FlowReader { schema, source });
+    }
+    from_stream(Box::new(File::open(path).map_err(refused)?), &place)
+}
+
+/// Reads CSV or JSON lines from a stream; `place` is its name in errors.
+///
+/// # Errors
+/// As [`read`]. Parquet cannot be read from a stream: its schema stands at the end.
+pub fn from_stream(stream: Box<dyn Read + Send>, place: &str) -> Result<FlowReader, ReadError> {
+    let mut lines = Lines::new(stream, place);
+    let start = lines.sample()?;
+    let first = start.iter().copied().find(|byte| !byte.is_ascii_whitespace());
+    let (schema, source): (Schema, Box<dyn Source>) = match first {
+        _ if start.starts_with(b"PAR1") => return Err(lines.error(None, STREAMED_PARQUET)),
+        Some(b'{') | None => json::open(lines)?,
+        Some(_) => csv::open(lines)?,
+    };
+    Ok(FlowReader { schema, source })
+}
+
+const STREAMED_PARQUET: &str = "Parquet cannot be read from a pipe; name the file instead";
+
+fn starts_as_parquet(file: &mut File) -> Result<bool, ReadError> {
+    let mut start = [0; 4];
+    // A shorter file is none.
+    Ok(file.read_exact(&mut start).is_ok() && start == *b"PAR1")
+}

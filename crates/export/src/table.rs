@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tables for people: aligned columns, a width to fit in, numbers with their magnitude.
+
+/// Which side of a column its texts stand at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Text.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// Rows of text under a header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    names: Vec<String>,
+    aligns: Vec<Align>,
+    rows: Vec<Vec<String>>,
+}
+
+/// Between two columns.
+const GAP: usize = 2;
+/// A column of text is not cut to less than this.
+const TEXT_MIN: usize = 8;
+
+impl Table {
+    /// A table without rows.
+    #[must_use]
+    pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = (S, Align)>) -> Self {
+        let columns = columns.into_iter().map(|(name, align)| (name.into(), align));
+        let (names, aligns) = columns.unzip();
+        Self { names, aligns, rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    ///
+    /// # Panics
+    /// When it has not one text for every column.
+    pub fn push(&mut self, row: Vec<String>) {
+        assert_eq!(row.len(), self.names.len(), "a row has one text per column");
+        self.rows.push(row);
+    }
+
+    /// The table as lines, each with its end. Where it is wider than `width` characters, columns
+    /// of text are cut and end in `…`; numbers never are. `None`: as wide as it needs.
+    #[must_use]
+    pub fn render(&self, width: Option<usize>) -> String {
+        let widths = self.widths(width.unwrap_or(usize::MAX));
+        let mut text = String::new();
+        self.line(&self.names, &widths, &mut text);
+        let rules: Vec<String> = widths.iter().map(|&width| "─".repeat(width)).collect();
+        self.line(&rules, &widths, &mut text);
+        self.rows.iter().for_each(|row| self.line(row, &widths, &mut text));
+        text
+    }
+
+    fn widths(&self, limit: usize) -> Vec<usize> {
+        let longest = |column: usize| {
+            let rows = self.rows.iter().map(|row| length(&row[column])).max();
+            rows.unwrap_or(0).max(length(&self.names[column]))
+        };
+        let mut widths: Vec<usize> = (0..self.names.len()).map(longest).collect();
+        loop {
+            let total = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+            let texts = (0..widths.len()).filter(|&column| self.aligns[column] == Align::Left);
+            let widest = texts.max_by_key(|&column| widths[column]);
+            match widest {
+                Some(column) if total > limit && widths[column] > TEXT_MIN => widths[column] -= 1,
+                _ => return widths,
+            }
+        }
+    }
+
+    fn line(&self, row: &[String], widths: &[usize], text: &mut String) {
+        for (column, (value, &width)) in row.iter().zip(widths).enumerate() {
+            let value = cut(value, width);
+            let padding = " ".repeat(width - length(&value));
+            let (before, after) = match self.aligns[column] {
+                Align::Left => ("", padding.as_str()),
+                Align::Right => (padding.as_str(), ""),
+            };
+            text.extend([before, &value, after]);
+            text.push_str(&" ".repeat(GAP));
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn cut(text: &str, width: usize) -> String {
+    if length(text) <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// A number with its magnitude: `999`, `1.2 k`, `34.5 M`, `678 G`.
+#[must_use]
+pub fn count(number: u64) -> String {
+    let (value, prefix) = scaled(number);
+    if prefix.is_empty() { value } else { format!("{value} {prefix}") }
+}
+
+/// Bytes with their decimal unit: `999 B`, `1.2 kB`, `3.4 GB`.
+#[must_use]
+pub fn bytes(number: u64) -> String {
+    let (value, prefix) = scaled(number);
+    format!("{value} {prefix}B")
+}
+
+/// Three digits or four characters of a number, and the prefix of its magnitude.
+fn scaled(number: u64) -> (String, &'static str) {
+    const PREFIXES: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
+    if number < 1000 {
+        return (number.to_string(), "");
+    }
+    let magnitude = number.ilog(1000) as usize;
+    let unit = 1000u64.pow(magnitude as u32);
+    // Cut, not rounded: 999,999 is 999 k, never 1000 k.
+    let text = match number / unit {
+        whole @ 0..100 => format!("{whole}.{}", number % unit / (unit / 10)),
+        whole => whole.to_string(),
+    };
+    (text, PREFIXES[magnitude])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aligns_text_left_and_numbers_right() {
+        let mut table = Table::new([("name", Align::Left), ("n", Align::Right)]);
+        table.push(vec!["a".to_owned(), "1".to_owned()]);
+        table.push(vec!["längeres".to_owned(), "12345".to_owned()]);
+        let expected = "name          n\n────────  ─────\na             1\nlängeres  12345\n";
+        assert_eq!(table.render(None), expected);
+    }
+
+    #[test]
+    fn cuts_text_to_fit_and_never_numbers() {
+        let mut table = Table::new([("address", Align::Left), ("bytes", Align::Right)]);
+        table.push(vec!["2001:db8::1:2:3:4".to_owned(), "1234567890".to_owned()]);
+        let text = table.render(Some(24));
+        assert!(text.ends_with("2001:db8::1…  1234567890\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 24));
+        assert!(table.render(Some(3)).contains("1234567890"));
+    }
+
+    #[test]
+    fn humanises_numbers() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1.0 k"),
+            (1249, "1.2 k"),
+            (99_949, "99.9 k"),
+            (999_499, "999 k"),
+            (1_000_000, "1.0 M"),
+            (u64::MAX, "18.4 E"),
+        ] {
+            assert_eq!(count(number), text);
+        }
+        assert_eq!(bytes(12), "12 B");
+        assert_eq!(bytes(3_400_000_000), "3.4 GB");
+    }
+}

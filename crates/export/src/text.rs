@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Values as text, fast: the cost of CSV and JSON output is here.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Longest text of an address, as of `ffff:...:ffff`.
+pub(crate) const ADDRESS_BYTES: usize = 39;
+/// Longest text of an unsigned 64-bit number.
+pub(crate) const UNSIGNED_BYTES: usize = 20;
+/// Text of a MAC address.
+pub(crate) const MAC_BYTES: usize = 17;
+/// Longest text of a float.
+pub(crate) const FLOAT_BYTES: usize = 24;
+
+/// A text buffer that grows only when asked to, so that the values themselves are written without
+/// a check of the capacity for each.
+#[derive(Default)]
+pub(crate) struct Text {
+    bytes: Vec<u8>,
+    length: usize,
+}
+
+impl Text {
+    /// Makes room for `extra` more bytes.
+    #[inline]
+    pub(crate) fn reserve(&mut self, extra: usize) {
+        if self.bytes.len() < self.length + extra {
+            let room = (self.length + extra).next_power_of_two();
+            self.bytes.resize(room, 0);
+        }
+    }
+
+    /// What was written.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    /// How many bytes were written.
+    pub(crate) const fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Forgets what was written and keeps the memory.
+    pub(crate) const fn clear(&mut self) {
+        self.length = 0;
+    }
+
+    #[inline(always)]
+    pub(crate) fn byte(&mut self, byte: u8) {
+        self.bytes[self.length] = byte;
+        self.length += 1;
+    }
+
+    #[inline(always)]
+    pub(crate) fn raw(&mut self, text: &[u8]) {
+        self.bytes[self.length..self.length + text.len()].copy_from_slice(text);
+        self.length += text.len();
+    }
+
+    /// Copies a fixed number of bytes, of which only the first `length` count: one store instead
+    /// of a call.
+    #[inline(always)]
+    fn fixed<const N: usize>(&mut self, text: [u8; N], length: usize) {
+        self.bytes[self.length..self.length + N].copy_from_slice(&text);
+        self.length += length;
+    }
+
+    /// A decimal number. Needs room for [`UNSIGNED_BYTES`] + 4.
+    #[inline(always)]
+    pub(crate) fn unsigned(&mut self, value: u64) {
+        if value < 1000 {
+            let digits = SMALL[value as usize];
+            self.fixed([digits[0], digits[1], digits[2], 0], usize::from(digits[3]));
+        } else {
+            let mut digits = itoa::Buffer::new();
+            self.raw(digits.format(value).as_bytes());
+        }
+    }
+
+    /// The shortest decimal that reads back the same; `NaN`, `inf`, `-inf` for what is no number.
+    pub(crate) fn float(&mut self, value: f64) {
+        self.raw(ryu::Buffer::new().format(value).as_bytes());
+    }
+
+    /// `aa:bb:cc:dd:ee:ff`.
+    pub(crate) fn mac(&mut self, value: u64) {
+        for (index, byte) in value.to_be_bytes()[2..].iter().enumerate() {
+            if index > 0 {
+                self.byte(b':');
+            }
+            self.byte(HEX[usize::from(byte >> 4)]);
+            self.byte(HEX[usize::from(byte & 15)]);
+        }
+    }
+
+    /// `[1;2;3]` with the separator given. Needs room for [`UNSIGNED_BYTES`] + 1 for each.
+    pub(crate) fn list(&mut self, elements: &[u64], separator: u8) {
+        self.byte(b'[');
+        for (index, &element) in elements.iter().enumerate() {
+            if index > 0 {
+                self.byte(separator);
+            }
+            self.unsigned(element);
+        }
+        self.byte(b']');
+    }
+
+    /// Turns the separator written last into the end of the line.
+    #[inline(always)]
+    pub(crate) fn end_line(&mut self) {
+        self.bytes[self.length - 1] = b'\n';
+    }
+
+    /// An address, IPv6 as RFC 5952 has it. Needs room for [`ADDRESS_BYTES`] + 4.
+    #[inline(always)]
+    pub(crate) fn address(&mut self, address: IpAddr) {
+        match address {
+            IpAddr::V4(address) => self.v4(address),
+            IpAddr::V6(address) => self.v6(address),
+        }
+    }
+
+    #[inline(always)]
+    fn v4(&mut self, address: Ipv4Addr) {
+        let octets = address.octets();
+        for octet in octets {
+            let [a, b, c, length] = SMALL[usize::from(octet)];
+            let mut text = [a, b, c, 0];
+            text[usize::from(length)] = b'.';
+            self.fixed(text, usize::from(length) + 1);
+        }
+        self.length -= 1;
+    }
+
+    fn v6(&mut self, address: Ipv6Addr) {
+        if let Some(mapped) = address.to_ipv4_mapped() {
+            self.raw(b"::ffff:");
+            return self.v4(mapped);
+        }
+        let groups = address.segments();
+        let (start, end) = longest_zero_run(&groups);
+        for (index, &group) in groups.iter().enumerate() {
+            if (start..end).contains(&index) {
+                if index == start {
+                    self.raw(b"::");
+                }
+                continue;
+            }
+            if index > 0 && index != end {
+                self.byte(b':');
+            }
+            self.hex(group);
+        }
+    }
+
+    fn hex(&mut self, group: u16) {
+        let digits = ((19 - (group | 1).leading_zeros()) / 4).max(1);
+        for digit in (0..digits).rev() {
+            self.byte(HEX[usize::from(group >> (4 * digit) & 15)]);
+        }
+    }
+}
+
+/// Where the longest run of at least two zero groups is, the first of equals (RFC 5952, section
+/// 4.2); an empty range past the end where there is none.
+fn longest_zero_run(groups: &[u16; 8]) -> (usize, usize) {
+    let (mut best, mut start) = ((9, 9), 0);
+    for end in 0..=8 {
+        if end == 8 || groups[end] != 0 {
+            if end - start >= 2 && end - start > best.1 - best.0 {
+                best = (start, end);
+            }
+            start = end + 1;
+        }
+    }
+    best
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// Digits of the numbers below 1,000, and how many there are.
+static SMALL: [[u8; 4]; 1000] = small_numbers();
+
+const fn small_numbers() -> [[u8; 4]; 1000] {
+    let mut table = [[0; 4]; 1000];
+    let mut value = 0;
+    while value < 1000 {
+        let (a, b, c) = (value / 100, value / 10 % 10, value % 10);
+        let (a, b, c) = (b'0' + a as u8, b'0' + b as u8, b'0' + c as u8);
+        table[value] = match value {
+            0..10 => [c, 0, 0, 1],
+            10..100 => [b, c, 0, 2],
+            _ => [a, b, c, 3],
+        };
+        value += 1;
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn text(write: impl FnOnce(&mut Text)) -> String {
+        let mut text = Text::default();
+        text.reserve(64);
+        write(&mut text);
+        String::from_utf8(text.as_bytes().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn writes_the_corner_cases() {
+        for value in [0, 9, 10, 99, 100, 999, 1000, u64::MAX] {
+            assert_eq!(text(|t| t.unsigned(value)), value.to_string());
+        }
+        assert_eq!(text(|t| t.mac(0x0a0b_0c0d_0e0f)), "0a:0b:0c:0d:0e:0f");
+        assert_eq!(text(|t| t.float(0.1)), "0.1");
+        for address in ["::", "::1", "1::", "1:0:0:2::3", "::ffff:1.2.3.4", "1:0:2:3:4:5:6:7"] {
+            let address: IpAddr = address.parse().unwrap();
+            assert_eq!(text(|t| t.address(address)), address.to_string());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn writes_what_the_standard_library_writes(
+            number: u64,
+            v4: u32,
+            groups in prop::array::uniform8(prop_oneof![Just(0u16), 0u16..300, any::<u16>()]),
+        ) {
+            prop_assert_eq!(text(|t| t.unsigned(number)), number.to_string());
+            for address in [IpAddr::from(Ipv4Addr::from(v4)), IpAddr::from(groups)] {
+                prop_assert_eq!(text(|t| t.address(address)), address.to_string());
+            }
+        }
+    }
+}

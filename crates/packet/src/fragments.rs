@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Later fragments take the flow of their datagram's first fragment (`--reassemble-flows`).
+//!
+//! Nothing is reassembled: per datagram the cache knows the first fragment's ports and protocol, and
+//! which later fragments came before it. Payload is never kept. Datagrams leave in the order they
+//! came, when their time is up or their place is needed; memory is reserved at the start.
+//!
+//! A first fragment that reuses an identification within the timeout (RFC 4963 tells how soon that
+//! is) replaces what was known: later fragments belong to the first one seen last.
+
+use std::collections::HashMap;
+
+use turboflow_record::{FiveTuple, InputValues, Packet};
+
+use crate::Rejected;
+use crate::ip::{Fragment, IpHeader, extension};
+use crate::transport::protocol;
+
+/// How much is remembered of fragmented datagrams, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReassemblyConfig {
+    /// Datagrams known at a time, and fragments held at a time. Default 65,536; each costs about 1.3
+    /// KiB of reserved memory.
+    pub max_datagrams: usize,
+    /// How long after a datagram's first sight its fragments are still joined, in nanoseconds.
+    /// Default 30 s, as in Linux (`net.ipv4.ipfrag_time`).
+    pub timeout_ns: u64,
+}
+
+impl Default for ReassemblyConfig {
+    fn default() -> Self {
+        Self {
+            max_datagrams: 65_536,
+            timeout_ns: 30_000_000_000,
+        }
+    }
+}
+
+/// What became of fragments, in packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FragmentCounters {
+    /// Later fragments that took the ports of their first fragment.
+    pub attributed: u64,
+    /// Later fragments that came before their first one and had to wait.
+    pub held: u64,
+    /// Held fragments whose first one did not come in time: ports 0/0.
+    pub expired: u64,
+    /// Held fragments given up because a newer datagram needed the place: ports 0/0.
+    pub evicted: u64,
+    /// Later fragments passed on with ports 0/0 because as many as possible were held already.
+    pub overflowed: u64,
+}
+
+/// What makes fragments parts of one datagram (RFC 791, section 3.2; RFC 8200, section 4.5): both
+/// addresses, identification and, in IPv4, protocol; and where the datagram was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct DatagramKey {
+    pub(crate) addresses: FiveTuple,
+    pub(crate) identification: u32,
+    pub(crate) outer_addresses: [[u8; 16]; 2],
+    /// VLAN tags, VNI, TEID, GRE key.
+    pub(crate) context: [u32; 4],
+    pub(crate) interface: u32,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// A datagram some fragment of which was seen.
+struct Datagram {
+    key: DatagramKey,
+    opened_ns: u64,
+    /// Ports and protocol of the first fragment, where it was seen.
+    first: Option<FiveTuple>,
+    /// Held fragments, oldest first, as a list through [`Held::next`].
+    head: u32,
+    tail: u32,
+    /// Neighbours in the order of arrival.
+    older: u32,
+    newer: u32,
+}
+
+struct Held {
+    packet: Packet,
+    values: InputValues,
+    next: u32,
+}
+
+/// The cache.
+pub(crate) struct FragmentCache {
+    config: ReassemblyConfig,
+    datagrams: Vec<Datagram>,
+    free_datagrams: Vec<u32>,
+    places: HashMap<DatagramKey, u32>,
+    oldest: u32,
+    newest: u32,
+    held: Vec<Held>,
+    free_held: Vec<u32>,
+    /// Held fragments that may leave, in that order.
+    ready: (u32, u32),
+    pub(crate) counters: FragmentCounters,
+}
+
+/// Why held fragments leave without ports.
+#[derive(Clone, Copy)]
+enum GivenUp {
+    Evicted,
+    Expired,
+}
+
+impl FragmentCache {
+    /// Reserves all the memory that the cache will ever use.
+    pub(crate) fn new(config: ReassemblyConfig) -> Self {
+        let most = config.max_datagrams.clamp(1, NONE as usize - 1);
+        Self {
+            config: ReassemblyConfig {
+                max_datagrams: most,
+                ..config
+            },
+            datagrams: Vec::with_capacity(most),
+            free_datagrams: Vec::with_capacity(most),
+            // Twice the members, so that the map can clean itself up in place.
+            places: HashMap::with_capacity(most.saturating_mul(2)),
+            oldest: NONE,
+            newest: NONE,
+            held: Vec::with_capacity(most),
+            free_held: Vec::with_capacity(most),
+            ready: (NONE, NONE),
+            counters: FragmentCounters::default(),
+        }
+    }
+
+    /// Takes note of a first fragment; those that waited for it may leave.
+    pub(crate) fn first(&mut self, key: &DatagramKey, tuple: &FiveTuple, now_ns: u64) {
+        let place = self.place_of(key, now_ns);
+        self.datagrams[place as usize].first = Some(*tuple);
+        let (head, tail) = self.take_held(place);
+        let mut next = head;
+        while next != NONE {
+            let held = &mut self.held[next as usize];
+            held.packet.tuple = with_transport_of(&held.packet.tuple, tuple);
+            self.counters.attributed += 1;
+            next = held.next;
+        }
+        self.append_ready(head, tail);
+    }
+
+    /// Gives a later fragment its flow, or holds it.
+    pub(crate) fn later(
+        &mut self,
+        key: &DatagramKey,
+        packet: &mut Packet,
+        values: Option<&InputValues>,
+    ) -> Result<(), Rejected> {
+        let place = self.place_of(key, packet.timestamp_ns);
+        if let Some(first) = &self.datagrams[place as usize].first {
+            packet.tuple = with_transport_of(&packet.tuple, first);
+            self.counters.attributed += 1;
+            return Ok(());
+        }
+        let values = values.cloned().unwrap_or_default();
+        let held = Held {
+            packet: *packet,
+            values,
+            next: NONE,
+        };
+        let Some(index) = self.keep(held) else {
+            self.counters.overflowed += 1;
+            return Ok(());
+        };
+        let datagram = &mut self.datagrams[place as usize];
+        match datagram.tail {
+            NONE => datagram.head = index,
+            tail => self.held[tail as usize].next = index,
+        }
+        datagram.tail = index;
+        self.counters.held += 1;
+        Err(Rejected::Held)
+    }
+
+    /// Hands out the held fragments that need not wait any longer.
+    pub(crate) fn release(&mut self, now_ns: u64, out: &mut Vec<(Packet, InputValues)>) {
+        while self.oldest != NONE && self.is_over(self.oldest, now_ns) {
+            self.give_up(self.oldest, GivenUp::Expired);
+        }
+        self.hand_out(out);
+    }
+
+    /// Hands out every held fragment and forgets every datagram.
+    pub(crate) fn release_all(&mut self, out: &mut Vec<(Packet, InputValues)>) {
+        while self.oldest != NONE {
+            self.give_up(self.oldest, GivenUp::Expired);
+        }
+        self.hand_out(out);
+    }
+
+    fn is_over(&self, place: u32, now_ns: u64) -> bool {
+        let opened_ns = self.datagrams[place as usize].opened_ns;
+        now_ns.saturating_sub(opened_ns) >= self.config.timeout_ns
+    }
+
+    /// The datagram's place; a new one where it is not known or its time is up.
+    fn place_of(&mut self, key: &DatagramKey, now_ns: u64) -> u32 {
+        if let Some(&place) = self.places.get(key) {
+            if !self.is_over(place, now_ns) {
+                return place;
+            }
+            self.give_up(place, GivenUp::Expired);
+        }
+        if self.places.len() == self.config.max_datagrams {
+            self.give_up(self.oldest, GivenUp::Evicted);
+        }
+        let datagram = Datagram {
+            key: *key,
+            opened_ns: now_ns,
+            first: None,
+            head: NONE,
+            tail: NONE,
+            older: self.newest,
+            newer: NONE,
+        };
+        let place = match self.free_datagrams.pop() {
+            Some(place) => {
+                self.datagrams[place as usize] = datagram;
+                place
+            }
+            None => {
+                self.datagrams.push(datagram);
+                (self.datagrams.len() - 1) as u32
+            }
+        };
+        match self.newest {
+            NONE => self.oldest = place,
+            newest => self.datagrams[newest as usize].newer = place,
+        }
+        self.newest = place;
+        self.places.insert(*key, place);
+        place
+    }
+
+    /// Forgets a datagram; what it held may leave as it is.
+    fn give_up(&mut self, place: u32, why: GivenUp) {
+        let (head, tail) = self.take_held(place);
+        let mut next = head;
+        while next != NONE {
+            match why {
+                GivenUp::Evicted => self.counters.evicted += 1,
+                GivenUp::Expired => self.counters.expired += 1,
+            }
+            next = self.held[next as usize].next;
+        }
+        self.append_ready(head, tail);
+        let Datagram {
+            key, older, newer, ..
+        } = self.datagrams[place as usize];
+        match older {
+            NONE => self.oldest = newer,
+            older => self.datagrams[older as usize].newer = newer,
+        }
+        match newer {
+            NONE => self.newest = older,
+            newer => self.datagrams[newer as usize].older = older,
+        }
+        self.places.remove(&key);
+        self.free_datagrams.push(place);
+    }
+
+    fn take_held(&mut self, place: u32) -> (u32, u32) {
+        let datagram = &mut self.datagrams[place as usize];
+        let list = (datagram.head, datagram.tail);
+        (datagram.head, datagram.tail) = (NONE, NONE);
+        list
+    }
+
+    fn append_ready(&mut self, head: u32, tail: u32) {
+        if head == NONE {
+            return;
+        }
+        match self.ready.1 {
+            NONE => self.ready.0 = head,
+            last => self.held[last as usize].next = head,
+        }
+        self.ready.1 = tail;
+    }
+
+    fn keep(&mut self, held: Held) -> Option<u32> {
+        if let Some(index) = self.free_held.pop() {
+            self.held[index as usize] = held;
+            return Some(index);
+        }
+        if self.held.len() == self.config.max_datagrams {
+            return None;
+        }
+        self.held.push(held);
+        Some((self.held.len() - 1) as u32)
+    }
+
+    fn hand_out(&mut self, out: &mut Vec<(Packet, InputValues)>) {
+        let mut next = self.ready.0;
+        while next != NONE {
+            let held = &self.held[next as usize];
+            out.push((held.packet, held.values.clone()));
+            self.free_held.push(next);
+            next = held.next;
+        }
+        self.ready = (NONE, NONE);
+    }
+}
+
+/// Whether a later fragment's flow can depend on its first fragment: it has ports, or its protocol is
+/// still hidden behind IPv6 extension headers.
+pub(crate) fn needs_first(ip: &IpHeader, icmp_ports: bool) -> bool {
+    let number = ip.protocol;
+    protocol::has_ports(number)
+        || icmp_ports && protocol::is_icmp(number)
+        || ip.family == turboflow_record::Family::V6 && extension::is(number)
+}
+
+/// Whether others may ask for this fragment's ports.
+pub(crate) fn is_first(fragment: &Fragment) -> bool {
+    fragment.offset_bytes == 0 && fragment.more
+}
+
+/// The addresses of one tuple with ports and protocol of another of the same family.
+fn with_transport_of(addresses: &FiveTuple, transport: &FiveTuple) -> FiveTuple {
+    FiveTuple::new(
+        addresses.source(),
+        addresses.destination(),
+        transport.source_port(),
+        transport.destination_port(),
+        transport.protocol(),
+    )
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+//! IPv4 and IPv6 headers, the extension headers included.
+
+use turboflow_record::{Family, FiveTuple};
+
+use crate::Rejected;
+use crate::bytes::{array_at, u8_at, u16_at, u32_at};
+use crate::link::{Network, Version};
+
+/// IPv6 extension headers that are walked in one packet. Each has at least 8 bytes; more of them
+/// than this leave the protocol at the header met last, with ports 0/0.
+pub const MAX_EXTENSION_HEADERS: usize = 256;
+
+/// Bytes of an IPv6 header without extensions.
+const IPV6_HEADER_BYTES: usize = 40;
+
+/// What the IP header says, and where its transport header is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IpHeader {
+    pub(crate) family: Family,
+    /// Of the IP header, from the start of the frame.
+    pub(crate) offset: usize,
+    /// Of the transport header; past `end` where nothing of it was captured.
+    pub(crate) transport: usize,
+    /// End of the datagram's captured bytes: link-layer padding lies behind.
+    pub(crate) end: usize,
+    /// As declared (see `docs/semantics.md`).
+    pub(crate) length_bytes: u32,
+    pub(crate) protocol: u8,
+    pub(crate) ttl: u8,
+    pub(crate) tos: u8,
+    /// Where the packet is a fragment, or has an IPv6 fragment header.
+    pub(crate) fragment: Option<Fragment>,
+}
+
+/// The fields of a fragment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fragment {
+    pub(crate) identification: u32,
+    pub(crate) offset_bytes: u16,
+    pub(crate) more: bool,
+}
+
+impl IpHeader {
+    /// Reads the header that the link layer (or a tunnel) announced.
+    ///
+    /// `wire_length_bytes` is the whole frame's: it stands in for an IPv4 total length of 0.
+    pub(crate) fn parse(
+        bytes: &[u8],
+        network: Network,
+        wire_length_bytes: u32,
+    ) -> Result<Self, Rejected> {
+        match network.version {
+            Version::V4 => parse_v4(bytes, network.offset, wire_length_bytes),
+            Version::V6 => parse_v6(bytes, network.offset),
+        }
+    }
+
+    /// Whether this is a fragment other than the first: it has no transport header.
+    pub(crate) fn is_later_fragment(&self) -> bool {
+        self.fragment
+            .is_some_and(|fragment| fragment.offset_bytes != 0)
+    }
+
+    /// The captured bytes from the transport header on, as far as the datagram goes; none in a
+    /// later fragment.
+    pub(crate) fn transport_bytes<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        if self.is_later_fragment() {
+            return &[];
+        }
+        bytes.get(self.transport..self.end).unwrap_or(&[])
+    }
+
+    /// Bytes that the header declares to follow the IP headers.
+    pub(crate) fn declared_payload_bytes(&self) -> u32 {
+        let headers = self.transport.saturating_sub(self.offset);
+        self.length_bytes
+            .saturating_sub(u32::try_from(headers).unwrap_or(u32::MAX))
+    }
+
+    /// The 5-tuple with the given ports.
+    pub(crate) fn tuple(&self, bytes: &[u8], ports: [u8; 4]) -> FiveTuple {
+        match self.family {
+            Family::V4 => {
+                let addresses = array_at(bytes, self.offset + 12).unwrap_or_default();
+                FiveTuple::v4(addresses, ports, self.protocol)
+            }
+            Family::V6 => {
+                let source = array_at(bytes, self.offset + 8).unwrap_or_default();
+                let destination = array_at(bytes, self.offset + 24).unwrap_or_default();
+                FiveTuple::v6(source, destination, ports, self.protocol)
+            }
+        }
+    }
+}
+
+fn version_of(bytes: &[u8], offset: usize, wanted: u8, cut: Rejected) -> Result<(), Rejected> {
+    match u8_at(bytes, offset) {
+        None => Err(cut),
+        Some(first) if first >> 4 != wanted => Err(Rejected::VersionMismatch),
+        Some(_) => Ok(()),
+    }
+}
+
+/// RFC 791, section 3.1.
+fn parse_v4(bytes: &[u8], offset: usize, wire_length_bytes: u32) -> Result<IpHeader, Rejected> {
+    const CUT: Rejected = Rejected::Ipv4HeaderNotCaptured;
+    version_of(bytes, offset, 4, CUT)?;
+    let header: [u8; 20] = array_at(bytes, offset).ok_or(CUT)?;
+    let header_bytes = usize::from(header[0] & 0xf) * 4;
+    if header_bytes < 20 {
+        return Err(Rejected::HeaderLengthTooSmall);
+    }
+    let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    if total < header_bytes && total != 0 {
+        return Err(Rejected::TotalLengthTooSmall);
+    }
+    let transport = offset + header_bytes;
+    if bytes.len() < transport {
+        return Err(CUT);
+    }
+    let (length_bytes, end) = if total == 0 {
+        (
+            wire_length_bytes
+                .saturating_sub(offset as u32)
+                .max(header_bytes as u32),
+            bytes.len(),
+        )
+    } else {
+        (total as u32, bytes.len().min(offset + total))
+    };
+    let flags = u16::from_be_bytes([header[6], header[7]]);
+    let fragment = (flags & 0x3fff != 0).then(|| Fragment {
+        identification: u32::from(u16::from_be_bytes([header[4], header[5]])),
+        offset_bytes: (flags & 0x1fff) << 3,
+        more: flags & 0x2000 != 0,
+    });
+    Ok(IpHeader {
+        family: Family::V4,
+        offset,
+        transport,
+        end,
+        length_bytes,
+        protocol: header[9],
+        ttl: header[8],
+        tos: header[1],
+        fragment,
+    })
+}
+
+/// RFC 8200, section 3.
+fn parse_v6(bytes: &[u8], offset: usize) -> Result<IpHeader, Rejected> {
+    const CUT: Rejected = Rejected::Ipv6HeaderNotCaptured;
+    version_of(bytes, offset, 6, CUT)?;
+    let header: [u8; 8] = array_at(bytes, offset).ok_or(CUT)?;
+    let behind = offset + IPV6_HEADER_BYTES;
+    if bytes.len() < behind {
+        return Err(CUT);
+    }
+    let next_header = header[6];
+    let mut payload = usize::from(u16::from_be_bytes([header[4], header[5]]));
+    if payload == 0 && next_header == extension::HOP_BY_HOP {
+        payload = jumbo_length(bytes, behind).unwrap_or(0) as usize;
+    }
+    let end = bytes.len().min(behind.saturating_add(payload));
+    let chain = Chain::walk(&bytes[..end], behind, next_header);
+    Ok(IpHeader {
+        family: Family::V6,
+        offset,
+        transport: chain.transport,
+        end,
+        length_bytes: u32::try_from(payload.saturating_add(IPV6_HEADER_BYTES)).unwrap_or(u32::MAX),
+        protocol: chain.protocol,
+        ttl: header[7],
+        tos: header[0] << 4 | header[1] >> 4,
+        fragment: chain.fragment,
+    })
+}
+
+/// The jumbo payload option of a hop-by-hop header (RFC 2675, section 2).
+fn jumbo_length(bytes: &[u8], offset: usize) -> Option<u32> {
+    let end = offset + 8 + usize::from(u8_at(bytes, offset + 1)?) * 8;
+    let mut option = offset + 2;
+    // At least one byte an option, at most 2,046 bytes of them.
+    while option < end {
+        match u8_at(bytes, option)? {
+            0 => option += 1,
+            0xc2 => {
+                return u8_at(bytes, option + 1)
+                    .filter(|&length| length == 4)
+                    .and(u32_at(bytes, option + 2));
+            }
+            _ => option += 2 + usize::from(u8_at(bytes, option + 1)?),
+        }
+    }
+    None
+}
+
+/// Next-header values that are walked (RFC 8200, section 4; RFC 4302 for AH).
+pub(crate) mod extension {
+    pub(crate) const HOP_BY_HOP: u8 = 0;
+    pub(crate) const ROUTING: u8 = 43;
+    pub(crate) const FRAGMENT: u8 = 44;
+    pub(crate) const AUTHENTICATION: u8 = 51;
+    pub(crate) const DESTINATION: u8 = 60;
+
+    /// Whether `next_header` is one of them.
+    pub(crate) fn is(next_header: u8) -> bool {
+        matches!(
+            next_header,
+            HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION
+        )
+    }
+}
+
+/// What the chain of extension headers ends in.
+struct Chain {
+    protocol: u8,
+    transport: usize,
+    fragment: Option<Fragment>,
+}
+
+impl Chain {
+    /// Walks until a value that is no extension header, a later fragment, or the end of what was
+    /// captured: then the protocol is the last value that could be read.
+    fn walk(bytes: &[u8], mut transport: usize, mut protocol: u8) -> Self {
+        let mut fragment: Option<Fragment> = None;
+        for _ in 0..MAX_EXTENSION_HEADERS {
+            if protocol == extension::FRAGMENT {
+                let Some(found) = fragment_header(bytes, transport) else {
+                    break;
+                };
+                (protocol, fragment) = (found.0, Some(found.1));
+                transport += 8;
+                if found.1.offset_bytes != 0 {
+                    break;
+                }
+            } else if extension::is(protocol) {
+                let Some([next, length]) = array_at(bytes, transport) else {
+                    break;
+                };
+                transport += match protocol {
+                    extension::AUTHENTICATION => (usize::from(length) + 2) * 4,
+                    _ => (usize::from(length) + 1) * 8,
+                };
+                protocol = next;
+            } else {
+                break;
+            }
+        }
+        Self {
+            protocol,
+            transport,
+            fragment,
+        }
+    }
+}
+
+/// RFC 8200, section 4.5.
+fn fragment_header(bytes: &[u8], offset: usize) -> Option<(u8, Fragment)> {
+    let identification = u32_at(bytes, offset + 4)?;
+    let place = u16_at(bytes, offset + 2)?;
+    let fragment = Fragment {
+        identification,
+        offset_bytes: place & 0xfff8,
+        more: place & 1 == 1,
+    };
+    Some((u8_at(bytes, offset)?, fragment))
+}

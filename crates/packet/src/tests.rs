@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What holds the two parsers together. The rules themselves are tested in `tests/sentences`.
+
+use proptest::prelude::*;
+use turboflow_record::{Input, InputSet, InputValues};
+
+use crate::build::frame_of;
+use crate::walk::Walk;
+use crate::{LinkType, TunnelSet, fast, inputs};
+
+fn values_of(bytes: &[u8], walk: &Walk) -> InputValues {
+    let wanted: Vec<Input> = InputSet::of_capture_files().iter().collect();
+    let frame = frame_of(bytes, LinkType::Ethernet);
+    let mut values = InputValues::default();
+    inputs::fill(
+        &mut values,
+        &wanted,
+        &frame,
+        walk,
+        &walk.packet(&frame, false),
+    );
+    values
+}
+
+/// Whether the fast parser answered; panics where it answers otherwise than the general one.
+fn agrees(bytes: &[u8], entered: TunnelSet) -> bool {
+    let frame = frame_of(bytes, LinkType::Ethernet);
+    let Some(fast) = fast::parse(&frame, entered.intersects(TunnelSet::IN_UDP)) else {
+        return false;
+    };
+    let walk = Walk::new(&frame, entered).expect("the fast parser accepts no more frames");
+    assert_eq!(fast.packet, walk.packet(&frame, true));
+    let short = Walk::from_fast(&frame, &fast);
+    assert_eq!(short.ip, walk.ip);
+    assert_eq!(short.link, walk.link);
+    assert_eq!(values_of(bytes, &short), values_of(bytes, &walk));
+    true
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+    #[test]
+    fn the_fast_parser_answers_as_the_general_one(bytes in crate::generate::frames()) {
+        agrees(&bytes, TunnelSet::EMPTY);
+        agrees(&bytes, TunnelSet::ALL);
+    }
+}
+
+#[test]
+fn the_fast_parser_answers_for_plain_packets() {
+    use crate::build::{ethernet, ipv4, ipv6, tag, tcp, udp};
+    let segments = [
+        (6, tcp(0x018, &[], &[0; 8])),
+        (17, udp(4_000, 53, &[0; 12])),
+    ];
+    for (protocol, segment) in segments {
+        for (ether_type, datagram) in [
+            (0x0800, ipv4(protocol, &segment)),
+            (0x86dd, ipv6(protocol, &segment)),
+        ] {
+            for bytes in [
+                ethernet(ether_type, &datagram),
+                ethernet(0x8100, &tag(0x2005, ether_type, &datagram)),
+            ] {
+                assert!(agrees(&bytes, TunnelSet::EMPTY));
+                assert!(agrees(&bytes, TunnelSet::ALL));
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//! GRE, version 0 (RFC 2784, RFC 2890) and 1 (RFC 2637, section 4.1).
+//!
+//! ```text
+//! |C|R|K|S|s|Recur|A|Flags|Ver|  protocol type  |
+//! | checksum and reserved, where C              |
+//! | key, where K                                |
+//! | sequence number, where S                    |
+//! | acknowledgement number, where A (version 1) |
+//! ```
+
+use super::Inner;
+use crate::bytes::{u8_at, u16_at, u32_at};
+use crate::link::ether_type;
+
+const CHECKSUM: u16 = 0x8000;
+const ROUTING: u16 = 0x4000;
+const KEY: u16 = 0x2000;
+const SEQUENCE: u16 = 0x1000;
+const ACKNOWLEDGEMENT: u16 = 0x0080;
+
+const ERSPAN_2: u16 = 0x88be;
+const ERSPAN_3: u16 = 0x22eb;
+
+/// The header behind a GRE header at `offset`.
+pub(super) fn enter(bytes: &[u8], offset: usize) -> Option<Inner> {
+    let flags = u16_at(bytes, offset)?;
+    let announced = u16_at(bytes, offset + 2)?;
+    match flags & 7 {
+        0 => version_0(bytes, offset, flags, announced),
+        1 if announced == ether_type::PPP => version_1(bytes, offset, flags),
+        _ => None,
+    }
+}
+
+fn version_0(bytes: &[u8], offset: usize, flags: u16, announced: u16) -> Option<Inner> {
+    // Source routes (RFC 1701) are not walked: RFC 2784 withdrew them.
+    if flags & ROUTING != 0 {
+        return None;
+    }
+    let mut behind = offset + 4;
+    if flags & CHECKSUM != 0 {
+        behind += 4;
+    }
+    let mut gre_key = None;
+    if flags & KEY != 0 {
+        gre_key = Some(u32_at(bytes, behind)?);
+        behind += 4;
+    }
+    if flags & SEQUENCE != 0 {
+        behind += 4;
+    }
+    let mut inner = match announced {
+        ether_type::TRANSPARENT_ETHERNET => Inner::behind_ethernet(bytes, behind)?,
+        ERSPAN_2 | ERSPAN_3 => {
+            let frame = erspan_frame(bytes, behind, flags, announced)?;
+            Inner::behind_ethernet(bytes, frame)?
+        }
+        ether_type::PPP => Inner::behind_ppp(bytes, behind)?,
+        // A value below 1536 is no Ethernet type (RFC 2784, section 2.4).
+        ..ether_type::MIN_TYPE => return None,
+        _ => Inner::behind_ether_type(bytes, behind, announced)?,
+    };
+    inner.fields.gre_key = gre_key;
+    Some(inner)
+}
+
+/// PPTP: the key's halves are payload length and call id; there is a payload where S is set.
+fn version_1(bytes: &[u8], offset: usize, flags: u16) -> Option<Inner> {
+    if flags & (CHECKSUM | ROUTING | KEY | SEQUENCE) != KEY | SEQUENCE {
+        return None;
+    }
+    let acknowledgement = if flags & ACKNOWLEDGEMENT != 0 { 4 } else { 0 };
+    let mut inner = Inner::behind_ppp(bytes, offset + 12 + acknowledgement)?;
+    inner.fields.gre_key = Some(u32_at(bytes, offset + 4)?);
+    Some(inner)
+}
+
+/// Where the mirrored frame starts: type I has no header of its own (and no sequence number), type II
+/// has 8 bytes and version 1, type III has 12 bytes, version 2, and 8 more where its O bit is set.
+fn erspan_frame(bytes: &[u8], offset: usize, flags: u16, announced: u16) -> Option<usize> {
+    let version = u8_at(bytes, offset)? >> 4;
+    match (announced, flags & SEQUENCE != 0, version) {
+        (ERSPAN_2, false, _) => Some(offset),
+        (ERSPAN_2, true, 1) => Some(offset + 8),
+        (ERSPAN_3, _, 2) => {
+            let platform = if u8_at(bytes, offset + 11)? & 1 == 1 {
+                8
+            } else {
+                0
+            };
+            Some(offset + 12 + platform)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tunnels in UDP, told by their registered ports.
+
+use super::{Inner, Tunnel, TunnelSet};
+use crate::Rejected;
+use crate::bytes::{array_at, u8_at, u16_at, u24_at, u32_at};
+use crate::link::{Network, Version, by_nibble, ether_type};
+
+/// GTP-U extension headers that are walked.
+const MAX_GTP_EXTENSIONS: usize = 16;
+
+const L2TP_PORT: u16 = 1701;
+const GTP_U_PORT: u16 = 2152;
+const TEREDO_PORT: u16 = 3544;
+const VXLAN_PORT: u16 = 4789;
+const GENEVE_PORT: u16 = 6081;
+/// Linux's VXLAN port from before the registration.
+const OLD_VXLAN_PORT: u16 = 8472;
+
+/// The tunnel between two UDP ports. VXLAN and GENEVE vary the source port, so only the destination
+/// counts there.
+fn tunnel_of(source: u16, destination: u16) -> Option<Tunnel> {
+    match (source, destination) {
+        (_, VXLAN_PORT | OLD_VXLAN_PORT) => Some(Tunnel::Vxlan),
+        (_, GENEVE_PORT) => Some(Tunnel::Geneve),
+        (_, GTP_U_PORT) | (GTP_U_PORT, _) => Some(Tunnel::GtpU),
+        (_, TEREDO_PORT) | (TEREDO_PORT, _) => Some(Tunnel::Teredo),
+        (_, L2TP_PORT) | (L2TP_PORT, _) => Some(Tunnel::L2tp),
+        _ => None,
+    }
+}
+
+/// Whether the wire bytes of two UDP ports could be a tunnel's.
+pub(crate) fn may_be_tunnel(ports: [u8; 4]) -> bool {
+    let [a, b, c, d] = ports;
+    tunnel_of(u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])).is_some()
+}
+
+/// The header behind a UDP header at `offset`, where it belongs to a tunnel of `entered`.
+pub(super) fn enter(bytes: &[u8], offset: usize, entered: TunnelSet) -> Option<Inner> {
+    let tunnel = tunnel_of(u16_at(bytes, offset)?, u16_at(bytes, offset + 2)?)?;
+    if !entered.contains(tunnel) {
+        return None;
+    }
+    let payload = offset + 8;
+    match tunnel {
+        Tunnel::Vxlan => vxlan(bytes, payload),
+        Tunnel::Geneve => geneve(bytes, payload),
+        Tunnel::GtpU => gtp_u(bytes, payload),
+        Tunnel::Teredo => teredo(bytes, payload),
+        Tunnel::L2tp => l2tp(bytes, payload),
+        Tunnel::Ipip | Tunnel::SixInFour | Tunnel::Gre => None,
+    }
+}
+
+/// RFC 7348, section 5: flags with the I bit, VNI in bytes 4 to 6, then Ethernet.
+fn vxlan(bytes: &[u8], offset: usize) -> Option<Inner> {
+    if u8_at(bytes, offset)? & 0x08 == 0 {
+        return None;
+    }
+    let mut inner = Inner::behind_ethernet(bytes, offset + 8)?;
+    inner.fields.vni = u24_at(bytes, offset + 4);
+    Some(inner)
+}
+
+/// RFC 8926, section 3.4: version 0, options in words, protocol type, VNI.
+fn geneve(bytes: &[u8], offset: usize) -> Option<Inner> {
+    let first = u8_at(bytes, offset)?;
+    if first >> 6 != 0 {
+        return None;
+    }
+    let behind = offset + 8 + usize::from(first & 0x3f) * 4;
+    let mut inner = match u16_at(bytes, offset + 2)? {
+        ether_type::TRANSPARENT_ETHERNET => Inner::behind_ethernet(bytes, behind)?,
+        ..ether_type::MIN_TYPE => return None,
+        announced => Inner::behind_ether_type(bytes, behind, announced)?,
+    };
+    inner.fields.vni = u24_at(bytes, offset + 4);
+    Some(inner)
+}
+
+/// 3GPP TS 29.281, section 5.1: version 1, protocol type 1, message type 255 (G-PDU).
+fn gtp_u(bytes: &[u8], offset: usize) -> Option<Inner> {
+    let [flags, message]: [u8; 2] = array_at(bytes, offset)?;
+    if flags >> 4 != 0b0011 || message != 255 {
+        return None;
+    }
+    let mut behind = offset + 8;
+    if flags & 0b111 != 0 {
+        let mut next = u8_at(bytes, offset + 11)?;
+        behind += 4;
+        if flags & 0b100 == 0 {
+            next = 0;
+        }
+        for _ in 0..MAX_GTP_EXTENSIONS {
+            if next == 0 {
+                break;
+            }
+            let words = usize::from(u8_at(bytes, behind)?);
+            if words == 0 {
+                return None;
+            }
+            behind += words * 4;
+            next = u8_at(bytes, behind - 1)?;
+        }
+        if next != 0 {
+            return None;
+        }
+    }
+    let mut inner = Inner::new(by_nibble(bytes, behind, Rejected::RawNotIp).ok()?);
+    inner.fields.teid = u32_at(bytes, offset + 4);
+    Some(inner)
+}
+
+/// RFC 4380, section 5.1.1: an authentication header and an origin indication may precede IPv6.
+fn teredo(bytes: &[u8], mut offset: usize) -> Option<Inner> {
+    if let Some([0, 1, id_bytes, value_bytes]) = array_at(bytes, offset) {
+        // Client id, authentication value, nonce (8), confirmation (1).
+        offset += 4 + usize::from(id_bytes) + usize::from(value_bytes) + 9;
+    }
+    if array_at(bytes, offset) == Some([0, 0]) {
+        offset += 8;
+    }
+    Some(Inner::new(Network {
+        offset,
+        version: Version::V6,
+    }))
+}
+
+/// RFC 2661, section 3.1: a data message of version 2 carries PPP.
+fn l2tp(bytes: &[u8], offset: usize) -> Option<Inner> {
+    const CONTROL: u16 = 0x8000;
+    const LENGTH: u16 = 0x4000;
+    const SEQUENCE: u16 = 0x0800;
+    const OFFSET: u16 = 0x0200;
+    let flags = u16_at(bytes, offset)?;
+    if flags & CONTROL != 0 || flags & 0xf != 2 {
+        return None;
+    }
+    // Flags, tunnel id, session id.
+    let mut behind = offset + 6;
+    if flags & LENGTH != 0 {
+        behind += 2;
+    }
+    if flags & SEQUENCE != 0 {
+        behind += 4;
+    }
+    if flags & OFFSET != 0 {
+        behind += 2 + usize::from(u16_at(bytes, behind)?);
+    }
+    Inner::behind_ppp(bytes, behind)
+}

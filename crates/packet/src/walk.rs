@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The general parser: every link type, tag, extension header, fragment and tunnel.
+
+use turboflow_record::{Family, Packet};
+
+use crate::bytes::u16_at;
+use crate::fast::Fast;
+use crate::ip::IpHeader;
+use crate::link::{LinkFields, ether_type};
+use crate::transport::{self, protocol};
+use crate::tunnel::{self, MAX_TUNNEL_DEPTH, TunnelFields, TunnelSet};
+use crate::{Frame, Rejected};
+
+/// A frame taken apart: where each header is, and what the packet needs of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Walk {
+    /// Of the outer frame.
+    pub(crate) link: LinkFields,
+    /// The header whose flow the packet belongs to.
+    pub(crate) ip: IpHeader,
+    /// The frame's first IP header, where a tunnel was entered.
+    pub(crate) outer: Option<IpHeader>,
+    pub(crate) tunnel: TunnelFields,
+}
+
+impl Walk {
+    /// Takes a frame apart.
+    #[inline(always)]
+    pub(crate) fn new(frame: &Frame<'_>, entered: TunnelSet) -> Result<Self, Rejected> {
+        let mut link = LinkFields::default();
+        let network = link.walk(frame.bytes, frame.link_type)?;
+        let ip = IpHeader::parse(frame.bytes, network, frame.wire_length_bytes)?;
+        let mut walk = Self {
+            link,
+            ip,
+            outer: None,
+            tunnel: TunnelFields::default(),
+        };
+        if !entered.is_empty() {
+            walk.decapsulate(frame, entered);
+        }
+        Ok(walk)
+    }
+
+    /// The walk that ends in a packet which was recognised without one.
+    pub(crate) fn from_fast(frame: &Frame<'_>, fast: &Fast) -> Self {
+        let packet = &fast.packet;
+        let offset = fast.ip_offset;
+        let tagged = offset == 18;
+        let (header_bytes, announced) = match packet.tuple.family() {
+            Family::V4 => (20, ether_type::IPV4),
+            Family::V6 => (40, ether_type::IPV6),
+        };
+        let control = if tagged {
+            u16_at(frame.bytes, 14).unwrap_or(0)
+        } else {
+            0
+        };
+        let link = LinkFields {
+            destination_mac: Some(0),
+            source_mac: Some(6),
+            ether_type: Some(announced),
+            tags: tagged.into(),
+            tag_control: [control, 0],
+            mpls_label: None,
+        };
+        let ip = IpHeader {
+            family: packet.tuple.family(),
+            offset,
+            transport: offset + header_bytes,
+            end: frame
+                .bytes
+                .len()
+                .min(offset + packet.ip_length_bytes as usize),
+            length_bytes: packet.ip_length_bytes,
+            protocol: packet.tuple.protocol(),
+            ttl: packet.ttl,
+            tos: packet.tos,
+            fragment: None,
+        };
+        Self {
+            link,
+            ip,
+            outer: None,
+            tunnel: TunnelFields::default(),
+        }
+    }
+
+    /// Enters tunnels as deep as they can be read.
+    fn decapsulate(&mut self, frame: &Frame<'_>, entered: TunnelSet) {
+        for _ in 0..MAX_TUNNEL_DEPTH {
+            let bytes = &frame.bytes[..self.ip.end];
+            let Some(inner) = tunnel::enter(bytes, &self.ip, entered) else {
+                break;
+            };
+            let Ok(ip) = IpHeader::parse(bytes, inner.network, frame.wire_length_bytes) else {
+                break;
+            };
+            self.outer.get_or_insert(self.ip);
+            self.ip = ip;
+            self.link.ether_type = inner.ether_type;
+            self.tunnel.vni = inner.fields.vni.or(self.tunnel.vni);
+            self.tunnel.teid = inner.fields.teid.or(self.tunnel.teid);
+            self.tunnel.gre_key = inner.fields.gre_key.or(self.tunnel.gre_key);
+        }
+    }
+
+    /// The captured bytes from the transport header on.
+    pub(crate) fn transport<'a>(&self, frame: &Frame<'a>) -> &'a [u8] {
+        self.ip.transport_bytes(frame.bytes)
+    }
+
+    /// The packet.
+    pub(crate) fn packet(&self, frame: &Frame<'_>, icmp_ports: bool) -> Packet {
+        let transport = self.transport(frame);
+        let ports = transport::ports(self.ip.protocol, transport, icmp_ports);
+        let is_tcp = self.ip.protocol == protocol::TCP;
+        Packet {
+            tuple: self.ip.tuple(frame.bytes, ports),
+            timestamp_ns: frame.timestamp_ns,
+            ip_length_bytes: self.ip.length_bytes,
+            frame_length_bytes: frame.wire_length_bytes,
+            tcp_flags: if is_tcp {
+                transport::tcp_flags(transport).unwrap_or(0)
+            } else {
+                0
+            },
+            ttl: self.ip.ttl,
+            tos: self.ip.tos,
+        }
+    }
+}

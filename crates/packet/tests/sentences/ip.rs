@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+use turboflow_packet::{
+    LinkType, MAX_EXTENSION_HEADERS, Parser, ParserConfig, RejectClass, Rejected,
+};
+
+use crate::build::{
+    ethernet, extension, fragment, frame_of, ipv4, ipv4_fragment, ipv4_with_options, ipv6, join,
+    tcp, udp,
+};
+use crate::{flow, flow_of, inner, parse};
+
+fn v4(datagram: &[u8]) -> Vec<u8> {
+    ethernet(0x0800, datagram)
+}
+
+fn v6(datagram: &[u8]) -> Vec<u8> {
+    ethernet(0x86dd, datagram)
+}
+
+#[test]
+fn skips_ipv4_options() {
+    let bytes = v4(&ipv4_with_options(
+        6,
+        &[7, 7, 4, 0, 0, 0, 0, 0],
+        &tcp(0x012, &[], b""),
+    ));
+    let packet = parse(&bytes).unwrap();
+    assert_eq!(flow(&packet), (6, 1025, 443));
+    assert_eq!((packet.tcp_flags, packet.ip_length_bytes), (0x012, 48));
+}
+
+#[test]
+fn a_total_length_of_0_means_to_the_end_of_the_frame_on_the_wire() {
+    let mut bytes = v4(&ipv4(6, &tcp(0x018, &[], &[0; 100])));
+    bytes[16..18].copy_from_slice(&[0, 0]);
+    let mut frame = frame_of(&bytes[..60], LinkType::Ethernet);
+    frame.wire_length_bytes = 9_014;
+    let packet = Parser::new(ParserConfig::default()).parse(&frame).unwrap();
+    assert_eq!(
+        (packet.ip_length_bytes, packet.frame_length_bytes),
+        (9_000, 9_014)
+    );
+    assert_eq!((flow(&packet), packet.tcp_flags), ((6, 1025, 443), 0x018));
+}
+
+#[test]
+fn bytes_are_what_the_header_declares_even_where_less_was_captured() {
+    let whole = v4(&ipv4(17, &udp(53, 5353, &[0; 500])));
+    let packet = parse(&whole[..60]).unwrap();
+    assert_eq!(
+        (packet.ip_length_bytes, flow(&packet)),
+        (528, (17, 53, 5353))
+    );
+}
+
+#[test]
+fn headers_that_cannot_be_are_malformed() {
+    let good = v4(&inner());
+    let with = |index: usize, value: u8| {
+        let mut bytes = good.clone();
+        bytes[index] = value;
+        parse(&bytes).unwrap_err()
+    };
+    assert_eq!(with(14, 0x65), Rejected::VersionMismatch);
+    assert_eq!(with(14, 0x44), Rejected::HeaderLengthTooSmall);
+    assert_eq!(with(17, 19), Rejected::TotalLengthTooSmall);
+    assert_eq!(with(14, 0x4f), Rejected::TotalLengthTooSmall);
+    assert_eq!(
+        parse(&good[..33]).unwrap_err(),
+        Rejected::Ipv4HeaderNotCaptured
+    );
+    assert_eq!(
+        parse(&good[..14]).unwrap_err(),
+        Rejected::Ipv4HeaderNotCaptured
+    );
+    let options = v4(&ipv4_with_options(6, &[1; 8], &tcp(0, &[], b"")));
+    assert_eq!(
+        parse(&options[..41]).unwrap_err(),
+        Rejected::Ipv4HeaderNotCaptured
+    );
+    let six = v6(&ipv6(17, &udp(1, 2, b"")));
+    assert_eq!(
+        parse(&six[..53]).unwrap_err(),
+        Rejected::Ipv6HeaderNotCaptured
+    );
+    assert_eq!(parse(&v6(&inner())).unwrap_err(), Rejected::VersionMismatch);
+    assert_eq!(Rejected::VersionMismatch.class(), RejectClass::Malformed);
+}
+
+#[test]
+fn a_header_alone_is_a_packet() {
+    assert_eq!(flow_of(&v4(&ipv4(17, b""))), (17, 0, 0));
+    assert_eq!(flow_of(&v6(&ipv6(59, b""))), (59, 0, 0));
+    assert_eq!(parse(&v6(&ipv6(6, b""))).unwrap().ip_length_bytes, 40);
+}
+
+#[test]
+fn walks_ipv6_extension_headers_to_the_protocol() {
+    let segment = tcp(0x002, &[], b"");
+    let chain = extension(43, 1, &extension(60, 0, &extension(6, 2, &segment)));
+    let packet = parse(&v6(&ipv6(0, &chain))).unwrap();
+    assert_eq!((flow(&packet), packet.tcp_flags), ((6, 1025, 443), 2));
+    // AH counts its length in words of 4 bytes, less 2.
+    let authenticated = join(&[&[17, 4, 0, 0], &[0; 20], &udp(5, 6, b"")]);
+    assert_eq!(flow_of(&v6(&ipv6(51, &authenticated))), (17, 5, 6));
+    // In IPv4, AH is the protocol.
+    assert_eq!(flow_of(&v4(&ipv4(51, &authenticated))), (51, 0, 0));
+    // ESP, no next header and mobility end the chain.
+    for last in [50, 59, 135, 139, 140] {
+        assert_eq!(
+            flow_of(&v6(&ipv6(60, &extension(last, 0, &[0; 8])))),
+            (last, 0, 0)
+        );
+    }
+}
+
+#[test]
+fn a_chain_that_was_cut_leaves_the_last_protocol_that_could_be_read() {
+    let bytes = v6(&ipv6(
+        0,
+        &extension(60, 0, &extension(17, 1, &udp(5, 6, b""))),
+    ));
+    let first = 14 + 40;
+    let captured = |bytes_of_chain: usize| flow_of(&bytes[..first + bytes_of_chain]);
+    assert_eq!(captured(0), (0, 0, 0));
+    assert_eq!(captured(1), (0, 0, 0));
+    assert_eq!(captured(2), (60, 0, 0));
+    assert_eq!(captured(9), (60, 0, 0));
+    assert_eq!(captured(10), (17, 0, 0));
+    assert_eq!(captured(27), (17, 0, 0));
+    assert_eq!(captured(28), (17, 5, 6));
+    let fragmented = v6(&ipv6(44, &fragment(17, 0, 1, &udp(5, 6, b""))));
+    assert_eq!(flow_of(&fragmented[..first + 7]), (44, 0, 0));
+    assert_eq!(flow_of(&fragmented[..first + 8]), (17, 0, 0));
+}
+
+#[test]
+fn chains_longer_than_the_limit_end_at_it() {
+    let mut chain = udp(5, 6, b"");
+    let mut next = 17;
+    for _ in 0..MAX_EXTENSION_HEADERS {
+        chain = extension(next, 0, &chain);
+        next = 60;
+    }
+    assert_eq!(flow_of(&v6(&ipv6(60, &chain))), (17, 5, 6));
+    assert_eq!(
+        flow_of(&v6(&ipv6(60, &extension(60, 0, &chain)))),
+        (60, 0, 0)
+    );
+}
+
+#[test]
+fn honours_the_jumbo_option() {
+    let options = [6, 0, 0xc2, 4, 0, 1, 0x86, 0xa0];
+    let mut bytes = v6(&ipv6(0, &join(&[&options, &tcp(0x010, &[], &[0; 40])])));
+    bytes[18..20].copy_from_slice(&[0, 0]);
+    let packet = parse(&bytes).unwrap();
+    assert_eq!(
+        (packet.ip_length_bytes, flow(&packet)),
+        (40 + 100_000, (6, 1025, 443))
+    );
+    assert_eq!(packet.tcp_flags, 0x010);
+    // The largest one does not overflow.
+    bytes[14 + 44..14 + 48].copy_from_slice(&[0xff; 4]);
+    assert_eq!(parse(&bytes).unwrap().ip_length_bytes, u32::MAX);
+}
+
+#[test]
+fn an_ipv6_payload_length_of_0_without_jumbo_is_0() {
+    let mut bytes = v6(&ipv6(6, &tcp(0x010, &[], b"")));
+    bytes[18..20].copy_from_slice(&[0, 0]);
+    let packet = parse(&bytes).unwrap();
+    assert_eq!((packet.ip_length_bytes, flow(&packet)), (40, (6, 0, 0)));
+    assert_eq!(packet.tcp_flags, 0);
+}
+
+#[test]
+fn only_first_fragments_have_ports() {
+    let datagram = udp(53, 5353, &[0; 24]);
+    assert_eq!(
+        flow_of(&v4(&ipv4_fragment(17, 9, 0x2000, &datagram))),
+        (17, 53, 5353)
+    );
+    assert_eq!(
+        flow_of(&v4(&ipv4_fragment(17, 9, 0x2001, &datagram))),
+        (17, 0, 0)
+    );
+    assert_eq!(
+        flow_of(&v4(&ipv4_fragment(17, 9, 0x0001, &datagram))),
+        (17, 0, 0)
+    );
+    // Don't fragment, and the reserved bit, make no fragment.
+    assert_eq!(
+        flow_of(&v4(&ipv4_fragment(17, 9, 0xc000, &datagram))),
+        (17, 53, 5353)
+    );
+    assert_eq!(
+        flow_of(&v6(&ipv6(44, &fragment(17, 1, 9, &datagram)))),
+        (17, 53, 5353)
+    );
+    assert_eq!(
+        flow_of(&v6(&ipv6(44, &fragment(17, 0, 9, &datagram)))),
+        (17, 53, 5353)
+    );
+    assert_eq!(
+        flow_of(&v6(&ipv6(44, &fragment(17, 8, 9, &datagram)))),
+        (17, 0, 0)
+    );
+    // A later fragment's chain is not walked on.
+    assert_eq!(
+        flow_of(&v6(&ipv6(
+            44,
+            &fragment(60, 8, 9, &extension(17, 0, &datagram))
+        ))),
+        (60, 0, 0)
+    );
+}
+
+#[test]
+fn icmp_errors_belong_to_their_own_header() {
+    let error = join(&[&[3, 3, 0, 0, 0, 0, 0, 0], &inner()]);
+    assert_eq!(flow_of(&v4(&ipv4(1, &error))), (1, 0, 0));
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rules of `docs/semantics.md`, one sentence and one hand-made frame each.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../support/build.rs"]
+mod build;
+mod fragments;
+mod inputs;
+mod ip;
+mod link;
+mod transport;
+mod tunnels;
+
+use build::frame_of;
+use turboflow_packet::{LinkType, Parser, ParserConfig, Rejected, TunnelSet};
+use turboflow_record::{InputSet, InputValues, Packet};
+
+/// The usual inner packet: UDP from 53 to 5353 in IPv4.
+fn inner() -> Vec<u8> {
+    let mut datagram = build::ipv4(17, &build::udp(53, 5353, b"inner"));
+    datagram[12..16].copy_from_slice(&[10, 0, 0, 1]);
+    datagram[16..20].copy_from_slice(&[10, 0, 0, 2]);
+    datagram
+}
+
+fn parse_as(link_type: LinkType, bytes: &[u8]) -> Result<Packet, Rejected> {
+    Parser::new(ParserConfig::default()).parse(&frame_of(bytes, link_type))
+}
+
+fn parse(bytes: &[u8]) -> Result<Packet, Rejected> {
+    parse_as(LinkType::Ethernet, bytes)
+}
+
+/// Protocol, source port, destination port.
+fn flow(packet: &Packet) -> (u8, u16, u16) {
+    let tuple = &packet.tuple;
+    (
+        tuple.protocol(),
+        tuple.source_port(),
+        tuple.destination_port(),
+    )
+}
+
+fn flow_of(bytes: &[u8]) -> (u8, u16, u16) {
+    flow(&parse(bytes).unwrap())
+}
+
+/// Everything that a capture file can give, with the given tunnels entered.
+fn values_of(bytes: &[u8], decapsulate: TunnelSet) -> (Packet, InputValues) {
+    let needs = InputSet::of_capture_files();
+    let mut parser = Parser::new(ParserConfig {
+        decapsulate,
+        needs,
+        ..Default::default()
+    });
+    let mut values = InputValues::default();
+    let frame = frame_of(bytes, LinkType::Ethernet);
+    let packet = parser.parse_with_inputs(&frame, &mut values).unwrap();
+    assert_eq!(parser.parse(&frame), Ok(packet), "both entrances agree");
+    (packet, values)
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every capture in `shared/captures`, against what tshark says of it.
+//!
+//! The captures are no part of the project (licences differ); where the folder is not there, the test
+//! says so and passes.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use turboflow_packet::{Parser, ParserConfig, RejectClass};
+
+/// Link-layer headers that tshark looks behind and TurboFlow does not. (Cisco HDLC is read where a
+/// file's link type is PPP, not where it is its own.)
+const UNSUPPORTED_HEADERS: [&str; 7] = [
+    "arcnet",
+    "cfp",
+    "ieee8021ah",
+    "nsh",
+    "pwethheuristic",
+    "radiotap",
+    "vntag",
+];
+const UNSUPPORTED_LINK: &str = "chdlc";
+
+/// tshark stops before the transport header of one packet each (broken options, an SCTP header cut
+/// short), where a parser that reads headers alone goes on; in the last one it names the addresses of
+/// an IPv4 header whose options were not captured. Either is right (README of the captures).
+const EITHER: [&str; 4] = [
+    "suricata__bug-7414",
+    "zeek__ipv6-mobility-dst-opts",
+    "suricata__sctp-pkt-too-small",
+    "tcpdump__ip_printroute_asan",
+];
+
+/// tshark's IPv6 dissector declines a header with another version, so the truth calls such frames
+/// non-IP; by the rules they are malformed, as the same frames are in IPv4. File and frames.
+const IPV6_WITH_OTHER_VERSION: [(&str, u64); 1] = [("els0r__default", 5)];
+
+/// Damaged in the file header: tshark does not open it.
+const UNREADABLE: [&str; 1] = ["cilium__shb-option-too-long"];
+
+/// Fuzzed files whose microsecond fields are 1e6 or more: tshark's times of them mean nothing.
+const IMPOSSIBLE_TIMES: [&str; 6] = [
+    "dhcp6_reconf_asan",
+    "ntop__olsr-oobr-2",
+    "ntop__pb_nhrp_1",
+    "ntop__tcp_header_heapoverflow",
+    "ntop__ipv6-mobility-header-oobr",
+    "tcpflow_1.6.1__bug8",
+];
+
+type Key = (IpAddr, IpAddr, u8, u16, u16);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Totals {
+    packets: u64,
+    ip_bytes: u64,
+    frame_bytes: u64,
+    first_ns: u64,
+    last_ns: u64,
+    tcp_flags: u16,
+    min_ip_length: u32,
+    max_ip_length: u32,
+}
+
+#[derive(Default)]
+struct Metered {
+    flows: BTreeMap<Key, Totals>,
+    frames: u64,
+    non_ip: u64,
+    malformed: u64,
+    truncated: u64,
+    unknown_link: BTreeMap<u32, u64>,
+}
+
+fn meter(file: &[u8]) -> Option<Metered> {
+    let mut metered = Metered::default();
+    let mut parser = Parser::new(ParserConfig::default());
+    for record in support::read(file)? {
+        metered.frames += 1;
+        let Some(frame) = record.frame() else {
+            *metered
+                .unknown_link
+                .entry(record.link_type_number)
+                .or_default() += 1;
+            continue;
+        };
+        let packet = match parser.parse(&frame) {
+            Ok(packet) => packet,
+            Err(rejected) => {
+                match rejected.class() {
+                    RejectClass::NonIp => metered.non_ip += 1,
+                    RejectClass::Malformed => metered.malformed += 1,
+                    RejectClass::Truncated => metered.truncated += 1,
+                    RejectClass::Held => panic!("nothing is held without reassemble_flows"),
+                }
+                continue;
+            }
+        };
+        let tuple = packet.tuple;
+        let key = (
+            tuple.source(),
+            tuple.destination(),
+            tuple.protocol(),
+            tuple.source_port(),
+            tuple.destination_port(),
+        );
+        let one = Totals {
+            packets: 0,
+            ip_bytes: 0,
+            frame_bytes: 0,
+            first_ns: packet.timestamp_ns,
+            last_ns: packet.timestamp_ns,
+            tcp_flags: 0,
+            min_ip_length: packet.ip_length_bytes,
+            max_ip_length: packet.ip_length_bytes,
+        };
+        let totals = metered.flows.entry(key).or_insert(one);
+        totals.packets += 1;
+        totals.ip_bytes += u64::from(packet.ip_length_bytes);
+        totals.frame_bytes += u64::from(packet.frame_length_bytes);
+        totals.first_ns = totals.first_ns.min(packet.timestamp_ns);
+        totals.last_ns = totals.last_ns.max(packet.timestamp_ns);
+        totals.tcp_flags |= packet.tcp_flags;
+        totals.min_ip_length = totals.min_ip_length.min(packet.ip_length_bytes);
+        totals.max_ip_length = totals.max_ip_length.max(packet.ip_length_bytes);
+    }
+    Some(metered)
+}
+
+/// One row of the truth: key, totals, link-layer stacks.
+fn row(line: &str) -> (Key, Totals, String) {
+    let fields: Vec<&str> = line.split(',').collect();
+    let number = |index: usize| -> u64 {
+        fields[index]
+            .parse()
+            .unwrap_or_else(|_| panic!("number in field {index} of {line}"))
+    };
+    let key = (
+        fields[0].parse().unwrap(),
+        fields[1].parse().unwrap(),
+        number(2) as u8,
+        number(3) as u16,
+        number(4) as u16,
+    );
+    let signed = |index: usize| fields[index].parse::<i64>().unwrap() as u64;
+    let totals = Totals {
+        packets: number(5),
+        ip_bytes: number(6),
+        frame_bytes: number(7),
+        first_ns: signed(8),
+        last_ns: signed(9),
+        tcp_flags: u16::from_str_radix(fields[10].trim_start_matches("0x"), 16).unwrap(),
+        min_ip_length: number(11) as u32,
+        max_ip_length: number(12) as u32,
+    };
+    (key, totals, fields[16].to_owned())
+}
+
+fn is_unsupported(stacks: &str) -> bool {
+    stacks.split('|').any(|stack| {
+        stack == UNSUPPORTED_LINK
+            || stack
+                .split(':')
+                .any(|header| UNSUPPORTED_HEADERS.contains(&header))
+    })
+}
+
+fn named(path: &Path, names: &[&str]) -> bool {
+    let path = path.to_string_lossy();
+    names.iter().any(|name| path.contains(name))
+}
+
+#[derive(Default)]
+struct Report {
+    files: u64,
+    rows: u64,
+    packets: u64,
+    rows_left_out: BTreeMap<String, u64>,
+    links_left_out: BTreeMap<u32, u64>,
+    differences: Vec<String>,
+}
+
+impl Report {
+    fn compare(&mut self, capture: &Path, csv: &Path) {
+        let name = capture.file_name().unwrap().to_string_lossy().into_owned();
+        let Some(metered) = meter(&fs::read(capture).unwrap()) else {
+            let rows = fs::read_to_string(csv).unwrap().lines().count();
+            if rows > 1 {
+                self.differences
+                    .push(format!("{name}: not read, {rows} lines in the truth"));
+            }
+            return;
+        };
+        self.files += 1;
+        self.packets += metered.frames;
+        let mut whole = metered.unknown_link.is_empty();
+        for (number, frames) in &metered.unknown_link {
+            *self.links_left_out.entry(*number).or_default() += frames;
+        }
+        let mut seen = BTreeSet::new();
+        for line in fs::read_to_string(csv).unwrap().lines().skip(1) {
+            let (key, mut truth, stacks) = row(line);
+            if is_unsupported(&stacks) {
+                *self.rows_left_out.entry(stacks).or_default() += 1;
+                whole = false;
+                seen.insert(key);
+                continue;
+            }
+            self.rows += 1;
+            seen.insert(key);
+            if named(capture, &EITHER) {
+                continue;
+            }
+            let Some(mut ours) = metered.flows.get(&key).copied() else {
+                self.differences
+                    .push(format!("{name}: missing {key:?} {truth:?} {stacks}"));
+                continue;
+            };
+            if named(capture, &IMPOSSIBLE_TIMES) {
+                (ours.first_ns, ours.last_ns) = (0, 0);
+                (truth.first_ns, truth.last_ns) = (0, 0);
+            }
+            if ours != truth {
+                self.differences.push(format!(
+                    "{name}: {key:?}\n   ours {ours:?}\n  truth {truth:?} {stacks}"
+                ));
+            }
+        }
+        if !whole || named(capture, &EITHER) {
+            return;
+        }
+        for (key, totals) in metered.flows.iter().filter(|(key, _)| !seen.contains(*key)) {
+            self.differences
+                .push(format!("{name}: only ours {key:?} {totals:?}"));
+        }
+        self.compare_counters(&name, &metered, &csv.with_extension("json"));
+    }
+
+    fn compare_counters(&mut self, name: &str, metered: &Metered, json: &Path) {
+        let json = fs::read_to_string(json).unwrap();
+        let counter = |key: &str| -> u64 {
+            let Some((_, rest)) = json.split_once(&format!("\"{key}\": ")) else {
+                return 0;
+            };
+            let end = rest
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(rest.len());
+            rest[..end].parse().unwrap()
+        };
+        // tshark has no class for frames cut inside their link layer: they are no IP to it.
+        let ours = [
+            metered.frames,
+            metered.non_ip + metered.truncated,
+            metered.malformed,
+        ];
+        let mut truth = ["packets", "nonip_frames", "malformed_ip_frames"].map(counter);
+        for (_, frames) in IPV6_WITH_OTHER_VERSION
+            .iter()
+            .filter(|(file, _)| name.contains(file))
+        {
+            truth = [truth[0], truth[1] - frames, truth[2] + frames];
+        }
+        if ours != truth {
+            let truncated = metered.truncated;
+            self.differences.push(format!(
+                "{name}: frames, non-IP, malformed: ours {ours:?} ({truncated} truncated), truth {truth:?}"
+            ));
+        }
+        if metered.truncated > 0 {
+            eprintln!(
+                "{name}: {} frames truncated in the link layer",
+                metered.truncated
+            );
+        }
+    }
+}
+
+fn truth_files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(truth_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "csv") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn every_capture_equals_its_ground_truth() {
+    let captures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");
+    let truth = captures.join("truth");
+    if !truth.is_dir() {
+        eprintln!("SKIPPED: no captures at {}", captures.display());
+        return;
+    }
+    let mut report = Report::default();
+    for csv in truth_files(&truth) {
+        let capture = captures
+            .join(csv.strip_prefix(&truth).unwrap())
+            .with_extension("");
+        if capture.is_file() {
+            if !named(&capture, &UNREADABLE) {
+                report.compare(&capture, &csv);
+            }
+        } else {
+            eprintln!("no capture for {}", csv.display());
+        }
+    }
+    eprintln!(
+        "{} files, {} frames, {} rows compared",
+        report.files, report.packets, report.rows
+    );
+    eprintln!("rows left out by stack: {:?}", report.rows_left_out);
+    eprintln!("frames left out by link type: {:?}", report.links_left_out);
+    assert!(
+        report.differences.is_empty(),
+        "{} differences:\n{}",
+        report.differences.len(),
+        report.differences.join("\n")
+    );
+    assert!(report.files > 0, "no capture was compared");
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The clock of a run: the packets' own timestamps, cut into cells
+//! (`docs/decisions/0001-cells.md`).
+
+use turboflow_aggregate::{Cell, Timeouts};
+
+/// What a timestamp does to the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tick {
+    /// It belongs to the current cell, or is a little late.
+    Stays,
+    /// A new cell begins.
+    Enters(Cell),
+    /// The clock was set back: everything open ends.
+    SetBack(Cell),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CellClock {
+    cell: Cell,
+    cell_ns: u64,
+    /// How far behind `now_ns` a packet is late rather than of another time.
+    tolerance_ns: u64,
+    /// Largest timestamp since the clock was last set back.
+    now_ns: u64,
+    started: bool,
+}
+
+impl CellClock {
+    pub(crate) fn new(timeouts: &Timeouts, max_age_ns: u64) -> Self {
+        Self {
+            cell: Cell::default(),
+            cell_ns: timeouts.cell_ns(max_age_ns),
+            tolerance_ns: timeouts.idle_ns.unwrap_or(u64::MAX),
+            now_ns: 0,
+            started: false,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    #[inline(always)]
+    pub(crate) fn tick(&mut self, timestamp_ns: u64) -> Tick {
+        // One unsigned comparison says "not before the cell and not after it".
+        let inside = timestamp_ns.wrapping_sub(self.cell.watermark_ns) < self.cell_ns;
+        self.now_ns = self.now_ns.max(timestamp_ns);
+        if inside && self.started { Tick::Stays } else { self.tick_outside(timestamp_ns) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tick_outside(&mut self, timestamp_ns: u64) -> Tick {
+        let set_back = timestamp_ns.saturating_add(self.tolerance_ns) < self.now_ns;
+        if self.started && !set_back && timestamp_ns < self.cell.watermark_ns {
+            return Tick::Stays;
+        }
+        let watermark_ns = timestamp_ns / self.cell_ns * self.cell_ns;
+        let end_ns = watermark_ns.saturating_add(self.cell_ns);
+        self.cell = Cell { watermark_ns, end_ns };
+        let first = !std::mem::replace(&mut self.started, true);
+        if set_back && !first {
+            self.now_ns = timestamp_ns;
+            Tick::SetBack(self.cell)
+        } else {
+            Tick::Enters(self.cell)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    #[test]
+    fn enters_cells_takes_late_packets_and_sees_the_clock_set_back() {
+        let mut clock = CellClock::new(&Timeouts::default(), SECOND_NS);
+        let cell = |second: u64| Cell {
+            watermark_ns: second * SECOND_NS,
+            end_ns: (second + 1) * SECOND_NS,
+        };
+        assert_eq!(clock.tick(100 * SECOND_NS + 5), Tick::Enters(cell(100)));
+        assert_eq!(clock.tick(100 * SECOND_NS + 4), Tick::Stays);
+        assert_eq!(clock.tick(103 * SECOND_NS), Tick::Enters(cell(103)));
+        assert_eq!(clock.tick(73 * SECOND_NS), Tick::Stays);
+        assert_eq!(clock.now_ns(), 103 * SECOND_NS);
+        assert_eq!(clock.tick(73 * SECOND_NS - 1), Tick::SetBack(cell(72)));
+        assert_eq!(clock.tick(72 * SECOND_NS), Tick::Stays);
+    }
+
+    #[test]
+    fn is_never_set_back_without_an_idle_timeout() {
+        let timeouts = Timeouts { idle_ns: None, ..Timeouts::default() };
+        let mut clock = CellClock::new(&timeouts, SECOND_NS);
+        assert!(matches!(clock.tick(u64::MAX), Tick::Enters(_)));
+        assert_eq!(clock.tick(0), Tick::Stays);
+    }
+
+    #[test]
+    fn starts_in_the_first_cell_of_time() {
+        let mut clock = CellClock::new(&Timeouts::default(), SECOND_NS);
+        assert!(matches!(clock.tick(0), Tick::Enters(_)));
+    }
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The front of the pipeline: frames to packets, packets to cells of the clock and to shards.
+
+use turboflow_aggregate::Cell;
+use turboflow_packet::{Frame, Parser, ParserConfig, RejectClass, Rejected};
+use turboflow_record::{
+    Family, InputValues, KeyHasher, Lanes, Layout, MicroflowRecord, Packet, WORDS_V4, WORDS_V6,
+};
+
+use crate::PipelineConfig;
+use crate::clock::{CellClock, Tick};
+use crate::pending::{BATCH_PACKETS, Pending};
+
+/// Where the front sends what it made.
+pub(crate) trait Shards<const N: usize> {
+    /// Meters a batch; it comes back empty.
+    fn packets(&mut self, shard: usize, batch: &mut Pending<N>);
+    /// All shards enter a cell.
+    fn enter(&mut self, cell: Cell);
+    /// All shards export everything and enter a cell of another time.
+    fn set_back(&mut self, cell: Cell);
+}
+
+/// What the front has counted, for the ledger.
+#[derive(Clone, Debug)]
+pub(crate) struct FrontReport {
+    pub(crate) frames: u64,
+    pub(crate) frame_bytes: u64,
+    pub(crate) packets: u64,
+    /// Wire bytes of the frames that became packets.
+    pub(crate) packet_frame_bytes: u64,
+    /// IP bytes of those packets.
+    pub(crate) packet_bytes: u64,
+    pub(crate) rejected: [u64; Rejected::COUNT],
+    pub(crate) rejected_bytes: [u64; Rejected::COUNT],
+    pub(crate) clock_steps: u64,
+    /// Fragments waiting for their first one, at the moment.
+    pub(crate) held: u64,
+    pub(crate) held_frame_bytes: u64,
+}
+
+impl Default for FrontReport {
+    fn default() -> Self {
+        Self {
+            frames: 0,
+            frame_bytes: 0,
+            packets: 0,
+            packet_frame_bytes: 0,
+            packet_bytes: 0,
+            rejected: [0; Rejected::COUNT],
+            rejected_bytes: [0; Rejected::COUNT],
+            clock_steps: 0,
+            held: 0,
+            held_frame_bytes: 0,
+        }
+    }
+}
+
+/// How a packet becomes a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Make {
+    /// The default definition: copied field by field.
+    Default,
+    /// A plan over the 5-tuple.
+    ByFamily,
+    /// A plan over any key.
+    Wide,
+}
+
+pub(crate) struct Front<const N: usize> {
+    parser: Parser,
+    clock: CellClock,
+    layout: Layout,
+    hasher: KeyHasher,
+    make: Make,
+    values: InputValues,
+    reassembles: bool,
+    released: Vec<(Packet, InputValues)>,
+    pending: Vec<Pending<N>>,
+    report: FrontReport,
+}
+
+impl<const N: usize> Front<N> {
+    pub(crate) fn new(config: &PipelineConfig, layout: &Layout) -> Self {
+        let make = match layout.lanes() {
+            Lanes::Wide => Make::Wide,
+            Lanes::ByFamily if N == 0 && !config.biflow => Make::Default,
+            Lanes::ByFamily => Make::ByFamily,
+        };
+        let parser = ParserConfig {
+            decapsulate: config.decapsulate,
+            icmp_ports: config.icmp_ports,
+            reassemble_flows: config.reassemble_flows,
+            needs: layout.needs(),
+        };
+        Self {
+            parser: Parser::new(parser),
+            clock: CellClock::new(&config.timeouts, config.max_age_ns),
+            layout: layout.clone(),
+            hasher: KeyHasher::new(config.seed),
+            make,
+            values: InputValues::default(),
+            reassembles: config.reassemble_flows.is_some(),
+            released: Vec::new(),
+            pending: (0..config.threads).map(|_| Pending::new()).collect(),
+            report: FrontReport::default(),
+        }
+    }
+
+    pub(crate) const fn report(&self) -> &FrontReport {
+        &self.report
+    }
+
+    /// Takes frames in the order of their arrival.
+    pub(crate) fn frames(&mut self, frames: &[Frame<'_>], shards: &mut impl Shards<N>) {
+        if self.make == Make::Default && self.pending.len() == 1 && !self.reassembles {
+            self.frames_to_one_shard(frames, shards);
+        } else {
+            self.frames_to_any_shard(frames, shards);
+        }
+    }
+
+    /// The hot path: default definition, one shard.
+    fn frames_to_one_shard(&mut self, frames: &[Frame<'_>], shards: &mut impl Shards<N>) {
+        for frame in frames {
+            self.report.frame_bytes += u64::from(frame.wire_length_bytes);
+            match self.parser.parse(frame) {
+                Ok(packet) => {
+                    self.tick(packet.timestamp_ns, shards);
+                    self.report.packet_bytes += u64::from(packet.ip_length_bytes);
+                    let batch = &mut self.pending[0];
+                    let full = match packet.tuple.family() {
+                        Family::V4 => {
+                            batch.v4.push(MicroflowRecord::of_v4(&packet));
+                            batch.v4.len() == BATCH_PACKETS
+                        }
+                        Family::V6 => {
+                            batch.v6.push(MicroflowRecord::of_v6(&packet));
+                            batch.v6.len() == BATCH_PACKETS
+                        }
+                    };
+                    if full {
+                        shards.packets(0, batch);
+                    }
+                }
+                Err(rejected) => self.reject(rejected, frame.wire_length_bytes),
+            }
+        }
+        self.report.frames += frames.len() as u64;
+    }
+
+    fn frames_to_any_shard(&mut self, frames: &[Frame<'_>], shards: &mut impl Shards<N>) {
+        let mut values = std::mem::take(&mut self.values);
+        for frame in frames {
+            self.report.frame_bytes += u64::from(frame.wire_length_bytes);
+            values.clear();
+            let parsed = match self.make {
+                Make::Default => self.parser.parse(frame),
+                _ => self.parser.parse_with_inputs(frame, &mut values),
+            };
+            match parsed {
+                Ok(packet) => self.packet(&packet, &values, shards),
+                Err(rejected) => self.reject(rejected, frame.wire_length_bytes),
+            }
+            // After every frame, so that records do not depend on how frames were batched.
+            if self.reassembles {
+                self.release(shards);
+            }
+        }
+        self.values = values;
+        self.report.frames += frames.len() as u64;
+    }
+
+    /// Takes one packet that was parsed elsewhere.
+    pub(crate) fn parsed(
+        &mut self,
+        packet: &Packet,
+        values: &InputValues,
+        shards: &mut impl Shards<N>,
+    ) {
+        self.report.frames += 1;
+        self.report.frame_bytes += u64::from(packet.frame_length_bytes);
+        self.packet(packet, values, shards);
+    }
+
+    fn packet(&mut self, packet: &Packet, values: &InputValues, shards: &mut impl Shards<N>) {
+        self.tick(packet.timestamp_ns, shards);
+        self.report.packet_bytes += u64::from(packet.ip_length_bytes);
+        match (self.make, packet.tuple.family()) {
+            (Make::Default, Family::V4) => {
+                let record = MicroflowRecord::of_v4(packet);
+                self.push(record, |pending| &mut pending.v4, shards);
+            }
+            (Make::Default, Family::V6) => {
+                let record = MicroflowRecord::of_v6(packet);
+                self.push(record, |pending| &mut pending.v6, shards);
+            }
+            (Make::ByFamily, Family::V4) => {
+                let record = self.layout.open::<WORDS_V4, N>(packet, values);
+                self.push(record, |pending| &mut pending.v4, shards);
+            }
+            (Make::ByFamily, Family::V6) => {
+                let record = self.layout.open::<WORDS_V6, N>(packet, values);
+                self.push(record, |pending| &mut pending.v6, shards);
+            }
+            (Make::Wide, _) => {
+                let record = self.layout.open(packet, values);
+                self.push(record, |pending| &mut pending.wide, shards);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn push<const K: usize>(
+        &mut self,
+        record: MicroflowRecord<K, N>,
+        lane: impl Fn(&mut Pending<N>) -> &mut Vec<MicroflowRecord<K, N>>,
+        shards: &mut impl Shards<N>,
+    ) {
+        let shard = match self.pending.len() {
+            1 => 0,
+            count => self.hasher.hash(&record.key).shard(count),
+        };
+        let records = lane(&mut self.pending[shard]);
+        records.push(record);
+        if records.len() == BATCH_PACKETS {
+            shards.packets(shard, &mut self.pending[shard]);
+        }
+    }
+
+    #[inline(always)]
+    fn tick(&mut self, timestamp_ns: u64, shards: &mut impl Shards<N>) {
+        match self.clock.tick(timestamp_ns) {
+            Tick::Stays => {}
+            tick => self.change_cell(tick, shards),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn change_cell(&mut self, tick: Tick, shards: &mut impl Shards<N>) {
+        self.hand_over(shards);
+        match tick {
+            Tick::Stays => {}
+            Tick::Enters(cell) => shards.enter(cell),
+            Tick::SetBack(cell) => {
+                self.report.clock_steps += 1;
+                shards.set_back(cell);
+            }
+        }
+    }
+
+    fn hand_over(&mut self, shards: &mut impl Shards<N>) {
+        for (shard, batch) in self.pending.iter_mut().enumerate() {
+            if !batch.is_empty() {
+                shards.packets(shard, batch);
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn reject(&mut self, rejected: Rejected, wire_length_bytes: u32) {
+        if rejected.class() == RejectClass::Held {
+            self.report.held += 1;
+            self.report.held_frame_bytes += u64::from(wire_length_bytes);
+        } else {
+            self.report.rejected[rejected.index()] += 1;
+            self.report.rejected_bytes[rejected.index()] += u64::from(wire_length_bytes);
+        }
+    }
+
+    /// Meters fragments whose first one has come, or does not come any more.
+    fn release(&mut self, shards: &mut impl Shards<N>) {
+        let mut released = std::mem::take(&mut self.released);
+        self.parser.release(self.clock.now_ns(), &mut released);
+        self.meter_released(&mut released, shards);
+        self.released = released;
+    }
+
+    fn meter_released(
+        &mut self,
+        released: &mut Vec<(Packet, InputValues)>,
+        shards: &mut impl Shards<N>,
+    ) {
+        for (packet, values) in released.drain(..) {
+            self.report.held -= 1;
+            self.report.held_frame_bytes -= u64::from(packet.frame_length_bytes);
+            self.packet(&packet, &values, shards);
+        }
+    }
+
+    /// The input has ended.
+    pub(crate) fn finish(&mut self, shards: &mut impl Shards<N>) {
+        let mut released = std::mem::take(&mut self.released);
+        self.parser.release_all(&mut released);
+        self.meter_released(&mut released, shards);
+        self.hand_over(shards);
+        let rejected: u64 = self.report.rejected.iter().sum();
+        let rejected_bytes: u64 = self.report.rejected_bytes.iter().sum();
+        self.report.packets = self.report.frames - rejected;
+        self.report.packet_frame_bytes = self.report.frame_bytes - rejected_bytes;
+    }
+}

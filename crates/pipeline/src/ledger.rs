@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The ledger: where every packet and every record went. Its sums are checked after every run.
+
+use std::fmt::{self, Display};
+
+use serde::Serialize;
+use turboflow_packet::{RejectClass, Rejected};
+use turboflow_record::EndReason;
+
+use crate::front::FrontReport;
+use crate::shard::ShardReport;
+
+/// Frames that are in no flow for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReasonCount {
+    /// The reason, as [`Rejected::name`] has it.
+    pub reason: &'static str,
+    /// `non_ip`, `malformed` or `truncated`.
+    pub class: &'static str,
+    /// Frames.
+    pub packets: u64,
+    /// Bytes on the wire.
+    pub bytes: u64,
+}
+
+/// Microflow records that left the engine, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Evicted {
+    /// Displaced by another flow.
+    pub collision: u64,
+    /// At the end of a cell of the clock.
+    pub age: u64,
+    /// Because the next packet of the flow had to start a new record.
+    pub gap: u64,
+    /// At the end of the input, or when the table was set aside.
+    pub flush: u64,
+    /// Packets that went straight to the aggregator, since the table did not pay.
+    pub bypass: u64,
+}
+
+/// Flow records that left the aggregator, by flowEndReason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Exported {
+    /// 1: no packet for the idle timeout.
+    pub idle_timeout: u64,
+    /// 2: the record would have lasted longer than the active timeout.
+    pub active_timeout: u64,
+    /// 3: FIN or RST.
+    pub end_of_flow: u64,
+    /// 4: end of input.
+    pub forced_end: u64,
+    /// 5: the flow cache was full.
+    pub lack_of_resources: u64,
+}
+
+impl Exported {
+    /// Records for all reasons.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.idle_timeout
+            + self.active_timeout
+            + self.end_of_flow
+            + self.forced_end
+            + self.lack_of_resources
+    }
+}
+
+/// Every counter of a run, under the names that all engines and stages share.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Ledger {
+    /// Frames that the source delivered, those of unknown link types included.
+    pub packets_received: u64,
+    /// Their bytes on the wire.
+    pub bytes_received: u64,
+    /// Packets in exported flow records.
+    pub packets_recorded: u64,
+    /// Bytes in exported flow records, as the IP headers declare them.
+    pub bytes_recorded: u64,
+    /// Bytes that the IP headers of all metered packets declared.
+    pub bytes_metered: u64,
+    /// Wire bytes of the frames of all metered packets.
+    pub frame_bytes_metered: u64,
+    /// Frames that carry no IP.
+    pub packets_non_ip: u64,
+    /// Their bytes on the wire.
+    pub bytes_non_ip: u64,
+    /// Frames whose IP header cannot be one, or was not captured.
+    pub packets_malformed: u64,
+    /// Their bytes on the wire.
+    pub bytes_malformed: u64,
+    /// Frames too short for their link-layer header.
+    pub packets_truncated: u64,
+    /// Their bytes on the wire.
+    pub bytes_truncated: u64,
+    /// Frames that a filter left out.
+    pub packets_filtered: u64,
+    /// Their bytes on the wire.
+    pub bytes_filtered: u64,
+    /// Frames of interfaces whose link type TurboFlow does not read.
+    pub packets_unknown_link_type: u64,
+    /// Their bytes on the wire.
+    pub bytes_unknown_link_type: u64,
+    /// Packets that the source lost before it delivered them, as far as it says.
+    pub source_dropped: u64,
+    /// Times the clock was set back.
+    pub clock_steps: u64,
+    /// Microflow records that left the engine.
+    pub microflows_evicted: Evicted,
+    /// Microflow records that the aggregator merged.
+    pub microflows_merged: u64,
+    /// Microflow records lost between engine and aggregator.
+    pub microflows_dropped: u64,
+    /// Flows opened.
+    pub flows_opened: u64,
+    /// Most flows open at once (with threads: the sum over shards).
+    pub flows_peak: u64,
+    /// Flow records exported.
+    pub flows_exported: Exported,
+    /// Flow records that all outputs wrote.
+    pub records_written: u64,
+    /// Flow records that an output could not write.
+    pub records_dropped: u64,
+    /// Frames in no flow, by reason; reasons without a frame are left out.
+    pub rejected: Vec<ReasonCount>,
+}
+
+/// Two sides of the ledger that should be equal and are not: a bug in TurboFlow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Imbalance {
+    /// What the sides are.
+    pub what: &'static str,
+    /// What came in.
+    pub left: u64,
+    /// What is accounted for.
+    pub right: u64,
+}
+
+impl Display for Imbalance {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, left, right } = self;
+        write!(formatter, "{what}: {left} against {right}")
+    }
+}
+
+impl Ledger {
+    pub(crate) fn new(front: &FrontReport, shards: &ShardReport) -> Self {
+        let mut ledger = Self {
+            packets_received: front.frames,
+            bytes_received: front.frame_bytes,
+            packets_recorded: shards.packets_recorded,
+            bytes_recorded: shards.bytes_recorded,
+            bytes_metered: front.packet_bytes,
+            frame_bytes_metered: front.packet_frame_bytes,
+            clock_steps: front.clock_steps,
+            microflows_merged: shards.cache.microflows_merged,
+            flows_opened: shards.cache.flows_opened,
+            flows_peak: shards.cache.flows_peak,
+            ..Self::default()
+        };
+        let engine = &shards.engine;
+        ledger.microflows_evicted = Evicted {
+            collision: engine.evicted_collision,
+            age: engine.evicted_age,
+            gap: engine.evicted_cut,
+            flush: engine.evicted_flush,
+            bypass: engine.bypassed,
+        };
+        let exported = |reason: EndReason| shards.cache.flows_exported[reason as usize];
+        ledger.flows_exported = Exported {
+            idle_timeout: exported(EndReason::IdleTimeout),
+            active_timeout: exported(EndReason::ActiveTimeout),
+            end_of_flow: exported(EndReason::EndOfFlow),
+            forced_end: exported(EndReason::ForcedEnd),
+            lack_of_resources: exported(EndReason::LackOfResources),
+        };
+        for reason in Rejected::ALL {
+            ledger.reject(
+                reason,
+                front.rejected[reason.index()],
+                front.rejected_bytes[reason.index()],
+            );
+        }
+        ledger
+    }
+
+    fn reject(&mut self, reason: Rejected, packets: u64, bytes: u64) {
+        if packets == 0 {
+            return;
+        }
+        let class = reason.class();
+        let (class_packets, class_bytes) = match class {
+            RejectClass::NonIp => (&mut self.packets_non_ip, &mut self.bytes_non_ip),
+            RejectClass::Malformed => (&mut self.packets_malformed, &mut self.bytes_malformed),
+            RejectClass::Truncated => (&mut self.packets_truncated, &mut self.bytes_truncated),
+            RejectClass::Held => unreachable!("held fragments are counted apart"),
+        };
+        *class_packets += packets;
+        *class_bytes += bytes;
+        let (reason, class) = (reason.name(), class.name());
+        self.rejected.push(ReasonCount { reason, class, packets, bytes });
+    }
+
+    /// Frames that are in no flow, for whatever reason.
+    #[must_use]
+    pub const fn packets_rejected(&self) -> u64 {
+        self.packets_non_ip
+            + self.packets_malformed
+            + self.packets_truncated
+            + self.packets_filtered
+            + self.packets_unknown_link_type
+    }
+
+    /// Checks conservation: every packet and byte that came in is in a flow record or a counter,
+    /// and no record was lost or made up on the way.
+    #[must_use]
+    pub fn imbalances(&self) -> Vec<Imbalance> {
+        let evicted = &self.microflows_evicted;
+        let bytes_rejected = self.bytes_non_ip
+            + self.bytes_malformed
+            + self.bytes_truncated
+            + self.bytes_filtered
+            + self.bytes_unknown_link_type;
+        let sides = [
+            (
+                "packets received against recorded and rejected",
+                self.packets_received,
+                self.packets_recorded + self.packets_rejected(),
+            ),
+            (
+                "bytes received against metered and rejected",
+                self.bytes_received,
+                self.frame_bytes_metered + bytes_rejected,
+            ),
+            ("IP bytes metered against recorded", self.bytes_metered, self.bytes_recorded),
+            (
+                "microflow records evicted against merged and dropped",
+                evicted.collision + evicted.age + evicted.gap + evicted.flush + evicted.bypass,
+                self.microflows_merged + self.microflows_dropped,
+            ),
+            (
+                "flows opened against exported",
+                self.flows_opened,
+                self.flows_exported.total(),
+            ),
+        ];
+        let unequal = sides.into_iter().filter(|(_, left, right)| left != right);
+        unequal.map(|(what, left, right)| Imbalance { what, left, right }).collect()
+    }
+}

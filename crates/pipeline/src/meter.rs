@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A meter: frames in, flow records out, in memory.
+
+use turboflow_aggregate::Cell;
+use turboflow_packet::Frame;
+use turboflow_record::{FlowBatch, InputValues, Layout, Packet};
+
+use crate::front::{Front, FrontReport, Shards};
+use crate::pending::Pending;
+use crate::shard::{Shard, ShardReport};
+use crate::threads::ThreadedShards;
+use crate::{ConfigError, Ledger, PipelineConfig};
+
+/// Takes batches of finished flow records; it may take the batch's contents out and leave an empty
+/// batch of the same schema.
+pub type DeliverRecords = Box<dyn FnMut(&mut FlowBatch) + Send>;
+
+/// Runs an expression with `N` standing for a number of state words.
+macro_rules! with_state_words {
+    ($words:expr, $n:ident => $body:expr) => {{
+        match $words {
+            0 => { const $n: usize = 0; $body }
+            8 => { const $n: usize = 8; $body }
+            24 => { const $n: usize = 24; $body }
+            56 => { const $n: usize = 56; $body }
+            120 => { const $n: usize = 120; $body }
+            504 => { const $n: usize = 504; $body }
+            other => unreachable!("{other} is no number of state words"),
+        }
+    }};
+}
+pub(crate) use with_state_words;
+
+/// What a meter has done.
+#[derive(Clone, Debug)]
+pub struct MeterReport {
+    /// Every counter; sources and outputs add theirs.
+    pub ledger: Ledger,
+}
+
+/// The pipeline without files: give it frames, then finish it.
+///
+/// Threads, if the configuration asks for more than one, start with it and end with
+/// [`Meter::finish`].
+pub struct Meter {
+    work: Box<dyn MeterWork>,
+    layout: Layout,
+}
+
+trait MeterWork {
+    fn frames(&mut self, frames: &[Frame<'_>]);
+    fn packet(&mut self, packet: &Packet, values: &InputValues);
+    fn finish(self: Box<Self>) -> (FrontReport, ShardReport);
+}
+
+impl Meter {
+    /// A meter that has seen nothing. `deliver` is asked once for every shard, and what it
+    /// gives is called on that shard's thread.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration.
+    pub fn new(
+        config: &PipelineConfig,
+        deliver: impl FnMut(usize) -> DeliverRecords,
+    ) -> Result<Self, ConfigError> {
+        let layout = config.compile()?;
+        let work = with_state_words!(layout.state_words(), N => {
+            start::<N>(config, &layout, deliver)
+        });
+        Ok(Self { work, layout })
+    }
+
+    /// The columns of its records.
+    #[must_use]
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Meters frames, in the order of their arrival.
+    pub fn frames(&mut self, frames: &[Frame<'_>]) {
+        self.work.frames(frames);
+    }
+
+    /// Meters one packet that was parsed elsewhere, with the inputs that the layout needs.
+    pub fn packet(&mut self, packet: &Packet, values: &InputValues) {
+        self.work.packet(packet, values);
+    }
+
+    /// Exports everything that is open.
+    #[must_use]
+    pub fn finish(self) -> MeterReport {
+        let (front, shards) = self.work.finish();
+        MeterReport { ledger: Ledger::new(&front, &shards) }
+    }
+}
+
+fn start<const N: usize>(
+    config: &PipelineConfig,
+    layout: &Layout,
+    mut deliver: impl FnMut(usize) -> DeliverRecords,
+) -> Box<dyn MeterWork> {
+    let front = Front::<N>::new(config, layout);
+    if config.threads == 1 {
+        let shards = OwnShard(Shard::new(config, layout, deliver(0)));
+        return Box::new(Running { front, shards });
+    }
+    let shards = (0..config.threads).map(|shard| {
+        let (config, layout, deliver) = (config.clone(), layout.clone(), deliver(shard));
+        move || Shard::<N>::new(&config, &layout, deliver)
+    });
+    let shards = ThreadedShards::start(shards);
+    Box::new(Running { front, shards })
+}
+
+/// Shards that can be asked for their reports at the end.
+pub(crate) trait FinishShards {
+    fn finish(self) -> ShardReport;
+}
+
+struct Running<const N: usize, S> {
+    front: Front<N>,
+    shards: S,
+}
+
+impl<const N: usize, S: Shards<N> + FinishShards> MeterWork for Running<N, S> {
+    fn frames(&mut self, frames: &[Frame<'_>]) {
+        self.front.frames(frames, &mut self.shards);
+    }
+
+    fn packet(&mut self, packet: &Packet, values: &InputValues) {
+        self.front.parsed(packet, values, &mut self.shards);
+    }
+
+    fn finish(mut self: Box<Self>) -> (FrontReport, ShardReport) {
+        self.front.finish(&mut self.shards);
+        let report = self.front.report().clone();
+        (report, self.shards.finish())
+    }
+}
+
+/// The one shard of a meter without threads.
+struct OwnShard<const N: usize>(Shard<N>);
+
+impl<const N: usize> Shards<N> for OwnShard<N> {
+    fn packets(&mut self, _shard: usize, batch: &mut Pending<N>) {
+        self.0.packets(batch);
+        batch.clear();
+    }
+
+    fn enter(&mut self, cell: Cell) {
+        self.0.enter(cell);
+    }
+
+    fn set_back(&mut self, cell: Cell) {
+        self.0.set_back(cell);
+    }
+}
+
+impl<const N: usize> FinishShards for OwnShard<N> {
+    fn finish(mut self) -> ShardReport {
+        self.0.flush();
+        self.0.report()
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Packets on their way to a shard, as records of one packet, by key width.
+
+use turboflow_record::{MicroflowRecord, WORDS_V4, WORDS_V6, WORDS_WIDE};
+
+/// Packets of one kind that travel together: enough to keep the prefetch pipelines of engine and
+/// aggregator busy, few enough to stay in the second-level cache.
+pub(crate) const BATCH_PACKETS: usize = 1_024;
+
+/// A batch for one shard.
+pub(crate) struct Pending<const N: usize> {
+    pub(crate) v4: Vec<MicroflowRecord<WORDS_V4, N>>,
+    pub(crate) v6: Vec<MicroflowRecord<WORDS_V6, N>>,
+    pub(crate) wide: Vec<MicroflowRecord<WORDS_WIDE, N>>,
+}
+
+impl<const N: usize> Pending<N> {
+    pub(crate) const fn new() -> Self {
+        Self { v4: Vec::new(), v6: Vec::new(), wide: Vec::new() }
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.v4.is_empty() && self.v6.is_empty() && self.wide.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.v4.clear();
+        self.v6.clear();
+        self.wide.clear();
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Shards on threads of their own, behind bounded queues.
+//!
+//! A queue that is full makes the front wait: reading a file is never faster than metering it, and
+//! memory stays bounded. Batches go back to the front empty, so nothing is allocated once the
+//! queues have filled.
+
+use std::mem;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use turboflow_aggregate::Cell;
+
+use crate::front::Shards;
+use crate::meter::FinishShards;
+use crate::pending::Pending;
+use crate::shard::{Shard, ShardReport};
+
+/// Batches that wait for a shard at most.
+const QUEUE_BATCHES: usize = 16;
+
+enum Work<const N: usize> {
+    Packets(Pending<N>),
+    Enter(Cell),
+    SetBack(Cell),
+}
+
+struct Worker<const N: usize> {
+    work: SyncSender<Work<N>>,
+    empty: Receiver<Pending<N>>,
+    thread: JoinHandle<ShardReport>,
+}
+
+pub(crate) struct ThreadedShards<const N: usize> {
+    workers: Vec<Worker<N>>,
+}
+
+impl<const N: usize> ThreadedShards<N> {
+    /// Starts a thread for every shard; each makes its own, so that its memory is near.
+    pub(crate) fn start<M>(makers: impl Iterator<Item = M>) -> Self
+    where
+        M: FnOnce() -> Shard<N> + Send + 'static,
+    {
+        let workers = makers.map(|make| {
+            let (work, incoming) = sync_channel(QUEUE_BATCHES);
+            let (give_back, empty) = sync_channel(QUEUE_BATCHES + 2);
+            let thread = std::thread::spawn(move || run(make(), &incoming, &give_back));
+            Worker { work, empty, thread }
+        });
+        Self { workers: workers.collect() }
+    }
+
+    fn send(&self, shard: usize, work: Work<N>) {
+        self.workers[shard].work.send(work).expect("a shard works until its queue is closed");
+    }
+}
+
+fn run<const N: usize>(
+    mut shard: Shard<N>,
+    incoming: &Receiver<Work<N>>,
+    give_back: &SyncSender<Pending<N>>,
+) -> ShardReport {
+    while let Ok(work) = incoming.recv() {
+        match work {
+            Work::Packets(mut batch) => {
+                shard.packets(&batch);
+                batch.clear();
+                // The front is gone, or has enough of them: then this one is dropped.
+                let _ = give_back.try_send(batch);
+            }
+            Work::Enter(cell) => shard.enter(cell),
+            Work::SetBack(cell) => shard.set_back(cell),
+        }
+    }
+    shard.flush();
+    shard.report()
+}
+
+impl<const N: usize> Shards<N> for ThreadedShards<N> {
+    fn packets(&mut self, shard: usize, batch: &mut Pending<N>) {
+        let empty = self.workers[shard].empty.try_recv().unwrap_or(Pending::new());
+        self.send(shard, Work::Packets(mem::replace(batch, empty)));
+    }
+
+    fn enter(&mut self, cell: Cell) {
+        (0..self.workers.len()).for_each(|shard| self.send(shard, Work::Enter(cell)));
+    }
+
+    fn set_back(&mut self, cell: Cell) {
+        (0..self.workers.len()).for_each(|shard| self.send(shard, Work::SetBack(cell)));
+    }
+}
+
+impl<const N: usize> FinishShards for ThreadedShards<N> {
+    fn finish(self) -> ShardReport {
+        let mut total = ShardReport::default();
+        for Worker { work, empty, thread } in self.workers {
+            drop((work, empty));
+            match thread.join() {
+                Ok(report) => total.merge(&report),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        total
+    }
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether a definition makes sense, wherever it came from.
+
+use crate::fault::{
+    InvalidDefinition, MAX_EDGES, MAX_LIST, NamedInput, Place, is_identifier, shorten,
+};
+use crate::vocabulary::Operand;
+use crate::{Definition, Fault, Feature, Input, InputSet, KeyField, Op};
+
+/// The column that ends every record.
+pub(crate) const END_REASON: &str = "end_reason";
+/// What the columns of a biflow's other direction begin with.
+pub(crate) const REVERSE: &str = "reverse_";
+
+impl Definition {
+    /// Whether it makes sense.
+    ///
+    /// # Errors
+    /// The first thing that does not.
+    pub fn check(&self) -> Result<(), InvalidDefinition> {
+        let invalid = |place, fault| InvalidDefinition::new(place, &self.features, fault);
+        if self.key.is_empty() {
+            return Err(invalid(Place::Key, Fault::EmptyKey));
+        }
+        for (index, field) in self.key.iter().enumerate() {
+            check_field(&self.key[..index], *field)
+                .map_err(|fault| invalid(Place::KeyField(index), fault))?;
+        }
+        if self.features.is_empty() {
+            return Err(invalid(Place::Definition, Fault::NoFeatures));
+        }
+        for (index, feature) in self.features.iter().enumerate() {
+            self.check_name(index)
+                .and_then(|()| check_of(feature))
+                .and_then(|()| check_numbers(&feature.op))
+                .map_err(|(at, fault)| invalid(Place::Feature(index, at), fault))?;
+        }
+        Ok(())
+    }
+
+    /// Whether an engine that sees `available` can fill it.
+    ///
+    /// # Errors
+    /// The first field or feature that it cannot, with all that it can see.
+    pub fn check_inputs(&self, available: InputSet, engine: &str) -> Result<(), InvalidDefinition> {
+        let unseen = |place, input: Input| {
+            let fault = Fault::Unseen {
+                engine: engine.to_owned(),
+                input: input.name(),
+                seen: available.names(),
+            };
+            InvalidDefinition::new(place, &self.features, fault)
+        };
+        for (index, field) in self.key.iter().enumerate() {
+            match field.input() {
+                Some(input) if !available.contains(input) => {
+                    return Err(unseen(Place::KeyField(index), input));
+                }
+                _ => {}
+            }
+        }
+        for (index, feature) in self.features.iter().enumerate() {
+            for input in feature.inputs().iter() {
+                if !available.contains(input) {
+                    return Err(unseen(Place::Feature(index, "of"), input));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every input that it folds or has in its key, those of [`Packet`](crate::Packet) included.
+    #[must_use]
+    pub fn inputs(&self) -> InputSet {
+        let of_key: InputSet = self.key.iter().filter_map(|field| field.input()).collect();
+        self.features
+            .iter()
+            .fold(of_key, |set, feature| set.union(feature.inputs()))
+    }
+
+    fn check_name(&self, index: usize) -> Result<(), (&'static str, Fault)> {
+        let name = self.features[index].name.as_str();
+        if !is_identifier(name) {
+            return Err(("name", Fault::BadName(shorten(name))));
+        }
+        let taken = |by| Err(("name", Fault::TakenName(name.to_owned(), by)));
+        if name == END_REASON {
+            return taken("the column that says why the record ended");
+        }
+        if name.starts_with(REVERSE) {
+            return taken("biflow, whose columns of the other direction begin with `reverse_`");
+        }
+        if self.key.iter().any(|field| field.column_name() == name) {
+            return taken("a column of the key");
+        }
+        if self.features[..index]
+            .iter()
+            .any(|other| other.name == name)
+        {
+            return taken("another feature");
+        }
+        Ok(())
+    }
+}
+
+impl Feature {
+    /// What an engine must see of packets to fill it.
+    fn inputs(&self) -> InputSet {
+        let timed = self.op.over_gaps().is_some() || matches!(self.op, Op::Duration | Op::Rate);
+        let time = if timed { Some(Input::Timestamp) } else { None };
+        let of = match self.of {
+            Some(Input::Gap) => Some(Input::Timestamp),
+            Some(Input::Direction) | None => None,
+            Some(input) => Some(input),
+        };
+        time.into_iter().chain(of).collect()
+    }
+}
+
+fn check_field(before: &[KeyField], field: KeyField) -> Result<(), Fault> {
+    if before.contains(&field) {
+        return Err(Fault::RepeatedField(field.name()));
+    }
+    match field {
+        KeyField::Input(input) if !KeyField::INPUTS.contains(&input) => {
+            Err(Fault::NotInKey(input.name()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_of(feature: &Feature) -> Result<(), (&'static str, Fault)> {
+    let op = feature.op.name();
+    match (feature.op.operand(), feature.of) {
+        (Operand::Needed, None) => Err(("op", Fault::MissingOf(op))),
+        (Operand::Needless, Some(_)) => Err(("of", Fault::Needless { key: "of", op })),
+        (_, Some(input)) if !feature.op.suits(input.meaning()) => Err((
+            "op",
+            Fault::Senseless {
+                op,
+                input: NamedInput(input),
+            },
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn check_numbers(op: &Op) -> Result<(), (&'static str, Fault)> {
+    match op {
+        Op::Nth { k } | Op::List { k } if !(1..=MAX_LIST).contains(k) => Err((
+            "k",
+            Fault::BadK {
+                k: k.to_string(),
+                op: op.name(),
+            },
+        )),
+        Op::Histogram { edges } => check_edges(edges).map_err(|fault| ("edges", fault)),
+        _ => Ok(()),
+    }
+}
+
+fn check_edges(edges: &[u64]) -> Result<(), Fault> {
+    if !(1..=MAX_EDGES).contains(&edges.len()) {
+        return Err(Fault::BadEdges(edges.len()));
+    }
+    match edges.windows(2).find(|pair| pair[0] >= pair[1]) {
+        Some(pair) => Err(Fault::FallingEdges {
+            previous: pair[0],
+            next: pair[1],
+        }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One keyed hash of flow keys for every table in the house.
+//!
+//! Folded 64x64-bit multiplications with secret words: keyed, so that nobody who does not know the
+//! seed can choose keys that collide; the same on every machine, so that `--seed` repeats a run.
+//! The parts of one hash are used for different things and overlap as little as possible:
+//!
+//! ```text
+//! 63            48            32            16             0
+//! +--------------+-------------+-------------+-------------+
+//! |      bucket of the flow cache            |     tag     |
+//! +--------------+-------------+-------------+-------------+
+//!                | slot of the microflow table|
+//!                              | shard        |
+//! ```
+
+/// A keyed hash function over the words of a flow key.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyHasher {
+    secret: [u64; 4],
+}
+
+/// The hash of one flow key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyHash(pub u64);
+
+impl KeyHasher {
+    /// A hash function of its own for every seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let mut state = seed;
+        Self {
+            secret: std::array::from_fn(|_| splitmix(&mut state)),
+        }
+    }
+
+    /// Hashes the `K` words of a key.
+    #[inline(always)]
+    #[must_use]
+    pub fn hash<const K: usize>(&self, key: &[u64; K]) -> KeyHash {
+        let mut hash = self.secret[0];
+        let mut index = 0;
+        while index + 1 < K {
+            hash = fold(hash ^ key[index], self.secret[1] ^ key[index + 1]);
+            index += 2;
+        }
+        if index < K {
+            hash = fold(hash ^ key[index], self.secret[2]);
+        }
+        KeyHash(hash)
+    }
+}
+
+impl KeyHash {
+    /// Which of `shards` the flow belongs to.
+    #[inline(always)]
+    #[must_use]
+    pub const fn shard(self, shards: usize) -> usize {
+        ((self.0 >> 16 & 0xffff) as usize * shards) >> 16
+    }
+
+    /// Which of `slots` of a microflow table.
+    #[inline(always)]
+    #[must_use]
+    pub const fn slot(self, slots: u32) -> usize {
+        (((self.0 >> 16) as u32 as u64 * slots as u64) >> 32) as usize
+    }
+
+    /// The upper half, which orders the buckets of a flow cache.
+    #[inline(always)]
+    #[must_use]
+    pub const fn upper(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// A 16-bit fingerprint, never 0.
+    #[inline(always)]
+    #[must_use]
+    pub const fn tag(self) -> u16 {
+        let tag = self.0 as u16;
+        tag + (tag == 0) as u16
+    }
+}
+
+#[inline(always)]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// The SplitMix64 sequence: spreads a seed over as many words as are asked for.
+fn splitmix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut word = *state;
+    word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Buckets filled by consecutive keys: the fullest may not stray far from the mean.
+    fn spread(part: impl Fn(KeyHash) -> usize, parts: usize) -> f64 {
+        let hasher = KeyHasher::new(7);
+        let mut filled = vec![0u32; parts];
+        let keys = 1_000 * parts as u64;
+        for flow in 0..keys {
+            let key = [
+                0x0a00_0001_0a00_0000 + flow % 65_536,
+                0x0406_0050_0000 | flow / 65_536,
+            ];
+            filled[part(hasher.hash(&key))] += 1;
+        }
+        f64::from(*filled.iter().max().unwrap()) / 1_000.0
+    }
+
+    #[test]
+    fn spreads_consecutive_keys_evenly() {
+        assert!(spread(|hash| hash.shard(7), 7) < 1.1);
+        assert!(spread(|hash| hash.slot(1_000), 1_000) < 1.2);
+        assert!(spread(|hash| (hash.upper() >> 22) as usize, 1_024) < 1.2);
+        assert!(spread(|hash| hash.tag() as usize >> 6, 1_024) < 1.2);
+    }
+
+    #[test]
+    fn depends_on_every_word_and_on_the_seed() {
+        let key = [1u64, 2, 3, 4, 5];
+        let hash = KeyHasher::new(1).hash(&key);
+        assert_ne!(hash, KeyHasher::new(2).hash(&key));
+        for index in 0..5 {
+            let mut other = key;
+            other[index] ^= 1 << 40;
+            assert_ne!(hash, KeyHasher::new(1).hash(&other));
+        }
+    }
+}

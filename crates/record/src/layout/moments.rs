@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Mean, variance and rate from exact integer sums: nothing is rounded before the last division.
+
+/// sum / count; absent without values, or when the sum has left 128 bits.
+pub(super) fn mean(sum: u128, count: u64) -> Option<f64> {
+    (count > 0 && sum < u128::MAX).then(|| sum as f64 / count as f64)
+}
+
+/// Population variance: (n * sum of squares - sum^2) / n^2.
+pub(super) fn variance(sum: u128, squares: u128, count: u64) -> Option<f64> {
+    if count == 0 || sum == u128::MAX || squares == u128::MAX {
+        return None;
+    }
+    let scaled = U256::product(squares, u128::from(count)).minus(U256::product(sum, sum));
+    Some(scaled.to_f64() / (u128::from(count) * u128::from(count)) as f64)
+}
+
+/// Amount per second; absent over no time.
+pub(super) fn rate(amount: u64, duration_ns: u64) -> Option<f64> {
+    let scaled = u128::from(amount) * 1_000_000_000;
+    (duration_ns > 0).then(|| scaled as f64 / duration_ns as f64)
+}
+
+/// An unsigned number of 256 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct U256 {
+    high: u128,
+    low: u128,
+}
+
+impl U256 {
+    fn product(a: u128, b: u128) -> Self {
+        const HALF: u128 = u64::MAX as u128;
+        let (a1, a0, b1, b0) = (a >> 64, a & HALF, b >> 64, b & HALF);
+        let low = a0 * b0;
+        let (middle, carry) = (a1 * b0).overflowing_add(a0 * b1);
+        let (low, carried) = low.overflowing_add(middle << 64);
+        let high = a1 * b1 + (middle >> 64) + (u128::from(carry) << 64) + u128::from(carried);
+        Self { high, low }
+    }
+
+    /// The difference, and 0 where it would be negative (sums that other than packets made).
+    fn minus(self, other: Self) -> Self {
+        let (low, borrowed) = self.low.overflowing_sub(other.low);
+        let high = self.high.checked_sub(other.high);
+        match high.and_then(|high| high.checked_sub(u128::from(borrowed))) {
+            Some(high) => Self { high, low },
+            None => Self { high: 0, low: 0 },
+        }
+    }
+
+    /// The nearest number but for the last bit or two.
+    fn to_f64(self) -> f64 {
+        const TWO_TO_128: f64 = 340_282_366_920_938_463_463_374_607_431_768_211_456.0;
+        self.high as f64 * TWO_TO_128 + self.low as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn multiplies_to_256_bits() {
+        let max = U256::product(u128::MAX, u128::MAX);
+        assert_eq!(
+            max,
+            U256 {
+                high: u128::MAX - 1,
+                low: 1
+            }
+        );
+        let product = U256::product(0x1234_5678_9abc_def0 << 60, 0xfedc_ba98_7654_3210 << 50);
+        let narrow = u128::from(0x1234_5678_9abc_def0u64) * 0xfedc_ba98_7654_3210;
+        assert_eq!(
+            product,
+            U256 {
+                high: narrow >> 18,
+                low: narrow << 110
+            }
+        );
+    }
+
+    #[test]
+    fn variance_loses_nothing_to_cancellation() {
+        // Two values 10^18 and 10^18 + 2: their variance is 1, far below a float's spacing.
+        let (a, b) = (1_000_000_000_000_000_000u128, 1_000_000_000_000_000_002u128);
+        assert_eq!(variance(a + b, a * a + b * b, 2), Some(1.0));
+        assert_eq!(variance(7, 49, 1), Some(0.0));
+        assert_eq!(variance(0, 0, 0), None);
+        assert_eq!(variance(1, u128::MAX, 3), None);
+    }
+
+    #[test]
+    fn means_and_rates_need_something_to_divide_by() {
+        assert_eq!(mean(7, 2), Some(3.5));
+        assert_eq!(mean(0, 0), None);
+        assert_eq!(rate(3, 1_500_000_000), Some(2.0));
+        assert_eq!(rate(3, 0), None);
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Numbers of many records, one field at a time: the only part of an export that is compiled for
+//! every record format.
+
+use super::form::{BaseField, Number};
+use crate::{Base, Marks, MicroflowRecord};
+
+/// A run of records of any format.
+pub(super) trait Rows {
+    /// Which records were begun by their key's destination.
+    fn flips(&self) -> &[bool];
+
+    /// Appends one number of every record.
+    fn number(&self, number: Number, out: &mut Vec<u64>);
+
+    /// Appends `count` words of the state of every record, record by record.
+    fn state(&self, start: [u16; 2], count: usize, out: &mut Vec<u64>);
+
+    /// Appends one word of the key of every record.
+    fn key(&self, word: [u8; 2], out: &mut Vec<u64>);
+}
+
+pub(super) struct RecordRows<'a, const K: usize, const N: usize> {
+    records: &'a [MicroflowRecord<K, N>],
+    flips: &'a [bool],
+}
+
+impl<'a, const K: usize, const N: usize> RecordRows<'a, K, N> {
+    pub(super) fn new(records: &'a [MicroflowRecord<K, N>], flips: &'a mut Vec<bool>) -> Self {
+        flips.clear();
+        flips.extend(
+            records
+                .iter()
+                .map(|record| was_begun_by_destination(record.base.marks)),
+        );
+        Self { records, flips }
+    }
+
+    fn base(&self, out: &mut Vec<u64>, field: impl Fn(&Base) -> u64) {
+        out.extend(self.records.iter().map(|record| field(&record.base)));
+    }
+
+    fn each_flipped(&self) -> impl Iterator<Item = (&'a MicroflowRecord<K, N>, usize)> {
+        self.records
+            .iter()
+            .zip(self.flips.iter().map(|flip| usize::from(*flip)))
+    }
+}
+
+/// The initiator is the sender of the first packet, unless a SYN without ACK came from one side
+/// alone: then that side (RFC 5103, section 4, and TCP's own idea of a client).
+fn was_begun_by_destination(marks: Marks) -> bool {
+    match (marks.any(Marks::SYN), marks.any(Marks::REVERSE_SYN)) {
+        (true, false) => false,
+        (false, true) => true,
+        _ => marks.any(Marks::STARTS_REVERSED),
+    }
+}
+
+impl<const K: usize, const N: usize> Rows for RecordRows<'_, K, N> {
+    fn flips(&self) -> &[bool] {
+        self.flips
+    }
+
+    fn number(&self, number: Number, out: &mut Vec<u64>) {
+        let field = match number {
+            Number::Word(word) => return self.state(word, 1, out),
+            Number::Base(field) => field,
+        };
+        match field {
+            BaseField::Bytes => self.base(out, |base| base.bytes),
+            BaseField::EndReason => self.base(out, |base| base.end_reason.into()),
+            BaseField::FirstNs => self.base(out, |base| base.first_ns),
+            BaseField::LastNs => self.base(out, |base| base.last_ns),
+            BaseField::MaxLength => self.base(out, |base| base.max_length_bytes.into()),
+            BaseField::MaxTtl => self.base(out, |base| base.max_ttl.into()),
+            BaseField::MinLength => self.base(out, |base| base.min_length_bytes.into()),
+            BaseField::MinTtl => self.base(out, |base| base.min_ttl.into()),
+            BaseField::Packets => self.base(out, |base| base.packets),
+            BaseField::TcpFlags => self.base(out, |base| base.tcp_flags.into()),
+            BaseField::Tos => self.base(out, |base| base.tos.into()),
+        }
+    }
+
+    fn state(&self, start: [u16; 2], count: usize, out: &mut Vec<u64>) {
+        let start = start.map(usize::from);
+        if count == 1 {
+            out.extend(
+                self.each_flipped()
+                    .map(|(record, flip)| record.state[start[flip]]),
+            );
+            return;
+        }
+        for (record, flip) in self.each_flipped() {
+            out.extend_from_slice(&record.state[start[flip]..start[flip] + count]);
+        }
+    }
+
+    fn key(&self, word: [u8; 2], out: &mut Vec<u64>) {
+        let word = word.map(usize::from);
+        out.extend(
+            self.each_flipped()
+                .map(|(record, flip)| record.key[word[flip]]),
+        );
+    }
+}

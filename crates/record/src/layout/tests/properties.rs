@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Merging equals one pass, and one pass equals plain arithmetic.
+
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseResult;
+
+use super::naive::{self, Seen};
+use super::strategies::{features, flow};
+use super::*;
+
+type Flow = Vec<Seen>;
+
+/// Merges records in a random grouping: `choices` says where each run is cut in two.
+fn merge_in_groups<const K: usize, const N: usize>(
+    records: &[MicroflowRecord<K, N>],
+    plan: &Plan,
+    choices: &mut impl Iterator<Item = u16>,
+) -> MicroflowRecord<K, N> {
+    if let [record] = records {
+        return *record;
+    }
+    let choice = usize::from(choices.next().expect("choices go on for ever"));
+    let (left, right) = records.split_at(1 + choice % (records.len() - 1));
+    let mut merged = merge_in_groups(left, plan, choices);
+    merged.merge(&merge_in_groups(right, plan, choices), plan);
+    merged
+}
+
+/// The flow's record, after checking that any grouping gives it.
+fn record<const K: usize, const N: usize>(
+    layout: &Layout,
+    flow: &[Seen],
+    choices: &[u16],
+) -> Result<MicroflowRecord<K, N>, TestCaseError> {
+    let packets: Vec<MicroflowRecord<K, N>> = flow
+        .iter()
+        .map(|seen| layout.open(&seen.packet, &seen.inputs))
+        .collect();
+    let mut one_pass = packets[0];
+    packets[1..]
+        .iter()
+        .for_each(|packet| one_pass.merge(packet, layout.plan()));
+    for start in 0..3 {
+        let mut choices = choices.iter().copied().cycle().skip(start);
+        let grouped = merge_in_groups(&packets, layout.plan(), &mut choices);
+        prop_assert_eq!(&one_pass, &grouped);
+    }
+    Ok(one_pass)
+}
+
+fn check_flows<const K: usize, const N: usize>(
+    layout: &Layout,
+    definition: &Definition,
+    flows: &[Flow],
+    choices: &[u16],
+) -> Result<(), TestCaseError> {
+    let mut records: Vec<MicroflowRecord<K, N>> = Vec::new();
+    for flow in flows {
+        records.push(record(layout, flow, choices)?);
+    }
+    let mut batch = FlowBatch::new(layout.schema());
+    layout.append(&records, &mut batch);
+    for (row, flow) in flows.iter().enumerate() {
+        let flipped = naive::is_flipped(flow);
+        for (index, column) in layout.schema().iter().enumerate() {
+            let value = batch.value(row, index);
+            let stem = column.name.strip_prefix(REVERSE).unwrap_or(&column.name);
+            let Some(feature) = definition.features.iter().find(|f| f.name == stem) else {
+                continue;
+            };
+            let joined = is_joined(feature, layout.is_biflow());
+            let from_initiator = stem == column.name;
+            let side = |seen: &&Seen| joined || (seen.reversed == flipped) == from_initiator;
+            let packets: Vec<&Seen> = flow.iter().filter(side).collect();
+            let expected = naive::value(feature, &packets, flipped);
+            prop_assert!(
+                expected.matches(value),
+                "{}: {feature:?}: {value:?}, not {expected:?}",
+                column.name
+            );
+            prop_assert!(
+                column.nullable || value != Value::Absent,
+                "{column:?} is absent"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Checks flows in records of the layout's size.
+fn check(definition: &Definition, biflow: bool, flows: &[Flow], choices: &[u16]) -> TestCaseResult {
+    let layout = match Layout::compile(definition, biflow) {
+        Ok(layout) => layout,
+        Err(LayoutError::TooLarge { .. }) => return Ok(()),
+        Err(error) => return Err(TestCaseError::fail(error.to_string())),
+    };
+    let wide = layout.lanes() == Lanes::Wide;
+    macro_rules! sizes {
+        ($($words:literal)*) => {
+            match (wide, layout.state_words()) {
+                $(
+                    (false, $words) => check_flows::<2, $words>(&layout, definition, flows, choices),
+                    (true, $words) => check_flows::<16, $words>(&layout, definition, flows, choices),
+                )*
+                other => panic!("{other:?} is no format of records"),
+            }
+        };
+    }
+    sizes!(0 8 24 56 120 504)
+}
+
+fn definition(features: Vec<Feature>, wide: bool) -> Definition {
+    let mut key = KeyField::FIVE_TUPLE.to_vec();
+    if wide {
+        key.remove(4);
+    }
+    Definition { key, features }
+}
+
+fn choices() -> impl Strategy<Value = Vec<u16>> {
+    proptest::collection::vec(any::<u16>(), 1..24)
+}
+
+proptest! {
+    #[test]
+    fn merging_equals_plain_arithmetic(
+        features in features(false),
+        flows in proptest::collection::vec(flow(false), 1..4),
+        choices in choices(),
+        wide in any::<bool>(),
+    ) {
+        check(&definition(features, wide), false, &flows, &choices)?;
+    }
+
+    #[test]
+    fn merging_biflows_equals_plain_arithmetic(
+        features in features(true),
+        flows in proptest::collection::vec(flow(true), 1..4),
+        choices in choices(),
+        wide in any::<bool>(),
+    ) {
+        check(&definition(features, wide), true, &flows, &choices)?;
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Definitions as TOML text; `docs/definition.md` is the reference.
+
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::ops::Range;
+
+use thiserror::Error;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::fault::{Fault, Place, feature_subject, shorten};
+use crate::{Definition, KeyField};
+use read::{FeatureSpans, Reader};
+
+/// The one thing that is wrong with the text of a definition: where, what, and how to mend it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("line {line}: {subject}{fault}")]
+pub struct DefinitionError {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The key or feature at fault, in words that end in a colon and a space; may be empty.
+    pub subject: String,
+    /// What is wrong.
+    pub fault: Fault,
+}
+
+/// Where the parts of a definition stand in its text.
+#[derive(Default)]
+struct Spans {
+    key: usize,
+    fields: Vec<usize>,
+    features: Vec<FeatureSpans>,
+}
+
+impl Definition {
+    /// Reads a definition from TOML text. Without a `[key]` table the key is the 5-tuple.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn parse(text: &str) -> Result<Self, DefinitionError> {
+        let reader = Reader { text };
+        let document = DeTable::parse(text).map_err(|error| reader.syntax_error(&error))?;
+        let document = document.get_ref();
+        reader.refuse_unknown(document, "key, feature", String::new)?;
+        let mut spans = Spans::default();
+        let key = match document.get("key") {
+            Some(key) => reader.key(key, &mut spans)?,
+            None => KeyField::FIVE_TUPLE.to_vec(),
+        };
+        let mut definition = Self {
+            key,
+            features: Vec::new(),
+        };
+        for (index, table) in reader.features(document)?.iter().enumerate() {
+            let (feature, lines) = reader.feature(index, table)?;
+            definition.features.push(feature);
+            spans.features.push(lines);
+        }
+        definition.check().map_err(|invalid| {
+            reader.error(spans.offset(invalid.place), invalid.subject, invalid.fault)
+        })?;
+        Ok(definition)
+    }
+}
+
+impl Spans {
+    fn offset(&self, place: Place) -> usize {
+        match place {
+            Place::Definition => 0,
+            Place::Key => self.key,
+            Place::KeyField(index) => self.fields.get(index).copied().unwrap_or(self.key),
+            Place::Feature(index, key) => self.features[index].offset(key),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Small deterministic random numbers, the same on every machine and in every version.
+
+/// A bijection of 64-bit words that scatters them (the finalizer of SplitMix64).
+#[inline(always)]
+pub(crate) const fn mix(word: u64) -> u64 {
+    let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
+}
+
+/// SplitMix64: one addition and one [`mix`] a number, so that a processor overlaps many of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(mix(seed))
+    }
+
+    /// 64 random bits.
+    #[inline(always)]
+    pub(crate) const fn word(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+
+    /// A number below `bound`, which is not 0. Off from uniform by at most `bound / 2^64`.
+    #[inline(always)]
+    pub(crate) const fn below(&mut self, bound: u64) -> u64 {
+        scale(self.word(), bound)
+    }
+
+    /// True `percent` times in 100.
+    pub(crate) const fn percent(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    /// One of `choices`, which are not empty.
+    pub(crate) fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+}
+
+/// Maps a random word to a number below `bound`.
+#[inline(always)]
+pub(crate) const fn scale(word: u64, bound: u64) -> u64 {
+    ((word as u128 * bound as u128) >> 64) as u64
+}

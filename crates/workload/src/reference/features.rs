@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every feature computed from the list of a flow's packets.
+
+use turboflow_record::{Definition, EndReason, Feature, Input, InputValues, Op, Packet};
+
+use super::MeterOptions;
+use super::flow::{OpenFlow, Seen};
+use super::key::{FlowKey, reverse};
+use super::records::{OwnedValue, Record};
+
+/// The flow record of a closed flow.
+pub(super) fn record(
+    definition: &Definition,
+    options: &MeterOptions,
+    key: &FlowKey,
+    flow: &OpenFlow,
+    reason: EndReason,
+) -> Record {
+    let turned = options.biflow && initiator_is_reversed(&flow.packets);
+    let key = if turned {
+        reverse(definition, key)
+    } else {
+        key.clone()
+    };
+    let mut record = Record::default();
+    for (field, value) in definition.key.iter().zip(&key) {
+        record.insert(field.column_name(), value.into());
+    }
+    let by = |reversed: bool| -> Vec<Directed<'_>> {
+        all(flow, turned)
+            .into_iter()
+            .filter(|packet| packet.from_responder == reversed)
+            .collect()
+    };
+    for feature in &definition.features {
+        if !options.biflow || is_of_both_directions(feature) {
+            let packets = all(flow, turned);
+            record.insert(&feature.name, value(feature, &packets, options.biflow));
+        } else {
+            record.insert(&feature.name, value(feature, &by(false), true));
+            let reverse_name = format!("reverse_{}", feature.name);
+            record.insert(&reverse_name, value(feature, &by(true), true));
+        }
+    }
+    record.insert("end_reason", OwnedValue::Unsigned(reason as u64));
+    record
+}
+
+/// A packet and its side of the flow.
+#[derive(Clone, Copy)]
+struct Directed<'a> {
+    seen: &'a Seen,
+    from_responder: bool,
+}
+
+fn all(flow: &OpenFlow, turned: bool) -> Vec<Directed<'_>> {
+    let direct = |seen| Directed {
+        seen,
+        from_responder: Seen::is_reversed(seen) != turned,
+    };
+    flow.packets.iter().map(direct).collect()
+}
+
+/// In a biflow: whether the feature folds both directions into one column.
+fn is_of_both_directions(feature: &Feature) -> bool {
+    feature.per_biflow || feature.of == Some(Input::Direction)
+}
+
+/// The initiator is the sender of the first packet, unless exactly one side sent a SYN without ACK.
+fn initiator_is_reversed(packets: &[Seen]) -> bool {
+    let sent_syn = |reversed| {
+        packets
+            .iter()
+            .any(|seen| seen.is_reversed() == reversed && seen.is_syn_without_ack())
+    };
+    match (sent_syn(false), sent_syn(true)) {
+        (true, false) => false,
+        (false, true) => true,
+        _ => packets[0].is_reversed(),
+    }
+}
+
+/// What a packet itself carries; `None` where it does not.
+pub(super) fn input_of_packet(input: Input, packet: &Packet, values: &InputValues) -> Option<u64> {
+    match input {
+        Input::IpLength => Some(packet.ip_length_bytes.into()),
+        Input::FrameLength => Some(packet.frame_length_bytes.into()),
+        Input::Timestamp => Some(packet.timestamp_ns),
+        Input::Ttl => Some(packet.ttl.into()),
+        Input::Tos => Some(packet.tos.into()),
+        other => values.get(other),
+    }
+}
+
+/// The gaps between consecutive packets, in ns; 0 where the clock ran backwards.
+fn gaps_ns(packets: &[Directed<'_>]) -> Vec<u64> {
+    let time = |packet: &Directed<'_>| packet.seen.packet.timestamp_ns;
+    packets
+        .windows(2)
+        .map(|pair| time(&pair[1]).saturating_sub(time(&pair[0])))
+        .collect()
+}
+
+/// The values of `input`, packet by packet, without those that are absent.
+fn values_of(input: Input, packets: &[Directed<'_>], biflow: bool) -> Vec<u64> {
+    match input {
+        Input::Gap => gaps_ns(packets),
+        Input::Direction if biflow => packets
+            .iter()
+            .map(|packet| packet.from_responder.into())
+            .collect(),
+        Input::Direction => Vec::new(),
+        other => packets
+            .iter()
+            .filter_map(|packet| input_of_packet(other, &packet.seen.packet, &packet.seen.values))
+            .collect(),
+    }
+}
+
+fn value(feature: &Feature, packets: &[Directed<'_>], biflow: bool) -> OwnedValue {
+    let values = match (&feature.op, feature.of) {
+        (Op::GapMin | Op::GapMax | Op::GapMean | Op::GapVariance, _) => gaps_ns(packets),
+        (_, Some(input)) => values_of(input, packets, biflow),
+        // `count` and `rate` of nothing count packets; `duration` looks at times alone.
+        (_, None) => vec![1; packets.len()],
+    };
+    let values = match (&feature.op, feature.of) {
+        // Flags that a packet lacks are 0 in it, which an OR does not see; so parsers need not
+        // fill in the input.
+        (Op::BitOr, Some(Input::TcpFlags)) => packets
+            .iter()
+            .map(|packet| packet.seen.packet.tcp_flags.into())
+            .collect(),
+        _ => values,
+    };
+    let unsigned = |value: Option<u64>| value.map_or(OwnedValue::Absent, OwnedValue::Unsigned);
+    let float = |value: Option<f64>| value.map_or(OwnedValue::Absent, OwnedValue::Float);
+    match &feature.op {
+        Op::Count => OwnedValue::Unsigned(values.len() as u64),
+        Op::Sum => OwnedValue::Unsigned(sum_64(&values)),
+        Op::Min | Op::GapMin => unsigned(values.iter().copied().min()),
+        Op::Max | Op::GapMax => unsigned(values.iter().copied().max()),
+        Op::First => unsigned(values.first().copied()),
+        Op::Last => unsigned(values.last().copied()),
+        Op::Nth { k } => unsigned(values.get(k - 1).copied()),
+        Op::BitOr => OwnedValue::Unsigned(values.iter().fold(0, |bits, value| bits | value)),
+        Op::Mean | Op::GapMean => float(mean(&values)),
+        Op::Variance | Op::GapVariance => float(variance(&values)),
+        Op::Histogram { edges } => OwnedValue::List(histogram(edges, &values)),
+        Op::List { k } => OwnedValue::List(values.into_iter().take(*k).collect()),
+        Op::Duration => unsigned(duration_ns(packets)),
+        Op::Rate => float(rate(&values, duration_ns(packets))),
+    }
+}
+
+fn sum(values: &[u64]) -> u128 {
+    values.iter().map(|&value| u128::from(value)).sum()
+}
+
+/// The sum as 64-bit counters have it: it wraps.
+fn sum_64(values: &[u64]) -> u64 {
+    sum(values) as u64
+}
+
+fn mean(values: &[u64]) -> Option<f64> {
+    (!values.is_empty()).then(|| sum(values) as f64 / values.len() as f64)
+}
+
+/// Population variance in two passes; `None` too where the sum of squares leaves 128 bits, as the
+/// record's exact moments do. Deviations are taken from the first value in integers, so
+/// that large values close to each other lose nothing.
+fn variance(values: &[u64]) -> Option<f64> {
+    let mut squares = 0_u128;
+    for &value in values {
+        squares = squares
+            .checked_add(u128::from(value).pow(2))
+            .filter(|&sum| sum < u128::MAX)?;
+    }
+    let origin = i128::from(*values.first()?);
+    let shifted: Vec<i128> = values
+        .iter()
+        .map(|&value| i128::from(value) - origin)
+        .collect();
+    let count = values.len() as f64;
+    let mean = shifted.iter().sum::<i128>() as f64 / count;
+    Some(
+        shifted
+            .iter()
+            .map(|&value| (value as f64 - mean).powi(2))
+            .sum::<f64>()
+            / count,
+    )
+}
+
+fn histogram(edges: &[u64], values: &[u64]) -> Vec<u64> {
+    let mut counts = vec![0; edges.len() + 1];
+    for value in values {
+        counts[edges.iter().filter(|edge| *edge <= value).count()] += 1;
+    }
+    counts
+}
+
+fn duration_ns(packets: &[Directed<'_>]) -> Option<u64> {
+    let times: Vec<u64> = packets
+        .iter()
+        .map(|packet| packet.seen.packet.timestamp_ns)
+        .collect();
+    Some(times.iter().max()? - times.iter().min()?)
+}
+
+fn rate(values: &[u64], duration_ns: Option<u64>) -> Option<f64> {
+    let duration_ns = duration_ns.filter(|&ns| ns != 0)?;
+    Some(sum_64(values) as f64 / (duration_ns as f64 / 1e9))
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The oracle: a per-packet flow meter that keeps every packet of every open flow, follows
+//! `docs/decisions/0001-cells.md` packet by packet, and computes each feature from the list of
+//! packets when the flow is exported.
+//!
+//! It shares the vocabulary of `turboflow-record` and none of its layouts, plans or merge code:
+//! where the two agree, they agree for independent reasons. Slow and memory-hungry on purpose.
+//!
+//! ```
+//! use turboflow_record::{Definition, InputValues};
+//! use turboflow_workload::reference::{MeterOptions, meter};
+//! use turboflow_workload::sequences::{SequenceShape, random_packets};
+//!
+//! let packets = random_packets(7, &SequenceShape::default());
+//! let metered = meter(&Definition::default(), &MeterOptions::default(), packets);
+//! assert!(!metered.records.is_empty());
+//! ```
+
+mod features;
+mod flow;
+mod key;
+mod records;
+
+use std::collections::BTreeMap;
+
+use turboflow_record::{Definition, EndReason, InputValues, Packet};
+
+use flow::{Clock, OpenFlow};
+use key::FlowKey;
+pub use records::{OwnedValue, Record, Records, assert_same_records};
+
+/// The rules that a definition does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeterOptions {
+    /// Longest silence inside a record, in ns. Default 30 s; `None` switches it off.
+    pub idle_timeout_ns: Option<u64>,
+    /// Longest record, in ns. Default 120 s; `None` switches it off.
+    pub active_timeout_ns: Option<u64>,
+    /// How long an ended flow waits for late packets, in ns. Default 2 s; `None` means that FIN and
+    /// RST end nothing, `Some(0)` that they close the record at once.
+    pub linger_ns: Option<u64>,
+    /// Bound on the age of a packet at the aggregator, in ns. Default 1 s.
+    pub max_age_ns: u64,
+    /// Joins the two directions (RFC 5103). Default off.
+    pub biflow: bool,
+}
+
+impl Default for MeterOptions {
+    fn default() -> Self {
+        const SECOND_NS: u64 = 1_000_000_000;
+        Self {
+            idle_timeout_ns: Some(30 * SECOND_NS),
+            active_timeout_ns: Some(120 * SECOND_NS),
+            linger_ns: Some(2 * SECOND_NS),
+            max_age_ns: SECOND_NS,
+            biflow: false,
+        }
+    }
+}
+
+impl MeterOptions {
+    /// Every timeout switched off: one record a key, until the input ends.
+    #[must_use]
+    pub fn without_timeouts() -> Self {
+        Self {
+            idle_timeout_ns: None,
+            active_timeout_ns: None,
+            linger_ns: None,
+            ..Self::default()
+        }
+    }
+
+    /// Length of a cell, in ns: the smallest of what is set and not 0.
+    ///
+    /// # Panics
+    /// When `max_age_ns` is 0 and nothing else is set.
+    #[must_use]
+    pub fn cell_ns(&self) -> u64 {
+        [
+            Some(self.max_age_ns),
+            self.idle_timeout_ns,
+            self.active_timeout_ns,
+            self.linger_ns,
+        ]
+        .into_iter()
+        .flatten()
+        .filter(|&ns| ns != 0)
+        .min()
+        .expect("max_age is not 0")
+    }
+}
+
+/// What the oracle says about a sequence of packets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metered {
+    /// The flow records.
+    pub records: Records,
+    /// How often the clock was set back.
+    pub clock_steps: u64,
+    /// Records by their reason, in the order of [`EndReason::ALL`].
+    pub records_by_reason: [u64; EndReason::ALL.len()],
+}
+
+/// Meters a whole sequence of packets, in order of arrival.
+#[must_use]
+pub fn meter(
+    definition: &Definition,
+    options: &MeterOptions,
+    packets: impl IntoIterator<Item = (Packet, InputValues)>,
+) -> Metered {
+    let mut meter = Meter::new(definition, options);
+    for (packet, values) in packets {
+        meter.observe(packet, values);
+    }
+    meter.finish()
+}
+
+/// The oracle, fed packet by packet.
+#[derive(Debug)]
+pub struct Meter {
+    definition: Definition,
+    options: MeterOptions,
+    /// The largest timestamp since the start or the last step of the clock.
+    now_ns: Option<u64>,
+    open: BTreeMap<FlowKey, OpenFlow>,
+    exported: Vec<Record>,
+    clock_steps: u64,
+    records_by_reason: [u64; EndReason::ALL.len()],
+}
+
+impl Meter {
+    /// A meter that has seen nothing.
+    ///
+    /// # Panics
+    /// When the idle or active timeout is 0: only the linger may be.
+    #[must_use]
+    pub fn new(definition: &Definition, options: &MeterOptions) -> Self {
+        assert_ne!(
+            options.idle_timeout_ns,
+            Some(0),
+            "an idle timeout of 0 means nothing"
+        );
+        assert_ne!(
+            options.active_timeout_ns,
+            Some(0),
+            "an active timeout of 0 means nothing"
+        );
+        Self {
+            definition: definition.clone(),
+            options: options.clone(),
+            now_ns: None,
+            open: BTreeMap::new(),
+            exported: Vec::new(),
+            clock_steps: 0,
+            records_by_reason: [0; EndReason::ALL.len()],
+        }
+    }
+
+    /// One packet arrives.
+    pub fn observe(&mut self, packet: Packet, values: InputValues) {
+        self.follow_clock(packet.timestamp_ns);
+        let clock = self.clock();
+        let (key, reversed) = key::of_packet(&self.definition, &packet, &values, &self.options);
+        let seen = flow::Seen {
+            packet,
+            values,
+            reversed,
+        };
+        if let Some(flow) = self.open.get(&key)
+            && let Some(reason) = flow.export_before(&seen, &clock, &self.options)
+        {
+            self.export(&key, reason);
+        }
+        let flow = self.open.entry(key.clone()).or_default();
+        flow.push(seen);
+        if self.options.linger_ns == Some(0) && flow.has_ended(&self.options) {
+            self.export(&key, EndReason::EndOfFlow);
+        }
+    }
+
+    /// The end of the input: everything open is exported.
+    #[must_use]
+    pub fn finish(mut self) -> Metered {
+        self.export_everything();
+        Metered {
+            records: Records::new(self.exported),
+            clock_steps: self.clock_steps,
+            records_by_reason: self.records_by_reason,
+        }
+    }
+
+    /// The decision's rule 4, and the largest timestamp so far.
+    fn follow_clock(&mut self, timestamp_ns: u64) {
+        if let (Some(now_ns), Some(idle_ns)) = (self.now_ns, self.options.idle_timeout_ns)
+            && now_ns.saturating_sub(timestamp_ns) > idle_ns
+        {
+            self.export_everything();
+            self.clock_steps += 1;
+            self.now_ns = None;
+        }
+        self.now_ns = Some(
+            self.now_ns
+                .map_or(timestamp_ns, |now_ns| now_ns.max(timestamp_ns)),
+        );
+    }
+
+    fn clock(&self) -> Clock {
+        let cell_ns = self.options.cell_ns();
+        let start_ns = self.now_ns.unwrap_or(0) / cell_ns * cell_ns;
+        Clock {
+            start_ns: start_ns.into(),
+            end_ns: u128::from(start_ns) + u128::from(cell_ns),
+        }
+    }
+
+    /// The decision's rule 3: those due get their reason, the rest is forced out.
+    fn export_everything(&mut self) {
+        let clock = self.clock();
+        let keys: Vec<FlowKey> = self.open.keys().cloned().collect();
+        for key in keys {
+            let due = self.open[&key].due(&clock, &self.options);
+            self.export(&key, due.unwrap_or(EndReason::ForcedEnd));
+        }
+    }
+
+    fn export(&mut self, key: &FlowKey, reason: EndReason) {
+        let flow = self.open.remove(key).expect("the flow is open");
+        self.records_by_reason[reason as usize - 1] += 1;
+        self.exported.push(features::record(
+            &self.definition,
+            &self.options,
+            key,
+            &flow,
+            reason,
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random packet sequences for property tests: few keys, and times that sit on the edges of the
+//! rules (timeouts give or take a nanosecond, cell boundaries, equal and disordered timestamps,
+//! clocks set back).
+//!
+//! A sequence depends on its seed and shape alone. With the same seed and all else equal, fewer
+//! packets give a prefix, so that a property test can shrink its number of packets.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use turboflow_record::{FiveTuple, Input, InputValues, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
+
+use crate::random::{Random, mix};
+use crate::reference::MeterOptions;
+
+const TCP: u8 = 6;
+const TCP_PSH: u16 = 0x08;
+
+/// What a random sequence looks like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SequenceShape {
+    /// How many packets.
+    pub packets: usize,
+    /// How many flow keys at most (each may be seen from both directions).
+    pub keys: usize,
+    /// Whose timeouts and cells the times sit around.
+    pub options: MeterOptions,
+    /// The share of packets, in percent, whose clock was set back beyond the idle timeout.
+    pub clock_steps_percent: u64,
+    /// The share of packets, in percent, that are older than one before them, within the idle
+    /// timeout.
+    pub disorder_percent: u64,
+    /// Time of the first packet, in ns since 1970.
+    pub start_ns: u64,
+}
+
+impl Default for SequenceShape {
+    fn default() -> Self {
+        Self {
+            packets: 300,
+            keys: 5,
+            options: MeterOptions::default(),
+            clock_steps_percent: 1,
+            disorder_percent: 10,
+            start_ns: 1_700_000_000_123_456_789,
+        }
+    }
+}
+
+impl SequenceShape {
+    /// A shape drawn from `seed`: small and large numbers of keys, every combination of timeouts
+    /// (none, short, equal to each other, long; linger also 0), both kinds of flow, time near 1970.
+    #[must_use]
+    pub fn random(seed: u64, packets: usize) -> Self {
+        let mut random = Random::new(seed ^ 0x5ba9e);
+        let timeouts = [
+            None,
+            Some(1),
+            Some(700),
+            Some(1_000),
+            Some(5_000),
+            Some(30_000),
+        ];
+        let options = MeterOptions {
+            idle_timeout_ns: random.pick(&timeouts),
+            active_timeout_ns: random.pick(&timeouts),
+            linger_ns: random.pick(&[None, Some(0), Some(1), Some(300), Some(2_000), Some(9_000)]),
+            max_age_ns: random.pick(&[1, 100, 1_000, 1_000, 10_000]),
+            biflow: random.percent(40),
+        };
+        Self {
+            packets,
+            keys: random.pick(&[1, 2, 3, 5, 20]),
+            options,
+            clock_steps_percent: random.pick(&[0, 0, 1, 3]),
+            disorder_percent: random.pick(&[0, 5, 10, 40]),
+            start_ns: random.pick(&[0, 12_345, 1_700_000_000_123_456_789]),
+        }
+    }
+}
+
+/// The packets of a shape, in order of arrival.
+#[must_use]
+pub fn random_packets(seed: u64, shape: &SequenceShape) -> Vec<(Packet, InputValues)> {
+    let mut times = Times::new(shape);
+    let one = |number: usize| {
+        // Every packet has random numbers of its own: dropping the last ones changes nothing else.
+        let mut random = Random::new(mix(seed) ^ number as u64);
+        let key = random.below(shape.keys.max(1) as u64) as usize;
+        let timestamp_ns = times.next(key, &mut random);
+        let tuple = tuple(key as u64);
+        let tuple = if random.percent(35) {
+            tuple.reversed()
+        } else {
+            tuple
+        };
+        let packet = packet(tuple, timestamp_ns, &mut random);
+        let values = input_values(&packet, &mut random);
+        (packet, values)
+    };
+    (0..shape.packets).map(one).collect()
+}
+
+/// Where the next timestamp falls.
+struct Times<'a> {
+    shape: &'a SequenceShape,
+    now_ns: u64,
+    /// Previous time of each key.
+    last_ns: Vec<u64>,
+    /// A time of each key from some packets ago.
+    first_ns: Vec<u64>,
+}
+
+impl<'a> Times<'a> {
+    fn new(shape: &'a SequenceShape) -> Self {
+        let starts = vec![shape.start_ns; shape.keys.max(1)];
+        Self {
+            shape,
+            now_ns: shape.start_ns,
+            last_ns: starts.clone(),
+            first_ns: starts,
+        }
+    }
+
+    fn next(&mut self, key: usize, random: &mut Random) -> u64 {
+        let time_ns = if random.percent(self.shape.clock_steps_percent) {
+            self.now_ns = self.behind_idle(random);
+            self.now_ns
+        } else if random.percent(self.shape.disorder_percent) {
+            self.disordered(random)
+        } else {
+            self.forward(key, random)
+        };
+        self.now_ns = self.now_ns.max(time_ns);
+        self.last_ns[key] = time_ns;
+        if random.percent(15) {
+            self.first_ns[key] = time_ns;
+        }
+        time_ns
+    }
+
+    /// Just beyond, or far beyond, what counts as a clock set back.
+    fn behind_idle(&self, random: &mut Random) -> u64 {
+        let idle_ns = self.shape.options.idle_timeout_ns.unwrap_or(10_000);
+        let beyond_ns = random.pick(&[1, 2, idle_ns, 50 * idle_ns]);
+        self.now_ns.saturating_sub(idle_ns + beyond_ns)
+    }
+
+    /// Late, at most by the idle timeout.
+    fn disordered(&self, random: &mut Random) -> u64 {
+        let cell_ns = self.shape.options.cell_ns();
+        let idle_ns = self.shape.options.idle_timeout_ns.unwrap_or(10 * cell_ns);
+        let late_ns = match random.below(4) {
+            0 => random.below(3),
+            1 => random.below(cell_ns + 1),
+            2 => random.below(idle_ns + 1),
+            _ => random.pick(&[cell_ns, idle_ns]),
+        };
+        self.now_ns.saturating_sub(late_ns.min(idle_ns))
+    }
+
+    /// Now or later: bursts, steps inside a cell, and the edges of every rule.
+    fn forward(&self, key: usize, random: &mut Random) -> u64 {
+        let options = &self.shape.options;
+        let cell_ns = options.cell_ns();
+        let edge = random.below(3);
+        let near = |time_ns: u64| (time_ns + edge).saturating_sub(1).max(self.now_ns);
+        let set = |timeout_ns: Option<u64>| timeout_ns.unwrap_or(cell_ns);
+        match random.below(20) {
+            0..=4 => self.now_ns,
+            5..=10 => self.now_ns + random.below(cell_ns / 8 + 2),
+            11 | 12 => self.now_ns + random.below(2 * cell_ns),
+            13 => near((self.now_ns / cell_ns + 1) * cell_ns),
+            14 => near(self.last_ns[key] + set(options.idle_timeout_ns)),
+            15 => near(self.last_ns[key] + set(options.linger_ns)),
+            16 => near(self.first_ns[key] + set(options.active_timeout_ns)),
+            17 => self.now_ns + random.below(set(options.active_timeout_ns) / 3 + 2),
+            18 => self.now_ns + random.below(set(options.idle_timeout_ns) + 2),
+            _ if random.percent(30) => self.now_ns + random.below(100 * cell_ns),
+            _ => self.now_ns + 1,
+        }
+    }
+}
+
+/// Tuple number `key`: both families, TCP most of all, hosts shared between keys, one that talks
+/// to itself.
+fn tuple(key: u64) -> FiveTuple {
+    let host = |number: u64| -> IpAddr {
+        if key % 3 == 1 {
+            Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, number as u16).into()
+        } else {
+            Ipv4Addr::new(10, 0, (number >> 8) as u8, number as u8).into()
+        }
+    };
+    let protocol = [TCP, TCP, TCP, 17, TCP, 1][(key % 6) as usize];
+    if key % 8 == 7 {
+        return FiveTuple::new(host(key), host(key), 5_000, 5_000, protocol);
+    }
+    let (source, destination) = (host(200 + key / 2), host(100 + key % 5));
+    if protocol == 1 {
+        return FiveTuple::new(source, destination, 0, 0, protocol);
+    }
+    FiveTuple::new(
+        source,
+        destination,
+        40_000 - key as u16 % 7,
+        80 + key as u16 % 2,
+        protocol,
+    )
+}
+
+fn packet(tuple: FiveTuple, timestamp_ns: u64, random: &mut Random) -> Packet {
+    let ip_length_bytes = match random.below(10) {
+        0 => 20,
+        1 => 65_535,
+        2 => random.below(1 << 20) as u32,
+        _ => 40 + random.below(1_461) as u32,
+    };
+    Packet {
+        tuple,
+        timestamp_ns,
+        ip_length_bytes,
+        frame_length_bytes: (ip_length_bytes + random.pick(&[14, 18, 22])).max(60),
+        tcp_flags: if tuple.protocol() == TCP {
+            tcp_flags(random)
+        } else {
+            0
+        },
+        ttl: random.pick(&[0, 1, 63, 64, 64, 64, 128, 255]),
+        tos: random.pick(&[0, 0, 0, 0x10, 0xb8, 0xff]),
+    }
+}
+
+/// Connections begin and end often, and strange combinations occur.
+fn tcp_flags(random: &mut Random) -> u16 {
+    match random.below(40) {
+        0..=5 => TCP_SYN,
+        6 | 7 => TCP_SYN | TCP_ACK,
+        8..=10 => TCP_FIN | TCP_ACK,
+        11 => TCP_FIN,
+        12 | 13 => TCP_RST,
+        14 => TCP_RST | TCP_ACK,
+        15 => TCP_SYN | TCP_FIN,
+        16 => TCP_SYN | TCP_RST,
+        17 => 0,
+        18 => random.below(1 << 12) as u16,
+        19..=25 => TCP_PSH | TCP_ACK,
+        _ => TCP_ACK,
+    }
+}
+
+/// Values for every input a capture file can give; those that a packet need not carry are absent
+/// in about a third of all packets.
+fn input_values(packet: &Packet, random: &mut Random) -> InputValues {
+    let mut values = InputValues::default();
+    values.set(Input::IpLength, packet.ip_length_bytes.into());
+    values.set(Input::FrameLength, packet.frame_length_bytes.into());
+    values.set(Input::Timestamp, packet.timestamp_ns);
+    values.set(Input::Ttl, packet.ttl.into());
+    values.set(Input::Tos, packet.tos.into());
+    if packet.tuple.protocol() == TCP {
+        values.set(Input::TcpFlags, packet.tcp_flags.into());
+    }
+    for (input, bits) in OPTIONAL_INPUTS {
+        if random.percent(65) {
+            // Few different values, so that keys made of them repeat; now and then any at all.
+            let few = random.below(3);
+            let any = random.word() >> (64 - bits);
+            let value = if random.percent(80) { few } else { any };
+            values.set(input, value & (u64::MAX >> (64 - bits)));
+        }
+    }
+    if random.percent(25) {
+        values.outer_addresses = outer_addresses(random);
+    }
+    values
+}
+
+/// Inputs that a packet may lack, and their widths in bits.
+const OPTIONAL_INPUTS: [(Input, u32); 23] = [
+    (Input::TcpWindow, 16),
+    (Input::TcpSequence, 32),
+    (Input::TcpAcknowledgement, 32),
+    (Input::TcpOptions, 64),
+    (Input::FlowLabel, 20),
+    (Input::Identification, 32),
+    (Input::FragmentOffset, 16),
+    (Input::IpOptions, 32),
+    (Input::PayloadLength, 32),
+    (Input::IcmpType, 8),
+    (Input::IcmpCode, 8),
+    (Input::Vlan, 12),
+    (Input::InnerVlan, 12),
+    (Input::VlanPriority, 3),
+    (Input::MplsLabel, 20),
+    (Input::SourceMac, 48),
+    (Input::DestinationMac, 48),
+    (Input::EtherType, 16),
+    (Input::Vni, 24),
+    (Input::Teid, 32),
+    (Input::GreKey, 32),
+    (Input::IngressInterface, 32),
+    (Input::QueueDepth, 32),
+];
+
+fn outer_addresses(random: &mut Random) -> [[u8; 16]; 2] {
+    let v6 = random.percent(50);
+    std::array::from_fn(|_| {
+        let mut address = [0; 16];
+        if v6 {
+            address[..2].copy_from_slice(&[0x20, 0x01]);
+            address[15] = random.below(3) as u8;
+        } else {
+            address[..4].copy_from_slice(&[192, 0, 2, random.below(3) as u8]);
+        }
+        address
+    })
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Traffic: frames of many flows with stated rates, sizes, skew, births and mix of protocols, at
+//! tens of millions of packets a second, the same for the same seed.
+//!
+//! A flow is a number and nothing is stored for it: its addresses, ports and kind are functions of
+//! the number, so twenty million active flows cost as much memory as ten.
+//!
+//! ```
+//! use turboflow_workload::traffic::{FrameBuffer, Traffic, TrafficConfig};
+//!
+//! let config = TrafficConfig { packets: 10_000, flows: 500, ..TrafficConfig::default() };
+//! let mut traffic = Traffic::new(config)?;
+//! let mut buffer = FrameBuffer::with_capacity(1_024, 64);
+//! while traffic.fill(&mut buffer, 1_024) > 0 {
+//!     assert!(buffer.frames().all(|frame| frame.bytes.len() == 64));
+//! }
+//! assert_eq!(traffic.statistics().packets, 10_000);
+//! # Ok::<(), turboflow_workload::traffic::ConfigError>(())
+//! ```
+
+mod config;
+mod flows;
+mod frame;
+mod kinds;
+mod schedule;
+mod zipf;
+
+use turboflow_record::{Family, FiveTuple, TCP_ACK, TCP_FIN, TCP_SYN};
+
+pub use config::{
+    ConfigError, EXPONENT_MAX, FLOWS_MAX, FRAME_BYTES_MAX, FRAME_BYTES_MIN, FrameSizes, SIZES_MAX,
+    Skew, TrafficConfig,
+};
+pub use flows::{CONCURRENT_TRAINS, FlowNumbers, five_tuple, keys};
+pub use frame::FrameBuffer;
+
+use crate::random::Random;
+use flows::{Births, Flow};
+use frame::{Headers, Shape, UDP};
+use kinds::Kinds;
+use schedule::{Event, Schedule, Sizes};
+
+const TCP_PSH: u16 = 0x08;
+
+/// What was generated so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes on the wire.
+    pub wire_bytes: u64,
+    /// Bytes in the buffers.
+    pub captured_bytes: u64,
+    /// Flows that took the place of another.
+    pub births: u64,
+    /// Flows that left with a FIN (a UDP flow, with a last packet).
+    pub deaths: u64,
+    /// Packets of IPv6.
+    pub ipv6_packets: u64,
+    /// Packets with an 802.1Q tag.
+    pub vlan_packets: u64,
+    /// Packets of UDP; all others are TCP.
+    pub udp_packets: u64,
+    /// Packet trains begun; 0 without trains.
+    pub trains: u64,
+    /// Time of the last packet, in ns since 1970.
+    pub last_ns: u64,
+}
+
+/// A generator of frames.
+#[derive(Clone, Debug)]
+pub struct Traffic {
+    config: TrafficConfig,
+    kinds: Kinds,
+    ranks: FlowNumbers,
+    births: Births,
+    schedule: Schedule,
+    sizes: Sizes,
+    random: Random,
+    statistics: Statistics,
+}
+
+impl Traffic {
+    /// A generator at its first packet.
+    ///
+    /// # Errors
+    /// When the configuration asks for something impossible.
+    pub fn new(config: TrafficConfig) -> Result<Self, ConfigError> {
+        config.check()?;
+        Ok(Self {
+            kinds: Kinds::new(&config),
+            ranks: keys(config.flows, config.skew, config.seed)?,
+            births: Births::new(config.flows),
+            schedule: Schedule::new(&config),
+            sizes: Sizes::new(&config.frame_sizes),
+            random: Random::new(!config.seed),
+            statistics: Statistics::default(),
+            config,
+        })
+    }
+
+    /// Replaces the content of `buffer` by the next `frames` frames, fewer at the end. Returns how
+    /// many there are now: 0 when all packets were generated.
+    pub fn fill(&mut self, buffer: &mut FrameBuffer, frames: usize) -> usize {
+        buffer.clear();
+        let left = self.config.packets - self.statistics.packets;
+        let frames = usize::try_from(left).unwrap_or(usize::MAX).min(frames);
+        let snap_bytes = self.config.snap_length_bytes.unwrap_or(u32::MAX);
+        // Counted in a local copy, which the compiler can keep in registers.
+        let mut statistics = self.statistics;
+        for _ in 0..frames {
+            let (flow, tcp_flags) = self.next_packet();
+            let headers = self.kinds.headers(flow, tcp_flags);
+            let number = statistics.packets;
+            let timestamp_ns = self.schedule.timestamp_ns(number);
+            let frame_bytes = self.sizes.draw(&mut self.random);
+            let shape = Shape {
+                frame_bytes,
+                snap_bytes,
+                timestamp_ns,
+                number,
+            };
+            let lengths = buffer.push(&headers, &shape);
+            statistics.add(&headers, timestamp_ns, lengths);
+        }
+        self.statistics = statistics;
+        frames
+    }
+
+    /// What was generated so far.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        Statistics {
+            births: self.births.count(),
+            deaths: self.schedule.deaths(),
+            trains: self.ranks.trains_begun(),
+            ..self.statistics
+        }
+    }
+
+    /// What was asked for.
+    #[must_use]
+    pub const fn config(&self) -> &TrafficConfig {
+        &self.config
+    }
+
+    /// The 5-tuple of a flow. Numbers below the configured `flows` are the flows of the beginning;
+    /// each new flow has the number of the one it replaces plus `flows`.
+    #[must_use]
+    pub fn five_tuple(&self, flow_number: u64) -> FiveTuple {
+        let headers = self.headers(flow_number);
+        five_tuple(flow_number, headers.family, headers.protocol)
+    }
+
+    /// The VLAN of a flow; `None` where its frames have no tag.
+    #[must_use]
+    pub fn vlan(&self, flow_number: u64) -> Option<u16> {
+        self.headers(flow_number).vlan
+    }
+
+    fn headers(&self, flow_number: u64) -> Headers {
+        let rank = flow_number % self.config.flows;
+        self.kinds.headers(
+            Flow {
+                rank,
+                number: flow_number,
+            },
+            0,
+        )
+    }
+
+    /// Flow and TCP flags of the packet that comes next.
+    #[inline(always)]
+    fn next_packet(&mut self) -> (Flow, u16) {
+        match self.schedule.next() {
+            Event::Ordinary => {
+                let flow = self.births.flow(self.ranks.next_number());
+                // Every other packet of a connection, more or less, carries data.
+                let psh = (self.random.word() >> 63) as u16 * TCP_PSH;
+                (flow, TCP_ACK | psh)
+            }
+            Event::Death => (self.births.next_to_go(), TCP_FIN | TCP_ACK),
+            Event::Birth => (self.births.give_birth(), TCP_SYN),
+        }
+    }
+}
+
+impl Statistics {
+    #[inline(always)]
+    fn add(&mut self, headers: &Headers, timestamp_ns: u64, (wire, captured): (u32, u32)) {
+        self.packets += 1;
+        self.wire_bytes += u64::from(wire);
+        self.captured_bytes += u64::from(captured);
+        self.ipv6_packets += u64::from(headers.family == Family::V6);
+        self.vlan_packets += u64::from(headers.vlan.is_some());
+        self.udp_packets += u64::from(headers.protocol == UDP);
+        self.last_ns = timestamp_ns;
+    }
+}
+
+#[cfg(test)]
+mod tests;

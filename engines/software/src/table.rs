@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The direct-mapped microflow table.
+
+use turboflow_record::{KeyHasher, Marks, MicroflowRecord, Plan};
+
+use crate::bypass::{HitWatch, Sizing};
+
+/// How an engine is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineConfig {
+    /// Size of the microflow table.
+    pub sizing: Sizing,
+    /// Marks after which no packet may join a record: set where the linger is 0
+    /// (`Marks::ENDS`), else 0.
+    pub evict_after: u8,
+}
+
+/// What an engine has done so far, in the ledger's words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineCounters {
+    /// Records displaced by another flow.
+    pub evicted_collision: u64,
+    /// Records that left at the end of a cell.
+    pub evicted_age: u64,
+    /// Records that left because their next packet had to start a new one (see the rules).
+    pub evicted_cut: u64,
+    /// Records that left at the end of input, or when the table was set aside.
+    pub evicted_flush: u64,
+    /// Packets handed on without the table, as records of one packet.
+    pub bypassed: u64,
+}
+
+impl EngineCounters {
+    /// All microflow records that went to the aggregator.
+    #[must_use]
+    pub const fn microflows(&self) -> u64 {
+        self.evicted_collision
+            + self.evicted_age
+            + self.evicted_cut
+            + self.evicted_flush
+            + self.bypassed
+    }
+}
+
+impl std::ops::AddAssign for EngineCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.evicted_collision += other.evicted_collision;
+        self.evicted_age += other.evicted_age;
+        self.evicted_cut += other.evicted_cut;
+        self.evicted_flush += other.evicted_flush;
+        self.bypassed += other.bypassed;
+    }
+}
+
+/// Why the table is emptied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emptying {
+    /// A cell of the clock ended.
+    Cell,
+    /// The input ended, or the clock was set back.
+    Flush,
+}
+
+/// Packets a slot is looked up ahead of its use.
+const PREFETCH_DISTANCE: usize = 12;
+
+/// The forwarding engine of one shard and one key width.
+pub struct SoftwareEngine<const K: usize, const N: usize> {
+    slots: Vec<MicroflowRecord<K, N>>,
+    /// Slots in use, in the order in which they were first filled.
+    occupied: Vec<u32>,
+    hasher: KeyHasher,
+    plan: Plan,
+    config: EngineConfig,
+    watermark_ns: u64,
+    watch: HitWatch,
+    hits_needed_percent: u64,
+    counters: EngineCounters,
+}
+
+impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
+    /// An empty engine.
+    ///
+    /// # Panics
+    /// When the table has no slot.
+    #[must_use]
+    pub fn new(config: EngineConfig, plan: Plan, hasher: KeyHasher) -> Self {
+        let slots = config.sizing.slots();
+        assert!(slots > 0, "a microflow table has at least one slot");
+        Self {
+            slots: vec![MicroflowRecord::default(); slots as usize],
+            occupied: Vec::with_capacity(slots as usize),
+            hasher,
+            plan,
+            config,
+            watermark_ns: 0,
+            watch: HitWatch::new(config.sizing),
+            hits_needed_percent: 0,
+            counters: EngineCounters::default(),
+        }
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub const fn counters(&self) -> EngineCounters {
+        self.counters
+    }
+
+    /// Whether the table stands aside at the moment.
+    #[must_use]
+    pub const fn is_bypassed(&self) -> bool {
+        self.watch.is_aside()
+    }
+
+    /// Records resident in the table.
+    #[must_use]
+    pub const fn resident(&self) -> usize {
+        self.occupied.len()
+    }
+
+    /// Memory of a table with that many slots, in bytes.
+    #[must_use]
+    pub const fn size_bytes_of(slots: u32) -> usize {
+        slots as usize * (size_of::<MicroflowRecord<K, N>>() + size_of::<u32>())
+    }
+
+    /// Enters a cell of the clock; the table must have been emptied of the one before.
+    ///
+    /// `hits_needed_percent` is what the aggregator's merges cost at the moment against this
+    /// table: the share of packets that must hit for it to pay.
+    pub fn enter_cell(&mut self, watermark_ns: u64, hits_needed_percent: u64) {
+        debug_assert!(self.occupied.is_empty());
+        self.watermark_ns = watermark_ns;
+        self.hits_needed_percent = hits_needed_percent;
+    }
+
+    /// Counts packets that go straight to the aggregator while the table stands aside.
+    pub fn pass(&mut self, packets: usize) {
+        debug_assert!(self.is_bypassed());
+        self.counters.bypassed += packets as u64;
+        self.watch.count(packets, 0, self.hits_needed_percent);
+    }
+
+    /// Meters packets of the current cell, in the order of their arrival, and appends what they
+    /// displace to `evicted`: where the table begins to stand aside, all that it held.
+    pub fn observe(
+        &mut self,
+        packets: &[MicroflowRecord<K, N>],
+        evicted: &mut Vec<MicroflowRecord<K, N>>,
+    ) {
+        debug_assert!(!self.is_bypassed());
+        let before = evicted.len() + self.occupied.len();
+        self.meter(packets, evicted);
+        let opened = evicted.len() + self.occupied.len() - before;
+        let hits = packets.len().saturating_sub(opened) as u64;
+        self.watch.count(packets.len(), hits, self.hits_needed_percent);
+        if self.watch.is_aside() {
+            self.evict_all(Emptying::Flush, evicted);
+        }
+    }
+
+    /// The paper's table: `slot = hash(key); if slot.key == key { slot.update } else { evict slot;
+    /// slot = packet }`.
+    fn meter(
+        &mut self,
+        packets: &[MicroflowRecord<K, N>],
+        evicted: &mut Vec<MicroflowRecord<K, N>>,
+    ) {
+        evicted.reserve(packets.len());
+        let slot_count = self.slots.len() as u32;
+        let mut ahead = [0u32; PREFETCH_DISTANCE];
+        let slot_of = |hasher: &KeyHasher, packet: &MicroflowRecord<K, N>| {
+            hasher.hash(&packet.key).slot(slot_count) as u32
+        };
+        for (place, packet) in ahead.iter_mut().zip(packets) {
+            *place = slot_of(&self.hasher, packet);
+            prefetch(&raw const self.slots[*place as usize]);
+        }
+        for (index, packet) in packets.iter().enumerate() {
+            let place = ahead[index % PREFETCH_DISTANCE];
+            if let Some(later) = packets.get(index + PREFETCH_DISTANCE) {
+                let slot = slot_of(&self.hasher, later);
+                ahead[index % PREFETCH_DISTANCE] = slot;
+                prefetch(&raw const self.slots[slot as usize]);
+            }
+            let resident = &mut self.slots[place as usize];
+            if resident.key == packet.key
+                && joins(self.watermark_ns, self.config.evict_after, resident, packet)
+            {
+                resident.merge(packet, &self.plan);
+            } else if resident.key == [0; K] {
+                self.occupied.push(place);
+                *resident = *packet;
+            } else {
+                let same = resident.key == packet.key;
+                self.counters.evicted_cut += u64::from(same);
+                self.counters.evicted_collision += u64::from(!same);
+                evicted.push(*resident);
+                *resident = *packet;
+            }
+        }
+    }
+
+    /// Evicts every resident record, in the order in which their slots were filled.
+    pub fn evict_all(&mut self, why: Emptying, evicted: &mut Vec<MicroflowRecord<K, N>>) {
+        let count = self.occupied.len() as u64;
+        match why {
+            Emptying::Cell => self.counters.evicted_age += count,
+            Emptying::Flush => self.counters.evicted_flush += count,
+        }
+        evicted.reserve(self.occupied.len());
+        for &place in &self.occupied {
+            let resident = &mut self.slots[place as usize];
+            evicted.push(*resident);
+            resident.key = [0; K];
+        }
+        self.occupied.clear();
+    }
+}
+
+/// Whether a packet may join the record of its key: it belongs to the same cell, came no earlier
+/// than the record began, and nothing that could end a flow lies between.
+#[inline(always)]
+fn joins<const K: usize, const N: usize>(
+    watermark_ns: u64,
+    evict_after: u8,
+    resident: &MicroflowRecord<K, N>,
+    packet: &MicroflowRecord<K, N>,
+) -> bool {
+    let (base, marks) = (&resident.base, packet.base.marks);
+    let in_cell = base.first_ns >= watermark_ns && packet.base.first_ns >= base.first_ns;
+    let starts = marks.any(Marks::STARTS_WITH_SYN) && !base.marks.takes_another_syn();
+    in_cell & !starts & !base.marks.any(evict_after)
+}
+
+/// Asks for the first cache line at `pointer`.
+#[inline(always)]
+fn prefetch<T>(pointer: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch never faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(pointer.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = pointer;
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Any text is a definition or an error; a definition compiles or says why not; it reads back.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use turboflow_record::{Definition, InputSet, Layout};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let definition = match Definition::parse(text) {
+        Ok(definition) => definition,
+        Err(error) => {
+            let lines = text.lines().count().max(1);
+            assert!((1..=lines + 1).contains(&error.line), "{error}");
+            assert_eq!(error.to_string().lines().count(), 1);
+            return;
+        }
+    };
+    assert_eq!(Definition::parse(&definition.to_toml()).as_ref(), Ok(&definition));
+    for biflow in [false, true] {
+        match Layout::compile(&definition, biflow) {
+            Ok(layout) => assert!(layout.schema().len() > definition.key.len() + 1),
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+    if let Err(error) = definition.check_inputs(InputSet::of_capture_files(), "software") {
+        assert!(!error.to_string().is_empty());
+    }
+});

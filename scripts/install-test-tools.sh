@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs the other programs that tests and benchmarks compare TurboFlow with (Debian, Ubuntu). Nothing here is needed
+# to build or run TurboFlow; a test whose program is absent says so.
+#
+#   scripts/install-test-tools.sh [tests|bench|samples|all]...        default: tests
+set -euo pipefail
+
+tests=(tshark zstd)
+bench=(nfdump softflowd argus-server argus-client redis-server hyperfine)
+samples=(tshark tcpdump iproute2 ethtool nginx-light openssl curl dnsmasq-base bind9-dnsutils openssh-server
+    openssh-client iperf3 iputils-ping traceroute chrony)
+
+wanted=()
+for group in "${@:-tests}"; do
+    case $group in
+    tests) wanted+=("${tests[@]}") ;;
+    bench) wanted+=("${bench[@]}") ;;
+    samples) wanted+=("${samples[@]}") ;;
+    all) wanted+=("${tests[@]}" "${bench[@]}" "${samples[@]}") ;;
+    *)
+        echo "usage: $0 [tests|bench|samples|all]..." >&2
+        exit 2
+        ;;
+    esac
+done
+
+if ! command -v apt-get >/dev/null; then
+    echo "install-test-tools: no apt-get here; install by hand: ${wanted[*]}" >&2
+    exit 2
+fi
+missing=()
+for package in "${wanted[@]}"; do
+    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
+done
+if ((${#missing[@]} == 0)); then
+    echo "install-test-tools: all there"
+    exit 0
+fi
+
+as_root=()
+if ((EUID != 0)); then
+    command -v sudo >/dev/null || { echo "install-test-tools: needs root: apt-get install ${missing[*]}" >&2; exit 2; }
+    as_root=(sudo)
+fi
+echo "install-test-tools: installing ${missing[*]}"
+"${as_root[@]}" apt-get update -q
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}"
