@@ -73,7 +73,11 @@ impl Cuts {
         Self {
             idle_ns: timeouts.idle_ns.unwrap_or(u64::MAX),
             active_ns: timeouts.active_ns.unwrap_or(u64::MAX),
-            linger_ns: timeouts.linger_ns.unwrap_or(u64::MAX),
+            // No record holds a silence longer than the idle timeout, ended or not.
+            linger_ns: timeouts
+                .linger_ns
+                .unwrap_or(u64::MAX)
+                .min(timeouts.idle_ns.unwrap_or(u64::MAX)),
             fins,
             ends: if timeouts.linger_ns.is_some() {
                 Marks::ENDS

@@ -97,7 +97,10 @@ impl IpHeader {
 fn version_of(bytes: &[u8], offset: usize, wanted: u8, cut: Rejected) -> Result<(), Rejected> {
     match u8_at(bytes, offset) {
         None => Err(cut),
-        Some(first) if first >> 4 != wanted => Err(Rejected::VersionMismatch),
+        Some(first) if first >> 4 != wanted => Err(match wanted {
+            6 => Rejected::NotIpv6,
+            _ => Rejected::VersionMismatch,
+        }),
         Some(_) => Ok(()),
     }
 }

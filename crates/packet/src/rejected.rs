@@ -10,8 +10,6 @@ pub enum RejectClass {
     Malformed,
     /// The frame carries no IP header that TurboFlow knows the way to.
     NonIp,
-    /// Too little was captured to read the link-layer headers.
-    Truncated,
 }
 
 impl RejectClass {
@@ -22,7 +20,6 @@ impl RejectClass {
             Self::Held => "held",
             Self::Malformed => "malformed",
             Self::NonIp => "non_ip",
-            Self::Truncated => "truncated",
         }
     }
 }
@@ -81,6 +78,9 @@ reasons! {
     OtherPppProtocol "other_ppp_protocol" NonIp;
     /// PPPoE discovery (0x8863).
     PppoeDiscovery "pppoe_discovery" NonIp;
+    /// What the Ethernet type calls IPv6 has another version in its first nibble. Counted as the
+    /// reference tools do: their IPv6 reader declines such a frame, their IPv4 reader does not.
+    NotIpv6 "not_ipv6" NonIp;
     /// A raw IP frame whose first nibble is neither 4 nor 6.
     RawNotIp "raw_not_ip" NonIp;
     /// Slow protocols: LACP, OAM (0x8809).
@@ -95,10 +95,10 @@ reasons! {
     Ipv6HeaderNotCaptured "ipv6_header_not_captured" Malformed;
     /// The IPv4 total length is below the header length, and not 0.
     TotalLengthTooSmall "total_length_too_small" Malformed;
-    /// The version nibble contradicts what announced the header.
+    /// The version nibble contradicts what announced an IPv4 header.
     VersionMismatch "version_mismatch" Malformed;
-    /// Too little was captured to read the link-layer headers.
-    LinkHeaderNotCaptured "link_header_not_captured" Truncated;
+    /// Too little was captured to read the link-layer headers: nothing says that it is IP.
+    LinkHeaderNotCaptured "link_header_not_captured" NonIp;
     /// No rejection: the fragment waits for its first one, see `Parser::release`.
     Held "held" Held;
 }

@@ -54,7 +54,7 @@ fn compare(bytes: &[u8]) -> Result<(), Excuse> {
             );
             Err(Excuse::LinkLayerItDoesNotRead)
         }
-        (Err(Rejected::VersionMismatch), Some(_)) => Err(Excuse::VersionNibble),
+        (Err(Rejected::VersionMismatch | Rejected::NotIpv6), Some(_)) => Err(Excuse::VersionNibble),
         (Err(Rejected::TotalLengthTooSmall), Some(LaxNetSlice::Ipv4(_))) => {
             Err(Excuse::TotalLength)
         }

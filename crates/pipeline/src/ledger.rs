@@ -15,7 +15,7 @@ use crate::shard::ShardReport;
 pub struct ReasonCount {
     /// The reason, as [`Rejected::name`] has it.
     pub reason: &'static str,
-    /// `non_ip`, `malformed` or `truncated`.
+    /// `non_ip` or `malformed`.
     pub class: &'static str,
     /// Frames.
     pub packets: u64,
@@ -88,7 +88,8 @@ pub struct Ledger {
     pub packets_malformed: u64,
     /// Their bytes on the wire.
     pub bytes_malformed: u64,
-    /// Frames too short for their link-layer header.
+    /// Frames that an engine could not read far enough to tell. The user-space parser always can:
+    /// it counts a cut IP header as malformed, a cut link-layer header as non-IP.
     pub packets_truncated: u64,
     /// Their bytes on the wire.
     pub bytes_truncated: u64,
@@ -191,7 +192,6 @@ impl Ledger {
         let (class_packets, class_bytes) = match class {
             RejectClass::NonIp => (&mut self.packets_non_ip, &mut self.bytes_non_ip),
             RejectClass::Malformed => (&mut self.packets_malformed, &mut self.bytes_malformed),
-            RejectClass::Truncated => (&mut self.packets_truncated, &mut self.bytes_truncated),
             RejectClass::Held => unreachable!("held fragments are counted apart"),
         };
         *class_packets += packets;

@@ -212,7 +212,7 @@ fn calls_frames_cut_in_their_link_layer_truncated() {
                 Rejected::LinkHeaderNotCaptured,
                 "{link_type:?} {captured}"
             );
-            assert_eq!(rejected.class(), RejectClass::Truncated);
+            assert_eq!(rejected.class(), RejectClass::NonIp);
         }
     }
 }

@@ -15,6 +15,8 @@ pub(super) struct LaneMasks {
     or: u8,
     first: u8,
     last: u8,
+    /// The low words of wide sums; the high ones follow them.
+    wide: u8,
 }
 
 impl LaneMasks {
@@ -36,9 +38,10 @@ impl LaneMasks {
                 or: mask(ends.min, ends.or),
                 first: mask(ends.or, ends.first),
                 last: mask(ends.first, ends.last),
+                wide: mask(ends.wide_start, ends.wide) & 0b0101_0101,
             }
         };
-        Some((0..ends.last.div_ceil(8)).map(lane).collect())
+        Some((0..ends.wide.div_ceil(8)).map(lane).collect())
     }
 
     /// Merges the words that the masks know, and leaves the others as they are in `earlier`.
@@ -64,8 +67,9 @@ fn is_available() -> bool {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
-        _mm512_loadu_epi64, _mm512_mask_add_epi64, _mm512_mask_min_epu64, _mm512_mask_mov_epi64,
-        _mm512_mask_or_epi64, _mm512_mask_test_epi64_mask, _mm512_mask_testn_epi64_mask,
+        __m512i, _mm512_loadu_epi64, _mm512_mask_add_epi64, _mm512_mask_cmplt_epu64_mask,
+        _mm512_mask_min_epu64, _mm512_mask_mov_epi64, _mm512_mask_or_epi64, _mm512_mask_sub_epi64,
+        _mm512_mask_test_epi64_mask, _mm512_mask_testn_epi64_mask, _mm512_set1_epi64,
         _mm512_storeu_epi64,
     };
 
@@ -89,8 +93,27 @@ mod x86 {
             let merged = _mm512_mask_mov_epi64(merged, empty_in_a, b);
             let filled_in_b = _mm512_mask_test_epi64_mask(lane.last, b, b);
             let merged = _mm512_mask_mov_epi64(merged, filled_in_b, b);
+            let merged = if lane.wide == 0 {
+                merged
+            } else {
+                add_wide(merged, lane.wide, a, b)
+            };
             // SAFETY: the chunk is 8 words long.
             unsafe { _mm512_storeu_epi64(earlier.as_mut_ptr().cast(), merged) };
         }
+    }
+    /// Adds pairs of words, and makes a sum that leaves 128 bits the largest there is. `low` says
+    /// which words are the low ones.
+    #[target_feature(enable = "avx512f")]
+    fn add_wide(merged: __m512i, low: u8, a: __m512i, b: __m512i) -> __m512i {
+        let high = low << 1;
+        let sum = _mm512_mask_add_epi64(merged, low | high, a, b);
+        let carry = _mm512_mask_cmplt_epu64_mask(low, sum, b) << 1;
+        let overflow = _mm512_mask_cmplt_epu64_mask(high, sum, b);
+        let ones = _mm512_set1_epi64(-1);
+        let sum = _mm512_mask_sub_epi64(sum, carry, sum, ones);
+        // A carry into all ones makes them zeros.
+        let overflow = overflow | _mm512_mask_testn_epi64_mask(carry, sum, sum);
+        _mm512_mask_mov_epi64(sum, overflow | overflow >> 1, ones)
     }
 }

@@ -28,7 +28,9 @@ pub(super) struct Ends {
     pub(super) or: u32,
     pub(super) first: u32,
     pub(super) last: u32,
-    wide: u32,
+    /// Even: pairs lie in one lane.
+    pub(super) wide_start: u32,
+    pub(super) wide: u32,
 }
 
 /// A list: its count, and room for `k` values.
@@ -47,6 +49,7 @@ impl Plan {
             or: end_of(Class::Or),
             first: end_of(Class::First),
             last: end_of(Class::Last),
+            wide_start: words.end_of(Class::Last).next_multiple_of(2) as u32,
             wide: end_of(Class::Wide),
         };
         let lists = words.contents().iter().filter_map(ListWords::new).collect();
@@ -75,26 +78,53 @@ impl Plan {
     /// Folds the state of a record whose packets arrived later into `earlier`.
     #[inline]
     pub fn merge<const N: usize>(&self, earlier: &mut [u64; N], later: &[u64; N]) {
-        for gap in self.gaps.iter() {
-            gap.join(earlier, later);
+        match &*self.gaps {
+            [] => self.merge_words(earlier, later),
+            [gap] => self.merge_with_gap(gap, earlier, later),
+            gaps => {
+                for gap in gaps {
+                    if let Some(gap_ns) = gap.where_they_meet(earlier, later) {
+                        gap.fold_in_order(earlier, gap_ns);
+                        gap.fold(earlier, gap_ns);
+                    }
+                }
+                self.merge_words(earlier, later);
+            }
         }
+    }
+
+    /// Writes little before [`Plan::merge_words`]: it reads 8 words at once, and must wait for any
+    /// of them that was written alone just before.
+    #[inline(always)]
+    fn merge_with_gap<const N: usize>(
+        &self,
+        gap: &GapWords,
+        earlier: &mut [u64; N],
+        later: &[u64; N],
+    ) {
+        let gap_ns = gap.where_they_meet(earlier, later);
+        if let Some(gap_ns) = gap_ns {
+            gap.fold_in_order(earlier, gap_ns);
+        }
+        self.merge_words(earlier, later);
+        if let Some(gap_ns) = gap_ns {
+            gap.fold(earlier, gap_ns);
+        }
+    }
+
+    #[inline(always)]
+    fn merge_words<const N: usize>(&self, earlier: &mut [u64; N], later: &[u64; N]) {
         match &self.lanes {
             Some(lanes) => LaneMasks::merge(lanes, earlier, later),
-            None => self.merge_words(earlier, later),
-        }
-        let mut word = self.ends.last as usize;
-        while word < self.ends.wide as usize {
-            add_wide(earlier, word, read_wide(later, word));
-            word += 2;
+            None => self.merge_ranges(earlier, later),
         }
         for list in self.lists.iter() {
             list.append(earlier, later);
         }
     }
 
-    /// Merges all words but the wide ones and lists.
-    #[inline(always)]
-    fn merge_words<const N: usize>(&self, earlier: &mut [u64; N], later: &[u64; N]) {
+    /// Merges all words but lists.
+    fn merge_ranges<const N: usize>(&self, earlier: &mut [u64; N], later: &[u64; N]) {
         let ends = self.ends;
         each(earlier, later, 0, ends.add, |a, b| a.wrapping_add(b));
         each(earlier, later, ends.add, ends.min, u64::min);
@@ -145,6 +175,11 @@ impl ListWords {
             }),
             _ => None,
         }
+    }
+
+    #[inline(always)]
+    pub(super) const fn at(start: u16, k: u16) -> Self {
+        Self { start, k }
     }
 
     /// Appends the list of `later`, as far as there is room.

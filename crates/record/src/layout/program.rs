@@ -1,54 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a single packet goes into a record's state: a few steps for each class of words, and no look
-//! at features. Into a neutral state, that makes the state of a record of its own.
+//! How a single packet goes into a record's state: one step for each content, and no look at
+//! features. Into a neutral state, that makes the state of a record of its own.
 
 use super::gap::GapWords;
 use super::plan::{ListWords, add_wide};
-use super::words::{Class, Content, Side, What, Words};
+use super::words::{Content, Side, What, Words, encode_max};
 use crate::{Input, InputValues, Packet};
 
 /// The steps of packets of one direction.
+///
+/// One loop over steps of any kind: its branches follow the same pattern for every packet, which
+/// processors predict; a loop for every kind costs more in loops than in steps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Program {
     gaps: Box<[GapWords]>,
-    add: Steps<Store>,
-    min: Steps<Store>,
-    or: Steps<Store>,
-    first: Steps<Store>,
-    last: Steps<Store>,
-    wide: Steps<Wide>,
-    bins: Steps<Bins>,
-    lists: Steps<ListWords>,
+    steps: Box<[Step]>,
+    edges: Box<[Box<[u64]>]>,
 }
 
-/// Steps over what every packet has, and over inputs that a packet may lack.
-#[derive(Clone, Debug)]
-struct Steps<S> {
-    of_packet: Box<[(u8, S)]>,
-    of_inputs: Box<[(u8, S)]>,
-}
-
-/// Folds `((value & and) ^ xor) + plus` into `word`, the three of them sign-extended.
+/// Folds one value into one content.
 #[derive(Clone, Copy, Debug)]
-struct Store {
+struct Step {
+    fold: Fold,
+    source: Source,
     word: u16,
-    and: i8,
-    xor: i8,
-    plus: i8,
+    /// The `k` of a list, or which of the edges are those of a histogram.
+    detail: u16,
 }
 
-/// Adds the value, or its square, to two words.
 #[derive(Clone, Copy, Debug)]
-struct Wide {
-    word: u16,
-    is_square: bool,
-}
-
-/// Counts one more in the value's bin.
-#[derive(Clone, Debug)]
-struct Bins {
-    word: u16,
-    edges: Box<[u64]>,
+enum Fold {
+    Bins,
+    BitOr,
+    Count,
+    First,
+    Last,
+    List,
+    Max,
+    Min,
+    Sum,
+    WideSquares,
+    WideSum,
 }
 
 /// Where a value comes from.
@@ -111,23 +103,20 @@ impl Program {
                 Side::Forward
             },
         ];
-        let mine =
-            |content: &&Content| sides.contains(&content.side) && content.of != Some(Input::Gap);
-        let contents: Vec<&Content> = words.contents().iter().filter(mine).collect();
-        let stores = |class| Steps::new(&contents, |content| Store::new(content, class));
+        let (mut steps, mut edges) = (Vec::new(), Vec::new());
+        for content in words.contents() {
+            if sides.contains(&content.side) && content.of != Some(Input::Gap) {
+                steps.push(Step::new(content, &mut edges));
+            }
+        }
+        let gaps = sides
+            .into_iter()
+            .filter_map(|side| GapWords::new(words, side))
+            .collect();
         Self {
-            gaps: sides
-                .into_iter()
-                .filter_map(|side| GapWords::new(words, side))
-                .collect(),
-            add: stores(Class::Add),
-            min: stores(Class::Min),
-            or: stores(Class::Or),
-            first: stores(Class::First),
-            last: stores(Class::Last),
-            wide: Steps::new(&contents, Wide::new),
-            bins: Steps::new(&contents, Bins::new),
-            lists: Steps::new(&contents, ListWords::new),
+            gaps,
+            steps: steps.into(),
+            edges: edges.into(),
         }
     }
 
@@ -141,141 +130,91 @@ impl Program {
         reversed: bool,
     ) {
         for gap in &self.gaps {
-            gap.bridge(state, packet.timestamp_ns.wrapping_add(1));
-        }
-        let slots = &packet_slots(packet, reversed);
-        self.add.each_word(slots, inputs, state, |a, b, present| {
-            a.wrapping_add(b & present)
-        });
-        self.min
-            .each_word(slots, inputs, state, |a, b, present| a.min(b | !present));
-        self.or
-            .each_word(slots, inputs, state, |a, b, present| a | b & present);
-        self.first.each_word(
-            slots,
-            inputs,
-            state,
-            |a, b, present| {
-                if a == 0 { b & present } else { a }
-            },
-        );
-        self.last.each_word(slots, inputs, state, |a, b, present| {
-            b & present | a & !present
-        });
-        self.wide.each(slots, inputs, |step, value, present| {
-            let value = u128::from(value & present);
-            let factor = if step.is_square { value } else { 1 };
-            add_wide(state, step.word as usize, value * factor);
-        });
-        self.bins.each(slots, inputs, |step, value, present| {
-            if let Some(bin) = state.get_mut(step.word as usize + bin_of(&step.edges, value)) {
-                *bin += present & 1;
-            }
-        });
-        self.lists.each(slots, inputs, |list, value, present| {
-            if present != 0 {
-                list.push(state, value);
-            }
-        });
-    }
-}
-
-impl<S> Default for Steps<S> {
-    fn default() -> Self {
-        Self {
-            of_packet: Box::default(),
-            of_inputs: Box::default(),
-        }
-    }
-}
-
-impl<S> Steps<S> {
-    fn new(contents: &[&Content], step: impl Fn(&Content) -> Option<S>) -> Self {
-        let (mut of_packet, mut of_inputs) = (Vec::new(), Vec::new());
-        for content in contents {
-            let Some(step) = step(content) else { continue };
-            match Source::new(content.of, &content.what) {
-                Source::Packet(slot) => of_packet.push((slot, step)),
-                Source::Input(input) => of_inputs.push((input as u8, step)),
+            if let Some(gap_ns) = gap.between(state, packet.timestamp_ns.wrapping_add(1)) {
+                gap.fold_in_order(state, gap_ns);
+                gap.fold(state, gap_ns);
             }
         }
-        Self {
-            of_packet: of_packet.into(),
-            of_inputs: of_inputs.into(),
+        let slots = packet_slots(packet, reversed);
+        for step in &self.steps {
+            let (value, present) = match step.source {
+                Source::Packet(slot) => (slots[(slot & 7) as usize], u64::MAX),
+                Source::Input(input) => inputs.masked(input as u8),
+            };
+            self.fold(*step, state, value, present);
         }
     }
 
-    /// Calls `fold` with each step, its value, and all ones where the packet carries it.
+    /// `present` is all ones, or 0 where the packet lacks the value.
     #[inline(always)]
-    fn each(&self, slots: &[u64; 8], inputs: &InputValues, mut fold: impl FnMut(&S, u64, u64)) {
-        for (slot, step) in &self.of_packet {
-            fold(step, slots[(slot & 7) as usize], u64::MAX);
-        }
-        for (input, step) in &self.of_inputs {
-            let (value, present) = inputs.masked(*input);
-            fold(step, value, present);
-        }
-    }
-}
-
-impl Steps<Store> {
-    /// Folds each step's value into its word.
-    #[inline(always)]
-    fn each_word<const N: usize>(
-        &self,
-        slots: &[u64; 8],
-        inputs: &InputValues,
-        state: &mut [u64; N],
-        fold: impl Fn(u64, u64, u64) -> u64,
-    ) {
-        self.each(slots, inputs, |store, value, present| {
-            let encoded = (value & store.and as u64) ^ store.xor as u64;
-            let encoded = encoded.wrapping_add(store.plus as u64);
-            if let Some(word) = state.get_mut(store.word as usize) {
-                *word = fold(*word, encoded, present);
-            }
-        });
-    }
-}
-
-impl Store {
-    fn new(content: &Content, class: Class) -> Option<Self> {
-        let (and, xor, plus) = match &content.what {
-            What::Count => (0, 0, 1),
-            What::Max => (-1, -1, -1),
-            What::First | What::Last => (-1, 0, 1),
-            What::Sum | What::Min | What::BitOr => (-1, 0, 0),
-            What::Bins(_) | What::WideSum | What::WideSquares | What::List(_) => return None,
+    fn fold<const N: usize>(&self, step: Step, state: &mut [u64; N], value: u64, present: u64) {
+        let at = step.word as usize;
+        let Some(word) = state.get_mut(at) else {
+            return;
         };
-        let word = content.start as u16;
-        (content.what.class() == class).then_some(Self {
-            word,
-            and,
-            xor,
-            plus,
-        })
+        match step.fold {
+            Fold::Count => *word += present & 1,
+            Fold::Sum => *word = word.wrapping_add(value & present),
+            Fold::Min => *word = (*word).min(value | !present),
+            Fold::Max => *word = (*word).min(encode_max(value) | !present),
+            Fold::BitOr => *word |= value & present,
+            Fold::First => {
+                *word = if *word == 0 {
+                    value.wrapping_add(1) & present
+                } else {
+                    *word
+                };
+            }
+            Fold::Last => *word = value.wrapping_add(1) & present | *word & !present,
+            Fold::WideSum => add_wide(state, at, u128::from(value & present)),
+            Fold::WideSquares => {
+                let value = u128::from(value & present);
+                add_wide(state, at, value * value);
+            }
+            Fold::Bins => {
+                let bin = at + bin_of(&self.edges[step.detail as usize], value);
+                if let Some(bin) = state.get_mut(bin) {
+                    *bin += present & 1;
+                }
+            }
+            Fold::List => {
+                if present != 0 {
+                    ListWords::at(step.word, step.detail).push(state, value);
+                }
+            }
+        }
     }
 }
 
-impl Wide {
-    fn new(content: &Content) -> Option<Self> {
-        let is_square = content.what == What::WideSquares;
-        let is_wide = is_square || content.what == What::WideSum;
-        is_wide.then_some(Self {
+impl Step {
+    fn new(content: &Content, edges: &mut Vec<Box<[u64]>>) -> Self {
+        let mut detail = 0;
+        let fold = match &content.what {
+            What::BitOr => Fold::BitOr,
+            What::Count => Fold::Count,
+            What::First => Fold::First,
+            What::Last => Fold::Last,
+            What::Max => Fold::Max,
+            What::Min => Fold::Min,
+            What::Sum => Fold::Sum,
+            What::WideSquares => Fold::WideSquares,
+            What::WideSum => Fold::WideSum,
+            What::Bins(bounds) => {
+                detail = edges.len() as u16;
+                edges.push(bounds.as_slice().into());
+                Fold::Bins
+            }
+            What::List(k) => {
+                detail = *k as u16;
+                Fold::List
+            }
+        };
+        let source = Source::new(content.of, &content.what);
+        Self {
+            fold,
+            source,
             word: content.start as u16,
-            is_square,
-        })
-    }
-}
-
-impl Bins {
-    fn new(content: &Content) -> Option<Self> {
-        match &content.what {
-            What::Bins(edges) => Some(Self {
-                word: content.start as u16,
-                edges: edges.as_slice().into(),
-            }),
-            _ => None,
+            detail,
         }
     }
 }

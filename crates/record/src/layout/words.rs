@@ -5,7 +5,7 @@
 //! need the same content share its words.
 //!
 //! ```text
-//! | add | min (max as its complement) | or | first | last | add, 2 words each | lists |
+//! | add | min (max as its complement) | or | first | last | (even) add, 2 words each | lists |
 //! ```
 
 use crate::Input;
@@ -147,6 +147,9 @@ impl Words {
         self.contents.sort_by_key(|content| content.what.class());
         let mut next = 0;
         for content in &mut self.contents {
+            if content.what.class() == Class::Wide {
+                next = usize::next_multiple_of(next, 2);
+            }
             content.start = next;
             next += content.what.words();
         }
@@ -157,21 +160,25 @@ impl Words {
         &self.contents
     }
 
-    /// How many words there are.
+    /// How many words there are, with the one that may go unused before the wide ones.
     pub(super) fn count(&self) -> usize {
-        self.contents
-            .iter()
-            .map(|content| content.what.words())
-            .sum()
+        self.end_of(Class::List)
     }
 
-    /// How many words there are of the classes up to `class`.
+    /// Where the words of `class` end.
     pub(super) fn end_of(&self, class: Class) -> usize {
-        let of_classes = self
-            .contents
-            .iter()
-            .filter(|content| content.what.class() <= class);
-        of_classes.map(|content| content.what.words()).sum()
+        let words = |wanted: &dyn Fn(Class) -> bool| -> usize {
+            let contents = self
+                .contents
+                .iter()
+                .filter(|content| wanted(content.what.class()));
+            contents.map(|content| content.what.words()).sum()
+        };
+        let narrow = words(&|other| other <= class && other < Class::Wide);
+        let wide = words(&|other| other <= class && other == Class::Wide);
+        let lists = words(&|other| other <= class && other == Class::List);
+        let pad = if wide > 0 { narrow % 2 } else { 0 };
+        narrow + pad + wide + lists
     }
 
     /// `size` words that merge with any record and change nothing.

@@ -85,7 +85,8 @@ impl OpenFlow {
     /// The silence that closes it, in ns.
     fn limit_ns(&self, options: &MeterOptions) -> u128 {
         if self.has_ended(options) {
-            or_never(options.linger_ns)
+            // Law 5: no record holds a silence longer than the idle timeout, ended or not.
+            or_never(options.linger_ns).min(or_never(options.idle_timeout_ns))
         } else {
             or_never(options.idle_timeout_ns)
         }

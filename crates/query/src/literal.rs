@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Values as people write them: `1.5k`, `5m`, `10.0.0.0/8`, `2024-03-01T12:00Z`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A network: the addresses that share the first `length` bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Net {
+    address: IpAddr,
+    length: u8,
+}
+
+impl Net {
+    pub(crate) fn contains(self, address: IpAddr) -> bool {
+        self.address.is_ipv4() == address.is_ipv4()
+            && masked(address, self.length) == masked(self.address, self.length)
+    }
+}
+
+/// The address with all but its first `length` bits cleared.
+pub(crate) fn masked(address: IpAddr, length: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(length.min(32))).unwrap_or(0);
+            Ipv4Addr::from_bits(address.to_bits() & mask).into()
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(length.min(128))).unwrap_or(0);
+            Ipv6Addr::from_bits(address.to_bits() & mask).into()
+        }
+    }
+}
+
+/// `ADDRESS/LENGTH`, or an address as a network of one.
+pub(crate) fn net(text: &str) -> Option<Net> {
+    let (address, length) = match text.split_once('/') {
+        Some((address, length)) => (address, Some(length.parse::<u8>().ok()?)),
+        None => (text, None),
+    };
+    let address: IpAddr = address.parse().ok()?;
+    let bits = if address.is_ipv4() { 32 } else { 128 };
+    let length = length.unwrap_or(bits);
+    (length <= bits).then_some(Net { address, length })
+}
+
+/// A number with an optional decimal or binary magnitude: `443`, `0x1f`, `1.5k`, `10M`, `4Ki`.
+pub(crate) fn number(text: &str) -> Option<u64> {
+    if let Some(digits) = text.strip_prefix("0x") {
+        return u64::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'));
+    }
+    const UNITS: [(&str, u64); 10] = [
+        ("", 1),
+        ("k", 1_000),
+        ("K", 1_000),
+        ("M", 1_000_000),
+        ("G", 1_000_000_000),
+        ("T", 1_000_000_000_000),
+        ("Ki", 1 << 10),
+        ("Mi", 1 << 20),
+        ("Gi", 1 << 30),
+        ("Ti", 1 << 40),
+    ];
+    scaled(text, &UNITS)
+}
+
+/// A time span in nanoseconds: `250ms`, `1.5s`, `5m`, `2h`, `1d`; a bare number is nanoseconds.
+pub(crate) fn duration_ns(text: &str) -> Option<u64> {
+    const UNITS: [(&str, u64); 8] = [
+        ("", 1),
+        ("ns", 1),
+        ("us", 1_000),
+        ("ms", 1_000_000),
+        ("s", 1_000_000_000),
+        ("m", 60_000_000_000),
+        ("h", 3_600_000_000_000),
+        ("d", 86_400_000_000_000),
+    ];
+    scaled(text, &UNITS)
+}
+
+/// Digits, perhaps a fraction, and one of the units; exact, and `None` where it does not fit.
+fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let end = text.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    let unit = units.iter().find(|(name, _)| *name == unit)?.1;
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.is_empty() || fraction.contains('.') || fraction.len() > 18 {
+        return None;
+    }
+    let whole = whole.parse::<u64>().ok()?.checked_mul(unit)?;
+    let parts = 10u128.pow(fraction.len() as u32);
+    let fraction = fraction.bytes().fold(0, |sum, digit| sum * 10 + u128::from(digit - b'0'));
+    whole.checked_add((fraction * u128::from(unit) / parts) as u64)
+}
+
+/// A time in nanoseconds since 1970: `2024-03-01`, `2024-03-01T12:30`, `...:15.25`, with or
+/// without `Z` (it is always UTC); or a bare number of nanoseconds.
+pub(crate) fn time_ns(text: &str) -> Option<u64> {
+    if !text.contains('-') {
+        return text.parse().ok();
+    }
+    let text = text.strip_suffix('Z').unwrap_or(text);
+    let (date, clock) = text.split_once(['T', ' ']).unwrap_or((text, "00:00"));
+    let mut date = date.splitn(3, '-').map(fixed);
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let mut clock = clock.splitn(3, ':');
+    let (hour, minute) = (fixed(clock.next()?)?, fixed(clock.next()?)?);
+    let seconds = clock.next().unwrap_or("0");
+    let plain = seconds.bytes().all(|byte| byte == b'.' || byte.is_ascii_digit());
+    let second_ns = plain.then(|| scaled(seconds, &[("", 1_000_000_000)]))??;
+    let sane = (1970..=2500).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && hour < 24
+        && minute < 60
+        && second_ns < 61_000_000_000;
+    let days = sane.then(|| days_from_civil(year as i64, month as i64, day as i64))?;
+    let minutes = (u64::try_from(days).ok()? * 24 + hour) * 60 + minute;
+    minutes.checked_mul(60_000_000_000)?.checked_add(second_ns)
+}
+
+/// Digits only.
+fn fixed(text: &str) -> Option<u64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+/// Days since 1970 of a date of the Gregorian calendar (Howard Hinnant, "chrono-compatible
+/// low-level date algorithms").
+const fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
+}
+
+/// Year, month and day of a number of days since 1970; the inverse of [`days_from_civil`].
+const fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (year_of_era + era * 400 + (month <= 2) as i64, month, day)
+}
+
+/// ISO 8601 in UTC, with as many of milli-, micro- and nanoseconds as are not zero.
+pub(crate) fn time_text(time_ns: u64) -> String {
+    let (second, fraction) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
+    let (year, month, day) = civil_from_days((second / 86_400) as i64);
+    let (hour, minute) = (second / 3600 % 24, second / 60 % 60);
+    let fraction = match fraction {
+        0 => String::new(),
+        ms if ms % 1_000_000 == 0 => format!(".{:03}", ms / 1_000_000),
+        us if us % 1_000 == 0 => format!(".{:06}", us / 1_000),
+        ns => format!(".{ns:09}"),
+    };
+    let second = second % 60;
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
+}
+
+/// A time span with its unit: `0`, `350 ns`, `1.25 ms`, `12.5 s`, `1:02:03`.
+pub(crate) fn duration_text(duration_ns: u64) -> String {
+    let (unit, name) = match duration_ns {
+        0 => return "0".to_owned(),
+        ..1_000 => (1, "ns"),
+        1_000..1_000_000 => (1_000, "us"),
+        1_000_000..1_000_000_000 => (1_000_000, "ms"),
+        1_000_000_000..60_000_000_000 => (1_000_000_000, "s"),
+        _ => {
+            let second = duration_ns / 1_000_000_000;
+            return format!("{}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60);
+        }
+    };
+    let hundredths = u128::from(duration_ns) * 100 / unit;
+    let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
+    format!("{} {name}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_magnitudes() {
+        for (text, value) in
+            [("0", 0), ("443", 443), ("1.5k", 1500), ("10M", 10_000_000), ("4Ki", 4096), ("0x1f", 31)]
+        {
+            assert_eq!(number(text), Some(value), "{text}");
+        }
+        for text in ["", "k", "1.2.3", "-1", "1e3", "99999999999T", ".5", "0x", "1 k"] {
+            assert_eq!(number(text), None, "{text}");
+        }
+        assert_eq!(duration_ns("1.5s"), Some(1_500_000_000));
+        assert_eq!(duration_ns("5m"), Some(300_000_000_000));
+        assert_eq!(duration_ns("5x"), None);
+    }
+
+    #[test]
+    fn times_read_back() {
+        for text in [
+            "1970-01-01T00:00:00Z",
+            "2024-02-29T23:59:59Z",
+            "2023-11-14T22:13:20.500Z",
+            "2100-03-01T00:00:00.000001Z",
+            "1999-12-31T23:59:59.123456789Z",
+        ] {
+            assert_eq!(time_text(time_ns(text).unwrap()), text);
+        }
+        assert_eq!(time_ns("2023-11-14T22:13"), Some(1_699_999_980_000_000_000));
+        assert_eq!(time_ns("2023-11-14"), Some(1_699_920_000_000_000_000));
+        assert_eq!(time_ns("1700000000000000000"), Some(1_700_000_000_000_000_000));
+        for text in ["2023-13-01", "2023-01-01T25:00", "-", "2023-1", "1-1-1", "2023-01-01T1:2:3x"] {
+            assert_eq!(time_ns(text), None, "{text}");
+        }
+        assert!(time_text(u64::MAX).starts_with("2554-07-21T"));
+    }
+
+    #[test]
+    fn durations_have_units() {
+        for (ns, text) in [
+            (0, "0"),
+            (350, "350 ns"),
+            (1_250_000, "1.25 ms"),
+            (12_500_000_000, "12.5 s"),
+            (3_723_000_000_000, "1:02:03"),
+        ] {
+            assert_eq!(duration_text(ns), text);
+        }
+    }
+
+    #[test]
+    fn networks_hold_their_addresses() {
+        let holds = |text: &str, address: &str| net(text).unwrap().contains(address.parse().unwrap());
+        assert!(holds("10.0.0.0/8", "10.255.0.1"));
+        assert!(!holds("10.0.0.0/8", "11.0.0.1"));
+        assert!(holds("0.0.0.0/0", "11.0.0.1"));
+        assert!(!holds("0.0.0.0/0", "::1"));
+        assert!(holds("2001:db8::/32", "2001:db8:ffff::"));
+        assert!(holds("::1", "::1"));
+        for text in ["10.0.0.0/33", "10.0.0/8", "x", "::/129", "1.2.3.4/"] {
+            assert_eq!(net(text), None, "{text}");
+        }
+    }
+}
