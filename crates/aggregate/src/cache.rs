@@ -148,7 +148,12 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
     /// and small afterwards; the clock stays.
     pub fn flush(&mut self, sink: &mut impl ExportSink<K, N>) {
         for region in [CURRENT, OLD] {
-            for bucket in 0..self.table.regions()[region].buckets() {
+            let first = if region == OLD {
+                self.table.moved_homes()
+            } else {
+                0
+            };
+            for bucket in first..self.table.regions()[region].buckets() {
                 self.flush_bucket(region, bucket, sink);
             }
         }
@@ -197,24 +202,19 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         if homes == 0 || to <= from {
             return;
         }
-        // What lies on the other side of the frontier is empty, and touching it would take memory.
-        let frontier = self.table.frontier();
-        let (from, to) = if region == CURRENT {
-            (from, to.min(frontier))
-        } else {
-            (from.max(frontier), to)
-        };
-        if to <= from {
-            return;
-        }
-        let bucket_of = |hash: u64| ((hash * homes) >> 32) as usize;
+        let bucket_of = |share: u64| ((share * homes) >> 32) as usize;
         // The spare buckets after the last home go with the last share.
         let last = if to == 1 << 32 {
             buckets
         } else {
             bucket_of(to)
         };
-        for bucket in bucket_of(from)..last {
+        // What has moved is empty, and touching it would take memory again.
+        let first = match region {
+            OLD => bucket_of(from).max(self.table.moved_homes()),
+            _ => bucket_of(from),
+        };
+        for bucket in first..last {
             self.sweep_bucket(region, bucket, sink);
         }
     }
@@ -298,15 +298,16 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
 
     /// Lets the table grow between chunks of records, when nobody holds a place in it.
     pub(crate) fn keep_room(&mut self, incoming: usize, sink: &mut impl ExportSink<K, N>) {
-        if self.table.wants_to_grow() {
+        if self.table.wants_to_grow(incoming) {
             self.counters.flows_peak = self.counters.flows_peak.max(self.table.len() as u64);
             self.table.start_growing();
         }
         if self.table.is_moving() {
-            // A table grows by a fifth at least: 0.2 · 0.8 · 31 = 5 records may come in per home
-            // bucket that has to move. Moving half a bucket a record leaves ample slack.
+            // A table grows by half at least: 0.5 · 0.8 · 31 = 12 records may come in per home
+            // bucket that has to move. Moving one for every four records leaves ample slack. The
+            // last step may be shorter than half; it then ends at the most flows there may be.
             let mut refused = Vec::new();
-            let homes = MIN_HOMES_A_STEP + incoming / 2;
+            let homes = MIN_HOMES_A_STEP + incoming / 4;
             self.table.move_homes(homes, &self.hasher, &mut refused);
             for record in refused {
                 self.leave(record, EndReason::LackOfResources, sink);

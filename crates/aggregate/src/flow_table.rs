@@ -11,17 +11,15 @@ use turboflow_record::{KeyHash, KeyHasher, MicroflowRecord};
 use crate::region::{Place, Region};
 use crate::tags::SLOTS;
 
-/// Home buckets of a new table: about 2,000 slots.
-const FIRST_HOMES: u32 = 64;
+/// Home buckets of a new table: about 4,000 slots.
+const FIRST_HOMES: u32 = 128;
 
 /// Fullness at which the table grows, in percent: above it, full buckets become common.
 const GROW_AT_PERCENT: u64 = 80;
 
-/// Up to here a table doubles; above, it grows by a fifth, which keeps it at least two thirds full.
+/// Up to here (a million slots) a table doubles; above, it grows by half, which wastes less memory
+/// and moves each record twice in all.
 const DOUBLES_UP_TO_HOMES: u32 = 1 << 15;
-
-/// `frontier` while nothing is moving: every hash lies before it.
-const ALL_HASHES: u64 = 1 << 32;
 
 /// The region that holds what lies before the frontier.
 pub(crate) const CURRENT: usize = 0;
@@ -30,7 +28,9 @@ pub(crate) const OLD: usize = 1;
 
 pub(crate) struct FlowTable<const K: usize, const N: usize> {
     regions: [Region<K, N>; 2],
-    /// Keys whose hash has an upper half below this are in `CURRENT`, the others in `OLD`.
+    /// Whether records are moving from `OLD` to `CURRENT`.
+    moving: bool,
+    /// While they are: hashes below this are in `CURRENT`, the others in `OLD`.
     frontier: u64,
     /// Home buckets of `OLD` that have moved.
     moved: usize,
@@ -52,7 +52,8 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         let max_homes = Self::homes_for(max_flows);
         Self {
             regions: [Region::new(FIRST_HOMES.min(max_homes)), Region::new(0)],
-            frontier: ALL_HASHES,
+            moving: false,
+            frontier: 0,
             moved: 0,
             released: (0, 0),
             len: 0,
@@ -98,7 +99,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
 
     #[inline(always)]
     pub(crate) const fn region_of(&self, hash: KeyHash) -> usize {
-        (hash.upper() as u64 >= self.frontier) as usize
+        (self.moving && hash.0 >= self.frontier) as usize
     }
 
     pub(crate) fn find(&self, key: &[u64; K], hash: KeyHash) -> Option<Location> {
@@ -157,15 +158,20 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         oldest.map(|(_, location)| location)
     }
 
-    /// Whether the table is so full that it should grow, and may.
-    pub(crate) fn wants_to_grow(&self) -> bool {
+    /// Whether the table would be so full with `incoming` more that it should grow, and may.
+    pub(crate) fn wants_to_grow(&self, incoming: usize) -> bool {
         let homes = self.regions[CURRENT].homes();
         let full = u64::from(homes) * SLOTS as u64 * GROW_AT_PERCENT / 100;
-        !self.is_moving() && self.len as u64 > full && homes < self.max_homes
+        !self.is_moving() && (self.len + incoming) as u64 > full && homes < self.max_homes
+    }
+
+    /// Home buckets of the old region that have moved.
+    pub(crate) const fn moved_homes(&self) -> usize {
+        self.moved
     }
 
     pub(crate) const fn is_moving(&self) -> bool {
-        self.frontier != ALL_HASHES
+        self.moving
     }
 
     /// Maps the larger region. Nothing moves yet.
@@ -175,10 +181,11 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         let larger = if homes <= DOUBLES_UP_TO_HOMES {
             homes * 2
         } else {
-            homes + homes / 5
+            homes + homes / 2
         };
         self.regions.swap(CURRENT, OLD);
         self.regions[CURRENT] = Region::new(larger.min(self.max_homes));
+        self.moving = true;
         self.frontier = 0;
         self.moved = 0;
         self.released = (0, 0);
@@ -198,14 +205,16 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
             self.move_home(home, hasher, refused);
         }
         self.moved = end;
-        self.frontier = ((end as u64) << 32).div_ceil(u64::from(old_homes));
+        let frontier = ((end as u128) << 64).div_ceil(u128::from(old_homes));
+        self.frontier = u64::try_from(frontier).unwrap_or(u64::MAX);
         let old = &mut self.regions[OLD];
         old.lines.release_before(&mut self.released.0, end);
         old.records
             .release_before(&mut self.released.1, end * SLOTS);
         if end == old_homes as usize {
             *old = Region::new(0);
-            self.frontier = ALL_HASHES;
+            self.moving = false;
+            self.moved = 0;
             self.released = (0, 0);
         }
     }
@@ -247,9 +256,14 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
     pub(crate) fn reset(&mut self) {
         let max_homes = self.max_homes;
         self.regions = [Region::new(FIRST_HOMES.min(max_homes)), Region::new(0)];
-        self.frontier = ALL_HASHES;
+        self.moving = false;
+        self.frontier = 0;
         self.moved = 0;
         self.released = (0, 0);
         self.len = 0;
     }
 }
+
+#[cfg(test)]
+#[path = "flow_table_tests.rs"]
+mod tests;

@@ -18,7 +18,7 @@ use turboflow_record::{KeyHash, MicroflowRecord, Plan};
 use crate::cache::{ExportSink, FlowCache};
 use crate::region::Region;
 use crate::tags::{SLOTS, TagLine};
-use crate::vectors::{Portable, Vectors};
+use crate::vectors::{Baseline, Vectors};
 
 /// Records looked at together. Long enough that starting and ending the pipeline costs little,
 /// short enough that records and look-ahead stay in the first-level cache.
@@ -35,7 +35,7 @@ pub(crate) enum Machine {
     Avx2,
     #[cfg(target_arch = "x86_64")]
     Avx512,
-    Portable,
+    Baseline,
 }
 
 impl Machine {
@@ -49,7 +49,7 @@ impl Machine {
                 return Self::Avx2;
             }
         }
-        Self::Portable
+        Self::Baseline
     }
 }
 
@@ -76,9 +76,8 @@ impl<const K: usize, const N: usize> Views<K, N> {
     /// there is no old region.
     #[inline(always)]
     fn home<const MOVING: bool>(&self, hash: KeyHash) -> u32 {
-        let upper = u64::from(hash.upper());
-        let side = MOVING && upper >= self.frontier;
-        let home = ((upper * self.homes[usize::from(side)]) >> 32) as u32;
+        let side = MOVING && hash.0 >= self.frontier;
+        let home = hash.share(self.homes[usize::from(side)]) as u32;
         home | u32::from(side) * IN_OLD
     }
 }
@@ -128,7 +127,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             // SAFETY: likewise.
             #[cfg(target_arch = "x86_64")]
             Machine::Avx2 => unsafe { self.merge_chunk_avx2::<MOVING>(chunk, sink) },
-            Machine::Portable => self.merge_chunk::<Portable, MOVING>(chunk, sink),
+            Machine::Baseline => self.merge_chunk::<Baseline, MOVING>(chunk, sink),
         }
     }
 

@@ -9,7 +9,7 @@ use turboflow_record::{KeyHash, MicroflowRecord};
 
 use crate::memory::ZeroedArray;
 use crate::tags::{SLOTS, TagLine};
-use crate::vectors::Portable;
+use crate::vectors::Baseline;
 
 /// Buckets after the last home.
 const SPARE_BUCKETS: usize = 16;
@@ -66,7 +66,7 @@ impl<const K: usize, const N: usize> Region<K, N> {
     /// The home bucket of a hash.
     #[inline(always)]
     pub(crate) const fn home(&self, hash: KeyHash) -> usize {
-        ((hash.upper() as u64 * self.homes as u64) >> 32) as usize
+        hash.share(self.homes as u64) as usize
     }
 
     /// The record of `key`, wherever it lies.
@@ -75,7 +75,7 @@ impl<const K: usize, const N: usize> Region<K, N> {
         let mut bucket = self.home(hash);
         loop {
             let line = &self.lines[bucket];
-            let mut matches = line.matches::<Portable>(hash.tag());
+            let mut matches = line.matches::<Baseline>(hash.tag());
             while matches != 0 {
                 let place = Place {
                     bucket,

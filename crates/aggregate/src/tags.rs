@@ -3,7 +3,7 @@
 //! records.
 
 use crate::memory::PlainBytes;
-use crate::vectors::{Portable, Vectors};
+use crate::vectors::{Baseline, Vectors};
 
 /// Records in a bucket.
 pub(crate) const SLOTS: usize = 31;
@@ -35,7 +35,7 @@ impl TagLine {
     /// A bit for every free slot.
     #[inline(always)]
     pub(crate) fn free(&self) -> u32 {
-        Portable::matches(self.lanes(), 0) & ALL
+        Baseline::matches(self.lanes(), 0) & ALL
     }
 
     /// A bit for every taken slot.
@@ -83,6 +83,7 @@ impl TagLine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vectors::Portable;
 
     fn line(tags: &[(usize, u16)]) -> TagLine {
         let mut line = TagLine {
@@ -112,7 +113,8 @@ mod tests {
         let line = line(&tags);
         for tag in 0..6 {
             let expected = line.matches::<Portable>(tag);
-            use crate::vectors::{Avx2, Avx512};
+            use crate::vectors::{Avx2, Avx512, Sse2};
+            assert_eq!(line.matches::<Sse2>(tag), expected);
             if is_x86_feature_detected!("avx2") {
                 assert_eq!(line.matches::<Avx2>(tag), expected);
             }

@@ -14,9 +14,18 @@ pub(crate) trait Vectors {
     fn merge(flow: &mut Base, later: &Base);
 }
 
-/// Plain code; compilers turn it into what every machine of the target has.
+/// What every machine of the target has.
+#[cfg(target_arch = "x86_64")]
+pub(crate) type Baseline = Sse2;
+/// What every machine of the target has.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) type Baseline = Portable;
+
+/// Plain code.
+#[cfg(any(test, not(target_arch = "x86_64")))]
 pub(crate) struct Portable;
 
+#[cfg(any(test, not(target_arch = "x86_64")))]
 impl Vectors for Portable {
     #[inline(always)]
     fn matches(lanes: &[u16; 32], tag: u16) -> u32 {
@@ -25,6 +34,32 @@ impl Vectors for Portable {
             mask |= u32::from(value == tag) << lane;
         }
         mask
+    }
+
+    #[inline(always)]
+    fn merge(flow: &mut Base, later: &Base) {
+        flow.merge(later);
+    }
+}
+
+/// 128-bit vectors, which every x86-64 machine has.
+#[cfg(target_arch = "x86_64")]
+pub(crate) struct Sse2;
+
+#[cfg(target_arch = "x86_64")]
+impl Vectors for Sse2 {
+    #[inline(always)]
+    fn matches(lanes: &[u16; 32], tag: u16) -> u32 {
+        use std::arch::x86_64::*;
+        // SAFETY: SSE2 is part of x86-64; the array is 64 bytes and the loads are unaligned ones.
+        unsafe {
+            let tags = _mm_set1_epi16(tag.cast_signed());
+            let pointer = lanes.as_ptr().cast::<__m128i>();
+            let equal = |part| _mm_cmpeq_epi16(_mm_loadu_si128(pointer.add(part)), tags);
+            let low = _mm_movemask_epi8(_mm_packs_epi16(equal(0), equal(1)));
+            let high = _mm_movemask_epi8(_mm_packs_epi16(equal(2), equal(3)));
+            (low | high << 16).cast_unsigned()
+        }
     }
 
     #[inline(always)]

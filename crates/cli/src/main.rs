@@ -1,3 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The `turboflow` program.
-fn main() {}
+//! The `turboflow` program: reads the command line, wires the crates together, reports.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod bench;
+mod beside;
+mod definition;
+mod exit;
+mod generate;
+mod record;
+mod show;
+mod signals;
+mod units;
+
+use std::process::ExitCode;
+
+use args::{Args, Command};
+use clap::Parser;
+use exit::say;
+
+fn main() -> ExitCode {
+    let outcome = match Args::parse().command {
+        Command::Record(args) => record::run(*args),
+        Command::Show(args) => show::run(&args),
+        Command::Generate(args) => generate::run(&args),
+        Command::Definition(args) => definition::run(&args),
+    };
+    match outcome {
+        Ok(outcome) => outcome.into(),
+        Err(error) => {
+            say!("turboflow: {error:#}");
+            ExitCode::from(exit::COULD_NOT_RUN)
+        }
+    }
+}

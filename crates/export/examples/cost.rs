@@ -51,7 +51,11 @@ fn schema() -> Schema {
         ("tos", unsigned(8)),
         ("end_reason", unsigned(8)),
     ]
-    .map(|(name, kind)| Column { name: name.to_owned(), kind, nullable: false })
+    .map(|(name, kind)| Column {
+        name: name.to_owned(),
+        kind,
+        nullable: false,
+    })
     .to_vec()
 }
 
@@ -60,15 +64,17 @@ fn schema() -> Schema {
 fn batches(records: usize, addresses: u64) -> Vec<FlowBatch> {
     let mut numbers = Numbers(1);
     let schema = schema();
-    let pool: Vec<IpAddr> =
-        (0..addresses).map(|_| Ipv4Addr::from(numbers.next() as u32).into()).collect();
+    let pool: Vec<IpAddr> = (0..addresses)
+        .map(|_| Ipv4Addr::from(numbers.next() as u32).into())
+        .collect();
     let mut batches = Vec::new();
     for start in (0..records).step_by(4096) {
         let mut batch = FlowBatch::new(&schema);
         for index in start..records.min(start + 4096) {
             let packets = 1 + (1000 / (1 + numbers.below(1000))) * numbers.below(3);
             let size = 40 + numbers.below(1460);
-            let last = 1_700_000_000_000_000_000 + index as u64 * 50_000 + numbers.below(10_000_000);
+            let last =
+                1_700_000_000_000_000_000 + index as u64 * 50_000 + numbers.below(10_000_000);
             let address = |n: u64| Value::Address(pool[(n % addresses) as usize]);
             batch.push_row(&[
                 address(numbers.next()),
@@ -104,20 +110,29 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let mut number = |default: usize| arguments.next().map_or(Ok(default), |text| text.parse());
     let (records, addresses) = (number(1_000_000)?, number(300_000)?);
-    let directory = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from);
+    let directory = arguments
+        .next()
+        .map_or_else(std::env::temp_dir, PathBuf::from);
     let batches = batches(records, addresses as u64);
     let zstd = |level| Compression::Zstd { level };
     let cases = [
         ("csv", Format::Csv, zstd(1)),
         ("jsonl", Format::JsonLines, zstd(1)),
-        ("parquet, not compressed", Format::Parquet, Compression::None),
+        (
+            "parquet, not compressed",
+            Format::Parquet,
+            Compression::None,
+        ),
         ("parquet, snappy", Format::Parquet, Compression::Snappy),
         ("parquet, zstd 1", Format::Parquet, zstd(1)),
         ("parquet, zstd 3", Format::Parquet, zstd(3)),
     ];
     for (name, format, compression) in cases {
         let path = directory.join(format!("turboflow-cost.{format}"));
-        let options = WriteOptions { compression, ..WriteOptions::default() };
+        let options = WriteOptions {
+            compression,
+            ..WriteOptions::default()
+        };
         let start = cpu_ns()?;
         let mut writer = create(&path, format, &schema(), &options)?;
         for batch in &batches {

@@ -23,15 +23,21 @@ pub(crate) fn writer(
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
     let header: Vec<String> = schema.iter().map(|column| quoted(&column.name)).collect();
     let header = header.join(",") + "\n";
-    let row = CsvRow { kinds: schema.iter().map(|column| column.kind).collect() };
+    let row = CsvRow {
+        kinds: schema.iter().map(|column| column.kind).collect(),
+    };
     LineWriter::start(output, schema, row, header.as_bytes())
 }
 
-/// The text as a CSV field.
+/// The text as a CSV field, in quotes where it needs them (RFC 4180).
 #[must_use]
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let plain = !text.contains([',', '"', '\n', '\r']) && text.trim() == text;
-    if plain { text.to_owned() } else { format!("\"{}\"", text.replace('"', "\"\"")) }
+    if plain {
+        text.to_owned()
+    } else {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    }
 }
 
 impl Row for CsvRow {
@@ -45,7 +51,9 @@ impl Row for CsvRow {
             if values.valid.is_empty() || values.valid[row] {
                 match &values.data {
                     ValueData::Address(values) => text.address(values[row]),
-                    ValueData::Unsigned(values) if *kind == ColumnKind::Mac => text.mac(values[row]),
+                    ValueData::Unsigned(values) if *kind == ColumnKind::Mac => {
+                        text.mac(values[row])
+                    }
                     ValueData::Unsigned(values) => text.unsigned(values[row]),
                     ValueData::Float(values) => text.float(values[row]),
                     ValueData::List { ends, elements } => {

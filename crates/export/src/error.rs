@@ -72,7 +72,12 @@ impl ExportError {
     pub(crate) fn unfinished(place: String, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::BrokenPipe => Self::BrokenPipe,
-            _ => Self::Write { place, records: 0, kept: None, source },
+            _ => Self::Write {
+                place,
+                records: 0,
+                kept: None,
+                source,
+            },
         }
     }
 }

@@ -41,12 +41,16 @@ impl Format {
     pub fn from_path(path: &Path) -> Result<Self, ExportError> {
         let extension = |path: &Path| path.extension().map(|e| e.to_string_lossy().to_lowercase());
         let found = match extension(path) {
-            Some(part) if part == "part" => extension(Path::new(path.file_stem().unwrap_or_default())),
+            Some(part) if part == "part" => {
+                extension(Path::new(path.file_stem().unwrap_or_default()))
+            }
             other => other,
         };
         found
             .and_then(|extension| Self::from_name(&extension))
-            .ok_or_else(|| ExportError::UnknownFormat { given: path.display().to_string() })
+            .ok_or_else(|| ExportError::UnknownFormat {
+                given: path.display().to_string(),
+            })
     }
 
     fn from_name(name: &str) -> Option<Self> {
@@ -63,8 +67,9 @@ impl FromStr for Format {
     type Err = ExportError;
 
     fn from_str(name: &str) -> Result<Self, ExportError> {
-        Self::from_name(&name.to_lowercase())
-            .ok_or_else(|| ExportError::UnknownFormat { given: name.to_owned() })
+        Self::from_name(&name.to_lowercase()).ok_or_else(|| ExportError::UnknownFormat {
+            given: name.to_owned(),
+        })
     }
 }
 
@@ -88,7 +93,11 @@ mod tests {
             ("b.tar.parquet", Format::Parquet),
             ("b.csv.part", Format::Csv),
         ] {
-            assert_eq!(Format::from_path(Path::new(path)).unwrap(), format, "{path}");
+            assert_eq!(
+                Format::from_path(Path::new(path)).unwrap(),
+                format,
+                "{path}"
+            );
         }
         for format in Format::ALL {
             assert_eq!(format.name().parse::<Format>().unwrap(), format);
@@ -99,7 +108,10 @@ mod tests {
     fn names_the_formats_when_it_knows_none() {
         for path in ["flows", "flows.xlsx", ".csv", "part"] {
             let message = Format::from_path(Path::new(path)).unwrap_err().to_string();
-            assert!(message.contains("csv") && message.contains("parquet"), "{message}");
+            assert!(
+                message.contains("csv") && message.contains("parquet"),
+                "{message}"
+            );
         }
         assert!("xml".parse::<Format>().is_err());
     }

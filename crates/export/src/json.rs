@@ -28,13 +28,16 @@ pub(crate) fn writer(
         format!("{start}{}:", quoted(&column.name)).into_bytes()
     });
     let kinds = schema.iter().map(|column| column.kind).collect();
-    let row = JsonRow { before: before.collect(), kinds };
+    let row = JsonRow {
+        before: before.collect(),
+        kinds,
+    };
     LineWriter::start(output, schema, row, &[])
 }
 
-/// The text as a JSON string.
+/// The text as a JSON string, quotes included.
 #[must_use]
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
         match character {
@@ -51,7 +54,11 @@ pub(crate) fn quoted(text: &str) -> String {
 impl Row for JsonRow {
     fn frame_bytes(&self) -> usize {
         // Two quotes around a value, or null for it; the closing brace and the end of the line.
-        self.before.iter().map(|before| before.len() + 4).sum::<usize>() + 3
+        self.before
+            .iter()
+            .map(|before| before.len() + 4)
+            .sum::<usize>()
+            + 3
     }
 
     #[inline(always)]

@@ -16,7 +16,9 @@ pub mod table;
 mod text;
 mod writer;
 
+pub use csv::quoted as csv_field;
 pub use error::ExportError;
 pub use format::Format;
+pub use json::quoted as json_string;
 pub use read::{FlowReader, ReadError, from_stream, read};
 pub use writer::{Compression, FlowWriter, WriteOptions, WriteSummary, create, to_writer};

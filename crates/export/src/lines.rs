@@ -37,12 +37,20 @@ impl<R: Row + 'static> LineWriter<R> {
         row: R,
         header: &[u8],
     ) -> Result<Box<dyn FlowWriter>, ExportError> {
-        let keep = Keep { records: 0, length_bytes: 0, tail: &[], counts_in_streams: true };
+        let keep = Keep {
+            records: 0,
+            length_bytes: 0,
+            tail: &[],
+            counts_in_streams: true,
+        };
         if let Err(interrupted) = output.write_all(header) {
             return Err(output.fail(keep, interrupted.source));
         }
         // A few bytes more than the values take: some are stored in words (see `Text::unsigned`).
-        let values: usize = schema.iter().map(|column| value_bytes(column.kind) + 4).sum();
+        let values: usize = schema
+            .iter()
+            .map(|column| value_bytes(column.kind) + 4)
+            .sum();
         Ok(Box::new(Self {
             row_bytes: row.frame_bytes() + values,
             row,
@@ -55,7 +63,9 @@ impl<R: Row + 'static> LineWriter<R> {
     }
 
     fn flush(&mut self) -> Result<(), ExportError> {
-        let Some(output) = &mut self.output else { return Ok(()) };
+        let Some(output) = &mut self.output else {
+            return Ok(());
+        };
         let before = output.written_bytes();
         let outcome = output.write_all(self.text.as_bytes());
         if let Err(interrupted) = outcome {
@@ -91,7 +101,8 @@ impl<R: Row + 'static> FlowWriter for LineWriter<R> {
             .collect();
         for row in 0..batch.rows() {
             let elements: usize = lists.iter().map(|values| list_length(values, row)).sum();
-            self.text.reserve(self.row_bytes + elements * (UNSIGNED_BYTES + 1));
+            self.text
+                .reserve(self.row_bytes + elements * (UNSIGNED_BYTES + 1));
             self.row.write(batch, row, &mut self.text);
             self.buffered_records += 1;
             if self.text.len() >= CHUNK_BYTES {
@@ -103,10 +114,17 @@ impl<R: Row + 'static> FlowWriter for LineWriter<R> {
 
     fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {
         self.flush()?;
-        let Some(output) = self.output.take() else { return Ok(WriteSummary::default()) };
+        let Some(output) = self.output.take() else {
+            return Ok(WriteSummary::default());
+        };
         let (place, bytes) = (output.place().to_owned(), output.written_bytes());
-        output.complete().map_err(|source| ExportError::unfinished(place, source))?;
-        Ok(WriteSummary { records: self.records, bytes })
+        output
+            .complete()
+            .map_err(|source| ExportError::unfinished(place, source))?;
+        Ok(WriteSummary {
+            records: self.records,
+            bytes,
+        })
     }
 }
 

@@ -44,26 +44,42 @@ impl Output {
     /// asks for the bytes to be on the disk before the name changes.
     pub(crate) fn create(path: &Path, sync: bool) -> Result<Self, ExportError> {
         let place = path.display().to_string();
-        let source_of = |source| ExportError::Create { path: path.to_owned(), source };
+        let source_of = |source| ExportError::Create {
+            path: path.to_owned(),
+            source,
+        };
         // A symbolic link stays one: what it points to is replaced.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let existing = fs::metadata(&target).ok();
         let sink = match &existing {
             Some(metadata) if metadata.is_dir() => {
-                return Err(ExportError::IsDirectory { path: path.to_owned() });
+                return Err(ExportError::IsDirectory {
+                    path: path.to_owned(),
+                });
             }
             Some(metadata) if !metadata.is_file() => {
-                let device = OpenOptions::new().write(true).open(&target).map_err(source_of)?;
+                let device = OpenOptions::new()
+                    .write(true)
+                    .open(&target)
+                    .map_err(source_of)?;
                 Sink::Stream(Box::new(device))
             }
             _ => Sink::File(Beside::create(path, target, existing, sync)?),
         };
-        Ok(Self { sink, place, written_bytes: 0 })
+        Ok(Self {
+            sink,
+            place,
+            written_bytes: 0,
+        })
     }
 
     /// A stream; `place` is its name in errors.
     pub(crate) fn stream(stream: Box<dyn Write + Send>, place: &str) -> Self {
-        Self { sink: Sink::Stream(stream), place: place.to_owned(), written_bytes: 0 }
+        Self {
+            sink: Sink::Stream(stream),
+            place: place.to_owned(),
+            written_bytes: 0,
+        }
     }
 
     /// The target's name in errors.
@@ -88,14 +104,22 @@ impl Output {
             match outcome {
                 Ok(0) => {
                     let source = io::ErrorKind::WriteZero.into();
-                    return Err(Interrupted { accepted_bytes, source });
+                    return Err(Interrupted {
+                        accepted_bytes,
+                        source,
+                    });
                 }
                 Ok(count) => {
                     accepted_bytes += count;
                     self.written_bytes += count as u64;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(Interrupted { accepted_bytes, source }),
+                Err(source) => {
+                    return Err(Interrupted {
+                        accepted_bytes,
+                        source,
+                    });
+                }
             }
         }
         Ok(())
@@ -122,7 +146,12 @@ impl Output {
         };
         let is_stream_or_kept = kept.is_some() || keep.counts_in_streams;
         let records = if is_stream_or_kept { keep.records } else { 0 };
-        ExportError::Write { place: self.place, records, kept, source }
+        ExportError::Write {
+            place: self.place,
+            records,
+            kept,
+            source,
+        }
     }
 }
 
@@ -146,28 +175,50 @@ impl Beside {
         sync: bool,
     ) -> Result<Self, ExportError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let source_of = |source| ExportError::Create { path: path.to_owned(), source };
-        let name = target.file_name().ok_or_else(|| source_of(io::ErrorKind::InvalidInput.into()))?;
+        let source_of = |source| ExportError::Create {
+            path: path.to_owned(),
+            source,
+        };
+        let name = target
+            .file_name()
+            .ok_or_else(|| source_of(io::ErrorKind::InvalidInput.into()))?;
         let directory = match target.parent() {
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
         };
         if !directory.is_dir() {
             let directory = directory.to_owned();
-            return Err(ExportError::NoDirectory { path: path.to_owned(), directory });
+            return Err(ExportError::NoDirectory {
+                path: path.to_owned(),
+                directory,
+            });
         }
         if existing.is_some() {
             // A rename would replace a file that its owner has protected.
-            OpenOptions::new().append(true).open(&target).map_err(source_of)?;
+            OpenOptions::new()
+                .append(true)
+                .open(&target)
+                .map_err(source_of)?;
         }
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let temporary = format!(".{}.{}-{number}.tmp", name.to_string_lossy(), process::id());
         let temporary = directory.join(temporary);
-        let file = OpenOptions::new().write(true).create_new(true).open(&temporary);
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&temporary);
         let file = file.map_err(source_of)?;
-        let beside = Self { file, path: Some(temporary), target, sync };
+        let beside = Self {
+            file,
+            path: Some(temporary),
+            target,
+            sync,
+        };
         if let Some(metadata) = existing {
-            beside.file.set_permissions(metadata.permissions()).map_err(source_of)?;
+            beside
+                .file
+                .set_permissions(metadata.permissions())
+                .map_err(source_of)?;
         }
         Ok(beside)
     }

@@ -27,9 +27,15 @@ impl Table {
     /// A table without rows.
     #[must_use]
     pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = (S, Align)>) -> Self {
-        let columns = columns.into_iter().map(|(name, align)| (name.into(), align));
+        let columns = columns
+            .into_iter()
+            .map(|(name, align)| (name.into(), align));
         let (names, aligns) = columns.unzip();
-        Self { names, aligns, rows: Vec::new() }
+        Self {
+            names,
+            aligns,
+            rows: Vec::new(),
+        }
     }
 
     /// Adds a row.
@@ -50,7 +56,9 @@ impl Table {
         self.line(&self.names, &widths, &mut text);
         let rules: Vec<String> = widths.iter().map(|&width| "─".repeat(width)).collect();
         self.line(&rules, &widths, &mut text);
-        self.rows.iter().for_each(|row| self.line(row, &widths, &mut text));
+        self.rows
+            .iter()
+            .for_each(|row| self.line(row, &widths, &mut text));
         text
     }
 
@@ -95,14 +103,21 @@ fn cut(text: &str, width: usize) -> String {
     if length(text) <= width {
         return text.to_owned();
     }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+    text.chars()
+        .take(width.saturating_sub(1))
+        .chain(['…'])
+        .collect()
 }
 
 /// A number with its magnitude: `999`, `1.2 k`, `34.5 M`, `678 G`.
 #[must_use]
 pub fn count(number: u64) -> String {
     let (value, prefix) = scaled(number);
-    if prefix.is_empty() { value } else { format!("{value} {prefix}") }
+    if prefix.is_empty() {
+        value
+    } else {
+        format!("{value} {prefix}")
+    }
 }
 
 /// Bytes with their decimal unit: `999 B`, `1.2 kB`, `3.4 GB`.
@@ -144,7 +159,10 @@ mod tests {
     #[test]
     fn cuts_text_to_fit_and_never_numbers() {
         let mut table = Table::new([("address", Align::Left), ("bytes", Align::Right)]);
-        table.push(vec!["2001:db8::1:2:3:4".to_owned(), "1234567890".to_owned()]);
+        table.push(vec![
+            "2001:db8::1:2:3:4".to_owned(),
+            "1234567890".to_owned(),
+        ]);
         let text = table.render(Some(24));
         assert!(text.ends_with("2001:db8::1…  1234567890\n"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 24));

@@ -165,8 +165,9 @@ impl Text {
 /// 4.2); an empty range past the end where there is none.
 fn longest_zero_run(groups: &[u16; 8]) -> (usize, usize) {
     let (mut best, mut start) = ((9, 9), 0);
-    for end in 0..=8 {
-        if end == 8 || groups[end] != 0 {
+    let zeros = groups.iter().map(|group| *group == 0);
+    for (end, zero) in zeros.chain([false]).enumerate() {
+        if !zero {
             if end - start >= 2 && end - start > best.1 - best.0 {
                 best = (start, end);
             }
@@ -216,7 +217,14 @@ mod tests {
         }
         assert_eq!(text(|t| t.mac(0x0a0b_0c0d_0e0f)), "0a:0b:0c:0d:0e:0f");
         assert_eq!(text(|t| t.float(0.1)), "0.1");
-        for address in ["::", "::1", "1::", "1:0:0:2::3", "::ffff:1.2.3.4", "1:0:2:3:4:5:6:7"] {
+        for address in [
+            "::",
+            "::1",
+            "1::",
+            "1:0:0:2::3",
+            "::ffff:1.2.3.4",
+            "1:0:2:3:4:5:6:7",
+        ] {
             let address: IpAddr = address.parse().unwrap();
             assert_eq!(text(|t| t.address(address)), address.to_string());
         }

@@ -105,7 +105,12 @@ pub fn to_writer(
     schema: &[Column],
     options: &WriteOptions,
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
-    over(Output::stream(stream, "standard output"), format, schema, options)
+    over(
+        Output::stream(stream, "standard output"),
+        format,
+        schema,
+        options,
+    )
 }
 
 fn over(
@@ -116,7 +121,11 @@ fn over(
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
     if schema.is_empty() {
         let (place, format) = (output.place().to_owned(), format.name());
-        return Err(ExportError::Encode { place, format, reason: "it has no column".to_owned() });
+        return Err(ExportError::Encode {
+            place,
+            format,
+            reason: "it has no column".to_owned(),
+        });
     }
     match format {
         Format::Csv => csv::writer(output, schema),

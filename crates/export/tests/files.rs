@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files appear when they are complete, and what goes wrong is said once, with place and mend.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
 
@@ -20,8 +21,9 @@ fn records(count: usize) -> FlowBatch {
 
 fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap();
-    let mut names: Vec<_> =
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -60,7 +62,10 @@ fn leaves_nothing_when_dropped_unfinished() {
 fn keeps_a_symbolic_link_and_permissions() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let directory = tempfile::tempdir().unwrap();
-    let (path, link) = (directory.path().join("real.csv"), directory.path().join("link.csv"));
+    let (path, link) = (
+        directory.path().join("real.csv"),
+        directory.path().join("link.csv"),
+    );
     fs::write(&path, "old").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
     symlink(&path, &link).unwrap();
@@ -77,12 +82,18 @@ fn refuses_impossible_targets_at_creation() {
     let directory = tempfile::tempdir().unwrap();
     let refuse = |path: &Path| {
         let schema = default_schema();
-        create(path, Format::Csv, &schema, &WriteOptions::default()).err().unwrap().to_string()
+        create(path, Format::Csv, &schema, &WriteOptions::default())
+            .err()
+            .unwrap()
+            .to_string()
     };
     let message = refuse(directory.path());
     assert!(message.contains("it is a directory"), "{message}");
     let message = refuse(&directory.path().join("none/flows.csv"));
-    assert!(message.contains("there is no directory") && message.contains("none"), "{message}");
+    assert!(
+        message.contains("there is no directory") && message.contains("none"),
+        "{message}"
+    );
     fs::write(directory.path().join("file"), "").unwrap();
     refuse(&directory.path().join("file/flows.csv"));
     refuse(Path::new(""));
@@ -95,13 +106,17 @@ fn says_that_a_device_is_full() {
     let path = Path::new("/dev/full");
     for format in Format::ALL {
         let error = match create(path, format, &schema, &WriteOptions::default()) {
-            Ok(mut writer) => writer.write(&records(50_000)).err().unwrap_or_else(|| {
-                writer.finish().err().unwrap()
-            }),
+            Ok(mut writer) => writer
+                .write(&records(50_000))
+                .err()
+                .unwrap_or_else(|| writer.finish().err().unwrap()),
             Err(error) => error,
         };
         let message = error.to_string();
-        assert!(message.contains("/dev/full") && message.contains("No space"), "{message}");
+        assert!(
+            message.contains("/dev/full") && message.contains("No space"),
+            "{message}"
+        );
     }
     assert!(path.exists());
 }
@@ -136,10 +151,20 @@ fn counts_the_records_a_stream_took() {
     for format in [Format::Csv, Format::JsonLines] {
         // Room for the header, 10,000 CSV lines and half a line.
         let left = header + 10_000 * line + line / 2;
-        let stream = Box::new(Limited { left, kind: io::ErrorKind::StorageFull });
+        let stream = Box::new(Limited {
+            left,
+            kind: io::ErrorKind::StorageFull,
+        });
         let mut writer = to_writer(stream, format, &schema, &WriteOptions::default()).unwrap();
         let error = writer.write(&records(100_000)).unwrap_err();
-        let ExportError::Write { records, kept: None, .. } = &error else { panic!("{error}") };
+        let ExportError::Write {
+            records,
+            kept: None,
+            ..
+        } = &error
+        else {
+            panic!("{error}")
+        };
         text.push((format, *records));
         writer.write(&records_after_failure()).unwrap();
         assert_eq!(writer.finish().unwrap().records, 0);
@@ -156,10 +181,18 @@ fn records_after_failure() -> FlowBatch {
 fn tells_a_broken_pipe_from_other_failures() {
     let schema = default_schema();
     for format in Format::ALL {
-        let stream = Box::new(Limited { left: 1000, kind: io::ErrorKind::BrokenPipe });
+        let stream = Box::new(Limited {
+            left: 1000,
+            kind: io::ErrorKind::BrokenPipe,
+        });
         let mut writer = to_writer(stream, format, &schema, &WriteOptions::default()).unwrap();
-        let outcome = writer.write(&records(100_000)).and_then(|()| writer.finish());
-        assert!(matches!(outcome, Err(ExportError::BrokenPipe)), "{format}: {outcome:?}");
+        let outcome = writer
+            .write(&records(100_000))
+            .and_then(|()| writer.finish());
+        assert!(
+            matches!(outcome, Err(ExportError::BrokenPipe)),
+            "{format}: {outcome:?}"
+        );
     }
 }
 
@@ -170,22 +203,40 @@ fn writes_until_the_disk_is_full() {
     let directory = std::env::var("TURBOFLOW_TEST_DIRECTORY").unwrap();
     for format in Format::ALL {
         let path = Path::new(&directory).join(format!("flows.{format}"));
-        let options = WriteOptions { row_group_records: 5000, ..WriteOptions::default() };
+        let options = WriteOptions {
+            row_group_records: 5000,
+            ..WriteOptions::default()
+        };
         let schema = default_schema();
         let mut writer = create(&path, format, &schema, &options).unwrap();
         let addresses = |n: u64| {
             let n = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let address = std::net::Ipv4Addr::from((n >> 32) as u32);
-            default_batch(&[&format!("{address} {address} 1 2 6 3 {n} 5 {n} 7 8 9 10 11 12 3")])
+            default_batch(&[&format!(
+                "{address} {address} 1 2 6 3 {n} 5 {n} 7 8 9 10 11 12 3"
+            )])
         };
-        let error = (0..100_000).find_map(|n| writer.write(&addresses(n)).err()).unwrap();
-        let ExportError::Write { records, kept: Some(kept), .. } = &error else { panic!("{error}") };
+        let error = (0..100_000)
+            .find_map(|n| writer.write(&addresses(n)).err())
+            .unwrap();
+        let ExportError::Write {
+            records,
+            kept: Some(kept),
+            ..
+        } = &error
+        else {
+            panic!("{error}")
+        };
         assert!(error.to_string().contains("flows."), "{error}");
         drop(writer);
         assert!(*records > 1000, "{error}");
         assert_eq!(read_all(kept).1.rows() as u64, *records, "{error}");
     }
-    assert_eq!(names(Path::new(&directory)).len(), 3, "only the .part files are left");
+    assert_eq!(
+        names(Path::new(&directory)).len(),
+        3,
+        "only the .part files are left"
+    );
 }
 
 #[test]
@@ -199,7 +250,10 @@ fn keeps_what_was_written_on_a_full_disk() {
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&outcome.stdout);
-    assert!(outcome.status.success() && text.contains("1 passed"), "{text}");
+    assert!(
+        outcome.status.success() && text.contains("1 passed"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -212,15 +266,30 @@ fn reading_says_where_it_went_wrong() {
         outcome.err().unwrap().to_string()
     };
     let cases: [(&[u8], &str); 11] = [
-        (b"src_addr,bytes\n1.2.3.4,5\nx,6\n", "line 3, column src_addr: \"x\" is not an IP address"),
-        (b"src_addr,bytes\n1.2.3.4,-5\n", "line 2, column bytes: \"-5\" is not an unsigned number"),
-        (b"src_addr,bytes\n1.2.3.4\n", "line 2: 1 values where the header has 2 columns"),
+        (
+            b"src_addr,bytes\n1.2.3.4,5\nx,6\n",
+            "line 3, column src_addr: \"x\" is not an IP address",
+        ),
+        (
+            b"src_addr,bytes\n1.2.3.4,-5\n",
+            "line 2, column bytes: \"-5\" is not an unsigned number",
+        ),
+        (
+            b"src_addr,bytes\n1.2.3.4\n",
+            "line 2: 1 values where the header has 2 columns",
+        ),
         (b"bytes,bytes\n", "repeated"),
         (b"\x7fELF\x02\x01\x01\0\0", "no CSV file"),
-        (b"{\"bytes\":1}\n{\"bytes\":\"x\"}\n", "line 2: the value of \"bytes\" is not an unsigned"),
+        (
+            b"{\"bytes\":1}\n{\"bytes\":\"x\"}\n",
+            "line 2: the value of \"bytes\" is not an unsigned",
+        ),
         (b"{\"bytes\":1}\n{\"bytes\":1", "line 2: no JSON object"),
         (b"{\"bytes\":1} x", "line 1: more text"),
-        (b"{\"bytes\":{\"a\":1}}", "line 1: no value of a flow record"),
+        (
+            b"{\"bytes\":{\"a\":1}}",
+            "line 1: no value of a flow record",
+        ),
         (b"PAR1 and no more", "as Parquet"),
         (b"{\"by\\u00zz\":1}", "unknown escape"),
     ];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The text formats of the default definition, byte for byte. `UPDATE=1 cargo test` rewrites them.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
 
@@ -18,7 +19,11 @@ const RECORDS: &[&str] = &[
 ];
 
 fn mixed() -> (Schema, FlowBatch) {
-    let column = |name: &str, kind| Column { name: name.to_owned(), kind, nullable: true };
+    let column = |name: &str, kind| Column {
+        name: name.to_owned(),
+        kind,
+        nullable: true,
+    };
     let schema = vec![
         column("source_mac", ColumnKind::Mac),
         column("mean, \"length\"", ColumnKind::Float),
@@ -49,7 +54,9 @@ fn check(name: &str, schema: &Schema, batch: &FlowBatch) {
     let path = directory.path().join(name);
     let format = Format::from_path(&path).unwrap();
     write(&path, format, schema, std::slice::from_ref(batch));
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name);
     let written = std::fs::read_to_string(&path).unwrap();
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&golden, &written).unwrap();
@@ -73,7 +80,12 @@ fn text_is_as_documented() {
 fn parquet_types_and_statistics_are_as_documented() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("flows.parquet");
-    write(&path, Format::Parquet, &default_schema(), &[default_batch(RECORDS)]);
+    write(
+        &path,
+        Format::Parquet,
+        &default_schema(),
+        &[default_batch(RECORDS)],
+    );
     let file = std::fs::File::open(&path).unwrap();
     let reader = parquet::file::reader::SerializedFileReader::new(file).unwrap();
     let mut printed = Vec::new();
@@ -105,11 +117,29 @@ fn parquet_types_and_statistics_are_as_documented() {
     let bounds = |index: usize| {
         let statistics = columns[index].statistics().unwrap();
         assert_eq!(statistics.null_count_opt(), Some(0));
-        (statistics.min_bytes_opt().unwrap().to_vec(), statistics.max_bytes_opt().unwrap().to_vec())
+        (
+            statistics.min_bytes_opt().unwrap().to_vec(),
+            statistics.max_bytes_opt().unwrap().to_vec(),
+        )
     };
-    assert_eq!(bounds(0), (b"10.0.0.1".to_vec(), b"::ffff:1.2.3.4".to_vec()));
-    assert_eq!(bounds(2), (0u32.to_le_bytes().to_vec(), 49152u32.to_le_bytes().to_vec()));
+    assert_eq!(
+        bounds(0),
+        (b"10.0.0.1".to_vec(), b"::ffff:1.2.3.4".to_vec())
+    );
+    assert_eq!(
+        bounds(2),
+        (0u32.to_le_bytes().to_vec(), 49152u32.to_le_bytes().to_vec())
+    );
     // Unsigned order: the greatest is not taken for -1.
-    assert_eq!(bounds(5), (1u64.to_le_bytes().to_vec(), u64::MAX.to_le_bytes().to_vec()));
-    assert_eq!(bounds(11), (72u32.to_le_bytes().to_vec(), u32::MAX.to_le_bytes().to_vec()));
+    assert_eq!(
+        bounds(5),
+        (1u64.to_le_bytes().to_vec(), u64::MAX.to_le_bytes().to_vec())
+    );
+    assert_eq!(
+        bounds(11),
+        (
+            72u32.to_le_bytes().to_vec(),
+            u32::MAX.to_le_bytes().to_vec()
+        )
+    );
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is written is read back the same, in every format, for random schemas and records.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
 
@@ -73,14 +74,32 @@ fn pages_row_groups_and_dictionaries_of_every_size_are_read_back() {
             let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let v6 = n % 3 == 0;
             let address = |n: u64| -> std::net::IpAddr {
-                if v6 { ((0x2001 << 112) | u128::from(n)).to_be_bytes().into() }
-                else { ((n as u32) << 3).to_be_bytes().into() }
+                if v6 {
+                    ((0x2001 << 112) | u128::from(n)).to_be_bytes().into()
+                } else {
+                    ((n as u32) << 3).to_be_bytes().into()
+                }
             };
-            let mut row = vec![Owned::Address(address(mixed >> 50)), Owned::Address(address(n))];
+            let mut row = vec![
+                Owned::Address(address(mixed >> 50)),
+                Owned::Address(address(n)),
+            ];
             let late = if n < 40_000 { n % 5 } else { mixed >> 8 };
             let numbers = [
-                mixed >> 48, n % 7, 6, late, mixed, 1 << 60 | n, 1 << 60 | mixed >> 20,
-                n % 4096, n % 2, mixed >> 32, 64, u64::from(v6), 0, n % 5,
+                mixed >> 48,
+                n % 7,
+                6,
+                late,
+                mixed,
+                1 << 60 | n,
+                1 << 60 | mixed >> 20,
+                n % 4096,
+                n % 2,
+                mixed >> 32,
+                64,
+                u64::from(v6),
+                0,
+                n % 5,
             ];
             row.extend(numbers.map(Owned::Unsigned));
             row
@@ -93,16 +112,21 @@ fn pages_row_groups_and_dictionaries_of_every_size_are_read_back() {
         row_group_records: 110_000,
         ..turboflow_export::WriteOptions::default()
     };
-    let mut writer =
-        turboflow_export::create(&path, Format::Parquet, &schema, &options).unwrap();
-    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    let mut writer = turboflow_export::create(&path, Format::Parquet, &schema, &options).unwrap();
+    batches
+        .iter()
+        .for_each(|batch| writer.write(batch).unwrap());
     writer.finish().unwrap();
     let (read_schema, read) = read_all(&path);
     assert_eq!(read_schema, schema);
     let expected = batch(&schema, &rows);
     for row in 0..expected.rows() {
         for column in 0..schema.len() {
-            assert_eq!(expected.value(row, column), read.value(row, column), "{row} {column}");
+            assert_eq!(
+                expected.value(row, column),
+                read.value(row, column),
+                "{row} {column}"
+            );
         }
     }
 }
@@ -125,19 +149,30 @@ fn every_compression_is_read_back() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("flows.parquet");
     let batch = default_batch(&["10.0.0.1 10.0.0.2 1 2 6 3 4 5 6 7 8 9 10 11 12 3"]);
-    for compression in
-        [Compression::None, Compression::Snappy, Compression::Zstd { level: 3 }]
-    {
-        let options = WriteOptions { compression, ..WriteOptions::default() };
-        let mut writer =
-            create(&path, Format::Parquet, &default_schema(), &options).unwrap();
+    for compression in [
+        Compression::None,
+        Compression::Snappy,
+        Compression::Zstd { level: 3 },
+    ] {
+        let options = WriteOptions {
+            compression,
+            ..WriteOptions::default()
+        };
+        let mut writer = create(&path, Format::Parquet, &default_schema(), &options).unwrap();
         writer.write(&batch).unwrap();
         writer.finish().unwrap();
         assert_eq!(read_all(&path).1.value(0, 15), Value::Unsigned(3));
     }
-    let options = WriteOptions { compression: Compression::Zstd { level: 99 }, ..options() };
+    let options = WriteOptions {
+        compression: Compression::Zstd { level: 99 },
+        ..options()
+    };
     assert!(create(&path, Format::Parquet, &default_schema(), &options).is_err());
-    assert_eq!(read_all(&path).1.rows(), 1, "a refused writer leaves the old file alone");
+    assert_eq!(
+        read_all(&path).1.rows(),
+        1,
+        "a refused writer leaves the old file alone"
+    );
 }
 
 fn options() -> turboflow_export::WriteOptions {

@@ -61,7 +61,13 @@ impl fmt::Display for Misread {
         let plain = |text: &str| text.replace(|c: char| c.is_control(), " ");
         let (start, end) = self.span;
         let before = self.text.get(..start).unwrap_or_default().chars().count();
-        let marked = self.text.get(start..end).unwrap_or_default().chars().count().max(1);
+        let marked = self
+            .text
+            .get(start..end)
+            .unwrap_or_default()
+            .chars()
+            .count()
+            .max(1);
         writeln!(formatter, "{}: {}", self.option, self.reason)?;
         writeln!(formatter, "  {}", plain(&self.text))?;
         write!(formatter, "  {}{}", " ".repeat(before), "^".repeat(marked))
@@ -76,6 +82,11 @@ impl QueryError {
         span: (usize, usize),
         reason: String,
     ) -> Self {
-        Self::Question(Box::new(Misread { option, text: text.to_owned(), span, reason }))
+        Self::Question(Box::new(Misread {
+            option,
+            text: text.to_owned(),
+            span,
+            reason,
+        }))
     }
 }

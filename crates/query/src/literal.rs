@@ -21,11 +21,15 @@ impl Net {
 pub(crate) fn masked(address: IpAddr, length: u8) -> IpAddr {
     match address {
         IpAddr::V4(address) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(length.min(32))).unwrap_or(0);
+            let mask = u32::MAX
+                .checked_shl(32 - u32::from(length.min(32)))
+                .unwrap_or(0);
             Ipv4Addr::from_bits(address.to_bits() & mask).into()
         }
         IpAddr::V6(address) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(length.min(128))).unwrap_or(0);
+            let mask = u128::MAX
+                .checked_shl(128 - u32::from(length.min(128)))
+                .unwrap_or(0);
             Ipv6Addr::from_bits(address.to_bits() & mask).into()
         }
     }
@@ -46,7 +50,9 @@ pub(crate) fn net(text: &str) -> Option<Net> {
 /// A number with an optional decimal or binary magnitude: `443`, `0x1f`, `1.5k`, `10M`, `4Ki`.
 pub(crate) fn number(text: &str) -> Option<u64> {
     if let Some(digits) = text.strip_prefix("0x") {
-        return u64::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'));
+        return u64::from_str_radix(digits, 16)
+            .ok()
+            .filter(|_| !digits.starts_with('+'));
     }
     const UNITS: [(&str, u64); 10] = [
         ("", 1),
@@ -80,7 +86,9 @@ pub(crate) fn duration_ns(text: &str) -> Option<u64> {
 
 /// Digits, perhaps a fraction, and one of the units; exact, and `None` where it does not fit.
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let end = text.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| c != '.' && !c.is_ascii_digit())
+        .unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);
     let unit = units.iter().find(|(name, _)| *name == unit)?.1;
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -89,7 +97,9 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     }
     let whole = whole.parse::<u64>().ok()?.checked_mul(unit)?;
     let parts = 10u128.pow(fraction.len() as u32);
-    let fraction = fraction.bytes().fold(0, |sum, digit| sum * 10 + u128::from(digit - b'0'));
+    let fraction = fraction
+        .bytes()
+        .fold(0, |sum, digit| sum * 10 + u128::from(digit - b'0'));
     whole.checked_add((fraction * u128::from(unit) / parts) as u64)
 }
 
@@ -106,7 +116,9 @@ pub(crate) fn time_ns(text: &str) -> Option<u64> {
     let mut clock = clock.splitn(3, ':');
     let (hour, minute) = (fixed(clock.next()?)?, fixed(clock.next()?)?);
     let seconds = clock.next().unwrap_or("0");
-    let plain = seconds.bytes().all(|byte| byte == b'.' || byte.is_ascii_digit());
+    let plain = seconds
+        .bytes()
+        .all(|byte| byte == b'.' || byte.is_ascii_digit());
     let second_ns = plain.then(|| scaled(seconds, &[("", 1_000_000_000)]))??;
     let sane = (1970..=2500).contains(&year)
         && (1..=12).contains(&month)
@@ -121,7 +133,9 @@ pub(crate) fn time_ns(text: &str) -> Option<u64> {
 
 /// Digits only.
 fn fixed(text: &str) -> Option<u64> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+    text.bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| text.parse().ok())?
 }
 
 /// Days since 1970 of a date of the Gregorian calendar (Howard Hinnant, "chrono-compatible
@@ -145,7 +159,11 @@ const fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
     (year_of_era + era * 400 + (month <= 2) as i64, month, day)
 }
 
@@ -168,18 +186,26 @@ pub(crate) fn time_text(time_ns: u64) -> String {
 pub(crate) fn duration_text(duration_ns: u64) -> String {
     let (unit, name) = match duration_ns {
         0 => return "0".to_owned(),
-        ..1_000 => (1, "ns"),
+        1..1_000 => (1, "ns"),
         1_000..1_000_000 => (1_000, "us"),
         1_000_000..1_000_000_000 => (1_000_000, "ms"),
         1_000_000_000..60_000_000_000 => (1_000_000_000, "s"),
         _ => {
             let second = duration_ns / 1_000_000_000;
-            return format!("{}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60);
+            return format!(
+                "{}:{:02}:{:02}",
+                second / 3600,
+                second / 60 % 60,
+                second % 60
+            );
         }
     };
     let hundredths = u128::from(duration_ns) * 100 / unit;
     let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
-    format!("{} {name}", text.trim_end_matches('0').trim_end_matches('.'))
+    format!(
+        "{} {name}",
+        text.trim_end_matches('0').trim_end_matches('.')
+    )
 }
 
 #[cfg(test)]
@@ -188,12 +214,27 @@ mod tests {
 
     #[test]
     fn numbers_have_magnitudes() {
-        for (text, value) in
-            [("0", 0), ("443", 443), ("1.5k", 1500), ("10M", 10_000_000), ("4Ki", 4096), ("0x1f", 31)]
-        {
+        for (text, value) in [
+            ("0", 0),
+            ("443", 443),
+            ("1.5k", 1500),
+            ("10M", 10_000_000),
+            ("4Ki", 4096),
+            ("0x1f", 31),
+        ] {
             assert_eq!(number(text), Some(value), "{text}");
         }
-        for text in ["", "k", "1.2.3", "-1", "1e3", "99999999999T", ".5", "0x", "1 k"] {
+        for text in [
+            "",
+            "k",
+            "1.2.3",
+            "-1",
+            "1e3",
+            "99999999999T",
+            ".5",
+            "0x",
+            "1 k",
+        ] {
             assert_eq!(number(text), None, "{text}");
         }
         assert_eq!(duration_ns("1.5s"), Some(1_500_000_000));
@@ -214,8 +255,18 @@ mod tests {
         }
         assert_eq!(time_ns("2023-11-14T22:13"), Some(1_699_999_980_000_000_000));
         assert_eq!(time_ns("2023-11-14"), Some(1_699_920_000_000_000_000));
-        assert_eq!(time_ns("1700000000000000000"), Some(1_700_000_000_000_000_000));
-        for text in ["2023-13-01", "2023-01-01T25:00", "-", "2023-1", "1-1-1", "2023-01-01T1:2:3x"] {
+        assert_eq!(
+            time_ns("1700000000000000000"),
+            Some(1_700_000_000_000_000_000)
+        );
+        for text in [
+            "2023-13-01",
+            "2023-01-01T25:00",
+            "-",
+            "2023-1",
+            "1-1-1",
+            "2023-01-01T1:2:3x",
+        ] {
             assert_eq!(time_ns(text), None, "{text}");
         }
         assert!(time_text(u64::MAX).starts_with("2554-07-21T"));
@@ -236,7 +287,8 @@ mod tests {
 
     #[test]
     fn networks_hold_their_addresses() {
-        let holds = |text: &str, address: &str| net(text).unwrap().contains(address.parse().unwrap());
+        let holds =
+            |text: &str, address: &str| net(text).unwrap().contains(address.parse().unwrap());
         assert!(holds("10.0.0.0/8", "10.255.0.1"));
         assert!(!holds("10.0.0.0/8", "11.0.0.1"));
         assert!(holds("0.0.0.0/0", "11.0.0.1"));

@@ -33,37 +33,60 @@ const PROTOCOLS: &[(u64, &str)] = &[
 const FLAGS: [char; 9] = ['F', 'S', 'R', 'P', 'A', 'U', 'E', 'C', 'N'];
 
 pub(crate) fn protocol_number(name: &str) -> Option<u64> {
-    let known = PROTOCOLS.iter().find(|(_, known)| known.eq_ignore_ascii_case(name));
+    let known = PROTOCOLS
+        .iter()
+        .find(|(_, known)| known.eq_ignore_ascii_case(name));
     known.map(|(number, _)| *number)
 }
 
 pub(crate) fn protocol_name(number: u64) -> Option<&'static str> {
-    PROTOCOLS.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
+    PROTOCOLS
+        .iter()
+        .find(|(known, _)| *known == number)
+        .map(|(_, name)| *name)
 }
 
 /// `SA` for 0x12; `.` for none; bits without a letter follow as a number.
 pub(crate) fn flags_text(flags: u64) -> String {
-    let letters = FLAGS.iter().enumerate().filter(|(bit, _)| flags >> bit & 1 == 1);
+    let letters = FLAGS
+        .iter()
+        .enumerate()
+        .filter(|(bit, _)| flags >> bit & 1 == 1);
     let mut text: String = letters.map(|(_, letter)| letter).collect();
     let others = flags >> FLAGS.len() << FLAGS.len();
     if others != 0 {
         text.push_str(&format!("+{others:#x}"));
     }
-    if text.is_empty() { ".".to_owned() } else { text }
+    if text.is_empty() {
+        ".".to_owned()
+    } else {
+        text
+    }
 }
 
 /// The flags that letters name, in any order and case.
 pub(crate) fn flags_number(text: &str) -> Option<u64> {
-    let bit = |letter: char| FLAGS.iter().position(|&flag| flag == letter.to_ascii_uppercase());
-    text.chars().try_fold(0, |flags, letter| Some(flags | 1 << bit(letter)?))
+    let bit = |letter: char| {
+        FLAGS
+            .iter()
+            .position(|&flag| flag == letter.to_ascii_uppercase())
+    };
+    text.chars()
+        .try_fold(0, |flags, letter| Some(flags | 1 << bit(letter)?))
 }
 
 pub(crate) fn end_reason_number(name: &str) -> Option<u64> {
-    EndReason::ALL.into_iter().find(|reason| reason.name() == name).map(|reason| reason as u64)
+    EndReason::ALL
+        .into_iter()
+        .find(|reason| reason.name() == name)
+        .map(|reason| reason as u64)
 }
 
 pub(crate) fn end_reason_name(number: u64) -> Option<&'static str> {
-    EndReason::ALL.into_iter().find(|&reason| reason as u64 == number).map(EndReason::name)
+    EndReason::ALL
+        .into_iter()
+        .find(|&reason| reason as u64 == number)
+        .map(EndReason::name)
 }
 
 #[cfg(test)]

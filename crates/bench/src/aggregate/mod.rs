@@ -11,7 +11,7 @@ use crate::{Row, Skew, Timer};
 use designs::{Design, HashbrownTable, PaperTable, StdTable, TurboflowCache};
 
 /// Records merged a call, as an engine would hand them over.
-const BATCH: usize = 1_024;
+const BATCH: usize = 512;
 
 /// Measures every design at one size.
 pub fn run(flows: u64, skew: Skew, items: u64) -> Vec<Row> {

@@ -46,7 +46,10 @@ impl Chunk {
     ) -> Result<()> {
         let absent = !values.valid.is_empty() && values.valid[rows.clone()].contains(&false);
         if absent && !column.nullable {
-            let message = format!("{} is absent in a record, which it may never be", column.name);
+            let message = format!(
+                "{} is absent in a record, which it may never be",
+                column.name
+            );
             return Err(ParquetError::General(message));
         }
         match self {

@@ -36,7 +36,10 @@ impl Key for u64 {
 impl Key for u128 {
     #[inline(always)]
     fn mix(self, seed: u64) -> u64 {
-        fold(self as u64 ^ seed, (self >> 64) as u64 ^ seed.rotate_left(32) ^ 0xa076_1d64_78bd_642f)
+        fold(
+            self as u64 ^ seed,
+            (self >> 64) as u64 ^ seed.rotate_left(32) ^ 0xa076_1d64_78bd_642f,
+        )
     }
 }
 
@@ -51,7 +54,11 @@ struct Table<K> {
 impl<K: Key> Table<K> {
     fn new() -> Self {
         // Seeded at random, so that nobody can choose addresses that collide.
-        Self { slots: Vec::new(), used: 0, seed: RandomState::new().hash_one(0) }
+        Self {
+            slots: Vec::new(),
+            used: 0,
+            seed: RandomState::new().hash_one(0),
+        }
     }
 
     /// The number of `key`, which is `next` where it is new.
@@ -100,7 +107,11 @@ pub(crate) struct AddressDictionary {
 
 impl AddressDictionary {
     pub(crate) fn new() -> Self {
-        Self { v4: Table::new(), v6: Table::new(), values: Vec::new() }
+        Self {
+            v4: Table::new(),
+            v6: Table::new(),
+            values: Vec::new(),
+        }
     }
 
     #[inline(always)]
@@ -134,7 +145,11 @@ pub(crate) struct NumberDictionary {
 
 impl NumberDictionary {
     pub(crate) fn new() -> Self {
-        Self { direct: vec![0; DIRECT], others: Table::new(), values: Vec::new() }
+        Self {
+            direct: vec![0; DIRECT],
+            others: Table::new(),
+            values: Vec::new(),
+        }
     }
 
     #[inline(always)]
@@ -178,7 +193,14 @@ mod tests {
     #[test]
     fn keeps_families_apart() {
         let mut addresses = AddressDictionary::new();
-        let texts = ["0.0.0.0", "::", "10.0.0.1", "::ffff:10.0.0.1", "::a00:1", "10.0.0.1"];
+        let texts = [
+            "0.0.0.0",
+            "::",
+            "10.0.0.1",
+            "::ffff:10.0.0.1",
+            "::a00:1",
+            "10.0.0.1",
+        ];
         let places = texts.map(|text| addresses.number(text.parse().unwrap()));
         assert_eq!(places, [0, 1, 2, 3, 4, 2]);
         assert_eq!(addresses.values().len(), 5);

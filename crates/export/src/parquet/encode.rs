@@ -49,7 +49,10 @@ pub(crate) fn hybrid(bytes: &mut Vec<u8>, values: &[u32], width: u32) {
     let groups = values.len().div_ceil(8);
     varint(bytes, (groups as u64) << 1 | 1);
     let padding = groups * 8 - values.len();
-    let padded = values.iter().copied().chain(std::iter::repeat_n(0, padding));
+    let padded = values
+        .iter()
+        .copied()
+        .chain(std::iter::repeat_n(0, padding));
     pack(bytes, padded.map(u64::from), width);
 }
 
@@ -59,11 +62,19 @@ const PART_VALUES: usize = 32;
 
 /// `DELTA_BINARY_PACKED`. With `narrow`, the numbers and their differences are those of 32 bits.
 pub(crate) fn delta(bytes: &mut Vec<u8>, values: &[i64], narrow: bool) {
-    let cut = |value: i64| if narrow { i64::from(value as i32) } else { value };
+    let cut = |value: i64| {
+        if narrow {
+            i64::from(value as i32)
+        } else {
+            value
+        }
+    };
     varint(bytes, BLOCK_VALUES as u64);
     varint(bytes, (BLOCK_VALUES / PART_VALUES) as u64);
     varint(bytes, values.len() as u64);
-    let Some(&first) = values.first() else { return varint(bytes, 0) };
+    let Some(&first) = values.first() else {
+        return varint(bytes, 0);
+    };
     zigzag(bytes, cut(first));
     let mut previous = first;
     let mut deltas = [0; BLOCK_VALUES];
@@ -87,7 +98,11 @@ fn delta_block(bytes: &mut Vec<u8>, deltas: &[i64]) {
         bytes[widths + index] = width as u8;
         // The last part of the last block is padded to its full length.
         let padding = std::iter::repeat_n(0, PART_VALUES - part.len());
-        pack(bytes, part.iter().map(|&delta| over(delta)).chain(padding), width);
+        pack(
+            bytes,
+            part.iter().map(|&delta| over(delta)).chain(padding),
+            width,
+        );
     }
 }
 

@@ -42,9 +42,19 @@ pub(crate) struct FlatChunk {
 
 /// The values of the open page, and what is known of those before.
 enum Content {
-    Addresses { dictionary: AddressDictionary, indices: Vec<u32> },
-    Numbers { dictionary: NumberDictionary, indices: Vec<u32>, may_leave: bool },
-    Deltas { values: Vec<i64>, dictionary: Option<NumberDictionary> },
+    Addresses {
+        dictionary: AddressDictionary,
+        indices: Vec<u32>,
+    },
+    Numbers {
+        dictionary: NumberDictionary,
+        indices: Vec<u32>,
+        may_leave: bool,
+    },
+    Deltas {
+        values: Vec<i64>,
+        dictionary: Option<NumberDictionary>,
+    },
 }
 
 impl FlatChunk {
@@ -54,7 +64,10 @@ impl FlatChunk {
                 dictionary: AddressDictionary::new(),
                 indices: Vec::with_capacity(PAGE_VALUES),
             },
-            ColumnKind::TimestampNs => Content::Deltas { values: Vec::new(), dictionary: None },
+            ColumnKind::TimestampNs => Content::Deltas {
+                values: Vec::new(),
+                dictionary: None,
+            },
             kind => Content::Numbers {
                 dictionary: NumberDictionary::new(),
                 indices: Vec::with_capacity(PAGE_VALUES),
@@ -87,7 +100,11 @@ impl FlatChunk {
         while !rows.is_empty() {
             let end = rows.end.min(rows.start + PAGE_VALUES - self.page_values);
             let part = rows.start..end;
-            let valid = if values.valid.is_empty() { &[][..] } else { &values.valid[part.clone()] };
+            let valid = if values.valid.is_empty() {
+                &[][..]
+            } else {
+                &values.valid[part.clone()]
+            };
             self.push_levels(valid, part.len());
             match &values.data {
                 ValueData::Address(values) => self.push_addresses(&values[part], valid),
@@ -111,7 +128,11 @@ impl FlatChunk {
         self.end_page(compressor)?;
         let (dictionary, statistics) = self.summary();
         let dictionary = dictionary.filter(|_| self.pages.use_dictionary());
-        let ending = Ending { dictionary, statistics, rows: self.rows };
+        let ending = Ending {
+            dictionary,
+            statistics,
+            rows: self.rows,
+        };
         self.pages.close(ending, self.descriptor, codec, compressor)
     }
 
@@ -121,13 +142,18 @@ impl FlatChunk {
         if self.nullable && valid.is_empty() {
             self.levels.resize(self.page_values, 1);
         } else if self.nullable {
-            self.levels.extend(valid.iter().map(|&valid| u32::from(valid)));
+            self.levels
+                .extend(valid.iter().map(|&valid| u32::from(valid)));
             self.absent += valid.iter().filter(|&&valid| !valid).count() as u64;
         }
     }
 
     fn push_addresses(&mut self, values: &[std::net::IpAddr], valid: &[bool]) {
-        let Content::Addresses { dictionary, indices } = &mut self.content else {
+        let Content::Addresses {
+            dictionary,
+            indices,
+        } = &mut self.content
+        else {
             unreachable!("the schema says that this column holds addresses")
         };
         if valid.is_empty() {
@@ -154,7 +180,11 @@ impl FlatChunk {
             self.greatest = self.greatest.max((value ^ key) as i64);
         }
         match &mut self.content {
-            Content::Numbers { dictionary, indices, .. } => {
+            Content::Numbers {
+                dictionary,
+                indices,
+                ..
+            } => {
                 indices.extend(values.iter().map(|&value| dictionary.number(value)));
             }
             Content::Deltas { values: page, .. } => {
@@ -179,14 +209,26 @@ impl FlatChunk {
             self.levels.clear();
         }
         let (indices, distinct) = match &mut self.content {
-            Content::Addresses { dictionary, indices } => (indices, dictionary.values().len()),
-            Content::Numbers { dictionary, indices, .. } => (indices, dictionary.values().len()),
+            Content::Addresses {
+                dictionary,
+                indices,
+            } => (indices, dictionary.values().len()),
+            Content::Numbers {
+                dictionary,
+                indices,
+                ..
+            } => (indices, dictionary.values().len()),
             Content::Deltas { values, .. } => {
                 let narrow = self.descriptor.physical_type() == PhysicalType::INT32;
                 delta(&mut self.page, values, narrow);
                 values.clear();
                 let count = std::mem::take(&mut self.page_values);
-                return self.pages.push(&self.page, count, Encoding::DELTA_BINARY_PACKED, compressor);
+                return self.pages.push(
+                    &self.page,
+                    count,
+                    Encoding::DELTA_BINARY_PACKED,
+                    compressor,
+                );
             }
         };
         let width = bits_of(distinct.saturating_sub(1) as u64).max(1);
@@ -194,13 +236,19 @@ impl FlatChunk {
         hybrid(&mut self.page, indices, width);
         indices.clear();
         let count = std::mem::take(&mut self.page_values);
-        self.pages.push(&self.page, count, Encoding::RLE_DICTIONARY, compressor)
+        self.pages
+            .push(&self.page, count, Encoding::RLE_DICTIONARY, compressor)
     }
 
     /// Turns to deltas where the open page has so many new values that a dictionary costs more
     /// than it saves.
     fn leave_dictionary(&mut self) {
-        let Content::Numbers { dictionary, indices, may_leave: true } = &mut self.content else {
+        let Content::Numbers {
+            dictionary,
+            indices,
+            may_leave: true,
+        } = &mut self.content
+        else {
             return;
         };
         let distinct = dictionary.values().len() as u64;
@@ -208,9 +256,15 @@ impl FlatChunk {
             return;
         }
         let values = dictionary.values();
-        let page = indices.iter().map(|&index| values[index as usize] as i64).collect();
+        let page = indices
+            .iter()
+            .map(|&index| values[index as usize] as i64)
+            .collect();
         let dictionary = std::mem::replace(dictionary, NumberDictionary::new());
-        self.content = Content::Deltas { values: page, dictionary: Some(dictionary) };
+        self.content = Content::Deltas {
+            values: page,
+            dictionary: Some(dictionary),
+        };
     }
 
     /// The dictionary's size and `PLAIN` bytes, and the statistics of the chunk.
@@ -222,14 +276,21 @@ impl FlatChunk {
                 })
             }
             Content::Numbers { dictionary, .. } if self.kind == ColumnKind::Mac => {
-                self.texts(dictionary.values(), MAC_BYTES, |text, &value| text.mac(value))
+                self.texts(dictionary.values(), MAC_BYTES, |text, &value| {
+                    text.mac(value)
+                })
             }
             Content::Numbers { dictionary, .. } => {
                 let distinct = dictionary.values().len() as u64;
-                (Some(self.numbers(dictionary)), self.number_statistics(Some(distinct)))
+                (
+                    Some(self.numbers(dictionary)),
+                    self.number_statistics(Some(distinct)),
+                )
             }
             Content::Deltas { dictionary, .. } => {
-                let dictionary = dictionary.as_ref().map(|dictionary| self.numbers(dictionary));
+                let dictionary = dictionary
+                    .as_ref()
+                    .map(|dictionary| self.numbers(dictionary));
                 (dictionary, self.number_statistics(None))
             }
         }
@@ -238,10 +299,14 @@ impl FlatChunk {
     fn numbers(&self, dictionary: &NumberDictionary) -> (u32, Vec<u8>) {
         let values = dictionary.values();
         let bytes = match self.descriptor.physical_type() {
-            PhysicalType::INT32 => {
-                values.iter().flat_map(|&value| (value as u32).to_le_bytes()).collect()
-            }
-            _ => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+            PhysicalType::INT32 => values
+                .iter()
+                .flat_map(|&value| (value as u32).to_le_bytes())
+                .collect(),
+            _ => values
+                .iter()
+                .flat_map(|value| value.to_le_bytes())
+                .collect(),
         };
         (values.len() as u32, bytes)
     }

@@ -33,7 +33,9 @@ impl LibraryChunk {
         properties: WriterPropertiesPtr,
     ) -> Self {
         let pages = SharedBytes::default();
-        let sink = Box::new(PageSink { tracked: TrackedWrite::new(pages.clone()) });
+        let sink = Box::new(PageSink {
+            tracked: TrackedWrite::new(pages.clone()),
+        });
         Self {
             nullable: column.nullable,
             writer: get_column_writer(descriptor, properties, sink),
@@ -89,7 +91,11 @@ impl LibraryChunk {
     ) -> Result<()> {
         self.numbers.clear();
         let empty = i16::from(self.nullable);
-        let mut start = if rows.start == 0 { 0 } else { ends[rows.start - 1] };
+        let mut start = if rows.start == 0 {
+            0
+        } else {
+            ends[rows.start - 1]
+        };
         for row in rows {
             let list = &elements[start..ends[row]];
             start = ends[row];
@@ -99,7 +105,8 @@ impl LibraryChunk {
                 self.definition_levels.push(if absent { 0 } else { empty });
                 continue;
             }
-            self.numbers.extend(list.iter().map(|&element| element as i64));
+            self.numbers
+                .extend(list.iter().map(|&element| element as i64));
             let levels = self.definition_levels.len() + list.len();
             self.definition_levels.resize(levels, empty + 1);
             self.repetition_levels.resize(levels, 1);
@@ -108,7 +115,9 @@ impl LibraryChunk {
         let ColumnWriter::Int64ColumnWriter(writer) = &mut self.writer else {
             unreachable!("the schema says that the elements are INT64")
         };
-        writer.write_batch(&self.numbers, Some(definition), Some(repetition)).map(|_| ())
+        writer
+            .write_batch(&self.numbers, Some(definition), Some(repetition))
+            .map(|_| ())
     }
 }
 
@@ -125,7 +134,10 @@ impl SharedBytes {
 
 impl Write for SharedBytes {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend_from_slice(bytes);
         Ok(bytes.len())
     }
 

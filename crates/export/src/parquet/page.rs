@@ -25,7 +25,7 @@ pub(crate) fn codec_of(compression: Compression) -> Result<Codec> {
 /// Compresses pages one after the other.
 pub(crate) enum Compressor {
     None,
-    Snappy(snap::raw::Encoder),
+    Snappy(Box<snap::raw::Encoder>),
     Zstd(zstd::bulk::Compressor<'static>),
 }
 
@@ -33,7 +33,7 @@ impl Compressor {
     pub(crate) fn new(compression: Compression) -> std::io::Result<Self> {
         Ok(match compression {
             Compression::None => Self::None,
-            Compression::Snappy => Self::Snappy(snap::raw::Encoder::new()),
+            Compression::Snappy => Self::Snappy(Box::new(snap::raw::Encoder::new())),
             Compression::Zstd { level } => Self::Zstd(zstd::bulk::Compressor::new(level)?),
         })
     }
@@ -67,12 +67,19 @@ pub(crate) struct Ending {
 impl Pages {
     pub(crate) fn new() -> Self {
         let tracked = TrackedWrite::new(Vec::new());
-        Self { tracked, uncompressed_bytes: 0, counts: Vec::new(), values: 0 }
+        Self {
+            tracked,
+            uncompressed_bytes: 0,
+            counts: Vec::new(),
+            values: 0,
+        }
     }
 
     /// Whether any page refers to a dictionary.
     pub(crate) fn use_dictionary(&self) -> bool {
-        self.counts.iter().any(|(encoding, _)| *encoding == Encoding::RLE_DICTIONARY)
+        self.counts
+            .iter()
+            .any(|(encoding, _)| *encoding == Encoding::RLE_DICTIONARY)
     }
 
     /// Appends a data page of `values` values, absent ones counted.
@@ -111,7 +118,11 @@ impl Pages {
         let mut chunk = TrackedWrite::new(Vec::new());
         let mut uncompressed_bytes = self.uncompressed_bytes;
         let (mut stats, mut encodings) = (Vec::new(), vec![Encoding::RLE]);
-        let stat = |page_type, encoding, count| PageEncodingStats { page_type, encoding, count };
+        let stat = |page_type, encoding, count| PageEncodingStats {
+            page_type,
+            encoding,
+            count,
+        };
         let has_dictionary = ending.dictionary.is_some();
         if let Some((values, bytes)) = ending.dictionary {
             let page = Page::DictionaryPage {
@@ -157,5 +168,7 @@ impl Pages {
 /// Writes one page and gives its size before compression, header included.
 fn write(sink: &mut TrackedWrite<Vec<u8>>, page: Page, uncompressed: usize) -> Result<usize> {
     let mut writer = SerializedPageWriter::new(sink);
-    Ok(writer.write_page(CompressedPage::new(page, uncompressed))?.uncompressed_size)
+    Ok(writer
+        .write_page(CompressedPage::new(page, uncompressed))?
+        .uncompressed_size)
 }

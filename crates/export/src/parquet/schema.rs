@@ -20,12 +20,23 @@ pub(crate) const COLUMNS_KEY: &str = "turboflow.columns";
 
 /// The message type of the file.
 pub(crate) fn message(schema: &[Column]) -> Result<TypePtr> {
-    let fields = schema.iter().map(|column| field(column).map(Arc::new)).collect::<Result<_>>()?;
-    Ok(Arc::new(Type::group_type_builder("flow_record").with_fields(fields).build()?))
+    let fields = schema
+        .iter()
+        .map(|column| field(column).map(Arc::new))
+        .collect::<Result<_>>()?;
+    Ok(Arc::new(
+        Type::group_type_builder("flow_record")
+            .with_fields(fields)
+            .build()?,
+    ))
 }
 
 fn field(column: &Column) -> Result<Type> {
-    let repetition = if column.nullable { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+    let repetition = if column.nullable {
+        Repetition::OPTIONAL
+    } else {
+        Repetition::REQUIRED
+    };
     let (physical, logical) = match column.kind {
         ColumnKind::Address | ColumnKind::Mac => {
             (PhysicalType::BYTE_ARRAY, Some(LogicalType::String))
@@ -33,12 +44,14 @@ fn field(column: &Column) -> Result<Type> {
         ColumnKind::Unsigned { bits: 64 } => {
             (PhysicalType::INT64, Some(LogicalType::integer(64, false)))
         }
-        ColumnKind::Unsigned { bits } => {
-            (PhysicalType::INT32, Some(LogicalType::integer(bits as i8, false)))
-        }
-        ColumnKind::TimestampNs => {
-            (PhysicalType::INT64, Some(LogicalType::timestamp(true, TimeUnit::NANOS)))
-        }
+        ColumnKind::Unsigned { bits } => (
+            PhysicalType::INT32,
+            Some(LogicalType::integer(bits as i8, false)),
+        ),
+        ColumnKind::TimestampNs => (
+            PhysicalType::INT64,
+            Some(LogicalType::timestamp(true, TimeUnit::NANOS)),
+        ),
         ColumnKind::Float => (PhysicalType::DOUBLE, None),
         ColumnKind::List => return list(&column.name, repetition),
     };
@@ -115,5 +128,8 @@ pub(crate) fn parse_kinds(described: &str) -> Option<Vec<ColumnKind>> {
         ColumnKind::Float,
         ColumnKind::List,
     ];
-    described.split(' ').map(|name| kinds.into_iter().find(|&k| kind_name(k) == name)).collect()
+    described
+        .split(' ')
+        .map(|name| kinds.into_iter().find(|&k| kind_name(k) == name))
+        .collect()
 }

@@ -42,9 +42,16 @@ pub(crate) fn writer(
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
     let place = output.place().to_owned();
     let refused = |error: ParquetError| encode_error(place.clone(), &error);
-    let properties = schema::properties(columns, options).map_err(refused)?.into();
+    let properties = schema::properties(columns, options)
+        .map_err(refused)?
+        .into();
     let message = schema::message(columns).map_err(refused)?;
-    let sink = Sink { output: Some(output), place: place.clone(), buffer: Vec::new(), failure: None };
+    let sink = Sink {
+        output: Some(output),
+        place: place.clone(),
+        buffer: Vec::new(),
+        failure: None,
+    };
     let file = SerializedFileWriter::new(sink, message, WriterPropertiesPtr::clone(&properties));
     let mut writer = ParquetWriter {
         schema: columns.to_vec(),
@@ -67,7 +74,9 @@ impl FlowWriter for ParquetWriter {
     fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
         let mut row = 0;
         while row < batch.rows() && self.file.is_some() {
-            let end = batch.rows().min(row + self.row_group_records - self.open_records);
+            let end = batch
+                .rows()
+                .min(row + self.row_group_records - self.open_records);
             let outcome = self.append(batch, row..end);
             self.checked(outcome)?;
             row = end;
@@ -78,17 +87,28 @@ impl FlowWriter for ParquetWriter {
     fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {
         let outcome = self.close_row_group();
         self.checked(outcome)?;
-        let Some(file) = &mut self.file else { return Ok(WriteSummary::default()) };
+        let Some(file) = &mut self.file else {
+            return Ok(WriteSummary::default());
+        };
         let outcome = file.finish().map(|_| ());
         let outcome = outcome.and_then(|()| Ok(file.inner_mut().flush()?));
         self.checked(outcome)?;
-        let Some(mut file) = self.file.take() else { return Ok(WriteSummary::default()) };
+        let Some(mut file) = self.file.take() else {
+            return Ok(WriteSummary::default());
+        };
         let sink = file.inner_mut();
         let place = sink.place.clone();
-        let Some(output) = sink.output.take() else { return Ok(WriteSummary::default()) };
+        let Some(output) = sink.output.take() else {
+            return Ok(WriteSummary::default());
+        };
         let bytes = output.written_bytes();
-        output.complete().map_err(|source| ExportError::unfinished(place, source))?;
-        Ok(WriteSummary { records: self.records, bytes })
+        output
+            .complete()
+            .map_err(|source| ExportError::unfinished(place, source))?;
+        Ok(WriteSummary {
+            records: self.records,
+            bytes,
+        })
     }
 }
 
@@ -123,7 +143,9 @@ impl ParquetWriter {
     }
 
     fn close_row_group(&mut self) -> Result<(), ParquetError> {
-        let Some(file) = &mut self.file else { return Ok(()) };
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
         if self.open_records == 0 {
             return Ok(());
         }
@@ -150,7 +172,9 @@ impl ParquetWriter {
     /// Turns a failure into the error for the user, keeping the row groups written so far.
     fn checked(&mut self, outcome: Result<(), ParquetError>) -> Result<(), ExportError> {
         let Err(error) = outcome else { return Ok(()) };
-        let Some(mut file) = self.file.take() else { return Ok(()) };
+        let Some(mut file) = self.file.take() else {
+            return Ok(());
+        };
         let sink = file.inner_mut();
         let (Some(output), Some(source)) = (sink.output.take(), sink.failure.take()) else {
             return Err(encode_error(sink.place.clone(), &error));
@@ -158,7 +182,12 @@ impl ParquetWriter {
         let tail = self.footer(&file).unwrap_or_default();
         let records = if tail.is_empty() { 0 } else { self.records };
         let length_bytes = self.safe_bytes;
-        let keep = Keep { records, length_bytes, tail: &tail, counts_in_streams: false };
+        let keep = Keep {
+            records,
+            length_bytes,
+            tail: &tail,
+            counts_in_streams: false,
+        };
         Err(output.fail(keep, source))
     }
 
@@ -171,7 +200,12 @@ impl ParquetWriter {
             };
             group.columns().iter().map(end).max().unwrap_or(0) <= self.safe_bytes
         };
-        let groups: Vec<_> = file.flushed_row_groups().iter().filter(safe).cloned().collect();
+        let groups: Vec<_> = file
+            .flushed_row_groups()
+            .iter()
+            .filter(safe)
+            .cloned()
+            .collect();
         let metadata = FileMetaData::new(
             self.properties.writer_version().as_num(),
             groups.iter().map(RowGroupMetaData::num_rows).sum(),
@@ -180,15 +214,23 @@ impl ParquetWriter {
             file.flushed_row_groups().first()?.schema_descr_ptr(),
             None,
         );
-        let metadata = ParquetMetaDataBuilder::new(metadata).set_row_groups(groups).build();
+        let metadata = ParquetMetaDataBuilder::new(metadata)
+            .set_row_groups(groups)
+            .build();
         let mut footer = Vec::new();
-        ParquetMetaDataWriter::new(&mut footer, &metadata).finish().ok()?;
+        ParquetMetaDataWriter::new(&mut footer, &metadata)
+            .finish()
+            .ok()?;
         Some(footer)
     }
 }
 
 fn encode_error(place: String, error: &ParquetError) -> ExportError {
-    ExportError::Encode { place, format: "parquet", reason: error.to_string() }
+    ExportError::Encode {
+        place,
+        format: "parquet",
+        reason: error.to_string(),
+    }
 }
 
 /// Collects small writes and remembers why one failed: the library gives errors back as text.
@@ -212,7 +254,9 @@ impl Write for Sink {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let Some(output) = &mut self.output else { return Ok(()) };
+        let Some(output) = &mut self.output else {
+            return Ok(());
+        };
         let outcome = output.write_all(&self.buffer);
         self.buffer.clear();
         outcome.map_err(|Interrupted { source, .. }| {

@@ -33,7 +33,13 @@ pub(crate) fn open(mut lines: Lines) -> Result<(Schema, Box<dyn Source>), ReadEr
     lines.next()?;
     check_names(&lines, &names)?;
     let schema = kinds::columns(names, &seen);
-    Ok((schema, Box::new(CsvSource { lines, row: Row::default() })))
+    Ok((
+        schema,
+        Box::new(CsvSource {
+            lines,
+            row: Row::default(),
+        }),
+    ))
 }
 
 /// Lines that are looked at to learn the kinds of the columns.
@@ -60,7 +66,9 @@ fn check_names(lines: &Lines, names: &[String]) -> Result<(), ReadError> {
 impl Source for CsvSource {
     fn fill(&mut self, schema: &Schema, batch: &mut FlowBatch) -> Result<(), ReadError> {
         while batch.rows() < BATCH_RECORDS {
-            let Some(line) = self.lines.next()? else { break };
+            let Some(line) = self.lines.next()? else {
+                break;
+            };
             // An absent value makes an empty line of a record with one column.
             if line.is_empty() && schema.len() > 1 {
                 continue;
@@ -91,7 +99,10 @@ fn parse<'a>(line: &[u8], schema: &'a Schema, row: &mut Row) -> Result<(), Wrong
     }
     if count != schema.len() {
         let expected = schema.len();
-        return Err((None, format!("{count} values where the header has {expected} columns")));
+        return Err((
+            None,
+            format!("{count} values where the header has {expected} columns"),
+        ));
     }
     Ok(())
 }
@@ -110,7 +121,10 @@ fn value(text: &[u8], kind: ColumnKind, elements: &mut Vec<u64>) -> Option<Parse
             elements.push(kinds::unsigned(element)?);
         }
     }
-    Some(Parsed::List { start, end: elements.len() })
+    Some(Parsed::List {
+        start,
+        end: elements.len(),
+    })
 }
 
 /// The fields of a line, quotes taken off.

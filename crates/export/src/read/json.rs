@@ -20,11 +20,14 @@ pub(crate) fn open(mut lines: Lines) -> Result<(Schema, Box<dyn Source>), ReadEr
     for line in lines.sample()?.split(|&byte| byte == b'\n') {
         // What is wrong with a line is said when it is read.
         let _ = object(line, |key, token| {
-            let column = names.iter().position(|name| name == key).unwrap_or_else(|| {
-                names.push(key.to_owned());
-                seen.push(None);
-                names.len() - 1
-            });
+            let column = names
+                .iter()
+                .position(|name| name == key)
+                .unwrap_or_else(|| {
+                    names.push(key.to_owned());
+                    seen.push(None);
+                    names.len() - 1
+                });
             seen[column] = seen[column].or_else(|| kind_of(&token));
             Ok(())
         });
@@ -33,13 +36,21 @@ pub(crate) fn open(mut lines: Lines) -> Result<(Schema, Box<dyn Source>), ReadEr
         true => kinds::default_schema(),
         false => kinds::columns(names, &seen),
     };
-    Ok((schema, Box::new(JsonSource { lines, row: Row::default() })))
+    Ok((
+        schema,
+        Box::new(JsonSource {
+            lines,
+            row: Row::default(),
+        }),
+    ))
 }
 
 impl Source for JsonSource {
     fn fill(&mut self, schema: &Schema, batch: &mut FlowBatch) -> Result<(), ReadError> {
         while batch.rows() < BATCH_RECORDS {
-            let Some(line) = self.lines.next()? else { break };
+            let Some(line) = self.lines.next()? else {
+                break;
+            };
             if line.trim_ascii().is_empty() {
                 continue;
             }
@@ -67,7 +78,10 @@ fn find(schema: &Schema, key: &str, next: usize) -> Result<usize, String> {
         return Ok(next);
     }
     let unknown = || format!("{key:?} is in none of the first lines, so its kind is not known");
-    schema.iter().position(|column| column.name == key).ok_or_else(unknown)
+    schema
+        .iter()
+        .position(|column| column.name == key)
+        .ok_or_else(unknown)
 }
 
 /// A JSON value that a flow record can have.
@@ -93,7 +107,10 @@ fn value(token: &Token<'_>, column: &Column, elements: &mut Vec<u64>) -> Result<
         (Token::List(list), ColumnKind::List) => {
             let start = elements.len();
             elements.extend_from_slice(list);
-            Some(Parsed::List { start, end: elements.len() })
+            Some(Parsed::List {
+                start,
+                end: elements.len(),
+            })
         }
         (Token::Text(text), kind @ (ColumnKind::Address | ColumnKind::Mac)) => {
             kinds::scalar(text.as_bytes(), kind)
@@ -127,7 +144,10 @@ fn object(
     text.expect(b'}')?;
     match text.peek() {
         None => Ok(()),
-        Some(_) => Err(format!("more text after the object, at byte {}", text.at + 1)),
+        Some(_) => Err(format!(
+            "more text after the object, at byte {}",
+            text.at + 1
+        )),
     }
 }
 
@@ -149,7 +169,11 @@ impl<'a> Text<'a> {
             self.at += 1;
             return Ok(());
         }
-        Err(format!("no JSON object: {:?} is missing at byte {}", char::from(byte), self.at + 1))
+        Err(format!(
+            "no JSON object: {:?} is missing at byte {}",
+            char::from(byte),
+            self.at + 1
+        ))
     }
 
     fn value(&mut self) -> Result<Token<'a>, String> {
@@ -168,7 +192,10 @@ impl<'a> Text<'a> {
     fn number(&mut self) -> &'a [u8] {
         let rest = &self.bytes[self.at..];
         let part = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
-        let length = rest.iter().position(|byte| !part(byte)).unwrap_or(rest.len());
+        let length = rest
+            .iter()
+            .position(|byte| !part(byte))
+            .unwrap_or(rest.len());
         self.at += length;
         &rest[..length]
     }
@@ -193,14 +220,19 @@ impl<'a> Text<'a> {
         self.expect(b'"')?;
         let rest = &self.bytes[self.at..];
         let plain = memchr::memchr2(b'"', b'\\', rest).ok_or("the line ends inside a string")?;
-        
+
         if rest[plain] == b'"' {
             self.at += plain + 1;
-            return std::str::from_utf8(&rest[..plain]).map(Cow::Borrowed).map_err(|_| self.no_text());
+            return std::str::from_utf8(&rest[..plain])
+                .map(Cow::Borrowed)
+                .map_err(|_| self.no_text());
         }
         let mut text = Vec::new();
         loop {
-            let byte = *self.bytes.get(self.at).ok_or("the line ends inside a string")?;
+            let byte = *self
+                .bytes
+                .get(self.at)
+                .ok_or("the line ends inside a string")?;
             self.at += 1;
             match byte {
                 b'"' => break,
@@ -208,7 +240,9 @@ impl<'a> Text<'a> {
                 byte => text.push(byte),
             }
         }
-        String::from_utf8(text).map(Cow::Owned).map_err(|_| self.no_text())
+        String::from_utf8(text)
+            .map(Cow::Owned)
+            .map_err(|_| self.no_text())
     }
 
     fn no_text(&self) -> String {
@@ -232,6 +266,8 @@ impl<'a> Text<'a> {
         };
         let found = rest.first().and_then(|&byte| plain(byte));
         self.at += if found.is_some() { 1 } else { 5 };
-        found.or_else(coded).ok_or_else(|| format!("unknown escape at byte {}", self.at))
+        found
+            .or_else(coded)
+            .ok_or_else(|| format!("unknown escape at byte {}", self.at))
     }
 }

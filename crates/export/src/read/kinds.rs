@@ -64,22 +64,37 @@ pub(crate) fn default_schema() -> Schema {
         ("tos", unsigned(8)),
         ("end_reason", unsigned(8)),
     ]
-    .map(|(name, kind)| Column { name: name.to_owned(), kind, nullable: true })
+    .map(|(name, kind)| Column {
+        name: name.to_owned(),
+        kind,
+        nullable: true,
+    })
     .to_vec()
 }
 
 /// The kind of a column of that name in the default definition.
 pub(crate) fn kind_by_name(name: &str) -> Option<ColumnKind> {
-    default_schema().into_iter().find(|column| column.name == name).map(|column| column.kind)
+    default_schema()
+        .into_iter()
+        .find(|column| column.name == name)
+        .map(|column| column.kind)
 }
 
 /// Columns from names and the kinds seen in a sample.
 pub(crate) fn columns(names: Vec<String>, kinds: &[Option<ColumnKind>]) -> Schema {
     let kind = |name: &str, seen: Option<ColumnKind>| {
-        kind_by_name(name).or(seen).unwrap_or(ColumnKind::Unsigned { bits: 64 })
+        kind_by_name(name)
+            .or(seen)
+            .unwrap_or(ColumnKind::Unsigned { bits: 64 })
     };
     let columns = names.into_iter().zip(kinds);
-    columns.map(|(name, &seen)| Column { kind: kind(&name, seen), name, nullable: true }).collect()
+    columns
+        .map(|(name, &seen)| Column {
+            kind: kind(&name, seen),
+            name,
+            nullable: true,
+        })
+        .collect()
 }
 
 /// The kind that a text shows; `None` for one that is no value of a flow record.
@@ -137,7 +152,9 @@ pub(crate) fn unsigned(text: &[u8]) -> Option<u64> {
 }
 
 pub(crate) fn address(text: &[u8]) -> Option<IpAddr> {
-    v4(text).map(IpAddr::V4).or_else(|| std::str::from_utf8(text).ok()?.parse().ok())
+    v4(text)
+        .map(IpAddr::V4)
+        .or_else(|| std::str::from_utf8(text).ok()?.parse().ok())
 }
 
 fn v4(text: &[u8]) -> Option<Ipv4Addr> {
@@ -155,11 +172,12 @@ pub(crate) fn mac(text: &[u8]) -> Option<u64> {
     if text.len() != crate::text::MAC_BYTES {
         return None;
     }
-    text.split(|&byte| byte == b':').try_fold(0, |number, part| {
-        let [high, low] = part else { return None };
-        let digit = |byte: u8| char::from(byte).to_digit(16).map(u64::from);
-        Some(number << 8 | digit(*high)? << 4 | digit(*low)?)
-    })
+    text.split(|&byte| byte == b':')
+        .try_fold(0, |number, part| {
+            let [high, low] = part else { return None };
+            let digit = |byte: u8| char::from(byte).to_digit(16).map(u64::from);
+            Some(number << 8 | digit(*high)? << 4 | digit(*low)?)
+        })
 }
 
 fn float(text: &[u8]) -> Option<f64> {

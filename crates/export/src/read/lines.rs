@@ -26,7 +26,16 @@ impl Lines {
     pub(crate) fn new(stream: Box<dyn Read + Send>, place: &str) -> Self {
         let place = place.to_owned();
         let buffer = vec![0; SAMPLE_BYTES];
-        Self { stream, place, buffer, start: 0, end: 0, ended: false, line: 0, read_bytes: 0 }
+        Self {
+            stream,
+            place,
+            buffer,
+            start: 0,
+            end: 0,
+            ended: false,
+            line: 0,
+            read_bytes: 0,
+        }
     }
 
     /// The first bytes, whole lines as far as they go, without taking them.
@@ -35,7 +44,11 @@ impl Lines {
             self.fill()?;
         }
         let sample = &self.buffer[self.start..self.end];
-        let whole = if self.ended { None } else { memchr::memrchr(b'\n', sample) };
+        let whole = if self.ended {
+            None
+        } else {
+            memchr::memrchr(b'\n', sample)
+        };
         Ok(whole.map_or(sample, |end| &sample[..=end]))
     }
 

@@ -73,7 +73,10 @@ pub fn read(path: &Path) -> Result<FlowReader, ReadError> {
         return from_stream(Box::new(io::stdin()), "standard input");
     }
     let place = path.display().to_string();
-    let refused = |source| ReadError::Open { place: place.clone(), source };
+    let refused = |source| ReadError::Open {
+        place: place.clone(),
+        source,
+    };
     let mut file = File::open(path).map_err(refused)?;
     if file.metadata().map_err(refused)?.is_file() && starts_as_parquet(&mut file)? {
         let (schema, source) = parquet::open(File::open(path).map_err(refused)?, place)?;
@@ -89,7 +92,10 @@ pub fn read(path: &Path) -> Result<FlowReader, ReadError> {
 pub fn from_stream(stream: Box<dyn Read + Send>, place: &str) -> Result<FlowReader, ReadError> {
     let mut lines = Lines::new(stream, place);
     let start = lines.sample()?;
-    let first = start.iter().copied().find(|byte| !byte.is_ascii_whitespace());
+    let first = start
+        .iter()
+        .copied()
+        .find(|byte| !byte.is_ascii_whitespace());
     let (schema, source): (Schema, Box<dyn Source>) = match first {
         _ if start.starts_with(b"PAR1") => return Err(lines.error(None, STREAMED_PARQUET)),
         Some(b'{') | None => json::open(lines)?,

@@ -33,27 +33,49 @@ pub(crate) fn open(file: File, place: String) -> Result<(Schema, Box<dyn Source>
     let reader = SerializedFileReader::new(file).map_err(broken)?;
     let schema = schema(reader.metadata()).map_err(|reason| refused(&place, reason))?;
     let (next_row_group, open, remaining) = (0, Vec::new(), 0);
-    Ok((schema, Box::new(ParquetSource { place, reader, next_row_group, open, remaining })))
+    Ok((
+        schema,
+        Box::new(ParquetSource {
+            place,
+            reader,
+            next_row_group,
+            open,
+            remaining,
+        }),
+    ))
 }
 
 fn refused(place: &str, reason: String) -> ReadError {
-    ReadError::Parquet { place: place.to_owned(), reason }
+    ReadError::Parquet {
+        place: place.to_owned(),
+        reason,
+    }
 }
 
 fn schema(metadata: &ParquetMetaData) -> Result<Schema, String> {
     let file = metadata.file_metadata();
     let fields = file.schema().get_fields();
     let pairs = file.key_value_metadata().into_iter().flatten();
-    let described = pairs.filter(|pair| pair.key == COLUMNS_KEY).find_map(|pair| {
-        parse_kinds(pair.value.as_deref()?).filter(|kinds| kinds.len() == fields.len())
-    });
+    let described = pairs
+        .filter(|pair| pair.key == COLUMNS_KEY)
+        .find_map(|pair| {
+            parse_kinds(pair.value.as_deref()?).filter(|kinds| kinds.len() == fields.len())
+        });
     let column = |(index, field): (usize, &std::sync::Arc<Type>)| {
         let shown = kind_of(field)?;
         // The footer tells a MAC address from an IP address; the types decide the rest.
         let said = described.as_ref().map(|kinds| kinds[index]);
-        let kind = if said == Some(ColumnKind::Mac) { ColumnKind::Mac } else { shown };
+        let kind = if said == Some(ColumnKind::Mac) {
+            ColumnKind::Mac
+        } else {
+            shown
+        };
         let nullable = field.get_basic_info().repetition() == Repetition::OPTIONAL;
-        Ok(Column { name: field.name().to_owned(), kind, nullable })
+        Ok(Column {
+            name: field.name().to_owned(),
+            kind,
+            nullable,
+        })
     };
     fields.iter().enumerate().map(column).collect()
 }
@@ -67,9 +89,11 @@ fn kind_of(field: &Type) -> Result<ColumnKind, String> {
     }
     if field.is_group() {
         let number = |element: &Type| match element {
-            Type::PrimitiveType { physical_type: PhysicalType::INT64, basic_info, .. } => {
-                basic_info.repetition() == Repetition::REQUIRED
-            }
+            Type::PrimitiveType {
+                physical_type: PhysicalType::INT64,
+                basic_info,
+                ..
+            } => basic_info.repetition() == Repetition::REQUIRED,
             _ => false,
         };
         let is_list = info.logical_type_ref() == Some(&LogicalType::List)
@@ -80,7 +104,9 @@ fn kind_of(field: &Type) -> Result<ColumnKind, String> {
     match (field.get_physical_type(), info.logical_type_ref()) {
         (PhysicalType::BYTE_ARRAY, _) => Ok(ColumnKind::Address),
         (PhysicalType::INT32, Some(LogicalType::Integer(integer))) if !integer.is_signed => {
-            Ok(ColumnKind::Unsigned { bits: integer.bit_width as u8 })
+            Ok(ColumnKind::Unsigned {
+                bits: integer.bit_width as u8,
+            })
         }
         (PhysicalType::INT32, None) => Ok(ColumnKind::Unsigned { bits: 32 }),
         (PhysicalType::INT64, Some(LogicalType::Timestamp(time)))
@@ -108,7 +134,9 @@ impl Source for ParquetSource {
         }
         let rows = self.remaining.min(BATCH_RECORDS);
         for column in &mut self.open {
-            column.read(rows).map_err(|reason| refused(&place, reason))?;
+            column
+                .read(rows)
+                .map_err(|reason| refused(&place, reason))?;
         }
         self.remaining -= rows;
         let mut row = Vec::with_capacity(self.open.len());
@@ -128,9 +156,14 @@ impl ParquetSource {
         self.remaining = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
         self.open.clear();
         for (index, column) in schema.iter().enumerate() {
-            let levels = group.metadata().column(index).column_descr().max_def_level();
+            let levels = group
+                .metadata()
+                .column(index)
+                .column_descr()
+                .max_def_level();
             let reader = group.get_column_reader(index)?;
-            self.open.push(OpenColumn::new(column.clone(), reader, levels));
+            self.open
+                .push(OpenColumn::new(column.clone(), reader, levels));
         }
         Ok(())
     }
@@ -203,30 +236,43 @@ impl OpenColumn {
                 got
             }
             ColumnReader::ByteArrayColumnReader(reader) => {
-                let (values, got) = read::<parquet::data_type::ByteArrayType>(reader, rows, levels)?;
+                let (values, got) =
+                    read::<parquet::data_type::ByteArrayType>(reader, rows, levels)?;
                 self.take_texts(&values)?;
                 got
             }
             _ => return Err(format!("column {} has an unknown type", self.column.name)),
         };
         if got != rows {
-            return Err(format!("column {} ends before its row group does", self.column.name));
+            return Err(format!(
+                "column {} ends before its row group does",
+                self.column.name
+            ));
         }
-        if self.column.kind == ColumnKind::List { self.end_lists(rows) } else { self.spread(rows) }
+        if self.column.kind == ColumnKind::List {
+            self.end_lists(rows)
+        } else {
+            self.spread(rows)
+        }
     }
 
     fn take_texts(&mut self, values: &[ByteArray]) -> Result<(), String> {
         let wrong = |text: &ByteArray| {
             let (name, what) = (&self.column.name, kinds::describe(self.column.kind));
-            format!("column {name}: {:?} is not {what}", String::from_utf8_lossy(text.data()))
+            format!(
+                "column {name}: {:?} is not {what}",
+                String::from_utf8_lossy(text.data())
+            )
         };
         self.addresses.clear();
         self.numbers.clear();
         for text in values {
             if self.column.kind == ColumnKind::Mac {
-                self.numbers.push(kinds::mac(text.data()).ok_or_else(|| wrong(text))?);
+                self.numbers
+                    .push(kinds::mac(text.data()).ok_or_else(|| wrong(text))?);
             } else {
-                self.addresses.push(kinds::address(text.data()).ok_or_else(|| wrong(text))?);
+                self.addresses
+                    .push(kinds::address(text.data()).ok_or_else(|| wrong(text))?);
             }
         }
         Ok(())
@@ -238,7 +284,10 @@ impl OpenColumn {
         if self.full_level == 0 {
             return Ok(());
         }
-        let there = self.definition_levels.iter().map(|&level| level == self.full_level);
+        let there = self
+            .definition_levels
+            .iter()
+            .map(|&level| level == self.full_level);
         self.valid.extend(there);
         let zero = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let whole = self.valid.len() == rows
@@ -247,7 +296,9 @@ impl OpenColumn {
                 ColumnKind::Float => spread(&mut self.floats, &self.valid, 0.0),
                 _ => spread(&mut self.numbers, &self.valid, 0),
             };
-        whole.then_some(()).ok_or_else(|| format!("column {}: levels are wrong", self.column.name))
+        whole
+            .then_some(())
+            .ok_or_else(|| format!("column {}: levels are wrong", self.column.name))
     }
 
     /// Finds where each list ends.
@@ -269,7 +320,9 @@ impl OpenColumn {
             }
         }
         let whole = self.ends.len() == rows && end == self.numbers.len();
-        whole.then_some(()).ok_or_else(|| format!("column {}: levels are wrong", self.column.name))
+        whole
+            .then_some(())
+            .ok_or_else(|| format!("column {}: levels are wrong", self.column.name))
     }
 }
 

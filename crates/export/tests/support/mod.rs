@@ -62,7 +62,11 @@ pub(crate) fn default_schema() -> Schema {
         ("tos", unsigned(8)),
         ("end_reason", unsigned(8)),
     ]
-    .map(|(name, kind)| Column { name: name.to_owned(), kind, nullable: false })
+    .map(|(name, kind)| Column {
+        name: name.to_owned(),
+        kind,
+        nullable: false,
+    })
     .to_vec()
 }
 
@@ -100,19 +104,24 @@ fn number(bits: u32) -> BoxedStrategy<u64> {
 fn value(kind: ColumnKind, nullable: bool) -> BoxedStrategy<Owned> {
     let there = match kind {
         ColumnKind::Address => any::<IpAddr>().prop_map(Owned::Address).boxed(),
-        ColumnKind::Unsigned { bits } => {
-            number(u32::from(bits)).prop_map(Owned::Unsigned).boxed()
-        }
+        ColumnKind::Unsigned { bits } => number(u32::from(bits)).prop_map(Owned::Unsigned).boxed(),
         ColumnKind::TimestampNs => number(63).prop_map(Owned::Unsigned).boxed(),
         ColumnKind::Mac => number(48).prop_map(Owned::Unsigned).boxed(),
-        ColumnKind::Float => {
-            prop_oneof![any::<f64>().prop_filter("finite", |f| f.is_finite()), Just(3.0)]
-                .prop_map(Owned::Float)
-                .boxed()
-        }
-        ColumnKind::List => prop::collection::vec(any::<u64>(), 0..5).prop_map(Owned::List).boxed(),
+        ColumnKind::Float => prop_oneof![
+            any::<f64>().prop_filter("finite", |f| f.is_finite()),
+            Just(3.0)
+        ]
+        .prop_map(Owned::Float)
+        .boxed(),
+        ColumnKind::List => prop::collection::vec(any::<u64>(), 0..5)
+            .prop_map(Owned::List)
+            .boxed(),
     };
-    if nullable { prop_oneof![3 => there, 1 => Just(Owned::Absent)].boxed() } else { there }
+    if nullable {
+        prop_oneof![3 => there, 1 => Just(Owned::Absent)].boxed()
+    } else {
+        there
+    }
 }
 
 /// A random schema and rows of it.
@@ -121,17 +130,29 @@ pub(crate) fn table(rows: std::ops::Range<usize>) -> impl Strategy<Value = (Sche
         let schema: Schema = columns
             .iter()
             .enumerate()
-            .map(|(index, &(kind, nullable))| Column { name: format!("c{index}"), kind, nullable })
+            .map(|(index, &(kind, nullable))| Column {
+                name: format!("c{index}"),
+                kind,
+                nullable,
+            })
             .collect();
-        let row: Vec<_> = columns.into_iter().map(|(kind, null)| value(kind, null)).collect();
+        let row: Vec<_> = columns
+            .into_iter()
+            .map(|(kind, null)| value(kind, null))
+            .collect();
         (Just(schema), prop::collection::vec(row, rows.clone()))
     })
 }
 
 pub(crate) fn write(path: &Path, format: Format, schema: &Schema, batches: &[FlowBatch]) {
-    let options = WriteOptions { row_group_records: 50, ..WriteOptions::default() };
+    let options = WriteOptions {
+        row_group_records: 50,
+        ..WriteOptions::default()
+    };
     let mut writer = create(path, format, schema, &options).unwrap();
-    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    batches
+        .iter()
+        .for_each(|batch| writer.write(batch).unwrap());
     let summary = writer.finish().unwrap();
     let records: usize = batches.iter().map(FlowBatch::rows).sum();
     assert_eq!(summary.records, records as u64);
@@ -146,7 +167,9 @@ pub(crate) fn read_all(path: &Path) -> (Schema, FlowBatch) {
     for batch in reader {
         let batch = batch.unwrap();
         for row in 0..batch.rows() {
-            let values: Vec<_> = (0..schema.len()).map(|column| batch.value(row, column)).collect();
+            let values: Vec<_> = (0..schema.len())
+                .map(|column| batch.value(row, column))
+                .collect();
             all.push_row(&values);
         }
     }

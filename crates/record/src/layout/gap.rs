@@ -2,7 +2,7 @@
 //! The gap between two runs of packets: known only where they meet, and folded in there.
 
 use super::plan::{ListWords, add_wide};
-use super::program::bin_of;
+use super::program::Edges;
 use super::words::{Content, Side, What, Words, encode_max};
 use crate::Input;
 
@@ -32,7 +32,7 @@ struct Rare {
     first: u16,
     last: u16,
     list: Option<ListWords>,
-    bins: Vec<(u16, Box<[u64]>)>,
+    bins: Vec<(u16, Edges)>,
 }
 
 impl GapWords {
@@ -71,60 +71,46 @@ impl GapWords {
         })
     }
 
-    /// The gap between the last packet of `earlier` and the first of `later`.
+    /// Folds in the gap between the last packet of `earlier` and the first of `later`.
     #[inline(always)]
-    pub(super) fn where_they_meet<const N: usize>(
-        &self,
-        earlier: &[u64; N],
-        later: &[u64; N],
-    ) -> Option<u64> {
-        self.between(earlier, later[self.first_arrival as usize])
+    pub(super) fn join<const N: usize>(&self, earlier: &mut [u64; N], later: &[u64; N]) {
+        self.bridge(earlier, later[self.first_arrival as usize]);
     }
 
-    /// The gap between the last packet of `earlier` and one that arrives at `after`, which is a
-    /// time plus one; 0 says that there is none.
+    /// Folds in the gap between the last packet of `earlier` and one that arrives at `after`, which
+    /// is a time plus one; 0 says that there is none.
     #[inline(always)]
-    pub(super) fn between<const N: usize>(&self, earlier: &[u64; N], after: u64) -> Option<u64> {
+    pub(super) fn bridge<const N: usize>(&self, earlier: &mut [u64; N], after: u64) {
         let before = earlier[self.last_arrival as usize];
-        (before != 0 && after != 0).then(|| after.saturating_sub(before))
-    }
-
-    /// Folds in what must precede the later record's gaps.
-    #[inline(always)]
-    pub(super) fn fold_in_order(&self, earlier: &mut [u64], gap: u64) {
-        if let Some(rare) = &self.rare {
-            rare.fold(earlier, gap);
+        if before == 0 || after == 0 {
+            return;
         }
-    }
-
-    /// Folds in the rest, before or after the records are merged.
-    #[inline(always)]
-    pub(super) fn fold<const N: usize>(&self, state: &mut [u64; N], gap: u64) {
+        let gap = after.saturating_sub(before);
         // A word that is not there is past the end of any state.
-        if let Some(min) = state.get_mut(self.min as usize) {
+        if let Some(min) = earlier.get_mut(self.min as usize) {
             *min = gap.min(*min);
         }
-        if let Some(max) = state.get_mut(self.max as usize) {
+        if let Some(max) = earlier.get_mut(self.max as usize) {
             *max = encode_max(gap).min(*max);
         }
         if self.wide_sum != NONE {
-            add_wide(state, self.wide_sum as usize, u128::from(gap));
+            add_wide(earlier, self.wide_sum as usize, u128::from(gap));
         }
         if self.wide_squares != NONE {
             add_wide(
-                state,
+                earlier,
                 self.wide_squares as usize,
                 u128::from(gap) * u128::from(gap),
             );
         }
+        if let Some(rare) = &self.rare {
+            rare.fold(earlier, gap);
+        }
     }
 }
 
-fn bins(content: &Content) -> Option<(u16, Box<[u64]>)> {
-    match &content.what {
-        What::Bins(edges) => Some((content.start as u16, edges.as_slice().into())),
-        _ => None,
-    }
+fn bins(content: &Content) -> Option<(u16, Edges)> {
+    Some((content.start as u16, Edges::of(content)?))
 }
 
 impl Rare {
@@ -150,7 +136,7 @@ impl Rare {
             list.push(words, gap);
         }
         for (start, edges) in &self.bins {
-            words[*start as usize + bin_of(edges, gap)] += 1;
+            words[*start as usize + edges.bin_of(gap)] += 1;
         }
     }
 }

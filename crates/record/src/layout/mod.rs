@@ -10,7 +10,6 @@ mod export;
 mod form;
 mod gap;
 mod key;
-mod lanes;
 mod moments;
 mod plan;
 mod program;
@@ -74,7 +73,6 @@ struct Compiled {
     key_columns: [Vec<KeyColumn>; 2],
     feature_columns: Vec<FeatureColumn>,
     state_words: usize,
-    neutral: Vec<u64>,
     /// Of packets that run with the key, and against it.
     programs: [Program; 2],
 }
@@ -106,7 +104,6 @@ impl Layout {
             key,
             feature_columns,
             state_words,
-            neutral: words.neutral(state_words),
             programs: [false, true].map(|reversed| Program::new(&words, reversed)),
         };
         Ok(Self {
@@ -193,9 +190,8 @@ impl Layout {
             state: [0; N],
         };
         if N > 0 {
-            record.state.copy_from_slice(&self.compiled.neutral);
             let program = &self.compiled.programs[usize::from(reversed)];
-            program.absorb(&mut record.state, packet, inputs, reversed);
+            program.open(&mut record.state, packet, inputs, reversed);
         }
         record
     }

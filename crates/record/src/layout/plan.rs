@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use super::gap::GapWords;
-use super::lanes::LaneMasks;
 use super::words::{Class, Content, Side, What, Words};
 
 /// The merge program of a layout: a handful of loops over contiguous words, never a look at
@@ -16,28 +15,24 @@ pub struct Plan {
     ends: Ends,
     lists: Arc<[ListWords]>,
     gaps: Arc<[GapWords]>,
-    /// Where the processor can merge 8 words at once.
-    lanes: Option<Arc<[LaneMasks]>>,
 }
 
 /// Where the words of each class end.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ends {
-    pub(super) add: u32,
-    pub(super) min: u32,
-    pub(super) or: u32,
-    pub(super) first: u32,
-    pub(super) last: u32,
-    /// Even: pairs lie in one lane.
-    pub(super) wide_start: u32,
-    pub(super) wide: u32,
+struct Ends {
+    add: u32,
+    min: u32,
+    or: u32,
+    first: u32,
+    last: u32,
+    wide: u32,
 }
 
 /// A list: its count, and room for `k` values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ListWords {
-    start: u16,
-    k: u16,
+    pub(super) start: u16,
+    pub(super) k: u16,
 }
 
 impl Plan {
@@ -49,7 +44,6 @@ impl Plan {
             or: end_of(Class::Or),
             first: end_of(Class::First),
             last: end_of(Class::Last),
-            wide_start: words.end_of(Class::Last).next_multiple_of(2) as u32,
             wide: end_of(Class::Wide),
         };
         let lists = words.contents().iter().filter_map(ListWords::new).collect();
@@ -58,73 +52,15 @@ impl Plan {
             .into_iter()
             .filter_map(|side| GapWords::new(words, side))
             .collect();
-        Self {
-            ends,
-            lists,
-            gaps,
-            lanes: LaneMasks::of(&ends),
-        }
-    }
-
-    /// The same plan, without the instructions that only some processors have.
-    #[cfg(test)]
-    pub(super) fn portable(&self) -> Self {
-        Self {
-            lanes: None,
-            ..self.clone()
-        }
+        Self { ends, lists, gaps }
     }
 
     /// Folds the state of a record whose packets arrived later into `earlier`.
     #[inline]
     pub fn merge<const N: usize>(&self, earlier: &mut [u64; N], later: &[u64; N]) {
-        match &*self.gaps {
-            [] => self.merge_words(earlier, later),
-            [gap] => self.merge_with_gap(gap, earlier, later),
-            gaps => {
-                for gap in gaps {
-                    if let Some(gap_ns) = gap.where_they_meet(earlier, later) {
-                        gap.fold_in_order(earlier, gap_ns);
-                        gap.fold(earlier, gap_ns);
-                    }
-                }
-                self.merge_words(earlier, later);
-            }
+        for gap in self.gaps.iter() {
+            gap.join(earlier, later);
         }
-    }
-
-    /// Writes little before [`Plan::merge_words`]: it reads 8 words at once, and must wait for any
-    /// of them that was written alone just before.
-    #[inline(always)]
-    fn merge_with_gap<const N: usize>(
-        &self,
-        gap: &GapWords,
-        earlier: &mut [u64; N],
-        later: &[u64; N],
-    ) {
-        let gap_ns = gap.where_they_meet(earlier, later);
-        if let Some(gap_ns) = gap_ns {
-            gap.fold_in_order(earlier, gap_ns);
-        }
-        self.merge_words(earlier, later);
-        if let Some(gap_ns) = gap_ns {
-            gap.fold(earlier, gap_ns);
-        }
-    }
-
-    #[inline(always)]
-    fn merge_words<const N: usize>(&self, earlier: &mut [u64; N], later: &[u64; N]) {
-        match &self.lanes {
-            Some(lanes) => LaneMasks::merge(lanes, earlier, later),
-            None => self.merge_ranges(earlier, later),
-        }
-        for list in self.lists.iter() {
-            list.append(earlier, later);
-        }
-    }
-
-    /// Merges all words but lists.
-    fn merge_ranges<const N: usize>(&self, earlier: &mut [u64; N], later: &[u64; N]) {
         let ends = self.ends;
         each(earlier, later, 0, ends.add, |a, b| a.wrapping_add(b));
         each(earlier, later, ends.add, ends.min, u64::min);
@@ -135,6 +71,14 @@ impl Plan {
         each(earlier, later, ends.first, ends.last, |a, b| {
             if b == 0 { a } else { b }
         });
+        let mut word = ends.last as usize;
+        while word < ends.wide as usize {
+            add_wide(earlier, word, read_wide(later, word));
+            word += 2;
+        }
+        for list in self.lists.iter() {
+            list.append(earlier, later);
+        }
     }
 }
 
@@ -147,9 +91,15 @@ fn each<const N: usize>(
     end: u32,
     fold: impl Fn(u64, u64) -> u64,
 ) {
-    let end = (end as usize).min(N);
-    for word in start as usize..end {
-        earlier[word] = fold(earlier[word], later[word]);
+    // The exit in the middle keeps the compiler from unrolling: ranges are a few words long, and
+    // the code around an unrolled loop costs more than the loop.
+    let mut word = start as usize;
+    while word < end as usize {
+        let (Some(a), Some(b)) = (earlier.get_mut(word), later.get(word)) else {
+            break;
+        };
+        *a = fold(*a, *b);
+        word += 1;
     }
 }
 
@@ -175,11 +125,6 @@ impl ListWords {
             }),
             _ => None,
         }
-    }
-
-    #[inline(always)]
-    pub(super) const fn at(start: u16, k: u16) -> Self {
-        Self { start, k }
     }
 
     /// Appends the list of `later`, as far as there is room.

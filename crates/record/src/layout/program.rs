@@ -2,9 +2,12 @@
 //! How a single packet goes into a record's state: one step for each content, and no look at
 //! features. Into a neutral state, that makes the state of a record of its own.
 
+use std::hint::select_unpredictable;
+use std::ops::Range;
+
 use super::gap::GapWords;
 use super::plan::{ListWords, add_wide};
-use super::words::{Content, Side, What, Words, encode_max};
+use super::words::{Class, Content, Side, What, Words, encode_max};
 use crate::{Input, InputValues, Packet};
 
 /// The steps of packets of one direction.
@@ -13,9 +16,11 @@ use crate::{Input, InputValues, Packet};
 /// processors predict; a loop for every kind costs more in loops than in steps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Program {
+    /// The words of class min.
+    min: Range<u16>,
     gaps: Box<[GapWords]>,
     steps: Box<[Step]>,
-    edges: Box<[Box<[u64]>]>,
+    edges: Box<[Edges]>,
 }
 
 /// Folds one value into one content.
@@ -113,11 +118,31 @@ impl Program {
             .into_iter()
             .filter_map(|side| GapWords::new(words, side))
             .collect();
+        let min = words.end_of(Class::Add) as u16..words.end_of(Class::Min) as u16;
         Self {
+            min,
             gaps,
             steps: steps.into(),
             edges: edges.into(),
         }
+    }
+
+    /// The state of one packet, from a state of zeros.
+    #[inline(always)]
+    pub(super) fn open<const N: usize>(
+        &self,
+        state: &mut [u64; N],
+        packet: &Packet,
+        inputs: &InputValues,
+        reversed: bool,
+    ) {
+        // Zero changes nothing in any class but this.
+        for word in self.min.clone() {
+            if let Some(word) = state.get_mut(usize::from(word)) {
+                *word = u64::MAX;
+            }
+        }
+        self.absorb(state, packet, inputs, reversed);
     }
 
     /// Folds in a packet that arrived after all others.
@@ -130,10 +155,7 @@ impl Program {
         reversed: bool,
     ) {
         for gap in &self.gaps {
-            if let Some(gap_ns) = gap.between(state, packet.timestamp_ns.wrapping_add(1)) {
-                gap.fold_in_order(state, gap_ns);
-                gap.fold(state, gap_ns);
-            }
+            gap.bridge(state, packet.timestamp_ns.wrapping_add(1));
         }
         let slots = packet_slots(packet, reversed);
         for step in &self.steps {
@@ -172,14 +194,18 @@ impl Program {
                 add_wide(state, at, value * value);
             }
             Fold::Bins => {
-                let bin = at + bin_of(&self.edges[step.detail as usize], value);
+                let bin = at + self.edges[step.detail as usize].bin_of(value);
                 if let Some(bin) = state.get_mut(bin) {
                     *bin += present & 1;
                 }
             }
             Fold::List => {
                 if present != 0 {
-                    ListWords::at(step.word, step.detail).push(state, value);
+                    ListWords {
+                        start: step.word,
+                        k: step.detail,
+                    }
+                    .push(state, value);
                 }
             }
         }
@@ -187,7 +213,7 @@ impl Program {
 }
 
 impl Step {
-    fn new(content: &Content, edges: &mut Vec<Box<[u64]>>) -> Self {
+    fn new(content: &Content, edges: &mut Vec<Edges>) -> Self {
         let mut detail = 0;
         let fold = match &content.what {
             What::BitOr => Fold::BitOr,
@@ -199,9 +225,9 @@ impl Step {
             What::Sum => Fold::Sum,
             What::WideSquares => Fold::WideSquares,
             What::WideSum => Fold::WideSum,
-            What::Bins(bounds) => {
+            What::Bins(_) => {
                 detail = edges.len() as u16;
-                edges.push(bounds.as_slice().into());
+                edges.extend(Edges::of(content));
                 Fold::Bins
             }
             What::List(k) => {
@@ -219,11 +245,40 @@ impl Step {
     }
 }
 
-/// How many edges `value` has reached.
-#[inline(always)]
-pub(super) fn bin_of(edges: &[u64], value: u64) -> usize {
-    if edges.len() <= 16 {
-        return edges.iter().map(|edge| usize::from(*edge <= value)).sum();
+/// The edges of a histogram, padded with the largest number to one less than a power of two.
+#[derive(Clone, Debug)]
+pub(super) struct Edges {
+    padded: Box<[u64]>,
+    count: usize,
+}
+
+impl Edges {
+    /// The edges of a content that is a histogram.
+    pub(super) fn of(content: &Content) -> Option<Self> {
+        let What::Bins(edges) = &content.what else {
+            return None;
+        };
+        let mut padded = edges.clone();
+        padded.resize((edges.len() + 1).next_power_of_two() - 1, u64::MAX);
+        Some(Self {
+            padded: padded.into(),
+            count: edges.len(),
+        })
     }
-    edges.partition_point(|edge| *edge <= value)
+
+    /// How many edges `value` has reached, by a binary search without branches.
+    #[inline(always)]
+    pub(super) fn bin_of(&self, value: u64) -> usize {
+        let (mut reached, mut step) = (0, self.padded.len().div_ceil(2));
+        while step > 0 {
+            let edge = self
+                .padded
+                .get(reached + step - 1)
+                .copied()
+                .unwrap_or(u64::MAX);
+            reached += select_unpredictable(edge <= value, step, 0);
+            step /= 2;
+        }
+        reached.min(self.count)
+    }
 }

@@ -5,7 +5,7 @@
 //! need the same content share its words.
 //!
 //! ```text
-//! | add | min (max as its complement) | or | first | last | (even) add, 2 words each | lists |
+//! | add | min (max as its complement) | or | first | last | add, 2 words each | lists |
 //! ```
 
 use crate::Input;
@@ -147,9 +147,6 @@ impl Words {
         self.contents.sort_by_key(|content| content.what.class());
         let mut next = 0;
         for content in &mut self.contents {
-            if content.what.class() == Class::Wide {
-                next = usize::next_multiple_of(next, 2);
-            }
             content.start = next;
             next += content.what.words();
         }
@@ -160,32 +157,18 @@ impl Words {
         &self.contents
     }
 
-    /// How many words there are, with the one that may go unused before the wide ones.
+    /// How many words there are.
     pub(super) fn count(&self) -> usize {
         self.end_of(Class::List)
     }
 
     /// Where the words of `class` end.
     pub(super) fn end_of(&self, class: Class) -> usize {
-        let words = |wanted: &dyn Fn(Class) -> bool| -> usize {
-            let contents = self
-                .contents
-                .iter()
-                .filter(|content| wanted(content.what.class()));
-            contents.map(|content| content.what.words()).sum()
-        };
-        let narrow = words(&|other| other <= class && other < Class::Wide);
-        let wide = words(&|other| other <= class && other == Class::Wide);
-        let lists = words(&|other| other <= class && other == Class::List);
-        let pad = if wide > 0 { narrow % 2 } else { 0 };
-        narrow + pad + wide + lists
-    }
-
-    /// `size` words that merge with any record and change nothing.
-    pub(super) fn neutral(&self, size: usize) -> Vec<u64> {
-        let mut words = vec![0; size];
-        words[self.end_of(Class::Add)..self.end_of(Class::Min)].fill(u64::MAX);
-        words
+        let before = self
+            .contents
+            .iter()
+            .filter(|content| content.what.class() <= class);
+        before.map(|content| content.what.words()).sum()
     }
 }
 

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The command line as typed; each subcommand turns its part into what is meant.
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Parser, Subcommand};
+
+use crate::definition::DefinitionArgs;
+use crate::generate::GenerateArgs;
+use crate::record::RecordArgs;
+use crate::show::ShowArgs;
+
+const PICTURE: &str = "\
+  captures ──▶ turboflow record ──▶ flow records ──▶ turboflow show ──▶ answers
+  .pcap .pcapng  what a record holds:  .csv .jsonl .parquet
+  .gz .zst       turboflow definition
+
+Start here:
+  turboflow record -r FILE.pcap                  look at a capture
+  turboflow record -r FILE.pcap -w FLOWS.parquet keep its flow records
+  turboflow show FLOWS.parquet --top 10          ask who talks most
+
+Exit codes: 0 all well; 1 it ran, but something was damaged or lost (said on standard error);
+2 it could not run; 130 aborted by a second Ctrl-C.
+`turboflow help COMMAND` explains each command with examples.";
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// Packets in, exact flow records out: unsampled, with the features you define.
+#[derive(Debug, Parser)]
+#[command(name = "turboflow", version, after_help = PICTURE, styles = STYLES)]
+#[command(arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Meter capture files: packets in, flow records out
+    Record(Box<RecordArgs>),
+    /// Ask questions of files of flow records: who talks most, on which ports, when
+    Show(Box<ShowArgs>),
+    /// Generate traffic of stated rates, sizes and skew into a capture file
+    Generate(Box<GenerateArgs>),
+    /// Print, check and explain the definition of a flow record
+    Definition(DefinitionArgs),
+}

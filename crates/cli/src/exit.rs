@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How the program ends, and how it talks while it runs.
+
+use std::process::ExitCode;
+
+/// How a command ended, where it could run at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Everything is well.
+    Well,
+    /// It ran, and something was damaged or lost; what it was has been said.
+    Lossy,
+    /// Somebody asked it to stop, and nothing was made.
+    Interrupted,
+}
+
+/// The exit code of a command that could not run.
+pub(crate) const COULD_NOT_RUN: u8 = 2;
+/// The exit code of a program that a signal aborted: 128 + SIGINT.
+pub(crate) const ABORTED: u8 = 130;
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Well => Self::SUCCESS,
+            Outcome::Lossy => Self::from(1),
+            Outcome::Interrupted => Self::from(ABORTED),
+        }
+    }
+}
+
+/// Writes a line to standard error. Where nobody reads it any more, there is nobody to tell.
+macro_rules! say {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($words)*);
+    }};
+}
+pub(crate) use say;
+
+/// Writes text to standard output; a reader that went away (`| head`) has what it wanted.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    use anyhow::Context;
+    use std::io::{ErrorKind, Write};
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        outcome => outcome.context("cannot write standard output"),
+    }
+}

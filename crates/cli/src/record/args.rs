@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow record` as typed.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use turboflow_export::Format;
+use turboflow_packet::TunnelSet;
+
+use crate::units::{Timeout, count, timeout, timeout_or_zero};
+
+const EXAMPLES: &str = "\
+Examples:
+  Look at a capture: totals, top flow records, protocols, and where every packet went
+    turboflow record -r office.pcap
+  Keep the flow records, as Parquet and as CSV
+    turboflow record -r office.pcap -w flows.parquet -w flows.csv
+  Meter a whole directory as one stream of packets, on four threads
+    turboflow record -r day/*.pcap.zst -w day.parquet --threads 4
+  In a pipe
+    tcpdump -i eth0 -w - | turboflow record -r - -w - --format csv | head
+  The exact totals of every flow, whatever its pauses
+    turboflow record -r office.pcap -w totals.csv \\
+        --idle-timeout none --active-timeout none --linger none
+  What is inside the tunnels, both directions in one record
+    turboflow record -r office.pcap -w inner.csv --decapsulate --reassemble-flows --biflow
+
+Exit codes:
+  0  all well; also when the reader of standard output went away (`| head`)
+  1  it ran, but a capture was damaged, records could not be written, packets had an unknown link
+     type, or Ctrl-C ended it early: standard error says which and how much
+  2  it could not run (options, definition, missing or foreign files); no output was touched
+  130  aborted by a second Ctrl-C; the unfinished outputs are removed
+Packets that the capturing side lost (source_dropped) and frames that are not IP, malformed or
+truncated are counted and said; they are information, no failure.";
+
+/// Meter capture files: packets in, flow records out.
+///
+/// Reads pcap and pcapng (plain, gzip or zstd) and writes one record for every flow: by default the
+/// unidirectional IP 5-tuple with packets, bytes, times, TCP flags, lengths, TTL and type of
+/// service. Without -w it prints what a person wants to see first. Every packet is in a flow record
+/// or in a counter that says why not; the sums are checked at the end of every run.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RecordArgs {
+    /// Capture files, metered one after the other as one stream; `-` is standard input
+    #[arg(short, long = "read", value_name = "FILE", num_args = 1.., required = true)]
+    #[arg(help_heading = "Input and output")]
+    pub(super) read: Vec<PathBuf>,
+
+    /// Write flow records here; repeat for more outputs. The format follows from the extension:
+    /// .csv, .jsonl (also .ndjson, .json) or .parquet. `-` is standard output. Without -w, a
+    /// summary is printed instead
+    #[arg(short, long = "write", value_name = "OUT", help_heading = "Input and output")]
+    pub(super) write: Vec<PathBuf>,
+
+    /// Format of outputs whose name has no extension that says it, such as `-w -`: csv, jsonl or
+    /// parquet
+    #[arg(long, value_name = "FORMAT", help_heading = "Input and output")]
+    pub(super) format: Option<Format>,
+
+    /// Write every counter of the run as JSON, with seed, version, sizes, damage and outputs
+    #[arg(long, value_name = "FILE.json", help_heading = "Input and output")]
+    pub(super) ledger: Option<PathBuf>,
+
+    /// No progress bar and no summary on standard error; errors and losses are still said
+    #[arg(short, long, help_heading = "Input and output")]
+    pub(super) quiet: bool,
+
+    /// What a flow record holds, as TOML; `turboflow definition` prints the default
+    #[arg(long, value_name = "FILE", help_heading = "What a flow is")]
+    pub(super) definition: Option<PathBuf>,
+
+    /// Join the two directions of a conversation into one record (RFC 5103)
+    #[arg(long, help_heading = "What a flow is")]
+    pub(super) biflow: bool,
+
+    /// Enter tunnels: the innermost packet is the flow. All of them, or of ipip, 6in4, gre, vxlan,
+    /// geneve, gtp-u, teredo, l2tp those listed with commas. Default: none
+    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "all", help_heading = "What a flow is")]
+    pub(super) decapsulate: Option<TunnelSet>,
+
+    /// Give later fragments the ports of their first fragment, so that a fragmented datagram is in
+    /// one flow. Knows 65,536 datagrams at a time (88 MB) for 30 s. Default: ports 0/0
+    #[arg(long, help_heading = "What a flow is")]
+    pub(super) reassemble_flows: bool,
+
+    /// ICMP type * 256 + code as destination port, as in NetFlow. Default: ports 0/0
+    #[arg(long, help_heading = "What a flow is")]
+    pub(super) icmp_ports: bool,
+
+    /// A flow without packets for longer is over. A number with ns, us, ms, s, m, h or d; `none`
+    /// switches it off
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = timeout)]
+    #[arg(help_heading = "When flows end")]
+    pub(super) idle_timeout: Timeout,
+
+    /// No record lasts longer; the flow goes on in the next record. `none` switches it off
+    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = timeout)]
+    #[arg(help_heading = "When flows end")]
+    pub(super) active_timeout: Timeout,
+
+    /// How long a flow that saw FIN or RST waits for its last packets; may be 0. `none`: FIN and
+    /// RST end nothing
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = timeout_or_zero)]
+    #[arg(help_heading = "When flows end")]
+    pub(super) linger: Timeout,
+
+    /// Threads that meter, each with a share of the flows; more than 1 adds a thread that reads and
+    /// parses. Records are the same whatever the number
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
+    #[arg(help_heading = "Memory and speed")]
+    pub(super) threads: u64,
+
+    /// Flows open at once, over all threads. When it is full, the oldest leave early with end
+    /// reason 5, counted. Worst-case memory with the default definition: about 122 bytes a flow of
+    /// IPv4 and 170 of IPv6, 2.7 GiB at the default, all taken only under a flood
+    #[arg(long, value_name = "N", default_value = "10M", value_parser = count)]
+    #[arg(help_heading = "Memory and speed")]
+    pub(super) max_flows: u64,
+
+    /// Slots of the microflow table in front of the flow cache, over all threads, always used.
+    /// Default: 32,768 a thread, set aside while too few packets hit. Records are the same whatever
+    /// the number
+    #[arg(long, value_name = "N", value_parser = count, help_heading = "Memory and speed")]
+    pub(super) microflow_slots: Option<u64>,
+
+    /// Seed of the hash function. Default: random, so that nobody can choose keys that collide; it
+    /// is printed. Records are the same whatever the seed, their order is not
+    #[arg(long, value_name = "N", help_heading = "Memory and speed")]
+    pub(super) seed: Option<u64>,
+}

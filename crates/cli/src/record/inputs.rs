@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Opening captures, so that Ctrl-C is heard even while a pipe is silent.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use turboflow_capture::{CaptureFile, Damage, ReadError};
+
+use crate::signals::STOP;
+
+/// Opens all captures, or none.
+pub(super) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<CaptureFile>> {
+    if paths.iter().filter(|path| is_stdin(path)).count() > 1 {
+        bail!("standard input (-r -) can be read only once");
+    }
+    paths.iter().map(|path| open(path)).collect()
+}
+
+fn open(path: &Path) -> anyhow::Result<CaptureFile> {
+    if is_stdin(path) {
+        let stdin = io::stdin().as_fd().try_clone_to_owned().context("cannot read standard input")?;
+        let pipe = Box::new(Pipe(File::from(stdin)));
+        return Ok(CaptureFile::from_reader("standard input".to_owned(), pipe)?);
+    }
+    let is_pipe = path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo());
+    if !is_pipe {
+        return Ok(CaptureFile::open(path)?);
+    }
+    let name = path.display().to_string();
+    // Without it, opening waits for a writer and no signal ends that.
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let pipe = OpenOptions::new().read(true).custom_flags(nonblocking).open(path);
+    let pipe = pipe.with_context(|| format!("{name} could not be read"))?;
+    Ok(CaptureFile::from_reader(name, Box::new(Pipe(pipe)))?)
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// A pipe that ends when a signal asks the run to.
+struct Pipe(File);
+
+/// How long a signal may go unheard.
+const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+impl Read for Pipe {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if STOP.asked() {
+                return Err(io::Error::other(STOPPED));
+            }
+            let mut ready = [PollFd::new(&self.0, PollFlags::IN)];
+            match poll(&mut ready, Some(&POLL)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+                Ok(_) => {}
+                Err(error) => return Err(error.into()),
+            }
+            match self.0.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+const STOPPED: &str = "stopped by a signal";
+
+/// Whether reading ended only because a signal asked for it.
+pub(super) fn is_stop(error: &ReadError) -> bool {
+    match &error.damage {
+        Damage::Io { source } | Damage::Compressed { source, .. } => {
+            source.to_string().contains(STOPPED)
+        }
+        _ => false,
+    }
+}

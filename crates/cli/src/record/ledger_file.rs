@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `--ledger FILE.json`: every counter of a run, for programs.
+
+use serde::Serialize;
+use turboflow_pipeline::{Ledger, RunSizes};
+
+use super::report::Report;
+use super::{RecordArgs, Settings};
+
+/// The file. The counters of the ledger are keys beside these.
+#[derive(Serialize)]
+pub(super) struct LedgerFile<'a> {
+    version: &'static str,
+    seed: u64,
+    threads: usize,
+    max_flows: usize,
+    microflow_table_bytes: usize,
+    flow_cache_max_bytes: usize,
+    files: Vec<String>,
+    /// Whether every packet and record is accounted for.
+    balanced: bool,
+    imbalances: Vec<String>,
+    /// Whether a signal ended the run before the end of the input.
+    stopped: bool,
+    damaged: Vec<DamagedFile>,
+    outputs: Vec<OutputFile>,
+    #[serde(flatten)]
+    ledger: &'a Ledger,
+}
+
+#[derive(Serialize)]
+struct DamagedFile {
+    file: String,
+    /// Number of the packet that could not be read, from 1.
+    packet: u64,
+    offset_bytes: u64,
+    damage: String,
+}
+
+#[derive(Serialize)]
+struct OutputFile {
+    name: String,
+    records: u64,
+    bytes: u64,
+    records_dropped: u64,
+    error: Option<String>,
+}
+
+impl<'a> LedgerFile<'a> {
+    pub(super) fn new(
+        args: &RecordArgs,
+        settings: &Settings,
+        sizes: RunSizes,
+        report: &'a Report,
+    ) -> Self {
+        let damaged = report.damaged.iter().map(|error| DamagedFile {
+            file: error.name.clone(),
+            packet: error.packet,
+            offset_bytes: error.offset_bytes,
+            damage: error.damage.to_string(),
+        });
+        let outputs = report.outputs.iter().map(|output| OutputFile {
+            name: output.name.clone(),
+            records: output.records_written(),
+            bytes: output.outcome.as_ref().map_or(0, |summary| summary.bytes),
+            records_dropped: output.records_dropped,
+            error: output.outcome.as_ref().err().map(ToString::to_string),
+        });
+        let imbalances: Vec<_> = report.imbalances.iter().map(ToString::to_string).collect();
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            seed: settings.config.seed,
+            threads: settings.config.threads,
+            max_flows: settings.config.max_flows,
+            microflow_table_bytes: sizes.microflow_table_bytes,
+            flow_cache_max_bytes: sizes.flow_cache_max_bytes,
+            files: args.read.iter().map(|path| path.display().to_string()).collect(),
+            balanced: imbalances.is_empty(),
+            imbalances,
+            stopped: report.stopped,
+            damaged: damaged.collect(),
+            outputs: outputs.collect(),
+            ledger: &report.ledger,
+        }
+    }
+
+    pub(super) fn to_json(&self) -> anyhow::Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Creating outputs: all of them, or none.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use turboflow_export::{Format, WriteOptions, create, to_writer};
+use turboflow_pipeline::Output;
+
+use super::RecordArgs;
+use super::settings::Settings;
+use crate::beside::{Beside, directory_of, identity};
+use crate::signals;
+
+/// Where everything goes.
+pub(super) struct Outputs {
+    pub(super) records: Vec<Output>,
+    pub(super) ledger: Option<Beside>,
+}
+
+impl Outputs {
+    /// Creates the outputs that were asked for; a failure leaves nothing behind.
+    pub(super) fn create(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Self> {
+        check_names(args)?;
+        let only_stdout = args.write.len() == 1 && args.ledger.is_none();
+        let options = WriteOptions { metadata: metadata(settings), ..WriteOptions::default() };
+        let output = |path: &PathBuf| -> anyhow::Result<Output> {
+            let format = format_of(path, args.format)?;
+            let schema = settings.layout.schema();
+            let writer = if is_stdout(path) {
+                let stdout = io::stdout().as_fd().try_clone_to_owned();
+                let stdout = Stdout {
+                    file: File::from(stdout.context("cannot write standard output")?),
+                    ends_run: only_stdout,
+                };
+                if format == Format::Parquet && stdout.file.is_terminal() {
+                    bail!("Parquet is no text for a terminal: redirect standard output to a file");
+                }
+                to_writer(Box::new(stdout), format, schema, &options)?
+            } else {
+                signals::will_write_in(directory_of(&identity(path)));
+                create(path, format, schema, &options)?
+            };
+            Ok(Output { name: name_of(path), writer })
+        };
+        let records = args.write.iter().map(output).collect::<anyhow::Result<_>>()?;
+        let ledger = args.ledger.as_deref().map(Beside::create).transpose()?;
+        Ok(Self { records, ledger })
+    }
+}
+
+/// No file may be written twice, or be read and written.
+fn check_names(args: &RecordArgs) -> anyhow::Result<()> {
+    let written: Vec<&PathBuf> = args.write.iter().chain(&args.ledger).collect();
+    for (index, path) in written.iter().enumerate() {
+        let same = |other: &&&PathBuf| identity(other) == identity(path) && !is_device(path);
+        if written[..index].iter().any(|other| same(&other)) {
+            bail!("{} is to be written twice: give every output its own name", name_of(path));
+        }
+        if !is_stdout(path) && args.read.iter().any(|read| same(&read)) {
+            bail!("{} is to be read and written: give the output another name", path.display());
+        }
+    }
+    Ok(())
+}
+
+fn is_device(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
+fn format_of(path: &Path, given: Option<Format>) -> anyhow::Result<Format> {
+    if is_stdout(path) {
+        return given.context("which format on standard output? Add --format csv, jsonl or parquet");
+    }
+    match (Format::from_path(path), given) {
+        (Ok(format), _) | (Err(_), Some(format)) => Ok(format),
+        (Err(error), None) => Err(error.into()),
+    }
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn name_of(path: &Path) -> String {
+    if is_stdout(path) { "standard output".to_owned() } else { path.display().to_string() }
+}
+
+/// What a Parquet file says of its origin.
+fn metadata(settings: &Settings) -> Vec<(String, String)> {
+    [
+        ("turboflow.version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("turboflow.definition", settings.config.definition.to_toml()),
+        ("turboflow.biflow", settings.config.biflow.to_string()),
+    ]
+    .map(|(key, value)| (key.to_owned(), value))
+    .to_vec()
+}
+
+/// Standard output without std's line buffer.
+struct Stdout {
+    file: File,
+    /// Whether nobody needs the rest of the run once the reader has gone.
+    ends_run: bool,
+}
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let outcome = self.file.write(bytes);
+        if let Err(error) = &outcome
+            && error.kind() == io::ErrorKind::BrokenPipe
+            && self.ends_run
+        {
+            signals::STOP.ask();
+        }
+        outcome
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The progress bar on standard error.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use turboflow_export::table::{bytes, count};
+use turboflow_pipeline::Progress;
+
+/// How often the line is drawn again.
+const REDRAW: Duration = Duration::from_millis(100);
+/// Characters of the bar.
+const BAR: usize = 24;
+const CLEAR_LINE: &str = "\r\x1b[K";
+
+/// A line that is drawn over and over.
+pub(super) struct ProgressBar {
+    started: Instant,
+    drawn: Option<Instant>,
+    shown: bool,
+}
+
+impl ProgressBar {
+    /// A bar that is shown where somebody can see it.
+    pub(super) fn new(quiet: bool) -> Self {
+        let shown = !quiet && std::io::stderr().is_terminal();
+        Self { started: now(), drawn: None, shown }
+    }
+
+    pub(super) fn draw(&mut self, progress: &Progress) {
+        if !self.shown {
+            return;
+        }
+        let now = now();
+        if self.drawn.is_some_and(|drawn| now - drawn < REDRAW) {
+            return;
+        }
+        self.drawn = Some(now);
+        let mut stderr = std::io::stderr();
+        let _ = write!(stderr, "{CLEAR_LINE}{}", line(progress, now - self.started));
+        let _ = stderr.flush();
+    }
+
+    /// Takes the line away. Says how long the run took.
+    pub(super) fn finish(self) -> Duration {
+        if self.drawn.is_some() {
+            let _ = write!(std::io::stderr(), "{CLEAR_LINE}");
+        }
+        now() - self.started
+    }
+}
+
+fn line(progress: &Progress, elapsed: Duration) -> String {
+    let rate = rate(progress.packets, elapsed);
+    let packets = count(progress.packets);
+    let Some(total) = progress.bytes_total.filter(|&total| total > 0) else {
+        let read = bytes(progress.bytes_read);
+        return format!("{packets} packets, {}/s, {read} read", count(rate));
+    };
+    let part = (progress.bytes_read as f64 / total as f64).min(1.0);
+    let done = (part * BAR as f64) as usize;
+    let bar = format!("{}{}", "█".repeat(done), "░".repeat(BAR - done));
+    let left = elapsed.mul_f64(((1.0 - part) / part.max(1e-6)).min(1e6)).as_secs();
+    let percent = part * 100.0;
+    let (minutes, seconds) = (left / 60, left % 60);
+    let rate = count(rate);
+    format!("{bar} {percent:3.0} %  {packets} packets, {rate}/s, {minutes}:{seconds:02} left")
+}
+
+/// So many a second.
+pub(super) fn rate(number: u64, elapsed: Duration) -> u64 {
+    (number as f64 / elapsed.as_secs_f64().max(1e-9)) as u64
+}
+
+#[allow(clippy::disallowed_methods, reason = "people want to know how long it takes")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_rate_and_time_left() {
+        let elapsed = Duration::from_secs(10);
+        let progress =
+            Progress { packets: 20_000_000, bytes_read: 250, bytes_total: Some(1000) };
+        let text = line(&progress, elapsed);
+        assert!(text.contains("25 %  20.0 M packets, 2.0 M/s, 0:30 left"), "{text}");
+        let pipe = line(&Progress { bytes_total: None, ..progress }, elapsed);
+        assert_eq!(pipe, "20.0 M packets, 2.0 M/s, 250 B read");
+        let none = Progress { packets: 0, bytes_read: 0, bytes_total: Some(1000) };
+        assert!(line(&none, Duration::ZERO).contains("0 %"));
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ctrl-C and SIGTERM: the first asks to finish, the second aborts.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use anyhow::Context;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use turboflow_pipeline::Stop;
+
+use crate::exit::{ABORTED, say};
+
+/// Whether the run should end.
+pub(crate) static STOP: Stop = Stop::new();
+
+/// Directories in which this process may have unfinished files.
+static UNFINISHED_IN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Lets the first signal ask [`STOP`], and the second end the process.
+pub(crate) fn listen(first: &'static str) -> anyhow::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot listen for signals")?;
+    let wait = move || {
+        for _ in &mut signals {
+            if STOP.asked() {
+                remove_unfinished();
+                say!("turboflow: aborted");
+                std::process::exit(i32::from(ABORTED));
+            }
+            STOP.ask();
+            say!("\nturboflow: {first}; once more aborts at once");
+        }
+    };
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(wait)
+        .context("cannot start the thread that listens for signals")?;
+    Ok(())
+}
+
+/// Says where a file is being written, so that an abort can remove it.
+pub(crate) fn will_write_in(directory: PathBuf) {
+    if let Ok(mut directories) = UNFINISHED_IN.lock() {
+        directories.push(directory);
+    }
+}
+
+/// Removes this process's files `.NAME.PID-N.tmp`. Best effort: the process is about to end.
+fn remove_unfinished() {
+    let Ok(directories) = UNFINISHED_IN.lock() else { return };
+    let ours = format!(".{}-", std::process::id());
+    for entry in directories.iter().flat_map(std::fs::read_dir).flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') && name.contains(&ours) && name.ends_with(".tmp") {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}

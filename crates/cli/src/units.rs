@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Durations and counts as people write them: `30s`, `500ms`, `10M`, `1_000`.
+
+/// A timeout: so many nanoseconds, or `None` where it is switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Timeout(pub(crate) Option<u64>);
+
+/// Nanoseconds of each unit, the longer names first where one ends like another.
+const UNITS_NS: [(&str, u64); 8] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("d", 86_400_000_000_000),
+];
+const FORMS: &str = "write a number and a unit (ns, us, ms, s, m, h, d) such as 30s, or `none`";
+/// About 292 years: more does not fit the clock.
+const LONGEST_NS: u64 = i64::MAX as u64;
+
+/// A timeout that may not be 0: such a flow would end before it began.
+pub(crate) fn timeout(text: &str) -> Result<Timeout, String> {
+    match timeout_or_zero(text)? {
+        Timeout(Some(0)) => Err("a timeout of 0 ends every flow before it begins; write `none` to \
+             switch it off"
+            .to_owned()),
+        timeout => Ok(timeout),
+    }
+}
+
+/// A timeout that may be 0.
+pub(crate) fn timeout_or_zero(text: &str) -> Result<Timeout, String> {
+    if text == "none" {
+        return Ok(Timeout(None));
+    }
+    duration_ns(text).map(|ns| Timeout(Some(ns)))
+}
+
+fn duration_ns(text: &str) -> Result<u64, String> {
+    let start = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(start);
+    if unit.is_empty() && number.parse::<u64>() == Ok(0) {
+        return Ok(0);
+    }
+    let (_, unit_ns) = UNITS_NS.into_iter().find(|(name, _)| *name == unit).ok_or_else(|| {
+        if unit.is_empty() { format!("the unit is missing; {FORMS}") } else { FORMS.to_owned() }
+    })?;
+    let too_long = || "longer than 292 years; write `none` to switch it off".to_owned();
+    // Whole numbers stay exact; a fraction may round to the next nanosecond.
+    let ns = match number.parse::<u64>() {
+        Ok(whole) => whole.checked_mul(unit_ns).ok_or_else(too_long)?,
+        Err(_) => {
+            let number: f64 = number.parse().map_err(|_| FORMS.to_owned())?;
+            (number * unit_ns as f64).round() as u64
+        }
+    };
+    if ns > LONGEST_NS { Err(too_long()) } else { Ok(ns) }
+}
+
+/// A count such as `1000`, `1_000_000`, `300k`, `10M` or `1G` (powers of ten).
+pub(crate) fn count(text: &str) -> Result<u64, String> {
+    let plain = text.replace('_', "");
+    let (digits, factor) = match plain.as_bytes().last() {
+        Some(b'k' | b'K') => (&plain[..plain.len() - 1], 1_000),
+        Some(b'M') => (&plain[..plain.len() - 1], 1_000_000),
+        Some(b'G') => (&plain[..plain.len() - 1], 1_000_000_000),
+        _ => (plain.as_str(), 1),
+    };
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| "write a whole number such as 1000, 300k, 10M or 1G".to_owned())?;
+    number.checked_mul(factor).ok_or_else(|| "too large a number".to_owned())
+}
+
+/// A number with its thousands apart: `1,234,567`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `number` of them in words: `1 packet`, `2,000 packets`.
+pub(crate) fn counted(number: u64, one: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {one}{plural}", grouped(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_durations() {
+        for (text, ns) in [
+            ("30s", 30_000_000_000),
+            ("500ms", 500_000_000),
+            ("5m", 300_000_000_000),
+            ("1h", 3_600_000_000_000),
+            ("7ns", 7),
+            ("7us", 7_000),
+            ("1.5s", 1_500_000_000),
+        ] {
+            assert_eq!(timeout(text), Ok(Timeout(Some(ns))), "{text}");
+        }
+        assert_eq!(timeout("none"), Ok(Timeout(None)));
+        assert_eq!(timeout_or_zero("0"), Ok(Timeout(Some(0))));
+        assert_eq!(timeout_or_zero("0s"), Ok(Timeout(Some(0))));
+    }
+
+    #[test]
+    fn refuses_what_is_no_duration() {
+        for text in ["", "s", "30", "-1s", "1x", "1 s", "1.2.3s", "inf", "NaN", "300y", "300000d", "."] {
+            assert!(timeout(text).is_err(), "{text}");
+        }
+        assert!(timeout("0").unwrap_err().contains("none"));
+        assert!(timeout("0.0000000001ns").is_err());
+        assert!(timeout("30").unwrap_err().contains("unit"));
+    }
+
+    #[test]
+    fn reads_and_writes_counts() {
+        for (text, number) in [("7", 7), ("1_000", 1_000), ("300k", 300_000), ("10M", 10_000_000)] {
+            assert_eq!(count(text), Ok(number));
+        }
+        for text in ["", "k", "1.5M", "-1", "99999999999999999999", "99999999999G"] {
+            assert!(count(text).is_err(), "{text}");
+        }
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(grouped(12), "12");
+        assert_eq!(counted(1, "packet"), "1 packet");
+    }
+}

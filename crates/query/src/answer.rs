@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a question gives: columns, rows and totals.
+
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
+
+use turboflow_record::Value;
+
+pub use crate::field::Show;
+
+/// One value of an answer.
+#[derive(Clone, Debug)]
+pub enum Cell {
+    /// None.
+    Absent,
+    /// An address.
+    Address(IpAddr),
+    /// A network: an address and the length of its prefix.
+    Network(IpAddr, u8),
+    /// A number, time, MAC address, ...
+    Unsigned(u64),
+    /// A real number.
+    Float(f64),
+    /// A list.
+    List(Vec<u64>),
+}
+
+/// Name of a column of an answer, and how its values are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerColumn {
+    /// The name.
+    pub name: String,
+    /// How values are shown in tables.
+    pub show: Show,
+}
+
+/// Records, packets and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Flow records.
+    pub records: u64,
+    /// Their packets; 0 where there is no such column.
+    pub packets: u64,
+    /// Their bytes; 0 where there is no such column.
+    pub bytes: u64,
+}
+
+impl Counts {
+    pub(crate) fn add(&mut self, packets: u64, bytes: u64) {
+        self.records += 1;
+        self.packets = self.packets.saturating_add(packets);
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
+/// What an answer stands on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// All that was read.
+    pub read: Counts,
+    /// What passed the filter.
+    pub matched: Counts,
+    /// How many rows there were before `--top` cut them: groups, or records that matched.
+    pub rows: u64,
+}
+
+/// The answer to a question.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The columns.
+    pub columns: Vec<AnswerColumn>,
+    /// The rows, in the order asked for.
+    pub rows: Vec<Vec<Cell>>,
+    /// What they stand on.
+    pub totals: Totals,
+}
+
+impl From<Value<'_>> for Cell {
+    fn from(value: Value<'_>) -> Self {
+        match value {
+            Value::Absent => Self::Absent,
+            Value::Address(address) => Self::Address(address),
+            Value::Unsigned(number) => Self::Unsigned(number),
+            Value::Float(float) => Self::Float(float),
+            Value::List(list) => Self::List(list.to_vec()),
+        }
+    }
+}
+
+impl Ord for Cell {
+    /// Absent values first; the values of a column are all of one kind beyond that.
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Address(left), Self::Address(right)) => left.cmp(right),
+            (Self::Network(left, l), Self::Network(right, r)) => (left, l).cmp(&(right, r)),
+            (Self::Unsigned(left), Self::Unsigned(right)) => left.cmp(right),
+            (Self::Float(left), Self::Float(right)) => left.total_cmp(right),
+            (Self::List(left), Self::List(right)) => left.cmp(right),
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+}
+
+impl Cell {
+    const fn rank(&self) -> u8 {
+        match self {
+            Self::Absent => 0,
+            Self::Address(_) => 1,
+            Self::Network(..) => 2,
+            Self::Unsigned(_) => 3,
+            Self::Float(_) => 4,
+            Self::List(_) => 5,
+        }
+    }
+}
+
+impl PartialOrd for Cell {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Cell {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Cell {}
+
+impl Hash for Cell {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.rank().hash(state);
+        match self {
+            Self::Absent => {}
+            Self::Address(address) => address.hash(state),
+            Self::Network(address, length) => (address, length).hash(state),
+            Self::Unsigned(number) => number.hash(state),
+            Self::Float(float) => float.to_bits().hash(state),
+            Self::List(list) => list.hash(state),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A value of an expression against a value of a record.
+
+use std::cmp::Ordering;
+use std::net::IpAddr;
+
+use turboflow_record::{ColumnKind, Value};
+
+use crate::field::Show;
+use crate::literal::{self, Net};
+use crate::names;
+
+/// How two values are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Operator {
+    pub(crate) fn from_sign(sign: &str) -> Option<Self> {
+        Some(match sign {
+            "=" | "==" => Self::Equal,
+            "!=" => Self::NotEqual,
+            "<" => Self::Less,
+            "<=" => Self::LessOrEqual,
+            ">" => Self::Greater,
+            ">=" => Self::GreaterOrEqual,
+            _ => return None,
+        })
+    }
+
+    fn holds(self, ordering: Ordering) -> bool {
+        match self {
+            Self::Equal => ordering.is_eq(),
+            Self::NotEqual => ordering.is_ne(),
+            Self::Less => ordering.is_lt(),
+            Self::LessOrEqual => ordering.is_le(),
+            Self::Greater => ordering.is_gt(),
+            Self::GreaterOrEqual => ordering.is_ge(),
+        }
+    }
+}
+
+/// What is asked of one value. An absent value passes only [`Test::Absent`].
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Test {
+    Number(Operator, u64),
+    Float(Operator, f64),
+    Address(Operator, IpAddr),
+    In(Net),
+    /// All of these bits are set.
+    Bits(u64),
+    /// The list has this number.
+    Contains(u64),
+    Absent,
+}
+
+impl Test {
+    pub(crate) fn passes(&self, value: Value<'_>) -> bool {
+        match (self, value) {
+            (Self::Number(operator, right), Value::Unsigned(left)) => {
+                operator.holds(left.cmp(right))
+            }
+            (Self::Float(operator, right), Value::Float(left)) => left
+                .partial_cmp(right)
+                .is_some_and(|ordering| operator.holds(ordering)),
+            (Self::Address(operator, right), Value::Address(left)) => {
+                operator.holds(left.cmp(right))
+            }
+            (Self::In(net), Value::Address(address)) => net.contains(address),
+            (Self::Bits(bits), Value::Unsigned(value)) => value & bits == *bits,
+            (Self::Contains(number), Value::List(list)) => list.contains(number),
+            (Self::Absent, Value::Absent) => true,
+            _ => false,
+        }
+    }
+}
+
+/// The number that a text means in a field that is shown so.
+pub(crate) fn number(text: &str, show: Show) -> Result<u64, String> {
+    let (value, what) = match show {
+        Show::Time => (
+            literal::time_ns(text),
+            "a time such as 2024-03-01T12:30:00Z or nanoseconds since 1970",
+        ),
+        Show::Duration => (
+            literal::duration_ns(text),
+            "a duration such as 250ms, 5s or 2h",
+        ),
+        Show::Protocol => (
+            literal::number(text).or_else(|| names::protocol_number(text)),
+            "a protocol such as tcp, udp, icmp or a number",
+        ),
+        Show::Flags => (
+            literal::number(text).or_else(|| names::flags_number(text)),
+            "TCP flags such as SA (letters of FSRPAUEC) or a number",
+        ),
+        Show::EndReason => (
+            literal::number(text).or_else(|| names::end_reason_number(text)),
+            "an end reason: idle_timeout, active_timeout, end_of_flow, forced_end, \
+             lack_of_resources or a number",
+        ),
+        Show::Mac => (mac(text), "a MAC address such as 02:42:ac:11:00:02"),
+        _ => (literal::number(text), "a number such as 443, 1.5k or 10M"),
+    };
+    value.ok_or_else(|| format!("{text:?} is not {what}"))
+}
+
+/// The test that `field OPERATOR text` makes.
+pub(crate) fn compare(
+    operator: Operator,
+    text: &str,
+    kind: ColumnKind,
+    show: Show,
+) -> Result<Test, String> {
+    match kind {
+        ColumnKind::Address if text.contains('/') => {
+            Err(format!("{text:?} is a network: write \"in {text}\""))
+        }
+        ColumnKind::Address => match text.parse() {
+            Ok(address) => Ok(Test::Address(operator, address)),
+            Err(_) => Err(format!("{text:?} is not an IP address")),
+        },
+        ColumnKind::Float => match text.parse::<f64>().ok().or_else(|| scaled(text)) {
+            Some(number) => Ok(Test::Float(operator, number)),
+            None => Err(format!("{text:?} is not a number")),
+        },
+        ColumnKind::List => Err("a list cannot be compared: write \"has NUMBER\"".to_owned()),
+        _ => Ok(Test::Number(operator, number(text, show)?)),
+    }
+}
+
+/// The test that `field has text` makes.
+pub(crate) fn has(text: &str, kind: ColumnKind, show: Show) -> Result<Test, String> {
+    match kind {
+        ColumnKind::List => Ok(Test::Contains(number(text, Show::Number)?)),
+        ColumnKind::Unsigned { .. } => Ok(Test::Bits(number(text, show)?)),
+        _ => Err("only flags, numbers and lists can be asked for what they have".to_owned()),
+    }
+}
+
+fn scaled(text: &str) -> Option<f64> {
+    literal::number(text).map(|number| number as f64)
+}
+
+fn mac(text: &str) -> Option<u64> {
+    let parts: Vec<&str> = text.split(':').collect();
+    let byte = |part: &&str| {
+        let hex = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+        hex.then(|| u64::from_str_radix(part, 16).ok())?
+    };
+    let bytes: Option<Vec<u64>> = parts.iter().map(byte).collect();
+    bytes
+        .filter(|bytes| bytes.len() == 6)
+        .map(|b| b.iter().fold(0, |mac, byte| mac << 8 | byte))
+}

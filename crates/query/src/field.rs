@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a question can name: the columns of the records, and their duration.
+
+use turboflow_record::{Column, ColumnKind, FlowBatch, Value};
+
+/// One thing that every record has a value of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    /// A column.
+    Column(usize),
+    /// Last less first time.
+    Duration {
+        /// The column of the first time.
+        first: usize,
+        /// The column of the last time.
+        last: usize,
+    },
+}
+
+/// How a person writes and reads the values of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// An IP address or network.
+    Address,
+    /// A plain number.
+    Number,
+    /// A count that may be large.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds since 1970.
+    Time,
+    /// Nanoseconds.
+    Duration,
+    /// TCP flags.
+    Flags,
+    /// An IP protocol.
+    Protocol,
+    /// Why a flow record ended.
+    EndReason,
+    /// A MAC address.
+    Mac,
+    /// A real number.
+    Float,
+    /// A share, in percent.
+    Percent,
+    /// A list of numbers.
+    List,
+}
+
+impl Field {
+    /// The field of that name.
+    pub(crate) fn find(name: &str, schema: &[Column]) -> Option<Self> {
+        let column = |name: &str| schema.iter().position(|column| column.name == name);
+        if let Some(index) = column(name) {
+            return Some(Self::Column(index));
+        }
+        match name {
+            "duration" => Some(Self::Duration {
+                first: column("first_ns")?,
+                last: column("last_ns")?,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Every name that [`Field::find`] knows.
+    pub(crate) fn names(schema: &[Column]) -> Vec<String> {
+        let mut names: Vec<String> = schema.iter().map(|column| column.name.clone()).collect();
+        if !names.iter().any(|name| name == "duration") && Self::find("duration", schema).is_some()
+        {
+            names.push("duration".to_owned());
+        }
+        names
+    }
+
+    /// The value of a record.
+    pub(crate) fn value(self, batch: &FlowBatch, row: usize) -> Value<'_> {
+        match self {
+            Self::Column(column) => batch.value(row, column),
+            Self::Duration { first, last } => {
+                match (batch.value(row, first), batch.value(row, last)) {
+                    (Value::Unsigned(first), Value::Unsigned(last)) => {
+                        Value::Unsigned(last.saturating_sub(first))
+                    }
+                    _ => Value::Absent,
+                }
+            }
+        }
+    }
+
+    pub(crate) fn kind(self, schema: &[Column]) -> ColumnKind {
+        match self {
+            Self::Column(column) => schema[column].kind,
+            Self::Duration { .. } => ColumnKind::Unsigned { bits: 64 },
+        }
+    }
+
+    /// How its values are written and read.
+    pub(crate) fn show(self, schema: &[Column]) -> Show {
+        let Self::Column(index) = self else {
+            return Show::Duration;
+        };
+        let name = schema[index].name.trim_start_matches("reverse_");
+        match (schema[index].kind, name) {
+            (ColumnKind::Address, _) => Show::Address,
+            (ColumnKind::TimestampNs, _) => Show::Time,
+            (ColumnKind::Mac, _) => Show::Mac,
+            (ColumnKind::Float, _) => Show::Float,
+            (ColumnKind::List, _) => Show::List,
+            (ColumnKind::Unsigned { .. }, "protocol") => Show::Protocol,
+            (ColumnKind::Unsigned { .. }, "tcp_flags") => Show::Flags,
+            (ColumnKind::Unsigned { .. }, "end_reason") => Show::EndReason,
+            (ColumnKind::Unsigned { .. }, "packets") => Show::Count,
+            (ColumnKind::Unsigned { .. }, "bytes" | "frame_bytes") => Show::Bytes,
+            (ColumnKind::Unsigned { .. }, "duration" | "duration_ns") => Show::Duration,
+            (ColumnKind::Unsigned { .. }, _) => Show::Number,
+        }
+    }
+}
+
+/// The message for a name that is no field.
+pub(crate) fn unknown(name: &str, names: &[String]) -> String {
+    let near = names.iter().min_by_key(|known| distance(name, known));
+    let hint = match near.filter(|known| distance(name, known) <= 3.min(name.len() / 2)) {
+        Some(known) => format!("did you mean {known}? "),
+        None => String::new(),
+    };
+    let shown: String = name.chars().take(40).collect();
+    format!(
+        "unknown field {shown:?}: {hint}known are {}",
+        names.join(", ")
+    )
+}
+
+/// How many letters must be changed, put in or taken out.
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (index, letter) in left.chars().take(64).enumerate() {
+        let mut diagonal = row[0];
+        row[0] = index + 1;
+        for (column, other) in right.iter().enumerate() {
+            let change = diagonal + usize::from(letter != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = change.min(row[column] + 1).min(diagonal + 1);
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggests_the_nearest_name() {
+        let names = ["src_addr", "dst_addr", "bytes"].map(str::to_owned);
+        assert!(unknown("src_adr", &names).contains("did you mean src_addr?"));
+        assert!(!unknown("zzz", &names).contains("did you mean"));
+        assert_eq!(distance("kitten", "sitting"), 3);
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The words of an expression, with their places.
+
+/// A word of an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token<'a> {
+    pub(crate) kind: Kind,
+    /// The word itself; without its quotes where it had some.
+    pub(crate) text: &'a str,
+    /// Where it starts and ends, in bytes.
+    pub(crate) span: (usize, usize),
+}
+
+/// What a word is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A name, number, address, ...
+    Word,
+    /// A text in quotes.
+    Quoted,
+    /// `==`, `(`, `,`, ...
+    Sign,
+    /// A character that no expression has.
+    Strange,
+    /// After the last word.
+    End,
+}
+
+/// Longest first, so that `<=` is not taken for `<`.
+const SIGNS: [&str; 14] = [
+    "==", "!=", "<=", ">=", "&&", "||", "=", "<", ">", "!", "(", ")", ",", "&",
+];
+
+/// The words of `text`, and an end.
+pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(first) = text[at..].chars().next() {
+        if first.is_whitespace() {
+            at += first.len_utf8();
+            continue;
+        }
+        let rest = &text[at..];
+        let (kind, length) = if is_word(first) {
+            (Kind::Word, rest.find(|c| !is_word(c)).unwrap_or(rest.len()))
+        } else if first == '"' || first == '\'' {
+            let end = rest[1..].find(first).map(|end| end + 2);
+            end.map_or((Kind::Strange, rest.len()), |end| (Kind::Quoted, end))
+        } else if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
+            (Kind::Sign, sign.len())
+        } else {
+            (Kind::Strange, first.len_utf8())
+        };
+        let word = &rest[..length];
+        let inner = if kind == Kind::Quoted {
+            &word[1..length - 1]
+        } else {
+            word
+        };
+        tokens.push(Token {
+            kind,
+            text: inner,
+            span: (at, at + length),
+        });
+        at += length;
+    }
+    tokens.push(Token {
+        kind: Kind::End,
+        text: "",
+        span: (text.len(), text.len()),
+    });
+    tokens
+}
+
+fn is_word(character: char) -> bool {
+    character.is_alphanumeric() || "_.:/-".contains(character)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits_words_and_signs() {
+        let text = "a<=2001:db8::/32 and(x=='b c')";
+        let words: Vec<_> = tokens(text).iter().map(|token| token.text).collect();
+        assert_eq!(
+            words,
+            [
+                "a",
+                "<=",
+                "2001:db8::/32",
+                "and",
+                "(",
+                "x",
+                "==",
+                "b c",
+                ")",
+                ""
+            ]
+        );
+        assert_eq!(tokens("\"open")[0].kind, Kind::Strange);
+        assert_eq!(
+            tokens("ä # b")[1],
+            Token {
+                kind: Kind::Strange,
+                text: "#",
+                span: (3, 4)
+            }
+        );
+    }
+}
