@@ -1,10 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Benchmarks behind `turboflow bench`: every design runs in the same harness, on the same
-//! records, in one run.
+//! traffic, in one run, on one core.
+//!
+//! Numbers of different runs or machines do not compare; the designs of one run do.
 
-pub mod aggregate;
-mod flows;
+mod aggregate;
+mod features;
+mod flood;
+mod microflows;
+mod pipeline;
 mod report;
 
-pub use flows::Skew;
 pub use report::{Row, Timer};
+use turboflow_workload::traffic::Skew;
+
+/// The benchmarks there are, with a sentence for each.
+pub const BENCHES: [(&str, &str); 4] = [
+    ("aggregate", "merging microflow records: ours, the paper's method, hashbrown, std, Redis"),
+    ("pipeline", "frames in memory to open flows, by stage, with and without microflow table"),
+    ("features", "what more features cost the aggregator, and a compiled plan against code by hand"),
+    ("flood", "50 million distinct keys against a full flow cache: memory, speed, conservation"),
+];
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Numbers of flows.
+    pub flows: Vec<u64>,
+    /// Items (microflow records or packets) measured a row, besides those that warm up.
+    pub items: u64,
+    /// Runs of each row; the median counts.
+    pub repetitions: u32,
+    /// Where a Redis server listens, `host:port`; left out where none answers.
+    pub redis: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            flows: vec![10_000, 100_000, 1_000_000, 10_000_000, 20_000_000],
+            items: 20_000_000,
+            repetitions: 3,
+            redis: "127.0.0.1:6379".to_owned(),
+        }
+    }
+}
+
+/// How traffic spreads over flows in every benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spread {
+    Uniform,
+    Zipf,
+}
+
+impl Spread {
+    const ALL: [Self; 2] = [Self::Uniform, Self::Zipf];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Zipf => "zipf",
+        }
+    }
+
+    /// Zipf as the links of the paper's kind show it: exponent 1.05, trains of five packets.
+    const fn skew(self) -> Skew {
+        match self {
+            Self::Uniform => Skew::Uniform,
+            Self::Zipf => Skew::Zipf { exponent: 1.05, mean_train_length: 5.0 },
+        }
+    }
+}
+
+/// Runs one benchmark and hands out each row as it is there.
+///
+/// # Errors
+/// When there is no benchmark of that name.
+pub fn run(bench: &str, options: &Options, row: &mut dyn FnMut(Row)) -> Result<(), UnknownBench> {
+    match bench {
+        "aggregate" => aggregate::run(options, row),
+        "features" => features::run(options, row),
+        "flood" => flood::run(options, row),
+        "pipeline" => pipeline::run(options, row),
+        _ => return Err(UnknownBench(bench.to_owned())),
+    }
+    Ok(())
+}
+
+/// There is no benchmark of that name.
+#[derive(Debug)]
+pub struct UnknownBench(String);
+
+impl std::fmt::Display for UnknownBench {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names = BENCHES.map(|(name, _)| name).join(", ");
+        write!(formatter, "unknown benchmark {:?}: use one of {names}", self.0)
+    }
+}
+
+impl std::error::Error for UnknownBench {}

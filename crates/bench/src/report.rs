@@ -23,7 +23,7 @@ pub struct Row {
     /// Memory of the design's table for each flow, in bytes; absent where it is not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_flow: Option<f64>,
-    /// Microflow records for each packet; absent where no microflow table ran.
+    /// Microflow records for each packet; absent where packets were not metered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub microflows_per_packet: Option<f64>,
 }
@@ -51,6 +51,13 @@ impl Row {
             microflows_per_packet: None,
         }
     }
+}
+
+/// The run in the middle of several.
+pub(crate) fn median(mut runs: Vec<Row>) -> Row {
+    runs.sort_by(|a, b| a.ns_per_item.total_cmp(&b.ns_per_item));
+    let middle = (runs.len() - 1) / 2;
+    runs.swap_remove(middle)
 }
 
 /// Adds up time over many short stretches.

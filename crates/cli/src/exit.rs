@@ -10,8 +10,6 @@ pub(crate) enum Outcome {
     Well,
     /// It ran, and something was damaged or lost; what it was has been said.
     Lossy,
-    /// Somebody asked it to stop, and nothing was made.
-    Interrupted,
 }
 
 /// The exit code of a command that could not run.
@@ -24,7 +22,6 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Well => Self::SUCCESS,
             Outcome::Lossy => Self::from(1),
-            Outcome::Interrupted => Self::from(ABORTED),
         }
     }
 }

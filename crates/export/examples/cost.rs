@@ -7,7 +7,7 @@ use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
-use turboflow_export::{Compression, Format, WriteOptions, create};
+use turboflow_export::{Compression, Format, ReadError, WriteOptions, create, read};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
 
 /// A small generator (splitmix64): no dependency, the same records every time.
@@ -141,7 +141,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         let summary = writer.finish()?;
         let ns_per_record = (cpu_ns()? - start) as f64 / records as f64;
         let bytes_per_record = summary.bytes as f64 / records as f64;
-        println!("{name:24} {ns_per_record:7.1} ns/record {bytes_per_record:7.1} bytes/record");
+        let start = cpu_ns()?;
+        let read_back: usize = read(&path)?
+            .map(|batch| Ok(batch?.rows()))
+            .sum::<Result<_, ReadError>>()?;
+        assert_eq!(read_back, records, "what was written is read");
+        let read_ns = (cpu_ns()? - start) as f64 / records as f64;
+        println!(
+            "{name:24} {ns_per_record:7.1} ns/record {bytes_per_record:7.1} bytes/record, \
+             {read_ns:7.1} ns/record to read"
+        );
     }
     Ok(())
 }

@@ -9,8 +9,11 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
 
+use proptest::prelude::*;
 use support::{default_batch, default_schema, read_all};
-use turboflow_export::{ExportError, Format, ReadError, WriteOptions, create, read, to_writer};
+use turboflow_export::{
+    ExportError, Format, ReadError, WriteOptions, create, from_stream, read, to_writer,
+};
 use turboflow_record::FlowBatch;
 
 const RECORD: &str = "10.0.0.1 10.0.0.2 1 2 6 3 4 5 6 7 8 9 10 11 12 3";
@@ -299,4 +302,22 @@ fn reading_says_where_it_went_wrong() {
     }
     let missing = read(&directory.path().join("none")).err().unwrap();
     assert!(matches!(missing, ReadError::Open { .. }));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "[{}\\[\\]\",:;.0-9a-f\\\\nu\n -]{0,120}", json in any::<bool>()) {
+        let start = if json { "{\"bytes\":1,\"a\":[1],\"b\":1.5}\n" } else { "bytes,a,b\n1,[1],1.5\n" };
+        for text in [text.clone(), start.to_owned() + &text] {
+            let stream = Box::new(io::Cursor::new(text.into_bytes()));
+            if let Ok(reader) = from_stream(stream, "test") {
+                let outcome: Result<Vec<_>, _> = reader.collect();
+                if let Err(error) = outcome {
+                    prop_assert!(error.to_string().starts_with("test, line "));
+                }
+            }
+        }
+    }
 }

@@ -73,19 +73,17 @@ fn v4(frame: &Frame<'_>, ip: &[u8; 34], ip_offset: usize, udp_tunnels: bool) -> 
         && u16::from_le_bytes([ip[6], ip[7]]) & 0x3fff_u16.swap_bytes() == 0
         && (is_tcp || protocol == protocol::UDP)
         && length >= 20 + if is_tcp { TCP_BYTES } else { UDP_BYTES };
-    let ports = [ip[20], ip[21], ip[22], ip[23]];
+    let ports = *ip[20..].first_chunk()?;
     if !plain || udp_tunnels && !is_tcp && may_be_udp_tunnel(ports) {
         return None;
     }
-    let addresses = [
-        ip[12], ip[13], ip[14], ip[15], ip[16], ip[17], ip[18], ip[19],
-    ];
+    let addresses = *ip[12..].first_chunk()?;
     let packet = Packet {
         tuple: FiveTuple::v4(addresses, ports, protocol),
         timestamp_ns: frame.timestamp_ns,
         ip_length_bytes: length,
         frame_length_bytes: frame.wire_length_bytes,
-        tcp_flags: tcp_flags([ip[32], ip[33]], is_tcp),
+        tcp_flags: tcp_flags(*ip[32..].first_chunk()?, is_tcp),
         ttl: ip[8],
         tos: ip[1],
     };
@@ -100,7 +98,7 @@ fn v6(frame: &Frame<'_>, ip: &[u8; 54], ip_offset: usize, udp_tunnels: bool) -> 
     let plain = ip[0] >> 4 == 6
         && (is_tcp || protocol == protocol::UDP)
         && payload >= if is_tcp { TCP_BYTES } else { UDP_BYTES };
-    let ports = [ip[40], ip[41], ip[42], ip[43]];
+    let ports = *ip[40..].first_chunk()?;
     if !plain || udp_tunnels && !is_tcp && may_be_udp_tunnel(ports) {
         return None;
     }
@@ -111,7 +109,7 @@ fn v6(frame: &Frame<'_>, ip: &[u8; 54], ip_offset: usize, udp_tunnels: bool) -> 
         timestamp_ns: frame.timestamp_ns,
         ip_length_bytes: 40 + payload,
         frame_length_bytes: frame.wire_length_bytes,
-        tcp_flags: tcp_flags([ip[52], ip[53]], is_tcp),
+        tcp_flags: tcp_flags(*ip[52..].first_chunk()?, is_tcp),
         ttl: ip[7],
         tos: ip[0] << 4 | ip[1] >> 4,
     };
@@ -121,5 +119,6 @@ fn v6(frame: &Frame<'_>, ip: &[u8; 54], ip_offset: usize, udp_tunnels: bool) -> 
 /// The 12-bit field, or 0: a mask and no branch, for TCP and UDP alternate unpredictably.
 #[inline(always)]
 fn tcp_flags(word: [u8; 2], is_tcp: bool) -> u16 {
-    u16::from_be_bytes(word) & 0x0fff & u16::from(is_tcp).wrapping_neg()
+    // The flags of anything else are masked before the bytes are swapped: one load, one mask.
+    (u16::from_le_bytes(word) & 0xff0f & u16::from(is_tcp).wrapping_neg()).swap_bytes()
 }

@@ -90,8 +90,8 @@ impl PipelineConfig {
     /// # Errors
     /// The first thing that is wrong, with its range.
     pub fn compile(&self) -> Result<Layout, ConfigError> {
-        let slots = u64::from(self.sizing.slots());
-        range("--microflow-slots", slots, 1, MAX_SLOTS)?;
+        let least = u64::from(self.sizing != Sizing::Off);
+        range("--microflow-slots", u64::from(self.sizing.slots()), least, MAX_SLOTS)?;
         range("--max-flows", self.max_flows as u64, 1, MAX_FLOWS)?;
         range("--threads", self.threads as u64, 1, MAX_THREADS)?;
         let Timeouts { idle_ns, active_ns, linger_ns } = self.timeouts;
@@ -131,7 +131,7 @@ impl PipelineConfig {
     /// Slots of the microflow table of one shard. Records do not depend on it.
     pub(crate) fn slots_a_shard(&self) -> u32 {
         match self.sizing {
-            Sizing::Adaptive => self.sizing.slots(),
+            Sizing::Adaptive | Sizing::Off => self.sizing.slots(),
             Sizing::Fixed(slots) => slots.div_ceil(self.threads as u32),
         }
     }

@@ -122,31 +122,51 @@ impl<const N: usize> Front<N> {
 
     /// The hot path: default definition, one shard.
     fn frames_to_one_shard(&mut self, frames: &[Frame<'_>], shards: &mut impl Shards<N>) {
+        let (mut frame_bytes, mut packet_bytes) = (0, 0);
         for frame in frames {
-            self.report.frame_bytes += u64::from(frame.wire_length_bytes);
-            match self.parser.parse(frame) {
-                Ok(packet) => {
-                    self.tick(packet.timestamp_ns, shards);
-                    self.report.packet_bytes += u64::from(packet.ip_length_bytes);
-                    let batch = &mut self.pending[0];
-                    let full = match packet.tuple.family() {
-                        Family::V4 => {
-                            batch.v4.push(MicroflowRecord::of_v4(&packet));
-                            batch.v4.len() == BATCH_PACKETS
-                        }
-                        Family::V6 => {
-                            batch.v6.push(MicroflowRecord::of_v6(&packet));
-                            batch.v6.len() == BATCH_PACKETS
-                        }
-                    };
-                    if full {
-                        shards.packets(0, batch);
-                    }
-                }
-                Err(rejected) => self.reject(rejected, frame.wire_length_bytes),
-            }
+            frame_bytes += u64::from(frame.wire_length_bytes);
+            let Some(packet) = self.parser.parse_plain(frame) else {
+                self.frame_with_care(frame, shards);
+                continue;
+            };
+            self.tick(packet.timestamp_ns, shards);
+            packet_bytes += u64::from(packet.ip_length_bytes);
+            self.push_default(&packet, shards);
         }
         self.report.frames += frames.len() as u64;
+        self.report.frame_bytes += frame_bytes;
+        self.report.packet_bytes += packet_bytes;
+    }
+
+    #[inline(never)]
+    fn frame_with_care(&mut self, frame: &Frame<'_>, shards: &mut impl Shards<N>) {
+        match self.parser.parse(frame) {
+            Ok(packet) => {
+                self.tick(packet.timestamp_ns, shards);
+                self.report.packet_bytes += u64::from(packet.ip_length_bytes);
+                self.push_default(&packet, shards);
+            }
+            Err(rejected) => self.reject(rejected, frame.wire_length_bytes),
+        }
+    }
+
+    /// A packet of the default definition to the only shard.
+    #[inline(always)]
+    fn push_default(&mut self, packet: &Packet, shards: &mut impl Shards<N>) {
+        let batch = &mut self.pending[0];
+        let full = match packet.tuple.family() {
+            Family::V4 => {
+                batch.v4.push(MicroflowRecord::of_v4(packet));
+                batch.v4.len() >= BATCH_PACKETS
+            }
+            Family::V6 => {
+                batch.v6.push(MicroflowRecord::of_v6(packet));
+                batch.v6.len() >= BATCH_PACKETS
+            }
+        };
+        if full {
+            shards.packets(0, batch);
+        }
     }
 
     fn frames_to_any_shard(&mut self, frames: &[Frame<'_>], shards: &mut impl Shards<N>) {

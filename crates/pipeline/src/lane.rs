@@ -23,7 +23,7 @@ impl<const K: usize, const N: usize> Lane<K, N> {
     pub(crate) fn new(config: &PipelineConfig, layout: &Layout) -> Self {
         let hasher = KeyHasher::new(config.seed);
         let sizing = match config.sizing {
-            Sizing::Adaptive => Sizing::Adaptive,
+            Sizing::Adaptive | Sizing::Off => config.sizing,
             Sizing::Fixed(_) => Sizing::Fixed(config.slots_a_shard()),
         };
         let no_linger = config.timeouts.linger_ns == Some(0);

@@ -5,7 +5,7 @@ use turboflow_record::{MicroflowRecord, WORDS_V4, WORDS_V6, WORDS_WIDE};
 
 /// Packets of one kind that travel together: enough to keep the prefetch pipelines of engine and
 /// aggregator busy, few enough to stay in the second-level cache.
-pub(crate) const BATCH_PACKETS: usize = 1_024;
+pub(crate) const BATCH_PACKETS: usize = 512;
 
 /// A batch for one shard.
 pub(crate) struct Pending<const N: usize> {

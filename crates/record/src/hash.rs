@@ -108,7 +108,7 @@ mod tests {
         for flow in 0..keys {
             let key = [
                 0x0a00_0001_0a00_0000 + flow % 65_536,
-                0x0406_0050_0000 | flow / 65_536,
+                0x0406_0050_0000 | (flow / 65_536),
             ];
             filled[part(hasher.hash(&key))] += 1;
         }

@@ -81,11 +81,11 @@ impl Marks {
         let syn = tcp_flags & (TCP_SYN | TCP_ACK) == TCP_SYN;
         let fin = tcp_flags & TCP_FIN != 0;
         let rst = tcp_flags & TCP_RST != 0;
-        let bits = syn as u8 * Self::STARTS_WITH_SYN
-            | (fin as u8 * Self::FIN) << reversed as u8
-            | rst as u8 * Self::RST
-            | (syn as u8 * Self::SYN) << reversed as u8
-            | reversed as u8 * Self::STARTS_REVERSED;
+        let bits = (syn as u8 * Self::STARTS_WITH_SYN)
+            | ((fin as u8 * Self::FIN) << reversed as u8)
+            | (rst as u8 * Self::RST)
+            | ((syn as u8 * Self::SYN) << reversed as u8)
+            | (reversed as u8 * Self::STARTS_REVERSED);
         Self(bits)
     }
 

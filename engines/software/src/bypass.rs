@@ -14,6 +14,8 @@ pub enum Sizing {
     Adaptive,
     /// Exactly this many slots, always used.
     Fixed(u32),
+    /// No table: every packet goes straight to the aggregator.
+    Off,
 }
 
 impl Sizing {
@@ -26,6 +28,7 @@ impl Sizing {
         match self {
             Self::Adaptive => Self::ADAPTIVE_SLOTS,
             Self::Fixed(slots) => slots,
+            Self::Off => 0,
         }
     }
 }
@@ -47,7 +50,8 @@ pub(crate) struct HitWatch {
 impl HitWatch {
     pub(crate) const fn new(sizing: Sizing) -> Self {
         let adaptive = matches!(sizing, Sizing::Adaptive);
-        Self { adaptive, aside: false, packets: 0, hits: 0 }
+        let aside = matches!(sizing, Sizing::Off);
+        Self { adaptive, aside, packets: 0, hits: 0 }
     }
 
     pub(crate) const fn is_aside(&self) -> bool {

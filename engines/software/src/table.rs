@@ -82,11 +82,11 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
     /// An empty engine.
     ///
     /// # Panics
-    /// When the table has no slot.
+    /// When the table is to be used and has no slot.
     #[must_use]
     pub fn new(config: EngineConfig, plan: Plan, hasher: KeyHasher) -> Self {
         let slots = config.sizing.slots();
-        assert!(slots > 0, "a microflow table has at least one slot");
+        assert!(slots > 0 || config.sizing == Sizing::Off, "a table has at least one slot");
         Self {
             slots: vec![MicroflowRecord::default(); slots as usize],
             occupied: Vec::with_capacity(slots as usize),

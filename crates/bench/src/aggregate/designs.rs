@@ -3,8 +3,10 @@
 
 use std::collections::HashMap;
 
-use turboflow_aggregate::{CacheConfig, Cell, FlowCache, Timeouts};
+use turboflow_aggregate::FlowCache;
 use turboflow_record::{Base, Definition, KeyHasher, Layout, MicroflowRecord};
+
+use crate::microflows::cache;
 
 type Record = MicroflowRecord<2, 0>;
 
@@ -31,17 +33,7 @@ impl Design for TurboflowCache {
 
     fn new(flows: usize) -> Self {
         let layout = Layout::compile(&Definition::default(), false).expect("default compiles");
-        let config = CacheConfig {
-            timeouts: Timeouts::default(),
-            max_flows: flows,
-            ending_fins: layout.ending_fins(),
-            sweep_ns: 10_000_000_000,
-        };
-        let mut cache = FlowCache::new(config, layout.plan().clone(), KeyHasher::new(1));
-        let mut exported = Vec::new();
-        let cell = Cell { watermark_ns: 0, end_ns: 1_000_000_000 };
-        cache.advance(cell, &mut exported);
-        Self { cache, exported }
+        Self { cache: cache(&layout, flows), exported: Vec::new() }
     }
 
     fn merge(&mut self, batch: &[Record]) {

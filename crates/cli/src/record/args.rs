@@ -114,8 +114,9 @@ pub(crate) struct RecordArgs {
     pub(super) threads: u64,
 
     /// Flows open at once, over all threads. When it is full, the oldest leave early with end
-    /// reason 5, counted. Worst-case memory with the default definition: about 122 bytes a flow of
-    /// IPv4 and 170 of IPv6, 2.7 GiB at the default, all taken only under a flood
+    /// reason 5, counted. Worst-case memory with the default definition: about 245 bytes for each
+    /// (either IP version may fill its own table), 2.4 GB at the default, taken only under a flood;
+    /// the first line on standard error says what this run may take
     #[arg(long, value_name = "N", default_value = "10M", value_parser = count)]
     #[arg(help_heading = "Memory and speed")]
     pub(super) max_flows: u64,

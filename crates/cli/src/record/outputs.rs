@@ -56,11 +56,11 @@ impl Outputs {
 fn check_names(args: &RecordArgs) -> anyhow::Result<()> {
     let written: Vec<&PathBuf> = args.write.iter().chain(&args.ledger).collect();
     for (index, path) in written.iter().enumerate() {
-        let same = |other: &&&PathBuf| identity(other) == identity(path) && !is_device(path);
-        if written[..index].iter().any(|other| same(&other)) {
+        let same = |other: &Path| identity(other) == identity(path) && !is_device(path);
+        if written[..index].iter().any(|other| same(other)) {
             bail!("{} is to be written twice: give every output its own name", name_of(path));
         }
-        if !is_stdout(path) && args.read.iter().any(|read| same(&read)) {
+        if !is_stdout(path) && args.read.iter().any(|read| same(read)) {
             bail!("{} is to be read and written: give the output another name", path.display());
         }
     }

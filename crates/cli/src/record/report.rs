@@ -83,7 +83,9 @@ impl Report {
             words += &format!("; the capturing side says it lost {lost}");
         }
         for output in &self.outputs {
-            if let Ok(summary) = &output.outcome {
+            if let Ok(summary) = &output.outcome
+                && summary.bytes > 0
+            {
                 let size = table::bytes(summary.bytes);
                 words += &format!("; {} has {size}", output.name);
             }

@@ -120,7 +120,7 @@ fn ledger(ledger: &Ledger) -> String {
         ("malformed", "malformed", ledger.packets_malformed, ledger.bytes_malformed),
         ("truncated", "truncated", ledger.packets_truncated, ledger.bytes_truncated),
     ];
-    for (class, name, packets, bytes) in classes {
+    for (class, name, packets, bytes) in classes.into_iter().filter(|class| class.2 > 0) {
         line(&format!("  {name}"), packets, bytes);
         for reason in ledger.rejected.iter().filter(|reason| reason.class == class) {
             let name = reason.reason.replace('_', " ");

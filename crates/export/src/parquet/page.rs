@@ -26,23 +26,35 @@ pub(crate) fn codec_of(compression: Compression) -> Result<Codec> {
 pub(crate) enum Compressor {
     None,
     Snappy(Box<snap::raw::Encoder>),
-    Zstd(zstd::bulk::Compressor<'static>),
+    Zstd {
+        thorough: zstd::bulk::Compressor<'static>,
+        /// For columns that do not get smaller: it finds that out at a quarter of the cost.
+        quick: zstd::bulk::Compressor<'static>,
+    },
 }
+
+/// A negative level of zstd, which skips ahead where nothing repeats.
+const QUICK_LEVEL: i32 = -20;
 
 impl Compressor {
     pub(crate) fn new(compression: Compression) -> std::io::Result<Self> {
         Ok(match compression {
             Compression::None => Self::None,
             Compression::Snappy => Self::Snappy(Box::new(snap::raw::Encoder::new())),
-            Compression::Zstd { level } => Self::Zstd(zstd::bulk::Compressor::new(level)?),
+            Compression::Zstd { level } => Self::Zstd {
+                thorough: zstd::bulk::Compressor::new(level)?,
+                quick: zstd::bulk::Compressor::new(QUICK_LEVEL)?,
+            },
         })
     }
 
-    fn compress(&mut self, bytes: &[u8]) -> Result<Bytes> {
+    /// `random`: the page is known to get hardly smaller.
+    fn compress(&mut self, bytes: &[u8], random: bool) -> Result<Bytes> {
         Ok(match self {
             Self::None => Bytes::copy_from_slice(bytes),
             Self::Snappy(encoder) => encoder.compress_vec(bytes)?.into(),
-            Self::Zstd(compressor) => compressor.compress(bytes)?.into(),
+            Self::Zstd { quick, .. } if random => quick.compress(bytes)?.into(),
+            Self::Zstd { thorough, .. } => thorough.compress(bytes)?.into(),
         })
     }
 }
@@ -54,7 +66,13 @@ pub(crate) struct Pages {
     /// Data pages by encoding.
     counts: Vec<(Encoding, i32)>,
     values: i64,
+    /// Data pages that are still to be compressed quickly, because one before them got hardly
+    /// smaller.
+    random: u32,
 }
+
+/// After so many pages a thorough compression is tried again.
+const RANDOM_PAGES: u32 = 15;
 
 /// What a chunk ends with.
 pub(crate) struct Ending {
@@ -72,6 +90,7 @@ impl Pages {
             uncompressed_bytes: 0,
             counts: Vec::new(),
             values: 0,
+            random: 0,
         }
     }
 
@@ -90,8 +109,15 @@ impl Pages {
         encoding: Encoding,
         compressor: &mut Compressor,
     ) -> Result<()> {
+        let compressed = compressor.compress(bytes, self.random > 0)?;
+        let gained = compressed.len() < bytes.len() / 16 * 15;
+        self.random = match self.random {
+            0 if gained => 0,
+            0 => RANDOM_PAGES,
+            random => random - 1,
+        };
         let page = Page::DataPage {
-            buf: compressor.compress(bytes)?,
+            buf: compressed,
             num_values: values as u32,
             encoding,
             def_level_encoding: Encoding::RLE,
@@ -126,7 +152,7 @@ impl Pages {
         let has_dictionary = ending.dictionary.is_some();
         if let Some((values, bytes)) = ending.dictionary {
             let page = Page::DictionaryPage {
-                buf: compressor.compress(&bytes)?,
+                buf: compressor.compress(&bytes, false)?,
                 num_values: values,
                 encoding: Encoding::PLAIN,
                 is_sorted: false,

@@ -206,7 +206,7 @@ impl WideKey {
         for (word, slot) in &steps.addresses {
             let [low, high] = addresses[(*slot & 3) as usize];
             key[(*word & 15) as usize] = low;
-            key[(*word + 1 & 15) as usize] = high;
+            key[((*word + 1) & 15) as usize] = high;
         }
         let numbers = number_slots(packet);
         for step in &steps.numbers {
@@ -215,7 +215,7 @@ impl WideKey {
         }
         for step in &steps.inputs {
             let (value, present) = inputs.masked(step.input);
-            let mask = present & u64::MAX >> (64 - step.bits & 63);
+            let mask = present & u64::MAX >> ((64 - step.bits) & 63);
             key[(step.word & 15) as usize] |= (value & mask) << (step.shift & 63);
             key[0] |= (present & 1) << (step.presence & 63);
         }

@@ -175,7 +175,7 @@ impl Layout {
     ///
     /// # Panics
     /// When `K` and `N` are not those of [`Layout::lanes`] and [`Layout::state_words`].
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn open<const K: usize, const N: usize>(
         &self,

@@ -91,15 +91,8 @@ fn each<const N: usize>(
     end: u32,
     fold: impl Fn(u64, u64) -> u64,
 ) {
-    // The exit in the middle keeps the compiler from unrolling: ranges are a few words long, and
-    // the code around an unrolled loop costs more than the loop.
-    let mut word = start as usize;
-    while word < end as usize {
-        let (Some(a), Some(b)) = (earlier.get_mut(word), later.get(word)) else {
-            break;
-        };
-        *a = fold(*a, *b);
-        word += 1;
+    for word in start as usize..(end as usize).min(N) {
+        earlier[word] = fold(earlier[word], later[word]);
     }
 }
 

@@ -12,8 +12,8 @@ use crate::{Input, InputValues, Packet};
 
 /// The steps of packets of one direction.
 ///
-/// One loop over steps of any kind: its branches follow the same pattern for every packet, which
-/// processors predict; a loop for every kind costs more in loops than in steps.
+/// Their kinds follow each other alike for every packet, so that processors predict the branches;
+/// what depends on the packet's values has no branch.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Program {
     /// The words of class min.

@@ -43,6 +43,20 @@ fn default_definition_reads_back() {
     assert!(text.lines().all(|line| line.len() <= 100), "{text}");
 }
 
+#[test]
+fn nesting_without_end_is_refused() {
+    for open in [
+        "[",
+        "x = [",
+        "x = {y = ",
+        "[[feature]]\nname = [[",
+        "a.",
+        "[a.",
+    ] {
+        assert!(Definition::parse(&open.repeat(100_000)).is_err());
+    }
+}
+
 /// Every ```toml block of the definition reference is a definition that compiles.
 #[test]
 fn the_reference_shows_definitions_that_work() {

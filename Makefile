@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door. `make` lists what there is.
+
+CAPTURE ?= samples/office.pcap
+ARGS ?=
+BENCH ?=
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?=
+
+# A shell that was open while rustup ran does not know its folder yet.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+TURBOFLOW := $(TARGET)/release/turboflow
+BENCH_CAPTURE := $(TARGET)/bench/zipf-10m.pcap
+
+.DEFAULT_GOAL := help
+.PHONY: help run test build docs bench bench-files fuzz sample lint ci clean
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+run: build ## Meter a capture and look at it: samples/office.pcap, or CAPTURE=FILE ARGS="--biflow ..."
+	$(TURBOFLOW) record -r $(CAPTURE) $(ARGS)
+
+test: set-up ## All tests: units, properties, goldens, real captures, doc tests, house rules
+	cargo test --workspace
+
+build: set-up ## The turboflow program, optimised: target/release/turboflow
+	cargo build --release --package turboflow
+
+docs: set-up ## API documentation of all crates: target/doc
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+bench: build ## Aggregator, pipeline and features against other designs, one JSON object a row; BENCH=aggregate for one
+	$(TURBOFLOW) bench $(BENCH) --json
+
+bench-files: build $(BENCH_CAPTURE) ## Whole processes against nfpcapd, softflowd and argus on a 10 M-packet capture
+	scripts/install-test-tools.sh bench || echo "bench-files: goes on with the tools that are here" >&2
+	bench/files/run.sh $(BENCH_CAPTURE) --repetitions 5 --turboflow $(TURBOFLOW)
+
+fuzz: set-up ## Every fuzz target for a minute (FUZZ_SECONDS=60), or FUZZ_TARGETS="packet pcap"
+	FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh $(FUZZ_TARGETS)
+
+sample: ## Record samples/ anew (root; Linux network namespaces); docs/samples.md says what is in them
+	scripts/install-test-tools.sh samples
+	scripts/record-sample.sh
+	python3 scripts/make_cases.py
+
+lint: set-up ## Formatting, clippy, scripts
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	scripts/check-scripts.sh
+
+ci: ## What has to pass before a change is merged; TURBOFLOW_CI=1: nothing may be skipped
+	.ci/run
+
+clean: ## Remove everything that was built
+	cargo clean
+	rm -rf fuzz/target fuzz/artifacts
+
+.PHONY: set-up
+set-up:
+	@scripts/set-up.sh
+
+# About 300 K flows with the skew of an Internet link, 64 captured bytes a packet.
+$(BENCH_CAPTURE): | build
+	mkdir -p $(@D)
+	$(TURBOFLOW) generate --help >/dev/null

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bad input: one clear error each, and nothing that was recorded is lost.
+
+use std::fs;
+
+use crate::support::{
+    Folder, Ran, office, pcap_header, pcap_packet, rows, turboflow, udp_capture, udp_frame,
+};
+
+/// Meters a capture into `a.csv`.
+fn record(folder: &Folder, capture: &str) -> Ran {
+    turboflow(["record", "-r", capture, "-w", &folder.file("a.csv")])
+}
+
+/// A run that must not start: exit 2, one error, no file.
+#[track_caller]
+fn refused(args: &[&str], words: &[&str]) {
+    let folder = Folder::new();
+    let output = folder.file("a.csv");
+    let ran = turboflow(args.iter().copied().chain(["-w", &output])).exits(2).says(words);
+    assert_eq!(ran.stdout, "");
+    assert_eq!(folder.names(), [""; 0], "no output is left behind");
+    let errors = ran.stderr.lines().filter(|l| l.starts_with("turboflow: ") || l.starts_with("error"));
+    assert_eq!(errors.count(), 1, "one error: {}", ran.stderr);
+}
+
+#[test]
+fn files_that_are_no_captures() {
+    let folder = Folder::new();
+    let missing = folder.file("none.pcap");
+    refused(&["record", "-r", &missing], &["none.pcap does not exist"]);
+    let empty = folder.write("empty.pcap", "");
+    refused(&["record", "-r", &empty], &["is empty"]);
+    let text = folder.write("text.pcap", "this is no capture at all, is it? it is not");
+    refused(&["record", "-r", &text], &["not a pcap or pcapng file"]);
+    refused(&["record", "-r", &folder.path().display().to_string()], &["is a directory"]);
+    let cut = folder.write("cut.pcap", &pcap_header(1)[..20]);
+    refused(&["record", "-r", &cut], &["ends inside its pcap header"]);
+    let radio = folder.write("radio.pcap", pcap_header(127));
+    refused(&["record", "-r", &radio], &["link type 127", "IEEE802_11_RADIOTAP"]);
+    refused(&["record", "-r", &office(), &missing], &["none.pcap does not exist"]);
+    refused(&["record", "-r", "-", "-r", "-"], &["only once"]);
+}
+
+#[test]
+fn a_capture_cut_inside_a_packet_keeps_all_packets_before() {
+    let folder = Folder::new();
+    let mut bytes = udp_capture(100);
+    bytes.truncate(bytes.len() - 10);
+    let capture = folder.write("cut.pcap", bytes);
+    let ledger = folder.file("l.json");
+    turboflow(["record", "-r", &capture, "-w", &folder.file("a.csv"), "--ledger", &ledger])
+        .exits(1)
+        .says(&["cut.pcap: packet 100 at byte", "the file ends inside"]);
+    assert_eq!(rows(&folder.read("a.csv")).len(), 99);
+    let json: serde_json::Value = serde_json::from_str(&folder.read("l.json")).unwrap();
+    assert_eq!(json["damaged"][0]["packet"], 100);
+    assert_eq!(json["packets_recorded"], 99);
+    assert_eq!(json["balanced"], true);
+}
+
+#[test]
+fn an_absurd_length_ends_the_file_there() {
+    let folder = Folder::new();
+    let mut bytes = udp_capture(10);
+    let mut record = pcap_packet(1, &udp_frame(1));
+    record[8..12].copy_from_slice(&0xffff_fff0_u32.to_le_bytes());
+    bytes.extend(record);
+    let capture = folder.write("absurd.pcap", bytes);
+    record_fails_softly(&folder, &capture, &["packet 11 at byte", "captured length of 4294967280"]);
+    assert_eq!(rows(&folder.read("a.csv")).len(), 10);
+}
+
+#[track_caller]
+fn record_fails_softly(folder: &Folder, capture: &str, words: &[&str]) {
+    record(folder, capture).exits(1).says(words);
+}
+
+#[test]
+fn damage_in_one_file_does_not_keep_the_next_from_being_read() {
+    let folder = Folder::new();
+    let mut bytes = udp_capture(10);
+    bytes.truncate(bytes.len() - 1);
+    let cut = folder.write("cut.pcap", bytes);
+    let ran = turboflow(["record", "-r", &cut, &office()]).exits(1).says(&["packet 10"]);
+    assert!(ran.stdout.contains("13,044 packets"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_clock_that_runs_backwards_is_counted_and_nothing_is_lost() {
+    let folder = Folder::new();
+    let mut bytes = pcap_header(1);
+    for second in [1_000, 5_000, 1_000, 900, 1_700_000_000, 3] {
+        bytes.extend(pcap_packet(second * 1_000_000, &udp_frame(7)));
+    }
+    let capture = folder.write("back.pcap", bytes);
+    let ledger = folder.file("l.json");
+    turboflow(["record", "-r", &capture, "-w", &folder.file("a.csv"), "--ledger", &ledger])
+        .exits(0);
+    let json: serde_json::Value = serde_json::from_str(&folder.read("l.json")).unwrap();
+    assert_eq!(json["packets_recorded"], 6);
+    assert!(json["clock_steps"].as_u64().unwrap() > 0);
+    assert_eq!(json["balanced"], true);
+}
+
+/// A pcapng file with an Ethernet and a radio interface, and packets of both.
+fn two_interfaces() -> Vec<u8> {
+    fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+        let length = (12 + body.len().next_multiple_of(4)) as u32;
+        let mut bytes = [kind.to_le_bytes(), length.to_le_bytes()].concat();
+        bytes.extend(body);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes.extend(length.to_le_bytes());
+        bytes
+    }
+    let section = [0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0];
+    let mut bytes = block(0x0a0d_0d0a, &[&section[..], &[0xff; 8]].concat());
+    for link_type in [1_u8, 127] {
+        bytes.extend(block(1, &[link_type, 0, 0, 0, 0, 0, 4, 0]));
+    }
+    for interface in [0_u32, 1, 1, 0] {
+        let frame = udp_frame(9);
+        let mut body = [interface.to_le_bytes(), [0; 4], [0; 4]].concat();
+        body.extend((frame.len() as u32).to_le_bytes());
+        body.extend((frame.len() as u32).to_le_bytes());
+        body.extend(frame);
+        bytes.extend(block(6, &body));
+    }
+    bytes
+}
+
+#[test]
+fn packets_of_unknown_link_types_are_counted_and_said() {
+    let folder = Folder::new();
+    let capture = folder.write("radio.pcapng", two_interfaces());
+    record(&folder, &capture).exits(1).says(&["2 packets", "link type turboflow does not read"]);
+    assert!(folder.read("a.csv").contains(",9,53,17,2,92,"), "{}", folder.read("a.csv"));
+}
+
+#[test]
+fn options_that_make_no_sense() {
+    let office = office();
+    let with = |more: &[&'static str], words: &[&str]| {
+        refused(&[&["record", "-r", &office], more].concat(), words);
+    };
+    with(&["--idle-timeout", "0"], &["--idle-timeout", "none"]);
+    with(&["--active-timeout", "0s"], &["--active-timeout", "none"]);
+    with(&["--idle-timeout", "30"], &["unit is missing"]);
+    with(&["--idle-timeout", "abc"], &["30s"]);
+    with(&["--linger=-1s"], &["--linger"]);
+    with(&["--active-timeout", "1000000d"], &["292 years"]);
+    with(&["--threads", "0"], &["--threads must be from 1 to 256, not 0"]);
+    with(&["--threads", "100k"], &["--threads"]);
+    with(&["--max-flows", "0"], &["--max-flows must be from 1"]);
+    with(&["--microflow-slots", "0"], &["--microflow-slots must be from 1"]);
+    with(&["--microflow-slots", "99G"], &["--microflow-slots"]);
+    with(&["--seed", "x"], &["--seed"]);
+    with(&["--decapsulate=gre,nonsense"], &["unknown tunnel `nonsense`", "vxlan"]);
+    with(&["--definition", "/nonexistent/d.toml"], &["/nonexistent/d.toml"]);
+    with(&["--no-such-option"], &["--no-such-option"]);
+    refused(&["record"], &["--read"]);
+}
+
+#[test]
+fn definitions_that_are_wrong() {
+    let folder = Folder::new();
+    let office = office();
+    let feature = |text: &str| format!("[[feature]]\nname = \"x\"\n{text}\n");
+    for (text, words) in [
+        (feature("op = \"summ\"\nof = \"ip_length\""), &["line 3", "unknown op `summ`", "`sum`"][..]),
+        (feature("op = \"sum\"\nof = \"ip_lenght\""), &["line 4", "unknown input", "ip_length"]),
+        (feature("op = \"max\"\nof = \"queue_depth\""), &["queue_depth", "capture files", "ip_length"]),
+        (feature("op = \"first\"\nof = \"direction\""), &["direction"]),
+        ("[key\n".to_owned(), &["line 1", "not TOML"]),
+        (String::new(), &["no features"]),
+    ] {
+        let path = folder.write("d.toml", text);
+        refused(&["record", "-r", &office, "--definition", &path], &[&["d.toml"], words].concat());
+    }
+    let binary = folder.write("b.toml", [0xff, 0xfe, 0]);
+    refused(&["record", "-r", &office, "--definition", &binary], &["b.toml"]);
+}
+
+#[test]
+fn stays_within_one_line_of_error() {
+    let ran = turboflow(["record", "-r", "/nonexistent.pcap"]).exits(2);
+    assert_eq!(ran.stderr, "turboflow: /nonexistent.pcap does not exist: check the path\n");
+}
+
+#[test]
+fn a_truncated_capture_of_every_length_never_loses_whole_packets() {
+    let folder = Folder::new();
+    let whole = udp_capture(3);
+    let packet = 16 + udp_frame(0).len();
+    for length in (24..whole.len()).step_by(19) {
+        let capture = folder.write("cut.pcap", &whole[..length]);
+        let packets = (length - 24) / packet;
+        let ran = record(&folder, &capture);
+        let expected = if (length - 24) % packet == 0 { 0 } else { 1 };
+        ran.exits(expected);
+        assert_eq!(rows(&folder.read("a.csv")).len(), packets, "{length} bytes");
+        fs::remove_file(folder.path().join("a.csv")).unwrap();
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Help texts that a person can learn from.
+
+use crate::support::turboflow;
+
+#[test]
+fn the_picture_names_every_command() {
+    let help = turboflow(["--help"]).exits(0).stdout;
+    for words in ["record", "show", "generate", "definition", "──▶", "Exit codes", "Start here"] {
+        assert!(help.contains(words), "{words}");
+    }
+    let none: [&str; 0] = [];
+    turboflow(none).exits(2);
+    let version = turboflow(["--version"]).exits(0).stdout;
+    assert_eq!(version, format!("turboflow {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn every_command_has_examples_and_exit_codes() {
+    for name in ["record", "show", "generate", "definition"] {
+        for args in [[name, "--help"], ["help", name]] {
+            let help = turboflow(args).exits(0).stdout;
+            for words in ["Examples:", "Exit codes:", &format!("turboflow {name}"), "Usage:"] {
+                assert!(help.contains(words), "{name}: {words}");
+            }
+            assert!(help.lines().all(|line| line.chars().count() <= 100), "{name} is too wide");
+        }
+    }
+}
+
+#[test]
+fn record_explains_every_option_with_default_and_unit() {
+    let help = turboflow(["record", "--help"]).exits(0).stdout;
+    for words in [
+        "Input and output:", "What a flow is:", "When flows end:", "Memory and speed:",
+        "[default: 30s]", "[default: 120s]", "[default: 2s]", "[default: 10M]", "[default: 1]",
+        "--decapsulate[=<LIST>]", "gtp-u", "--reassemble-flows", "--icmp-ports", "--biflow",
+        "--ledger <FILE.json>", "--microflow-slots <N>", "--seed <N>", "--quiet", "--format",
+    ] {
+        assert!(help.contains(words), "nothing of {words:?} in {help}");
+    }
+    let plain = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(plain.contains("Worst-case memory") && plain.contains("245 bytes"));
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The program as people use it, from the outside.
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
+
+mod bad_input;
+mod cases;
+mod definition;
+mod generate;
+mod help;
+mod invariance;
+mod outputs;
+mod record;
+mod show;
+mod stop;
+mod support;
+mod usage;

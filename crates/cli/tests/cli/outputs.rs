@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Outputs that cannot be written, or whose reader goes away.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use crate::support::{Folder, command, office, turboflow};
+
+#[test]
+fn names_that_cannot_be_written_stop_the_run_before_it_starts() {
+    let folder = Folder::new();
+    let office = office();
+    let good = folder.file("good.csv");
+    let refused = |bad: &str, words: &[&str]| {
+        turboflow(["record", "-r", &office, "-w", &good, "-w", bad]).exits(2).says(words);
+        assert_eq!(folder.names(), [""; 0], "nothing is left behind");
+    };
+    refused(&folder.file("no/such/dir/a.csv"), &["there is no directory"]);
+    refused("a.xlsx", &["unknown format", "parquet"]);
+    refused("noextension", &["unknown format"]);
+    refused("-", &["--format"]);
+    refused(&good, &["twice"]);
+    refused(&folder.file("./good.csv"), &["twice"]);
+    let ledger = folder.file("no/such/ledger.json");
+    turboflow(["record", "-r", &office, "-w", &good, "--ledger", &ledger])
+        .exits(2)
+        .says(&["there is no directory"]);
+    turboflow(["record", "-r", &office, "-w", &good, "--ledger", &good]).exits(2).says(&["twice"]);
+    turboflow(["record", "-r", &office, "-w", "-", "-w", "-", "--format", "csv"])
+        .exits(2)
+        .says(&["standard output is to be written twice"]);
+    assert_eq!(folder.names(), [""; 0]);
+}
+
+#[test]
+fn a_capture_is_never_overwritten_by_its_own_records() {
+    let folder = Folder::new();
+    let capture = folder.write("office.pcap", fs::read(office()).unwrap());
+    turboflow(["record", "-r", &capture, "-w", &capture, "--format", "csv"])
+        .exits(2)
+        .says(&["read and written"]);
+    assert_eq!(fs::read(capture).unwrap(), fs::read(office()).unwrap());
+}
+
+#[test]
+fn a_failed_run_leaves_an_old_output_as_it_was() {
+    let folder = Folder::new();
+    let old = folder.write("a.csv", "old");
+    turboflow(["record", "-r", "/nonexistent.pcap", "-w", &old]).exits(2);
+    turboflow(["record", "-r", &office(), "-w", &old, "-w", "/nonexistent/b.csv"]).exits(2);
+    assert_eq!(folder.read("a.csv"), "old");
+    assert_eq!(folder.names(), ["a.csv"]);
+}
+
+#[test]
+fn a_full_device_is_said_and_the_other_outputs_are_whole() {
+    let folder = Folder::new();
+    let csv = folder.file("a.csv");
+    let ledger = folder.file("l.json");
+    let args = ["record", "-r", &office(), "-w", &csv, "-w", "/dev/full", "--format", "csv"];
+    turboflow(args.iter().copied().chain(["--ledger", &ledger]))
+        .exits(1)
+        .says(&["/dev/full", "No space left", "742 records not written"]);
+    assert_eq!(folder.read("a.csv").lines().count(), 743);
+    let json: serde_json::Value = serde_json::from_str(&folder.read("l.json")).unwrap();
+    assert_eq!(json["records_dropped"], 742);
+    assert_eq!(json["balanced"], true);
+}
+
+#[test]
+fn a_ledger_or_a_summary_that_cannot_be_written_is_an_error() {
+    turboflow(["record", "-r", &office(), "--ledger", "/dev/full"])
+        .exits(1)
+        .says(&["cannot write the ledger", "No space left"]);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let status = command(["record", "-q", "-r", &office()]).stdout(full).status().unwrap();
+    assert_ne!(status.code(), Some(0));
+}
+
+/// Runs in a mount namespace of its own, so that nothing stays mounted.
+#[test]
+fn a_full_disk_keeps_the_whole_records_that_fit() {
+    let folder = Folder::new();
+    let disk = folder.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=32k tmpfs '{disk}' || exit 99; \
+         '{program}' record -r '{capture}' -w '{disk}/a.csv' -w '{other}'; code=$?; \
+         cp '{disk}'/* '{kept}'; exit $code",
+        disk = disk.display(),
+        program = env!("CARGO_BIN_EXE_turboflow"),
+        capture = office(),
+        other = folder.file("whole.csv"),
+        kept = folder.path().display(),
+    );
+    let output = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output();
+    let output = match output {
+        Ok(output) if !matches!(output.status.code(), Some(99 | 1)) || is_root() => output,
+        _ => return eprintln!("SKIPPED: a tmpfs can only be mounted by root"),
+    };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("No space left") && said.contains("a.csv.part"), "{said}");
+    let part = folder.read("a.csv.part");
+    let whole = folder.read("whole.csv");
+    assert!(part.ends_with('\n') && whole.starts_with(&part), "the first records, whole");
+    assert!(part.lines().count() > 100);
+    assert!(!folder.names().contains(&"a.csv".to_owned()));
+}
+
+fn is_root() -> bool {
+    let output = Command::new("id").arg("-u").output().unwrap();
+    output.stdout == b"0\n"
+}
+
+#[test]
+fn a_reader_that_goes_away_is_a_success() {
+    let office = office();
+    for args in [
+        &["record", "-r", &office, "-w", "-", "--format", "csv"][..],
+        &["record", "-r", &office],
+        &["definition"],
+        &["definition", "--list"],
+        &["generate", "-w", "-", "--packets", "100k"],
+    ] {
+        let mut child =
+            command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = Vec::new();
+        BufReader::with_capacity(16, child.stdout.take().unwrap())
+            .read_until(b'\n', &mut line)
+            .unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {said}");
+        assert!(!said.contains("panicked") && !said.contains("roken pipe"), "{said}");
+    }
+}

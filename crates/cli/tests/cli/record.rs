@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow record` when all is well.
+
+use std::fs;
+use std::process::Stdio;
+
+use crate::support::{Folder, command, finish, office, project, rows, turboflow, udp_capture};
+
+#[test]
+fn without_outputs_it_prints_what_a_person_wants_to_see() {
+    let ran = turboflow(["record", "-r", &office()]).exits(0).says(&["seed", "MiB", "1 thread"]);
+    for words in [
+        "13,035 packets",
+        "742 flow records",
+        "Largest flow records by bytes",
+        "2103102",
+        "TCP (6)",
+        "UDP-Lite (136)",
+        "3 end of flow",
+        "recorded in flows",
+        "arp",
+        "The ledger balances",
+    ] {
+        assert!(ran.stdout.contains(words), "nothing of {words:?} in {}", ran.stdout);
+    }
+    assert!(!ran.stderr.contains('\u{1b}'), "no progress bar where there is no terminal");
+}
+
+#[test]
+fn quiet_says_nothing_when_all_is_well() {
+    let folder = Folder::new();
+    let ran = turboflow(["record", "-q", "-r", &office(), "-w", &folder.file("a.csv")]).exits(0);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    assert_eq!(folder.names(), ["a.csv"]);
+}
+
+#[test]
+fn every_format_holds_the_same_records() {
+    let folder = Folder::new();
+    let files = ["a.csv", "a.jsonl", "a.parquet"].map(|name| folder.file(name));
+    turboflow(["record", "-r", &office(), "-w", &files[0], "-w", &files[1], "-w", &files[2]])
+        .exits(0)
+        .says(&["13,035 packets", "742 flow records", "a.parquet has", "accounted for"]);
+    let shown = files.map(|file| turboflow(["show", &file, "--format", "csv"]).exits(0).stdout);
+    assert_eq!(rows(&shown[0]).len(), 742);
+    assert!(shown[0].starts_with(
+        "src_addr,dst_addr,src_port,dst_port,protocol,packets,bytes,first_ns,last_ns,tcp_flags,\
+         min_length,max_length,min_ttl,max_ttl,tos,end_reason\n"
+    ));
+    assert_eq!(shown[0], shown[1]);
+    assert_eq!(shown[0], shown[2]);
+    assert_eq!(shown[0], folder.read("a.csv"));
+}
+
+#[test]
+fn standard_output_is_data_and_nothing_else() {
+    let folder = Folder::new();
+    turboflow(["record", "-r", &office(), "--seed", "1", "-w", &folder.file("a.csv")]).exits(0);
+    let args = ["record", "-r", &office(), "--seed", "1", "-w", "-", "--format", "csv"];
+    let ran = turboflow(args).exits(0).says(&["742 flow records"]);
+    assert_eq!(ran.stdout, folder.read("a.csv"));
+    let jsonl = turboflow(["record", "-r", &office(), "-w", "-", "--format", "jsonl"]).exits(0);
+    assert!(jsonl.stdout.lines().all(|line| line.starts_with('{') && line.ends_with('}')));
+}
+
+#[test]
+fn parquet_goes_through_a_pipe_and_says_where_it_comes_from() {
+    let folder = Folder::new();
+    let args = ["record", "-r", &office(), "-w", "-", "--format", "parquet"];
+    let output = command(args).output().unwrap();
+    let path = folder.write("a.parquet", &output.stdout);
+    let shown = turboflow(["show", &path, "--format", "csv"]).exits(0);
+    assert_eq!(rows(&shown.stdout).len(), 742);
+    for key in ["turboflow.version", "turboflow.definition"] {
+        let found = output.stdout.windows(key.len()).any(|bytes| bytes == key.as_bytes());
+        assert!(found, "{key} is in the footer");
+    }
+}
+
+#[test]
+fn several_files_are_one_stream() {
+    let folder = Folder::new();
+    let bytes = fs::read(office()).unwrap();
+    let copy = folder.write("copy.pcap", &bytes);
+    let two = turboflow(["record", "-r", &office(), &copy]).exits(0);
+    let again = turboflow(["record", "-r", &office(), "-r", &copy]).exits(0);
+    for ran in [two, again] {
+        assert!(ran.stdout.contains("26,070 packets"), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn reads_standard_input_and_compressed_files() {
+    let ran = finish(
+        command(["record", "-r", "-"]).stdin(Stdio::from(fs::File::open(office()).unwrap())),
+    )
+    .exits(0);
+    assert!(ran.stdout.contains("742 flow records"));
+    let other = turboflow(["record", "-r", &project("samples/two-links.pcapng")]).exits(0);
+    assert!(other.stdout.contains("86 flow records"));
+}
+
+#[test]
+fn the_ledger_file_has_every_counter() {
+    let folder = Folder::new();
+    let (csv, ledger) = (folder.file("a.csv"), folder.file("ledger.json"));
+    turboflow(["record", "-r", &office(), "-w", &csv, "--ledger", &ledger, "--seed", "7"]).exits(0);
+    let json: serde_json::Value = serde_json::from_str(&folder.read("ledger.json")).unwrap();
+    let number = |key: &str| json[key].as_u64().unwrap_or_else(|| panic!("{key} in {json}"));
+    assert_eq!(number("packets_received"), 13_035);
+    assert_eq!(number("packets_recorded"), 13_004);
+    assert_eq!(number("packets_non_ip"), 31);
+    assert_eq!(number("bytes_recorded"), 10_393_335);
+    assert_eq!(number("records_written"), 742);
+    assert_eq!(number("seed"), 7);
+    for key in [
+        "packets_malformed", "packets_truncated", "packets_filtered", "source_dropped",
+        "microflows_merged", "microflows_dropped", "flows_opened", "records_dropped",
+        "bytes_received", "bytes_non_ip", "bytes_malformed", "microflow_table_bytes",
+        "flow_cache_max_bytes", "threads", "max_flows", "packets_unknown_link_type",
+    ] {
+        number(key);
+    }
+    assert_eq!(json["balanced"], true);
+    assert_eq!(json["stopped"], false);
+    assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(json["damaged"].as_array().unwrap().len(), 0);
+    assert_eq!(json["outputs"][0]["records"], 742);
+    let exported = json["flows_exported"].as_object().unwrap();
+    assert_eq!(exported.values().map(|count| count.as_u64().unwrap()).sum::<u64>(), 742);
+    assert!(json["microflows_evicted"]["flush"].is_u64());
+    assert_eq!(folder.names(), ["a.csv", "ledger.json"]);
+}
+
+#[test]
+fn a_full_cache_is_said_and_loses_nothing() {
+    let folder = Folder::new();
+    let capture = folder.write("many.pcap", udp_capture(5_000));
+    let ledger = folder.file("l.json");
+    turboflow(["record", "-r", &capture, "-w", &folder.file("a.csv"), "--max-flows", "100"]
+        .into_iter()
+        .chain(["--ledger", &ledger]))
+    .exits(0)
+    .says(&["warning", "--max-flows"]);
+    let json: serde_json::Value = serde_json::from_str(&folder.read("l.json")).unwrap();
+    assert_eq!(json["packets_recorded"], 5_000);
+    assert!(json["flows_exported"]["lack_of_resources"].as_u64().unwrap() > 4_000);
+}
+
+#[test]
+fn definition_biflow_and_icmp_ports_change_the_columns() {
+    let folder = Folder::new();
+    let definition = folder.write(
+        "d.toml",
+        "[key]\nfields = [\"source_address\"]\n[[feature]]\nname = \"n\"\nop = \"count\"\n",
+    );
+    let csv = |args: &[&str]| {
+        let office = office();
+        let all = ["record", "-r", &office, "-w", "-", "--format", "csv"].iter().chain(args);
+        turboflow(all).exits(0).stdout
+    };
+    let own = csv(&["--definition", &definition]);
+    assert!(own.starts_with("src_addr,n,end_reason\n"), "{own}");
+    let biflow = csv(&["--biflow"]);
+    assert!(biflow.lines().next().unwrap().contains("reverse_packets"));
+    assert!(rows(&biflow).len() < 742);
+    let icmp = csv(&["--icmp-ports"]);
+    assert!(icmp.lines().any(|line| line.contains(",0,2048,1,")), "echo requests: 8 * 256");
+    let summary = turboflow(["record", "-r", &office(), "--definition", &definition]).exits(0);
+    assert!(summary.stdout.contains("by packets"), "{}", summary.stdout);
+}
+
+#[test]
+fn help_states_what_max_flows_costs() {
+    let ran = turboflow(["record", "-r", &office()]).exits(0);
+    let said: u64 = ran.stderr.split("at most ").nth(1).unwrap().split(" MiB").next().unwrap()
+        .replace(',', "").parse().unwrap();
+    let per_flow = (said << 20) as f64 / 10e6;
+    assert!((235.0..265.0).contains(&per_flow), "the help says about 245 bytes: {per_flow}");
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The ground truth of captures (tshark's header fields, added up): how it is read, and where it
+//! and TurboFlow may differ. Tests of several crates share this file.
+#![allow(dead_code, reason = "every test program uses another part")]
+
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+/// Link-layer headers that tshark looks behind and TurboFlow does not. (Cisco HDLC is read where a
+/// file's link type is PPP, not where it is its own.)
+pub(crate) const UNSUPPORTED_HEADERS: [&str; 7] = [
+    "arcnet",
+    "cfp",
+    "ieee8021ah",
+    "nsh",
+    "pwethheuristic",
+    "radiotap",
+    "vntag",
+];
+pub(crate) const UNSUPPORTED_LINK: &str = "chdlc";
+
+/// tshark stops before the transport header of one packet each (broken options, an SCTP header cut
+/// short), where a parser that reads headers alone goes on; in the last one it names the addresses of
+/// an IPv4 header whose options were not captured. Either is right (README of the captures).
+pub(crate) const EITHER: [&str; 4] = [
+    "suricata__bug-7414",
+    "zeek__ipv6-mobility-dst-opts",
+    "suricata__sctp-pkt-too-small",
+    "tcpdump__ip_printroute_asan",
+];
+
+/// Damaged in the file header: tshark does not open it.
+pub(crate) const UNREADABLE: [&str; 1] = ["cilium__shb-option-too-long"];
+
+/// Fuzzed files whose microsecond fields are 1e6 or more: tshark's times of them mean nothing.
+pub(crate) const IMPOSSIBLE_TIMES: [&str; 6] = [
+    "dhcp6_reconf_asan",
+    "ntop__olsr-oobr-2",
+    "ntop__pb_nhrp_1",
+    "ntop__tcp_header_heapoverflow",
+    "ntop__ipv6-mobility-header-oobr",
+    "tcpflow_1.6.1__bug8",
+];
+
+pub(crate) type Key = (IpAddr, IpAddr, u8, u16, u16);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) packets: u64,
+    pub(crate) ip_bytes: u64,
+    pub(crate) frame_bytes: u64,
+    pub(crate) first_ns: u64,
+    pub(crate) last_ns: u64,
+    pub(crate) tcp_flags: u16,
+    pub(crate) min_ip_length: u32,
+    pub(crate) max_ip_length: u32,
+}
+
+/// One row of the truth: key, totals, link-layer stacks.
+pub(crate) fn row(line: &str) -> (Key, Totals, String) {
+    let fields: Vec<&str> = line.split(',').collect();
+    let number = |index: usize| -> u64 {
+        fields[index]
+            .parse()
+            .unwrap_or_else(|_| panic!("number in field {index} of {line}"))
+    };
+    let key = (
+        fields[0].parse().unwrap(),
+        fields[1].parse().unwrap(),
+        number(2) as u8,
+        number(3) as u16,
+        number(4) as u16,
+    );
+    let signed = |index: usize| fields[index].parse::<i64>().unwrap() as u64;
+    let totals = Totals {
+        packets: number(5),
+        ip_bytes: number(6),
+        frame_bytes: number(7),
+        first_ns: signed(8),
+        last_ns: signed(9),
+        tcp_flags: u16::from_str_radix(fields[10].trim_start_matches("0x"), 16).unwrap(),
+        min_ip_length: number(11) as u32,
+        max_ip_length: number(12) as u32,
+    };
+    (key, totals, fields[16].to_owned())
+}
+
+pub(crate) fn is_unsupported(stacks: &str) -> bool {
+    stacks.split('|').any(|stack| {
+        stack == UNSUPPORTED_LINK
+            || stack
+                .split(':')
+                .any(|header| UNSUPPORTED_HEADERS.contains(&header))
+    })
+}
+
+pub(crate) fn named(path: &Path, names: &[&str]) -> bool {
+    let path = path.to_string_lossy();
+    names.iter().any(|name| path.contains(name))
+}
+
+pub(crate) fn truth_files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(truth_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "csv") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A counter of a capture's JSON; absent is 0.
+fn counter(json: &str, key: &str) -> u64 {
+    let Some((_, rest)) = json.split_once(&format!("\"{key}\": ")) else {
+        return 0;
+    };
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..end].parse().unwrap()
+}
+
+/// Frames, non-IP frames and malformed ones.
+pub(crate) fn frame_counts(json: &str) -> [u64; 3] {
+    ["packets", "nonip_frames", "malformed_ip_frames"].map(|key| counter(json, key))
+}

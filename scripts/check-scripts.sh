@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Are scripts at least well-formed? Shell by bash (and shellcheck where it is installed), Python by ruff where it is
+# installed and by its own compiler otherwise.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+mapfile -t shell < <(find scripts bench .ci -name '*.sh' -o -path .ci/run | sort)
+mapfile -t python < <(find scripts bench -name '*.py' | sort)
+
+for file in "${shell[@]}"; do
+    bash -n "$file"
+    [[ -x $file ]] || { echo "check-scripts: $file is not executable" >&2; exit 1; }
+done
+if command -v shellcheck >/dev/null; then shellcheck --severity=error "${shell[@]}"; fi
+if command -v ruff >/dev/null; then
+    ruff check --quiet --line-length 120 "${python[@]}"
+else
+    # Compiles in memory: leaves no cache behind.
+    python3 -c 'import sys; [compile(open(name).read(), name, "exec") for name in sys.argv[1:]]' "${python[@]}"
+fi
+echo "check-scripts: ${#shell[@]} shell, ${#python[@]} Python"

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Makes sure that what a build needs is here: Rust as new as Cargo.toml asks for, and a C compiler, which
+# Rust links with and the zstd library is compiled by. Says what to do where something is missing; installs the
+# compiler itself where it may (root on Debian or Ubuntu).
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+rustup="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+
+stop() {
+    echo "set-up: $*" >&2
+    exit 2
+}
+
+needed=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$root/Cargo.toml")
+command -v cargo >/dev/null || stop "cargo was not found; TurboFlow needs Rust $needed or newer: $rustup"
+# In the checkout, so that a toolchain chosen for it counts.
+found=$(cd "$root" && rustc --version | sed 's/^rustc \([0-9.]*\).*/\1/')
+if [[ $(printf '%s\n' "$needed" "$found" | sort -V | head -n 1) != "$needed" ]]; then
+    stop "Rust $found is older than the $needed that TurboFlow needs: rustup update, or $rustup"
+fi
+
+command -v cc >/dev/null && exit 0
+if ((EUID == 0)) && command -v apt-get >/dev/null; then
+    echo "set-up: installing a C compiler (gcc, libc6-dev)" >&2
+    apt-get update -q >&2
+    DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends gcc libc6-dev >&2
+else
+    stop "no C compiler (cc) was found, and Rust links with one: sudo apt-get install gcc libc6-dev"
+fi
