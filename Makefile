@@ -32,8 +32,8 @@ build: set-up ## The turboflow program, optimised: target/release/turboflow
 docs: set-up ## API documentation of all crates: target/doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-bench: build ## Aggregator, pipeline and features against other designs, one JSON object a row; BENCH=aggregate for one
-	$(TURBOFLOW) bench $(BENCH) --json
+bench: build ## Aggregator, pipeline, features, flood: one JSON object a row; BENCH="aggregate --flows 1M" for a part
+	$(TURBOFLOW) bench --json $(BENCH)
 
 bench-files: build $(BENCH_CAPTURE) ## Whole processes against nfpcapd, softflowd and argus on a 10 M-packet capture
 	scripts/install-test-tools.sh bench || echo "bench-files: goes on with the tools that are here" >&2
@@ -66,4 +66,4 @@ set-up:
 # About 300 K flows with the skew of an Internet link, 64 captured bytes a packet.
 $(BENCH_CAPTURE): | build
 	mkdir -p $(@D)
-	$(TURBOFLOW) generate --help >/dev/null
+	$(TURBOFLOW) generate -w $@ --packets 10M --flows 300k --traffic zipf --sizes imix --snap-length 64

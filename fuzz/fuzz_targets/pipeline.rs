@@ -39,11 +39,18 @@ feature = [
 "#;
 
 fuzz_target!(|input: &[u8]| {
-    let Some((capture, choices)) = input.split_last_chunk::<CHOICES>() else { return };
+    let Some((capture, choices)) = input.split_last_chunk::<CHOICES>() else {
+        return;
+    };
     let config = configuration(choices);
-    let Some((ledger, delivered)) = meter(&config, capture) else { return };
+    let Some((ledger, delivered)) = meter(&config, capture) else {
+        return;
+    };
     assert_eq!(ledger.imbalances(), []);
-    assert_eq!(delivered, (ledger.flows_exported.total(), ledger.packets_recorded));
+    assert_eq!(
+        delivered,
+        (ledger.flows_exported.total(), ledger.packets_recorded)
+    );
 
     let other = PipelineConfig {
         sizing: Sizing::Fixed(1),
@@ -63,7 +70,18 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn configuration(choices: &[u8; CHOICES]) -> PipelineConfig {
-    let [bits, idle, active, linger, slots, flows, tunnels, seed, age, datagrams] = *choices;
+    let [
+        bits,
+        idle,
+        active,
+        linger,
+        slots,
+        flows,
+        tunnels,
+        seed,
+        age,
+        datagrams,
+    ] = *choices;
     let set = |bit: u8| bits >> bit & 1 == 1;
     // From nothing over nanoseconds to hours.
     let time = |byte: u8| (byte != 0).then(|| u64::from(byte & 15) << (byte >> 4) * 3);
@@ -84,7 +102,11 @@ fn configuration(choices: &[u8; CHOICES]) -> PipelineConfig {
             linger_ns: time(linger),
         },
         max_age_ns: 1 << (age % 40),
-        sizing: if slots == 0 { Sizing::Adaptive } else { Sizing::Fixed(slots.into()) },
+        sizing: if slots == 0 {
+            Sizing::Adaptive
+        } else {
+            Sizing::Fixed(slots.into())
+        },
         max_flows: usize::from(flows) + 1,
         threads: if set(2) && set(3) { 2 } else { 1 },
         seed: seed.into(),
@@ -103,16 +125,22 @@ fn configuration(choices: &[u8; CHOICES]) -> PipelineConfig {
 fn meter(config: &PipelineConfig, capture: &[u8]) -> Option<(Ledger, (u64, u64))> {
     let mut file = CaptureFile::from_bytes("fuzz".to_owned(), capture.to_vec()).ok()?;
     let layout = config.compile().expect("every configuration is in range");
-    let packets = layout.schema().iter().position(|column| column.name == "packets");
-    let reverse = layout.schema().iter().position(|column| column.name == "reverse_packets");
+    let packets = layout
+        .schema()
+        .iter()
+        .position(|column| column.name == "packets");
+    let reverse = layout
+        .schema()
+        .iter()
+        .position(|column| column.name == "reverse_packets");
     let delivered = Arc::new(Mutex::new((0, 0)));
     let mut meter = Meter::new(config, |_shard| -> DeliverRecords {
         let delivered = Arc::clone(&delivered);
         Box::new(move |batch| {
             let mut delivered = delivered.lock().expect("nobody panics with it");
-            delivered.0 += batch.len() as u64;
+            delivered.0 += batch.rows() as u64;
             for column in packets.into_iter().chain(reverse) {
-                for row in 0..batch.len() {
+                for row in 0..batch.rows() {
                     if let Value::Unsigned(count) = batch.value(row, column) {
                         delivered.1 += count;
                     }

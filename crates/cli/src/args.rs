@@ -4,6 +4,7 @@
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
+use crate::bench::BenchArgs;
 use crate::definition::DefinitionArgs;
 use crate::generate::GenerateArgs;
 use crate::record::RecordArgs;
@@ -49,4 +50,6 @@ pub(crate) enum Command {
     Generate(Box<GenerateArgs>),
     /// Print, check and explain the definition of a flow record
     Definition(DefinitionArgs),
+    /// Measure this machine: every design side by side in one run
+    Bench(BenchArgs),
 }

@@ -1,22 +1,129 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow bench`: not wired yet; `crates/bench` holds the benchmarks.
-#![allow(dead_code, reason = "registered once crates/bench has its entry point")]
+//! `turboflow bench`: the benchmarks of `crates/bench`, as a table or as JSON.
+
+use std::io::Write;
 
 use clap::Args;
+use turboflow_bench::{BENCHES, Options, Row};
 
 use crate::exit::Outcome;
 
+const EXAMPLES: &str = "\
+Every design of a benchmark runs on the same traffic, on one core, in this one run: compare rows
+of one run, never numbers of different runs or machines. Leave the machine alone meanwhile.
+
+Benchmarks:
+  aggregate  merging microflow records: ours, the paper's method, hashbrown, std, Redis
+  pipeline   frames in memory to open flows, by stage, with and without microflow table
+  features   what more features cost, and a compiled plan against code written by hand
+  flood      50 million distinct keys against a full flow cache
+
+Examples:
+  turboflow bench                                   all of it: about half an hour and 6 GB
+  turboflow bench aggregate --flows 100K,1M --json  one benchmark, two sizes, a JSON object a row
+  turboflow bench pipeline --flows 1M --items 5M    shorter";
+
 /// `turboflow bench`, as typed.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct BenchArgs {
-    /// Which benches to run; all by default
-    #[arg(value_name = "BENCH")]
+    /// Which benchmarks to run; all by default
+    #[arg(value_name = "BENCH", value_parser = BENCHES.map(|(name, _)| name))]
     benches: Vec<String>,
+    /// Numbers of flows
+    #[arg(
+        long,
+        value_name = "N,...",
+        value_delimiter = ',',
+        default_value = "10K,100K,1M,10M,20M",
+        value_parser = number
+    )]
+    flows: Vec<u64>,
+    /// Items measured a row and repetition
+    #[arg(long, value_name = "N", default_value = "20M", value_parser = number)]
+    items: u64,
+    /// Repetitions of each row; the median counts
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    repetitions: u32,
+    /// Where a Redis server listens; its rows are left out where none answers
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6379")]
+    redis: String,
     /// Print one JSON object a row
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run(_args: &BenchArgs) -> anyhow::Result<Outcome> {
-    anyhow::bail!("`turboflow bench` is not wired yet")
+/// A whole number from 1 on, also with K or M behind it.
+fn number(text: &str) -> Result<u64, String> {
+    let (digits, factor) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 1_000_000),
+        _ => (text, 1),
+    };
+    let number = digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|digits| digits.checked_mul(factor));
+    match number {
+        Some(number @ 1..=100_000_000) => Ok(number),
+        _ => Err("use a whole number from 1 to 100M, like 50000, 10K or 20M".to_owned()),
+    }
+}
+
+pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
+    let options = Options {
+        flows: args.flows.clone(),
+        items: args.items,
+        repetitions: args.repetitions,
+        redis: args.redis.clone(),
+    };
+    let all = BENCHES.map(|(name, _)| name.to_owned());
+    let benches = if args.benches.is_empty() {
+        &all[..]
+    } else {
+        &args.benches
+    };
+    if !args.json {
+        println!(
+            "{:<10} {:<14} {:>10} {:<8} {:>10} {:>9} {:>10} {:>12}",
+            "bench",
+            "design",
+            "flows",
+            "traffic",
+            "M items/s",
+            "ns/item",
+            "bytes/flow",
+            "records/pkt"
+        );
+    }
+    for bench in benches {
+        turboflow_bench::run(bench, &options, &mut |row| print(&row, args.json))?;
+    }
+    Ok(Outcome::Well)
+}
+
+fn print(row: &Row, json: bool) {
+    if json {
+        println!(
+            "{}",
+            serde_json::to_string(row).expect("a row of numbers and names is JSON")
+        );
+    } else {
+        let optional = |value: Option<f64>, digits: usize| {
+            value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
+        };
+        println!(
+            "{:<10} {:<14} {:>10} {:<8} {:>10.1} {:>9.2} {:>10} {:>12}",
+            row.bench,
+            row.design,
+            row.flows,
+            row.traffic,
+            row.items_per_s / 1e6,
+            row.ns_per_item,
+            optional(row.bytes_per_flow, 1),
+            optional(row.microflows_per_packet, 4),
+        );
+    }
+    // A row appears when it is there, also where standard output is a file.
+    let _ = std::io::stdout().flush();
 }

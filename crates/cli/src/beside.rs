@@ -24,26 +24,47 @@ impl Beside {
         let cannot = || format!("cannot write {}", path.display());
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if target.is_dir() {
-            bail!("cannot write {}: it is a directory; name a file in it", path.display());
+            bail!(
+                "cannot write {}: it is a directory; name a file in it",
+                path.display()
+            );
         }
         if target.exists() {
             // A rename would replace a file that its owner has protected; devices are written to.
-            let file = OpenOptions::new().append(true).open(&target).with_context(cannot)?;
+            let file = OpenOptions::new()
+                .append(true)
+                .open(&target)
+                .with_context(cannot)?;
             if !file.metadata().with_context(cannot)?.is_file() {
-                return Ok(Self { file, temporary: None, target });
+                return Ok(Self {
+                    file,
+                    temporary: None,
+                    target,
+                });
             }
         }
         let directory = directory_of(&target);
         if !directory.is_dir() {
             let directory = directory.display();
-            bail!("cannot write {}: there is no directory {directory}; create it first", path.display());
+            bail!(
+                "cannot write {}: there is no directory {directory}; create it first",
+                path.display()
+            );
         }
         let name = target.file_name().with_context(cannot)?.to_string_lossy();
         let temporary = directory.join(format!(".{name}.{}-file.tmp", std::process::id()));
         signals::will_write_in(directory);
         let mut options = OpenOptions::new();
-        let file = options.write(true).create_new(true).open(&temporary).with_context(cannot)?;
-        Ok(Self { file, temporary: Some(temporary), target })
+        let file = options
+            .write(true)
+            .create_new(true)
+            .open(&temporary)
+            .with_context(cannot)?;
+        Ok(Self {
+            file,
+            temporary: Some(temporary),
+            target,
+        })
     }
 
     /// Gives the file its name.
@@ -92,5 +113,6 @@ pub(crate) fn identity(path: &Path) -> PathBuf {
     }
     let directory = directory_of(path);
     let directory = fs::canonicalize(&directory).unwrap_or(directory);
-    path.file_name().map_or_else(|| path.to_owned(), |name| directory.join(name))
+    path.file_name()
+        .map_or_else(|| path.to_owned(), |name| directory.join(name))
 }

@@ -6,9 +6,7 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use clap::Args;
 use turboflow_export::table::{Align, Table};
-use turboflow_record::{
-    Column, ColumnKind, Definition, Input, InputSet, KeyField, Layout, Op,
-};
+use turboflow_record::{Column, ColumnKind, Definition, Input, InputSet, KeyField, Layout, Op};
 
 use crate::exit::{Outcome, print};
 use crate::record::read_definition;
@@ -93,10 +91,20 @@ fn schema(path: Option<&PathBuf>, biflow: bool) -> anyhow::Result<String> {
     let (_, layout) = compile(path, biflow)?;
     let headers = ["column", "CSV and JSON", "Parquet", "may be absent"];
     let mut table = Table::new(headers.map(|name| (name, Align::Left)));
-    for Column { name, kind, nullable } in layout.schema() {
+    for Column {
+        name,
+        kind,
+        nullable,
+    } in layout.schema()
+    {
         let (text, parquet) = types(*kind);
         let absent = if *nullable { "yes" } else { "no" };
-        table.push(vec![name.clone(), text.to_owned(), parquet, absent.to_owned()]);
+        table.push(vec![
+            name.clone(),
+            text.to_owned(),
+            parquet,
+            absent.to_owned(),
+        ]);
     }
     Ok(table.render(None))
 }
@@ -115,10 +123,20 @@ fn types(kind: ColumnKind) -> (&'static str, String) {
 
 fn list() -> String {
     let seen = InputSet::of_capture_files();
-    let note = |input: Input| if seen.contains(input) { "" } else { " (not in capture files)" };
+    let note = |input: Input| {
+        if seen.contains(input) {
+            ""
+        } else {
+            " (not in capture files)"
+        }
+    };
     let input = |input: Input| (input.name(), format!("{}{}", input.describe(), note(input)));
     let field = |field: KeyField| {
-        let note = if let KeyField::Input(input) = field { note(input) } else { "" };
+        let note = if let KeyField::Input(input) = field {
+            note(input)
+        } else {
+            ""
+        };
         (field.name(), format!("{}{note}", field.describe()))
     };
     let ops = Op::NAMES.map(|name| (name, Op::describe(name).unwrap_or_default().to_owned()));
@@ -126,7 +144,10 @@ fn list() -> String {
     [
         section("Key fields ([key] fields = [...])", fields),
         section("Ops ([[feature]] op = ...)", ops),
-        section("Inputs ([[feature]] of = ...)", Input::ALL.into_iter().map(input)),
+        section(
+            "Inputs ([[feature]] of = ...)",
+            Input::ALL.into_iter().map(input),
+        ),
     ]
     .join("\n")
 }

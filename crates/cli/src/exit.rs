@@ -40,7 +40,10 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     use anyhow::Context;
     use std::io::{ErrorKind, Write};
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         outcome => outcome.context("cannot write standard output"),
     }

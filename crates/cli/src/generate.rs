@@ -80,7 +80,12 @@ pub(crate) struct GenerateArgs {
     train_length: Option<f64>,
 
     /// Size of every frame in bytes without FCS, 64 to 9000. Default 64
-    #[arg(long, value_name = "BYTES", conflicts_with = "sizes", help_heading = "Frames")]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        conflicts_with = "sizes",
+        help_heading = "Frames"
+    )]
     size: Option<u32>,
 
     /// A mix of sizes: `imix` (7 of 64, 4 of 594, 1 of 1518 bytes), or SIZE:WEIGHT,...
@@ -88,15 +93,30 @@ pub(crate) struct GenerateArgs {
     sizes: Option<FrameSizes>,
 
     /// Share of the flows that are IPv6, 0 to 1
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Frames")]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = 0.0,
+        help_heading = "Frames"
+    )]
     ipv6_share: f64,
 
     /// Share of the flows with an 802.1Q tag, 0 to 1
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Frames")]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = 0.0,
+        help_heading = "Frames"
+    )]
     vlan_share: f64,
 
     /// Share of the flows that are UDP, 0 to 1; the others are TCP
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Frames")]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = 0.0,
+        help_heading = "Frames"
+    )]
     udp_share: f64,
 
     /// Bytes captured of every frame, at least 64. Default: all
@@ -123,19 +143,24 @@ enum Spread {
 
 fn rate(text: &str) -> Result<f64, String> {
     let wrong = || "write a number such as 5000, 0.5 or 100k".to_owned();
-    count(text).map(|whole| whole as f64).or_else(|_| text.parse().map_err(|_| wrong()))
+    count(text)
+        .map(|whole| whole as f64)
+        .or_else(|_| text.parse().map_err(|_| wrong()))
 }
 
 fn sizes(text: &str) -> Result<FrameSizes, String> {
     if text == "imix" {
         return Ok(FrameSizes::Imix);
     }
-    let wrong = |part: &str| format!("`{part}`: write imix, or SIZE:WEIGHT,... such as 64:7,1518:1");
+    let wrong =
+        |part: &str| format!("`{part}`: write imix, or SIZE:WEIGHT,... such as 64:7,1518:1");
     let pair = |part: &str| {
         let (size, weight) = part.split_once(':')?;
         Some((size.trim().parse().ok()?, weight.trim().parse().ok()?))
     };
-    let pairs = text.split(',').map(|part| pair(part).ok_or_else(|| wrong(part)));
+    let pairs = text
+        .split(',')
+        .map(|part| pair(part).ok_or_else(|| wrong(part)));
     pairs.collect::<Result<_, _>>().map(FrameSizes::Mix)
 }
 
@@ -151,7 +176,11 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<Outcome> {
             bail!("a capture is no text for a terminal: redirect standard output");
         }
         let stdout = io::stdout().as_fd().try_clone_to_owned();
-        write(&mut traffic, File::from(stdout.context("cannot write standard output")?)).map(drop)
+        write(
+            &mut traffic,
+            File::from(stdout.context("cannot write standard output")?),
+        )
+        .map(drop)
     } else {
         let file = Beside::create(&args.write)?;
         write(&mut traffic, file).and_then(|file| match STOP.asked() {
@@ -193,7 +222,9 @@ impl GenerateArgs {
                     ("--train-length", self.train_length.is_some()),
                 ];
                 if let Some((option, _)) = given.into_iter().find(|(_, given)| *given) {
-                    bail!("{option} is of no use without --traffic zipf: add that, or leave it out");
+                    bail!(
+                        "{option} is of no use without --traffic zipf: add that, or leave it out"
+                    );
                 }
                 Skew::Uniform
             }
@@ -227,7 +258,10 @@ fn achieved(config: &TrafficConfig, statistics: &Statistics) -> String {
     let seconds = statistics.last_ns.saturating_sub(config.start_ns) as f64 / 1e9;
     let weights = config.frame_sizes.weighted();
     let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
-    let mean: f64 = weights.iter().map(|(bytes, weight)| f64::from(*bytes) * weight / total).sum();
+    let mean: f64 = weights
+        .iter()
+        .map(|(bytes, weight)| f64::from(*bytes) * weight / total)
+        .sum();
     let births = config.births_per_second * seconds;
     let mut lines = vec![
         format!(
@@ -255,10 +289,18 @@ fn achieved(config: &TrafficConfig, statistics: &Statistics) -> String {
         ("UDP", statistics.udp_packets, config.udp_share),
     ];
     let shares = shares.map(|(name, packets, asked)| {
-        format!("{name} {:.1} % (asked for {:.1} % of the flows)", share(packets), asked * 100.0)
+        format!(
+            "{name} {:.1} % (asked for {:.1} % of the flows)",
+            share(packets),
+            asked * 100.0
+        )
     });
     lines.push(format!("packets: {}", shares.join(", ")));
-    if let Skew::Zipf { exponent, mean_train_length } = config.skew {
+    if let Skew::Zipf {
+        exponent,
+        mean_train_length,
+    } = config.skew
+    {
         let length = packets / statistics.trains.max(1) as f64;
         lines.push(format!(
             "Zipf exponent {exponent}; {} trains of {length:.1} packets (asked for \

@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Command::Show(args) => show::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Definition(args) => definition::run(&args),
+        Command::Bench(args) => bench::run(&args),
     };
     match outcome {
         Ok(outcome) => outcome.into(),

@@ -120,7 +120,10 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
 impl ShowArgs {
     fn question(&self) -> Question {
         let is_table = self.format == AnswerFormat::Table;
-        let in_time = self.group_by.as_deref().is_some_and(|fields| fields.starts_with("time"));
+        let in_time = self
+            .group_by
+            .as_deref()
+            .is_some_and(|fields| fields.starts_with("time"));
         let top = match self.top {
             Some(0) => None,
             Some(rows) => Some(usize::try_from(rows).unwrap_or(usize::MAX)),
@@ -139,12 +142,21 @@ impl ShowArgs {
     }
 
     fn table(&self, answer: &Answer) -> String {
-        let width = tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
-        let style = TableStyle { width, humanise: !self.exact };
+        let width = tcgetwinsize(io::stdout())
+            .ok()
+            .map(|size| usize::from(size.ws_col));
+        let style = TableStyle {
+            width,
+            humanise: !self.exact,
+        };
         let (read, matched) = (answer.totals.read, answer.totals.matched);
         let shown = answer.rows.len() as u64;
         let cut = if shown < answer.totals.rows {
-            format!("{} of {} rows (--top 0 shows all); ", grouped(shown), grouped(answer.totals.rows))
+            format!(
+                "{} of {} rows (--top 0 shows all); ",
+                grouped(shown),
+                grouped(answer.totals.rows)
+            )
         } else {
             String::new()
         };

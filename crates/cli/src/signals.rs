@@ -47,9 +47,16 @@ pub(crate) fn will_write_in(directory: PathBuf) {
 
 /// Removes this process's files `.NAME.PID-N.tmp`. Best effort: the process is about to end.
 fn remove_unfinished() {
-    let Ok(directories) = UNFINISHED_IN.lock() else { return };
+    let Ok(directories) = UNFINISHED_IN.lock() else {
+        return;
+    };
     let ours = format!(".{}-", std::process::id());
-    for entry in directories.iter().flat_map(std::fs::read_dir).flatten().flatten() {
+    for entry in directories
+        .iter()
+        .flat_map(std::fs::read_dir)
+        .flatten()
+        .flatten()
+    {
         let name = entry.file_name().to_string_lossy().into_owned();
         if name.starts_with('.') && name.contains(&ours) && name.ends_with(".tmp") {
             let _ = std::fs::remove_file(entry.path());

@@ -23,9 +23,11 @@ const LONGEST_NS: u64 = i64::MAX as u64;
 /// A timeout that may not be 0: such a flow would end before it began.
 pub(crate) fn timeout(text: &str) -> Result<Timeout, String> {
     match timeout_or_zero(text)? {
-        Timeout(Some(0)) => Err("a timeout of 0 ends every flow before it begins; write `none` to \
+        Timeout(Some(0)) => Err(
+            "a timeout of 0 ends every flow before it begins; write `none` to \
              switch it off"
-            .to_owned()),
+                .to_owned(),
+        ),
         timeout => Ok(timeout),
     }
 }
@@ -39,14 +41,23 @@ pub(crate) fn timeout_or_zero(text: &str) -> Result<Timeout, String> {
 }
 
 fn duration_ns(text: &str) -> Result<u64, String> {
-    let start = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let start = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(start);
     if unit.is_empty() && number.parse::<u64>() == Ok(0) {
         return Ok(0);
     }
-    let (_, unit_ns) = UNITS_NS.into_iter().find(|(name, _)| *name == unit).ok_or_else(|| {
-        if unit.is_empty() { format!("the unit is missing; {FORMS}") } else { FORMS.to_owned() }
-    })?;
+    let (_, unit_ns) = UNITS_NS
+        .into_iter()
+        .find(|(name, _)| *name == unit)
+        .ok_or_else(|| {
+            if unit.is_empty() {
+                format!("the unit is missing; {FORMS}")
+            } else {
+                FORMS.to_owned()
+            }
+        })?;
     let too_long = || "longer than 292 years; write `none` to switch it off".to_owned();
     // Whole numbers stay exact; a fraction may round to the next nanosecond.
     let ns = match number.parse::<u64>() {
@@ -56,7 +67,11 @@ fn duration_ns(text: &str) -> Result<u64, String> {
             (number * unit_ns as f64).round() as u64
         }
     };
-    if ns > LONGEST_NS { Err(too_long()) } else { Ok(ns) }
+    if ns > LONGEST_NS {
+        Err(too_long())
+    } else {
+        Ok(ns)
+    }
 }
 
 /// A count such as `1000`, `1_000_000`, `300k`, `10M` or `1G` (powers of ten).
@@ -71,7 +86,9 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     let number: u64 = digits
         .parse()
         .map_err(|_| "write a whole number such as 1000, 300k, 10M or 1G".to_owned())?;
-    number.checked_mul(factor).ok_or_else(|| "too large a number".to_owned())
+    number
+        .checked_mul(factor)
+        .ok_or_else(|| "too large a number".to_owned())
 }
 
 /// A number with its thousands apart: `1,234,567`.
@@ -117,7 +134,9 @@ mod tests {
 
     #[test]
     fn refuses_what_is_no_duration() {
-        for text in ["", "s", "30", "-1s", "1x", "1 s", "1.2.3s", "inf", "NaN", "300y", "300000d", "."] {
+        for text in [
+            "", "s", "30", "-1s", "1x", "1 s", "1.2.3s", "inf", "NaN", "300y", "300000d", ".",
+        ] {
             assert!(timeout(text).is_err(), "{text}");
         }
         assert!(timeout("0").unwrap_err().contains("none"));
@@ -127,10 +146,22 @@ mod tests {
 
     #[test]
     fn reads_and_writes_counts() {
-        for (text, number) in [("7", 7), ("1_000", 1_000), ("300k", 300_000), ("10M", 10_000_000)] {
+        for (text, number) in [
+            ("7", 7),
+            ("1_000", 1_000),
+            ("300k", 300_000),
+            ("10M", 10_000_000),
+        ] {
             assert_eq!(count(text), Ok(number));
         }
-        for text in ["", "k", "1.5M", "-1", "99999999999999999999", "99999999999G"] {
+        for text in [
+            "",
+            "k",
+            "1.5M",
+            "-1",
+            "99999999999999999999",
+            "99999999999G",
+        ] {
             assert!(count(text).is_err(), "{text}");
         }
         assert_eq!(grouped(1_234_567), "1,234,567");

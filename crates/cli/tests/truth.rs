@@ -27,8 +27,12 @@ use turboflow_engine_software::Sizing;
 use turboflow_pipeline::{Ledger, Meter, PipelineConfig};
 use turboflow_record::{FlowBatch, Schema, Value};
 
-const SIZINGS: [Sizing; 4] =
-    [Sizing::Fixed(1), Sizing::Fixed(7), Sizing::Fixed(1_024), Sizing::Adaptive];
+const SIZINGS: [Sizing; 4] = [
+    Sizing::Fixed(1),
+    Sizing::Fixed(7),
+    Sizing::Fixed(1_024),
+    Sizing::Adaptive,
+];
 const THREADS: [usize; 2] = [1, 2];
 const SEEDS: [u64; 3] = [1, 0x0123_4567_89ab_cdef, u64::MAX];
 
@@ -45,7 +49,11 @@ impl Way {
         let mut ways = Vec::new();
         for sizing in SIZINGS {
             for threads in THREADS {
-                ways.extend(SEEDS.map(|seed| Self { sizing, threads, seed }));
+                ways.extend(SEEDS.map(|seed| Self {
+                    sizing,
+                    threads,
+                    seed,
+                }));
             }
         }
         ways
@@ -53,7 +61,11 @@ impl Way {
 
     fn config(self) -> PipelineConfig {
         PipelineConfig {
-            timeouts: Timeouts { idle_ns: None, active_ns: None, linger_ns: None },
+            timeouts: Timeouts {
+                idle_ns: None,
+                active_ns: None,
+                linger_ns: None,
+            },
             sizing: self.sizing,
             threads: self.threads,
             seed: self.seed,
@@ -72,12 +84,30 @@ struct Sums {
 
 impl Sums {
     fn new(schema: &Schema) -> Self {
-        let at = |name| schema.iter().position(|column| column.name == name).unwrap();
+        let at = |name| {
+            schema
+                .iter()
+                .position(|column| column.name == name)
+                .unwrap()
+        };
         let columns = [
-            "src_addr", "dst_addr", "protocol", "src_port", "dst_port", "packets", "bytes",
-            "first_ns", "last_ns", "tcp_flags", "min_length", "max_length",
+            "src_addr",
+            "dst_addr",
+            "protocol",
+            "src_port",
+            "dst_port",
+            "packets",
+            "bytes",
+            "first_ns",
+            "last_ns",
+            "tcp_flags",
+            "min_length",
+            "max_length",
         ];
-        Self { columns: columns.map(at), flows: Flows::new() }
+        Self {
+            columns: columns.map(at),
+            flows: Flows::new(),
+        }
     }
 
     fn add(&mut self, batch: &FlowBatch) {
@@ -108,7 +138,12 @@ impl Sums {
 }
 
 fn merge(flows: &mut Flows, key: Key, record: Totals) {
-    let empty = Totals { packets: 0, ip_bytes: 0, tcp_flags: 0, ..record };
+    let empty = Totals {
+        packets: 0,
+        ip_bytes: 0,
+        tcp_flags: 0,
+        ..record
+    };
     let flow = flows.entry(key).or_insert(empty);
     flow.packets += record.packets;
     flow.ip_bytes += record.ip_bytes;
@@ -165,7 +200,11 @@ impl Report {
     fn truth(&mut self, csv: &Path) -> Truth {
         let json = fs::read_to_string(csv.with_extension("json")).unwrap();
         let counts = frame_counts(&json);
-        let mut truth = Truth { rows: Vec::new(), left_out: HashSet::new(), counts };
+        let mut truth = Truth {
+            rows: Vec::new(),
+            left_out: HashSet::new(),
+            counts,
+        };
         for line in fs::read_to_string(csv).unwrap().lines().skip(1) {
             let (key, totals, stacks) = row(line);
             if is_unsupported(&stacks) {
@@ -173,7 +212,13 @@ impl Report {
                 *self.packets_left_out.entry(stacks).or_default() += totals.packets;
                 truth.left_out.insert(key);
             } else {
-                truth.rows.push((key, Totals { frame_bytes: 0, ..totals }));
+                truth.rows.push((
+                    key,
+                    Totals {
+                        frame_bytes: 0,
+                        ..totals
+                    },
+                ));
             }
         }
         truth
@@ -185,7 +230,9 @@ impl Report {
         let open = || CaptureFile::from_bytes(name.clone(), bytes.clone());
         match open() {
             Ok(_) => {}
-            Err(OpenError::UnsupportedLinkType { number, link_type, .. }) => {
+            Err(OpenError::UnsupportedLinkType {
+                number, link_type, ..
+            }) => {
                 let link = format!("{number} ({link_type})");
                 *self.files_left_out.entry(link).or_default() += 1;
                 return;
@@ -200,7 +247,9 @@ impl Report {
             self.runs += 1;
             self.packets += ledger.packets_received;
             let found = differences(capture, &truth, flows, &ledger, counters);
-            let found = found.into_iter().map(|what| format!("{name}, {way:?}: {what}"));
+            let found = found
+                .into_iter()
+                .map(|what| format!("{name}, {way:?}: {what}"));
             self.differences.extend(found.take(5));
         }
     }
@@ -227,9 +276,16 @@ fn differences(
     ledger: &Ledger,
     counters: Counters,
 ) -> Vec<String> {
-    let mut found: Vec<String> = ledger.imbalances().iter().map(ToString::to_string).collect();
+    let mut found: Vec<String> = ledger
+        .imbalances()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     if ledger.packets_received != counters.packets {
-        found.push(format!("{counters:?} read, {} metered", ledger.packets_received));
+        found.push(format!(
+            "{counters:?} read, {} metered",
+            ledger.packets_received
+        ));
     }
     if named(capture, &EITHER) {
         return found;
@@ -251,11 +307,21 @@ fn differences(
     if !truth.left_out.is_empty() || counters.packets_unknown_link_type > 0 {
         return found;
     }
-    found.extend(flows.iter().map(|(key, ours)| format!("only ours {key:?} {ours:?}")));
-    let ours = [ledger.packets_received, ledger.packets_non_ip, ledger.packets_malformed];
+    found.extend(
+        flows
+            .iter()
+            .map(|(key, ours)| format!("only ours {key:?} {ours:?}")),
+    );
+    let ours = [
+        ledger.packets_received,
+        ledger.packets_non_ip,
+        ledger.packets_malformed,
+    ];
     if ours != truth.counts {
         let truth = truth.counts;
-        found.push(format!("frames, non-IP, malformed: ours {ours:?}, truth {truth:?}"));
+        found.push(format!(
+            "frames, non-IP, malformed: ours {ours:?}, truth {truth:?}"
+        ));
     }
     found
 }
@@ -270,7 +336,10 @@ fn captures() -> Option<PathBuf> {
     if folder.join("truth").is_dir() {
         return Some(folder);
     }
-    eprintln!("SKIPPED: no captures at {}: only the project's samples were compared", folder.display());
+    eprintln!(
+        "SKIPPED: no captures at {}: only the project's samples were compared",
+        folder.display()
+    );
     None
 }
 
@@ -278,17 +347,31 @@ fn captures() -> Option<PathBuf> {
 fn samples_equal_their_truth_any_way_they_are_metered() {
     let samples = project().join("samples");
     let mut report = Report::default();
-    report.compare(&samples.join("office.pcap"), &samples.join("truth/office.csv"));
-    report.compare(&samples.join("two-links.pcapng"), &samples.join("truth/two-links.csv"));
+    report.compare(
+        &samples.join("office.pcap"),
+        &samples.join("truth/office.csv"),
+    );
+    report.compare(
+        &samples.join("two-links.pcapng"),
+        &samples.join("truth/two-links.csv"),
+    );
     report.conclude();
 }
 
 /// Truth files with their captures.
 fn pairs(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
     let truth = folder.join("truth");
-    let capture = |csv: &PathBuf| folder.join(csv.strip_prefix(&truth).unwrap()).with_extension("");
-    let pairs = truth_files(&truth).into_iter().map(|csv| (capture(&csv), csv));
-    pairs.filter(|(capture, _)| capture.is_file() && !named(capture, &UNREADABLE)).collect()
+    let capture = |csv: &PathBuf| {
+        folder
+            .join(csv.strip_prefix(&truth).unwrap())
+            .with_extension("")
+    };
+    let pairs = truth_files(&truth)
+        .into_iter()
+        .map(|csv| (capture(&csv), csv));
+    pairs
+        .filter(|(capture, _)| capture.is_file() && !named(capture, &UNREADABLE))
+        .collect()
 }
 
 #[test]
@@ -307,15 +390,23 @@ const SAMPLED: usize = 12;
 #[test]
 fn the_program_writes_what_the_truth_says() {
     let mut chosen = vec![
-        (project().join("samples/office.pcap"), project().join("samples/truth/office.csv")),
-        (project().join("samples/two-links.pcapng"), project().join("samples/truth/two-links.csv")),
+        (
+            project().join("samples/office.pcap"),
+            project().join("samples/truth/office.csv"),
+        ),
+        (
+            project().join("samples/two-links.pcapng"),
+            project().join("samples/truth/two-links.csv"),
+        ),
     ];
     if let Some(folder) = captures() {
         chosen.extend(pairs(&folder).into_iter().step_by(SAMPLED));
     }
     let mut report = Report::default();
     for (index, (capture, csv)) in chosen.iter().enumerate() {
-        let Some(flows) = record(capture, index) else { continue };
+        let Some(flows) = record(capture, index) else {
+            continue;
+        };
         let name = capture.file_name().unwrap().to_string_lossy().into_owned();
         let truth = report.truth(csv);
         if named(capture, &EITHER) || named(capture, &IMPOSSIBLE_TIMES) {
@@ -326,7 +417,9 @@ fn the_program_writes_what_the_truth_says() {
         for (key, totals) in &truth.rows {
             if flows.get(key) != Some(totals) {
                 let ours = flows.get(key);
-                report.differences.push(format!("{name}: {key:?} {ours:?} {totals:?}"));
+                report
+                    .differences
+                    .push(format!("{name}: {key:?} {ours:?} {totals:?}"));
             }
         }
     }
@@ -340,8 +433,23 @@ fn record(capture: &Path, index: usize) -> Option<Flows> {
         .arg("record")
         .arg("-r")
         .arg(capture)
-        .args(["-w", "-", "--format", "csv", "--idle-timeout", "none", "--active-timeout", "none"])
-        .args(["--linger", "none", "--microflow-slots", &slots.to_string(), "-q"])
+        .args([
+            "-w",
+            "-",
+            "--format",
+            "csv",
+            "--idle-timeout",
+            "none",
+            "--active-timeout",
+            "none",
+        ])
+        .args([
+            "--linger",
+            "none",
+            "--microflow-slots",
+            &slots.to_string(),
+            "-q",
+        ])
         .args(["--threads", &threads.to_string()])
         .output()
         .unwrap();
@@ -357,8 +465,13 @@ fn record(capture: &Path, index: usize) -> Option<Flows> {
         let fields: Vec<&str> = line.split(',').collect();
         let address = |index: usize| -> IpAddr { fields[index].parse().unwrap() };
         let number = |index: usize| -> u64 { fields[index].parse().unwrap() };
-        let key =
-            (address(0), address(1), number(4) as u8, number(2) as u16, number(3) as u16);
+        let key = (
+            address(0),
+            address(1),
+            number(4) as u8,
+            number(2) as u16,
+            number(3) as u16,
+        );
         let totals = Totals {
             packets: number(5),
             ip_bytes: number(6),

@@ -62,7 +62,7 @@ pub enum Emptying {
 }
 
 /// Packets a slot is looked up ahead of its use.
-const PREFETCH_DISTANCE: usize = 12;
+const PREFETCH_DISTANCE: usize = 16;
 
 /// The forwarding engine of one shard and one key width.
 pub struct SoftwareEngine<const K: usize, const N: usize> {

@@ -51,7 +51,12 @@ pub(crate) struct RecordArgs {
     /// Write flow records here; repeat for more outputs. The format follows from the extension:
     /// .csv, .jsonl (also .ndjson, .json) or .parquet. `-` is standard output. Without -w, a
     /// summary is printed instead
-    #[arg(short, long = "write", value_name = "OUT", help_heading = "Input and output")]
+    #[arg(
+        short,
+        long = "write",
+        value_name = "OUT",
+        help_heading = "Input and output"
+    )]
     pub(super) write: Vec<PathBuf>,
 
     /// Format of outputs whose name has no extension that says it, such as `-w -`: csv, jsonl or

@@ -24,18 +24,26 @@ pub(super) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<CaptureFile>> {
 
 fn open(path: &Path) -> anyhow::Result<CaptureFile> {
     if is_stdin(path) {
-        let stdin = io::stdin().as_fd().try_clone_to_owned().context("cannot read standard input")?;
+        let stdin = io::stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .context("cannot read standard input")?;
         let pipe = Box::new(Pipe(File::from(stdin)));
         return Ok(CaptureFile::from_reader("standard input".to_owned(), pipe)?);
     }
-    let is_pipe = path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo());
+    let is_pipe = path
+        .metadata()
+        .is_ok_and(|metadata| metadata.file_type().is_fifo());
     if !is_pipe {
         return Ok(CaptureFile::open(path)?);
     }
     let name = path.display().to_string();
     // Without it, opening waits for a writer and no signal ends that.
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
-    let pipe = OpenOptions::new().read(true).custom_flags(nonblocking).open(path);
+    let pipe = OpenOptions::new()
+        .read(true)
+        .custom_flags(nonblocking)
+        .open(path);
     let pipe = pipe.with_context(|| format!("{name} could not be read"))?;
     Ok(CaptureFile::from_reader(name, Box::new(Pipe(pipe)))?)
 }
@@ -48,7 +56,10 @@ fn is_stdin(path: &Path) -> bool {
 struct Pipe(File);
 
 /// How long a signal may go unheard.
-const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const POLL: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
 
 impl Read for Pipe {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

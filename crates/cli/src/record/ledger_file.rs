@@ -74,7 +74,11 @@ impl<'a> LedgerFile<'a> {
             max_flows: settings.config.max_flows,
             microflow_table_bytes: sizes.microflow_table_bytes,
             flow_cache_max_bytes: sizes.flow_cache_max_bytes,
-            files: args.read.iter().map(|path| path.display().to_string()).collect(),
+            files: args
+                .read
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect(),
             balanced: imbalances.is_empty(),
             imbalances,
             stopped: report.stopped,

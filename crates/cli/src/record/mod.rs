@@ -39,20 +39,31 @@ pub(crate) fn run(args: RecordArgs) -> anyhow::Result<Outcome> {
         Err(error) if is_broken_pipe(&error) => return Ok(Outcome::Well),
         outputs => outputs?,
     };
-    let summary = args.write.is_empty().then(|| summarise(&settings, &mut outputs));
+    let summary = args
+        .write
+        .is_empty()
+        .then(|| summarise(&settings, &mut outputs));
     let sizes = settings.config.sizes(&settings.layout);
     if !args.quiet {
         announce(&settings, &sizes);
     }
     let mut bar = ProgressBar::new(args.quiet);
-    let ran = record_files(&settings.config, files, outputs.records, &STOP, |progress| {
-        bar.draw(&progress);
-    })?;
+    let ran = record_files(
+        &settings.config,
+        files,
+        outputs.records,
+        &STOP,
+        |progress| {
+            bar.draw(&progress);
+        },
+    )?;
     let elapsed = bar.finish();
     let mut report = Report::new(ran);
     if let Some(mut file) = outputs.ledger {
         let json = LedgerFile::new(&args, &settings, sizes, &report).to_json()?;
-        let written = file.write_all(json.as_bytes()).and_then(|()| file.complete());
+        let written = file
+            .write_all(json.as_bytes())
+            .and_then(|()| file.complete());
         report.ledger_failed(written);
     }
     if let Some(summary) = summary {
@@ -70,7 +81,10 @@ fn summarise(settings: &Settings, outputs: &mut Outputs) -> Arc<Mutex<Summary>> 
     let summary = Summary::new(&settings.config.definition, &settings.layout);
     let summary = Arc::new(Mutex::new(summary));
     let writer = Box::new(SummaryWriter::new(Arc::clone(&summary)));
-    outputs.records.push(Output { name: "summary".to_owned(), writer });
+    outputs.records.push(Output {
+        name: "summary".to_owned(),
+        writer,
+    });
     summary
 }
 

@@ -26,7 +26,10 @@ impl Outputs {
     pub(super) fn create(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Self> {
         check_names(args)?;
         let only_stdout = args.write.len() == 1 && args.ledger.is_none();
-        let options = WriteOptions { metadata: metadata(settings), ..WriteOptions::default() };
+        let options = WriteOptions {
+            metadata: metadata(settings),
+            ..WriteOptions::default()
+        };
         let output = |path: &PathBuf| -> anyhow::Result<Output> {
             let format = format_of(path, args.format)?;
             let schema = settings.layout.schema();
@@ -44,9 +47,16 @@ impl Outputs {
                 signals::will_write_in(directory_of(&identity(path)));
                 create(path, format, schema, &options)?
             };
-            Ok(Output { name: name_of(path), writer })
+            Ok(Output {
+                name: name_of(path),
+                writer,
+            })
         };
-        let records = args.write.iter().map(output).collect::<anyhow::Result<_>>()?;
+        let records = args
+            .write
+            .iter()
+            .map(output)
+            .collect::<anyhow::Result<_>>()?;
         let ledger = args.ledger.as_deref().map(Beside::create).transpose()?;
         Ok(Self { records, ledger })
     }
@@ -58,22 +68,30 @@ fn check_names(args: &RecordArgs) -> anyhow::Result<()> {
     for (index, path) in written.iter().enumerate() {
         let same = |other: &Path| identity(other) == identity(path) && !is_device(path);
         if written[..index].iter().any(|other| same(other)) {
-            bail!("{} is to be written twice: give every output its own name", name_of(path));
+            bail!(
+                "{} is to be written twice: give every output its own name",
+                name_of(path)
+            );
         }
         if !is_stdout(path) && args.read.iter().any(|read| same(read)) {
-            bail!("{} is to be read and written: give the output another name", path.display());
+            bail!(
+                "{} is to be read and written: give the output another name",
+                path.display()
+            );
         }
     }
     Ok(())
 }
 
 fn is_device(path: &Path) -> bool {
-    path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+    path.metadata()
+        .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
 fn format_of(path: &Path, given: Option<Format>) -> anyhow::Result<Format> {
     if is_stdout(path) {
-        return given.context("which format on standard output? Add --format csv, jsonl or parquet");
+        return given
+            .context("which format on standard output? Add --format csv, jsonl or parquet");
     }
     match (Format::from_path(path), given) {
         (Ok(format), _) | (Err(_), Some(format)) => Ok(format),
@@ -86,7 +104,11 @@ fn is_stdout(path: &Path) -> bool {
 }
 
 fn name_of(path: &Path) -> String {
-    if is_stdout(path) { "standard output".to_owned() } else { path.display().to_string() }
+    if is_stdout(path) {
+        "standard output".to_owned()
+    } else {
+        path.display().to_string()
+    }
 }
 
 /// What a Parquet file says of its origin.

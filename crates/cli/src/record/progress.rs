@@ -24,7 +24,11 @@ impl ProgressBar {
     /// A bar that is shown where somebody can see it.
     pub(super) fn new(quiet: bool) -> Self {
         let shown = !quiet && std::io::stderr().is_terminal();
-        Self { started: now(), drawn: None, shown }
+        Self {
+            started: now(),
+            drawn: None,
+            shown,
+        }
     }
 
     pub(super) fn draw(&mut self, progress: &Progress) {
@@ -60,7 +64,9 @@ fn line(progress: &Progress, elapsed: Duration) -> String {
     let part = (progress.bytes_read as f64 / total as f64).min(1.0);
     let done = (part * BAR as f64) as usize;
     let bar = format!("{}{}", "█".repeat(done), "░".repeat(BAR - done));
-    let left = elapsed.mul_f64(((1.0 - part) / part.max(1e-6)).min(1e6)).as_secs();
+    let left = elapsed
+        .mul_f64(((1.0 - part) / part.max(1e-6)).min(1e6))
+        .as_secs();
     let percent = part * 100.0;
     let (minutes, seconds) = (left / 60, left % 60);
     let rate = count(rate);
@@ -72,7 +78,10 @@ pub(super) fn rate(number: u64, elapsed: Duration) -> u64 {
     (number as f64 / elapsed.as_secs_f64().max(1e-9)) as u64
 }
 
-#[allow(clippy::disallowed_methods, reason = "people want to know how long it takes")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "people want to know how long it takes"
+)]
 fn now() -> Instant {
     Instant::now()
 }
@@ -84,13 +93,29 @@ mod tests {
     #[test]
     fn says_rate_and_time_left() {
         let elapsed = Duration::from_secs(10);
-        let progress =
-            Progress { packets: 20_000_000, bytes_read: 250, bytes_total: Some(1000) };
+        let progress = Progress {
+            packets: 20_000_000,
+            bytes_read: 250,
+            bytes_total: Some(1000),
+        };
         let text = line(&progress, elapsed);
-        assert!(text.contains("25 %  20.0 M packets, 2.0 M/s, 0:30 left"), "{text}");
-        let pipe = line(&Progress { bytes_total: None, ..progress }, elapsed);
+        assert!(
+            text.contains("25 %  20.0 M packets, 2.0 M/s, 0:30 left"),
+            "{text}"
+        );
+        let pipe = line(
+            &Progress {
+                bytes_total: None,
+                ..progress
+            },
+            elapsed,
+        );
         assert_eq!(pipe, "20.0 M packets, 2.0 M/s, 250 B read");
-        let none = Progress { packets: 0, bytes_read: 0, bytes_total: Some(1000) };
+        let none = Progress {
+            packets: 0,
+            bytes_read: 0,
+            bytes_total: Some(1000),
+        };
         assert!(line(&none, Duration::ZERO).contains("0 %"));
     }
 }

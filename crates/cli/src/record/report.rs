@@ -26,7 +26,12 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn new(ran: FilesReport) -> Self {
-        let FilesReport { ledger, mut damaged, outputs, stopped } = ran;
+        let FilesReport {
+            ledger,
+            mut damaged,
+            outputs,
+            stopped,
+        } = ran;
         // A pipe that a signal ended is cut, not damaged; and nobody lost anything where the
         // reader of standard output had enough.
         let interrupted = damaged.iter().any(is_stop);
@@ -52,7 +57,10 @@ impl Report {
             || !self.imbalances.is_empty()
             || self.stopped
             || self.ledger.packets_unknown_link_type > 0
-            || self.outputs.iter().any(|output| output.outcome.is_err() && !went_away(output))
+            || self
+                .outputs
+                .iter()
+                .any(|output| output.outcome.is_err() && !went_away(output))
             || self.ledger_failure.is_some();
         if lossy { Outcome::Lossy } else { Outcome::Well }
     }
@@ -90,7 +98,12 @@ impl Report {
                 words += &format!("; {} has {size}", output.name);
             }
         }
-        words + if self.imbalances.is_empty() { "; every packet is accounted for" } else { "" }
+        words
+            + if self.imbalances.is_empty() {
+                "; every packet is accounted for"
+            } else {
+                ""
+            }
     }
 
     /// Says on standard error what was damaged or lost, and how to mend it.
@@ -143,8 +156,13 @@ impl Report {
         if self.imbalances.is_empty() {
             return;
         }
-        say!("turboflow: the ledger does not balance. This is a bug in turboflow, please report it");
-        say!("with the command line, the version ({}) and these lines:", env!("CARGO_PKG_VERSION"));
+        say!(
+            "turboflow: the ledger does not balance. This is a bug in turboflow, please report it"
+        );
+        say!(
+            "with the command line, the version ({}) and these lines:",
+            env!("CARGO_PKG_VERSION")
+        );
         for imbalance in &self.imbalances {
             say!("  {imbalance}");
         }

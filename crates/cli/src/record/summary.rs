@@ -47,7 +47,11 @@ pub(super) struct Summary {
 impl Summary {
     pub(super) fn new(definition: &Definition, layout: &Layout) -> Self {
         let columns = Columns::new(definition, layout);
-        let shown = columns.shown.iter().map(|&index| layout.schema()[index].clone()).collect();
+        let shown = columns
+            .shown
+            .iter()
+            .map(|&index| layout.schema()[index].clone())
+            .collect();
         Self {
             columns,
             shown,
@@ -88,14 +92,26 @@ impl Summary {
 
     fn add(&mut self, batch: &FlowBatch) {
         for row in 0..batch.rows() {
-            let sum = |columns: &[usize]| columns.iter().map(|&c| number(batch, row, c)).sum::<u64>();
+            let sum =
+                |columns: &[usize]| columns.iter().map(|&c| number(batch, row, c)).sum::<u64>();
             let (packets, bytes) = (sum(&self.columns.packets), sum(&self.columns.bytes));
-            let protocol = self.columns.protocol.map_or(0, |column| number(batch, row, column));
+            let protocol = self
+                .columns
+                .protocol
+                .map_or(0, |column| number(batch, row, column));
             let sums = &mut self.by_protocol[protocol as usize & 0xff];
             sums.records += 1;
             sums.packets += packets;
             sums.bytes += bytes;
-            self.rank(batch, row, if self.columns.bytes.is_empty() { packets } else { bytes });
+            self.rank(
+                batch,
+                row,
+                if self.columns.bytes.is_empty() {
+                    packets
+                } else {
+                    bytes
+                },
+            );
             self.records += 1;
         }
     }
@@ -108,28 +124,43 @@ impl Summary {
             };
         }
         let cells = self.columns.shown.iter().zip(&self.shown);
-        let cells = cells.map(|(&column, Column { kind, .. })| text(batch.value(row, column), *kind));
-        self.top.push(Reverse((size, self.records, cells.collect())));
+        let cells =
+            cells.map(|(&column, Column { kind, .. })| text(batch.value(row, column), *kind));
+        self.top
+            .push(Reverse((size, self.records, cells.collect())));
     }
 }
 
 impl Columns {
     fn new(definition: &Definition, layout: &Layout) -> Self {
-        let at = |name: &str| layout.schema().iter().position(|column| column.name == name);
+        let at = |name: &str| {
+            layout
+                .schema()
+                .iter()
+                .position(|column| column.name == name)
+        };
         let folding = |wanted: Op, of: Option<Input>| -> Vec<usize> {
             let is_wanted = |f: &&turboflow_record::Feature| f.op == wanted && f.of == of;
             let Some(feature) = definition.features.iter().find(is_wanted) else {
                 return Vec::new();
             };
             let reverse = format!("reverse_{}", feature.name);
-            [at(&feature.name), at(&reverse)].into_iter().flatten().collect()
+            [at(&feature.name), at(&reverse)]
+                .into_iter()
+                .flatten()
+                .collect()
         };
         let packets = folding(Op::Count, None);
         let bytes = folding(Op::Sum, Some(Input::IpLength));
         let mut shown: Vec<usize> = (0..definition.key.len()).collect();
         shown.extend(packets.iter().chain(&bytes));
         shown.extend(at("end_reason"));
-        Self { protocol: at(KeyField::Protocol.column_name()), packets, bytes, shown }
+        Self {
+            protocol: at(KeyField::Protocol.column_name()),
+            packets,
+            bytes,
+            shown,
+        }
     }
 }
 
@@ -146,7 +177,11 @@ fn text(value: Value<'_>, kind: ColumnKind) -> String {
         (Value::Address(address), _) => address.to_string(),
         (Value::Unsigned(mac), ColumnKind::Mac) => {
             let bytes = mac.to_be_bytes();
-            bytes[2..].iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
+            bytes[2..]
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<Vec<_>>()
+                .join(":")
         }
         (Value::Unsigned(number), _) => number.to_string(),
         (Value::Float(number), _) => number.to_string(),
@@ -162,18 +197,27 @@ pub(super) struct SummaryWriter {
 
 impl SummaryWriter {
     pub(super) fn new(summary: Arc<Mutex<Summary>>) -> Self {
-        Self { summary, records: 0 }
+        Self {
+            summary,
+            records: 0,
+        }
     }
 }
 
 impl FlowWriter for SummaryWriter {
     fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
         self.records += batch.rows() as u64;
-        self.summary.lock().unwrap_or_else(PoisonError::into_inner).add(batch);
+        self.summary
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .add(batch);
         Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<WriteSummary, ExportError> {
-        Ok(WriteSummary { records: self.records, bytes: 0 })
+        Ok(WriteSummary {
+            records: self.records,
+            bytes: 0,
+        })
     }
 }

@@ -14,7 +14,9 @@ use crate::units::grouped;
 
 /// Totals, top flow records, protocols, end reasons and ledger.
 pub(super) fn render(report: &Report, summary: &Summary, elapsed: Duration) -> String {
-    let width = tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    let width = tcgetwinsize(std::io::stdout())
+        .ok()
+        .map(|size| usize::from(size.ws_col));
     let parts = [
         report.paragraph(elapsed) + "\n",
         top(summary, width),
@@ -34,7 +36,10 @@ fn top(summary: &Summary, width: Option<usize>) -> String {
     };
     let align = |Column { name, kind, .. }: &Column| {
         let is_number = matches!(kind, ColumnKind::Unsigned { .. } | ColumnKind::Float);
-        (name.clone(), if is_number { Align::Right } else { Align::Left })
+        (
+            name.clone(),
+            if is_number { Align::Right } else { Align::Left },
+        )
     };
     let mut table = Table::new(summary.shown.iter().map(align));
     rows.into_iter().for_each(|row| table.push(row));
@@ -108,33 +113,65 @@ fn end_reasons(ledger: &Ledger) -> String {
 }
 
 fn ledger(ledger: &Ledger) -> String {
-    let mut table =
-        Table::new([("packets", Align::Left), ("", Align::Right), ("bytes on the wire", Align::Right)]);
+    let mut table = Table::new([
+        ("packets", Align::Left),
+        ("", Align::Right),
+        ("bytes on the wire", Align::Right),
+    ]);
     let mut line = |name: &str, packets: u64, bytes: u64| {
         table.push(vec![name.to_owned(), grouped(packets), grouped(bytes)]);
     };
     line("received", ledger.packets_received, ledger.bytes_received);
-    line("  recorded in flows", ledger.packets_recorded, ledger.frame_bytes_metered);
+    line(
+        "  recorded in flows",
+        ledger.packets_recorded,
+        ledger.frame_bytes_metered,
+    );
     let classes = [
-        ("non_ip", "not IP", ledger.packets_non_ip, ledger.bytes_non_ip),
-        ("malformed", "malformed", ledger.packets_malformed, ledger.bytes_malformed),
-        ("truncated", "truncated", ledger.packets_truncated, ledger.bytes_truncated),
+        (
+            "non_ip",
+            "not IP",
+            ledger.packets_non_ip,
+            ledger.bytes_non_ip,
+        ),
+        (
+            "malformed",
+            "malformed",
+            ledger.packets_malformed,
+            ledger.bytes_malformed,
+        ),
+        (
+            "truncated",
+            "truncated",
+            ledger.packets_truncated,
+            ledger.bytes_truncated,
+        ),
     ];
     for (class, name, packets, bytes) in classes.into_iter().filter(|class| class.2 > 0) {
         line(&format!("  {name}"), packets, bytes);
-        for reason in ledger.rejected.iter().filter(|reason| reason.class == class) {
+        for reason in ledger
+            .rejected
+            .iter()
+            .filter(|reason| reason.class == class)
+        {
             let name = reason.reason.replace('_', " ");
             line(&format!("    {name}"), reason.packets, reason.bytes);
         }
     }
-    let unknown = (ledger.packets_unknown_link_type, ledger.bytes_unknown_link_type);
+    let unknown = (
+        ledger.packets_unknown_link_type,
+        ledger.bytes_unknown_link_type,
+    );
     if unknown.0 > 0 {
         line("  of unknown link type", unknown.0, unknown.1);
     }
     let mut text = format!("Where every packet went:\n{}", table.render(None));
     let evicted = &ledger.microflows_evicted;
     let records = [
-        ("microflow records evicted", evicted.collision + evicted.age + evicted.gap + evicted.flush),
+        (
+            "microflow records evicted",
+            evicted.collision + evicted.age + evicted.gap + evicted.flush,
+        ),
         ("packets past the microflow table", evicted.bypass),
         ("microflow records merged", ledger.microflows_merged),
         ("flows opened", ledger.flows_opened),
@@ -146,7 +183,10 @@ fn ledger(ledger: &Ledger) -> String {
         table.push(vec![name.to_owned(), grouped(count)]);
     }
     if ledger.clock_steps > 0 {
-        table.push(vec!["times the clock was set back".to_owned(), grouped(ledger.clock_steps)]);
+        table.push(vec![
+            "times the clock was set back".to_owned(),
+            grouped(ledger.clock_steps),
+        ]);
     }
     if ledger.source_dropped > 0 {
         let lost = "packets lost before the capture (its own count)";

@@ -17,10 +17,15 @@ fn record(folder: &Folder, capture: &str) -> Ran {
 fn refused(args: &[&str], words: &[&str]) {
     let folder = Folder::new();
     let output = folder.file("a.csv");
-    let ran = turboflow(args.iter().copied().chain(["-w", &output])).exits(2).says(words);
+    let ran = turboflow(args.iter().copied().chain(["-w", &output]))
+        .exits(2)
+        .says(words);
     assert_eq!(ran.stdout, "");
     assert_eq!(folder.names(), [""; 0], "no output is left behind");
-    let errors = ran.stderr.lines().filter(|l| l.starts_with("turboflow: ") || l.starts_with("error"));
+    let errors = ran
+        .stderr
+        .lines()
+        .filter(|l| l.starts_with("turboflow: ") || l.starts_with("error"));
     assert_eq!(errors.count(), 1, "one error: {}", ran.stderr);
 }
 
@@ -33,12 +38,21 @@ fn files_that_are_no_captures() {
     refused(&["record", "-r", &empty], &["is empty"]);
     let text = folder.write("text.pcap", "this is no capture at all, is it? it is not");
     refused(&["record", "-r", &text], &["not a pcap or pcapng file"]);
-    refused(&["record", "-r", &folder.path().display().to_string()], &["is a directory"]);
+    refused(
+        &["record", "-r", &folder.path().display().to_string()],
+        &["is a directory"],
+    );
     let cut = folder.write("cut.pcap", &pcap_header(1)[..20]);
     refused(&["record", "-r", &cut], &["ends inside its pcap header"]);
     let radio = folder.write("radio.pcap", pcap_header(127));
-    refused(&["record", "-r", &radio], &["link type 127", "IEEE802_11_RADIOTAP"]);
-    refused(&["record", "-r", &office(), &missing], &["none.pcap does not exist"]);
+    refused(
+        &["record", "-r", &radio],
+        &["link type 127", "IEEE802_11_RADIOTAP"],
+    );
+    refused(
+        &["record", "-r", &office(), &missing],
+        &["none.pcap does not exist"],
+    );
     refused(&["record", "-r", "-", "-r", "-"], &["only once"]);
 }
 
@@ -49,9 +63,17 @@ fn a_capture_cut_inside_a_packet_keeps_all_packets_before() {
     bytes.truncate(bytes.len() - 10);
     let capture = folder.write("cut.pcap", bytes);
     let ledger = folder.file("l.json");
-    turboflow(["record", "-r", &capture, "-w", &folder.file("a.csv"), "--ledger", &ledger])
-        .exits(1)
-        .says(&["cut.pcap: packet 100 at byte", "the file ends inside"]);
+    turboflow([
+        "record",
+        "-r",
+        &capture,
+        "-w",
+        &folder.file("a.csv"),
+        "--ledger",
+        &ledger,
+    ])
+    .exits(1)
+    .says(&["cut.pcap: packet 100 at byte", "the file ends inside"]);
     assert_eq!(rows(&folder.read("a.csv")).len(), 99);
     let json: serde_json::Value = serde_json::from_str(&folder.read("l.json")).unwrap();
     assert_eq!(json["damaged"][0]["packet"], 100);
@@ -67,7 +89,11 @@ fn an_absurd_length_ends_the_file_there() {
     record[8..12].copy_from_slice(&0xffff_fff0_u32.to_le_bytes());
     bytes.extend(record);
     let capture = folder.write("absurd.pcap", bytes);
-    record_fails_softly(&folder, &capture, &["packet 11 at byte", "captured length of 4294967280"]);
+    record_fails_softly(
+        &folder,
+        &capture,
+        &["packet 11 at byte", "captured length of 4294967280"],
+    );
     assert_eq!(rows(&folder.read("a.csv")).len(), 10);
 }
 
@@ -82,7 +108,9 @@ fn damage_in_one_file_does_not_keep_the_next_from_being_read() {
     let mut bytes = udp_capture(10);
     bytes.truncate(bytes.len() - 1);
     let cut = folder.write("cut.pcap", bytes);
-    let ran = turboflow(["record", "-r", &cut, &office()]).exits(1).says(&["packet 10"]);
+    let ran = turboflow(["record", "-r", &cut, &office()])
+        .exits(1)
+        .says(&["packet 10"]);
     assert!(ran.stdout.contains("13,044 packets"), "{}", ran.stdout);
 }
 
@@ -95,8 +123,16 @@ fn a_clock_that_runs_backwards_is_counted_and_nothing_is_lost() {
     }
     let capture = folder.write("back.pcap", bytes);
     let ledger = folder.file("l.json");
-    turboflow(["record", "-r", &capture, "-w", &folder.file("a.csv"), "--ledger", &ledger])
-        .exits(0);
+    turboflow([
+        "record",
+        "-r",
+        &capture,
+        "-w",
+        &folder.file("a.csv"),
+        "--ledger",
+        &ledger,
+    ])
+    .exits(0);
     let json: serde_json::Value = serde_json::from_str(&folder.read("l.json")).unwrap();
     assert_eq!(json["packets_recorded"], 6);
     assert!(json["clock_steps"].as_u64().unwrap() > 0);
@@ -133,8 +169,14 @@ fn two_interfaces() -> Vec<u8> {
 fn packets_of_unknown_link_types_are_counted_and_said() {
     let folder = Folder::new();
     let capture = folder.write("radio.pcapng", two_interfaces());
-    record(&folder, &capture).exits(1).says(&["2 packets", "link type turboflow does not read"]);
-    assert!(folder.read("a.csv").contains(",9,53,17,2,92,"), "{}", folder.read("a.csv"));
+    record(&folder, &capture)
+        .exits(1)
+        .says(&["2 packets", "link type turboflow does not read"]);
+    assert!(
+        folder.read("a.csv").contains(",9,53,17,2,92,"),
+        "{}",
+        folder.read("a.csv")
+    );
 }
 
 #[test]
@@ -149,14 +191,26 @@ fn options_that_make_no_sense() {
     with(&["--idle-timeout", "abc"], &["30s"]);
     with(&["--linger=-1s"], &["--linger"]);
     with(&["--active-timeout", "1000000d"], &["292 years"]);
-    with(&["--threads", "0"], &["--threads must be from 1 to 256, not 0"]);
+    with(
+        &["--threads", "0"],
+        &["--threads must be from 1 to 256, not 0"],
+    );
     with(&["--threads", "100k"], &["--threads"]);
     with(&["--max-flows", "0"], &["--max-flows must be from 1"]);
-    with(&["--microflow-slots", "0"], &["--microflow-slots must be from 1"]);
+    with(
+        &["--microflow-slots", "0"],
+        &["--microflow-slots must be from 1"],
+    );
     with(&["--microflow-slots", "99G"], &["--microflow-slots"]);
     with(&["--seed", "x"], &["--seed"]);
-    with(&["--decapsulate=gre,nonsense"], &["unknown tunnel `nonsense`", "vxlan"]);
-    with(&["--definition", "/nonexistent/d.toml"], &["/nonexistent/d.toml"]);
+    with(
+        &["--decapsulate=gre,nonsense"],
+        &["unknown tunnel `nonsense`", "vxlan"],
+    );
+    with(
+        &["--definition", "/nonexistent/d.toml"],
+        &["/nonexistent/d.toml"],
+    );
     with(&["--no-such-option"], &["--no-such-option"]);
     refused(&["record"], &["--read"]);
 }
@@ -167,24 +221,45 @@ fn definitions_that_are_wrong() {
     let office = office();
     let feature = |text: &str| format!("[[feature]]\nname = \"x\"\n{text}\n");
     for (text, words) in [
-        (feature("op = \"summ\"\nof = \"ip_length\""), &["line 3", "unknown op `summ`", "`sum`"][..]),
-        (feature("op = \"sum\"\nof = \"ip_lenght\""), &["line 4", "unknown input", "ip_length"]),
-        (feature("op = \"max\"\nof = \"queue_depth\""), &["queue_depth", "capture files", "ip_length"]),
-        (feature("op = \"first\"\nof = \"direction\""), &["direction"]),
+        (
+            feature("op = \"summ\"\nof = \"ip_length\""),
+            &["line 3", "unknown op `summ`", "`sum`"][..],
+        ),
+        (
+            feature("op = \"sum\"\nof = \"ip_lenght\""),
+            &["line 4", "unknown input", "ip_length"],
+        ),
+        (
+            feature("op = \"max\"\nof = \"queue_depth\""),
+            &["queue_depth", "capture files", "ip_length"],
+        ),
+        (
+            feature("op = \"first\"\nof = \"direction\""),
+            &["direction"],
+        ),
         ("[key\n".to_owned(), &["line 1", "not TOML"]),
         (String::new(), &["no features"]),
     ] {
         let path = folder.write("d.toml", text);
-        refused(&["record", "-r", &office, "--definition", &path], &[&["d.toml"], words].concat());
+        refused(
+            &["record", "-r", &office, "--definition", &path],
+            &[&["d.toml"], words].concat(),
+        );
     }
     let binary = folder.write("b.toml", [0xff, 0xfe, 0]);
-    refused(&["record", "-r", &office, "--definition", &binary], &["b.toml"]);
+    refused(
+        &["record", "-r", &office, "--definition", &binary],
+        &["b.toml"],
+    );
 }
 
 #[test]
 fn stays_within_one_line_of_error() {
     let ran = turboflow(["record", "-r", "/nonexistent.pcap"]).exits(2);
-    assert_eq!(ran.stderr, "turboflow: /nonexistent.pcap does not exist: check the path\n");
+    assert_eq!(
+        ran.stderr,
+        "turboflow: /nonexistent.pcap does not exist: check the path\n"
+    );
 }
 
 #[test]

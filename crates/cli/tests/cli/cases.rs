@@ -38,7 +38,9 @@ type Key = (IpAddr, IpAddr, u16, u16, u8);
 fn cases() -> Vec<PathBuf> {
     let entries = fs::read_dir(project("samples/cases")).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
-    let mut cases: Vec<_> = paths.filter(|p| p.extension().is_some_and(|e| e == "toml")).collect();
+    let mut cases: Vec<_> = paths
+        .filter(|p| p.extension().is_some_and(|e| e == "toml"))
+        .collect();
     cases.sort();
     cases
 }
@@ -48,7 +50,9 @@ fn metered(capture: &Path, options: &[String]) -> (BTreeMap<Key, (u64, u64)>, u6
     let folder = Folder::new();
     let ledger = folder.file("l.json");
     let capture = capture.display().to_string();
-    let args = ["record", "-q", "-r", &capture, "-w", "-", "--format", "csv", "--ledger", &ledger];
+    let args = [
+        "record", "-q", "-r", &capture, "-w", "-", "--format", "csv", "--ledger", &ledger,
+    ];
     let options = options.iter().map(String::as_str);
     let ran = turboflow(args.into_iter().chain(options)).exits(0);
     let mut flows = BTreeMap::new();
@@ -79,9 +83,19 @@ fn every_case_is_metered_as_a_person_wrote_it_down() {
     for path in &cases {
         let case: Case = toml::from_str(&fs::read_to_string(path).unwrap())
             .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let flow = |f: &Flow| ((f.src, f.dst, f.sport, f.dport, f.protocol), (f.packets, f.bytes));
+        let flow = |f: &Flow| {
+            (
+                (f.src, f.dst, f.sport, f.dport, f.protocol),
+                (f.packets, f.bytes),
+            )
+        };
         let expected: BTreeMap<Key, (u64, u64)> = case.flow.iter().map(flow).collect();
-        assert_eq!(expected.len(), case.flow.len(), "{}: a flow twice", path.display());
+        assert_eq!(
+            expected.len(),
+            case.flow.len(),
+            "{}: a flow twice",
+            path.display()
+        );
         let (flows, non_ip, malformed) = metered(&path.with_extension("pcap"), &case.options);
         if (&flows, non_ip, malformed) != (&expected, case.non_ip, case.malformed) {
             wrong.push(format!(
@@ -94,5 +108,10 @@ fn every_case_is_metered_as_a_person_wrote_it_down() {
             ));
         }
     }
-    assert!(wrong.is_empty(), "{} cases differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} cases differ:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }

@@ -9,10 +9,15 @@ fn what_it_prints_is_right_and_is_the_default() {
     let text = turboflow(["definition"]).exits(0).stdout;
     let path = folder.write("default.toml", text);
     let checked = turboflow(["definition", "--check", &path]).exits(0).stdout;
-    assert!(checked.contains("is right: 5 key fields, 10 features, 16 columns"), "{checked}");
+    assert!(
+        checked.contains("is right: 5 key fields, 10 features, 16 columns"),
+        "{checked}"
+    );
     let record = |args: &[&str]| {
         let office = office();
-        let all = ["record", "-q", "-r", &office, "--seed", "3", "-w", "-", "--format", "csv"];
+        let all = [
+            "record", "-q", "-r", &office, "--seed", "3", "-w", "-", "--format", "csv",
+        ];
         turboflow(all.iter().chain(args)).exits(0).stdout
     };
     assert_eq!(record(&["--definition", &path]), record(&[]));
@@ -22,17 +27,30 @@ fn what_it_prints_is_right_and_is_the_default() {
 fn a_wrong_one_is_refused_with_line_and_mend() {
     let folder = Folder::new();
     let path = folder.write("d.toml", "[[feature]]\nname = \"x\"\nop = \"summ\"\n");
-    turboflow(["definition", "--check", &path]).exits(2).says(&["line 3", "did you mean `sum`"]);
-    turboflow(["definition", "--check", "/nonexistent"]).exits(2).says(&["/nonexistent"]);
+    turboflow(["definition", "--check", &path])
+        .exits(2)
+        .says(&["line 3", "did you mean `sum`"]);
+    turboflow(["definition", "--check", "/nonexistent"])
+        .exits(2)
+        .says(&["/nonexistent"]);
 }
 
 #[test]
 fn lists_everything_with_one_line_each() {
     let list = turboflow(["definition", "--list"]).exits(0).stdout;
-    for words in ["source_address ", "gap_variance ", "histogram ", "tcp_options ", "Inputs"] {
+    for words in [
+        "source_address ",
+        "gap_variance ",
+        "histogram ",
+        "tcp_options ",
+        "Inputs",
+    ] {
         assert!(list.contains(words), "{words}");
     }
-    assert!(list.lines().any(|l| l.contains("queue_depth") && l.contains("not in capture files")));
+    assert!(
+        list.lines()
+            .any(|l| l.contains("queue_depth") && l.contains("not in capture files"))
+    );
     assert!(list.lines().all(|line| line.len() <= 110), "{list}");
 }
 
@@ -40,12 +58,22 @@ fn lists_everything_with_one_line_each() {
 fn prints_columns_and_types() {
     let folder = Folder::new();
     let schema = turboflow(["definition", "--schema"]).exits(0).stdout;
-    let first_ns = schema.lines().find(|line| line.starts_with("first_ns")).unwrap();
+    let first_ns = schema
+        .lines()
+        .find(|line| line.starts_with("first_ns"))
+        .unwrap();
     assert!(first_ns.contains("timestamp(ns"));
     assert_eq!(schema.lines().count(), 18);
     let text = "[[feature]]\nname = \"sizes\"\nop = \"list\"\nof = \"ip_length\"\nk = 4\n";
     let path = folder.write("d.toml", text);
-    let schema = turboflow(["definition", "--schema", &path, "--biflow"]).exits(0).stdout;
-    assert!(schema.contains("reverse_sizes") && schema.contains("list"), "{schema}");
-    turboflow(["definition", "--list", "--schema"]).exits(2).says(&["cannot be used with"]);
+    let schema = turboflow(["definition", "--schema", &path, "--biflow"])
+        .exits(0)
+        .stdout;
+    assert!(
+        schema.contains("reverse_sizes") && schema.contains("list"),
+        "{schema}"
+    );
+    turboflow(["definition", "--list", "--schema"])
+        .exits(2)
+        .says(&["cannot be used with"]);
 }

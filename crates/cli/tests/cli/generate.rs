@@ -7,8 +7,20 @@ use std::process::Stdio;
 use crate::support::{Folder, command, finish, turboflow};
 
 const MIXED: [&str; 14] = [
-    "--packets", "50k", "--flows", "500", "--traffic", "zipf", "--sizes", "imix", "--ipv6-share",
-    "0.3", "--vlan-share", "0.2", "--udp-share", "0.5",
+    "--packets",
+    "50k",
+    "--flows",
+    "500",
+    "--traffic",
+    "zipf",
+    "--sizes",
+    "imix",
+    "--ipv6-share",
+    "0.3",
+    "--vlan-share",
+    "0.2",
+    "--udp-share",
+    "0.5",
 ];
 
 #[test]
@@ -16,8 +28,12 @@ fn the_same_seed_gives_the_same_file_and_the_meter_counts_what_was_asked() {
     let folder = Folder::new();
     let files = ["a.pcap", "b.pcap", "c.pcap"].map(|name| folder.file(name));
     for (file, seed) in files.iter().zip(["5", "5", "6"]) {
-        let args = ["generate", "-w", file, "--seed", seed].into_iter().chain(MIXED);
-        turboflow(args).exits(0).says(&["50,000 packets", "asked for", "IPv6", "seed"]);
+        let args = ["generate", "-w", file, "--seed", seed]
+            .into_iter()
+            .chain(MIXED);
+        turboflow(args)
+            .exits(0)
+            .says(&["50,000 packets", "asked for", "IPv6", "seed"]);
     }
     let [a, b, c] = files.clone().map(|file| fs::read(file).unwrap());
     assert!(a == b && a != c);
@@ -44,11 +60,20 @@ fn contradictions_are_refused() {
     let file = folder.file("a.pcap");
     for (args, words) in [
         (&["--packets", "0"][..], &["0 packets"][..]),
-        (&["--births-per-second", "10", "--packets-per-second", "5"], &["10 births per second"]),
-        (&["--size", "100", "--sizes", "imix"], &["cannot be used with"]),
+        (
+            &["--births-per-second", "10", "--packets-per-second", "5"],
+            &["10 births per second"],
+        ),
+        (
+            &["--size", "100", "--sizes", "imix"],
+            &["cannot be used with"],
+        ),
         (&["--zipf-exponent", "1.2"], &["--traffic zipf"]),
         (&["--train-length", "3"], &["--traffic zipf"]),
-        (&["--traffic", "zipf", "--zipf-exponent", "99"], &["Zipf exponent"]),
+        (
+            &["--traffic", "zipf", "--zipf-exponent", "99"],
+            &["Zipf exponent"],
+        ),
         (&["--ipv6-share", "1.5"], &["between 0 and 1"]),
         (&["--size", "63"], &["63 bytes"]),
         (&["--snap-length", "10"], &["snap length"]),
@@ -57,10 +82,16 @@ fn contradictions_are_refused() {
         (&["--packets-per-second", "0"], &["packets per second"]),
         (&["--packets", "many"], &["whole number"]),
     ] {
-        turboflow(["generate", "-w", &file].iter().chain(args)).exits(2).says(words);
+        turboflow(["generate", "-w", &file].iter().chain(args))
+            .exits(2)
+            .says(words);
         assert_eq!(folder.names(), [""; 0]);
     }
-    turboflow(["generate", "-w", "/nonexistent/a.pcap"]).exits(2).says(&["no directory"]);
-    turboflow(["generate", "-w", "/dev/full"]).exits(2).says(&["/dev/full", "No space left"]);
+    turboflow(["generate", "-w", "/nonexistent/a.pcap"])
+        .exits(2)
+        .says(&["no directory"]);
+    turboflow(["generate", "-w", "/dev/full"])
+        .exits(2)
+        .says(&["/dev/full", "No space left"]);
     turboflow(["generate"]).exits(2).says(&["--write"]);
 }

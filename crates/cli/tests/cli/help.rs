@@ -6,13 +6,24 @@ use crate::support::turboflow;
 #[test]
 fn the_picture_names_every_command() {
     let help = turboflow(["--help"]).exits(0).stdout;
-    for words in ["record", "show", "generate", "definition", "──▶", "Exit codes", "Start here"] {
+    for words in [
+        "record",
+        "show",
+        "generate",
+        "definition",
+        "──▶",
+        "Exit codes",
+        "Start here",
+    ] {
         assert!(help.contains(words), "{words}");
     }
     let none: [&str; 0] = [];
     turboflow(none).exits(2);
     let version = turboflow(["--version"]).exits(0).stdout;
-    assert_eq!(version, format!("turboflow {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        version,
+        format!("turboflow {}\n", env!("CARGO_PKG_VERSION"))
+    );
 }
 
 #[test]
@@ -20,10 +31,18 @@ fn every_command_has_examples_and_exit_codes() {
     for name in ["record", "show", "generate", "definition"] {
         for args in [[name, "--help"], ["help", name]] {
             let help = turboflow(args).exits(0).stdout;
-            for words in ["Examples:", "Exit codes:", &format!("turboflow {name}"), "Usage:"] {
+            for words in [
+                "Examples:",
+                "Exit codes:",
+                &format!("turboflow {name}"),
+                "Usage:",
+            ] {
                 assert!(help.contains(words), "{name}: {words}");
             }
-            assert!(help.lines().all(|line| line.chars().count() <= 100), "{name} is too wide");
+            assert!(
+                help.lines().all(|line| line.chars().count() <= 100),
+                "{name} is too wide"
+            );
         }
     }
 }
@@ -32,10 +51,25 @@ fn every_command_has_examples_and_exit_codes() {
 fn record_explains_every_option_with_default_and_unit() {
     let help = turboflow(["record", "--help"]).exits(0).stdout;
     for words in [
-        "Input and output:", "What a flow is:", "When flows end:", "Memory and speed:",
-        "[default: 30s]", "[default: 120s]", "[default: 2s]", "[default: 10M]", "[default: 1]",
-        "--decapsulate[=<LIST>]", "gtp-u", "--reassemble-flows", "--icmp-ports", "--biflow",
-        "--ledger <FILE.json>", "--microflow-slots <N>", "--seed <N>", "--quiet", "--format",
+        "Input and output:",
+        "What a flow is:",
+        "When flows end:",
+        "Memory and speed:",
+        "[default: 30s]",
+        "[default: 120s]",
+        "[default: 2s]",
+        "[default: 10M]",
+        "[default: 1]",
+        "--decapsulate[=<LIST>]",
+        "gtp-u",
+        "--reassemble-flows",
+        "--icmp-ports",
+        "--biflow",
+        "--ledger <FILE.json>",
+        "--microflow-slots <N>",
+        "--seed <N>",
+        "--quiet",
+        "--format",
     ] {
         assert!(help.contains(words), "nothing of {words:?} in {help}");
     }

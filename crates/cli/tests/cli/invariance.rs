@@ -4,7 +4,9 @@
 use crate::support::{Folder, office, project, rows, turboflow};
 
 fn records(args: &[&str]) -> Vec<String> {
-    let all = ["record", "-q", "-w", "-", "--format", "csv"].iter().chain(args);
+    let all = ["record", "-q", "-w", "-", "--format", "csv"]
+        .iter()
+        .chain(args);
     rows(&turboflow(all).exits(0).stdout)
 }
 
@@ -21,17 +23,42 @@ fn threads_seed_and_table_size_change_no_record() {
     let (office, links) = (office(), project("samples/two-links.pcapng"));
     let setups: [&[&str]; 4] = [
         &["-r", &office],
-        &["-r", &office, "--idle-timeout", "500ms", "--linger", "0", "--biflow"],
+        &[
+            "-r",
+            &office,
+            "--idle-timeout",
+            "500ms",
+            "--linger",
+            "0",
+            "--biflow",
+        ],
         &["-r", &links, "--decapsulate", "--reassemble-flows"],
-        &["-r", &office, "--definition", &definition, "--idle-timeout", "1s"],
+        &[
+            "-r",
+            &office,
+            "--definition",
+            &definition,
+            "--idle-timeout",
+            "1s",
+        ],
     ];
     for setup in setups {
         let expected = records(&[setup, &["--seed", "1"]].concat());
         assert!(expected.len() > 20);
-        for (threads, seed, slots) in
-            [("1", "99", "1"), ("2", "1", "7"), ("3", "5", "1024"), ("2", "77", "100000")]
-        {
-            let way = ["--threads", threads, "--seed", seed, "--microflow-slots", slots];
+        for (threads, seed, slots) in [
+            ("1", "99", "1"),
+            ("2", "1", "7"),
+            ("3", "5", "1024"),
+            ("2", "77", "100000"),
+        ] {
+            let way = [
+                "--threads",
+                threads,
+                "--seed",
+                seed,
+                "--microflow-slots",
+                slots,
+            ];
             let found = records(&[setup, &way].concat());
             assert!(found == expected, "{setup:?} differs with {way:?}");
         }
@@ -42,7 +69,9 @@ fn threads_seed_and_table_size_change_no_record() {
 fn the_same_seed_gives_the_same_bytes() {
     let office = office();
     let run = || {
-        let args = ["record", "-q", "-r", &office, "-w", "-", "--format", "csv", "--seed", "42"];
+        let args = [
+            "record", "-q", "-r", &office, "-w", "-", "--format", "csv", "--seed", "42",
+        ];
         turboflow(args).exits(0).stdout
     };
     assert_eq!(run(), run());
@@ -61,9 +90,19 @@ fn totals_of_a_key_do_not_depend_on_timeouts() {
         }
         sums
     };
-    let whole = totals(&["--idle-timeout", "none", "--active-timeout", "none", "--linger", "none"]);
+    let whole = totals(&[
+        "--idle-timeout",
+        "none",
+        "--active-timeout",
+        "none",
+        "--linger",
+        "none",
+    ]);
     assert_eq!(whole.len(), 742);
     assert_eq!(totals(&["--idle-timeout", "10ms"]), whole);
     assert_eq!(totals(&["--active-timeout", "1ms", "--linger", "0"]), whole);
-    assert_eq!(totals(&["--max-flows", "10", "--microflow-slots", "3"]), whole);
+    assert_eq!(
+        totals(&["--max-flows", "10", "--microflow-slots", "3"]),
+        whole
+    );
 }

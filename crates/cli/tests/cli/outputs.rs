@@ -13,10 +13,15 @@ fn names_that_cannot_be_written_stop_the_run_before_it_starts() {
     let office = office();
     let good = folder.file("good.csv");
     let refused = |bad: &str, words: &[&str]| {
-        turboflow(["record", "-r", &office, "-w", &good, "-w", bad]).exits(2).says(words);
+        turboflow(["record", "-r", &office, "-w", &good, "-w", bad])
+            .exits(2)
+            .says(words);
         assert_eq!(folder.names(), [""; 0], "nothing is left behind");
     };
-    refused(&folder.file("no/such/dir/a.csv"), &["there is no directory"]);
+    refused(
+        &folder.file("no/such/dir/a.csv"),
+        &["there is no directory"],
+    );
     refused("a.xlsx", &["unknown format", "parquet"]);
     refused("noextension", &["unknown format"]);
     refused("-", &["--format"]);
@@ -26,10 +31,14 @@ fn names_that_cannot_be_written_stop_the_run_before_it_starts() {
     turboflow(["record", "-r", &office, "-w", &good, "--ledger", &ledger])
         .exits(2)
         .says(&["there is no directory"]);
-    turboflow(["record", "-r", &office, "-w", &good, "--ledger", &good]).exits(2).says(&["twice"]);
-    turboflow(["record", "-r", &office, "-w", "-", "-w", "-", "--format", "csv"])
+    turboflow(["record", "-r", &office, "-w", &good, "--ledger", &good])
         .exits(2)
-        .says(&["standard output is to be written twice"]);
+        .says(&["twice"]);
+    turboflow([
+        "record", "-r", &office, "-w", "-", "-w", "-", "--format", "csv",
+    ])
+    .exits(2)
+    .says(&["standard output is to be written twice"]);
     assert_eq!(folder.names(), [""; 0]);
 }
 
@@ -48,7 +57,16 @@ fn a_failed_run_leaves_an_old_output_as_it_was() {
     let folder = Folder::new();
     let old = folder.write("a.csv", "old");
     turboflow(["record", "-r", "/nonexistent.pcap", "-w", &old]).exits(2);
-    turboflow(["record", "-r", &office(), "-w", &old, "-w", "/nonexistent/b.csv"]).exits(2);
+    turboflow([
+        "record",
+        "-r",
+        &office(),
+        "-w",
+        &old,
+        "-w",
+        "/nonexistent/b.csv",
+    ])
+    .exits(2);
     assert_eq!(folder.read("a.csv"), "old");
     assert_eq!(folder.names(), ["a.csv"]);
 }
@@ -58,7 +76,17 @@ fn a_full_device_is_said_and_the_other_outputs_are_whole() {
     let folder = Folder::new();
     let csv = folder.file("a.csv");
     let ledger = folder.file("l.json");
-    let args = ["record", "-r", &office(), "-w", &csv, "-w", "/dev/full", "--format", "csv"];
+    let args = [
+        "record",
+        "-r",
+        &office(),
+        "-w",
+        &csv,
+        "-w",
+        "/dev/full",
+        "--format",
+        "csv",
+    ];
     turboflow(args.iter().copied().chain(["--ledger", &ledger]))
         .exits(1)
         .says(&["/dev/full", "No space left", "742 records not written"]);
@@ -73,8 +101,14 @@ fn a_ledger_or_a_summary_that_cannot_be_written_is_an_error() {
     turboflow(["record", "-r", &office(), "--ledger", "/dev/full"])
         .exits(1)
         .says(&["cannot write the ledger", "No space left"]);
-    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let status = command(["record", "-q", "-r", &office()]).stdout(full).status().unwrap();
+    let full = fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let status = command(["record", "-q", "-r", &office()])
+        .stdout(full)
+        .status()
+        .unwrap();
     assert_ne!(status.code(), Some(0));
 }
 
@@ -94,17 +128,25 @@ fn a_full_disk_keeps_the_whole_records_that_fit() {
         other = folder.file("whole.csv"),
         kept = folder.path().display(),
     );
-    let output = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output();
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", &script])
+        .output();
     let output = match output {
         Ok(output) if !matches!(output.status.code(), Some(99 | 1)) || is_root() => output,
         _ => return eprintln!("SKIPPED: a tmpfs can only be mounted by root"),
     };
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("No space left") && said.contains("a.csv.part"), "{said}");
+    assert!(
+        said.contains("No space left") && said.contains("a.csv.part"),
+        "{said}"
+    );
     let part = folder.read("a.csv.part");
     let whole = folder.read("whole.csv");
-    assert!(part.ends_with('\n') && whole.starts_with(&part), "the first records, whole");
+    assert!(
+        part.ends_with('\n') && whole.starts_with(&part),
+        "the first records, whole"
+    );
     assert!(part.lines().count() > 100);
     assert!(!folder.names().contains(&"a.csv".to_owned()));
 }
@@ -124,8 +166,11 @@ fn a_reader_that_goes_away_is_a_success() {
         &["definition", "--list"],
         &["generate", "-w", "-", "--packets", "100k"],
     ] {
-        let mut child =
-            command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut line = Vec::new();
         BufReader::with_capacity(16, child.stdout.take().unwrap())
             .read_until(b'\n', &mut line)
@@ -133,6 +178,9 @@ fn a_reader_that_goes_away_is_a_success() {
         let output = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(0), "{args:?}: {said}");
-        assert!(!said.contains("panicked") && !said.contains("roken pipe"), "{said}");
+        assert!(
+            !said.contains("panicked") && !said.contains("roken pipe"),
+            "{said}"
+        );
     }
 }

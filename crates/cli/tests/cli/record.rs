@@ -8,7 +8,9 @@ use crate::support::{Folder, command, finish, office, project, rows, turboflow, 
 
 #[test]
 fn without_outputs_it_prints_what_a_person_wants_to_see() {
-    let ran = turboflow(["record", "-r", &office()]).exits(0).says(&["seed", "MiB", "1 thread"]);
+    let ran = turboflow(["record", "-r", &office()])
+        .exits(0)
+        .says(&["seed", "MiB", "1 thread"]);
     for words in [
         "13,035 packets",
         "742 flow records",
@@ -21,9 +23,16 @@ fn without_outputs_it_prints_what_a_person_wants_to_see() {
         "arp",
         "The ledger balances",
     ] {
-        assert!(ran.stdout.contains(words), "nothing of {words:?} in {}", ran.stdout);
+        assert!(
+            ran.stdout.contains(words),
+            "nothing of {words:?} in {}",
+            ran.stdout
+        );
     }
-    assert!(!ran.stderr.contains('\u{1b}'), "no progress bar where there is no terminal");
+    assert!(
+        !ran.stderr.contains('\u{1b}'),
+        "no progress bar where there is no terminal"
+    );
 }
 
 #[test]
@@ -38,10 +47,29 @@ fn quiet_says_nothing_when_all_is_well() {
 fn every_format_holds_the_same_records() {
     let folder = Folder::new();
     let files = ["a.csv", "a.jsonl", "a.parquet"].map(|name| folder.file(name));
-    turboflow(["record", "-r", &office(), "-w", &files[0], "-w", &files[1], "-w", &files[2]])
-        .exits(0)
-        .says(&["13,035 packets", "742 flow records", "a.parquet has", "accounted for"]);
-    let shown = files.map(|file| turboflow(["show", &file, "--format", "csv"]).exits(0).stdout);
+    turboflow([
+        "record",
+        "-r",
+        &office(),
+        "-w",
+        &files[0],
+        "-w",
+        &files[1],
+        "-w",
+        &files[2],
+    ])
+    .exits(0)
+    .says(&[
+        "13,035 packets",
+        "742 flow records",
+        "a.parquet has",
+        "accounted for",
+    ]);
+    let shown = files.map(|file| {
+        turboflow(["show", &file, "--format", "csv"])
+            .exits(0)
+            .stdout
+    });
     assert_eq!(rows(&shown[0]).len(), 742);
     assert!(shown[0].starts_with(
         "src_addr,dst_addr,src_port,dst_port,protocol,packets,bytes,first_ns,last_ns,tcp_flags,\
@@ -55,12 +83,36 @@ fn every_format_holds_the_same_records() {
 #[test]
 fn standard_output_is_data_and_nothing_else() {
     let folder = Folder::new();
-    turboflow(["record", "-r", &office(), "--seed", "1", "-w", &folder.file("a.csv")]).exits(0);
-    let args = ["record", "-r", &office(), "--seed", "1", "-w", "-", "--format", "csv"];
+    turboflow([
+        "record",
+        "-r",
+        &office(),
+        "--seed",
+        "1",
+        "-w",
+        &folder.file("a.csv"),
+    ])
+    .exits(0);
+    let args = [
+        "record",
+        "-r",
+        &office(),
+        "--seed",
+        "1",
+        "-w",
+        "-",
+        "--format",
+        "csv",
+    ];
     let ran = turboflow(args).exits(0).says(&["742 flow records"]);
     assert_eq!(ran.stdout, folder.read("a.csv"));
     let jsonl = turboflow(["record", "-r", &office(), "-w", "-", "--format", "jsonl"]).exits(0);
-    assert!(jsonl.stdout.lines().all(|line| line.starts_with('{') && line.ends_with('}')));
+    assert!(
+        jsonl
+            .stdout
+            .lines()
+            .all(|line| line.starts_with('{') && line.ends_with('}'))
+    );
 }
 
 #[test]
@@ -72,7 +124,10 @@ fn parquet_goes_through_a_pipe_and_says_where_it_comes_from() {
     let shown = turboflow(["show", &path, "--format", "csv"]).exits(0);
     assert_eq!(rows(&shown.stdout).len(), 742);
     for key in ["turboflow.version", "turboflow.definition"] {
-        let found = output.stdout.windows(key.len()).any(|bytes| bytes == key.as_bytes());
+        let found = output
+            .stdout
+            .windows(key.len())
+            .any(|bytes| bytes == key.as_bytes());
         assert!(found, "{key} is in the footer");
     }
 }
@@ -104,9 +159,24 @@ fn reads_standard_input_and_compressed_files() {
 fn the_ledger_file_has_every_counter() {
     let folder = Folder::new();
     let (csv, ledger) = (folder.file("a.csv"), folder.file("ledger.json"));
-    turboflow(["record", "-r", &office(), "-w", &csv, "--ledger", &ledger, "--seed", "7"]).exits(0);
+    turboflow([
+        "record",
+        "-r",
+        &office(),
+        "-w",
+        &csv,
+        "--ledger",
+        &ledger,
+        "--seed",
+        "7",
+    ])
+    .exits(0);
     let json: serde_json::Value = serde_json::from_str(&folder.read("ledger.json")).unwrap();
-    let number = |key: &str| json[key].as_u64().unwrap_or_else(|| panic!("{key} in {json}"));
+    let number = |key: &str| {
+        json[key]
+            .as_u64()
+            .unwrap_or_else(|| panic!("{key} in {json}"))
+    };
     assert_eq!(number("packets_received"), 13_035);
     assert_eq!(number("packets_recorded"), 13_004);
     assert_eq!(number("packets_non_ip"), 31);
@@ -114,10 +184,22 @@ fn the_ledger_file_has_every_counter() {
     assert_eq!(number("records_written"), 742);
     assert_eq!(number("seed"), 7);
     for key in [
-        "packets_malformed", "packets_truncated", "packets_filtered", "source_dropped",
-        "microflows_merged", "microflows_dropped", "flows_opened", "records_dropped",
-        "bytes_received", "bytes_non_ip", "bytes_malformed", "microflow_table_bytes",
-        "flow_cache_max_bytes", "threads", "max_flows", "packets_unknown_link_type",
+        "packets_malformed",
+        "packets_truncated",
+        "packets_filtered",
+        "source_dropped",
+        "microflows_merged",
+        "microflows_dropped",
+        "flows_opened",
+        "records_dropped",
+        "bytes_received",
+        "bytes_non_ip",
+        "bytes_malformed",
+        "microflow_table_bytes",
+        "flow_cache_max_bytes",
+        "threads",
+        "max_flows",
+        "packets_unknown_link_type",
     ] {
         number(key);
     }
@@ -127,7 +209,13 @@ fn the_ledger_file_has_every_counter() {
     assert_eq!(json["damaged"].as_array().unwrap().len(), 0);
     assert_eq!(json["outputs"][0]["records"], 742);
     let exported = json["flows_exported"].as_object().unwrap();
-    assert_eq!(exported.values().map(|count| count.as_u64().unwrap()).sum::<u64>(), 742);
+    assert_eq!(
+        exported
+            .values()
+            .map(|count| count.as_u64().unwrap())
+            .sum::<u64>(),
+        742
+    );
     assert!(json["microflows_evicted"]["flush"].is_u64());
     assert_eq!(folder.names(), ["a.csv", "ledger.json"]);
 }
@@ -137,14 +225,29 @@ fn a_full_cache_is_said_and_loses_nothing() {
     let folder = Folder::new();
     let capture = folder.write("many.pcap", udp_capture(5_000));
     let ledger = folder.file("l.json");
-    turboflow(["record", "-r", &capture, "-w", &folder.file("a.csv"), "--max-flows", "100"]
+    turboflow(
+        [
+            "record",
+            "-r",
+            &capture,
+            "-w",
+            &folder.file("a.csv"),
+            "--max-flows",
+            "100",
+        ]
         .into_iter()
-        .chain(["--ledger", &ledger]))
+        .chain(["--ledger", &ledger]),
+    )
     .exits(0)
     .says(&["warning", "--max-flows"]);
     let json: serde_json::Value = serde_json::from_str(&folder.read("l.json")).unwrap();
     assert_eq!(json["packets_recorded"], 5_000);
-    assert!(json["flows_exported"]["lack_of_resources"].as_u64().unwrap() > 4_000);
+    assert!(
+        json["flows_exported"]["lack_of_resources"]
+            .as_u64()
+            .unwrap()
+            > 4_000
+    );
 }
 
 #[test]
@@ -156,8 +259,8 @@ fn definition_biflow_and_icmp_ports_change_the_columns() {
     );
     let csv = |args: &[&str]| {
         let office = office();
-        let all = ["record", "-r", &office, "-w", "-", "--format", "csv"].iter().chain(args);
-        turboflow(all).exits(0).stdout
+        let all = ["record", "-r", &office, "-w", "-", "--format", "csv"];
+        turboflow(all.iter().chain(args)).exits(0).stdout
     };
     let own = csv(&["--definition", &definition]);
     assert!(own.starts_with("src_addr,n,end_reason\n"), "{own}");
@@ -165,7 +268,10 @@ fn definition_biflow_and_icmp_ports_change_the_columns() {
     assert!(biflow.lines().next().unwrap().contains("reverse_packets"));
     assert!(rows(&biflow).len() < 742);
     let icmp = csv(&["--icmp-ports"]);
-    assert!(icmp.lines().any(|line| line.contains(",0,2048,1,")), "echo requests: 8 * 256");
+    assert!(
+        icmp.lines().any(|line| line.contains(",0,2048,1,")),
+        "echo requests: 8 * 256"
+    );
     let summary = turboflow(["record", "-r", &office(), "--definition", &definition]).exits(0);
     assert!(summary.stdout.contains("by packets"), "{}", summary.stdout);
 }
@@ -173,8 +279,20 @@ fn definition_biflow_and_icmp_ports_change_the_columns() {
 #[test]
 fn help_states_what_max_flows_costs() {
     let ran = turboflow(["record", "-r", &office()]).exits(0);
-    let said: u64 = ran.stderr.split("at most ").nth(1).unwrap().split(" MiB").next().unwrap()
-        .replace(',', "").parse().unwrap();
+    let said: u64 = ran
+        .stderr
+        .split("at most ")
+        .nth(1)
+        .unwrap()
+        .split(" MiB")
+        .next()
+        .unwrap()
+        .replace(',', "")
+        .parse()
+        .unwrap();
     let per_flow = (said << 20) as f64 / 10e6;
-    assert!((235.0..265.0).contains(&per_flow), "the help says about 245 bytes: {per_flow}");
+    assert!(
+        (235.0..265.0).contains(&per_flow),
+        "the help says about 245 bytes: {per_flow}"
+    );
 }

@@ -10,7 +10,9 @@ use crate::support::{Folder, command, rows, turboflow, udp_capture};
 
 /// Tells a process that a signal has come.
 fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+    let status = Command::new("kill")
+        .args([&format!("-{name}"), &child.id().to_string()])
+        .status();
     assert!(status.unwrap().success());
 }
 
@@ -72,7 +74,13 @@ fn the_first_signal_finishes_the_outputs() {
 fn a_pipe_that_nobody_writes_to_can_be_stopped() {
     let folder = Folder::new();
     let fifo = folder.file("fifo");
-    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .unwrap()
+            .success()
+    );
     let child = command(["record", "-r", &fifo, "-w", &folder.file("a.csv")])
         .stderr(Stdio::piped())
         .spawn()
@@ -80,7 +88,11 @@ fn a_pipe_that_nobody_writes_to_can_be_stopped() {
     pause(Duration::from_millis(300));
     signal(&child, "INT");
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "nothing was read, nothing is written");
+    assert_eq!(
+        output.status.code(),
+        Some(2),
+        "nothing was read, nothing is written"
+    );
     assert_eq!(folder.names(), ["fifo"]);
 }
 
@@ -88,8 +100,16 @@ fn a_pipe_that_nobody_writes_to_can_be_stopped() {
 fn reads_a_named_pipe_to_its_end() {
     let folder = Folder::new();
     let fifo = folder.file("fifo");
-    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    let child = command(["record", "-q", "-r", &fifo, "-w", &folder.file("a.csv")]).spawn().unwrap();
+    assert!(
+        Command::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let child = command(["record", "-q", "-r", &fifo, "-w", &folder.file("a.csv")])
+        .spawn()
+        .unwrap();
     let mut pipe = File::options().write(true).open(&fifo).unwrap();
     for piece in udp_capture(50).chunks(100) {
         pipe.write_all(piece).unwrap();
@@ -117,7 +137,10 @@ fn the_second_signal_aborts_and_removes_unfinished_outputs() {
     pause(Duration::from_millis(300));
     signal(&child, "INT");
     pause(Duration::from_millis(300));
-    assert!(child.try_wait().unwrap().is_none(), "it waits for its reader");
+    assert!(
+        child.try_wait().unwrap().is_none(),
+        "it waits for its reader"
+    );
     signal(&child, "INT");
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(130));

@@ -28,7 +28,11 @@ impl Ran {
     #[track_caller]
     pub(crate) fn says(self, words: &[&str]) -> Self {
         for word in words {
-            assert!(self.stderr.contains(word), "nothing of {word:?} in {}", self.stderr);
+            assert!(
+                self.stderr.contains(word),
+                "nothing of {word:?} in {}",
+                self.stderr
+            );
         }
         self
     }
@@ -86,8 +90,9 @@ impl Folder {
     /// The names of the files in it, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.path()).unwrap();
-        let mut names: Vec<_> =
-            entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        let mut names: Vec<_> = entries
+            .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
         names.sort();
         names
     }
@@ -130,7 +135,9 @@ pub(crate) fn pcap_packet(microseconds: u64, frame: &[u8]) -> Vec<u8> {
 /// An Ethernet frame with UDP over IPv4 from that source port.
 pub(crate) fn udp_frame(source_port: u16) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00];
-    frame.extend([0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 198, 51, 100, 2]);
+    frame.extend([
+        0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 198, 51, 100, 2,
+    ]);
     frame.extend(source_port.to_be_bytes());
     frame.extend([0, 53, 0, 26, 0, 0]);
     frame.extend([0; 18]);
@@ -141,7 +148,10 @@ pub(crate) fn udp_frame(source_port: u16) -> Vec<u8> {
 pub(crate) fn udp_capture(packets: u16) -> Vec<u8> {
     let mut bytes = pcap_header(1);
     for index in 0..packets {
-        bytes.extend(pcap_packet(1_700_000_000_000_000 + u64::from(index) * 1_000, &udp_frame(index)));
+        bytes.extend(pcap_packet(
+            1_700_000_000_000_000 + u64::from(index) * 1_000,
+            &udp_frame(index),
+        ));
     }
     bytes
 }

@@ -11,7 +11,11 @@ use crate::support::{Folder, project};
 #[test]
 fn every_command_of_the_manual_runs() {
     let folder = Folder::new();
-    symlink(fs::canonicalize(project("samples")).unwrap(), folder.path().join("samples")).unwrap();
+    symlink(
+        fs::canonicalize(project("samples")).unwrap(),
+        folder.path().join("samples"),
+    )
+    .unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_turboflow")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     let manual = fs::read_to_string(project("docs/usage.md")).unwrap();
@@ -27,7 +31,10 @@ fn every_command_of_the_manual_runs() {
                 .unwrap();
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(output.status.success(), "{line}: {said}");
-            assert!(!output.stdout.is_empty() || line.contains("-w") || line.contains('>'), "{line}");
+            assert!(
+                !output.stdout.is_empty() || line.contains("-w") || line.contains('>'),
+                "{line}"
+            );
         }
     }
 }

@@ -83,8 +83,8 @@ fn schema(metadata: &ParquetMetaData) -> Result<Schema, String> {
 fn kind_of(field: &Type) -> Result<ColumnKind, String> {
     let name = field.name();
     let no_kind = || format!("column {name} has a type that no column of a flow record has");
-    let info = field.get_basic_info();
-    if info.repetition() == Repetition::REPEATED {
+    let basic = field.get_basic_info();
+    if basic.repetition() == Repetition::REPEATED {
         return Err(no_kind());
     }
     if field.is_group() {
@@ -96,12 +96,12 @@ fn kind_of(field: &Type) -> Result<ColumnKind, String> {
             } => basic_info.repetition() == Repetition::REQUIRED,
             _ => false,
         };
-        let is_list = info.logical_type_ref() == Some(&LogicalType::List)
+        let is_list = basic.logical_type_ref() == Some(&LogicalType::List)
             && matches!(field.get_fields(), [list] if list.is_group()
                 && matches!(list.get_fields(), [element] if number(element)));
         return is_list.then_some(ColumnKind::List).ok_or_else(no_kind);
     }
-    match (field.get_physical_type(), info.logical_type_ref()) {
+    match (field.get_physical_type(), basic.logical_type_ref()) {
         (PhysicalType::BYTE_ARRAY, _) => Ok(ColumnKind::Address),
         (PhysicalType::INT32, Some(LogicalType::Integer(integer))) if !integer.is_signed => {
             Ok(ColumnKind::Unsigned {

@@ -119,7 +119,9 @@ fn counter(json: &str, key: &str) -> u64 {
     let Some((_, rest)) = json.split_once(&format!("\"{key}\": ")) else {
         return 0;
     };
-    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let end = rest
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(rest.len());
     rest[..end].parse().unwrap()
 }
 

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who may know whom: the table of rooms in `docs/architecture.md`, held against `cargo metadata`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// A crate and the crates of the workspace that it may depend on.
+struct Room {
+    name: &'static str,
+    knows: &'static [&'static str],
+    /// All the crates from elsewhere it may use, where that is restricted.
+    borrows: Option<&'static [&'static str]>,
+}
+
+const fn room(name: &'static str, knows: &'static [&'static str]) -> Room {
+    Room {
+        name,
+        knows,
+        borrows: None,
+    }
+}
+
+impl Room {
+    const fn that_borrows(mut self, crates: &'static [&'static str]) -> Self {
+        self.borrows = Some(crates);
+        self
+    }
+}
+
+const RECORD: &str = "turboflow-record";
+const PACKET: &str = "turboflow-packet";
+const ENGINE: &str = "turboflow-engine-software";
+const AGGREGATE: &str = "turboflow-aggregate";
+const CAPTURE: &str = "turboflow-capture";
+const EXPORT: &str = "turboflow-export";
+const QUERY: &str = "turboflow-query";
+const PIPELINE: &str = "turboflow-pipeline";
+const WORKLOAD: &str = "turboflow-workload";
+const BENCH: &str = "turboflow-bench";
+const CLI: &str = "turboflow";
+const HOUSE: &str = "turboflow-house";
+
+/// The table. Workload and bench serve tests, measurements and the generator: nothing that meters
+/// knows them.
+const ROOMS: [Room; 12] = [
+    room(RECORD, &[]).that_borrows(&["thiserror", "toml"]),
+    room(PACKET, &[RECORD]).that_borrows(&[]),
+    room(ENGINE, &[RECORD]).that_borrows(&[]),
+    room(AGGREGATE, &[RECORD]).that_borrows(&["memmap2"]),
+    room(CAPTURE, &[PACKET]),
+    room(EXPORT, &[RECORD]),
+    room(QUERY, &[RECORD, EXPORT]),
+    room(
+        PIPELINE,
+        &[RECORD, PACKET, CAPTURE, ENGINE, AGGREGATE, EXPORT],
+    ),
+    room(WORKLOAD, &[RECORD, PACKET]),
+    room(
+        BENCH,
+        &[
+            RECORD, PACKET, CAPTURE, ENGINE, AGGREGATE, EXPORT, PIPELINE, WORKLOAD,
+        ],
+    ),
+    room(
+        CLI,
+        &[
+            RECORD, PACKET, CAPTURE, ENGINE, AGGREGATE, EXPORT, QUERY, PIPELINE, WORKLOAD, BENCH,
+        ],
+    ),
+    room(HOUSE, &[]),
+];
+
+/// What may be known in tests besides: the oracle.
+const KNOWN_TO_TESTS: &[&str] = &[WORKLOAD];
+
+/// Heavy or far-reaching crates, and the leaves that need them.
+const LEAVES: [(&str, &[&str]); 9] = [
+    ("anyhow", &[CLI]),
+    ("clap", &[CLI]),
+    ("flate2", &[CAPTURE]),
+    ("hashbrown", &[BENCH]),
+    ("memmap2", &[AGGREGATE, CAPTURE]),
+    ("parquet", &[EXPORT]),
+    ("rustix", &[CLI]),
+    ("signal-hook", &[CLI]),
+    ("zstd", &[CAPTURE, EXPORT]),
+];
+
+/// One dependency as a manifest states it.
+struct Edge {
+    from: String,
+    to: String,
+    in_tests: bool,
+}
+
+fn packages() -> Vec<Value> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args([
+            "metadata",
+            "--no-deps",
+            "--format-version",
+            "1",
+            "--manifest-path",
+        ])
+        .arg(turboflow_house::root().join("Cargo.toml"))
+        .output()
+        .expect("cargo runs, for it runs this test");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let mut metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo prints JSON");
+    match metadata["packages"].take() {
+        Value::Array(packages) => packages,
+        other => panic!("packages are a list, not {other}"),
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn edges() -> Vec<Edge> {
+    let mut edges = Vec::new();
+    for package in packages() {
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            edges.push(Edge {
+                from: text(&package["name"]),
+                to: text(&dependency["name"]),
+                in_tests: dependency["kind"] == "dev",
+            });
+        }
+    }
+    assert!(!edges.is_empty());
+    edges
+}
+
+fn room_of(name: &str) -> &'static Room {
+    ROOMS
+        .iter()
+        .find(|room| room.name == name)
+        .unwrap_or_else(|| {
+            panic!("{name} is no room yet: give it a row here and in docs/architecture.md")
+        })
+}
+
+fn is_room(name: &str) -> bool {
+    ROOMS.iter().any(|room| room.name == name)
+}
+
+#[test]
+fn every_crate_is_a_room_and_says_what_it_is_for() {
+    for package in packages() {
+        let name = text(&package["name"]);
+        room_of(&name);
+        assert!(
+            text(&package["description"]).len() > 20,
+            "{name} has no description"
+        );
+        assert_eq!(package["license"], "Apache-2.0", "{name}");
+    }
+}
+
+#[test]
+fn no_room_knows_more_than_the_table_says() {
+    for edge in edges().iter().filter(|edge| is_room(&edge.to)) {
+        let known = room_of(&edge.from).knows.contains(&edge.to.as_str());
+        let known_to_tests = edge.in_tests && KNOWN_TO_TESTS.contains(&edge.to.as_str());
+        let (from, to) = (&edge.from, &edge.to);
+        assert!(
+            known || known_to_tests,
+            "{from} must not know {to} (docs/architecture.md)"
+        );
+    }
+}
+
+#[test]
+fn the_inner_rooms_borrow_almost_nothing() {
+    for edge in edges()
+        .iter()
+        .filter(|edge| !edge.in_tests && !is_room(&edge.to))
+    {
+        if let Some(borrows) = room_of(&edge.from).borrows {
+            let (from, to) = (&edge.from, &edge.to);
+            assert!(
+                borrows.contains(&to.as_str()),
+                "{from} must not depend on {to}"
+            );
+        }
+    }
+}
+
+#[test]
+fn heavy_crates_stay_in_their_leaves() {
+    for edge in edges().iter().filter(|edge| !edge.in_tests) {
+        if let Some((heavy, leaves)) = LEAVES.iter().find(|(heavy, _)| *heavy == edge.to) {
+            let from = edge.from.as_str();
+            assert!(
+                leaves.contains(&from),
+                "{heavy} belongs in {leaves:?}, not in {from}"
+            );
+        }
+    }
+}
+
+#[test]
+fn nobody_knows_himself_in_a_circle() {
+    let mut knows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for edge in edges() {
+        knows.entry(edge.from).or_default().insert(edge.to);
+    }
+    // Takes away whoever knows nobody that is left, until nothing changes: circles remain.
+    loop {
+        let left: BTreeSet<String> = knows.keys().cloned().collect();
+        let before = knows.len();
+        knows.retain(|_, known| known.iter().any(|other| left.contains(other)));
+        if knows.len() == before {
+            break;
+        }
+    }
+    assert!(knows.is_empty(), "in a circle: {:?}", knows.keys());
+}
