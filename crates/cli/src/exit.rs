@@ -48,3 +48,16 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
         outcome => outcome.context("cannot write standard output"),
     }
 }
+
+/// An error with its causes; those that its own words repeat are left out.
+pub(crate) fn in_words(error: &anyhow::Error) -> String {
+    let mut words = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if words.is_empty() {
+            words = cause;
+        } else if !words.contains(&cause) {
+            words = format!("{words}: {cause}");
+        }
+    }
+    words
+}

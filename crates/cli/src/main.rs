@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(outcome) => outcome.into(),
         Err(error) => {
-            say!("turboflow: {error:#}");
+            say!("turboflow: {}", exit::in_words(&error));
             ExitCode::from(exit::COULD_NOT_RUN)
         }
     }

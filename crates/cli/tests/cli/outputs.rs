@@ -85,7 +85,7 @@ fn a_full_device_is_said_and_the_other_outputs_are_whole() {
         "-w",
         "/dev/full",
         "--format",
-        "csv",
+        "jsonl",
     ];
     turboflow(args.iter().copied().chain(["--ledger", &ledger]))
         .exits(1)
@@ -94,6 +94,31 @@ fn a_full_device_is_said_and_the_other_outputs_are_whole() {
     let json: serde_json::Value = serde_json::from_str(&folder.read("l.json")).unwrap();
     assert_eq!(json["records_dropped"], 742);
     assert_eq!(json["balanced"], true);
+}
+
+#[test]
+fn a_device_that_is_full_from_the_start_stops_the_run() {
+    let folder = Folder::new();
+    let csv = folder.file("a.csv");
+    let ran = turboflow([
+        "record",
+        "-r",
+        &office(),
+        "-w",
+        &csv,
+        "-w",
+        "/dev/full",
+        "--format",
+        "csv",
+    ])
+    .exits(2);
+    assert_eq!(
+        ran.stderr.matches("No space left").count(),
+        1,
+        "said once: {}",
+        ran.stderr
+    );
+    assert_eq!(folder.names(), [""; 0]);
 }
 
 #[test]

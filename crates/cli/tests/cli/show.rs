@@ -9,7 +9,9 @@ use crate::support::{Folder, command, finish, office, rows, turboflow};
 /// The sample's records in every format.
 fn recorded(folder: &Folder) -> [String; 3] {
     let files = ["a.csv", "a.jsonl", "a.parquet"].map(|name| folder.file(name));
-    let outputs = files.iter().flat_map(|file| ["-w".to_owned(), file.clone()]);
+    let outputs = files
+        .iter()
+        .flat_map(|file| ["-w".to_owned(), file.clone()]);
     let args = ["record", "-q", "-r", &office()].map(str::to_owned);
     turboflow(args.into_iter().chain(outputs)).exits(0);
     files
