@@ -42,7 +42,7 @@ for target in "${targets[@]}"; do
     [[ $target == pipeline ]] && folders+=(samples/cases)
     # A limit on memory and on the time of one input: both would be bugs.
     cargo +nightly fuzz run "$target" "${folders[@]}" -- \
-        -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 ||
+        -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -verbosity=0 -print_funcs=0 -print_final_stats=1 ||
         failed+=("$target")
 done
 if ((${#failed[@]})); then

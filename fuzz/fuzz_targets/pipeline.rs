@@ -102,10 +102,10 @@ fn configuration(choices: &[u8; CHOICES]) -> PipelineConfig {
             linger_ns: time(linger),
         },
         max_age_ns: 1 << (age % 40),
-        sizing: if slots == 0 {
-            Sizing::Adaptive
-        } else {
-            Sizing::Fixed(slots.into())
+        sizing: match slots {
+            0 => Sizing::Adaptive,
+            1 => Sizing::Off,
+            _ => Sizing::Fixed(slots.into()),
         },
         max_flows: usize::from(flows) + 1,
         threads: if set(2) && set(3) { 2 } else { 1 },

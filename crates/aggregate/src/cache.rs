@@ -61,8 +61,6 @@ impl std::ops::AddAssign for CacheCounters {
 
 /// Records handed to the sink at a time.
 const EXPORT_BATCH: usize = 256;
-/// Flows compared when the cache is full and one must go.
-const EVICTION_SAMPLES: usize = 8;
 /// Home buckets that move at least with every chunk while the table grows.
 const MIN_HOMES_A_STEP: usize = 4;
 
@@ -283,9 +281,9 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
 
     /// Exports an old flow early, because the cache is full.
     fn make_room(&mut self, hash: KeyHash, sink: &mut impl ExportSink<K, N>) {
-        let near = self.table.oldest_near(hash, EVICTION_SAMPLES);
+        let near = self.table.oldest_near(hash);
         // A hash whose neighbourhood is empty while the cache is full: take from the start.
-        let victim = near.or_else(|| self.table.oldest_near(KeyHash(0), EVICTION_SAMPLES));
+        let victim = near.or_else(|| self.table.oldest_near(KeyHash(0)));
         let Some(location) = victim else { return };
         let record = *self.table.record(location);
         self.table.remove(location, self.hasher.hash(&record.key));
@@ -294,6 +292,11 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             .due(&record.base)
             .unwrap_or(EndReason::LackOfResources);
         self.leave(record, reason, sink);
+    }
+
+    /// Whether `incoming` new flows would fill the cache.
+    pub(crate) const fn is_crowded(&self, incoming: usize) -> bool {
+        self.table.len() + incoming > self.config.max_flows
     }
 
     /// Lets the table grow between chunks of records, when nobody holds a place in it.

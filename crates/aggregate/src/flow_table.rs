@@ -128,34 +128,20 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         self.regions[location.region].remove(location.place, hash)
     }
 
-    /// The flow that was silent longest among up to `samples` neighbours of `hash`'s home.
+    /// The flow that was silent longest among a few neighbours of `hash`'s home; `None` where no
+    /// flow lies from there on.
     ///
     /// Finding the oldest of all would need an order kept on every packet; the oldest of a few is
     /// nearly as old and costs nothing until the table is full.
-    pub(crate) fn oldest_near(&self, hash: KeyHash, samples: usize) -> Option<Location> {
+    pub(crate) fn oldest_near(&self, hash: KeyHash) -> Option<Location> {
         let region = self.region_of(hash);
         let table = &self.regions[region];
-        let mut oldest: Option<(u64, Location)> = None;
-        let mut seen = 0;
-        let start = hash.0 as usize % SLOTS;
-        for bucket in table.home(hash)..table.buckets() {
-            let taken = table.lines[bucket].taken();
-            for slot in (start..SLOTS)
-                .chain(0..start)
-                .filter(|slot| taken >> slot & 1 == 1)
-            {
-                let place = Place { bucket, slot };
-                let last_ns = table.records[place.index()].base.last_ns;
-                if oldest.is_none_or(|(best_ns, _)| last_ns < best_ns) {
-                    oldest = Some((last_ns, Location { region, place }));
-                }
-                seen += 1;
-                if seen == samples {
-                    return oldest.map(|(_, location)| location);
-                }
-            }
-        }
-        oldest.map(|(_, location)| location)
+        let mut buckets = table.home(hash)..table.buckets();
+        let bucket = buckets.find(|&bucket| table.lines[bucket].taken() != 0)?;
+        let neighbours = table.lines[bucket].neighbours(hash.tag());
+        let places = neighbours.map(|slot| Place { bucket, slot });
+        let place = places.min_by_key(|place| table.records[place.index()].base.last_ns)?;
+        Some(Location { region, place })
     }
 
     /// Whether the table would be so full with `incoming` more that it should grow, and may.

@@ -143,8 +143,8 @@ fn finds_an_old_flow_near_any_hash_when_full() {
         let hash = pair.hasher.hash(&record(flow).key);
         let near = pair
             .table
-            .oldest_near(hash, 8)
-            .or_else(|| pair.table.oldest_near(KeyHash(0), 8));
+            .oldest_near(hash)
+            .or_else(|| pair.table.oldest_near(KeyHash(0)));
         assert!(near.is_some());
     }
 }

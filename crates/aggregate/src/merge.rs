@@ -16,6 +16,7 @@
 use turboflow_record::{KeyHash, MicroflowRecord, Plan};
 
 use crate::cache::{ExportSink, FlowCache};
+use crate::memory::prefetch;
 use crate::region::Region;
 use crate::tags::{SLOTS, TagLine};
 use crate::vectors::{Baseline, Vectors};
@@ -165,6 +166,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         let mut tags = [0u16; CHUNK];
         let mut slots = [0u32; CHUNK];
         let count = chunk.len().min(CHUNK);
+        let crowded = self.is_crowded(count);
 
         let begin = |index: usize, homes: &mut [u32; CHUNK], tags: &mut [u16; CHUNK]| {
             let hash = hasher.hash(&chunk[index].key);
@@ -180,7 +182,14 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             let line = unsafe { &*views.lines[side].add(bucket) };
             // Without a match this is slot 1 of the next bucket, whose key will tell; a region has
             // spare buckets after its last home, so there is one.
-            let slot = bucket * SLOTS + line.matches::<V>(tag).trailing_zeros() as usize;
+            let matches = line.matches::<V>(tag);
+            if crowded && matches == 0 {
+                // A new flow will put out one of these.
+                for slot in line.neighbours(tag) {
+                    prefetch(views.records[side].wrapping_add(bucket * SLOTS + slot));
+                }
+            }
+            let slot = bucket * SLOTS + matches.trailing_zeros() as usize;
             slots[index] = slot as u32 | home & if MOVING { IN_OLD } else { 0 };
             prefetch_record(views.records[side].wrapping_add(slot));
         };
@@ -213,19 +222,6 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             }
         }
     }
-}
-
-/// Asks for the cache line at `pointer`; any address is allowed.
-#[inline(always)]
-fn prefetch<T>(pointer: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(pointer.cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = pointer;
 }
 
 /// Asks for all cache lines of a record that a merge touches.

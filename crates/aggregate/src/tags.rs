@@ -8,6 +8,9 @@ use crate::vectors::{Baseline, Vectors};
 /// Records in a bucket.
 pub(crate) const SLOTS: usize = 31;
 
+/// Flows compared when the table is full and one must go.
+pub(crate) const NEIGHBOURS: usize = 4;
+
 /// The mask of all slots.
 const ALL: u32 = (1 << SLOTS) - 1;
 
@@ -42,6 +45,20 @@ impl TagLine {
     #[inline(always)]
     pub(crate) fn taken(&self) -> u32 {
         !self.free() & ALL
+    }
+
+    /// Up to [`NEIGHBOURS`] taken slots, others for every tag.
+    #[inline(always)]
+    pub(crate) fn neighbours(&self, tag: u16) -> impl Iterator<Item = usize> + use<> {
+        let start = u32::from(tag) % SLOTS as u32;
+        let taken = u64::from(self.taken());
+        let mut rotated = (taken | taken << SLOTS) >> start & u64::from(ALL);
+        std::iter::from_fn(move || {
+            let slot = (rotated != 0).then(|| (rotated.trailing_zeros() + start) as usize % SLOTS);
+            rotated &= rotated.wrapping_sub(1);
+            slot
+        })
+        .take(NEIGHBOURS)
     }
 
     #[inline(always)]

@@ -14,13 +14,11 @@ const EMPTY_NAMES: [&str; 13] = [
     "stuff", "util", "utils",
 ];
 
-/// What introduces a name.
-const INTRODUCTIONS: [&str; 11] = [
+/// What introduces a name that others see.
+const INTRODUCTIONS: [&str; 9] = [
     "const ",
     "enum ",
     "fn ",
-    "let ",
-    "let mut ",
     "macro_rules! ",
     "mod ",
     "static ",
