@@ -25,6 +25,7 @@ run: build ## Meter a capture and look at it: samples/office.pcap, or CAPTURE=FI
 
 test: set-up ## All tests: units, properties, goldens, real captures, doc tests, house rules
 	cargo test --workspace
+	@test -d ../shared/captures || echo "make test: real captures are not at ../shared/captures, so nothing was compared with them" >&2
 
 build: set-up ## The turboflow program, optimised: target/release/turboflow
 	cargo build --release --package turboflow
@@ -63,7 +64,8 @@ clean: ## Remove everything that was built
 set-up:
 	@scripts/set-up.sh
 
-# About 300 K flows with the skew of an Internet link, 64 captured bytes a packet.
+# About 300 K flows that come and go, with the skew and packet trains of an Internet link, 64 captured bytes a packet.
 $(BENCH_CAPTURE): | build
 	mkdir -p $(@D)
-	$(TURBOFLOW) generate -w $@ --packets 10M --flows 300k --traffic zipf --sizes imix --snap-length 64
+	$(TURBOFLOW) generate -w $@ --packets 10M --flows 200k --births-per-second 12k \
+		--traffic zipf --train-length 5 --sizes imix --snap-length 64

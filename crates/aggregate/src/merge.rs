@@ -215,7 +215,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
                 V::merge(&mut flow.base, &microflow.base);
                 if N > 0 {
                     // SAFETY: the plan is a field of self that nothing changes.
-                    unsafe { &*plan }.merge(&mut flow.state, &microflow.state);
+                    V::merge_state(unsafe { &*plan }, &mut flow.state, &microflow.state);
                 }
             } else {
                 self.merge_with_care(microflow, sink);

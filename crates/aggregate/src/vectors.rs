@@ -2,9 +2,9 @@
 //! The two inner operations of a merge, in whatever vectors the machine has: comparing 32 tags, and
 //! folding one record into another.
 
-use turboflow_record::Base;
 #[cfg(target_arch = "x86_64")]
 use turboflow_record::Marks;
+use turboflow_record::{Base, Plan};
 
 /// A vector width.
 pub(crate) trait Vectors {
@@ -12,6 +12,11 @@ pub(crate) trait Vectors {
     fn matches(lanes: &[u16; 32], tag: u16) -> u32;
     /// `flow.merge(later)`.
     fn merge(flow: &mut Base, later: &Base);
+    /// `plan.merge(flow, later)`.
+    #[inline(always)]
+    fn merge_state<const N: usize>(plan: &Plan, flow: &mut [u64; N], later: &[u64; N]) {
+        plan.merge(flow, later);
+    }
 }
 
 /// What every machine of the target has.
@@ -94,6 +99,11 @@ impl Vectors for Avx2 {
         // SAFETY: AVX2 implies SSE4.1.
         unsafe { merge_in_vectors(flow, later) }
     }
+
+    #[inline(always)]
+    fn merge_state<const N: usize>(plan: &Plan, flow: &mut [u64; N], later: &[u64; N]) {
+        plan.merge_in_blocks(flow, later);
+    }
 }
 
 /// 512-bit vectors; only inside functions compiled for AVX-512BW.
@@ -117,6 +127,11 @@ impl Vectors for Avx512 {
     fn merge(flow: &mut Base, later: &Base) {
         // SAFETY: AVX-512 implies SSE4.1.
         unsafe { merge_in_vectors(flow, later) }
+    }
+
+    #[inline(always)]
+    fn merge_state<const N: usize>(plan: &Plan, flow: &mut [u64; N], later: &[u64; N]) {
+        plan.merge_in_blocks(flow, later);
     }
 }
 

@@ -9,7 +9,8 @@
 //! | `default_and_4` | those and four more |
 
 use turboflow_record::{
-    Definition, Feature, FiveTuple, Input, InputValues, Layout, MicroflowRecord, Op, Packet, WORDS_V4,
+    Definition, Feature, FiveTuple, Input, InputValues, Layout, MicroflowRecord, Op, Packet,
+    WORDS_V4,
 };
 
 use crate::microflows::{BATCH, Microflows, cache, every_flow};
@@ -21,9 +22,27 @@ pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
         for spread in Spread::ALL {
             let four = with_words(&definition(4, false), flows, spread, options, "4_features");
             row(four);
-            row(with_words(&definition(4, true), flows, spread, options, "8_features"));
-            row(with_words(&definition(10, false), flows, spread, options, "default"));
-            row(with_words(&definition(10, true), flows, spread, options, "default_and_4"));
+            row(with_words(
+                &definition(4, true),
+                flows,
+                spread,
+                options,
+                "8_features",
+            ));
+            row(with_words(
+                &definition(10, false),
+                flows,
+                spread,
+                options,
+                "default",
+            ));
+            row(with_words(
+                &definition(10, true),
+                flows,
+                spread,
+                options,
+                "default_and_4",
+            ));
         }
     }
 }
@@ -41,7 +60,12 @@ fn definition(count: usize, four_more: bool) -> Definition {
         ];
         for (name, op, input) in more {
             let of = (op != Op::GapMax).then_some(input);
-            definition.features.push(Feature { name: name.to_owned(), op, of, per_biflow: false });
+            definition.features.push(Feature {
+                name: name.to_owned(),
+                op,
+                of,
+                per_biflow: false,
+            });
         }
     }
     definition
@@ -86,7 +110,14 @@ fn measure<const N: usize>(
             timer.time(|| table.merge(&batch, &mut exported));
         }
         let items = batches * BATCH as u64;
-        runs.push(Row::new("features", design, flows, spread.name(), items, timer.total()));
+        runs.push(Row::new(
+            "features",
+            design,
+            flows,
+            spread.name(),
+            items,
+            timer.total(),
+        ));
     }
     let mut row = median(runs);
     row.bytes_per_flow = Some(size_bytes(&table) as f64 / flows as f64);

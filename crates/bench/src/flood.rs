@@ -15,7 +15,11 @@ const MAX_FLOWS: usize = 1_000_000;
 const FRAMES: usize = 1 << 14;
 
 pub(crate) fn run(_options: &Options, row: &mut dyn FnMut(Row)) {
-    let config = PipelineConfig { max_flows: MAX_FLOWS, seed: 1, ..PipelineConfig::default() };
+    let config = PipelineConfig {
+        max_flows: MAX_FLOWS,
+        seed: 1,
+        ..PipelineConfig::default()
+    };
     let mut meter = Meter::new(&config, |_shard| Box::new(|_records| {}))
         .expect("the default configuration compiles");
     // Every packet is the first of a flow of its own: as many births as packets.

@@ -16,10 +16,22 @@ use turboflow_workload::traffic::Skew;
 
 /// The benchmarks there are, with a sentence for each.
 pub const BENCHES: [(&str, &str); 4] = [
-    ("aggregate", "merging microflow records: ours, the paper's method, hashbrown, std, Redis"),
-    ("pipeline", "frames in memory to open flows, by stage, with and without microflow table"),
-    ("features", "what more features cost the aggregator, and a compiled plan against code by hand"),
-    ("flood", "50 million distinct keys against a full flow cache: memory, speed, conservation"),
+    (
+        "aggregate",
+        "merging microflow records: ours, the paper's method, hashbrown, std, Redis",
+    ),
+    (
+        "pipeline",
+        "frames in memory to open flows, by stage, with and without microflow table",
+    ),
+    (
+        "features",
+        "what more features cost the aggregator, and a compiled plan against code by hand",
+    ),
+    (
+        "flood",
+        "50 million distinct keys against a full flow cache: memory, speed, conservation",
+    ),
 ];
 
 /// What to run.
@@ -67,7 +79,10 @@ impl Spread {
     const fn skew(self) -> Skew {
         match self {
             Self::Uniform => Skew::Uniform,
-            Self::Zipf => Skew::Zipf { exponent: 1.05, mean_train_length: 5.0 },
+            Self::Zipf => Skew::Zipf {
+                exponent: 1.05,
+                mean_train_length: 5.0,
+            },
         }
     }
 }
@@ -94,7 +109,11 @@ pub struct UnknownBench(String);
 impl std::fmt::Display for UnknownBench {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names = BENCHES.map(|(name, _)| name).join(", ");
-        write!(formatter, "unknown benchmark {:?}: use one of {names}", self.0)
+        write!(
+            formatter,
+            "unknown benchmark {:?}: use one of {names}",
+            self.0
+        )
     }
 }
 

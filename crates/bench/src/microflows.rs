@@ -76,7 +76,10 @@ pub(crate) fn cache<const N: usize>(
     };
     let hasher = turboflow_record::KeyHasher::new(1);
     let mut cache = FlowCache::new(config, layout.plan().clone(), hasher);
-    let cell = Cell { watermark_ns: 0, end_ns: 1_000_000_000 };
+    let cell = Cell {
+        watermark_ns: 0,
+        end_ns: 1_000_000_000,
+    };
     cache.advance(cell, &mut Vec::new());
     cache
 }

@@ -25,7 +25,11 @@ const PACKETS_PER_SECOND: f64 = 10e6;
 pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
     for &flows in &options.flows {
         for spread in Spread::ALL {
-            let run = Run { flows, spread, options };
+            let run = Run {
+                flows,
+                spread,
+                options,
+            };
             row(run.loop_over("touch", touch));
             let mut parser = Parser::new(ParserConfig::default());
             row(run.loop_over("parse", |frames| parse(&mut parser, frames)));
@@ -83,7 +87,14 @@ impl Run<'_> {
         step(warm_up);
         let runs = (0..repetitions).map(|_| {
             let (packets, took) = step(self.options.items);
-            Row::new("pipeline", name, self.flows, self.spread.name(), packets, took)
+            Row::new(
+                "pipeline",
+                name,
+                self.flows,
+                self.spread.name(),
+                packets,
+                took,
+            )
         });
         median(runs.collect())
     }
@@ -105,7 +116,9 @@ impl Run<'_> {
         let mut meter = Meter::new(&config, |_shard| Box::new(|_records| {}))
             .expect("the default configuration compiles");
         // Long enough that nearly every flow is open before the clock starts.
-        let mut row = self.feed(name, 1_000_000.max(self.flows * 3), |frames| meter.frames(frames));
+        let mut row = self.feed(name, 1_000_000.max(self.flows * 3), |frames| {
+            meter.frames(frames)
+        });
         let ledger = meter.finish().ledger;
         assert_eq!(ledger.imbalances(), []);
         row.microflows_per_packet =

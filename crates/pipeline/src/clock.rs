@@ -47,7 +47,11 @@ impl CellClock {
         // One unsigned comparison says "not before the cell and not after it".
         let inside = timestamp_ns.wrapping_sub(self.cell.watermark_ns) < self.cell_ns;
         self.now_ns = self.now_ns.max(timestamp_ns);
-        if inside && self.started { Tick::Stays } else { self.tick_outside(timestamp_ns) }
+        if inside && self.started {
+            Tick::Stays
+        } else {
+            self.tick_outside(timestamp_ns)
+        }
     }
 
     #[cold]
@@ -59,7 +63,10 @@ impl CellClock {
         }
         let watermark_ns = timestamp_ns / self.cell_ns * self.cell_ns;
         let end_ns = watermark_ns.saturating_add(self.cell_ns);
-        self.cell = Cell { watermark_ns, end_ns };
+        self.cell = Cell {
+            watermark_ns,
+            end_ns,
+        };
         let first = !std::mem::replace(&mut self.started, true);
         if set_back && !first {
             self.now_ns = timestamp_ns;
@@ -94,7 +101,10 @@ mod tests {
 
     #[test]
     fn is_never_set_back_without_an_idle_timeout() {
-        let timeouts = Timeouts { idle_ns: None, ..Timeouts::default() };
+        let timeouts = Timeouts {
+            idle_ns: None,
+            ..Timeouts::default()
+        };
         let mut clock = CellClock::new(&timeouts, SECOND_NS);
         assert!(matches!(clock.tick(u64::MAX), Tick::Enters(_)));
         assert_eq!(clock.tick(0), Tick::Stays);

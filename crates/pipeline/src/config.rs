@@ -91,12 +91,31 @@ impl PipelineConfig {
     /// The first thing that is wrong, with its range.
     pub fn compile(&self) -> Result<Layout, ConfigError> {
         let least = u64::from(self.sizing != Sizing::Off);
-        range("--microflow-slots", u64::from(self.sizing.slots()), least, MAX_SLOTS)?;
+        range(
+            "--microflow-slots",
+            u64::from(self.sizing.slots()),
+            least,
+            MAX_SLOTS,
+        )?;
         range("--max-flows", self.max_flows as u64, 1, MAX_FLOWS)?;
         range("--threads", self.threads as u64, 1, MAX_THREADS)?;
-        let Timeouts { idle_ns, active_ns, linger_ns } = self.timeouts;
-        range("--idle-timeout (ns)", idle_ns.unwrap_or(1), 1, MAX_TIMEOUT_NS)?;
-        range("--active-timeout (ns)", active_ns.unwrap_or(1), 1, MAX_TIMEOUT_NS)?;
+        let Timeouts {
+            idle_ns,
+            active_ns,
+            linger_ns,
+        } = self.timeouts;
+        range(
+            "--idle-timeout (ns)",
+            idle_ns.unwrap_or(1),
+            1,
+            MAX_TIMEOUT_NS,
+        )?;
+        range(
+            "--active-timeout (ns)",
+            active_ns.unwrap_or(1),
+            1,
+            MAX_TIMEOUT_NS,
+        )?;
         range("--linger (ns)", linger_ns.unwrap_or(0), 0, MAX_TIMEOUT_NS)?;
         Layout::compile(&self.definition, self.biflow)
             .map_err(|error| ConfigError::Definition(error.to_string()))
@@ -146,7 +165,12 @@ fn range(what: &'static str, value: u64, low: u64, high: u64) -> Result<(), Conf
     if (low..=high).contains(&value) {
         return Ok(());
     }
-    Err(ConfigError::OutOfRange { what, low, high, value })
+    Err(ConfigError::OutOfRange {
+        what,
+        low,
+        high,
+        value,
+    })
 }
 
 /// Memory of the tables of a run.

@@ -89,7 +89,12 @@ pub fn record_files(
     ledger.records_dropped = outputs.iter().map(|output| output.records_dropped).sum();
     ledger.records_written = outputs.iter().map(OutputReport::records_written).sum();
     let stopped = stop.asked();
-    Ok(FilesReport { ledger, damaged: reading.damaged, outputs, stopped })
+    Ok(FilesReport {
+        ledger,
+        damaged: reading.damaged,
+        outputs,
+        stopped,
+    })
 }
 
 /// What the files of a run have given so far.

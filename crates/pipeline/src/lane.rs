@@ -2,9 +2,7 @@
 //! Engine and flow cache for keys of one width.
 
 use turboflow_aggregate::{CacheConfig, CacheCounters, Cell, ExportSink, FlowCache};
-use turboflow_engine_software::{
-    Emptying, EngineConfig, EngineCounters, Sizing, SoftwareEngine,
-};
+use turboflow_engine_software::{Emptying, EngineConfig, EngineCounters, Sizing, SoftwareEngine};
 use turboflow_record::{KeyHasher, Layout, Marks, MicroflowRecord};
 
 use crate::PipelineConfig;
@@ -27,7 +25,10 @@ impl<const K: usize, const N: usize> Lane<K, N> {
             Sizing::Fixed(_) => Sizing::Fixed(config.slots_a_shard()),
         };
         let no_linger = config.timeouts.linger_ns == Some(0);
-        let engine = EngineConfig { sizing, evict_after: if no_linger { Marks::ENDS } else { 0 } };
+        let engine = EngineConfig {
+            sizing,
+            evict_after: if no_linger { Marks::ENDS } else { 0 },
+        };
         let cache = CacheConfig {
             timeouts: config.timeouts,
             max_flows: config.flows_a_shard(),

@@ -197,7 +197,12 @@ impl Ledger {
         *class_packets += packets;
         *class_bytes += bytes;
         let (reason, class) = (reason.name(), class.name());
-        self.rejected.push(ReasonCount { reason, class, packets, bytes });
+        self.rejected.push(ReasonCount {
+            reason,
+            class,
+            packets,
+            bytes,
+        });
     }
 
     /// Frames that are in no flow, for whatever reason.
@@ -231,7 +236,11 @@ impl Ledger {
                 self.bytes_received,
                 self.frame_bytes_metered + bytes_rejected,
             ),
-            ("IP bytes metered against recorded", self.bytes_metered, self.bytes_recorded),
+            (
+                "IP bytes metered against recorded",
+                self.bytes_metered,
+                self.bytes_recorded,
+            ),
             (
                 "microflow records evicted against merged and dropped",
                 evicted.collision + evicted.age + evicted.gap + evicted.flush + evicted.bypass,
@@ -244,6 +253,8 @@ impl Ledger {
             ),
         ];
         let unequal = sides.into_iter().filter(|(_, left, right)| left != right);
-        unequal.map(|(what, left, right)| Imbalance { what, left, right }).collect()
+        unequal
+            .map(|(what, left, right)| Imbalance { what, left, right })
+            .collect()
     }
 }

@@ -19,12 +19,30 @@ pub type DeliverRecords = Box<dyn FnMut(&mut FlowBatch) + Send>;
 macro_rules! with_state_words {
     ($words:expr, $n:ident => $body:expr) => {{
         match $words {
-            0 => { const $n: usize = 0; $body }
-            8 => { const $n: usize = 8; $body }
-            24 => { const $n: usize = 24; $body }
-            56 => { const $n: usize = 56; $body }
-            120 => { const $n: usize = 120; $body }
-            504 => { const $n: usize = 504; $body }
+            0 => {
+                const $n: usize = 0;
+                $body
+            }
+            8 => {
+                const $n: usize = 8;
+                $body
+            }
+            24 => {
+                const $n: usize = 24;
+                $body
+            }
+            56 => {
+                const $n: usize = 56;
+                $body
+            }
+            120 => {
+                const $n: usize = 120;
+                $body
+            }
+            504 => {
+                const $n: usize = 504;
+                $body
+            }
             other => unreachable!("{other} is no number of state words"),
         }
     }};
@@ -90,7 +108,9 @@ impl Meter {
     #[must_use]
     pub fn finish(self) -> MeterReport {
         let (front, shards) = self.work.finish();
-        MeterReport { ledger: Ledger::new(&front, &shards) }
+        MeterReport {
+            ledger: Ledger::new(&front, &shards),
+        }
     }
 }
 

@@ -61,7 +61,9 @@ impl OutputThread {
         let (queue, schema) = (self.queue.clone(), schema.clone());
         Box::new(move |batch| {
             let full = std::mem::replace(batch, FlowBatch::new(&schema));
-            queue.send(full).expect("the output thread writes until its queue is closed");
+            queue
+                .send(full)
+                .expect("the output thread writes until its queue is closed");
         })
     }
 
@@ -111,12 +113,21 @@ impl Writing {
     }
 
     fn finish(self) -> OutputReport {
-        let Self { name, writer, failure, received } = self;
+        let Self {
+            name,
+            writer,
+            failure,
+            received,
+        } = self;
         let outcome = match (failure, writer) {
             (None, Some(writer)) => writer.finish(),
             (failure, _) => Err(failure.expect("a writer goes away only when it fails")),
         };
-        let mut report = OutputReport { name, outcome, records_dropped: 0 };
+        let mut report = OutputReport {
+            name,
+            outcome,
+            records_dropped: 0,
+        };
         // A reader that went away (`| head`) has what it wanted: nothing is lost.
         if !matches!(report.outcome, Err(ExportError::BrokenPipe)) {
             report.records_dropped = received.saturating_sub(report.records_written());

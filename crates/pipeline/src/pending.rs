@@ -16,7 +16,11 @@ pub(crate) struct Pending<const N: usize> {
 
 impl<const N: usize> Pending<N> {
     pub(crate) const fn new() -> Self {
-        Self { v4: Vec::new(), v6: Vec::new(), wide: Vec::new() }
+        Self {
+            v4: Vec::new(),
+            v6: Vec::new(),
+            wide: Vec::new(),
+        }
     }
 
     pub(crate) const fn is_empty(&self) -> bool {

@@ -3,9 +3,7 @@
 
 use turboflow_aggregate::{CacheCounters, Cell, ExportSink};
 use turboflow_engine_software::EngineCounters;
-use turboflow_record::{
-    FlowBatch, Lanes, Layout, MicroflowRecord, WORDS_V4, WORDS_V6, WORDS_WIDE,
-};
+use turboflow_record::{FlowBatch, Lanes, Layout, MicroflowRecord, WORDS_V4, WORDS_V6, WORDS_WIDE};
 
 use crate::PipelineConfig;
 use crate::lane::Lane;
@@ -128,7 +126,13 @@ struct Columns {
 impl Columns {
     fn new(layout: Layout, deliver: DeliverRecords) -> Self {
         let batch = FlowBatch::new(layout.schema());
-        Self { layout, batch, deliver, packets: 0, bytes: 0 }
+        Self {
+            layout,
+            batch,
+            deliver,
+            packets: 0,
+            bytes: 0,
+        }
     }
 
     fn hand_over(&mut self) {

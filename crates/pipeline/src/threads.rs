@@ -45,13 +45,22 @@ impl<const N: usize> ThreadedShards<N> {
             let (work, incoming) = sync_channel(QUEUE_BATCHES);
             let (give_back, empty) = sync_channel(QUEUE_BATCHES + 2);
             let thread = std::thread::spawn(move || run(make(), &incoming, &give_back));
-            Worker { work, empty, thread }
+            Worker {
+                work,
+                empty,
+                thread,
+            }
         });
-        Self { workers: workers.collect() }
+        Self {
+            workers: workers.collect(),
+        }
     }
 
     fn send(&self, shard: usize, work: Work<N>) {
-        self.workers[shard].work.send(work).expect("a shard works until its queue is closed");
+        self.workers[shard]
+            .work
+            .send(work)
+            .expect("a shard works until its queue is closed");
     }
 }
 
@@ -78,7 +87,10 @@ fn run<const N: usize>(
 
 impl<const N: usize> Shards<N> for ThreadedShards<N> {
     fn packets(&mut self, shard: usize, batch: &mut Pending<N>) {
-        let empty = self.workers[shard].empty.try_recv().unwrap_or(Pending::new());
+        let empty = self.workers[shard]
+            .empty
+            .try_recv()
+            .unwrap_or(Pending::new());
         self.send(shard, Work::Packets(mem::replace(batch, empty)));
     }
 
@@ -94,7 +106,12 @@ impl<const N: usize> Shards<N> for ThreadedShards<N> {
 impl<const N: usize> FinishShards for ThreadedShards<N> {
     fn finish(self) -> ShardReport {
         let mut total = ShardReport::default();
-        for Worker { work, empty, thread } in self.workers {
+        for Worker {
+            work,
+            empty,
+            thread,
+        } in self.workers
+        {
             drop((work, empty));
             match thread.join() {
                 Ok(report) => total.merge(&report),

@@ -51,7 +51,12 @@ impl HitWatch {
     pub(crate) const fn new(sizing: Sizing) -> Self {
         let adaptive = matches!(sizing, Sizing::Adaptive);
         let aside = matches!(sizing, Sizing::Off);
-        Self { adaptive, aside, packets: 0, hits: 0 }
+        Self {
+            adaptive,
+            aside,
+            packets: 0,
+            hits: 0,
+        }
     }
 
     pub(crate) const fn is_aside(&self) -> bool {
@@ -65,7 +70,11 @@ impl HitWatch {
         }
         self.packets += packets as u64;
         self.hits += hits;
-        let window = if self.aside { ASIDE_PACKETS } else { WINDOW_PACKETS };
+        let window = if self.aside {
+            ASIDE_PACKETS
+        } else {
+            WINDOW_PACKETS
+        };
         if self.packets >= window {
             self.aside = !self.aside && self.hits * 100 < self.packets * hits_needed_percent;
             self.packets = 0;

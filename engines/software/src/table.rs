@@ -86,7 +86,10 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
     #[must_use]
     pub fn new(config: EngineConfig, plan: Plan, hasher: KeyHasher) -> Self {
         let slots = config.sizing.slots();
-        assert!(slots > 0 || config.sizing == Sizing::Off, "a table has at least one slot");
+        assert!(
+            slots > 0 || config.sizing == Sizing::Off,
+            "a table has at least one slot"
+        );
         Self {
             slots: vec![MicroflowRecord::default(); slots as usize],
             occupied: Vec::with_capacity(slots as usize),
@@ -153,7 +156,8 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
         self.meter(packets, evicted);
         let opened = evicted.len() + self.occupied.len() - before;
         let hits = packets.len().saturating_sub(opened) as u64;
-        self.watch.count(packets.len(), hits, self.hits_needed_percent);
+        self.watch
+            .count(packets.len(), hits, self.hits_needed_percent);
         if self.watch.is_aside() {
             self.evict_all(Emptying::Flush, evicted);
         }

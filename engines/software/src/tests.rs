@@ -12,7 +12,10 @@ type Engine = SoftwareEngine<2, 0>;
 
 fn engine(sizing: Sizing, evict_after: u8) -> Engine {
     let layout = Layout::compile(&Definition::default(), false).unwrap();
-    let config = EngineConfig { sizing, evict_after };
+    let config = EngineConfig {
+        sizing,
+        evict_after,
+    };
     let mut engine = Engine::new(config, layout.plan().clone(), KeyHasher::new(1));
     engine.enter_cell(1_000, 50);
     engine
@@ -33,14 +36,21 @@ fn packet(flow: u32, timestamp_ns: u64, tcp_flags: u16) -> Record {
 
 /// Packets and first times of what left the engine.
 fn left(evicted: &[Record]) -> Vec<(u64, u64)> {
-    evicted.iter().map(|record| (record.base.packets, record.base.first_ns)).collect()
+    evicted
+        .iter()
+        .map(|record| (record.base.packets, record.base.first_ns))
+        .collect()
 }
 
 #[test]
 fn merges_packets_of_a_flow_and_evicts_on_collision() {
     let mut engine = engine(Sizing::Fixed(1), 0);
     let mut evicted = Vec::new();
-    let packets = [packet(1, 1_001, 0), packet(1, 1_002, 0), packet(2, 1_003, 0)];
+    let packets = [
+        packet(1, 1_001, 0),
+        packet(1, 1_002, 0),
+        packet(2, 1_003, 0),
+    ];
     engine.observe(&packets, &mut evicted);
     assert_eq!(left(&evicted), [(2, 1_001)]);
     assert_eq!(engine.resident(), 1);
@@ -59,7 +69,10 @@ fn a_late_packet_travels_alone() {
     let times = [1_010, 999, 1_012, 1_011, 1_013];
     engine.observe(&times.map(|at| packet(1, at, 0)), &mut evicted);
     engine.evict_all(Emptying::Flush, &mut evicted);
-    assert_eq!(left(&evicted), [(1, 1_010), (1, 999), (1, 1_012), (2, 1_011)]);
+    assert_eq!(
+        left(&evicted),
+        [(1, 1_010), (1, 999), (1, 1_012), (2, 1_011)]
+    );
     assert_eq!(engine.counters().evicted_cut, 3);
 }
 
@@ -67,8 +80,18 @@ fn a_late_packet_travels_alone() {
 fn a_syn_joins_only_a_record_that_cannot_have_ended() {
     let mut engine = engine(Sizing::Fixed(8), 0);
     let mut evicted = Vec::new();
-    let flags = [TCP_ACK, TCP_SYN, TCP_SYN, TCP_ACK | TCP_FIN, TCP_ACK, TCP_SYN];
-    let packets: Vec<_> = (1_001..).zip(flags).map(|(at, flags)| packet(1, at, flags)).collect();
+    let flags = [
+        TCP_ACK,
+        TCP_SYN,
+        TCP_SYN,
+        TCP_ACK | TCP_FIN,
+        TCP_ACK,
+        TCP_SYN,
+    ];
+    let packets: Vec<_> = (1_001..)
+        .zip(flags)
+        .map(|(at, flags)| packet(1, at, flags))
+        .collect();
     engine.observe(&packets, &mut evicted);
     engine.evict_all(Emptying::Flush, &mut evicted);
     assert_eq!(left(&evicted), [(1, 1_001), (4, 1_002), (1, 1_006)]);
@@ -79,7 +102,10 @@ fn with_a_linger_of_0_nothing_joins_after_an_end() {
     let mut engine = engine(Sizing::Fixed(8), Marks::ENDS);
     let mut evicted = Vec::new();
     let flags = [TCP_ACK, TCP_FIN, TCP_ACK, TCP_ACK];
-    let packets: Vec<_> = (1_001..).zip(flags).map(|(at, flags)| packet(1, at, flags)).collect();
+    let packets: Vec<_> = (1_001..)
+        .zip(flags)
+        .map(|(at, flags)| packet(1, at, flags))
+        .collect();
     engine.observe(&packets, &mut evicted);
     engine.evict_all(Emptying::Flush, &mut evicted);
     assert_eq!(left(&evicted), [(2, 1_001), (2, 1_003)]);
@@ -91,7 +117,12 @@ fn stands_aside_when_the_table_does_not_pay_and_tries_again() {
     let mut evicted = Vec::new();
     let (mut packets, mut flow, mut aside) = (0, 0, 0);
     while packets < 2_500_000 {
-        let batch: Vec<_> = (0..500).map(|_| { flow += 1; packet(flow, 1_001, 0) }).collect();
+        let batch: Vec<_> = (0..500)
+            .map(|_| {
+                flow += 1;
+                packet(flow, 1_001, 0)
+            })
+            .collect();
         packets += batch.len();
         if engine.is_bypassed() {
             engine.pass(batch.len());
@@ -100,9 +131,15 @@ fn stands_aside_when_the_table_does_not_pay_and_tries_again() {
             engine.observe(&batch, &mut evicted);
         }
     }
-    assert!(aside > 2_000_000, "unique keys never hit, yet only {aside} passed by");
+    assert!(
+        aside > 2_000_000,
+        "unique keys never hit, yet only {aside} passed by"
+    );
     let windows = (packets - aside) as u64 / 65_536;
-    assert!((2..=4).contains(&windows), "a trial window now and then, not {windows}");
+    assert!(
+        (2..=4).contains(&windows),
+        "a trial window now and then, not {windows}"
+    );
     engine.evict_all(Emptying::Flush, &mut evicted);
     assert_eq!(engine.counters().microflows(), packets as u64);
 }
@@ -123,11 +160,16 @@ fn repeats_itself_with_the_same_seed() {
     let run = || {
         let mut engine = engine(Sizing::Fixed(7), 0);
         let mut evicted = Vec::new();
-        let packets: Vec<_> = (0..1_000).map(|at| packet(at * at % 40, 1_001 + u64::from(at), 0)).collect();
+        let packets: Vec<_> = (0..1_000)
+            .map(|at| packet(at * at % 40, 1_001 + u64::from(at), 0))
+            .collect();
         engine.observe(&packets, &mut evicted);
         engine.evict_all(Emptying::Flush, &mut evicted);
         evicted
     };
     assert_eq!(run(), run());
-    assert_eq!(run().iter().map(|record| record.base.packets).sum::<u64>(), 1_000);
+    assert_eq!(
+        run().iter().map(|record| record.base.packets).sum::<u64>(),
+        1_000
+    );
 }

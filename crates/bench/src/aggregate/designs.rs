@@ -33,7 +33,10 @@ impl Design for TurboflowCache {
 
     fn new(flows: usize) -> Self {
         let layout = Layout::compile(&Definition::default(), false).expect("default compiles");
-        Self { cache: cache(&layout, flows), exported: Vec::new() }
+        Self {
+            cache: cache(&layout, flows),
+            exported: Vec::new(),
+        }
     }
 
     fn merge(&mut self, batch: &[Record]) {

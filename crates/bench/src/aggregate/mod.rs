@@ -39,11 +39,23 @@ fn measure<D: Design>(flows: u64, spread: Spread, options: &Options) -> Row {
             timer.time(|| design.merge(&batch));
         }
         let items = batches * BATCH as u64;
-        runs.push(Row::new("aggregate", D::NAME, flows, spread.name(), items, timer.total()));
+        runs.push(Row::new(
+            "aggregate",
+            D::NAME,
+            flows,
+            spread.name(),
+            items,
+            timer.total(),
+        ));
     }
     let mut row = median(runs);
     row.bytes_per_flow = design.size_bytes().map(|size| size as f64 / flows as f64);
     let merged = batches * BATCH as u64 * u64::from(options.repetitions);
-    assert_eq!(design.packets(), (flows + merged) * 3, "{} lost packets", D::NAME);
+    assert_eq!(
+        design.packets(),
+        (flows + merged) * 3,
+        "{} lost packets",
+        D::NAME
+    );
     row
 }

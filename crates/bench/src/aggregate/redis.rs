@@ -32,7 +32,14 @@ pub(super) fn measure(flows: u64, spread: Spread, options: &Options) -> Option<R
     }
     connection.forget()?;
     let items = batches * BATCH as u64;
-    Some(Row::new("aggregate", "redis", flows, spread.name(), items, timer.total()))
+    Some(Row::new(
+        "aggregate",
+        "redis",
+        flows,
+        spread.name(),
+        items,
+        timer.total(),
+    ))
 }
 
 struct Connection {
@@ -46,7 +53,11 @@ impl Connection {
         let stream = TcpStream::connect(address).ok()?;
         stream.set_nodelay(true).ok()?;
         let replies = BufReader::new(stream.try_clone().ok()?);
-        let mut connection = Self { stream, replies, commands: String::new() };
+        let mut connection = Self {
+            stream,
+            replies,
+            commands: String::new(),
+        };
         // A database of our own among the server's sixteen; it is emptied afterwards.
         connection.commands.push_str("SELECT 15\r\n");
         connection.send(1)?;

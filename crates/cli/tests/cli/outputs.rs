@@ -155,12 +155,15 @@ fn a_full_disk_keeps_the_whole_records_that_fit() {
     );
     let output = Command::new("unshare")
         .args(["--mount", "sh", "-c", &script])
-        .output();
-    let output = match output {
-        Ok(output) if !matches!(output.status.code(), Some(99 | 1)) || is_root() => output,
-        _ => return eprintln!("SKIPPED: a tmpfs can only be mounted by root"),
-    };
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    // Not root, or root in a container that may not mount.
+    if output.status.code() == Some(99) || said.starts_with("unshare:") {
+        let in_ci = std::env::var_os("TURBOFLOW_CI").is_some();
+        assert!(!in_ci, "CI has to be able to mount: {said}");
+        return eprintln!("SKIPPED: a tmpfs could not be mounted: {said}");
+    }
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(
         said.contains("No space left") && said.contains("a.csv.part"),
@@ -174,11 +177,6 @@ fn a_full_disk_keeps_the_whole_records_that_fit() {
     );
     assert!(part.lines().count() > 100);
     assert!(!folder.names().contains(&"a.csv".to_owned()));
-}
-
-fn is_root() -> bool {
-    let output = Command::new("id").arg("-u").output().unwrap();
-    output.stdout == b"0\n"
 }
 
 #[test]

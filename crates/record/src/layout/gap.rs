@@ -71,21 +71,27 @@ impl GapWords {
         })
     }
 
-    /// Folds in the gap between the last packet of `earlier` and the first of `later`.
+    /// The gap between the last packet of `earlier` and the first of `later`, if both have one.
     #[inline(always)]
-    pub(super) fn join<const N: usize>(&self, earlier: &mut [u64; N], later: &[u64; N]) {
-        self.bridge(earlier, later[self.first_arrival as usize]);
+    pub(super) fn between<const N: usize>(
+        &self,
+        earlier: &[u64; N],
+        later: &[u64; N],
+    ) -> Option<u64> {
+        self.until(earlier, later[self.first_arrival as usize])
     }
 
-    /// Folds in the gap between the last packet of `earlier` and one that arrives at `after`, which
-    /// is a time plus one; 0 says that there is none.
+    /// The gap between the last packet of `earlier` and one that arrives at `after`, which is a time
+    /// plus one; 0 says that there is none.
     #[inline(always)]
-    pub(super) fn bridge<const N: usize>(&self, earlier: &mut [u64; N], after: u64) {
+    pub(super) fn until<const N: usize>(&self, earlier: &[u64; N], after: u64) -> Option<u64> {
         let before = earlier[self.last_arrival as usize];
-        if before == 0 || after == 0 {
-            return;
-        }
-        let gap = after.saturating_sub(before);
+        (before != 0 && after != 0).then(|| after.saturating_sub(before))
+    }
+
+    /// Folds in a gap.
+    #[inline(always)]
+    pub(super) fn fold<const N: usize>(&self, earlier: &mut [u64; N], gap: u64) {
         // A word that is not there is past the end of any state.
         if let Some(min) = earlier.get_mut(self.min as usize) {
             *min = gap.min(*min);

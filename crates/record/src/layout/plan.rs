@@ -13,6 +13,7 @@ use super::words::{Class, Content, Side, What, Words};
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     ends: Ends,
+    masks: Arc<[Masks]>,
     lists: Arc<[ListWords]>,
     gaps: Arc<[GapWords]>,
 }
@@ -27,6 +28,23 @@ struct Ends {
     last: u32,
     wide: u32,
 }
+
+/// Which of eight words belong to which class: all ones there, 0 elsewhere.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+struct Masks {
+    add: [u64; BLOCK],
+    min: [u64; BLOCK],
+    or: [u64; BLOCK],
+    first: [u64; BLOCK],
+    last: [u64; BLOCK],
+}
+
+/// Sides whose gaps a layout may measure: forward, reverse, both.
+const MAX_GAPS: usize = 3;
+
+/// Words folded at once: a cache line.
+const BLOCK: usize = 8;
 
 /// A list: its count, and room for `k` values.
 #[derive(Clone, Copy, Debug)]
@@ -52,14 +70,47 @@ impl Plan {
             .into_iter()
             .filter_map(|side| GapWords::new(words, side))
             .collect();
-        Self { ends, lists, gaps }
+        Self {
+            ends,
+            masks: masks(&ends),
+            lists,
+            gaps,
+        }
+    }
+
+    /// The same as [`Plan::merge`], eight words of any class at a time: the faster way in code that
+    /// is compiled for wide vectors, and the slower in any other.
+    #[inline(always)]
+    pub fn merge_in_blocks<const N: usize>(&self, earlier: &mut [u64; N], later: &[u64; N]) {
+        // Measured before the times are folded, but folded in afterwards: a word that is stored
+        // just before the line is loaded as one vector stalls the load.
+        let mut lengths_ns = [None; MAX_GAPS];
+        for (length_ns, gap) in lengths_ns.iter_mut().zip(self.gaps.iter()) {
+            *length_ns = gap.between(earlier, later);
+        }
+        let blocks = earlier
+            .as_chunks_mut::<BLOCK>()
+            .0
+            .iter_mut()
+            .zip(later.as_chunks().0);
+        for ((earlier, later), masks) in blocks.zip(self.masks.iter()) {
+            masks.fold(earlier, later);
+        }
+        for (length_ns, gap) in lengths_ns.iter().zip(self.gaps.iter()) {
+            if let Some(length_ns) = *length_ns {
+                gap.fold(earlier, length_ns);
+            }
+        }
+        self.merge_wide_and_lists(earlier, later);
     }
 
     /// Folds the state of a record whose packets arrived later into `earlier`.
     #[inline]
     pub fn merge<const N: usize>(&self, earlier: &mut [u64; N], later: &[u64; N]) {
         for gap in self.gaps.iter() {
-            gap.join(earlier, later);
+            if let Some(length_ns) = gap.between(earlier, later) {
+                gap.fold(earlier, length_ns);
+            }
         }
         let ends = self.ends;
         each(earlier, later, 0, ends.add, |a, b| a.wrapping_add(b));
@@ -71,13 +122,59 @@ impl Plan {
         each(earlier, later, ends.first, ends.last, |a, b| {
             if b == 0 { a } else { b }
         });
-        let mut word = ends.last as usize;
-        while word < ends.wide as usize {
+        self.merge_wide_and_lists(earlier, later);
+    }
+
+    #[inline(always)]
+    fn merge_wide_and_lists<const N: usize>(&self, earlier: &mut [u64; N], later: &[u64; N]) {
+        let mut word = self.ends.last as usize;
+        while word < self.ends.wide as usize {
             add_wide(earlier, word, read_wide(later, word));
             word += 2;
         }
         for list in self.lists.iter() {
             list.append(earlier, later);
+        }
+    }
+}
+
+/// The masks of all blocks with words that are folded one by one.
+fn masks(ends: &Ends) -> Arc<[Masks]> {
+    let mut blocks = vec![Masks::default(); (ends.last as usize).div_ceil(BLOCK)];
+    let mut start = 0;
+    let classes: [(u32, fn(&mut Masks) -> &mut [u64; BLOCK]); 5] = [
+        (ends.add, |masks| &mut masks.add),
+        (ends.min, |masks| &mut masks.min),
+        (ends.or, |masks| &mut masks.or),
+        (ends.first, |masks| &mut masks.first),
+        (ends.last, |masks| &mut masks.last),
+    ];
+    for (end, lanes) in classes {
+        for word in start as usize..end as usize {
+            lanes(&mut blocks[word / BLOCK])[word % BLOCK] = u64::MAX;
+        }
+        start = end;
+    }
+    blocks.into()
+}
+
+impl Masks {
+    /// Every lane computes what each class would make of it and keeps its own; words of no class
+    /// stay as they are. No branch, so that vectors do it.
+    #[inline(always)]
+    fn fold(&self, earlier: &mut [u64; BLOCK], later: &[u64; BLOCK]) {
+        for lane in 0..BLOCK {
+            let (a, b) = (earlier[lane], later[lane]);
+            let mut word = a.wrapping_add(b & self.add[lane]);
+            word ^= (word ^ a.min(b)) & self.min[lane];
+            word |= b & self.or[lane];
+            word |= if a == 0 { b & self.first[lane] } else { 0 };
+            word ^= if b == 0 {
+                0
+            } else {
+                (word ^ b) & self.last[lane]
+            };
+            earlier[lane] = word;
         }
     }
 }

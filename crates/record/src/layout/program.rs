@@ -155,7 +155,9 @@ impl Program {
         reversed: bool,
     ) {
         for gap in &self.gaps {
-            gap.bridge(state, packet.timestamp_ns.wrapping_add(1));
+            if let Some(length_ns) = gap.until(state, packet.timestamp_ns.wrapping_add(1)) {
+                gap.fold(state, length_ns);
+            }
         }
         let slots = packet_slots(packet, reversed);
         for step in &self.steps {
