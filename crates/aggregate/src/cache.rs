@@ -145,6 +145,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
     /// Exports every flow: those due with their reason, the rest as forced end. The cache is empty
     /// and small afterwards; the clock stays.
     pub fn flush(&mut self, sink: &mut impl ExportSink<K, N>) {
+        self.note_peak();
         for region in [CURRENT, OLD] {
             let first = if region == OLD {
                 self.table.moved_homes()
@@ -301,8 +302,8 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
 
     /// Lets the table grow between chunks of records, when nobody holds a place in it.
     pub(crate) fn keep_room(&mut self, incoming: usize, sink: &mut impl ExportSink<K, N>) {
+        self.note_peak();
         if self.table.wants_to_grow(incoming) {
-            self.counters.flows_peak = self.counters.flows_peak.max(self.table.len() as u64);
             self.table.start_growing();
         }
         if self.table.is_moving() {
@@ -316,6 +317,10 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
                 self.leave(record, EndReason::LackOfResources, sink);
             }
         }
+    }
+
+    fn note_peak(&mut self) {
+        self.counters.flows_peak = self.counters.flows_peak.max(self.table.len() as u64);
     }
 
     fn leave(

@@ -10,8 +10,10 @@ use super::*;
 type Table = FlowTable<2, 0>;
 
 fn record(flow: u64) -> MicroflowRecord<2, 0> {
-    let mut record = MicroflowRecord::default();
-    record.key = [flow, 0x0406_0000_0000];
+    let mut record = MicroflowRecord {
+        key: [flow, 0x0406_0000_0000],
+        ..MicroflowRecord::default()
+    };
     record.base.packets = flow + 1;
     record
 }

@@ -79,7 +79,7 @@ impl<const K: usize, const N: usize> Views<K, N> {
     fn home<const MOVING: bool>(&self, hash: KeyHash) -> u32 {
         let side = MOVING && hash.0 >= self.frontier;
         let home = hash.share(self.homes[usize::from(side)]) as u32;
-        home | u32::from(side) * IN_OLD
+        home | (u32::from(side) * IN_OLD)
     }
 }
 

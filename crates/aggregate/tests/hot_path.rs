@@ -38,8 +38,10 @@ impl Stream {
             .wrapping_add(1);
         let random = self.state >> 33;
         self.now_ns += random % 3;
-        let mut record = Record::<N>::default();
-        record.key = [self.state % self.flows + 1, 0x0406_0000_0000];
+        let mut record = Record::<N> {
+            key: [self.state % self.flows + 1, 0x0406_0000_0000],
+            ..Record::default()
+        };
         record.base.packets = 1 + random % 4;
         record.base.bytes = 40 * record.base.packets + random % 1_000;
         record.base.first_ns = self.now_ns;

@@ -54,7 +54,7 @@ pub struct FilesReport {
     pub damaged: Vec<ReadError>,
     /// What became of the outputs.
     pub outputs: Vec<OutputReport>,
-    /// Whether somebody asked to stop before the end.
+    /// Whether reading stopped before the end, because somebody asked for it.
     pub stopped: bool,
 }
 
@@ -88,18 +88,18 @@ pub fn record_files(
     let outputs = writing.finish();
     ledger.records_dropped = outputs.iter().map(|output| output.records_dropped).sum();
     ledger.records_written = outputs.iter().map(OutputReport::records_written).sum();
-    let stopped = stop.asked();
     Ok(FilesReport {
         ledger,
         damaged: reading.damaged,
         outputs,
-        stopped,
+        stopped: reading.stopped,
     })
 }
 
 /// What the files of a run have given so far.
 struct Reading {
     damaged: Vec<ReadError>,
+    stopped: bool,
     packets: u64,
     bytes_of_files_done: u64,
     bytes_total: Option<u64>,
@@ -112,6 +112,7 @@ impl Reading {
     fn new(files: &[CaptureFile]) -> Self {
         Self {
             damaged: Vec::new(),
+            stopped: false,
             packets: 0,
             bytes_of_files_done: 0,
             bytes_total: files.iter().map(CaptureFile::bytes_total).sum(),
@@ -129,7 +130,11 @@ impl Reading {
         progress: &mut impl FnMut(Progress),
     ) {
         let mut batches = 0u32;
-        while !stop.asked() {
+        loop {
+            if stop.asked() {
+                self.stopped = true;
+                break;
+            }
             match file.next_batch(BATCH_FRAMES) {
                 Ok(None) => break,
                 Ok(Some(batch)) => {

@@ -35,7 +35,7 @@ fn record(config: &PipelineConfig, packets: &[(Packet, InputValues)]) -> (Record
     let batches: Arc<Mutex<Vec<FlowBatch>>> = Arc::default();
     let mut product = Meter::new(config, |_shard| {
         let batches = Arc::clone(&batches);
-        Box::new(move |batch: &mut FlowBatch| batches.lock().unwrap().push(batch.clone()))
+        Box::new(move |batch: &mut FlowBatch| batches.lock().expect("no panic").push(batch.clone()))
     })
     .expect("the definition compiles");
     let schema = product.layout().schema().clone();
@@ -43,7 +43,7 @@ fn record(config: &PipelineConfig, packets: &[(Packet, InputValues)]) -> (Record
         product.packet(packet, values);
     }
     let ledger = product.finish().ledger;
-    let batches = batches.lock().unwrap();
+    let batches = batches.lock().expect("no panic");
     (Records::from_batches(&schema, batches.iter()), ledger)
 }
 

@@ -142,7 +142,8 @@ impl Plan {
 fn masks(ends: &Ends) -> Arc<[Masks]> {
     let mut blocks = vec![Masks::default(); (ends.last as usize).div_ceil(BLOCK)];
     let mut start = 0;
-    let classes: [(u32, fn(&mut Masks) -> &mut [u64; BLOCK]); 5] = [
+    type LanesOf = fn(&mut Masks) -> &mut [u64; BLOCK];
+    let classes: [(u32, LanesOf); 5] = [
         (ends.add, |masks| &mut masks.add),
         (ends.min, |masks| &mut masks.min),
         (ends.or, |masks| &mut masks.or),
