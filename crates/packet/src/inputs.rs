@@ -5,6 +5,7 @@ use turboflow_record::{Family, Input, InputValues, Packet, TCP_ACK};
 
 use crate::Frame;
 use crate::bytes::{array_at, u8_at, u16_at, u32_at, u48_at};
+use crate::fast::Fast;
 use crate::ip::IpHeader;
 use crate::transport::{self, protocol};
 use crate::walk::Walk;
@@ -26,6 +27,111 @@ pub(crate) fn fill(
     }
     if let Some(outer) = &walk.outer {
         values.outer_addresses = addresses(frame.bytes, outer);
+    }
+}
+
+/// Fills in what `wanted` asks for of a plain packet, whose headers lie where they always lie.
+///
+/// The common inputs are read in place; for the others the frame is taken apart after all. Both
+/// give the same values (a property test holds them together).
+#[inline(always)]
+pub(crate) fn fill_plain(
+    values: &mut InputValues,
+    wanted: &[Input],
+    frame: &Frame<'_>,
+    fast: &Fast,
+) {
+    values.clear();
+    let place = PlainPlace::of(frame, fast);
+    for &input in wanted {
+        match place.value(input, frame, &fast.packet) {
+            Plain::Value(value) => values.set(input, value),
+            Plain::Absent => {}
+            Plain::LookCloser => return fill_closely(values, wanted, frame, fast),
+        }
+    }
+}
+
+#[inline(never)]
+fn fill_closely(values: &mut InputValues, wanted: &[Input], frame: &Frame<'_>, fast: &Fast) {
+    let walk = Walk::from_fast(frame, fast);
+    fill(values, wanted, frame, &walk, &fast.packet);
+}
+
+/// What a plain packet says of an input.
+enum Plain {
+    Value(u64),
+    Absent,
+    /// It takes a walk through the headers.
+    LookCloser,
+}
+
+impl<T: Into<u64>> From<Option<T>> for Plain {
+    #[inline(always)]
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Absent, |value| Self::Value(value.into()))
+    }
+}
+
+/// Where the headers of a plain packet lie.
+struct PlainPlace<'a> {
+    /// The captured bytes, up to the end of the IP packet.
+    bytes: &'a [u8],
+    ip: usize,
+    transport: usize,
+    is_v6: bool,
+    is_tcp: bool,
+}
+
+impl<'a> PlainPlace<'a> {
+    #[inline(always)]
+    fn of(frame: &Frame<'a>, fast: &Fast) -> Self {
+        let is_v6 = fast.packet.tuple.family() == Family::V6;
+        let end = fast.ip_offset + fast.packet.ip_length_bytes as usize;
+        Self {
+            bytes: frame.bytes.get(..end).unwrap_or(frame.bytes),
+            ip: fast.ip_offset,
+            transport: fast.ip_offset + if is_v6 { 40 } else { 20 },
+            is_v6,
+            is_tcp: fast.packet.tuple.protocol() == protocol::TCP,
+        }
+    }
+
+    #[inline(always)]
+    fn value(&self, input: Input, frame: &Frame<'_>, packet: &Packet) -> Plain {
+        let bytes = self.bytes;
+        match input {
+            Input::FrameLength => Plain::Value(packet.frame_length_bytes.into()),
+            Input::IpLength => Plain::Value(packet.ip_length_bytes.into()),
+            Input::Timestamp => Plain::Value(packet.timestamp_ns),
+            Input::Ttl => Plain::Value(packet.ttl.into()),
+            Input::Tos => Plain::Value(packet.tos.into()),
+            Input::IngressInterface => Plain::Value(frame.interface.into()),
+            Input::TcpWindow if self.is_tcp => u16_at(bytes, self.transport + 14).into(),
+            Input::TcpSequence if self.is_tcp => u32_at(bytes, self.transport + 4).into(),
+            Input::TcpFlags if self.is_tcp => Plain::Value(packet.tcp_flags.into()),
+            Input::TcpWindow | Input::TcpSequence | Input::TcpFlags => Plain::Absent,
+            Input::PayloadLength => self.payload_length(packet),
+            Input::Identification if !self.is_v6 => u16_at(bytes, self.ip + 4).into(),
+            Input::SourceMac => u48_at(bytes, 6).into(),
+            Input::DestinationMac => u48_at(bytes, 0).into(),
+            Input::Vlan if self.ip == 18 => u16_at(bytes, 14).map(|tag| tag & 0xfff).into(),
+            Input::Vlan | Input::InnerVlan | Input::MplsLabel => Plain::Absent,
+            _ => Plain::LookCloser,
+        }
+    }
+
+    #[inline(always)]
+    fn payload_length(&self, packet: &Packet) -> Plain {
+        let declared = packet.ip_length_bytes - (self.transport - self.ip) as u32;
+        let header = match self.is_tcp {
+            true => match u8_at(self.bytes, self.transport + 12) {
+                Some(byte) if byte >= 0x50 => u32::from(byte >> 4) * 4,
+                _ => return Plain::Absent,
+            },
+            false => 8,
+        };
+        Plain::Value(declared.saturating_sub(header).into())
     }
 }
 

@@ -84,8 +84,7 @@ impl Parser {
     ) -> Result<Packet, Rejected> {
         match fast::parse(frame, self.udp_tunnels) {
             Some(fast) => {
-                let walk = Walk::from_fast(frame, &fast);
-                inputs::fill(values, &self.wanted, frame, &walk, &fast.packet);
+                inputs::fill_plain(values, &self.wanted, frame, &fast);
                 Ok(fast.packet)
             }
             None => {

@@ -21,6 +21,25 @@ pub(super) struct Program {
     gaps: Box<[GapWords]>,
     steps: Box<[Step]>,
     edges: Box<[Edges]>,
+    /// How a fresh state is written: words from values that every packet has, words from inputs
+    /// that it may lack, and the steps that take more than one word.
+    of_packet: Box<[WriteStep]>,
+    of_inputs: Box<[WriteStep]>,
+    longer: Box<[Step]>,
+}
+
+/// Writes one word of a fresh state. One formula serves every kind of word, so that there is no
+/// branch over kinds: `((value ^ flip) + add)` where the packet has the value, else `absent`.
+#[derive(Clone, Copy, Debug)]
+struct WriteStep {
+    /// A slot of [`packet_slots`], or the number of an input.
+    from: u8,
+    word: u16,
+    flip: u64,
+    add: u64,
+    absent: u64,
+    /// All ones, or 0 where only the presence of the value counts.
+    keep: u64,
 }
 
 /// Folds one value into one content.
@@ -89,6 +108,64 @@ impl Source {
     }
 }
 
+impl Source {
+    /// The value, and all ones, or 0 where the packet lacks it.
+    #[inline(always)]
+    fn value(self, slots: &[u64; 8], inputs: &InputValues) -> (u64, u64) {
+        match self {
+            Self::Packet(slot) => (slots[(slot & 7) as usize], u64::MAX),
+            Self::Input(input) => inputs.masked(input as u8),
+        }
+    }
+}
+
+impl WriteStep {
+    /// `None` for a step that takes more than one word.
+    fn new(step: &Step) -> Option<Self> {
+        let from = match step.source {
+            Source::Packet(slot) => slot,
+            Source::Input(input) => input as u8,
+        };
+        let plain = Self {
+            from,
+            word: step.word,
+            flip: 0,
+            add: 0,
+            absent: 0,
+            keep: u64::MAX,
+        };
+        Some(match step.fold {
+            Fold::Sum | Fold::BitOr => plain,
+            Fold::Count => Self {
+                add: 1,
+                keep: 0,
+                ..plain
+            },
+            Fold::First | Fold::Last => Self { add: 1, ..plain },
+            Fold::Min => Self {
+                absent: u64::MAX,
+                ..plain
+            },
+            // `encode_max`: the complement less one.
+            Fold::Max => Self {
+                flip: u64::MAX,
+                add: u64::MAX,
+                absent: u64::MAX,
+                ..plain
+            },
+            Fold::Bins | Fold::List | Fold::WideSquares | Fold::WideSum => return None,
+        })
+    }
+
+    #[inline(always)]
+    fn apply<const N: usize>(&self, state: &mut [u64; N], value: u64, present: u64) {
+        if let Some(word) = state.get_mut(self.word as usize) {
+            let written = ((value & self.keep) ^ self.flip).wrapping_add(self.add);
+            *word = written & present | self.absent & !present;
+        }
+    }
+}
+
 /// Whether a parser must fill in the input for that content.
 pub(super) fn needs_input(of: Option<Input>, what: &What) -> Option<Input> {
     match Source::new(of, what) {
@@ -119,9 +196,22 @@ impl Program {
             .filter_map(|side| GapWords::new(words, side))
             .collect();
         let min = words.end_of(Class::Add) as u16..words.end_of(Class::Min) as u16;
+        let writes = |step: &Step| WriteStep::new(step).map(|write| (step.source, write));
+        let (of_packet, of_inputs): (Vec<_>, Vec<_>) = steps
+            .iter()
+            .filter_map(writes)
+            .partition(|(source, _)| matches!(source, Source::Packet(_)));
+        let only_writes = |writes: Vec<(Source, WriteStep)>| {
+            let writes = writes.into_iter().map(|(_, write)| write);
+            writes.collect::<Box<[_]>>()
+        };
+        let longer = steps.iter().filter(|step| writes(step).is_none());
         Self {
             min,
             gaps,
+            longer: longer.copied().collect(),
+            of_packet: only_writes(of_packet),
+            of_inputs: only_writes(of_inputs),
             steps: steps.into(),
             edges: edges.into(),
         }
@@ -142,7 +232,18 @@ impl Program {
                 *word = u64::MAX;
             }
         }
-        self.absorb(state, packet, inputs, reversed);
+        let slots = packet_slots(packet, reversed);
+        for write in &self.of_packet {
+            write.apply(state, slots[(write.from & 7) as usize], u64::MAX);
+        }
+        for write in &self.of_inputs {
+            let (value, present) = inputs.masked(write.from);
+            write.apply(state, value, present);
+        }
+        for step in &self.longer {
+            let (value, present) = step.source.value(&slots, inputs);
+            self.fold(*step, state, value, present);
+        }
     }
 
     /// Folds in a packet that arrived after all others.
@@ -161,10 +262,7 @@ impl Program {
         }
         let slots = packet_slots(packet, reversed);
         for step in &self.steps {
-            let (value, present) = match step.source {
-                Source::Packet(slot) => (slots[(slot & 7) as usize], u64::MAX),
-                Source::Input(input) => inputs.masked(input as u8),
-            };
+            let (value, present) = step.source.value(&slots, inputs);
             self.fold(*step, state, value, present);
         }
     }
