@@ -4,7 +4,8 @@
 use turboflow_aggregate::Cell;
 use turboflow_packet::{Frame, Parser, ParserConfig, RejectClass, Rejected};
 use turboflow_record::{
-    Family, InputValues, KeyHasher, Lanes, Layout, MicroflowRecord, Packet, WORDS_V4, WORDS_V6,
+    Base, Family, InputValues, KeyHasher, Lanes, Layout, MicroflowRecord, Packet, WORDS_V4,
+    WORDS_V6, WORDS_WIDE,
 };
 
 use crate::PipelineConfig;
@@ -216,17 +217,48 @@ impl<const N: usize> Front<N> {
                 self.push(record, |pending| &mut pending.v6, shards);
             }
             (Make::ByFamily, Family::V4) => {
-                let record = self.layout.open::<WORDS_V4, N>(packet, values);
-                self.push(record, |pending| &mut pending.v4, shards);
+                self.open::<WORDS_V4>(packet, values, |pending| &mut pending.v4, shards);
             }
             (Make::ByFamily, Family::V6) => {
-                let record = self.layout.open::<WORDS_V6, N>(packet, values);
-                self.push(record, |pending| &mut pending.v6, shards);
+                self.open::<WORDS_V6>(packet, values, |pending| &mut pending.v6, shards);
             }
             (Make::Wide, _) => {
-                let record = self.layout.open(packet, values);
-                self.push(record, |pending| &mut pending.wide, shards);
+                self.open::<WORDS_WIDE>(packet, values, |pending| &mut pending.wide, shards);
             }
+        }
+    }
+
+    /// Makes the record of a packet where it stays until its shard takes it.
+    #[inline(always)]
+    fn open<const K: usize>(
+        &mut self,
+        packet: &Packet,
+        values: &InputValues,
+        lane: impl Fn(&mut Pending<N>) -> &mut Vec<MicroflowRecord<K, N>>,
+        shards: &mut impl Shards<N>,
+    ) {
+        let (key, reversed) = self.layout.key::<K>(packet, values);
+        let shard = self.shard_of(&key);
+        let records = lane(&mut self.pending[shard]);
+        records.push(MicroflowRecord {
+            key,
+            base: Base::of_packet(packet, reversed),
+            state: [0; N],
+        });
+        if let Some(record) = records.last_mut() {
+            self.layout
+                .open_state(&mut record.state, packet, values, reversed);
+        }
+        if records.len() == BATCH_PACKETS {
+            shards.packets(shard, &mut self.pending[shard]);
+        }
+    }
+
+    #[inline(always)]
+    fn shard_of<const K: usize>(&self, key: &[u64; K]) -> usize {
+        match self.pending.len() {
+            1 => 0,
+            count => self.hasher.hash(key).shard(count),
         }
     }
 
@@ -237,10 +269,7 @@ impl<const N: usize> Front<N> {
         lane: impl Fn(&mut Pending<N>) -> &mut Vec<MicroflowRecord<K, N>>,
         shards: &mut impl Shards<N>,
     ) {
-        let shard = match self.pending.len() {
-            1 => 0,
-            count => self.hasher.hash(&record.key).shard(count),
-        };
+        let shard = self.shard_of(&record.key);
         let records = lane(&mut self.pending[shard]);
         records.push(record);
         if records.len() == BATCH_PACKETS {

@@ -183,17 +183,30 @@ impl Layout {
         inputs: &InputValues,
     ) -> MicroflowRecord<K, N> {
         let (key, reversed) = self.key(packet, inputs);
-        let base = Base::of_packet(packet, reversed);
         let mut record = MicroflowRecord {
             key,
-            base,
+            base: Base::of_packet(packet, reversed),
             state: [0; N],
         };
+        self.open_state(&mut record.state, packet, inputs, reversed);
+        record
+    }
+
+    /// Writes the state of a single packet over zeros: the last step of [`Layout::open`], for a
+    /// caller that has the record where it shall stay. A copy right after so many small stores
+    /// would wait for each of them.
+    #[inline(always)]
+    pub fn open_state<const N: usize>(
+        &self,
+        state: &mut [u64; N],
+        packet: &Packet,
+        inputs: &InputValues,
+        reversed: bool,
+    ) {
         if N > 0 {
             let program = &self.compiled.programs[usize::from(reversed)];
-            program.open(&mut record.state, packet, inputs, reversed);
+            program.open(state, packet, inputs, reversed);
         }
-        record
     }
 
     /// Folds a packet into the record of its key, as merging [`Layout::open`] would, without making
