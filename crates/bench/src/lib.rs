@@ -9,13 +9,14 @@ mod features;
 mod flood;
 mod microflows;
 mod pipeline;
+mod plan;
 mod report;
 
 pub use report::{Row, Timer};
 use turboflow_workload::traffic::Skew;
 
 /// The benchmarks there are, with a sentence for each.
-pub const BENCHES: [(&str, &str); 4] = [
+pub const BENCHES: [(&str, &str); 5] = [
     (
         "aggregate",
         "merging microflow records: ours, the paper's method, hashbrown, std, Redis",
@@ -24,9 +25,10 @@ pub const BENCHES: [(&str, &str); 4] = [
         "pipeline",
         "frames in memory to open flows, by stage, with and without microflow table",
     ),
+    ("features", "what four more features cost the aggregator"),
     (
-        "features",
-        "what more features cost the aggregator, and a compiled plan against code by hand",
+        "plan",
+        "a definition's compiled plan against the same work by hand",
     ),
     (
         "flood",
@@ -97,6 +99,7 @@ pub fn run(bench: &str, options: &Options, row: &mut dyn FnMut(Row)) -> Result<(
         "features" => features::run(options, row),
         "flood" => flood::run(options, row),
         "pipeline" => pipeline::run(options, row),
+        "plan" => plan::run(options, row),
         _ => return Err(UnknownBench(bench.to_owned())),
     }
     Ok(())

@@ -15,7 +15,8 @@ of one run, never numbers of different runs or machines. Leave the machine alone
 Benchmarks:
   aggregate  merging microflow records: ours, the paper's method, hashbrown, std, Redis
   pipeline   frames in memory to open flows, by stage, with and without microflow table
-  features   what more features cost, and a compiled plan against code written by hand
+  features   what four more features cost the aggregator
+  plan       a definition's compiled plan against the same work written by hand
   flood      50 million distinct keys against a full flow cache
 
 Examples:

@@ -89,9 +89,24 @@ impl GapWords {
         (before != 0 && after != 0).then(|| after.saturating_sub(before))
     }
 
-    /// Folds in a gap.
+    /// Folds in a gap, which lies after all of `earlier`'s.
     #[inline(always)]
     pub(super) fn fold<const N: usize>(&self, earlier: &mut [u64; N], gap: u64) {
+        self.fold_ordered(earlier, gap);
+        self.fold_extremes_and_sums(earlier, gap);
+    }
+
+    /// The part that has to come before the gaps of a later record: first, last, lists.
+    #[inline(always)]
+    pub(super) fn fold_ordered<const N: usize>(&self, earlier: &mut [u64; N], gap: u64) {
+        if let Some(rare) = &self.rare {
+            rare.fold(earlier, gap);
+        }
+    }
+
+    /// The part that may come in any order.
+    #[inline(always)]
+    pub(super) fn fold_extremes_and_sums<const N: usize>(&self, earlier: &mut [u64; N], gap: u64) {
         // A word that is not there is past the end of any state.
         if let Some(min) = earlier.get_mut(self.min as usize) {
             *min = gap.min(*min);
@@ -108,9 +123,6 @@ impl GapWords {
                 self.wide_squares as usize,
                 u128::from(gap) * u128::from(gap),
             );
-        }
-        if let Some(rare) = &self.rare {
-            rare.fold(earlier, gap);
         }
     }
 }

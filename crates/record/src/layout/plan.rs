@@ -82,11 +82,14 @@ impl Plan {
     /// is compiled for wide vectors, and the slower in any other.
     #[inline(always)]
     pub fn merge_in_blocks<const N: usize>(&self, earlier: &mut [u64; N], later: &[u64; N]) {
-        // Measured before the times are folded, but folded in afterwards: a word that is stored
-        // just before the line is loaded as one vector stalls the load.
+        // Measured before the times are folded, but where the order allows it folded in afterwards:
+        // a word that is stored just before the line is loaded as one vector stalls the load.
         let mut lengths_ns = [None; MAX_GAPS];
         for (length_ns, gap) in lengths_ns.iter_mut().zip(self.gaps.iter()) {
             *length_ns = gap.between(earlier, later);
+            if let Some(length_ns) = *length_ns {
+                gap.fold_ordered(earlier, length_ns);
+            }
         }
         let blocks = earlier
             .as_chunks_mut::<BLOCK>()
@@ -98,7 +101,7 @@ impl Plan {
         }
         for (length_ns, gap) in lengths_ns.iter().zip(self.gaps.iter()) {
             if let Some(length_ns) = *length_ns {
-                gap.fold(earlier, length_ns);
+                gap.fold_extremes_and_sums(earlier, length_ns);
             }
         }
         self.merge_wide_and_lists(earlier, later);

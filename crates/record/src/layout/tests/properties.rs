@@ -10,7 +10,8 @@ use super::*;
 
 type Flow = Vec<Seen>;
 
-/// Merges records in a random grouping: `choices` says where each run is cut in two.
+/// Merges records in a random grouping: `choices` says where each run is cut in two, and which of
+/// the two ways of merging joins it again.
 fn merge_in_groups<const K: usize, const N: usize>(
     records: &[MicroflowRecord<K, N>],
     plan: &Plan,
@@ -22,7 +23,13 @@ fn merge_in_groups<const K: usize, const N: usize>(
     let choice = usize::from(choices.next().expect("choices go on for ever"));
     let (left, right) = records.split_at(1 + choice % (records.len() - 1));
     let mut merged = merge_in_groups(left, plan, choices);
-    merged.merge(&merge_in_groups(right, plan, choices), plan);
+    let later = merge_in_groups(right, plan, choices);
+    if choice >> 8 & 1 == 0 {
+        merged.merge(&later, plan);
+    } else {
+        merged.base.merge(&later.base);
+        plan.merge_in_blocks(&mut merged.state, &later.state);
+    }
     merged
 }
 

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A definition's compiled plan against the same work written by hand: packets become records and
+//! merge into the records of randomly drawn flows.
+//!
+//! | design | what runs for each packet |
+//! |---|---|
+//! | `plan`, `by_hand` | a record is made of it, and merged into its flow's |
+//! | `plan_merge`, `by_hand_merge` | a record that is there is merged into its flow's |
+
+use std::hint::black_box;
+
+use turboflow_record::{
+    Base, Definition, Feature, FiveTuple, Input, InputValues, Layout, MicroflowRecord, Op, Packet,
+    WORDS_V4,
+};
+use turboflow_workload::traffic::{FlowNumbers, keys};
+
+use crate::report::median;
+use crate::{Options, Row, Spread, Timer};
+
+/// Words that the definition's further features take.
+const WORDS: usize = 24;
+/// Packets folded at a time.
+const BATCH: usize = 512;
+/// Flows of the two sizes: in the first-level cache, and far from it.
+const FLOWS: [u64; 2] = [256, 1_000_000];
+/// Packets a record is fetched ahead of its use, as engine and aggregator do.
+const AHEAD: usize = 12;
+
+pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
+    let layout =
+        Layout::compile(&definition(), false).expect("the benchmark's definition compiles");
+    assert_eq!(layout.state_words(), WORDS);
+    for flows in FLOWS {
+        row(measure(
+            "plan",
+            flows,
+            options,
+            |packet, _, record: &mut Planned| {
+                let (packet, values) = packet;
+                record.merge(&layout.open(packet, values), layout.plan());
+            },
+        ));
+        row(measure(
+            "by_hand",
+            flows,
+            options,
+            |packet, _, record: &mut ByHand| {
+                let (packet, values) = packet;
+                record.merge(&ByHand::open(packet, values));
+            },
+        ));
+        let made: Vec<Planned> = packets()
+            .iter()
+            .map(|(p, values)| layout.open(p, values))
+            .collect();
+        row(measure(
+            "plan_merge",
+            flows,
+            options,
+            |_, at, record: &mut Planned| {
+                record.merge(&made[at], layout.plan());
+            },
+        ));
+        let made: Vec<ByHand> = packets()
+            .iter()
+            .map(|(p, values)| ByHand::open(p, values))
+            .collect();
+        row(measure(
+            "by_hand_merge",
+            flows,
+            options,
+            |_, at, record: &mut ByHand| {
+                record.merge(&made[at]);
+            },
+        ));
+    }
+}
+
+type Planned = MicroflowRecord<WORDS_V4, WORDS>;
+
+/// The default definition and eight more features of many kinds.
+fn definition() -> Definition {
+    let mut definition = Definition::default();
+    let edges = vec![64, 256, 512, 1_024];
+    definition.features.extend([
+        Feature::new("mean_length", Op::Mean, Some(Input::IpLength)),
+        Feature::new("frame_variance", Op::Variance, Some(Input::FrameLength)),
+        Feature::new("mean_gap", Op::GapMean, None),
+        Feature::new("longest_gap", Op::GapMax, None),
+        Feature::new("lengths", Op::Histogram { edges }, Some(Input::IpLength)),
+        Feature::new("first_lengths", Op::List { k: 6 }, Some(Input::IpLength)),
+        Feature::new("largest_window", Op::Max, Some(Input::TcpWindow)),
+        Feature::new("payload", Op::Sum, Some(Input::PayloadLength)),
+    ]);
+    definition
+}
+
+/// The same record as a programmer would write it for this one definition.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct ByHand {
+    key: [u64; WORDS_V4],
+    base: Base,
+    frame_sum: u64,
+    frame_squares: u128,
+    bins: [u64; 5],
+    payload: u64,
+    /// Plus one; 0 without.
+    largest_window: u64,
+    longest_gap: u64,
+    gap_sum: u128,
+    first_arrival: u64,
+    last_arrival: u64,
+    list_len: u64,
+    list: [u64; 6],
+}
+
+impl ByHand {
+    #[inline(always)]
+    fn open(packet: &Packet, values: &InputValues) -> Self {
+        let [w0, w1, ..] = *packet.tuple.raw_words();
+        let (length, frame) = (
+            u64::from(packet.ip_length_bytes),
+            u64::from(packet.frame_length_bytes),
+        );
+        let mut bins = [0; 5];
+        let reached = [64, 256, 512, 1_024].map(|edge| usize::from(length >= edge));
+        bins[reached.iter().sum::<usize>()] = 1;
+        Self {
+            key: [w0, w1],
+            base: Base::of_packet(packet, false),
+            frame_sum: frame,
+            frame_squares: u128::from(frame) * u128::from(frame),
+            bins,
+            payload: values.get(Input::PayloadLength).unwrap_or(0),
+            largest_window: values.get(Input::TcpWindow).map_or(0, |window| window + 1),
+            longest_gap: 0,
+            gap_sum: 0,
+            first_arrival: packet.timestamp_ns,
+            last_arrival: packet.timestamp_ns,
+            list_len: 1,
+            list: [length, 0, 0, 0, 0, 0],
+        }
+    }
+
+    #[inline(always)]
+    fn merge(&mut self, later: &Self) {
+        self.base.merge(&later.base);
+        let gap = later.first_arrival.saturating_sub(self.last_arrival);
+        self.longest_gap = self.longest_gap.max(gap).max(later.longest_gap);
+        self.gap_sum += u128::from(gap) + later.gap_sum;
+        self.frame_sum += later.frame_sum;
+        self.frame_squares += later.frame_squares;
+        for (bin, others) in self.bins.iter_mut().zip(later.bins) {
+            *bin += others;
+        }
+        self.payload += later.payload;
+        self.largest_window = self.largest_window.max(later.largest_window);
+        self.last_arrival = later.last_arrival;
+        let kept = self.list_len as usize;
+        let taken = (later.list_len as usize).min(6 - kept);
+        self.list[kept..kept + taken].copy_from_slice(&later.list[..taken]);
+        self.list_len += taken as u64;
+    }
+}
+
+/// Packets with and without a TCP window.
+fn packets() -> Vec<(Packet, InputValues)> {
+    let packet = |number: u64| {
+        let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let length = 40 + (mixed % 1_460) as u32;
+        let packet = Packet {
+            tuple: FiveTuple::v4([10, 0, 0, 1, 10, 0, 0, 2], [0, 80, 1, 2], 6),
+            timestamp_ns: 1_700_000_000_000_000_000 + number * 1_000,
+            ip_length_bytes: length,
+            frame_length_bytes: length + 14,
+            tcp_flags: 0x10,
+            ttl: 64,
+            tos: 0,
+        };
+        let mut values = InputValues::default();
+        values.set(Input::PayloadLength, u64::from(length) - 40);
+        if mixed & 1 << 20 != 0 {
+            values.set(Input::TcpWindow, mixed % 65_536);
+        }
+        (packet, values)
+    };
+    (0..BATCH as u64).map(packet).collect()
+}
+
+fn measure<R: Clone + Zeroed>(
+    design: &str,
+    flows: u64,
+    options: &Options,
+    mut fold: impl FnMut(&(Packet, InputValues), usize, &mut R),
+) -> Row {
+    let packets = packets();
+    let mut table = vec![R::ZERO; flows as usize];
+    let spread = Spread::Uniform;
+    let mut numbers: FlowNumbers = keys(flows, spread.skew(), 1).expect("flows are in range");
+    let mut places = [0; BATCH + AHEAD];
+    let batches = options.items.div_ceil(BATCH as u64);
+    let mut runs = Vec::new();
+    for _ in 0..options.repetitions {
+        let mut timer = Timer::default();
+        for _ in 0..batches {
+            places.fill_with(|| numbers.next_number() as usize);
+            timer.time(|| {
+                for (at, packet) in packets.iter().enumerate() {
+                    prefetch(&raw const table[places[at + AHEAD]]);
+                    fold(black_box(packet), at, &mut table[places[at]]);
+                }
+            });
+        }
+        let items = batches * BATCH as u64;
+        runs.push(Row::new(
+            "plan",
+            design,
+            flows,
+            spread.name(),
+            items,
+            timer.total(),
+        ));
+    }
+    black_box(&table);
+    median(runs)
+}
+
+/// A record that no packet has reached.
+trait Zeroed {
+    const ZERO: Self;
+}
+
+impl Zeroed for Planned {
+    const ZERO: Self = Self {
+        key: [0; WORDS_V4],
+        base: EMPTY,
+        state: [0; WORDS],
+    };
+}
+
+impl Zeroed for ByHand {
+    const ZERO: Self = Self {
+        key: [0; WORDS_V4],
+        base: EMPTY,
+        frame_sum: 0,
+        frame_squares: 0,
+        bins: [0; 5],
+        payload: 0,
+        largest_window: 0,
+        longest_gap: 0,
+        gap_sum: 0,
+        first_arrival: 0,
+        last_arrival: 0,
+        list_len: 0,
+        list: [0; 6],
+    };
+}
+
+const EMPTY: Base = Base {
+    packets: 0,
+    bytes: 0,
+    first_ns: 0,
+    last_ns: 0,
+    min_length_bytes: 0,
+    max_length_bytes: 0,
+    tcp_flags: 0,
+    marks: turboflow_record::Marks(0),
+    tos: 0,
+    min_ttl: 0,
+    max_ttl: 0,
+    end_reason: 0,
+    padding: 0,
+};
+
+/// Asks for all cache lines of a record.
+#[inline(always)]
+fn prefetch<T>(pointer: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    for line in 0..size_of::<T>() / 64 {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch never faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(pointer.cast::<i8>().wrapping_add(64 * line)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = pointer;
+}
