@@ -106,7 +106,10 @@ impl<'a, const K: usize, const N: usize> Lane<'a, K, N> {
     /// The silence that closes a flow, and the reason it then has.
     fn limit(&self, flow: &MicroflowRecord<K, N>) -> (u128, EndReason) {
         if self.ended(flow) {
-            (or_never(self.options.linger_ns), EndReason::EndOfFlow)
+            // No silence in a record is longer than the idle timeout, ended or not.
+            let limit_ns =
+                or_never(self.options.linger_ns).min(or_never(self.options.idle_timeout_ns));
+            (limit_ns, EndReason::EndOfFlow)
         } else {
             (
                 or_never(self.options.idle_timeout_ns),
