@@ -118,19 +118,6 @@ impl<T: PlainBytes> DerefMut for ZeroedArray<T> {
     }
 }
 
-/// Asks for the cache line at `pointer`; any address is allowed.
-#[inline(always)]
-pub(crate) fn prefetch<T>(pointer: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(pointer.cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = pointer;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,10 +13,9 @@
 //! A place found at stage two may be stale at stage three (its flow left, or the same new flow was
 //! opened by a neighbour): the key comparison there sees it, and the long way sorts it out.
 
-use turboflow_record::{KeyHash, MicroflowRecord, Plan};
+use turboflow_record::{KeyHash, MicroflowRecord, Plan, prefetch};
 
 use crate::cache::{ExportSink, FlowCache};
-use crate::memory::prefetch;
 use crate::region::Region;
 use crate::tags::{SLOTS, TagLine};
 use crate::vectors::{Baseline, Vectors};
@@ -191,7 +190,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             }
             let slot = bucket * SLOTS + matches.trailing_zeros() as usize;
             slots[index] = slot as u32 | home & if MOVING { IN_OLD } else { 0 };
-            prefetch_record(views.records[side].wrapping_add(slot));
+            prefetch(views.records[side].wrapping_add(slot));
         };
 
         (0..count.min(2 * DISTANCE)).for_each(|index| begin(index, &mut homes, &mut tags));
@@ -221,14 +220,5 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
                 self.merge_with_care(microflow, sink);
             }
         }
-    }
-}
-
-/// Asks for all cache lines of a record that a merge touches.
-#[inline(always)]
-fn prefetch_record<const K: usize, const N: usize>(pointer: *const MicroflowRecord<K, N>) {
-    let lines = (size_of::<MicroflowRecord<K, N>>() / 64).min(8);
-    for line in 0..lines {
-        prefetch(pointer.cast::<[u8; 64]>().wrapping_add(line));
     }
 }

@@ -8,14 +8,31 @@ use turboflow_record::{Base, Plan};
 
 /// A vector width.
 pub(crate) trait Vectors {
+    /// Whether records fold faster in vectors than one field after the other; that takes AVX2.
+    const FOLDS_IN_VECTORS: bool;
+
     /// A bit for every lane equal to `tag`.
     fn matches(lanes: &[u16; 32], tag: u16) -> u32;
+
     /// `flow.merge(later)`.
-    fn merge(flow: &mut Base, later: &Base);
+    #[inline(always)]
+    fn merge(flow: &mut Base, later: &Base) {
+        #[cfg(target_arch = "x86_64")]
+        if Self::FOLDS_IN_VECTORS {
+            // SAFETY: AVX2 implies SSE4.1.
+            return unsafe { merge_in_vectors(flow, later) };
+        }
+        flow.merge(later);
+    }
+
     /// `plan.merge(flow, later)`.
     #[inline(always)]
     fn merge_state<const N: usize>(plan: &Plan, flow: &mut [u64; N], later: &[u64; N]) {
-        plan.merge(flow, later);
+        if Self::FOLDS_IN_VECTORS {
+            plan.merge_in_blocks(flow, later);
+        } else {
+            plan.merge(flow, later);
+        }
     }
 }
 
@@ -32,6 +49,8 @@ pub(crate) struct Portable;
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
 impl Vectors for Portable {
+    const FOLDS_IN_VECTORS: bool = false;
+
     #[inline(always)]
     fn matches(lanes: &[u16; 32], tag: u16) -> u32 {
         let mut mask = 0;
@@ -39,11 +58,6 @@ impl Vectors for Portable {
             mask |= u32::from(value == tag) << lane;
         }
         mask
-    }
-
-    #[inline(always)]
-    fn merge(flow: &mut Base, later: &Base) {
-        flow.merge(later);
     }
 }
 
@@ -53,6 +67,8 @@ pub(crate) struct Sse2;
 
 #[cfg(target_arch = "x86_64")]
 impl Vectors for Sse2 {
+    const FOLDS_IN_VECTORS: bool = false;
+
     #[inline(always)]
     fn matches(lanes: &[u16; 32], tag: u16) -> u32 {
         use std::arch::x86_64::*;
@@ -66,11 +82,6 @@ impl Vectors for Sse2 {
             (low | high << 16).cast_unsigned()
         }
     }
-
-    #[inline(always)]
-    fn merge(flow: &mut Base, later: &Base) {
-        flow.merge(later);
-    }
 }
 
 /// 256-bit vectors; only inside functions compiled for AVX2.
@@ -79,6 +90,8 @@ pub(crate) struct Avx2;
 
 #[cfg(target_arch = "x86_64")]
 impl Vectors for Avx2 {
+    const FOLDS_IN_VECTORS: bool = true;
+
     #[inline(always)]
     fn matches(lanes: &[u16; 32], tag: u16) -> u32 {
         use std::arch::x86_64::*;
@@ -93,17 +106,6 @@ impl Vectors for Avx2 {
             _mm256_movemask_epi8(bytes).cast_unsigned()
         }
     }
-
-    #[inline(always)]
-    fn merge(flow: &mut Base, later: &Base) {
-        // SAFETY: AVX2 implies SSE4.1.
-        unsafe { merge_in_vectors(flow, later) }
-    }
-
-    #[inline(always)]
-    fn merge_state<const N: usize>(plan: &Plan, flow: &mut [u64; N], later: &[u64; N]) {
-        plan.merge_in_blocks(flow, later);
-    }
 }
 
 /// 512-bit vectors; only inside functions compiled for AVX-512BW.
@@ -112,6 +114,8 @@ pub(crate) struct Avx512;
 
 #[cfg(target_arch = "x86_64")]
 impl Vectors for Avx512 {
+    const FOLDS_IN_VECTORS: bool = true;
+
     #[inline(always)]
     fn matches(lanes: &[u16; 32], tag: u16) -> u32 {
         use std::arch::x86_64::*;
@@ -121,17 +125,6 @@ impl Vectors for Avx512 {
             let tags = _mm512_set1_epi16(tag.cast_signed());
             _mm512_cmpeq_epi16_mask(_mm512_loadu_si512(lanes.as_ptr().cast()), tags)
         }
-    }
-
-    #[inline(always)]
-    fn merge(flow: &mut Base, later: &Base) {
-        // SAFETY: AVX-512 implies SSE4.1.
-        unsafe { merge_in_vectors(flow, later) }
-    }
-
-    #[inline(always)]
-    fn merge_state<const N: usize>(plan: &Plan, flow: &mut [u64; N], later: &[u64; N]) {
-        plan.merge_in_blocks(flow, later);
     }
 }
 

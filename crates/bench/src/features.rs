@@ -94,7 +94,6 @@ fn measure<const N: usize>(
     design: &str,
 ) -> Row {
     let mut table = cache::<N>(layout, flows as usize);
-    let size_bytes = |table: &turboflow_aggregate::FlowCache<WORDS_V4, N>| table.size_bytes();
     let mut exported = Vec::new();
     let state = some_state::<N>(layout);
     every_flow::<N>(flows, |batch| table.merge(batch, &mut exported));
@@ -120,7 +119,7 @@ fn measure<const N: usize>(
         ));
     }
     let mut row = median(runs);
-    row.bytes_per_flow = Some(size_bytes(&table) as f64 / flows as f64);
+    row.bytes_per_flow = Some(table.size_bytes() as f64 / flows as f64);
     row
 }
 

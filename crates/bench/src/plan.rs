@@ -11,7 +11,7 @@ use std::hint::black_box;
 
 use turboflow_record::{
     Base, Definition, Feature, FiveTuple, Input, InputValues, Layout, MicroflowRecord, Op, Packet,
-    WORDS_V4,
+    WORDS_V4, prefetch,
 };
 use turboflow_workload::traffic::{FlowNumbers, keys};
 
@@ -273,16 +273,3 @@ const EMPTY: Base = Base {
     end_reason: 0,
     padding: 0,
 };
-
-/// Asks for all cache lines of a record.
-#[inline(always)]
-fn prefetch<T>(pointer: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    for line in 0..size_of::<T>() / 64 {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(pointer.cast::<i8>().wrapping_add(64 * line)) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = pointer;
-}

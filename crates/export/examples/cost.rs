@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 use turboflow_export::{Compression, Format, ReadError, WriteOptions, create, read};
-use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
+use turboflow_record::{Definition, FlowBatch, Layout, Schema, Value};
 
 /// A small generator (splitmix64): no dependency, the same records every time.
 struct Numbers(u64);
@@ -32,31 +32,10 @@ impl Numbers {
 }
 
 fn schema() -> Schema {
-    let unsigned = |bits| ColumnKind::Unsigned { bits };
-    [
-        ("src_addr", ColumnKind::Address),
-        ("dst_addr", ColumnKind::Address),
-        ("src_port", unsigned(16)),
-        ("dst_port", unsigned(16)),
-        ("protocol", unsigned(8)),
-        ("packets", unsigned(64)),
-        ("bytes", unsigned(64)),
-        ("first_ns", ColumnKind::TimestampNs),
-        ("last_ns", ColumnKind::TimestampNs),
-        ("tcp_flags", unsigned(16)),
-        ("min_length", unsigned(32)),
-        ("max_length", unsigned(32)),
-        ("min_ttl", unsigned(8)),
-        ("max_ttl", unsigned(8)),
-        ("tos", unsigned(8)),
-        ("end_reason", unsigned(8)),
-    ]
-    .map(|(name, kind)| Column {
-        name: name.to_owned(),
-        kind,
-        nullable: false,
-    })
-    .to_vec()
+    Layout::compile(&Definition::default(), false)
+        .expect("the default definition compiles")
+        .schema()
+        .clone()
 }
 
 /// Records as traffic has them: many clients on ephemeral ports, few services, flow sizes with a

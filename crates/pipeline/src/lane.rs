@@ -86,7 +86,8 @@ impl<const K: usize, const N: usize> Lane<K, N> {
 
 /// The share of packets that must hit the microflow table for it to pay, by the size of the flow
 /// cache behind it: a merge costs little while the cache lies in the processor's own, and several
-/// times a table lookup when it lies in memory (`docs/evaluation.md`, microflow table).
+/// times a table lookup when it lies in memory. Estimates from the pipeline benchmark, where `straight`
+/// and `table` are rows of their own.
 fn hits_needed_percent(flow_cache_bytes: usize) -> u64 {
     match flow_cache_bytes {
         0..=0x20_0000 => 90,

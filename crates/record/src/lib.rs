@@ -14,6 +14,7 @@ mod key;
 mod layout;
 mod microflow;
 mod packet;
+mod prefetch;
 mod text;
 mod vocabulary;
 
@@ -26,4 +27,5 @@ pub use key::{Family, FiveTuple, WORDS_V4, WORDS_V6, transport_word};
 pub use layout::{Lanes, Layout, LayoutError, Plan, STATE_WORDS, WORDS_WIDE};
 pub use microflow::{Base, EndReason, Marks, MicroflowRecord};
 pub use packet::{InputValues, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
+pub use prefetch::prefetch;
 pub use text::DefinitionError;

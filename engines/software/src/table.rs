@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The direct-mapped microflow table.
 
-use turboflow_record::{KeyHasher, Marks, MicroflowRecord, Plan};
+use turboflow_record::{KeyHasher, Marks, MicroflowRecord, Plan, prefetch};
 
 use crate::bypass::{HitWatch, Sizing};
 
@@ -235,17 +235,4 @@ fn joins<const K: usize, const N: usize>(
     let in_cell = base.first_ns >= watermark_ns && packet.base.first_ns >= base.first_ns;
     let starts = marks.any(Marks::STARTS_WITH_SYN) && !base.marks.takes_another_syn();
     in_cell & !starts & !base.marks.any(evict_after)
-}
-
-/// Asks for the first cache line at `pointer`.
-#[inline(always)]
-fn prefetch<T>(pointer: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(pointer.cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = pointer;
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use turboflow_aggregate::FlowCache;
-use turboflow_record::{Base, Definition, KeyHasher, Layout, MicroflowRecord};
+use turboflow_record::{Base, Definition, KeyHasher, Layout, MicroflowRecord, prefetch};
 
 use crate::microflows::cache;
 
@@ -107,17 +107,6 @@ impl Design for PaperTable {
     fn size_bytes(&self) -> Option<usize> {
         Some(self.slots.len() * size_of::<Record>())
     }
-}
-
-fn prefetch<T>(pointer: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(pointer.cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = pointer;
 }
 
 /// The hashbrown crate with its own default hasher.

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use turboflow_record::{Column, ColumnKind, Schema, Value};
+use turboflow_record::{Column, ColumnKind, Definition, Layout, Schema, Value};
 
 /// A value parsed from text; lists lie in the elements of the row.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,31 +45,13 @@ impl Row {
 
 /// The columns of the default definition, which text files know by name.
 pub(crate) fn default_schema() -> Schema {
-    let unsigned = |bits| ColumnKind::Unsigned { bits };
-    [
-        ("src_addr", ColumnKind::Address),
-        ("dst_addr", ColumnKind::Address),
-        ("src_port", unsigned(16)),
-        ("dst_port", unsigned(16)),
-        ("protocol", unsigned(8)),
-        ("packets", unsigned(64)),
-        ("bytes", unsigned(64)),
-        ("first_ns", ColumnKind::TimestampNs),
-        ("last_ns", ColumnKind::TimestampNs),
-        ("tcp_flags", unsigned(16)),
-        ("min_length", unsigned(32)),
-        ("max_length", unsigned(32)),
-        ("min_ttl", unsigned(8)),
-        ("max_ttl", unsigned(8)),
-        ("tos", unsigned(8)),
-        ("end_reason", unsigned(8)),
-    ]
-    .map(|(name, kind)| Column {
-        name: name.to_owned(),
-        kind,
-        nullable: true,
-    })
-    .to_vec()
+    let mut schema = Layout::compile(&Definition::default(), false)
+        .expect("the default definition compiles")
+        .schema()
+        .clone();
+    // A text file may leave any field empty.
+    schema.iter_mut().for_each(|column| column.nullable = true);
+    schema
 }
 
 /// The kind of a column of that name in the default definition.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use turboflow_export::{Format, WriteOptions, create, read};
-use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
+use turboflow_record::{Column, ColumnKind, Definition, FlowBatch, Layout, Schema, Value};
 
 /// A value that owns its list.
 #[derive(Clone, Debug)]
@@ -43,31 +43,10 @@ pub(crate) fn batch(schema: &Schema, rows: &[Vec<Owned>]) -> FlowBatch {
 }
 
 pub(crate) fn default_schema() -> Schema {
-    let unsigned = |bits| ColumnKind::Unsigned { bits };
-    [
-        ("src_addr", ColumnKind::Address),
-        ("dst_addr", ColumnKind::Address),
-        ("src_port", unsigned(16)),
-        ("dst_port", unsigned(16)),
-        ("protocol", unsigned(8)),
-        ("packets", unsigned(64)),
-        ("bytes", unsigned(64)),
-        ("first_ns", ColumnKind::TimestampNs),
-        ("last_ns", ColumnKind::TimestampNs),
-        ("tcp_flags", unsigned(16)),
-        ("min_length", unsigned(32)),
-        ("max_length", unsigned(32)),
-        ("min_ttl", unsigned(8)),
-        ("max_ttl", unsigned(8)),
-        ("tos", unsigned(8)),
-        ("end_reason", unsigned(8)),
-    ]
-    .map(|(name, kind)| Column {
-        name: name.to_owned(),
-        kind,
-        nullable: false,
-    })
-    .to_vec()
+    Layout::compile(&Definition::default(), false)
+        .expect("the default definition compiles")
+        .schema()
+        .clone()
 }
 
 /// One record of the default definition for every line of text.

@@ -78,13 +78,7 @@ impl GapWords {
         earlier: &[u64; N],
         later: &[u64; N],
     ) -> Option<u64> {
-        self.until(earlier, later[self.first_arrival as usize])
-    }
-
-    /// The gap between the last packet of `earlier` and one that arrives at `after`, which is a time
-    /// plus one; 0 says that there is none.
-    #[inline(always)]
-    pub(super) fn until<const N: usize>(&self, earlier: &[u64; N], after: u64) -> Option<u64> {
+        let after = later[self.first_arrival as usize];
         let before = earlier[self.last_arrival as usize];
         (before != 0 && after != 0).then(|| after.saturating_sub(before))
     }

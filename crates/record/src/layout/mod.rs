@@ -209,23 +209,6 @@ impl Layout {
         }
     }
 
-    /// Folds a packet into the record of its key, as merging [`Layout::open`] would, without making
-    /// a record of it. `reversed` is what [`Layout::key`] said of the packet.
-    #[inline]
-    pub fn absorb<const K: usize, const N: usize>(
-        &self,
-        record: &mut MicroflowRecord<K, N>,
-        packet: &Packet,
-        inputs: &InputValues,
-        reversed: bool,
-    ) {
-        record.base.merge(&Base::of_packet(packet, reversed));
-        if N > 0 {
-            let program = &self.compiled.programs[usize::from(reversed)];
-            program.absorb(&mut record.state, packet, inputs, reversed);
-        }
-    }
-
     /// Appends flow records to `batch`, column by column.
     ///
     /// # Panics

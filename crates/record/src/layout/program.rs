@@ -5,9 +5,8 @@
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
-use super::gap::GapWords;
 use super::plan::{ListWords, add_wide};
-use super::words::{Class, Content, Side, What, Words, encode_max};
+use super::words::{Class, Content, Side, What, Words};
 use crate::{Input, InputValues, Packet};
 
 /// The steps of packets of one direction.
@@ -18,8 +17,6 @@ use crate::{Input, InputValues, Packet};
 pub(super) struct Program {
     /// The words of class min.
     min: Range<u16>,
-    gaps: Box<[GapWords]>,
-    steps: Box<[Step]>,
     edges: Box<[Edges]>,
     /// How a fresh state is written: words from values that every packet has, words from inputs
     /// that it may lack, and the steps that take more than one word.
@@ -191,10 +188,6 @@ impl Program {
                 steps.push(Step::new(content, &mut edges));
             }
         }
-        let gaps = sides
-            .into_iter()
-            .filter_map(|side| GapWords::new(words, side))
-            .collect();
         let min = words.end_of(Class::Add) as u16..words.end_of(Class::Min) as u16;
         let writes = |step: &Step| WriteStep::new(step).map(|write| (step.source, write));
         let (of_packet, of_inputs): (Vec<_>, Vec<_>) = steps
@@ -208,11 +201,9 @@ impl Program {
         let longer = steps.iter().filter(|step| writes(step).is_none());
         Self {
             min,
-            gaps,
             longer: longer.copied().collect(),
             of_packet: only_writes(of_packet),
             of_inputs: only_writes(of_inputs),
-            steps: steps.into(),
             edges: edges.into(),
         }
     }
@@ -246,48 +237,11 @@ impl Program {
         }
     }
 
-    /// Folds in a packet that arrived after all others.
-    #[inline(always)]
-    pub(super) fn absorb<const N: usize>(
-        &self,
-        state: &mut [u64; N],
-        packet: &Packet,
-        inputs: &InputValues,
-        reversed: bool,
-    ) {
-        for gap in &self.gaps {
-            if let Some(length_ns) = gap.until(state, packet.timestamp_ns.wrapping_add(1)) {
-                gap.fold(state, length_ns);
-            }
-        }
-        let slots = packet_slots(packet, reversed);
-        for step in &self.steps {
-            let (value, present) = step.source.value(&slots, inputs);
-            self.fold(*step, state, value, present);
-        }
-    }
-
-    /// `present` is all ones, or 0 where the packet lacks the value.
+    /// Folds into more than one word. `present` is all ones, or 0 where the packet lacks the value.
     #[inline(always)]
     fn fold<const N: usize>(&self, step: Step, state: &mut [u64; N], value: u64, present: u64) {
         let at = step.word as usize;
-        let Some(word) = state.get_mut(at) else {
-            return;
-        };
         match step.fold {
-            Fold::Count => *word += present & 1,
-            Fold::Sum => *word = word.wrapping_add(value & present),
-            Fold::Min => *word = (*word).min(value | !present),
-            Fold::Max => *word = (*word).min(encode_max(value) | !present),
-            Fold::BitOr => *word |= value & present,
-            Fold::First => {
-                *word = if *word == 0 {
-                    value.wrapping_add(1) & present
-                } else {
-                    *word
-                };
-            }
-            Fold::Last => *word = value.wrapping_add(1) & present | *word & !present,
             Fold::WideSum => add_wide(state, at, u128::from(value & present)),
             Fold::WideSquares => {
                 let value = u128::from(value & present);
@@ -308,6 +262,7 @@ impl Program {
                     .push(state, value);
                 }
             }
+            one_word => unreachable!("{one_word:?} is a write step"),
         }
     }
 }
