@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The flow cache: what is open, what is merged, what leaves and why.
 
-use turboflow_record::{EndReason, KeyHash, KeyHasher, MicroflowRecord, Plan};
+use turboflow_record::{EndReason, KeyHash, KeyHasher, Machine, MicroflowRecord, Plan};
 
 use crate::flow_table::{CURRENT, FlowTable, Location, OLD};
 use crate::region::Place;
@@ -78,7 +78,7 @@ pub struct FlowCache<const K: usize, const N: usize> {
     /// How far the sweep has come, as a share of hash space in 1/2^32.
     sweep_position: u64,
     pub(crate) counters: CacheCounters,
-    pub(crate) machine: crate::merge::Machine,
+    pub(crate) machine: Machine,
 }
 
 impl<const K: usize, const N: usize> FlowCache<K, N> {
@@ -95,7 +95,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             config,
             sweep_position: 0,
             counters: CacheCounters::default(),
-            machine: crate::merge::Machine::detect(),
+            machine: Machine::detect(),
         }
     }
 

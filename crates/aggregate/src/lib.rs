@@ -12,7 +12,6 @@ mod merge;
 mod region;
 mod tags;
 mod timeouts;
-mod vectors;
 
 pub use cache::{CacheConfig, CacheCounters, ExportSink, FlowCache};
 pub use timeouts::{Cell, Timeouts};

@@ -13,12 +13,11 @@
 //! A place found at stage two may be stale at stage three (its flow left, or the same new flow was
 //! opened by a neighbour): the key comparison there sees it, and the long way sorts it out.
 
-use turboflow_record::{KeyHash, MicroflowRecord, Plan, prefetch};
+use turboflow_record::{KeyHash, MergeGate, MicroflowRecord, Vectors, WithVectors, prefetch};
 
 use crate::cache::{ExportSink, FlowCache};
 use crate::region::Region;
 use crate::tags::{SLOTS, TagLine};
-use crate::vectors::{Baseline, Vectors};
 
 /// Records looked at together. Long enough that starting and ending the pipeline costs little,
 /// short enough that records and look-ahead stay in the first-level cache.
@@ -27,31 +26,6 @@ const CHUNK: usize = 512;
 const DISTANCE: usize = 32;
 /// Set in a bucket or slot number of the old region.
 const IN_OLD: u32 = 1 << 31;
-
-/// The widest vectors that this machine has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Machine {
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-    Baseline,
-}
-
-impl Machine {
-    pub(crate) fn detect() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl") {
-                return Self::Avx512;
-            }
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
-                return Self::Avx2;
-            }
-        }
-        Self::Baseline
-    }
-}
 
 /// Raw views of both regions, taken once a chunk.
 #[derive(Clone, Copy)]
@@ -80,6 +54,57 @@ impl<const K: usize, const N: usize> Views<K, N> {
         let home = hash.share(self.homes[usize::from(side)]) as u32;
         home | (u32::from(side) * IN_OLD)
     }
+
+    /// A new flow will put out one of these.
+    #[cold]
+    #[inline(never)]
+    fn fetch_neighbours(&self, side: usize, bucket: usize, tag: u16) {
+        // SAFETY: `bucket` is a home bucket of a region whose arrays outlive this view.
+        let line = unsafe { &*self.lines[side].add(bucket) };
+        for slot in line.neighbours(tag) {
+            prefetch(self.records[side].wrapping_add(bucket * SLOTS + slot));
+        }
+    }
+}
+
+/// What the first two stages have found out about a chunk.
+struct LookAhead<const K: usize, const N: usize, const MOVING: bool> {
+    views: Views<K, N>,
+    /// Whether new flows may put out old ones.
+    crowded: bool,
+    homes: [u32; CHUNK],
+    tags: [u16; CHUNK],
+    slots: [u32; CHUNK],
+}
+
+impl<const K: usize, const N: usize, const MOVING: bool> LookAhead<K, N, MOVING> {
+    /// Stage one.
+    #[inline(always)]
+    fn begin(&mut self, index: usize, hash: KeyHash) {
+        let home = self.views.home::<MOVING>(hash);
+        self.homes[index] = home;
+        self.tags[index] = hash.tag();
+        let (side, home) = split::<MOVING>(home);
+        prefetch(self.views.lines[side].wrapping_add(home));
+    }
+
+    /// Stage two.
+    #[inline(always)]
+    fn locate<V: Vectors>(&mut self, vectors: V, index: usize) {
+        let (home, tag) = (self.homes[index], self.tags[index]);
+        let (side, bucket) = split::<MOVING>(home);
+        // SAFETY: `bucket` is a home bucket of a region whose arrays outlive this chunk.
+        let line = unsafe { &*self.views.lines[side].add(bucket) };
+        // Without a match this is slot 1 of the next bucket, whose key will tell; a region has
+        // spare buckets after its last home, so there is one.
+        let matches = line.matches(vectors, tag);
+        if matches == 0 && self.crowded {
+            self.views.fetch_neighbours(side, bucket, tag);
+        }
+        let slot = bucket * SLOTS + matches.trailing_zeros() as usize;
+        self.slots[index] = slot as u32 | home & if MOVING { IN_OLD } else { 0 };
+        prefetch(self.views.records[side].wrapping_add(slot));
+    }
 }
 
 /// Splits a number with [`IN_OLD`] into region and index.
@@ -89,6 +114,27 @@ const fn split<const MOVING: bool>(number: u32) -> (usize, usize) {
         ((number / IN_OLD) as usize, (number % IN_OLD) as usize)
     } else {
         (0, number as usize)
+    }
+}
+
+/// The work on one chunk, compiled for every width of vectors.
+struct MergeChunk<'a, S, const K: usize, const N: usize, const MOVING: bool> {
+    cache: &'a mut FlowCache<K, N>,
+    chunk: &'a [MicroflowRecord<K, N>],
+    sink: &'a mut S,
+}
+
+impl<S, const K: usize, const N: usize, const MOVING: bool> WithVectors
+    for MergeChunk<'_, S, K, N, MOVING>
+where
+    S: ExportSink<K, N>,
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, vectors: V) {
+        self.cache
+            .merge_chunk::<V, MOVING>(vectors, self.chunk, self.sink);
     }
 }
 
@@ -106,119 +152,92 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         for chunk in microflows.chunks(CHUNK) {
             self.keep_room(chunk.len(), sink);
             self.counters.microflows_merged += chunk.len() as u64;
+            let machine = self.machine;
             if self.table.is_moving() {
-                self.merge_chunk_here::<true>(chunk, sink);
+                machine.run(MergeChunk::<_, K, N, true> {
+                    cache: self,
+                    chunk,
+                    sink,
+                });
             } else {
-                self.merge_chunk_here::<false>(chunk, sink);
+                machine.run(MergeChunk::<_, K, N, false> {
+                    cache: self,
+                    chunk,
+                    sink,
+                });
             }
         }
-    }
-
-    /// Picks the code for this machine.
-    fn merge_chunk_here<const MOVING: bool>(
-        &mut self,
-        chunk: &[MicroflowRecord<K, N>],
-        sink: &mut impl ExportSink<K, N>,
-    ) {
-        match self.machine {
-            // SAFETY: `Machine::detect` found these features on this machine.
-            #[cfg(target_arch = "x86_64")]
-            Machine::Avx512 => unsafe { self.merge_chunk_avx512::<MOVING>(chunk, sink) },
-            // SAFETY: likewise.
-            #[cfg(target_arch = "x86_64")]
-            Machine::Avx2 => unsafe { self.merge_chunk_avx2::<MOVING>(chunk, sink) },
-            Machine::Baseline => self.merge_chunk::<Baseline, MOVING>(chunk, sink),
-        }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,lzcnt,popcnt")]
-    fn merge_chunk_avx512<const MOVING: bool>(
-        &mut self,
-        chunk: &[MicroflowRecord<K, N>],
-        sink: &mut impl ExportSink<K, N>,
-    ) {
-        self.merge_chunk::<crate::vectors::Avx512, MOVING>(chunk, sink);
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-    fn merge_chunk_avx2<const MOVING: bool>(
-        &mut self,
-        chunk: &[MicroflowRecord<K, N>],
-        sink: &mut impl ExportSink<K, N>,
-    ) {
-        self.merge_chunk::<crate::vectors::Avx2, MOVING>(chunk, sink);
     }
 
     /// The pipeline over one chunk. The table does not grow or move meanwhile.
     #[inline(always)]
     fn merge_chunk<V: Vectors, const MOVING: bool>(
         &mut self,
+        vectors: V,
         chunk: &[MicroflowRecord<K, N>],
         sink: &mut impl ExportSink<K, N>,
     ) {
-        let views = Views::of(self.table.regions(), self.table.frontier());
-        let (hasher, cuts) = (self.hasher, self.cuts);
-        let plan: *const Plan = &raw const self.plan;
-        let mut homes = [0u32; CHUNK];
-        let mut tags = [0u16; CHUNK];
-        let mut slots = [0u32; CHUNK];
-        let count = chunk.len().min(CHUNK);
-        let crowded = self.is_crowded(count);
-
-        let begin = |index: usize, homes: &mut [u32; CHUNK], tags: &mut [u16; CHUNK]| {
-            let hash = hasher.hash(&chunk[index].key);
-            let home = views.home::<MOVING>(hash);
-            homes[index] = home;
-            tags[index] = hash.tag();
-            let (side, home) = split::<MOVING>(home);
-            prefetch(views.lines[side].wrapping_add(home));
+        let count = chunk.len();
+        assert!(count <= CHUNK);
+        let mut ahead = LookAhead::<K, N, MOVING> {
+            views: Views::of(self.table.regions(), self.table.frontier()),
+            crowded: self.is_crowded(count),
+            homes: [0; CHUNK],
+            tags: [0; CHUNK],
+            slots: [0; CHUNK],
         };
-        let locate = |index: usize, home: u32, tag: u16, slots: &mut [u32; CHUNK]| {
-            let (side, bucket) = split::<MOVING>(home);
-            // SAFETY: `bucket` is a home bucket of a region whose arrays outlive this chunk.
-            let line = unsafe { &*views.lines[side].add(bucket) };
-            // Without a match this is slot 1 of the next bucket, whose key will tell; a region has
-            // spare buckets after its last home, so there is one.
-            let matches = line.matches::<V>(tag);
-            if crowded && matches == 0 {
-                // A new flow will put out one of these.
-                for slot in line.neighbours(tag) {
-                    prefetch(views.records[side].wrapping_add(bucket * SLOTS + slot));
-                }
-            }
-            let slot = bucket * SLOTS + matches.trailing_zeros() as usize;
-            slots[index] = slot as u32 | home & if MOVING { IN_OLD } else { 0 };
-            prefetch(views.records[side].wrapping_add(slot));
-        };
-
-        (0..count.min(2 * DISTANCE)).for_each(|index| begin(index, &mut homes, &mut tags));
-        for index in 0..count.min(DISTANCE) {
-            locate(index, homes[index], tags[index], &mut slots);
+        let (hasher, gate) = (self.hasher, self.cuts.gate);
+        for (index, microflow) in chunk.iter().enumerate().take(2 * DISTANCE) {
+            ahead.begin(index, hasher.hash(&microflow.key));
         }
-        for index in 0..count {
-            if index + 2 * DISTANCE < count {
-                begin(index + 2 * DISTANCE, &mut homes, &mut tags);
+        for index in 0..count.min(DISTANCE) {
+            ahead.locate(vectors, index);
+        }
+        // Three loops, so that the long one need not ask whether there is more to look ahead to.
+        for index in 2 * DISTANCE..count {
+            ahead.begin(index, hasher.hash(&chunk[index].key));
+            ahead.locate(vectors, index - DISTANCE);
+            let done = index - 2 * DISTANCE;
+            self.finish(vectors, &gate, &ahead, done, &chunk[done], sink);
+        }
+        for index in DISTANCE.max(count.saturating_sub(DISTANCE))..count {
+            ahead.locate(vectors, index);
+            let done = index - DISTANCE;
+            self.finish(vectors, &gate, &ahead, done, &chunk[done], sink);
+        }
+        for (done, microflow) in chunk
+            .iter()
+            .enumerate()
+            .skip(count.saturating_sub(DISTANCE))
+        {
+            self.finish(vectors, &gate, &ahead, done, microflow, sink);
+        }
+    }
+
+    /// Stage three.
+    #[inline(always)]
+    fn finish<V: Vectors, const MOVING: bool>(
+        &mut self,
+        vectors: V,
+        gate: &MergeGate,
+        ahead: &LookAhead<K, N, MOVING>,
+        index: usize,
+        microflow: &MicroflowRecord<K, N>,
+        sink: &mut impl ExportSink<K, N>,
+    ) {
+        let (side, slot) = split::<MOVING>(ahead.slots[index]);
+        // SAFETY: stage two computed the slot from a bucket of that region; the arrays live, and no
+        // other reference into them does.
+        let flow = unsafe { &mut *ahead.views.records[side].add(slot) };
+        if vectors.same_key(&flow.key, &microflow.key)
+            && vectors.passes(gate, &flow.base, &microflow.base)
+        {
+            vectors.merge_in_order(&mut flow.base, &microflow.base);
+            if N > 0 {
+                vectors.merge_state(&self.plan, &mut flow.state, &microflow.state);
             }
-            let next = index + DISTANCE;
-            if next < count {
-                locate(next, homes[next], tags[next], &mut slots);
-            }
-            let microflow = &chunk[index];
-            let (side, slot) = split::<MOVING>(slots[index]);
-            // SAFETY: stage two computed the slot from a bucket of that region; the arrays live,
-            // and no other reference into them does.
-            let flow = unsafe { &mut *views.records[side].add(slot) };
-            if flow.key == microflow.key && cuts.plainly_continues(&flow.base, &microflow.base) {
-                V::merge(&mut flow.base, &microflow.base);
-                if N > 0 {
-                    // SAFETY: the plan is a field of self that nothing changes.
-                    V::merge_state(unsafe { &*plan }, &mut flow.state, &microflow.state);
-                }
-            } else {
-                self.merge_with_care(microflow, sink);
-            }
+        } else {
+            self.merge_with_care(microflow, sink);
         }
     }
 }

@@ -5,11 +5,10 @@
 //! A record that finds its home full goes to the next bucket with room; every bucket it passes
 //! counts it. A few spare buckets after the last home let the end overflow too.
 
-use turboflow_record::{KeyHash, MicroflowRecord};
+use turboflow_record::{KeyHash, MicroflowRecord, Plain};
 
 use crate::memory::ZeroedArray;
 use crate::tags::{SLOTS, TagLine};
-use crate::vectors::Baseline;
 
 /// Buckets after the last home.
 const SPARE_BUCKETS: usize = 16;
@@ -75,7 +74,7 @@ impl<const K: usize, const N: usize> Region<K, N> {
         let mut bucket = self.home(hash);
         loop {
             let line = &self.lines[bucket];
-            let mut matches = line.matches::<Baseline>(hash.tag());
+            let mut matches = line.matches(Plain, hash.tag());
             while matches != 0 {
                 let place = Place {
                     bucket,

@@ -2,8 +2,9 @@
 //! A bucket's fingerprints: one cache line that answers "which slot, if any" without touching the
 //! records.
 
+use turboflow_record::{Plain, Vectors};
+
 use crate::memory::PlainBytes;
-use crate::vectors::{Baseline, Vectors};
 
 /// Records in a bucket.
 pub(crate) const SLOTS: usize = 31;
@@ -31,14 +32,14 @@ unsafe impl PlainBytes for TagLine {}
 impl TagLine {
     /// A bit for every slot whose tag is `tag`.
     #[inline(always)]
-    pub(crate) fn matches<V: Vectors>(&self, tag: u16) -> u32 {
-        V::matches(self.lanes(), tag) & ALL
+    pub(crate) fn matches<V: Vectors>(&self, vectors: V, tag: u16) -> u32 {
+        vectors.equal_lanes(self.lanes(), tag) & ALL
     }
 
     /// A bit for every free slot.
     #[inline(always)]
     pub(crate) fn free(&self) -> u32 {
-        Baseline::matches(self.lanes(), 0) & ALL
+        Plain.equal_lanes(self.lanes(), 0) & ALL
     }
 
     /// A bit for every taken slot.
@@ -100,7 +101,6 @@ impl TagLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vectors::Portable;
 
     fn line(tags: &[(usize, u16)]) -> TagLine {
         let mut line = TagLine {
@@ -115,29 +115,9 @@ mod tests {
     fn finds_every_slot_of_a_tag_and_never_the_count() {
         let line = line(&[(0, 7), (15, 7), (16, 9), (30, 7)]);
         let expected = 1 | 1 << 15 | 1 << 30;
-        assert_eq!(line.matches::<Portable>(7), expected);
-        assert_eq!(line.matches::<Portable>(9), 1 << 16);
+        assert_eq!(line.matches(Plain, 7), expected);
+        assert_eq!(line.matches(Plain, 9), 1 << 16);
         assert_eq!(line.taken(), expected | 1 << 16);
         assert_eq!(line.free(), ALL & !line.taken());
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[test]
-    fn vector_and_plain_code_agree() {
-        let tags: Vec<_> = (0..SLOTS)
-            .map(|slot| (slot, (slot * 7 % 5) as u16))
-            .collect();
-        let line = line(&tags);
-        for tag in 0..6 {
-            let expected = line.matches::<Portable>(tag);
-            use crate::vectors::{Avx2, Avx512, Sse2};
-            assert_eq!(line.matches::<Sse2>(tag), expected);
-            if is_x86_feature_detected!("avx2") {
-                assert_eq!(line.matches::<Avx2>(tag), expected);
-            }
-            if is_x86_feature_detected!("avx512bw") {
-                assert_eq!(line.matches::<Avx512>(tag), expected);
-            }
-        }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where flows end: the rules of `docs/decisions/0001-cells.md`, over one flow and one record.
 
-use turboflow_record::{Base, EndReason, Marks};
+use turboflow_record::{Base, EndReason, Marks, MergeGate};
 
 /// When open flows are exported. `None` switches one off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,8 @@ pub(crate) struct Cuts {
     pub(crate) watermark_ns: u64,
     /// A flow that began before this is cut when a record of this cell arrives.
     pub(crate) oldest_first_ns: u64,
+    /// What needs none of these rules.
+    pub(crate) gate: MergeGate,
 }
 
 impl Cuts {
@@ -86,12 +88,21 @@ impl Cuts {
             },
             watermark_ns: 0,
             oldest_first_ns: 0,
+            gate: MergeGate::default(),
         }
     }
 
     pub(crate) fn enter(&mut self, cell: Cell) {
         self.watermark_ns = cell.watermark_ns;
         self.oldest_first_ns = cell.end_ns.saturating_sub(self.active_ns);
+        self.gate = MergeGate {
+            oldest_first_ns: self.oldest_first_ns,
+            // A flow with a packet after this is not silent when a record of this cell arrives.
+            oldest_last_ns: cell.end_ns.saturating_sub(self.idle_ns),
+            oldest_later_ns: cell.watermark_ns,
+            flow_marks: self.ends,
+            later_marks: self.ends,
+        };
     }
 
     #[inline(always)]
@@ -148,16 +159,5 @@ impl Cuts {
         }
         (flow.first_ns.min(later.first_ns) < self.oldest_first_ns)
             .then_some(EndReason::ActiveTimeout)
-    }
-
-    /// Whether `later` certainly merges into `flow` without any end: the one test of the hot path.
-    /// Where it says no, `cut` decides.
-    #[inline(always)]
-    pub(crate) fn plainly_continues(&self, flow: &Base, later: &Base) -> bool {
-        let silent = later.first_ns.saturating_sub(flow.last_ns) > self.idle_ns;
-        let old = flow.first_ns < self.oldest_first_ns;
-        let late = later.first_ns < flow.first_ns || later.first_ns < self.watermark_ns;
-        let ends = (flow.marks.0 | later.marks.0) & self.ends != 0;
-        !(silent | old | late | ends)
     }
 }

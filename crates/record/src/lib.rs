@@ -16,6 +16,7 @@ mod microflow;
 mod packet;
 mod prefetch;
 mod text;
+mod vectors;
 mod vocabulary;
 
 pub use columns::{Column, ColumnKind, FlowBatch, Schema, Value, ValueData, Values};
@@ -29,3 +30,6 @@ pub use microflow::{Base, EndReason, Marks, MicroflowRecord};
 pub use packet::{InputValues, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 pub use prefetch::prefetch;
 pub use text::DefinitionError;
+#[cfg(target_arch = "x86_64")]
+pub use vectors::{Avx2, Avx512};
+pub use vectors::{Machine, MergeGate, Plain, Vectors, WithVectors};

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The direct-mapped microflow table.
 
-use turboflow_record::{KeyHasher, Marks, MicroflowRecord, Plan, prefetch};
+use turboflow_record::{
+    KeyHasher, Machine, Marks, MergeGate, MicroflowRecord, Plan, Vectors, WithVectors, prefetch,
+};
 
 use crate::bypass::{HitWatch, Sizing};
 
@@ -76,6 +78,23 @@ pub struct SoftwareEngine<const K: usize, const N: usize> {
     watch: HitWatch,
     hits_needed_percent: u64,
     counters: EngineCounters,
+    machine: Machine,
+}
+
+/// The work on a batch of packets, compiled for every width of vectors.
+struct MeterPackets<'a, const K: usize, const N: usize> {
+    engine: &'a mut SoftwareEngine<K, N>,
+    packets: &'a [MicroflowRecord<K, N>],
+    evicted: &'a mut Vec<MicroflowRecord<K, N>>,
+}
+
+impl<const K: usize, const N: usize> WithVectors for MeterPackets<'_, K, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, vectors: V) {
+        self.engine.meter(vectors, self.packets, self.evicted);
+    }
 }
 
 impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
@@ -100,6 +119,7 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
             watch: HitWatch::new(config.sizing),
             hits_needed_percent: 0,
             counters: EngineCounters::default(),
+            machine: Machine::detect(),
         }
     }
 
@@ -153,7 +173,12 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
     ) {
         debug_assert!(!self.is_bypassed());
         let before = evicted.len() + self.occupied.len();
-        self.meter(packets, evicted);
+        let machine = self.machine;
+        machine.run(MeterPackets {
+            engine: self,
+            packets,
+            evicted,
+        });
         let opened = evicted.len() + self.occupied.len() - before;
         let hits = packets.len().saturating_sub(opened) as u64;
         self.watch
@@ -165,33 +190,39 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
 
     /// The paper's table: `slot = hash(key); if slot.key == key { slot.update } else { evict slot;
     /// slot = packet }`.
-    fn meter(
+    #[inline(always)]
+    fn meter<V: Vectors>(
         &mut self,
+        vectors: V,
         packets: &[MicroflowRecord<K, N>],
         evicted: &mut Vec<MicroflowRecord<K, N>>,
     ) {
         evicted.reserve(packets.len());
         let slot_count = self.slots.len() as u32;
+        let (hasher, gate) = (self.hasher, self.gate());
         let mut ahead = [0u32; PREFETCH_DISTANCE];
-        let slot_of = |hasher: &KeyHasher, packet: &MicroflowRecord<K, N>| {
-            hasher.hash(&packet.key).slot(slot_count) as u32
-        };
+        let slot_of =
+            |packet: &MicroflowRecord<K, N>| hasher.hash(&packet.key).slot(slot_count) as u32;
         for (place, packet) in ahead.iter_mut().zip(packets) {
-            *place = slot_of(&self.hasher, packet);
+            *place = slot_of(packet);
             prefetch(&raw const self.slots[*place as usize]);
         }
         for (index, packet) in packets.iter().enumerate() {
             let place = ahead[index % PREFETCH_DISTANCE];
             if let Some(later) = packets.get(index + PREFETCH_DISTANCE) {
-                let slot = slot_of(&self.hasher, later);
+                let slot = slot_of(later);
                 ahead[index % PREFETCH_DISTANCE] = slot;
-                prefetch(&raw const self.slots[slot as usize]);
+                prefetch(self.slots.as_ptr().wrapping_add(slot as usize));
             }
             let resident = &mut self.slots[place as usize];
-            if resident.key == packet.key
-                && joins(self.watermark_ns, self.config.evict_after, resident, packet)
+            if vectors.same_key(&resident.key, &packet.key)
+                && (vectors.passes(&gate, &resident.base, &packet.base)
+                    || joins(self.watermark_ns, self.config.evict_after, resident, packet))
             {
-                resident.merge(packet, &self.plan);
+                vectors.merge_in_order(&mut resident.base, &packet.base);
+                if N > 0 {
+                    vectors.merge_state(&self.plan, &mut resident.state, &packet.state);
+                }
             } else if resident.key == [0; K] {
                 self.occupied.push(place);
                 *resident = *packet;
@@ -202,6 +233,17 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
                 evicted.push(*resident);
                 *resident = *packet;
             }
+        }
+    }
+
+    /// What certainly joins; [`joins`] decides about the rest.
+    const fn gate(&self) -> MergeGate {
+        MergeGate {
+            oldest_first_ns: self.watermark_ns,
+            oldest_last_ns: 0,
+            oldest_later_ns: 0,
+            flow_marks: self.config.evict_after,
+            later_marks: Marks::STARTS_WITH_SYN,
         }
     }
 

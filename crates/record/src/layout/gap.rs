@@ -7,7 +7,7 @@ use super::words::{Content, Side, What, Words, encode_max};
 use crate::Input;
 
 /// No such word.
-const NONE: u16 = u16::MAX;
+pub(super) const NONE: u16 = u16::MAX;
 
 /// What gaps between packets of one side go into. A side has at most one word of each kind, since
 /// features share them.
@@ -17,10 +17,10 @@ pub(super) struct GapWords {
     first_arrival: u16,
     /// Word of the time of the packet that arrived last.
     last_arrival: u16,
-    min: u16,
-    max: u16,
-    wide_sum: u16,
-    wide_squares: u16,
+    pub(super) min: u16,
+    pub(super) max: u16,
+    pub(super) wide_sum: u16,
+    pub(super) wide_squares: u16,
     rare: Option<Box<Rare>>,
 }
 
@@ -81,6 +81,20 @@ impl GapWords {
         let after = later[self.first_arrival as usize];
         let before = earlier[self.last_arrival as usize];
         (before != 0 && after != 0).then(|| after.saturating_sub(before))
+    }
+
+    /// [`GapWords::between`], after its ordered part is folded into `earlier`.
+    #[inline(always)]
+    pub(super) fn meet<const N: usize>(
+        &self,
+        earlier: &mut [u64; N],
+        later: &[u64; N],
+    ) -> Option<u64> {
+        let gap = self.between(earlier, later);
+        if let (Some(_), Some(gap_ns)) = (&self.rare, gap) {
+            self.fold_ordered(earlier, gap_ns);
+        }
+        gap
     }
 
     /// Folds in a gap, which lies after all of `earlier`'s.

@@ -5,6 +5,8 @@
 //! The layout is the program: state words that merge alike lie side by side, so nothing looks at
 //! features while packets run ([`Plan`]). What equals a field of [`Base`] takes no word at all.
 
+#[cfg(target_arch = "x86_64")]
+mod blocks;
 mod error;
 mod export;
 mod form;

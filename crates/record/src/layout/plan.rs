@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+#[cfg(target_arch = "x86_64")]
+use super::blocks::{Lanes, MetGap};
 use super::gap::GapWords;
 use super::words::{Class, Content, Side, What, Words};
 
@@ -14,19 +16,23 @@ use super::words::{Class, Content, Side, What, Words};
 pub struct Plan {
     ends: Ends,
     masks: Arc<[Masks]>,
+    #[cfg(target_arch = "x86_64")]
+    lanes: Arc<[Lanes]>,
     lists: Arc<[ListWords]>,
     gaps: Arc<[GapWords]>,
 }
 
 /// Where the words of each class end.
 #[derive(Clone, Copy, Debug, Default)]
-struct Ends {
-    add: u32,
-    min: u32,
-    or: u32,
-    first: u32,
-    last: u32,
-    wide: u32,
+pub(super) struct Ends {
+    pub(super) add: u32,
+    pub(super) min: u32,
+    pub(super) or: u32,
+    pub(super) first: u32,
+    pub(super) last: u32,
+    /// Where those of class wide start.
+    pub(super) wide_start: u32,
+    pub(super) wide: u32,
 }
 
 /// Which of eight words belong to which class: all ones there, 0 elsewhere.
@@ -41,10 +47,10 @@ struct Masks {
 }
 
 /// Sides whose gaps a layout may measure: forward, reverse, both.
-const MAX_GAPS: usize = 3;
+pub(super) const MAX_GAPS: usize = 3;
 
 /// Words folded at once: a cache line.
-const BLOCK: usize = 8;
+pub(super) const BLOCK: usize = 8;
 
 /// A list: its count, and room for `k` values.
 #[derive(Clone, Copy, Debug)]
@@ -62,19 +68,66 @@ impl Plan {
             or: end_of(Class::Or),
             first: end_of(Class::First),
             last: end_of(Class::Last),
+            wide_start: words.wide_start() as u32,
             wide: end_of(Class::Wide),
         };
         let lists = words.contents().iter().filter_map(ListWords::new).collect();
         let sides = [Side::Both, Side::Forward, Side::Reverse];
-        let gaps = sides
+        let gaps: Arc<[GapWords]> = sides
             .into_iter()
             .filter_map(|side| GapWords::new(words, side))
             .collect();
         Self {
             ends,
             masks: masks(&ends),
+            #[cfg(target_arch = "x86_64")]
+            lanes: Lanes::of(&ends, &gaps).into(),
             lists,
             gaps,
+        }
+    }
+
+    /// The same as [`Plan::merge`] in code that is compiled for AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(crate) fn merge_avx512<const N: usize>(
+        &self,
+        proof: crate::Avx512,
+        earlier: &mut [u64; N],
+        later: &[u64; N],
+    ) {
+        // One side's gaps at most, in all but biflows: no loop over them then.
+        match &*self.gaps {
+            [] => self.fold_blocks(proof, earlier, later, &[]),
+            [gap] => {
+                let met = gap.meet(earlier, later);
+                self.fold_blocks(proof, earlier, later, &[MetGap::new(met)]);
+            }
+            gaps => {
+                let mut met = [MetGap::default(); MAX_GAPS];
+                for (met, gap) in met.iter_mut().zip(gaps) {
+                    *met = MetGap::new(gap.meet(earlier, later));
+                }
+                self.fold_blocks(proof, earlier, later, &met);
+            }
+        }
+        for list in self.lists.iter() {
+            list.append(earlier, later);
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn fold_blocks<const N: usize, const GAPS: usize>(
+        &self,
+        proof: crate::Avx512,
+        earlier: &mut [u64; N],
+        later: &[u64; N],
+        gaps: &[MetGap; GAPS],
+    ) {
+        let blocks = earlier.as_chunks_mut::<BLOCK>().0.iter_mut();
+        for ((earlier, later), lanes) in blocks.zip(later.as_chunks().0).zip(self.lanes.iter()) {
+            lanes.fold(proof, earlier, later, gaps);
         }
     }
 
@@ -130,7 +183,7 @@ impl Plan {
 
     #[inline(always)]
     fn merge_wide_and_lists<const N: usize>(&self, earlier: &mut [u64; N], later: &[u64; N]) {
-        let mut word = self.ends.last as usize;
+        let mut word = self.ends.wide_start as usize;
         while word < self.ends.wide as usize {
             add_wide(earlier, word, read_wide(later, word));
             word += 2;

@@ -5,7 +5,7 @@
 //! need the same content share its words.
 //!
 //! ```text
-//! | add | min (max as its complement) | or | first | last | add, 2 words each | lists |
+//! | add | min (max as its complement) | or | first | last | add, 2 words each, aligned to 2 | lists |
 //! ```
 
 use crate::Input;
@@ -145,8 +145,11 @@ impl Words {
     /// Gives every content its words.
     pub(super) fn place(&mut self) {
         self.contents.sort_by_key(|content| content.what.class());
-        let mut next = 0;
+        let (mut next, wide_start) = (0, self.wide_start());
         for content in &mut self.contents {
+            if content.what.class() == Class::Wide {
+                next = next.max(wide_start);
+            }
             content.start = next;
             next += content.what.words();
         }
@@ -164,11 +167,26 @@ impl Words {
 
     /// Where the words of `class` end.
     pub(super) fn end_of(&self, class: Class) -> usize {
-        let before = self
-            .contents
-            .iter()
-            .filter(|content| content.what.class() <= class);
-        before.map(|content| content.what.words()).sum()
+        let words = |of: &dyn Fn(Class) -> bool| {
+            let contents = self.contents.iter();
+            let contents = contents.filter(|content| of(content.what.class()));
+            contents.map(|content| content.what.words()).sum::<usize>()
+        };
+        if class < Class::Wide {
+            return words(&|each| each <= class);
+        }
+        self.wide_start() + words(&|each| (Class::Wide..=class).contains(&each))
+    }
+
+    /// Where the words of class wide start: so that no pair lies in two cache lines.
+    pub(super) fn wide_start(&self) -> usize {
+        let narrow = self.end_of(Class::Last);
+        let is_wide = |content: &Content| content.what.class() == Class::Wide;
+        if self.contents.iter().any(is_wide) {
+            narrow.next_multiple_of(2)
+        } else {
+            narrow
+        }
     }
 }
 

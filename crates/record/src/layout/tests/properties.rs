@@ -7,11 +7,12 @@ use proptest::test_runner::TestCaseResult;
 use super::naive::{self, Seen};
 use super::strategies::{features, flow};
 use super::*;
+use crate::{Machine, Vectors, WithVectors};
 
 type Flow = Vec<Seen>;
 
 /// Merges records in a random grouping: `choices` says where each run is cut in two, and which of
-/// the two ways of merging joins it again.
+/// the three ways of merging joins it again.
 fn merge_in_groups<const K: usize, const N: usize>(
     records: &[MicroflowRecord<K, N>],
     plan: &Plan,
@@ -24,13 +25,29 @@ fn merge_in_groups<const K: usize, const N: usize>(
     let (left, right) = records.split_at(1 + choice % (records.len() - 1));
     let mut merged = merge_in_groups(left, plan, choices);
     let later = merge_in_groups(right, plan, choices);
-    if choice >> 8 & 1 == 0 {
-        merged.merge(&later, plan);
-    } else {
-        merged.base.merge(&later.base);
-        plan.merge_in_blocks(&mut merged.state, &later.state);
+    match (choice >> 8) % 3 {
+        0 => merged.merge(&later, plan),
+        1 => {
+            merged.base.merge(&later.base);
+            plan.merge_in_blocks(&mut merged.state, &later.state);
+        }
+        _ => {
+            merged.base.merge(&later.base);
+            Machine::detect().run(MergeState(plan, &mut merged.state, &later.state));
+        }
     }
     merged
+}
+
+/// As the hot loops merge on this machine.
+struct MergeState<'a, const N: usize>(&'a Plan, &'a mut [u64; N], &'a [u64; N]);
+
+impl<const N: usize> WithVectors for MergeState<'_, N> {
+    type Output = ();
+
+    fn run<V: Vectors>(self, vectors: V) {
+        vectors.merge_state(self.0, self.1, self.2);
+    }
 }
 
 /// The flow's record, after checking that any grouping gives it.

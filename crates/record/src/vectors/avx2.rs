@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//! AVX2: the small fields of a record in one go; as scalars they are half of a merge's instructions.
+
+use std::arch::x86_64::*;
+
+use super::{JOINED_MARKS, Vectors, WithVectors};
+use crate::{Base, Plan};
+
+/// Proof that the machine has AVX2 and BMI2.
+#[derive(Clone, Copy, Debug)]
+pub struct Avx2(());
+
+impl Avx2 {
+    pub(super) fn detect() -> Option<Self> {
+        let found = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt");
+        found.then_some(Self(()))
+    }
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) fn run<W: WithVectors>(vectors: Avx2, work: W) -> W::Output {
+    work.run(vectors)
+}
+
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(Base, min_length_bytes) == 32 && offset_of!(Base, tcp_flags) == 40);
+    assert!(offset_of!(Base, marks) == 42 && offset_of!(Base, tos) == 43);
+    assert!(offset_of!(Base, min_ttl) == 44 && offset_of!(Base, max_ttl) == 45);
+};
+
+impl Vectors for Avx2 {
+    /// ```text
+    /// 32          36          40     42     43   44       45       46   47
+    /// | min len   | max len   | flags| marks| tos| min ttl| max ttl| end| 0 |
+    ///   min u32     max u32     or     or*    a    min u8   max u8   a    a     * less the first packet's
+    /// ```
+    #[inline(always)]
+    fn merge_in_order(self, flow: &mut Base, later: &Base) {
+        flow.packets += later.packets;
+        flow.bytes += later.bytes;
+        flow.last_ns = flow.last_ns.max(later.last_ns);
+        const JOINS: i32 = 0xffff | (JOINED_MARKS as i32) << 16;
+        // SAFETY: bytes 32 to 48 of both bases are read, and written back as values that a scalar
+        // merge would have given; `self` proves the vectors.
+        unsafe {
+            let rest = std::ptr::from_mut(flow).cast::<__m128i>().add(2);
+            let other = std::ptr::from_ref(later).cast::<__m128i>().add(2);
+            let (a, b) = (_mm_loadu_si128(rest), _mm_loadu_si128(other));
+            let joined = _mm_or_si128(a, _mm_and_si128(b, _mm_set_epi32(0, JOINS, 0, 0)));
+            let lengths = _mm_blend_epi16::<0b0000_1100>(_mm_min_epu32(a, b), _mm_max_epu32(a, b));
+            let ttls = _mm_blendv_epi8(
+                _mm_min_epu8(a, b),
+                _mm_max_epu8(a, b),
+                _mm_set_epi32(0xff00, 0, 0, 0),
+            );
+            let merged = _mm_blend_epi16::<0b1111_0000>(lengths, joined);
+            _mm_storeu_si128(rest, _mm_blend_epi16::<0b0100_0000>(merged, ttls));
+        }
+    }
+
+    #[inline(always)]
+    fn equal_lanes(self, lanes: &[u16; 32], value: u16) -> u32 {
+        // SAFETY: the array is 64 bytes and the loads are unaligned ones; `self` proves the vectors.
+        unsafe {
+            let values = _mm256_set1_epi16(value.cast_signed());
+            let pointer = lanes.as_ptr().cast::<__m256i>();
+            let low = _mm256_cmpeq_epi16(_mm256_loadu_si256(pointer), values);
+            let high = _mm256_cmpeq_epi16(_mm256_loadu_si256(pointer.add(1)), values);
+            let bytes = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(low, high));
+            _mm256_movemask_epi8(bytes).cast_unsigned()
+        }
+    }
+
+    #[inline(always)]
+    fn merge_state<const N: usize>(self, plan: &Plan, flow: &mut [u64; N], later: &[u64; N]) {
+        plan.merge_in_blocks(flow, later);
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Merging in whatever vectors the machine has: the few operations that every packet and every
+//! microflow record passes through, once for each width.
+//!
+//! ```text
+//! Machine::detect() ──▶ run(work) ──▶ work.run(Avx512 | Avx2 | Plain)
+//! ```
+//!
+//! The hot loops of engine and aggregator are generic over [`Vectors`] and are entered through
+//! [`Machine::run`], which compiles each of them once for every width. A value of a [`Vectors`] type
+//! is the proof that this machine has those vectors: only [`Machine`] makes one.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(test)]
+mod tests;
+
+#[cfg(target_arch = "x86_64")]
+pub use avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
+pub use avx512::Avx512;
+
+use crate::{Base, Marks, Plan};
+
+/// The widest vectors that this machine has.
+#[derive(Clone, Copy, Debug)]
+pub enum Machine {
+    /// 512-bit vectors and masks (AVX-512 F, BW, DQ, VL).
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
+    /// 256-bit vectors (AVX2).
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    /// What every machine of the target has.
+    Plain(Plain),
+}
+
+/// Work that is compiled once for every width of vectors.
+///
+/// Mark `run`, and what it calls in its loop, `#[inline(always)]`: what is not inlined is compiled
+/// for the plainest machine.
+pub trait WithVectors {
+    /// What comes of it.
+    type Output;
+
+    /// Does the work.
+    fn run<V: Vectors>(self, vectors: V) -> Self::Output;
+}
+
+impl Machine {
+    /// The widest vectors that this machine has.
+    #[must_use]
+    pub fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if let Some(avx512) = Avx512::detect() {
+                return Self::Avx512(avx512);
+            }
+            if let Some(avx2) = Avx2::detect() {
+                return Self::Avx2(avx2);
+            }
+        }
+        Self::Plain(Plain)
+    }
+
+    /// Does the work with the widest vectors.
+    #[inline]
+    pub fn run<W: WithVectors>(self, work: W) -> W::Output {
+        match self {
+            // SAFETY: the value proves that the machine has them.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(vectors) => unsafe { avx512::run(vectors, work) },
+            // SAFETY: likewise.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(vectors) => unsafe { avx2::run(vectors, work) },
+            Self::Plain(vectors) => work.run(vectors),
+        }
+    }
+}
+
+/// One width of vectors.
+pub trait Vectors: Copy {
+    /// `a == b`.
+    #[inline(always)]
+    fn same_key<const K: usize>(self, a: &[u64; K], b: &[u64; K]) -> bool {
+        a == b
+    }
+
+    /// `gate.passes(flow, later)`.
+    #[inline(always)]
+    fn passes(self, gate: &MergeGate, flow: &Base, later: &Base) -> bool {
+        gate.passes(flow, later)
+    }
+
+    /// `flow.merge(later)`, where `later` began no earlier than `flow` did.
+    #[inline(always)]
+    fn merge_in_order(self, flow: &mut Base, later: &Base) {
+        flow.merge(later);
+    }
+
+    /// A bit for every lane equal to `value`.
+    #[inline(always)]
+    fn equal_lanes(self, lanes: &[u16; 32], value: u16) -> u32 {
+        equal_lanes(lanes, value)
+    }
+
+    /// `plan.merge(flow, later)`.
+    #[inline(always)]
+    fn merge_state<const N: usize>(self, plan: &Plan, flow: &mut [u64; N], later: &[u64; N]) {
+        plan.merge(flow, later);
+    }
+}
+
+/// No vectors but those that the compiler finds.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain;
+
+impl Vectors for Plain {}
+
+/// Which records certainly merge, without any cut or end between them: the one test of a hot loop.
+/// Where it says no, rules decide.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(16))]
+pub struct MergeGate {
+    /// The flow began no earlier.
+    pub oldest_first_ns: u64,
+    /// Its last packet came no earlier.
+    pub oldest_last_ns: u64,
+    /// The later record began no earlier than this, nor than the flow.
+    pub oldest_later_ns: u64,
+    /// Marks of which the flow has none.
+    pub flow_marks: u8,
+    /// Marks of which the later record has none.
+    pub later_marks: u8,
+}
+
+impl MergeGate {
+    /// Whether `later` certainly merges into `flow`.
+    #[inline(always)]
+    #[must_use]
+    pub fn passes(&self, flow: &Base, later: &Base) -> bool {
+        let old = flow.first_ns < self.oldest_first_ns || flow.last_ns < self.oldest_last_ns;
+        let late = later.first_ns < flow.first_ns.max(self.oldest_later_ns);
+        let ends = flow.marks.0 & self.flow_marks | later.marks.0 & self.later_marks;
+        !(old | late | (ends != 0))
+    }
+}
+
+/// In 128-bit vectors, which every x86-64 machine has.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn equal_lanes(lanes: &[u16; 32], value: u16) -> u32 {
+    use std::arch::x86_64::*;
+    // SAFETY: SSE2 is part of x86-64; the array is 64 bytes and the loads are unaligned ones.
+    unsafe {
+        let values = _mm_set1_epi16(value.cast_signed());
+        let pointer = lanes.as_ptr().cast::<__m128i>();
+        let equal = |part| _mm_cmpeq_epi16(_mm_loadu_si128(pointer.add(part)), values);
+        let low = _mm_movemask_epi8(_mm_packs_epi16(equal(0), equal(1)));
+        let high = _mm_movemask_epi8(_mm_packs_epi16(equal(2), equal(3)));
+        (low | high << 16).cast_unsigned()
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn equal_lanes(lanes: &[u16; 32], value: u16) -> u32 {
+    let bits = lanes.iter().enumerate();
+    bits.fold(0, |mask, (lane, &each)| {
+        mask | u32::from(each == value) << lane
+    })
+}
+
+/// Marks that a merge takes over from the later record.
+const JOINED_MARKS: u8 = !Marks::OF_FIRST_PACKET;
