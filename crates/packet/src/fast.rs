@@ -60,6 +60,26 @@ pub(crate) fn parse(frame: &Frame<'_>, udp_tunnels: bool) -> Option<Fast> {
     }
 }
 
+/// The packet of a plain IPv4 frame, tagged once or not; `None` for any other.
+#[inline(always)]
+pub(crate) fn parse_v4(frame: &Frame<'_>, udp_tunnels: bool) -> Option<Packet> {
+    if frame.link_type != LinkType::Ethernet {
+        return None;
+    }
+    let head = frame.bytes.first_chunk::<48>()?;
+    let ether_type = u16::from_le_bytes([head[12], head[13]]);
+    let (ip, ip_offset) = if ether_type == IPV4_LE {
+        (head.last_chunk()?, 14)
+    } else {
+        let tagged = ether_type == VLAN_LE && u16::from_le_bytes([head[16], head[17]]) == IPV4_LE;
+        if !tagged {
+            return None;
+        }
+        (frame.bytes.get(18..)?.first_chunk()?, 18)
+    };
+    Some(v4(frame, ip, ip_offset, udp_tunnels)?.packet)
+}
+
 const IPV4_LE: u16 = 0x0800_u16.swap_bytes();
 const IPV6_LE: u16 = 0x86dd_u16.swap_bytes();
 const VLAN_LE: u16 = 0x8100_u16.swap_bytes();

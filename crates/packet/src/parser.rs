@@ -62,14 +62,14 @@ impl Parser {
         }
     }
 
-    /// The packet of a plain frame (Ethernet, at most one tag, TCP or UDP behind a plain IP header),
-    /// as [`Parser::parse`] would give it; `None` where that has to look closer.
+    /// The packet of a plain IPv4 frame (Ethernet, at most one tag, TCP or UDP behind an IP header
+    /// without options), as [`Parser::parse`] would give it; `None` where that has to look.
     ///
     /// A caller's hot loop asks this first and keeps the rest out of line.
     #[inline(always)]
     #[must_use]
-    pub fn parse_plain(&self, frame: &Frame<'_>) -> Option<Packet> {
-        Some(fast::parse(frame, self.udp_tunnels)?.packet)
+    pub fn parse_plain_v4(&self, frame: &Frame<'_>) -> Option<Packet> {
+        fast::parse_v4(frame, self.udp_tunnels)
     }
 
     /// The packet of a frame, and the configured inputs; `values` mean nothing after an error.

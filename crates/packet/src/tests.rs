@@ -2,7 +2,7 @@
 //! What holds the two parsers together. The rules themselves are tested in `tests/sentences`.
 
 use proptest::prelude::*;
-use turboflow_record::{Input, InputSet, InputValues};
+use turboflow_record::{Family, Input, InputSet, InputValues};
 
 use crate::build::frame_of;
 use crate::walk::Walk;
@@ -25,7 +25,13 @@ fn values_of(bytes: &[u8], walk: &Walk) -> InputValues {
 /// Whether the fast parser answered; panics where it answers otherwise than the general one.
 fn agrees(bytes: &[u8], entered: TunnelSet) -> bool {
     let frame = frame_of(bytes, LinkType::Ethernet);
-    let Some(fast) = fast::parse(&frame, entered.intersects(TunnelSet::IN_UDP)) else {
+    let udp_tunnels = entered.intersects(TunnelSet::IN_UDP);
+    let fast = fast::parse(&frame, udp_tunnels);
+    let of_v4 = fast
+        .map(|fast| fast.packet)
+        .filter(|packet| packet.tuple.family() == Family::V4);
+    assert_eq!(fast::parse_v4(&frame, udp_tunnels), of_v4);
+    let Some(fast) = fast else {
         return false;
     };
     let walk = Walk::new(&frame, entered).expect("the fast parser accepts no more frames");

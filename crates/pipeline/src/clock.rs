@@ -42,6 +42,20 @@ impl CellClock {
         self.now_ns
     }
 
+    /// Start and length of the current cell, for a loop over packets that all lie inside; its
+    /// length is 0 before the first packet.
+    #[inline(always)]
+    pub(crate) const fn cell(&self) -> (u64, u64) {
+        let length_ns = if self.started { self.cell_ns } else { 0 };
+        (self.cell.watermark_ns, length_ns)
+    }
+
+    /// Takes note of the largest timestamp of such a loop.
+    #[inline(always)]
+    pub(crate) fn passed(&mut self, timestamp_ns: u64) {
+        self.now_ns = self.now_ns.max(timestamp_ns);
+    }
+
     #[inline(always)]
     pub(crate) fn tick(&mut self, timestamp_ns: u64) -> Tick {
         // One unsigned comparison says "not before the cell and not after it".

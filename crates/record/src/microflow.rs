@@ -78,15 +78,26 @@ impl Marks {
     #[inline(always)]
     #[must_use]
     pub const fn of_packet(tcp_flags: u16, reversed: bool) -> Self {
-        let syn = tcp_flags & (TCP_SYN | TCP_ACK) == TCP_SYN;
-        let fin = tcp_flags & TCP_FIN != 0;
-        let rst = tcp_flags & TCP_RST != 0;
-        let bits = (syn as u8 * Self::STARTS_WITH_SYN)
-            | ((fin as u8 * Self::FIN) << reversed as u8)
-            | (rst as u8 * Self::RST)
-            | ((syn as u8 * Self::SYN) << reversed as u8)
-            | (reversed as u8 * Self::STARTS_REVERSED);
-        Self(bits)
+        const TABLES: [[u8; 32]; 2] = [Marks::table(false), Marks::table(true)];
+        Self(TABLES[reversed as usize][(tcp_flags & 0x1f) as usize])
+    }
+
+    /// The marks by the low five TCP flags, in which all are that matter.
+    const fn table(reversed: bool) -> [u8; 32] {
+        let mut table = [0; 32];
+        let mut flags = 0;
+        while flags < 32 {
+            let syn = flags & (TCP_SYN | TCP_ACK) == TCP_SYN;
+            let fin = flags & TCP_FIN != 0;
+            let rst = flags & TCP_RST != 0;
+            table[flags as usize] = (syn as u8 * Self::STARTS_WITH_SYN)
+                | ((fin as u8 * Self::FIN) << reversed as u8)
+                | (rst as u8 * Self::RST)
+                | ((syn as u8 * Self::SYN) << reversed as u8)
+                | (reversed as u8 * Self::STARTS_REVERSED);
+            flags += 1;
+        }
+        table
     }
 
     /// Whether any of `bits` is set.
@@ -160,21 +171,45 @@ impl Base {
     #[inline(always)]
     #[must_use]
     pub const fn of_packet(packet: &Packet, reversed: bool) -> Self {
-        Self {
-            packets: 1,
-            bytes: packet.ip_length_bytes as u64,
-            first_ns: packet.timestamp_ns,
-            last_ns: packet.timestamp_ns,
-            min_length_bytes: packet.ip_length_bytes,
-            max_length_bytes: packet.ip_length_bytes,
-            tcp_flags: packet.tcp_flags,
-            marks: Marks::of_packet(packet.tcp_flags, reversed),
-            tos: packet.tos,
-            min_ttl: packet.ttl,
-            max_ttl: packet.ttl,
-            end_reason: 0,
-            padding: 0,
+        let (length, ttl) = (packet.ip_length_bytes as u64, packet.ttl as u64);
+        let marks = Marks::of_packet(packet.tcp_flags, reversed).0 as u64;
+        let flags = packet.tcp_flags as u64 | marks << 16 | (packet.tos as u64) << 24;
+        let words = [
+            1,
+            length,
+            packet.timestamp_ns,
+            packet.timestamp_ns,
+            length | length << 32,
+            flags | (ttl | ttl << 8) << 32,
+        ];
+        Self::from_words(words)
+    }
+
+    /// The record of these words. Eight stores for a packet's record where its fields are fourteen:
+    /// stores bound how fast packets become records.
+    #[inline(always)]
+    const fn from_words(words: [u64; 6]) -> Self {
+        let (lengths, rest) = (words[4], words[5]);
+        if cfg!(target_endian = "big") {
+            return Self {
+                packets: words[0],
+                bytes: words[1],
+                first_ns: words[2],
+                last_ns: words[3],
+                min_length_bytes: lengths as u32,
+                max_length_bytes: (lengths >> 32) as u32,
+                tcp_flags: rest as u16,
+                marks: Marks((rest >> 16) as u8),
+                tos: (rest >> 24) as u8,
+                min_ttl: (rest >> 32) as u8,
+                max_ttl: (rest >> 40) as u8,
+                end_reason: (rest >> 48) as u8,
+                padding: (rest >> 56) as u8,
+            };
         }
+        // SAFETY: both are 48 bytes, and a `Base` is integers without padding between them, for
+        // which any bytes are good; its fields lie as the words' bytes do on this machine.
+        unsafe { std::mem::transmute::<[u64; 6], Self>(words) }
     }
 
     /// Folds in a record whose packets arrived later.
