@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A definition's compiled plan against the same work written by hand: packets become records and
-//! merge into the records of randomly drawn flows.
+//! merge into the records of randomly drawn flows, a batch at a time, as in the pipeline.
 //!
 //! | design | what runs for each packet |
 //! |---|---|
 //! | `plan`, `by_hand` | a record is made of it, and merged into its flow's |
+//! | `plan_open`, `by_hand_open` | a record is made of it |
 //! | `plan_merge`, `by_hand_merge` | a record that is there is merged into its flow's |
+//!
+//! Both ways are compiled for the vectors of this machine.
 
 use std::hint::black_box;
 
 use turboflow_record::{
-    Base, Definition, Feature, FiveTuple, Input, InputValues, Layout, MicroflowRecord, Op, Packet,
-    WORDS_V4, prefetch,
+    Base, Definition, Feature, FiveTuple, Input, InputValues, Layout, Machine, MicroflowRecord, Op,
+    Packet, Vectors, WORDS_V4, WithVectors, prefetch,
 };
 use turboflow_workload::traffic::{FlowNumbers, keys};
 
@@ -32,48 +35,82 @@ pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
         Layout::compile(&definition(), false).expect("the benchmark's definition compiles");
     assert_eq!(layout.state_words(), WORDS);
     for flows in FLOWS {
-        row(measure(
-            "plan",
-            flows,
-            options,
-            |packet, _, record: &mut Planned| {
-                let (packet, values) = packet;
-                record.merge(&layout.open(packet, values), layout.plan());
-            },
-        ));
-        row(measure(
-            "by_hand",
-            flows,
-            options,
-            |packet, _, record: &mut ByHand| {
-                let (packet, values) = packet;
-                record.merge(&ByHand::open(packet, values));
-            },
-        ));
-        let made: Vec<Planned> = packets()
-            .iter()
-            .map(|(p, values)| layout.open(p, values))
-            .collect();
-        row(measure(
-            "plan_merge",
-            flows,
-            options,
-            |_, at, record: &mut Planned| {
-                record.merge(&made[at], layout.plan());
-            },
-        ));
-        let made: Vec<ByHand> = packets()
-            .iter()
-            .map(|(p, values)| ByHand::open(p, values))
-            .collect();
-        row(measure(
-            "by_hand_merge",
-            flows,
-            options,
-            |_, at, record: &mut ByHand| {
-                record.merge(&made[at]);
-            },
-        ));
+        for work in Work::ALL {
+            row(measure(work, flows, options, &ByPlan(&layout)));
+            row(measure(work, flows, options, &ByHandWay));
+        }
+    }
+}
+
+/// What is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    Both,
+    Open,
+    Merge,
+}
+
+impl Work {
+    const ALL: [Self; 3] = [Self::Both, Self::Open, Self::Merge];
+
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::Both => "",
+            Self::Open => "_open",
+            Self::Merge => "_merge",
+        }
+    }
+}
+
+/// A way to make records and merge them.
+trait Way {
+    const NAME: &'static str;
+    type Record: Clone + Zeroed;
+    /// Writes the record of a packet.
+    fn open(&self, packet: &Packet, values: &InputValues, record: &mut Self::Record);
+    fn merge<V: Vectors>(&self, vectors: V, flow: &mut Self::Record, later: &Self::Record);
+}
+
+struct ByPlan<'a>(&'a Layout);
+
+impl Way for ByPlan<'_> {
+    const NAME: &'static str = "plan";
+    type Record = Planned;
+
+    #[inline(always)]
+    fn open(&self, packet: &Packet, values: &InputValues, record: &mut Planned) {
+        let (key, reversed) = self.0.key(packet, values);
+        *record = MicroflowRecord {
+            key,
+            base: Base::of_packet(packet, reversed),
+            state: [0; WORDS],
+        };
+        self.0
+            .open_state(&mut record.state, packet, values, reversed);
+    }
+
+    #[inline(always)]
+    fn merge<V: Vectors>(&self, vectors: V, flow: &mut Planned, later: &Planned) {
+        vectors.merge_in_order(&mut flow.base, &later.base);
+        vectors.merge_state(self.0.plan(), &mut flow.state, &later.state);
+    }
+}
+
+struct ByHandWay;
+
+impl Way for ByHandWay {
+    const NAME: &'static str = "by_hand";
+    type Record = ByHand;
+
+    #[inline(always)]
+    fn open(&self, packet: &Packet, values: &InputValues, record: &mut ByHand) {
+        *record = ByHand::open(packet, values);
+    }
+
+    #[inline(always)]
+    fn merge<V: Vectors>(&self, vectors: V, flow: &mut ByHand, later: &ByHand) {
+        vectors.merge_in_order(&mut flow.base, &later.base);
+        flow.merge(later);
     }
 }
 
@@ -146,7 +183,6 @@ impl ByHand {
 
     #[inline(always)]
     fn merge(&mut self, later: &Self) {
-        self.base.merge(&later.base);
         let gap = later.first_arrival.saturating_sub(self.last_arrival);
         self.longest_gap = self.longest_gap.max(gap).max(later.longest_gap);
         self.gap_sum += u128::from(gap) + later.gap_sum;
@@ -189,14 +225,37 @@ fn packets() -> Vec<(Packet, InputValues)> {
     (0..BATCH as u64).map(packet).collect()
 }
 
-fn measure<R: Clone + Zeroed>(
-    design: &str,
-    flows: u64,
-    options: &Options,
-    mut fold: impl FnMut(&(Packet, InputValues), usize, &mut R),
-) -> Row {
-    let packets = packets();
-    let mut table = vec![R::ZERO; flows as usize];
+/// Merges a batch into the flows at `places`, each fetched ahead of its use.
+struct MergeBatch<'a, W: Way> {
+    way: &'a W,
+    table: &'a mut [W::Record],
+    places: &'a [usize; BATCH + AHEAD],
+    batch: &'a [W::Record],
+}
+
+impl<W: Way> WithVectors for MergeBatch<'_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, vectors: V) {
+        for (at, later) in self.batch.iter().enumerate() {
+            prefetch(&raw const self.table[self.places[at + AHEAD]]);
+            let flow = &mut self.table[self.places[at]];
+            self.way.merge(vectors, flow, later);
+        }
+    }
+}
+
+fn measure<W: Way>(work: Work, flows: u64, options: &Options, way: &W) -> Row {
+    let (packets, machine) = (packets(), Machine::detect());
+    let open = |batch: &mut [W::Record]| {
+        for ((packet, values), record) in black_box(&packets).iter().zip(batch) {
+            way.open(packet, values, record);
+        }
+    };
+    let mut batch = vec![W::Record::ZERO; BATCH];
+    open(&mut batch);
+    let mut table = vec![W::Record::ZERO; flows as usize];
     let spread = Spread::Uniform;
     let mut numbers: FlowNumbers = keys(flows, spread.skew(), 1).expect("flows are in range");
     let mut places = [0; BATCH + AHEAD];
@@ -207,23 +266,33 @@ fn measure<R: Clone + Zeroed>(
         for _ in 0..batches {
             places.fill_with(|| numbers.next_number() as usize);
             timer.time(|| {
-                for (at, packet) in packets.iter().enumerate() {
-                    prefetch(&raw const table[places[at + AHEAD]]);
-                    fold(black_box(packet), at, &mut table[places[at]]);
+                if work != Work::Merge {
+                    open(&mut batch);
+                }
+                if work != Work::Open {
+                    machine.run(MergeBatch {
+                        way,
+                        table: &mut table,
+                        places: &places,
+                        batch: black_box(&batch),
+                    });
                 }
             });
         }
-        let items = batches * BATCH as u64;
+        let (name, items) = (
+            format!("{}{}", W::NAME, work.suffix()),
+            batches * BATCH as u64,
+        );
         runs.push(Row::new(
             "plan",
-            design,
+            name,
             flows,
             spread.name(),
             items,
             timer.total(),
         ));
     }
-    black_box(&table);
+    black_box((&table, &batch));
     median(runs)
 }
 

@@ -92,6 +92,12 @@ impl InputValues {
             .then(|| self.values[input as usize])
     }
 
+    /// The values of all inputs by their numbers, and a bit for each that the packet carries.
+    #[inline(always)]
+    pub(crate) const fn all(&self) -> (&[u64; 64], u64) {
+        (&self.values, self.present.bits())
+    }
+
     /// The value of the input of that number, and a mask: all ones where the packet carries it.
     #[inline(always)]
     pub(crate) const fn masked(&self, input: u8) -> (u64, u64) {

@@ -113,19 +113,20 @@ impl GapLanes {
         // SAFETY: the caller vouches for the vectors.
         unsafe {
             let all = |word: u64| _mm512_set1_epi64(word.cast_signed());
-            let (gap_ns, there) = (all(gap.ns), gap.there);
-            let complement = all(encode_max(gap.ns));
-            let mut words = _mm512_mask_min_epu64(words, self.min & there, words, gap_ns);
-            words = _mm512_mask_min_epu64(words, self.max & there, words, complement);
+            let mut words = _mm512_mask_min_epu64(words, self.min, words, all(gap.min));
+            words = _mm512_mask_min_epu64(words, self.max, words, all(gap.max));
             if self.sum != 0 {
-                let sum = _mm512_maskz_mov_epi64(self.sum & there, gap_ns);
-                words = add_wide(words, sum, self.sum);
+                words = add_wide(
+                    words,
+                    _mm512_maskz_mov_epi64(self.sum, all(gap.sum)),
+                    self.sum,
+                );
             }
             if self.squares != 0 {
-                let square = u128::from(gap.ns) * u128::from(gap.ns);
-                let low = _mm512_maskz_mov_epi64(self.squares & there, all(square as u64));
+                let square = u128::from(gap.sum) * u128::from(gap.sum);
+                let low = _mm512_maskz_mov_epi64(self.squares, all(square as u64));
                 let high = all((square >> 64) as u64);
-                let square = _mm512_mask_mov_epi64(low, (self.squares & there) << 1, high);
+                let square = _mm512_mask_mov_epi64(low, self.squares << 1, high);
                 words = add_wide(words, square, self.squares);
             }
             words
@@ -133,21 +134,30 @@ impl GapLanes {
     }
 }
 
-/// The gap where two records meet.
-#[derive(Clone, Copy, Debug, Default)]
+/// The gap where two records meet, as words to fold; each changes nothing where one of the two has
+/// no packet of that side.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct MetGap {
-    ns: u64,
-    /// All ones, or 0 where one of the two has no packet of that side.
-    there: __mmask8,
+    min: u64,
+    /// As [`encode_max`] has it.
+    max: u64,
+    sum: u64,
 }
 
 impl MetGap {
+    pub(super) const NONE: Self = Self {
+        min: u64::MAX,
+        max: u64::MAX,
+        sum: 0,
+    };
+
     #[inline(always)]
     pub(super) fn new(gap_ns: Option<u64>) -> Self {
-        Self {
-            ns: gap_ns.unwrap_or(0),
-            there: u8::from(gap_ns.is_some()).wrapping_neg(),
-        }
+        gap_ns.map_or(Self::NONE, |ns| Self {
+            min: ns,
+            max: encode_max(ns),
+            sum: ns,
+        })
     }
 }
 
@@ -159,14 +169,29 @@ impl MetGap {
 unsafe fn add_wide(a: __m512i, b: __m512i, low: __mmask8) -> __m512i {
     // SAFETY: the caller vouches for the vectors.
     unsafe {
-        let ones = _mm512_set1_epi64(-1);
         let high = low << 1;
         let sum = _mm512_mask_add_epi64(a, low | high, a, b);
         let carries = _mm512_mask_cmplt_epu64_mask(low | high, sum, b);
-        let carried = (carries & low) << 1;
-        let full = _mm512_mask_cmpeq_epi64_mask(carried, sum, ones) | carries & high;
-        // Less minus one: one more.
-        let sum = _mm512_mask_sub_epi64(sum, carried, sum, ones);
-        _mm512_mask_mov_epi64(sum, full | full >> 1, ones)
+        // Sums that leave 64 bits are rare.
+        if carries == 0 {
+            sum
+        } else {
+            carry(sum, carries, low)
+        }
     }
+}
+
+/// The second half of [`add_wide`], where a lane in `carries` has overflowed.
+///
+/// # Safety
+/// The machine has AVX-512.
+#[cold]
+#[target_feature(enable = "avx512f,avx512dq")]
+unsafe fn carry(sum: __m512i, carries: __mmask8, low: __mmask8) -> __m512i {
+    let ones = _mm512_set1_epi64(-1);
+    let carried = (carries & low) << 1;
+    let full = _mm512_mask_cmpeq_epi64_mask(carried, sum, ones) | carries & low << 1;
+    // Less minus one: one more.
+    let sum = _mm512_mask_sub_epi64(sum, carried, sum, ones);
+    _mm512_mask_mov_epi64(sum, full | full >> 1, ones)
 }

@@ -19,13 +19,15 @@ mod rows;
 #[cfg(test)]
 mod tests;
 mod words;
+#[cfg(target_arch = "x86_64")]
+mod write_block;
 
 use std::sync::Arc;
 
 use crate::check::{END_REASON, REVERSE};
 use crate::{
     Base, Column, ColumnKind, Definition, Feature, FlowBatch, Input, InputSet, InputValues,
-    KeyField, Marks, MicroflowRecord, Packet, Schema, WORDS_V6,
+    KeyField, Machine, Marks, MicroflowRecord, Packet, Schema, Vectors, WORDS_V6, WithVectors,
 };
 pub use error::LayoutError;
 use export::{Buffers, FeatureColumn, KeyColumn};
@@ -77,6 +79,7 @@ struct Compiled {
     state_words: usize,
     /// Of packets that run with the key, and against it.
     programs: [Program; 2],
+    machine: Machine,
 }
 
 impl Layout {
@@ -107,6 +110,7 @@ impl Layout {
             feature_columns,
             state_words,
             programs: [false, true].map(|reversed| Program::new(&words, reversed)),
+            machine: Machine::detect(),
         };
         Ok(Self {
             compiled: Arc::new(compiled),
@@ -206,8 +210,13 @@ impl Layout {
         reversed: bool,
     ) {
         if N > 0 {
-            let program = &self.compiled.programs[usize::from(reversed)];
-            program.open(state, packet, inputs, reversed);
+            self.compiled.machine.run(OpenState {
+                program: &self.compiled.programs[usize::from(reversed)],
+                state,
+                packet,
+                inputs,
+                reversed,
+            });
         }
     }
 
@@ -234,6 +243,31 @@ impl Layout {
                 }
             });
         }
+    }
+}
+
+/// The state of one packet, in code for the vectors of the machine.
+struct OpenState<'a, const N: usize> {
+    program: &'a Program,
+    state: &'a mut [u64; N],
+    packet: &'a Packet,
+    inputs: &'a InputValues,
+    reversed: bool,
+}
+
+impl<const N: usize> WithVectors for OpenState<'_, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, vectors: V) {
+        let (packet, inputs, reversed) = (self.packet, self.inputs, self.reversed);
+        #[cfg(target_arch = "x86_64")]
+        if let Some(proof) = vectors.avx512() {
+            let program = self.program;
+            return program.open_avx512(proof, self.state, packet, inputs, reversed);
+        }
+        let _ = vectors;
+        self.program.open(self.state, packet, inputs, reversed);
     }
 }
 

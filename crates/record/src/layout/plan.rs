@@ -104,7 +104,7 @@ impl Plan {
                 self.fold_blocks(proof, earlier, later, &[MetGap::new(met)]);
             }
             gaps => {
-                let mut met = [MetGap::default(); MAX_GAPS];
+                let mut met = [MetGap::NONE; MAX_GAPS];
                 for (met, gap) in met.iter_mut().zip(gaps) {
                     *met = MetGap::new(gap.meet(earlier, later));
                 }

@@ -5,8 +5,10 @@
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
-use super::plan::{ListWords, add_wide};
+use super::plan::add_wide;
 use super::words::{Class, Content, Side, What, Words};
+#[cfg(target_arch = "x86_64")]
+use super::write_block::WriteBlock;
 use crate::{Input, InputValues, Packet};
 
 /// The steps of packets of one direction.
@@ -23,20 +25,25 @@ pub(super) struct Program {
     of_packet: Box<[WriteStep]>,
     of_inputs: Box<[WriteStep]>,
     longer: Box<[Step]>,
+    /// The same writes, eight words at a time.
+    #[cfg(target_arch = "x86_64")]
+    blocks: Box<[WriteBlock]>,
 }
 
 /// Writes one word of a fresh state. One formula serves every kind of word, so that there is no
 /// branch over kinds: `((value ^ flip) + add)` where the packet has the value, else `absent`.
 #[derive(Clone, Copy, Debug)]
-struct WriteStep {
+pub(super) struct WriteStep {
     /// A slot of [`packet_slots`], or the number of an input.
-    from: u8,
-    word: u16,
-    flip: u64,
-    add: u64,
-    absent: u64,
+    pub(super) from: u8,
+    pub(super) word: u16,
+    pub(super) flip: u64,
+    pub(super) add: u64,
+    pub(super) absent: u64,
     /// All ones, or 0 where only the presence of the value counts.
-    keep: u64,
+    pub(super) keep: u64,
+    /// Whether it is the value's square that is written.
+    pub(super) squared: bool,
 }
 
 /// Folds one value into one content.
@@ -45,11 +52,11 @@ struct Step {
     fold: Fold,
     source: Source,
     word: u16,
-    /// The `k` of a list, or which of the edges are those of a histogram.
+    /// Which of the edges are those of a histogram.
     detail: u16,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fold {
     Bins,
     BitOr,
@@ -59,6 +66,8 @@ enum Fold {
     List,
     Max,
     Min,
+    /// Squares that fit 64 bits.
+    NarrowSquares,
     Sum,
     WideSquares,
     WideSum,
@@ -117,8 +126,9 @@ impl Source {
 }
 
 impl WriteStep {
-    /// `None` for a step that takes more than one word.
-    fn new(step: &Step) -> Option<Self> {
+    /// The words that a step writes into a fresh state; none where which word depends on the value,
+    /// or takes more than this formula.
+    fn of(step: &Step) -> Vec<Self> {
         let from = match step.source {
             Source::Packet(slot) => slot,
             Source::Input(input) => input as u8,
@@ -130,33 +140,48 @@ impl WriteStep {
             add: 0,
             absent: 0,
             keep: u64::MAX,
+            squared: false,
         };
-        Some(match step.fold {
-            Fold::Sum | Fold::BitOr => plain,
-            Fold::Count => Self {
-                add: 1,
-                keep: 0,
-                ..plain
-            },
-            Fold::First | Fold::Last => Self { add: 1, ..plain },
-            Fold::Min => Self {
+        let count = Self {
+            add: 1,
+            keep: 0,
+            ..plain
+        };
+        match step.fold {
+            // The high word of a wide sum is 0.
+            Fold::Sum | Fold::BitOr | Fold::WideSum => vec![plain],
+            Fold::Count => vec![count],
+            Fold::First | Fold::Last => vec![Self { add: 1, ..plain }],
+            Fold::Min => vec![Self {
                 absent: u64::MAX,
                 ..plain
-            },
+            }],
             // `encode_max`: the complement less one.
-            Fold::Max => Self {
+            Fold::Max => vec![Self {
                 flip: u64::MAX,
                 add: u64::MAX,
                 absent: u64::MAX,
                 ..plain
-            },
-            Fold::Bins | Fold::List | Fold::WideSquares | Fold::WideSum => return None,
-        })
+            }],
+            Fold::List => {
+                let value = Self {
+                    word: step.word + 1,
+                    ..plain
+                };
+                vec![count, value]
+            }
+            Fold::NarrowSquares => vec![Self {
+                squared: true,
+                ..plain
+            }],
+            Fold::Bins | Fold::WideSquares => Vec::new(),
+        }
     }
 
     #[inline(always)]
     fn apply<const N: usize>(&self, state: &mut [u64; N], value: u64, present: u64) {
         if let Some(word) = state.get_mut(self.word as usize) {
+            let value = value.wrapping_mul(if self.squared { value } else { 1 });
             let written = ((value & self.keep) ^ self.flip).wrapping_add(self.add);
             *word = written & present | self.absent & !present;
         }
@@ -189,23 +214,48 @@ impl Program {
             }
         }
         let min = words.end_of(Class::Add) as u16..words.end_of(Class::Min) as u16;
-        let writes = |step: &Step| WriteStep::new(step).map(|write| (step.source, write));
-        let (of_packet, of_inputs): (Vec<_>, Vec<_>) = steps
-            .iter()
-            .filter_map(writes)
-            .partition(|(source, _)| matches!(source, Source::Packet(_)));
-        let only_writes = |writes: Vec<(Source, WriteStep)>| {
+        let writes = steps.iter().flat_map(|step| {
+            let writes = WriteStep::of(step).into_iter();
+            writes.map(|write| (matches!(step.source, Source::Packet(_)), write))
+        });
+        let (of_packet, of_inputs): (Vec<_>, Vec<_>) =
+            writes.partition(|(of_packet, _)| *of_packet);
+        let only_writes = |writes: Vec<(bool, WriteStep)>| {
             let writes = writes.into_iter().map(|(_, write)| write);
             writes.collect::<Box<[_]>>()
         };
-        let longer = steps.iter().filter(|step| writes(step).is_none());
+        let (of_packet, of_inputs) = (only_writes(of_packet), only_writes(of_inputs));
+        let longer = steps.iter().filter(|step| WriteStep::of(step).is_empty());
         Self {
-            min,
             longer: longer.copied().collect(),
-            of_packet: only_writes(of_packet),
-            of_inputs: only_writes(of_inputs),
             edges: edges.into(),
+            #[cfg(target_arch = "x86_64")]
+            blocks: WriteBlock::of(&min, &of_packet, &of_inputs),
+            min,
+            of_packet,
+            of_inputs,
         }
+    }
+
+    /// [`Program::open`] in code that is compiled for AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(super) fn open_avx512<const N: usize>(
+        &self,
+        proof: crate::Avx512,
+        state: &mut [u64; N],
+        packet: &Packet,
+        inputs: &InputValues,
+        reversed: bool,
+    ) {
+        let slots = packet_slots(packet, reversed);
+        let lanes = super::write_block::lanes_of(proof, &slots);
+        for (words, block) in state.as_chunks_mut().0.iter_mut().zip(&self.blocks) {
+            block.write(proof, words, lanes, inputs);
+        }
+        self.open_longer(state, &slots, inputs, |edges, value| {
+            edges.bin_avx512(proof, value)
+        });
     }
 
     /// The state of one packet, from a state of zeros.
@@ -231,38 +281,30 @@ impl Program {
             let (value, present) = inputs.masked(write.from);
             write.apply(state, value, present);
         }
-        for step in &self.longer {
-            let (value, present) = step.source.value(&slots, inputs);
-            self.fold(*step, state, value, present);
-        }
+        self.open_longer(state, &slots, inputs, Edges::bin_of);
     }
 
-    /// Folds into more than one word. `present` is all ones, or 0 where the packet lacks the value.
+    /// Bins, which depend on the value, and squares of 128 bits.
     #[inline(always)]
-    fn fold<const N: usize>(&self, step: Step, state: &mut [u64; N], value: u64, present: u64) {
-        let at = step.word as usize;
-        match step.fold {
-            Fold::WideSum => add_wide(state, at, u128::from(value & present)),
-            Fold::WideSquares => {
+    fn open_longer<const N: usize>(
+        &self,
+        state: &mut [u64; N],
+        slots: &[u64; 8],
+        inputs: &InputValues,
+        bin_of: impl Fn(&Edges, u64) -> usize,
+    ) {
+        for step in &self.longer {
+            let (value, present) = step.source.value(slots, inputs);
+            let at = step.word as usize;
+            if step.fold == Fold::Bins {
+                let bin = at + bin_of(&self.edges[step.detail as usize], value);
+                if let Some(bin) = state.get_mut(bin) {
+                    *bin = present & 1;
+                }
+            } else {
                 let value = u128::from(value & present);
                 add_wide(state, at, value * value);
             }
-            Fold::Bins => {
-                let bin = at + self.edges[step.detail as usize].bin_of(value);
-                if let Some(bin) = state.get_mut(bin) {
-                    *bin += present & 1;
-                }
-            }
-            Fold::List => {
-                if present != 0 {
-                    ListWords {
-                        start: step.word,
-                        k: step.detail,
-                    }
-                    .push(state, value);
-                }
-            }
-            one_word => unreachable!("{one_word:?} is a write step"),
         }
     }
 }
@@ -278,6 +320,9 @@ impl Step {
             What::Max => Fold::Max,
             What::Min => Fold::Min,
             What::Sum => Fold::Sum,
+            What::WideSquares if content.of.is_some_and(|of| of.bits() <= 32) => {
+                Fold::NarrowSquares
+            }
             What::WideSquares => Fold::WideSquares,
             What::WideSum => Fold::WideSum,
             What::Bins(_) => {
@@ -285,10 +330,7 @@ impl Step {
                 edges.extend(Edges::of(content));
                 Fold::Bins
             }
-            What::List(k) => {
-                detail = *k as u16;
-                Fold::List
-            }
+            What::List(_) => Fold::List,
         };
         let source = Source::new(content.of, &content.what);
         Self {
@@ -304,6 +346,9 @@ impl Step {
 #[derive(Clone, Debug)]
 pub(super) struct Edges {
     padded: Box<[u64]>,
+    /// The same, padded to eights.
+    #[cfg(target_arch = "x86_64")]
+    eights: Box<[[u64; 8]]>,
     count: usize,
 }
 
@@ -315,10 +360,27 @@ impl Edges {
         };
         let mut padded = edges.clone();
         padded.resize((edges.len() + 1).next_power_of_two() - 1, u64::MAX);
+        #[cfg(target_arch = "x86_64")]
+        let eights = edges.chunks(8).map(|chunk| {
+            let mut eight = [u64::MAX; 8];
+            eight[..chunk.len()].copy_from_slice(chunk);
+            eight
+        });
         Some(Self {
             padded: padded.into(),
+            #[cfg(target_arch = "x86_64")]
+            eights: eights.collect(),
             count: edges.len(),
         })
+    }
+
+    /// [`Edges::bin_of`] in code that is compiled for AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn bin_avx512(&self, proof: crate::Avx512, value: u64) -> usize {
+        let eights = self.eights.iter();
+        let reached = eights.map(|eight| super::write_block::reached(proof, eight, value));
+        reached.sum::<usize>().min(self.count)
     }
 
     /// How many edges `value` has reached, by a binary search without branches.

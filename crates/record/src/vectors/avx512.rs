@@ -64,6 +64,11 @@ fn tail(base: &Base) -> __m128i {
 
 impl Vectors for Avx512 {
     #[inline(always)]
+    fn avx512(self) -> Option<Self> {
+        Some(self)
+    }
+
+    #[inline(always)]
     fn same_key<const K: usize>(self, a: &[u64; K], b: &[u64; K]) -> bool {
         if K != 2 {
             return a == b;

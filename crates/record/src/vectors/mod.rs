@@ -82,6 +82,13 @@ impl Machine {
 
 /// One width of vectors.
 pub trait Vectors: Copy {
+    /// The proof of AVX-512, for code that exists for it alone.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn avx512(self) -> Option<Avx512> {
+        None
+    }
+
     /// `a == b`.
     #[inline(always)]
     fn same_key<const K: usize>(self, a: &[u64; K], b: &[u64; K]) -> bool {

@@ -60,6 +60,13 @@ fn record<const K: usize, const N: usize>(
         .iter()
         .map(|seen| layout.open(&seen.packet, &seen.inputs))
         .collect();
+    for (seen, record) in flow.iter().zip(&packets) {
+        let (key, reversed) = layout.key::<K>(&seen.packet, &seen.inputs);
+        let mut plain = [0; N];
+        let program = &layout.compiled.programs[usize::from(reversed)];
+        program.open(&mut plain, &seen.packet, &seen.inputs, reversed);
+        prop_assert_eq!((key, plain), (record.key, record.state));
+    }
     let mut one_pass = packets[0];
     for packet in &packets[1..] {
         one_pass.merge(packet, layout.plan());
