@@ -154,13 +154,13 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             self.counters.microflows_merged += chunk.len() as u64;
             let machine = self.machine;
             if self.table.is_moving() {
-                machine.run(MergeChunk::<_, K, N, true> {
+                machine.run_loop::<N, _>(MergeChunk::<_, K, N, true> {
                     cache: self,
                     chunk,
                     sink,
                 });
             } else {
-                machine.run(MergeChunk::<_, K, N, false> {
+                machine.run_loop::<N, _>(MergeChunk::<_, K, N, false> {
                     cache: self,
                     chunk,
                     sink,

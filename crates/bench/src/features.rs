@@ -8,41 +8,26 @@
 //! | `default` | the default definition's ten |
 //! | `default_and_4` | those and four more |
 
+use turboflow_aggregate::FlowCache;
 use turboflow_record::{
     Definition, Feature, FiveTuple, Input, InputValues, Layout, MicroflowRecord, Op, Packet,
     WORDS_V4,
 };
 
 use crate::microflows::{BATCH, Microflows, cache, every_flow};
-use crate::report::median;
+use crate::report::{Measured, in_turn, median};
 use crate::{Options, Row, Spread, Timer};
 
 pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
     for &flows in &options.flows {
         for spread in Spread::ALL {
-            let four = with_words(&definition(4, false), flows, spread, options, "4_features");
-            row(four);
-            row(with_words(
-                &definition(4, true),
-                flows,
-                spread,
-                options,
-                "8_features",
-            ));
-            row(with_words(
-                &definition(10, false),
-                flows,
-                spread,
-                options,
-                "default",
-            ));
-            row(with_words(
-                &definition(10, true),
-                flows,
-                spread,
-                options,
-                "default_and_4",
-            ));
+            let designs = vec![
+                with_words(&definition(4, false), flows, spread, "4_features"),
+                with_words(&definition(4, true), flows, spread, "8_features"),
+                with_words(&definition(10, false), flows, spread, "default"),
+                with_words(&definition(10, true), flows, spread, "default_and_4"),
+            ];
+            in_turn(designs, options, row);
         }
     }
 }
@@ -75,52 +60,75 @@ fn with_words(
     definition: &Definition,
     flows: u64,
     spread: Spread,
-    options: &Options,
-    design: &str,
-) -> Row {
+    design: &'static str,
+) -> Box<dyn Measured> {
     let layout = Layout::compile(definition, false).expect("the benchmark's definitions compile");
     match layout.state_words() {
-        0 => measure::<0>(&layout, flows, spread, options, design),
-        8 => measure::<8>(&layout, flows, spread, options, design),
+        0 => Box::new(Run::<0>::new(&layout, flows, spread, design)),
+        8 => Box::new(Run::<8>::new(&layout, flows, spread, design)),
         words => unreachable!("these definitions need {words} words"),
     }
 }
 
-fn measure<const N: usize>(
-    layout: &Layout,
+/// One definition, its flows, and what merging into them took.
+struct Run<const N: usize> {
+    design: &'static str,
+    table: FlowCache<WORDS_V4, N>,
+    exported: Vec<MicroflowRecord<WORDS_V4, N>>,
+    state: [u64; N],
+    microflows: Microflows,
     flows: u64,
     spread: Spread,
-    options: &Options,
-    design: &str,
-) -> Row {
-    let mut table = cache::<N>(layout, flows as usize);
-    let mut exported = Vec::new();
-    let state = some_state::<N>(layout);
-    every_flow::<N>(flows, |batch| table.merge(batch, &mut exported));
-    let mut microflows = Microflows::new(flows, spread);
-    let mut batch: Vec<MicroflowRecord<WORDS_V4, N>> = Vec::with_capacity(BATCH);
-    let batches = options.items.div_ceil(BATCH as u64);
-    let mut runs = Vec::new();
-    for _ in 0..options.repetitions {
+    rounds: Vec<Row>,
+}
+
+impl<const N: usize> Run<N> {
+    fn new(layout: &Layout, flows: u64, spread: Spread, design: &'static str) -> Self {
+        let mut table = cache::<N>(layout, flows as usize);
+        let mut exported = Vec::new();
+        every_flow::<N>(flows, |batch| table.merge(batch, &mut exported));
+        Self {
+            design,
+            table,
+            exported,
+            state: some_state::<N>(layout),
+            microflows: Microflows::new(flows, spread),
+            flows,
+            spread,
+            rounds: Vec::new(),
+        }
+    }
+}
+
+impl<const N: usize> Measured for Run<N> {
+    fn round(&mut self, items: u64) {
+        let mut batch: Vec<MicroflowRecord<WORDS_V4, N>> = Vec::with_capacity(BATCH);
+        let batches = items.div_ceil(BATCH as u64);
         let mut timer = Timer::default();
         for _ in 0..batches {
-            microflows.fill(&mut batch);
-            batch.iter_mut().for_each(|record| record.state = state);
-            timer.time(|| table.merge(&batch, &mut exported));
+            self.microflows.fill(&mut batch);
+            batch
+                .iter_mut()
+                .for_each(|record| record.state = self.state);
+            timer.time(|| self.table.merge(&batch, &mut self.exported));
         }
-        let items = batches * BATCH as u64;
-        runs.push(Row::new(
+        let (items, traffic) = (batches * BATCH as u64, self.spread.name());
+        let took = timer.total();
+        self.rounds.push(Row::new(
             "features",
-            design,
-            flows,
-            spread.name(),
+            self.design,
+            self.flows,
+            traffic,
             items,
-            timer.total(),
+            took,
         ));
     }
-    let mut row = median(runs);
-    row.bytes_per_flow = Some(table.size_bytes() as f64 / flows as f64);
-    row
+
+    fn finish(self: Box<Self>) -> Row {
+        let mut row = median(self.rounds);
+        row.bytes_per_flow = Some(self.table.size_bytes() as f64 / self.flows as f64);
+        row
+    }
 }
 
 /// The state that a packet's features have.

@@ -18,7 +18,7 @@ use turboflow_record::{
 };
 use turboflow_workload::traffic::{FlowNumbers, keys};
 
-use crate::report::median;
+use crate::report::{Measured, in_turn, median};
 use crate::{Options, Row, Spread, Timer};
 
 /// Words that the definition's further features take.
@@ -36,8 +36,11 @@ pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
     assert_eq!(layout.state_words(), WORDS);
     for flows in FLOWS {
         for work in Work::ALL {
-            row(measure(work, flows, options, &ByPlan(&layout)));
-            row(measure(work, flows, options, &ByHandWay));
+            let designs: Vec<Box<dyn Measured + '_>> = vec![
+                Box::new(Run::new(work, flows, ByPlan(&layout))),
+                Box::new(Run::new(work, flows, ByHandWay)),
+            ];
+            in_turn(designs, options, row);
         }
     }
 }
@@ -246,54 +249,75 @@ impl<W: Way> WithVectors for MergeBatch<'_, W> {
     }
 }
 
-fn measure<W: Way>(work: Work, flows: u64, options: &Options, way: &W) -> Row {
-    let (packets, machine) = (packets(), Machine::detect());
-    let open = |batch: &mut [W::Record]| {
-        for ((packet, values), record) in black_box(&packets).iter().zip(batch) {
-            way.open(packet, values, record);
+/// One way, its flows, and what its work took.
+struct Run<W: Way> {
+    way: W,
+    work: Work,
+    packets: Vec<(Packet, InputValues)>,
+    batch: Vec<W::Record>,
+    table: Vec<W::Record>,
+    numbers: FlowNumbers,
+    rounds: Vec<Row>,
+}
+
+impl<W: Way> Run<W> {
+    fn new(work: Work, flows: u64, way: W) -> Self {
+        let mut run = Self {
+            way,
+            work,
+            packets: packets(),
+            batch: vec![W::Record::ZERO; BATCH],
+            table: vec![W::Record::ZERO; flows as usize],
+            numbers: keys(flows, Spread::Uniform.skew(), 1).expect("flows are in range"),
+            rounds: Vec::new(),
+        };
+        run.open();
+        run
+    }
+
+    fn open(&mut self) {
+        for ((packet, values), record) in black_box(&self.packets).iter().zip(&mut self.batch) {
+            self.way.open(packet, values, record);
         }
-    };
-    let mut batch = vec![W::Record::ZERO; BATCH];
-    open(&mut batch);
-    let mut table = vec![W::Record::ZERO; flows as usize];
-    let spread = Spread::Uniform;
-    let mut numbers: FlowNumbers = keys(flows, spread.skew(), 1).expect("flows are in range");
-    let mut places = [0; BATCH + AHEAD];
-    let batches = options.items.div_ceil(BATCH as u64);
-    let mut runs = Vec::new();
-    for _ in 0..options.repetitions {
+    }
+
+    fn merge(&mut self, places: &[usize; BATCH + AHEAD]) {
+        Machine::detect().run(MergeBatch {
+            way: &self.way,
+            table: &mut self.table,
+            places,
+            batch: black_box(&self.batch),
+        });
+    }
+}
+
+impl<W: Way> Measured for Run<W> {
+    fn round(&mut self, items: u64) {
+        let mut places = [0; BATCH + AHEAD];
+        let batches = items.div_ceil(BATCH as u64);
         let mut timer = Timer::default();
         for _ in 0..batches {
-            places.fill_with(|| numbers.next_number() as usize);
+            places.fill_with(|| self.numbers.next_number() as usize);
             timer.time(|| {
-                if work != Work::Merge {
-                    open(&mut batch);
+                if self.work != Work::Merge {
+                    self.open();
                 }
-                if work != Work::Open {
-                    machine.run(MergeBatch {
-                        way,
-                        table: &mut table,
-                        places: &places,
-                        batch: black_box(&batch),
-                    });
+                if self.work != Work::Open {
+                    self.merge(&places);
                 }
             });
         }
-        let (name, items) = (
-            format!("{}{}", W::NAME, work.suffix()),
-            batches * BATCH as u64,
-        );
-        runs.push(Row::new(
-            "plan",
-            name,
-            flows,
-            spread.name(),
-            items,
-            timer.total(),
-        ));
+        let name = format!("{}{}", W::NAME, self.work.suffix());
+        let (items, flows) = (batches * BATCH as u64, self.table.len() as u64);
+        let traffic = Spread::Uniform.name();
+        self.rounds
+            .push(Row::new("plan", name, flows, traffic, items, timer.total()));
     }
-    black_box((&table, &batch));
-    median(runs)
+
+    fn finish(self: Box<Self>) -> Row {
+        black_box((&self.table, &self.batch));
+        median(self.rounds)
+    }
 }
 
 /// A record that no packet has reached.

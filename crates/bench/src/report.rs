@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::Options;
+
 /// One measurement: what was run, on what, and how fast.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
@@ -51,6 +53,29 @@ impl Row {
             microflows_per_packet: None,
         }
     }
+}
+
+/// A design being measured.
+pub(crate) trait Measured {
+    /// Works on that many items more, and keeps how long it took.
+    fn round(&mut self, items: u64);
+    /// The round in the middle.
+    fn finish(self: Box<Self>) -> Row;
+}
+
+/// Measures designs side by side: every round runs each in turn, so that a busy minute of the
+/// machine hits all of them.
+pub(crate) fn in_turn(
+    mut designs: Vec<Box<dyn Measured + '_>>,
+    options: &Options,
+    row: &mut dyn FnMut(Row),
+) {
+    for _ in 0..options.repetitions {
+        for design in &mut designs {
+            design.round(options.items);
+        }
+    }
+    designs.into_iter().for_each(|design| row(design.finish()));
 }
 
 /// The run in the middle of several.

@@ -174,7 +174,7 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
         debug_assert!(!self.is_bypassed());
         let before = evicted.len() + self.occupied.len();
         let machine = self.machine;
-        machine.run(MeterPackets {
+        machine.run_loop::<N, _>(MeterPackets {
             engine: self,
             packets,
             evicted,

@@ -6,17 +6,20 @@ mod designs;
 mod redis;
 
 use crate::microflows::{BATCH, Microflows, every_flow};
-use crate::report::median;
+use crate::report::{Measured, in_turn, median};
 use crate::{Options, Row, Spread, Timer};
 use designs::{Design, HashbrownTable, PaperTable, StdTable, TurboflowCache};
 
 pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
     for &flows in &options.flows {
         for spread in Spread::ALL {
-            row(measure::<TurboflowCache>(flows, spread, options));
-            row(measure::<PaperTable>(flows, spread, options));
-            row(measure::<HashbrownTable>(flows, spread, options));
-            row(measure::<StdTable>(flows, spread, options));
+            let designs: Vec<Box<dyn Measured>> = vec![
+                Box::new(Run::<TurboflowCache>::new(flows, spread)),
+                Box::new(Run::<PaperTable>::new(flows, spread)),
+                Box::new(Run::<HashbrownTable>::new(flows, spread)),
+                Box::new(Run::<StdTable>::new(flows, spread)),
+            ];
+            in_turn(designs, options, row);
             if let Some(measured) = redis::measure(flows, spread, options) {
                 row(measured);
             }
@@ -24,38 +27,59 @@ pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
     }
 }
 
-/// One table, filled with every flow first; then as many measured runs as asked for.
-fn measure<D: Design>(flows: u64, spread: Spread, options: &Options) -> Row {
-    let mut design = D::new(flows as usize);
-    every_flow(flows, |batch| design.merge(batch));
-    let mut microflows = Microflows::new(flows, spread);
-    let mut batch = Vec::with_capacity(BATCH);
-    let batches = options.items.div_ceil(BATCH as u64);
-    let mut runs = Vec::new();
-    for _ in 0..options.repetitions {
+struct Run<D> {
+    design: D,
+    microflows: Microflows,
+    flows: u64,
+    spread: Spread,
+    merged: u64,
+    rounds: Vec<Row>,
+}
+
+impl<D: Design> Run<D> {
+    /// The table with every flow in it.
+    fn new(flows: u64, spread: Spread) -> Self {
+        let mut design = D::new(flows as usize);
+        every_flow(flows, |batch| design.merge(batch));
+        Self {
+            design,
+            microflows: Microflows::new(flows, spread),
+            flows,
+            spread,
+            merged: 0,
+            rounds: Vec::new(),
+        }
+    }
+}
+
+impl<D: Design> Measured for Run<D> {
+    fn round(&mut self, items: u64) {
+        let mut batch = Vec::with_capacity(BATCH);
+        let batches = items.div_ceil(BATCH as u64);
         let mut timer = Timer::default();
         for _ in 0..batches {
-            microflows.fill(&mut batch);
-            timer.time(|| design.merge(&batch));
+            self.microflows.fill(&mut batch);
+            timer.time(|| self.design.merge(&batch));
         }
-        let items = batches * BATCH as u64;
-        runs.push(Row::new(
+        let (items, traffic) = (batches * BATCH as u64, self.spread.name());
+        let took = timer.total();
+        self.merged += items;
+        self.rounds.push(Row::new(
             "aggregate",
             D::NAME,
-            flows,
-            spread.name(),
+            self.flows,
+            traffic,
             items,
-            timer.total(),
+            took,
         ));
     }
-    let mut row = median(runs);
-    row.bytes_per_flow = design.size_bytes().map(|size| size as f64 / flows as f64);
-    let merged = batches * BATCH as u64 * u64::from(options.repetitions);
-    assert_eq!(
-        design.packets(),
-        (flows + merged) * 3,
-        "{} lost packets",
-        D::NAME
-    );
-    row
+
+    fn finish(self: Box<Self>) -> Row {
+        let mut row = median(self.rounds);
+        let size_bytes = self.design.size_bytes();
+        row.bytes_per_flow = size_bytes.map(|size| size as f64 / self.flows as f64);
+        let expected = (self.flows + self.merged) * 3;
+        assert_eq!(self.design.packets(), expected, "{} lost packets", D::NAME);
+        row
+    }
 }

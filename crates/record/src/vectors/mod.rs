@@ -65,6 +65,18 @@ impl Machine {
         Self::Plain(Plain)
     }
 
+    /// Does the work of a loop over records with `N` further words: as [`Machine::run`] where they
+    /// are few. A loop over larger ones, whose time goes into those words, is compiled only once
+    /// and looks for the vectors at each merge of them.
+    #[inline]
+    pub fn run_loop<const N: usize, W: WithVectors>(self, work: W) -> W::Output {
+        if const { N > 24 } {
+            work.run(LargeRecords(self))
+        } else {
+            self.run(work)
+        }
+    }
+
     /// Does the work with the widest vectors.
     #[inline]
     pub fn run<W: WithVectors>(self, work: W) -> W::Output {
@@ -125,6 +137,32 @@ pub trait Vectors: Copy {
 pub struct Plain;
 
 impl Vectors for Plain {}
+
+/// Plain code but for the further words of large records.
+#[derive(Clone, Copy, Debug)]
+struct LargeRecords(Machine);
+
+impl Vectors for LargeRecords {
+    #[inline(always)]
+    fn merge_state<const N: usize>(self, plan: &Plan, flow: &mut [u64; N], later: &[u64; N]) {
+        self.0.run(MergeState { plan, flow, later });
+    }
+}
+
+struct MergeState<'a, const N: usize> {
+    plan: &'a Plan,
+    flow: &'a mut [u64; N],
+    later: &'a [u64; N],
+}
+
+impl<const N: usize> WithVectors for MergeState<'_, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, vectors: V) {
+        vectors.merge_state(self.plan, self.flow, self.later);
+    }
+}
 
 /// Which records certainly merge, without any cut or end between them: the one test of a hot loop.
 /// Where it says no, rules decide.
