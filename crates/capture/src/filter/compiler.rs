@@ -56,7 +56,7 @@ const ERROR_BYTES: usize = 256;
 const DLT_EN10MB: c_int = 1;
 
 /// A `pcap_t`, of which only the address is known here.
-type Handle = *mut u8;
+type PcapAddress = *mut u8;
 
 #[repr(C)]
 struct ProgramParts {
@@ -126,7 +126,7 @@ impl Compiler {
     }
 
     fn dead_handle(&self, data_link: c_int) -> Result<Pcap<'_>, FilterError> {
-        type OpenDead = unsafe extern "C" fn(c_int, c_int) -> Handle;
+        type OpenDead = unsafe extern "C" fn(c_int, c_int) -> PcapAddress;
         let open = self.symbol::<OpenDead>(b"pcap_open_dead\0")?;
         // SAFETY: declared so in <pcap/pcap.h>; it takes two numbers.
         let handle = unsafe { open(data_link, SNAP_LENGTH_BYTES) };
@@ -138,8 +138,8 @@ impl Compiler {
     /// A handle of an Ethernet interface; `None` where libpcap cannot have one, or sees other
     /// frames there.
     fn interface_handle(&self, name: &str) -> Result<Option<Pcap<'_>>, FilterError> {
-        type Create = unsafe extern "C" fn(*const c_char, *mut c_char) -> Handle;
-        type Activate = unsafe extern "C" fn(Handle) -> c_int;
+        type Create = unsafe extern "C" fn(*const c_char, *mut c_char) -> PcapAddress;
+        type Activate = unsafe extern "C" fn(PcapAddress) -> c_int;
         let create = self.symbol::<Create>(b"pcap_create\0")?;
         let activate = self.symbol::<Activate>(b"pcap_activate\0")?;
         let data_link = self.symbol::<Activate>(b"pcap_datalink\0")?;
@@ -159,7 +159,7 @@ impl Compiler {
         Ok(is_ethernet.then_some(handle))
     }
 
-    fn owned(&self, handle: Handle) -> Option<Pcap<'_>> {
+    fn owned(&self, handle: PcapAddress) -> Option<Pcap<'_>> {
         (!handle.is_null()).then_some(Pcap {
             compiler: self,
             handle,
@@ -193,13 +193,18 @@ pub(super) const fn data_link(link_type: LinkType) -> u32 {
 /// A handle that is closed in the end.
 struct Pcap<'a> {
     compiler: &'a Compiler,
-    handle: Handle,
+    handle: PcapAddress,
 }
 
 impl Pcap<'_> {
     fn compile(&self, expression: &str) -> Result<Program, FilterError> {
-        type Compile =
-            unsafe extern "C" fn(Handle, *mut ProgramParts, *const c_char, c_int, c_uint) -> c_int;
+        type Compile = unsafe extern "C" fn(
+            PcapAddress,
+            *mut ProgramParts,
+            *const c_char,
+            c_int,
+            c_uint,
+        ) -> c_int;
         type Free = unsafe extern "C" fn(*mut ProgramParts);
         let compile = self.compiler.symbol::<Compile>(b"pcap_compile\0")?;
         let free = self.compiler.symbol::<Free>(b"pcap_freecode\0")?;
@@ -244,7 +249,7 @@ impl Pcap<'_> {
     }
 
     fn error(&self) -> Result<String, FilterError> {
-        type GetError = unsafe extern "C" fn(Handle) -> *const c_char;
+        type GetError = unsafe extern "C" fn(PcapAddress) -> *const c_char;
         let get = self.compiler.symbol::<GetError>(b"pcap_geterr\0")?;
         // SAFETY: the handle is alive, and holds a text that ends in a 0.
         let text = unsafe { CStr::from_ptr(get(self.handle)) };
@@ -254,7 +259,7 @@ impl Pcap<'_> {
 
 impl Drop for Pcap<'_> {
     fn drop(&mut self) {
-        type Close = unsafe extern "C" fn(Handle);
+        type Close = unsafe extern "C" fn(PcapAddress);
         if let Ok(close) = self.compiler.symbol::<Close>(b"pcap_close\0") {
             // SAFETY: the handle is alive, and nobody uses it any more.
             unsafe { close(self.handle) };

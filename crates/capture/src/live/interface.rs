@@ -213,6 +213,12 @@ impl Interface {
         Ok(self.counters)
     }
 
+    /// Packets that the kernel dropped, as of when it was asked last.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.counters.dropped
+    }
+
     /// Lets no further packet in; those in the ring can still be read.
     ///
     /// # Errors
