@@ -30,7 +30,7 @@ pub struct FileFilter {
 
 impl FileFilter {
     /// Compiles an expression. `link_types` are those that are known to come: on one of them at
-    /// least it has to mean something.
+    /// least, or on any if none is known, it has to mean something.
     ///
     /// # Errors
     /// Where libpcap is not there, or does not take the expression.
@@ -40,20 +40,22 @@ impl FileFilter {
         link_types: &[LinkType],
     ) -> Result<Self, FilterError> {
         let mut programs = [const { None }; LINK_TYPES.len()];
-        let mut refusal = None;
+        let (mut serves, mut refusal) = (false, None);
         for (program, (link_type, number)) in programs.iter_mut().zip(LINK_TYPES) {
+            let matters = link_types.is_empty() || link_types.contains(&link_type);
             match compiler.for_files(expression, number) {
-                Ok(compiled) => *program = Some(compiled),
-                Err(error) if link_types.contains(&link_type) => refusal = Some(error),
+                Ok(compiled) => {
+                    *program = Some(compiled);
+                    serves |= matters;
+                }
+                Err(error @ FilterError::Expression { .. }) if matters => refusal = Some(error),
                 Err(FilterError::Expression { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
-        let filter = Self { programs };
-        let serves = |link_type: &LinkType| filter.programs[index(*link_type, &[])].is_some();
         match refusal {
-            Some(error) if !link_types.iter().any(serves) => Err(error),
-            _ => Ok(filter),
+            Some(error) if !serves => Err(error),
+            _ => Ok(Self { programs }),
         }
     }
 
