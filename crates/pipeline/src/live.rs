@@ -120,7 +120,7 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
     fn new(interfaces: Vec<Interface>, meter: Meter, limits: LiveLimits, observe: O) -> Self {
         Self {
             delivered_ns: vec![0; interfaces.len()],
-            states: vec![State::Up; interfaces.len()],
+            states: interfaces.iter().map(Interface::state).collect(),
             interfaces,
             meter,
             limits,

@@ -3,7 +3,6 @@
 
 use turboflow_capture::filter::{Compiler, Program};
 use turboflow_capture::live::{InterfaceConfig, Offload, RingSize, State};
-use turboflow_export::table;
 use turboflow_pipeline::{LiveEvent, LiveLimits, Output, record_interfaces};
 
 use super::progress::ProgressBar;
@@ -11,6 +10,7 @@ use super::report::Report;
 use super::{RecordArgs, Settings, filter};
 use crate::exit::say;
 use crate::signals::STOP;
+use crate::units::grouped;
 
 pub(super) use turboflow_capture::live::Interface;
 
@@ -49,13 +49,13 @@ fn compile(args: &RecordArgs, name: &str) -> anyhow::Result<Option<Program>> {
 
 fn announce(args: &RecordArgs, interface: &Interface) {
     let name = interface.name();
-    let ring = table::bytes(interface.ring_bytes() as u64);
+    let ring = grouped(interface.ring_bytes() as u64 >> 10);
     let which = if args.no_promiscuous {
         "frames for this host"
     } else {
         "all frames it sees (promiscuous)"
     };
-    say!("turboflow: listening on {name}: {which}, ring of {ring}; Ctrl-C ends");
+    say!("turboflow: listening on {name}: {which}, ring of {ring} KiB; Ctrl-C ends");
     if interface.state() == State::Down {
         say!("turboflow: warning: {name} is down; its packets are metered once it is up");
     }
