@@ -96,12 +96,12 @@ pub(crate) struct RecordArgs {
     pub(super) quiet: bool,
 
     /// End after so much time, such as 10s
-    #[arg(long, value_name = "TIME", value_parser = duration, requires = "interface")]
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "read")]
     #[arg(help_heading = "Interfaces")]
     pub(super) duration: Option<Duration>,
 
     /// End after so many packets
-    #[arg(long, value_name = "N", value_parser = count, requires = "interface")]
+    #[arg(long, value_name = "N", value_parser = count, conflicts_with = "read")]
     #[arg(help_heading = "Interfaces")]
     pub(super) packets: Option<u64>,
 
@@ -109,20 +109,20 @@ pub(crate) struct RecordArgs {
     #[arg(
         long,
         value_name = "BYTES",
-        requires = "interface",
+        conflicts_with = "read",
         help_heading = "Interfaces"
     )]
     #[arg(value_parser = clap::value_parser!(u32).range(14..))]
     pub(super) snap_length: Option<u32>,
 
     /// Only frames that are for this host, not all that the interface sees
-    #[arg(long, requires = "interface", help_heading = "Interfaces")]
+    #[arg(long, conflicts_with = "read", help_heading = "Interfaces")]
     pub(super) no_promiscuous: bool,
 
     /// Memory in which the kernel keeps packets of one interface until they are read, from 64KiB to
     /// 2GiB; where it is full, packets are dropped and counted
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size_bytes)]
-    #[arg(help_heading = "Interfaces")]
+    #[arg(conflicts_with = "read", help_heading = "Interfaces")]
     pub(super) ring_size: u64,
 
     /// What a flow record holds, as TOML; `turboflow definition` prints the default

@@ -75,7 +75,7 @@ pub(crate) fn run(mut args: RecordArgs) -> anyhow::Result<Outcome> {
 
 /// Where packets come from.
 enum Sources {
-    Files(Vec<CaptureFile>, Option<FileFilter>),
+    Files(Vec<CaptureFile>, Option<Box<FileFilter>>),
     Interfaces(Vec<live::Interface>),
 }
 
@@ -87,7 +87,7 @@ impl Sources {
         }
         let files = inputs::open_all(&args.read)?;
         let filter = filter::for_files(args, &files)?;
-        Ok(Self::Files(files, filter))
+        Ok(Self::Files(files, filter.map(Box::new)))
     }
 
     fn record(
@@ -100,7 +100,7 @@ impl Sources {
         match self {
             Self::Files(files, filter) => {
                 let draw = |progress| bar.draw(&progress);
-                let filter = filter.as_ref();
+                let filter = filter.as_deref();
                 let ran = record_files(&settings.config, files, filter, outputs, &STOP, draw)?;
                 Ok(Report::of_files(ran))
             }

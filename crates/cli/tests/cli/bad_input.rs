@@ -214,7 +214,8 @@ fn options_that_make_no_sense() {
     with(&["--no-such-option"], &["--no-such-option"]);
     refused(&["record"], &["--read"]);
     with(&["-i", "lo"], &["cannot be used with"]);
-    with(&["--duration", "10s"], &["--interface"]);
+    with(&["--duration", "10s"], &["cannot be used with"]);
+    with(&["--ring-size", "1MiB"], &["cannot be used with"]);
     with(&["tcp prt 443"], &["filter `tcp prt 443`"]);
     with(&["--ring-size", "64M"], &["--ring-size", "64MiB"]);
 }
