@@ -75,7 +75,7 @@ pub struct LiveReport {
 /// Meters the packets of interfaces until `stop` is asked for, a limit is reached, or every
 /// interface is gone. Everything in the rings is metered then.
 ///
-/// `observe` is called at least every [`WAIT`].
+/// `observe` is called many times a second.
 ///
 /// # Errors
 /// What is wrong with the configuration. What fails later is in the report.

@@ -245,7 +245,7 @@ impl Live {
             if seen.packets_merged > 0 {
                 say!(
                     "turboflow: warning: {name}: {} stood for several on the wire, merged by the \
-                     kernel or the card; bytes are right, packets are too few",
+                     kernel or the card; packets are too few, and bytes lack the headers that this saved",
                     counted(seen.packets_merged, "packet"),
                 );
             }

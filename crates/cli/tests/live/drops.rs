@@ -10,7 +10,7 @@ fn drops_of_a_tiny_ring_are_counted_exactly() {
     let recording = link.record(&[FAR], &["-w", "live.csv", "--ring-size", "64KiB"]);
     // Nobody reads the ring meanwhile.
     recording.signal("STOP");
-    link.replay(&office(), &["--topspeed"]);
+    assert!(link.replay(&office(), &["--topspeed"]));
     recording.signal("CONT");
     let ended = recording.interrupt().balanced(1);
     assert_eq!(ended.count("source_seen"), 13_035);

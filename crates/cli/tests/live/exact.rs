@@ -5,7 +5,7 @@ use crate::link::{Ended, FAR, Link, NEAR};
 use crate::support::{Folder, office, turboflow};
 
 /// Flows are cut by the replay's times otherwise.
-const NO_TIMEOUTS: [&str; 6] = [
+pub(crate) const NO_TIMEOUTS: [&str; 6] = [
     "--idle-timeout",
     "none",
     "--active-timeout",
@@ -33,13 +33,17 @@ fn untimed(csv: &str) -> Vec<String> {
     rows
 }
 
-/// What the file itself gives.
-fn of_file(options: &[&str]) -> Vec<String> {
+/// How many packets a file has, and the records that it gives.
+pub(crate) fn of_file(capture: &str, options: &[&str]) -> (u64, Vec<String>) {
     let folder = Folder::new();
-    let (office, output) = (office(), folder.file("file.csv"));
-    let fixed = ["record", "-q", "-r", &office, "-w", &output];
-    turboflow(fixed.iter().chain(&NO_TIMEOUTS).chain(options)).exits(0);
-    untimed(&folder.read("file.csv"))
+    let (output, ledger) = (folder.file("file.csv"), folder.file("ledger.json"));
+    let fixed = [
+        "record", "-q", "-r", capture, "-w", &output, "--ledger", &ledger,
+    ];
+    turboflow(fixed.iter().chain(&NO_TIMEOUTS).chain(options));
+    let ledger: serde_json::Value = serde_json::from_str(&folder.read("ledger.json")).unwrap();
+    let packets = ledger["packets_received"].as_u64().unwrap();
+    (packets, untimed(&folder.read("file.csv")))
 }
 
 /// What its replay gives.
@@ -52,12 +56,12 @@ fn of_replay(link: &Link, options: &[&str]) -> Ended {
         .copied()
         .collect();
     let recording = link.record(&[FAR], &options);
-    link.replay(&office(), &["--pps", "10000"]);
+    assert!(link.replay(&office(), &["--pps", "10000"]));
     recording.end().balanced(0)
 }
 
 #[track_caller]
-fn equal(live: &Ended, of_file: &[String]) {
+pub(crate) fn equal(live: &Ended, of_file: &[String]) {
     let live = untimed(&live.folder.read("live.csv"));
     let unequal = live.iter().zip(of_file).find(|(live, file)| live != file);
     assert_eq!((unequal, live.len()), (None, of_file.len()));
@@ -71,7 +75,7 @@ fn a_replay_gives_the_records_of_its_file() {
         assert_eq!(ended.count("source_seen"), 13_035, "{options:?}");
         assert_eq!(ended.count("packets_non_ip"), 31);
         assert_eq!(ended.count("bytes_received"), OFFICE_BYTES);
-        equal(&ended, &of_file(options));
+        equal(&ended, &of_file(&office(), options).1);
     }
 }
 
@@ -89,7 +93,7 @@ fn tags_are_where_they_were_on_the_wire() {
     let folder = Folder::new();
     let definition = folder.write("by-tag.toml", BY_TAG);
     let options = ["--definition", &definition];
-    let expected = of_file(&options);
+    let (_, expected) = of_file(&office(), &options);
     for offload in ["on", "off"] {
         for end in [NEAR, FAR] {
             let switch = format!("ethtool -K {end} rxvlan {offload} txvlan {offload}");
@@ -111,7 +115,7 @@ fn the_kernel_runs_the_filter() {
         let wanted = packets.to_string();
         let options = [&["-w", "live.csv", "--packets", &wanted][..], filter].concat();
         let recording = link.record(&[FAR], &options);
-        link.replay(&office(), &["--pps", "10000"]);
+        assert!(link.replay(&office(), &["--pps", "10000"]));
         let ended = recording.end().balanced(0);
         assert_eq!(ended.count("packets_received"), packets, "{filter:?}");
         assert_eq!(ended.count("source_unread"), 0, "{filter:?}");
@@ -123,7 +127,7 @@ fn every_interface_is_metered_and_short_snaps_lose_no_length() {
     let Some(link) = Link::new() else { return };
     let options = ["-w", "live.csv", "--packets", "400", "--snap-length", "96"];
     let recording = link.record(&[NEAR, FAR], &options);
-    link.replay(&office(), &["--pps", "10000", "--limit", "200"]);
+    assert!(link.replay(&office(), &["--pps", "10000", "--limit", "200"]));
     let ended = recording.end().balanced(0);
     let interfaces = ended.ledger["interfaces"].as_array().unwrap();
     for interface in interfaces {

@@ -44,7 +44,7 @@ impl Link {
             link.ip(&["link", "set", end, "up"]);
         }
         for end in [NEAR, FAR] {
-            link.ip(&["link", "set", end, "mtu", "9000"]);
+            link.ip(&["link", "set", end, "mtu", "65535"]);
         }
         Some(link)
     }
@@ -67,12 +67,17 @@ impl Link {
         succeed(Command::new("ip").args(["-n", &self.namespace]).args(words));
     }
 
-    /// Sends a capture into the near end.
+    /// Sends a capture into the near end. Says whether all of its frames could be sent.
     #[track_caller]
-    pub(crate) fn replay(&self, capture: &str, options: &[&str]) {
+    pub(crate) fn replay(&self, capture: &str, options: &[&str]) -> bool {
         let mut command = self.inside("tcpreplay");
         command.args(["-q", "-i", NEAR]).args(options).arg(capture);
-        succeed(&mut command);
+        let said = succeed(&mut command);
+        let failed = said
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("Failed packets:"));
+        // Where it gives up it says nothing.
+        failed.is_some_and(|count| count.trim() == "0")
     }
 
     /// Starts the program; it is listening when this returns.
@@ -215,10 +220,11 @@ fn possible() -> Result<(), String> {
 }
 
 #[track_caller]
-fn succeed(command: &mut Command) {
+fn succeed(command: &mut Command) -> String {
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {said}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {

@@ -32,7 +32,7 @@ fn idle_flows_leave_without_a_packet() {
         let header = recording.stdout.recv_timeout(ON_TIME).unwrap();
         let at = |name: &str| header.split(',').position(|column| column == name).unwrap();
         let limit = PACKETS.to_string();
-        link.replay(&office(), &["--pps", "10000", "--limit", &limit]);
+        assert!(link.replay(&office(), &["--pps", "10000", "--limit", &limit]));
         let sent = Instant::now();
         // Six of the first hundred packets are no IP.
         let mut packets = 0;

@@ -10,12 +10,12 @@ const HUNDRED: [&str; 4] = ["--pps", "10000", "--limit", "100"];
 fn down_and_up_again_is_survived() {
     let Some(link) = Link::new() else { return };
     let mut recording = link.record(&[FAR], &["-w", "live.csv", "--packets", "200"]);
-    link.replay(&office(), &HUNDRED);
+    assert!(link.replay(&office(), &HUNDRED));
     link.ip(&["link", "set", FAR, "down"]);
     recording.wait_for("vb is down");
     link.ip(&["link", "set", FAR, "up"]);
     recording.wait_for("vb is up");
-    link.replay(&office(), &HUNDRED);
+    assert!(link.replay(&office(), &HUNDRED));
     let ended = recording.end().balanced(0);
     assert_eq!(ended.count("packets_received"), 200);
 }
@@ -27,7 +27,7 @@ fn one_that_is_down_at_the_start_is_waited_for() {
     let mut recording = link.record(&[FAR], &["-w", "live.csv", "--packets", "100"]);
     link.ip(&["link", "set", FAR, "up"]);
     recording.wait_for("vb is up");
-    link.replay(&office(), &HUNDRED);
+    assert!(link.replay(&office(), &HUNDRED));
     let ended = recording.end().balanced(0);
     assert!(ended.said.contains("vb is down"), "{}", ended.said);
 }
@@ -36,7 +36,7 @@ fn one_that_is_down_at_the_start_is_waited_for() {
 fn removal_ends_the_run_and_loses_nothing() {
     let Some(link) = Link::new() else { return };
     let recording = link.record(&[FAR], &["-w", "live.csv"]);
-    link.replay(&office(), &HUNDRED);
+    assert!(link.replay(&office(), &HUNDRED));
     link.ip(&["link", "del", NEAR]);
     let ended = recording.end().balanced(1);
     assert!(ended.said.contains("vb was removed"), "{}", ended.said);
