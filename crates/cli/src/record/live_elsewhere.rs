@@ -13,7 +13,8 @@ pub(super) enum Interface {}
 
 pub(super) fn open_all(_args: &RecordArgs) -> anyhow::Result<Vec<Interface>> {
     bail!(
-        "interfaces (-i) can be captured on Linux only; here, `tcpdump -w - | turboflow record -r -` can"
+        "interfaces (-i) can be captured on Linux only; elsewhere, pipe the packets in: \
+         `tcpdump -w - | turboflow record -r -`"
     )
 }
 
