@@ -101,12 +101,7 @@ impl Interface {
                 source,
             }
         };
-        let socket = PacketSocket::open().map_err(|source| match source.raw_os_error() {
-            Some(libc::EPERM | libc::EACCES) => InterfaceError::PermissionDenied {
-                name: name.to_owned(),
-            },
-            _ => io("no packet socket")(source),
-        })?;
+        let socket = packet_socket(name)?;
         let reading = reading(name, &kernel_name, index, &socket)?;
         let version = libc::tpacket_versions::TPACKET_V3 as c_int;
         socket
@@ -283,9 +278,7 @@ impl Interface {
     /// As [`Interface::open`].
     pub fn link_type_of(name: &str) -> Result<LinkType, InterfaceError> {
         let (kernel_name, index) = find(name)?;
-        let socket = PacketSocket::open().map_err(|_| InterfaceError::PermissionDenied {
-            name: name.to_owned(),
-        })?;
+        let socket = packet_socket(name)?;
         Ok(reading(name, &kernel_name, index, &socket)?.link_type)
     }
 }
@@ -300,6 +293,18 @@ fn find(name: &str) -> Result<(CString, c_int), InterfaceError> {
     found.ok_or_else(|| InterfaceError::NotFound {
         name: name.to_owned(),
         present: present(),
+    })
+}
+
+fn packet_socket(name: &str) -> Result<PacketSocket, InterfaceError> {
+    let name = name.to_owned();
+    PacketSocket::open().map_err(|source| match source.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => InterfaceError::PermissionDenied { name },
+        _ => InterfaceError::Io {
+            name,
+            what: "no packet socket",
+            source,
+        },
     })
 }
 
