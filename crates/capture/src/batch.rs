@@ -3,9 +3,11 @@
 
 use turboflow_packet::Frame;
 
-/// Some frames of a capture, in file order, borrowed from the mapping or the read buffer.
+use crate::filter::FileFilter;
+
+/// Some frames of a capture, in its order, borrowed from the mapping, the read buffer or the ring.
 ///
-/// The slice lies in one piece of memory that every batch of the file uses again, so a caller can
+/// The slice lies in one piece of memory that every batch of the source uses again, so a caller can
 /// look ahead in it and prefetch the bytes of later frames while it works on earlier ones.
 #[derive(Debug)]
 pub struct Batch<'a> {
@@ -26,10 +28,25 @@ impl<'a> Batch<'a> {
         &mut self.frames
     }
 
-    /// The frames: at least one, at most as many as were asked for.
+    /// The frames: at least one unless some were left out, at most as many as were asked for.
     #[must_use]
     pub fn frames(&self) -> &[Frame<'a>] {
         &self.frames
+    }
+
+    /// Leaves out the frames that a filter does not take. Says how many, and their bytes on the
+    /// wire.
+    pub fn filter(&mut self, filter: &FileFilter) -> (u64, u64) {
+        let (mut packets, mut bytes) = (0, 0);
+        self.frames.retain(|frame| {
+            let takes = filter.takes(frame);
+            if !takes {
+                packets += 1;
+                bytes += u64::from(frame.wire_length_bytes);
+            }
+            takes
+        });
+        (packets, bytes)
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use turboflow_packet::Frame;
+use turboflow_packet::{Frame, LinkType};
 
 use crate::batch::Batch;
 use crate::detect;
@@ -277,6 +277,15 @@ impl CaptureFile {
     #[must_use]
     pub const fn format(&self) -> Format {
         self.format
+    }
+
+    /// The link type of all of its frames; `None` for pcapng, where every interface has its own.
+    #[must_use]
+    pub const fn link_type(&self) -> Option<LinkType> {
+        match &self.walker {
+            Walker::Pcap(walker) => Some(walker.link_type()),
+            Walker::Pcapng(_) => None,
+        }
     }
 
     /// What was delivered so far, and what was not.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where packets come from: capture files, and the writers that make them.
+//! Where packets come from: capture files and the writers that make them, network interfaces
+//! (`live`, on Linux), and filters of either.
 //!
 //! [`CaptureFile`] reads pcap and pcapng, plain or compressed with gzip or zstd, from a path,
 //! standard input or any [`std::io::Read`]. It hands frames out in batches that borrow from the
@@ -26,9 +27,12 @@ mod batch;
 mod detect;
 mod error;
 mod file;
+pub mod filter;
 mod format;
 mod header;
 mod link_names;
+#[cfg(target_os = "linux")]
+pub mod live;
 mod mapped;
 mod pcap;
 mod pcapng;

@@ -59,6 +59,10 @@ pub(crate) fn byte_order_of(magic: [u8; 4]) -> Option<ByteOrder> {
 }
 
 impl PcapWalker {
+    pub(crate) const fn link_type(&self) -> LinkType {
+        self.link_type
+    }
+
     /// Reads the file header, which must be complete and start with a known magic number.
     pub(crate) fn new(
         name: &str,

@@ -14,10 +14,12 @@ const PICTURE: &str = "\
   captures ──▶ turboflow record ──▶ flow records ──▶ turboflow show ──▶ answers
   .pcap .pcapng  what a record holds:  .csv .jsonl .parquet
   .gz .zst       turboflow definition
+  interfaces
 
 Start here:
   turboflow record -r FILE.pcap                  look at a capture
   turboflow record -r FILE.pcap -w FLOWS.parquet keep its flow records
+  turboflow record -i eth0                       look at an interface, until Ctrl-C
   turboflow show FLOWS.parquet --top 10          ask who talks most
 
 Exit codes: 0 all well; 1 it ran, but something was damaged or lost (said on standard error);
@@ -42,7 +44,7 @@ pub(crate) struct Args {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Meter capture files: packets in, flow records out
+    /// Meter capture files or network interfaces: packets in, flow records out
     Record(Box<RecordArgs>),
     /// Ask questions of files of flow records: who talks most, on which ports, when
     Show(Box<ShowArgs>),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Durations and counts as people write them: `30s`, `500ms`, `10M`, `1_000`.
 
+use std::time::Duration;
+
 /// A timeout: so many nanoseconds, or `None` where it is switched off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timeout(pub(crate) Option<u64>);
@@ -38,6 +40,38 @@ pub(crate) fn timeout_or_zero(text: &str) -> Result<Timeout, String> {
         return Ok(Timeout(None));
     }
     duration_ns(text).map(|ns| Timeout(Some(ns)))
+}
+
+/// A time that is neither 0 nor endless.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    match duration_ns(text)? {
+        0 => Err("no time at all; write for example 10s".to_owned()),
+        ns => Ok(Duration::from_nanos(ns)),
+    }
+}
+
+/// A size such as `64MiB` or `100kB`; a number alone is bytes.
+pub(crate) fn size_bytes(text: &str) -> Result<u64, String> {
+    let start = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(start);
+    let factor = match unit {
+        "" | "B" => 1,
+        "kB" => 1_000,
+        "KiB" => 1 << 10,
+        "MB" => 1_000_000,
+        "MiB" => 1 << 20,
+        "GB" => 1_000_000_000,
+        "GiB" => 1 << 30,
+        _ => return Err("write a size such as 64MiB (B, kB, KiB, MB, MiB, GB, GiB)".to_owned()),
+    };
+    let number: u64 = number
+        .parse()
+        .map_err(|_| "write a whole number and a unit, such as 64MiB".to_owned())?;
+    number
+        .checked_mul(factor)
+        .ok_or_else(|| "too large a size".to_owned())
 }
 
 fn duration_ns(text: &str) -> Result<u64, String> {
@@ -142,6 +176,23 @@ mod tests {
         assert!(timeout("0").unwrap_err().contains("none"));
         assert!(timeout("0.0000000001ns").is_err());
         assert!(timeout("30").unwrap_err().contains("unit"));
+    }
+
+    #[test]
+    fn reads_sizes() {
+        for (text, bytes) in [
+            ("64MiB", 64 << 20),
+            ("100kB", 100_000),
+            ("65536", 65_536),
+            ("2GiB", 2 << 30),
+        ] {
+            assert_eq!(size_bytes(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "MiB", "1.5MiB", "64M", "-1KiB", "99999999999GiB"] {
+            assert!(size_bytes(text).is_err(), "{text}");
+        }
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1_500)));
+        assert!(duration("0s").is_err() && duration("none").is_err());
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl<R: Row + 'static> LineWriter<R> {
         }))
     }
 
-    fn flush(&mut self) -> Result<(), ExportError> {
+    fn hand_over(&mut self) -> Result<(), ExportError> {
         let Some(output) = &mut self.output else {
             return Ok(());
         };
@@ -106,14 +106,18 @@ impl<R: Row + 'static> FlowWriter for LineWriter<R> {
             self.row.write(batch, row, &mut self.text);
             self.buffered_records += 1;
             if self.text.len() >= CHUNK_BYTES {
-                self.flush()?;
+                self.hand_over()?;
             }
         }
         Ok(())
     }
 
+    fn flush(&mut self) -> Result<(), ExportError> {
+        self.hand_over()
+    }
+
     fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {
-        self.flush()?;
+        self.hand_over()?;
         let Some(output) = self.output.take() else {
             return Ok(WriteSummary::default());
         };

@@ -21,6 +21,15 @@ pub trait FlowWriter: Send {
     /// reader of a stream went away.
     fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError>;
 
+    /// Hands what is buffered to whoever reads the output, as far as the format can: lines can,
+    /// Parquet waits for the end.
+    ///
+    /// # Errors
+    /// As [`write`](FlowWriter::write).
+    fn flush(&mut self) -> Result<(), ExportError> {
+        Ok(())
+    }
+
     /// Writes what is buffered, completes the output and, for a file, gives it its name.
     ///
     /// # Errors

@@ -76,11 +76,13 @@ const ROOMS: [Room; 12] = [
 const KNOWN_TO_TESTS: &[&str] = &[WORKLOAD];
 
 /// Heavy or far-reaching crates, and the leaves that need them.
-const LEAVES: [(&str, &[&str]); 9] = [
+const LEAVES: [(&str, &[&str]); 11] = [
     ("anyhow", &[CLI]),
     ("clap", &[CLI]),
     ("flate2", &[CAPTURE]),
     ("hashbrown", &[BENCH]),
+    ("libc", &[CAPTURE]),
+    ("libloading", &[CAPTURE]),
     ("memmap2", &[AGGREGATE, CAPTURE]),
     ("parquet", &[EXPORT]),
     ("rustix", &[CLI]),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The clock of a run: the packets' own timestamps, cut into cells
-//! (`docs/decisions/0001-cells.md`).
+//! The clock of a run: the packets' own timestamps, and for a live source that is silent the wall
+//! clock, cut into cells (`docs/decisions/0001-cells.md`).
 
 use turboflow_aggregate::{Cell, Timeouts};
 
@@ -14,6 +14,10 @@ pub(crate) enum Tick {
     /// The clock was set back: everything open ends.
     SetBack(Cell),
 }
+
+/// How far behind its packets the time of a live source may be without the clock having been set
+/// back, whatever the idle timeout.
+const LIVE_TOLERANCE_NS: u64 = 10_000_000_000;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CellClock {
@@ -68,6 +72,17 @@ impl CellClock {
         }
     }
 
+    /// Takes the time up to which a live source has delivered every packet. It is behind the
+    /// packets' own as a rule, and then says nothing new.
+    pub(crate) fn advance(&mut self, delivered_ns: u64) -> Tick {
+        let tolerance_ns = self.tolerance_ns.max(LIVE_TOLERANCE_NS);
+        let is_late = delivered_ns <= self.now_ns;
+        if self.started && is_late && delivered_ns.saturating_add(tolerance_ns) >= self.now_ns {
+            return Tick::Stays;
+        }
+        self.tick(delivered_ns)
+    }
+
     #[cold]
     #[inline(never)]
     fn tick_outside(&mut self, timestamp_ns: u64) -> Tick {
@@ -111,6 +126,22 @@ mod tests {
         assert_eq!(clock.now_ns(), 103 * SECOND_NS);
         assert_eq!(clock.tick(73 * SECOND_NS - 1), Tick::SetBack(cell(72)));
         assert_eq!(clock.tick(72 * SECOND_NS), Tick::Stays);
+    }
+
+    #[test]
+    fn silence_moves_it_and_a_wall_clock_set_back_too() {
+        let timeouts = Timeouts {
+            idle_ns: Some(SECOND_NS / 20),
+            ..Timeouts::default()
+        };
+        let mut clock = CellClock::new(&timeouts, SECOND_NS);
+        assert!(matches!(clock.advance(100 * SECOND_NS), Tick::Enters(_)));
+        assert!(matches!(clock.tick(101 * SECOND_NS), Tick::Enters(_)));
+        // Behind the packets, by more than the idle timeout even: nothing new.
+        assert_eq!(clock.advance(100 * SECOND_NS), Tick::Stays);
+        assert!(matches!(clock.advance(102 * SECOND_NS), Tick::Enters(_)));
+        assert!(matches!(clock.advance(91 * SECOND_NS), Tick::SetBack(_)));
+        assert_eq!(clock.now_ns(), 91 * SECOND_NS);
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct PipelineConfig {
     pub reassemble_flows: Option<ReassemblyConfig>,
     /// In how much time of the clock an expired flow leaves at the latest, in nanoseconds.
     pub sweep_ns: u64,
+    /// Whether finished records go on at the end of every cell, rather than when there are many.
+    pub prompt: bool,
 }
 
 impl Default for PipelineConfig {
@@ -51,6 +53,7 @@ impl Default for PipelineConfig {
             reassemble_flows: None,
             // In files nobody waits for a record; a rare sweep leaves the caches to the packets.
             sweep_ns: 10_000_000_000,
+            prompt: false,
         }
     }
 }
@@ -85,6 +88,16 @@ const MAX_THREADS: u64 = 256;
 const MAX_TIMEOUT_NS: u64 = i64::MAX as u64;
 
 impl PipelineConfig {
+    /// The same for packets that arrive now: somebody waits for their records.
+    #[must_use]
+    pub fn live(self) -> Self {
+        Self {
+            sweep_ns: self.max_age_ns,
+            prompt: true,
+            ..self
+        }
+    }
+
     /// Checks the numbers and works out the layout of records.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use turboflow_capture::filter::FileFilter;
 use turboflow_capture::{CaptureFile, ReadError};
 
 use crate::outputs::OutputThread;
@@ -60,7 +61,8 @@ pub struct FilesReport {
 
 /// Meters capture files, one after the other, as one stream of packets.
 ///
-/// `progress` is called every few thousand packets.
+/// Packets that `filter` does not take are counted and go no further. `progress` is called every
+/// few thousand packets.
 ///
 /// # Errors
 /// What is wrong with the configuration. Damage to files and failing outputs are in the report:
@@ -68,14 +70,15 @@ pub struct FilesReport {
 pub fn record_files(
     config: &PipelineConfig,
     files: Vec<CaptureFile>,
+    filter: Option<&FileFilter>,
     outputs: Vec<Output>,
     stop: &Stop,
     mut progress: impl FnMut(Progress),
 ) -> Result<FilesReport, ConfigError> {
     let layout = config.compile()?;
-    let writing = OutputThread::start(outputs);
+    let writing = OutputThread::start(outputs, config.prompt);
     let mut meter = Meter::new(config, |_shard| writing.deliver(layout.schema()))?;
-    let mut reading = Reading::new(&files);
+    let mut reading = Reading::new(&files, filter);
     for file in files {
         reading.file(file, &mut meter, stop, &mut progress);
     }
@@ -84,6 +87,10 @@ pub fn record_files(
     ledger.bytes_unknown_link_type = reading.bytes_unknown_link_type;
     ledger.packets_received += reading.packets_unknown_link_type;
     ledger.bytes_received += reading.bytes_unknown_link_type;
+    ledger.packets_filtered = reading.packets_filtered;
+    ledger.bytes_filtered = reading.bytes_filtered;
+    ledger.packets_received += reading.packets_filtered;
+    ledger.bytes_received += reading.bytes_filtered;
     ledger.source_dropped = reading.source_dropped;
     let outputs = writing.finish();
     ledger.records_dropped = outputs.iter().map(|output| output.records_dropped).sum();
@@ -97,7 +104,8 @@ pub fn record_files(
 }
 
 /// What the files of a run have given so far.
-struct Reading {
+struct Reading<'a> {
+    filter: Option<&'a FileFilter>,
     damaged: Vec<ReadError>,
     stopped: bool,
     packets: u64,
@@ -106,11 +114,14 @@ struct Reading {
     packets_unknown_link_type: u64,
     bytes_unknown_link_type: u64,
     source_dropped: u64,
+    packets_filtered: u64,
+    bytes_filtered: u64,
 }
 
-impl Reading {
-    fn new(files: &[CaptureFile]) -> Self {
+impl<'a> Reading<'a> {
+    fn new(files: &[CaptureFile], filter: Option<&'a FileFilter>) -> Self {
         Self {
+            filter,
             damaged: Vec::new(),
             stopped: false,
             packets: 0,
@@ -119,6 +130,8 @@ impl Reading {
             packets_unknown_link_type: 0,
             bytes_unknown_link_type: 0,
             source_dropped: 0,
+            packets_filtered: 0,
+            bytes_filtered: 0,
         }
     }
 
@@ -137,8 +150,13 @@ impl Reading {
             }
             match file.next_batch(BATCH_FRAMES) {
                 Ok(None) => break,
-                Ok(Some(batch)) => {
+                Ok(Some(mut batch)) => {
                     self.packets += batch.frames().len() as u64;
+                    if let Some(filter) = self.filter {
+                        let (packets, bytes) = batch.filter(filter);
+                        self.packets_filtered += packets;
+                        self.bytes_filtered += bytes;
+                    }
                     meter.frames(batch.frames());
                 }
                 Err(error) => {

@@ -116,6 +116,17 @@ impl<const N: usize> Front<N> {
         &self.report
     }
 
+    /// Every packet up to this time has come.
+    pub(crate) fn advance(&mut self, delivered_ns: u64, shards: &mut impl Shards<N>) {
+        match self.clock.advance(delivered_ns) {
+            Tick::Stays => {}
+            tick => self.change_cell(tick, shards),
+        }
+        if self.reassembles {
+            self.release(shards);
+        }
+    }
+
     /// Takes frames in the order of their arrival.
     pub(crate) fn frames(&mut self, frames: &[Frame<'_>], shards: &mut impl Shards<N>) {
         if self.make == Make::Default && self.pending.len() == 1 && !self.reassembles {

@@ -101,8 +101,12 @@ pub struct Ledger {
     pub packets_unknown_link_type: u64,
     /// Their bytes on the wire.
     pub bytes_unknown_link_type: u64,
+    /// Packets that the kernel saw at the interfaces, past the filter; 0 for files.
+    pub source_seen: u64,
     /// Packets that the source lost before it delivered them, as far as it says.
     pub source_dropped: u64,
+    /// Packets that waited in the kernel's ring when the run had as many as it was to take.
+    pub source_unread: u64,
     /// Times the clock was set back.
     pub clock_steps: u64,
     /// Microflow records that left the engine.
@@ -226,6 +230,15 @@ impl Ledger {
             + self.bytes_filtered
             + self.bytes_unknown_link_type;
         let sides = [
+            (
+                "packets seen by the kernel against received, dropped and unread",
+                self.source_seen,
+                if self.source_seen == 0 {
+                    0
+                } else {
+                    self.packets_received + self.source_dropped + self.source_unread
+                },
+            ),
             (
                 "packets received against recorded and rejected",
                 self.packets_received,

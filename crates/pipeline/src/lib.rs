@@ -8,7 +8,8 @@
 //!              └─▶ counters by reason                                            (one thread)
 //! ```
 //!
-//! [`Meter`] is the part without files and threads of its own; [`record_files`] runs it over capture files.
+//! [`Meter`] is the part without files and threads of its own; [`record_files`] runs it over capture
+//! files, `record_interfaces` over network interfaces.
 
 mod clock;
 mod config;
@@ -16,6 +17,8 @@ mod files;
 mod front;
 mod lane;
 mod ledger;
+#[cfg(target_os = "linux")]
+mod live;
 mod meter;
 mod outputs;
 mod pending;
@@ -25,5 +28,7 @@ mod threads;
 pub use config::{ConfigError, PipelineConfig, RunSizes};
 pub use files::{FilesReport, Progress, Stop, record_files};
 pub use ledger::{Imbalance, Ledger, ReasonCount};
+#[cfg(target_os = "linux")]
+pub use live::{LiveEvent, LiveLimits, LiveProgress, LiveReport, record_interfaces};
 pub use meter::{DeliverRecords, Meter, MeterReport};
 pub use outputs::{Output, OutputReport};

@@ -68,6 +68,7 @@ pub struct Meter {
 trait MeterWork {
     fn frames(&mut self, frames: &[Frame<'_>]);
     fn packet(&mut self, packet: &Packet, values: &InputValues);
+    fn advance(&mut self, delivered_ns: u64);
     fn finish(self: Box<Self>) -> (FrontReport, ShardReport);
 }
 
@@ -102,6 +103,12 @@ impl Meter {
     /// Meters one packet that was parsed elsewhere, with the inputs that the layout needs.
     pub fn packet(&mut self, packet: &Packet, values: &InputValues) {
         self.work.packet(packet, values);
+    }
+
+    /// Moves the clock without a packet: a live source has delivered every packet up to this time,
+    /// in nanoseconds since 1970. Flows that are due leave, however silent the source is.
+    pub fn advance(&mut self, delivered_ns: u64) {
+        self.work.advance(delivered_ns);
     }
 
     /// Exports everything that is open.
@@ -149,6 +156,10 @@ impl<const N: usize, S: Shards<N> + FinishShards> MeterWork for Running<N, S> {
 
     fn packet(&mut self, packet: &Packet, values: &InputValues) {
         self.front.parsed(packet, values, &mut self.shards);
+    }
+
+    fn advance(&mut self, delivered_ns: u64) {
+        self.front.advance(delivered_ns, &mut self.shards);
     }
 
     fn finish(mut self: Box<Self>) -> (FrontReport, ShardReport) {

@@ -50,9 +50,10 @@ pub(crate) struct OutputThread {
 }
 
 impl OutputThread {
-    pub(crate) fn start(outputs: Vec<Output>) -> Self {
+    /// Starts it. `prompt`: whoever reads an output gets what there is whenever nothing waits.
+    pub(crate) fn start(outputs: Vec<Output>, prompt: bool) -> Self {
         let (queue, incoming) = sync_channel(QUEUE_BATCHES);
-        let thread = std::thread::spawn(move || write_all(outputs, &incoming));
+        let thread = std::thread::spawn(move || write_all(outputs, &incoming, prompt));
         Self { queue, thread }
     }
 
@@ -85,7 +86,11 @@ struct Writing {
     received: u64,
 }
 
-fn write_all(outputs: Vec<Output>, incoming: &Receiver<FlowBatch>) -> Vec<OutputReport> {
+fn write_all(
+    outputs: Vec<Output>,
+    incoming: &Receiver<FlowBatch>,
+    prompt: bool,
+) -> Vec<OutputReport> {
     let start = |Output { name, writer }| Writing {
         name,
         writer: Some(writer),
@@ -93,9 +98,14 @@ fn write_all(outputs: Vec<Output>, incoming: &Receiver<FlowBatch>) -> Vec<Output
         received: 0,
     };
     let mut outputs: Vec<Writing> = outputs.into_iter().map(start).collect();
-    while let Ok(batch) = incoming.recv() {
+    let mut waiting = None;
+    while let Some(batch) = waiting.take().or_else(|| incoming.recv().ok()) {
         for output in &mut outputs {
             output.write(&batch);
+        }
+        waiting = incoming.try_recv().ok();
+        if prompt && waiting.is_none() {
+            outputs.iter_mut().for_each(Writing::flush);
         }
     }
     outputs.into_iter().map(Writing::finish).collect()
@@ -104,8 +114,16 @@ fn write_all(outputs: Vec<Output>, incoming: &Receiver<FlowBatch>) -> Vec<Output
 impl Writing {
     fn write(&mut self, batch: &FlowBatch) {
         self.received += batch.rows() as u64;
+        self.attempt(|writer| writer.write(batch));
+    }
+
+    fn flush(&mut self) {
+        self.attempt(|writer| writer.flush());
+    }
+
+    fn attempt(&mut self, work: impl FnOnce(&mut dyn FlowWriter) -> Result<(), ExportError>) {
         if let Some(writer) = &mut self.writer
-            && let Err(error) = writer.write(batch)
+            && let Err(error) = work(writer.as_mut())
         {
             self.failure = Some(error);
             self.writer = None;

@@ -27,6 +27,7 @@ pub(crate) struct Shard<const N: usize> {
     v6: Option<Lane<WORDS_V6, N>>,
     wide: Option<Lane<WORDS_WIDE, N>>,
     columns: Columns,
+    prompt: bool,
 }
 
 impl<const N: usize> Shard<N> {
@@ -37,6 +38,7 @@ impl<const N: usize> Shard<N> {
             v6: by_family.then(|| Lane::new(config, layout)),
             wide: (!by_family).then(|| Lane::new(config, layout)),
             columns: Columns::new(layout.clone(), deliver),
+            prompt: config.prompt,
         }
     }
 
@@ -61,6 +63,9 @@ impl<const N: usize> Shard<N> {
         }
         if let Some(lane) = &mut self.wide {
             lane.enter(cell, &mut self.columns);
+        }
+        if self.prompt {
+            self.columns.hand_over();
         }
     }
 

@@ -11,7 +11,7 @@ use turboflow_engine_software::Sizing;
 use turboflow_pipeline::{Ledger, Meter, PipelineConfig};
 use turboflow_record::{Definition, FlowBatch, InputValues, Packet};
 use turboflow_workload::definitions::random_definition;
-use turboflow_workload::reference::{MeterOptions, Records, meter};
+use turboflow_workload::reference::{MeterOptions, Metered, Records, meter};
 use turboflow_workload::sequences::{SequenceShape, random_packets};
 
 fn config(definition: &Definition, options: &MeterOptions) -> PipelineConfig {
@@ -30,8 +30,21 @@ fn config(definition: &Definition, options: &MeterOptions) -> PipelineConfig {
     }
 }
 
+/// When a live source says that it has delivered everything up to some time.
+#[derive(Clone, Copy, Debug)]
+enum Silence {
+    /// Never, as files.
+    Unsaid,
+    /// Between any two packets of which the second is not late.
+    Said,
+}
+
 /// What the product makes of the packets.
-fn record(config: &PipelineConfig, packets: &[(Packet, InputValues)]) -> (Records, Ledger) {
+fn record(
+    config: &PipelineConfig,
+    packets: &[(Packet, InputValues)],
+    silence: Silence,
+) -> (Records, Ledger) {
     let batches: Arc<Mutex<Vec<FlowBatch>>> = Arc::default();
     let mut product = Meter::new(config, |_shard| {
         let batches = Arc::clone(&batches);
@@ -39,7 +52,14 @@ fn record(config: &PipelineConfig, packets: &[(Packet, InputValues)]) -> (Record
     })
     .expect("the definition compiles");
     let schema = product.layout().schema().clone();
+    let mut now_ns = 0;
     for (packet, values) in packets {
+        let next_ns = packet.timestamp_ns;
+        if matches!(silence, Silence::Said) && now_ns < next_ns && now_ns > 0 {
+            product.advance(now_ns + (next_ns - now_ns) / 2);
+            product.advance(next_ns);
+        }
+        now_ns = now_ns.max(next_ns);
         product.packet(packet, values);
     }
     let ledger = product.finish().ledger;
@@ -49,7 +69,19 @@ fn record(config: &PipelineConfig, packets: &[(Packet, InputValues)]) -> (Record
 
 fn check(config: &PipelineConfig, options: &MeterOptions, packets: &[(Packet, InputValues)]) {
     let expected = meter(&config.definition, options, packets.iter().cloned());
-    let (records, ledger) = record(config, packets);
+    for silence in [Silence::Unsaid, Silence::Said] {
+        check_one(config, options, packets, silence, &expected);
+    }
+}
+
+fn check_one(
+    config: &PipelineConfig,
+    options: &MeterOptions,
+    packets: &[(Packet, InputValues)],
+    silence: Silence,
+    expected: &Metered,
+) {
+    let (records, ledger) = record(config, packets, silence);
     assert_eq!(ledger.imbalances(), [], "{ledger:#?}");
     assert_eq!(ledger.packets_recorded, packets.len() as u64);
     assert_eq!(ledger.clock_steps, expected.clock_steps);
@@ -117,7 +149,7 @@ proptest! {
         shape.clock_steps_percent = 0;
         let packets = random_packets(seed, &shape);
         let config = config(&Definition::default(), &shape.options);
-        let (records, _) = record(&config, &packets);
+        let (records, _) = record(&config, &packets, Silence::Unsaid);
         let mut spans: BTreeMap<Vec<String>, Vec<(u64, u64)>> = BTreeMap::new();
         for record in records.iter() {
             let (first_ns, last_ns) = (record.unsigned("first_ns"), record.unsigned("last_ns"));
@@ -147,7 +179,7 @@ proptest! {
             sizing: Sizing::Fixed(2),
             ..config(&Definition::default(), &shape.options)
         };
-        let (_, ledger) = record(&config, &packets);
+        let (_, ledger) = record(&config, &packets, Silence::Unsaid);
         prop_assert_eq!(ledger.imbalances(), []);
         prop_assert!(ledger.flows_peak <= (max_flows.div_ceil(threads) * threads * 2) as u64);
         prop_assert_eq!(ledger.packets_recorded, packets.len() as u64);

@@ -2,12 +2,13 @@
 //! `turboflow record` as typed.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use turboflow_export::Format;
 use turboflow_packet::TunnelSet;
 
-use crate::units::{Timeout, count, timeout, timeout_or_zero};
+use crate::units::{Timeout, count, duration, size_bytes, timeout, timeout_or_zero};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -17,8 +18,14 @@ Examples:
     turboflow record -r office.pcap -w flows.parquet -w flows.csv
   Meter a whole directory as one stream of packets, on four threads
     turboflow record -r day/*.pcap.zst -w day.parquet --threads 4
+  Meter an interface until Ctrl-C, or for a minute; records are written as flows end
+    turboflow record -i eth0 -w - --format jsonl
+    turboflow record -i eth0 -i eth1 --duration 1m -w minute.parquet
+  Only some packets, in the words of tcpdump
+    turboflow record -i eth0 'tcp port 443'
+    turboflow record -r office.pcap 'net 192.0.2.0/24 and not port 53'
   In a pipe
-    tcpdump -i eth0 -w - | turboflow record -r - -w - --format csv | head
+    ssh router tcpdump -i eth0 -w - | turboflow record -r - -w - --format csv | head
   The exact totals of every flow, whatever its pauses
     turboflow record -r office.pcap -w totals.csv \\
         --idle-timeout none --active-timeout none --linger none
@@ -28,15 +35,16 @@ Examples:
 Exit codes:
   0  all well; also when the reader of standard output went away (`| head`)
   1  it ran, but a capture was damaged, records could not be written, packets had an unknown link
-     type, or Ctrl-C ended it early: standard error says which and how much
+     type, the kernel dropped packets of an interface, an interface went away, or Ctrl-C ended the
+     reading of files early: standard error says which and how much
   2  it could not run (options, definition, missing or foreign files); no output was touched
   130  aborted by a second Ctrl-C; the unfinished outputs are removed
-Packets that the capturing side lost (source_dropped) and frames that are not IP, malformed or
-truncated are counted and said; they are information, no failure.";
+Packets that the capturing side of a file lost (source_dropped) and frames that are not IP,
+malformed or truncated are counted and said; they are information, no failure.";
 
-/// Meter capture files: packets in, flow records out.
+/// Meter capture files or network interfaces: packets in, flow records out.
 ///
-/// Reads pcap and pcapng (plain, gzip or zstd) and writes one record for every flow: by default the
+/// Reads pcap and pcapng (plain, gzip or zstd), or captures from interfaces (Linux), and writes one record for every flow: by default the
 /// unidirectional IP 5-tuple with packets, bytes, times, TCP flags, lengths, TTL and type of
 /// service. Without -w it prints what a person wants to see first. Every packet is in a flow record
 /// or in a counter that says why not; the sums are checked at the end of every run.
@@ -44,9 +52,24 @@ truncated are counted and said; they are information, no failure.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RecordArgs {
     /// Capture files, metered one after the other as one stream; `-` is standard input
-    #[arg(short, long = "read", value_name = "FILE", num_args = 1.., required = true)]
-    #[arg(help_heading = "Input and output")]
+    #[arg(short, long = "read", value_name = "FILE", num_args = 1..)]
+    #[arg(
+        required_unless_present = "interface",
+        help_heading = "Input and output"
+    )]
     pub(super) read: Vec<PathBuf>,
+
+    /// Interface to capture from, until Ctrl-C, SIGTERM or a limit; repeat for more. Needs the right
+    /// to capture (CAP_NET_RAW)
+    #[arg(short, long, value_name = "IFACE", conflicts_with = "read")]
+    #[arg(help_heading = "Input and output")]
+    pub(super) interface: Vec<String>,
+
+    /// Only packets of which this is true, as tcpdump has it (`man pcap-filter`), in one argument or
+    /// several; needs libpcap. Behind -r FILE, the first word that is no file and begins an
+    /// expression begins it; `--` does so in any case
+    #[arg(value_name = "FILTER", help_heading = "Input and output")]
+    pub(super) filter: Vec<String>,
 
     /// Write flow records here; repeat for more outputs. The format follows from the extension:
     /// .csv, .jsonl (also .ndjson, .json) or .parquet. `-` is standard output. Without -w, a
@@ -71,6 +94,36 @@ pub(crate) struct RecordArgs {
     /// No progress bar and no summary on standard error; errors and losses are still said
     #[arg(short, long, help_heading = "Input and output")]
     pub(super) quiet: bool,
+
+    /// End after so much time, such as 10s
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "read")]
+    #[arg(help_heading = "Interfaces")]
+    pub(super) duration: Option<Duration>,
+
+    /// End after so many packets
+    #[arg(long, value_name = "N", value_parser = count, conflicts_with = "read")]
+    #[arg(help_heading = "Interfaces")]
+    pub(super) packets: Option<u64>,
+
+    /// Bytes kept of a packet; at least 128 keep the headers of most. Default: all
+    #[arg(
+        long,
+        value_name = "BYTES",
+        conflicts_with = "read",
+        help_heading = "Interfaces"
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(14..))]
+    pub(super) snap_length: Option<u32>,
+
+    /// Only frames that are for this host, not all that the interface sees
+    #[arg(long, conflicts_with = "read", help_heading = "Interfaces")]
+    pub(super) no_promiscuous: bool,
+
+    /// Memory in which the kernel keeps packets of one interface until they are read, from 64KiB to
+    /// 2GiB; where it is full, packets are dropped and counted
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size_bytes)]
+    #[arg(conflicts_with = "read", help_heading = "Interfaces")]
+    pub(super) ring_size: u64,
 
     /// What a flow record holds, as TOML; `turboflow definition` prints the default
     #[arg(long, value_name = "FILE", help_heading = "What a flow is")]

@@ -5,7 +5,7 @@ use serde::Serialize;
 use turboflow_pipeline::{Ledger, RunSizes};
 
 use super::report::Report;
-use super::{RecordArgs, Settings};
+use super::{RecordArgs, Settings, filter};
 
 /// The file. The counters of the ledger are keys beside these.
 #[derive(Serialize)]
@@ -17,6 +17,9 @@ pub(super) struct LedgerFile<'a> {
     microflow_table_bytes: usize,
     flow_cache_max_bytes: usize,
     files: Vec<String>,
+    interfaces: Vec<InterfaceFile<'a>>,
+    /// The filter expression; null without one.
+    filter: Option<String>,
     /// Whether every packet and record is accounted for.
     balanced: bool,
     imbalances: Vec<String>,
@@ -26,6 +29,17 @@ pub(super) struct LedgerFile<'a> {
     outputs: Vec<OutputFile>,
     #[serde(flatten)]
     ledger: &'a Ledger,
+}
+
+#[derive(Serialize)]
+struct InterfaceFile<'a> {
+    name: &'a str,
+    /// By the kernel, past the filter; those dropped included.
+    packets_seen: u64,
+    packets_dropped: u64,
+    packets_delivered: u64,
+    /// Delivered ones that stood for several on the wire.
+    packets_merged: u64,
 }
 
 #[derive(Serialize)]
@@ -59,6 +73,14 @@ impl<'a> LedgerFile<'a> {
             offset_bytes: error.offset_bytes,
             damage: error.damage.to_string(),
         });
+        let interfaces = report.live.iter().flat_map(|live| &live.interfaces);
+        let interfaces = interfaces.map(|seen| InterfaceFile {
+            name: &seen.name,
+            packets_seen: seen.packets_seen,
+            packets_dropped: seen.packets_dropped,
+            packets_delivered: seen.packets_delivered,
+            packets_merged: seen.packets_merged,
+        });
         let outputs = report.outputs.iter().map(|output| OutputFile {
             name: output.name.clone(),
             records: output.records_written(),
@@ -79,6 +101,8 @@ impl<'a> LedgerFile<'a> {
                 .iter()
                 .map(|path| path.display().to_string())
                 .collect(),
+            interfaces: interfaces.collect(),
+            filter: filter::expression(args),
             balanced: imbalances.is_empty(),
             imbalances,
             stopped: report.stopped,

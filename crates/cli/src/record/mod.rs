@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow record`: capture files in, flow records out.
+//! `turboflow record`: capture files or interfaces in, flow records out.
 
 mod args;
+mod filter;
 mod inputs;
 mod ledger_file;
+#[cfg_attr(not(target_os = "linux"), path = "live_elsewhere.rs")]
+mod live;
 mod outputs;
 mod progress;
 mod report;
@@ -14,6 +17,8 @@ mod tables;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use turboflow_capture::CaptureFile;
+use turboflow_capture::filter::FileFilter;
 use turboflow_export::ExportError;
 use turboflow_pipeline::{Output, RunSizes, record_files};
 
@@ -31,10 +36,11 @@ pub(crate) use settings::read_definition;
 use summary::{Summary, SummaryWriter};
 
 /// Everything is opened and created before the first packet is metered.
-pub(crate) fn run(args: RecordArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(mut args: RecordArgs) -> anyhow::Result<Outcome> {
+    filter::separate(&mut args);
     let settings = Settings::new(&args)?;
     signals::listen("finishing: what was read is written")?;
-    let files = inputs::open_all(&args.read)?;
+    let sources = Sources::open(&args)?;
     let mut outputs = match Outputs::create(&args, &settings) {
         Err(error) if is_broken_pipe(&error) => return Ok(Outcome::Well),
         outputs => outputs?,
@@ -48,17 +54,8 @@ pub(crate) fn run(args: RecordArgs) -> anyhow::Result<Outcome> {
         announce(&settings, &sizes);
     }
     let mut bar = ProgressBar::new(args.quiet);
-    let ran = record_files(
-        &settings.config,
-        files,
-        outputs.records,
-        &STOP,
-        |progress| {
-            bar.draw(&progress);
-        },
-    )?;
+    let mut report = sources.record(&args, &settings, outputs.records, &mut bar)?;
     let elapsed = bar.finish();
-    let mut report = Report::new(ran);
     if let Some(mut file) = outputs.ledger {
         let json = LedgerFile::new(&args, &settings, sizes, &report).to_json()?;
         let written = file
@@ -74,6 +71,42 @@ pub(crate) fn run(args: RecordArgs) -> anyhow::Result<Outcome> {
     }
     report.say_losses(&settings.config);
     Ok(report.outcome())
+}
+
+/// Where packets come from.
+enum Sources {
+    Files(Vec<CaptureFile>, Option<Box<FileFilter>>),
+    Interfaces(Vec<live::Interface>),
+}
+
+impl Sources {
+    /// Opens all of them, or none.
+    fn open(args: &RecordArgs) -> anyhow::Result<Self> {
+        if !args.interface.is_empty() {
+            return Ok(Self::Interfaces(live::open_all(args)?));
+        }
+        let files = inputs::open_all(&args.read)?;
+        let filter = filter::for_files(args, &files)?;
+        Ok(Self::Files(files, filter.map(Box::new)))
+    }
+
+    fn record(
+        self,
+        args: &RecordArgs,
+        settings: &Settings,
+        outputs: Vec<Output>,
+        bar: &mut ProgressBar,
+    ) -> anyhow::Result<Report> {
+        match self {
+            Self::Files(files, filter) => {
+                let draw = |progress| bar.draw(&progress);
+                let filter = filter.as_deref();
+                let ran = record_files(&settings.config, files, filter, outputs, &STOP, draw)?;
+                Ok(Report::of_files(ran))
+            }
+            Self::Interfaces(interfaces) => live::record(args, settings, interfaces, outputs, bar),
+        }
+    }
 }
 
 /// Adds the output that people read where no file was asked for.

@@ -5,6 +5,8 @@ use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use turboflow_export::table::{bytes, count};
+#[cfg(target_os = "linux")]
+use turboflow_pipeline::LiveProgress;
 use turboflow_pipeline::Progress;
 
 /// How often the line is drawn again.
@@ -13,11 +15,41 @@ const REDRAW: Duration = Duration::from_millis(100);
 const BAR: usize = 24;
 const CLEAR_LINE: &str = "\r\x1b[K";
 
+/// Over how much time the rate of live packets is taken.
+const RATE_OVER: Duration = Duration::from_secs(1);
+
+/// How far a live run has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    packets: u64,
+    bytes: u64,
+    dropped: u64,
+}
+
+#[cfg(target_os = "linux")]
+impl From<LiveProgress> for Pace {
+    fn from(progress: LiveProgress) -> Self {
+        let LiveProgress {
+            packets,
+            bytes,
+            dropped,
+        } = progress;
+        Self {
+            packets,
+            bytes,
+            dropped,
+        }
+    }
+}
+
 /// A line that is drawn over and over.
 pub(super) struct ProgressBar {
     started: Instant,
     drawn: Option<Instant>,
     shown: bool,
+    /// Where the rate that is shown was taken from, and that rate, per second.
+    rate_from: (Instant, Pace),
+    rate: (u64, u64),
 }
 
 impl ProgressBar {
@@ -28,21 +60,60 @@ impl ProgressBar {
             started: now(),
             drawn: None,
             shown,
+            rate_from: (now(), Pace::default()),
+            rate: (0, 0),
         }
     }
 
     pub(super) fn draw(&mut self, progress: &Progress) {
-        if !self.shown {
+        if let Some(now) = self.is_due() {
+            print(&line(progress, now - self.started));
+        }
+    }
+
+    #[cfg_attr(
+        not(target_os = "linux"),
+        allow(dead_code, reason = "only Linux has interfaces")
+    )]
+    pub(super) fn draw_live(&mut self, pace: Pace) {
+        let Some(now) = self.is_due() else {
             return;
+        };
+        let (since, before) = self.rate_from;
+        if now - since >= RATE_OVER {
+            let elapsed = now - since;
+            let bits = (pace.bytes - before.bytes) * 8;
+            self.rate = (
+                rate(pace.packets - before.packets, elapsed),
+                rate(bits, elapsed),
+            );
+            self.rate_from = (now, pace);
+        }
+        print(&live_line(&pace, self.rate));
+    }
+
+    /// Takes the line away, so that another can be written; it comes back.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        allow(dead_code, reason = "only Linux has interfaces")
+    )]
+    pub(super) fn clear(&mut self) {
+        if self.drawn.take().is_some() {
+            print("");
+        }
+    }
+
+    /// Whether the line is to be drawn again: then, now.
+    fn is_due(&mut self) -> Option<Instant> {
+        if !self.shown {
+            return None;
         }
         let now = now();
         if self.drawn.is_some_and(|drawn| now - drawn < REDRAW) {
-            return;
+            return None;
         }
         self.drawn = Some(now);
-        let mut stderr = std::io::stderr();
-        let _ = write!(stderr, "{CLEAR_LINE}{}", line(progress, now - self.started));
-        let _ = stderr.flush();
+        Some(now)
     }
 
     /// Takes the line away. Says how long the run took.
@@ -52,6 +123,18 @@ impl ProgressBar {
         }
         now() - self.started
     }
+}
+
+fn print(line: &str) {
+    let mut stderr = std::io::stderr();
+    let _ = write!(stderr, "{CLEAR_LINE}{line}");
+    let _ = stderr.flush();
+}
+
+fn live_line(pace: &Pace, (packets, bits): (u64, u64)) -> String {
+    let total = count(pace.packets);
+    let (packets, bits, dropped) = (count(packets), count(bits), count(pace.dropped));
+    format!("{total} packets, {packets}/s, {bits}b/s, {dropped} dropped by the kernel")
 }
 
 fn line(progress: &Progress, elapsed: Duration) -> String {

@@ -6,12 +6,34 @@ use std::time::Duration;
 
 use turboflow_capture::ReadError;
 use turboflow_export::{ExportError, table};
+#[cfg(target_os = "linux")]
+use turboflow_pipeline::LiveReport;
 use turboflow_pipeline::{FilesReport, Imbalance, Ledger, OutputReport, PipelineConfig};
 
 use super::inputs::is_stop;
 use super::progress::rate;
 use crate::exit::{Outcome, say};
 use crate::units::{counted, grouped};
+
+/// What only a run over interfaces has to say.
+#[derive(Debug, Default)]
+pub(super) struct Live {
+    /// Interfaces by name, with what the kernel saw and dropped.
+    pub(super) interfaces: Vec<Seen>,
+    /// Interfaces that were removed.
+    gone: Vec<String>,
+    failure: Option<io::Error>,
+}
+
+/// The packets of one interface.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) name: String,
+    pub(super) packets_seen: u64,
+    pub(super) packets_dropped: u64,
+    pub(super) packets_delivered: u64,
+    pub(super) packets_merged: u64,
+}
 
 /// A run that is over.
 pub(super) struct Report {
@@ -21,11 +43,12 @@ pub(super) struct Report {
     pub(super) outputs: Vec<OutputReport>,
     /// Whether a signal ended it before the end of the input.
     pub(super) stopped: bool,
+    pub(super) live: Option<Live>,
     ledger_failure: Option<io::Error>,
 }
 
 impl Report {
-    pub(super) fn new(ran: FilesReport) -> Self {
+    pub(super) fn of_files(ran: FilesReport) -> Self {
         let FilesReport {
             ledger,
             mut damaged,
@@ -43,6 +66,32 @@ impl Report {
             damaged,
             stopped: (stopped || interrupted) && !satisfied,
             outputs,
+            live: None,
+            ledger_failure: None,
+        }
+    }
+
+    /// A run that a signal ends, as runs over interfaces mostly are, was not stopped early.
+    #[cfg(target_os = "linux")]
+    pub(super) fn of_interfaces(ran: LiveReport) -> Self {
+        let seen = |(name, counters): (String, turboflow_capture::live::InterfaceCounters)| Seen {
+            name,
+            packets_seen: counters.seen - counters.copies,
+            packets_dropped: counters.dropped,
+            packets_delivered: counters.delivered,
+            packets_merged: counters.merged,
+        };
+        Self {
+            imbalances: ran.ledger.imbalances(),
+            ledger: ran.ledger,
+            damaged: Vec::new(),
+            outputs: ran.outputs,
+            stopped: false,
+            live: Some(Live {
+                interfaces: ran.interfaces.into_iter().map(seen).collect(),
+                gone: ran.gone,
+                failure: ran.failure,
+            }),
             ledger_failure: None,
         }
     }
@@ -57,6 +106,7 @@ impl Report {
             || !self.imbalances.is_empty()
             || self.stopped
             || self.ledger.packets_unknown_link_type > 0
+            || self.live.as_ref().is_some_and(Live::is_lossy)
             || self
                 .outputs
                 .iter()
@@ -81,6 +131,7 @@ impl Report {
             (ledger.packets_non_ip, "not IP"),
             (ledger.packets_malformed, "malformed"),
             (ledger.packets_truncated, "truncated"),
+            (ledger.packets_filtered, "left out by the filter"),
             (ledger.packets_unknown_link_type, "of unknown link types"),
         ];
         for (packets, what) in refused.into_iter().filter(|(packets, _)| *packets > 0) {
@@ -88,7 +139,10 @@ impl Report {
         }
         if ledger.source_dropped > 0 {
             let lost = counted(ledger.source_dropped, "packet");
-            words += &format!("; the capturing side says it lost {lost}");
+            words += &match self.live {
+                None => format!("; the capturing side says it lost {lost}"),
+                Some(_) => format!("; the kernel dropped {lost}"),
+            };
         }
         for output in &self.outputs {
             if let Ok(summary) = &output.outcome
@@ -111,6 +165,7 @@ impl Report {
         for error in &self.damaged {
             say!("turboflow: {error}");
         }
+        self.live.iter().for_each(Live::say_losses);
         let ledger = &self.ledger;
         if ledger.packets_unknown_link_type > 0 {
             let packets = counted(ledger.packets_unknown_link_type, "packet");
@@ -165,6 +220,41 @@ impl Report {
         );
         for imbalance in &self.imbalances {
             say!("  {imbalance}");
+        }
+    }
+}
+
+impl Live {
+    fn is_lossy(&self) -> bool {
+        let dropped = self.interfaces.iter().any(|seen| seen.packets_dropped > 0);
+        dropped || !self.gone.is_empty() || self.failure.is_some()
+    }
+
+    fn say_losses(&self) {
+        for seen in &self.interfaces {
+            let name = &seen.name;
+            if seen.packets_dropped > 0 {
+                let share = seen.packets_dropped as f64 * 100.0 / seen.packets_seen.max(1) as f64;
+                say!(
+                    "turboflow: {name}: the kernel dropped {} of {} ({share:.2} %), for the ring \
+                     was full; raise --ring-size or --threads, or leave packets out by a filter",
+                    grouped(seen.packets_dropped),
+                    counted(seen.packets_seen, "packet"),
+                );
+            }
+            if seen.packets_merged > 0 {
+                say!(
+                    "turboflow: warning: {name}: {} stood for several on the wire, merged by the \
+                     kernel or the card; packets are too few, and bytes lack the headers that this saved",
+                    counted(seen.packets_merged, "packet"),
+                );
+            }
+        }
+        for name in &self.gone {
+            say!("turboflow: {name} was removed while it was captured");
+        }
+        if let Some(error) = &self.failure {
+            say!("turboflow: capturing ended early: {error}");
         }
     }
 }

@@ -49,6 +49,11 @@ impl Settings {
             reassemble_flows: args.reassemble_flows.then(ReassemblyConfig::default),
             ..PipelineConfig::default()
         };
+        let config = if args.interface.is_empty() {
+            config
+        } else {
+            config.live()
+        };
         let in_definition = || match &args.definition {
             Some(path) => path.display().to_string(),
             None => "options".to_owned(),

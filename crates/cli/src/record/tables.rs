@@ -146,6 +146,12 @@ fn ledger(ledger: &Ledger) -> String {
             ledger.packets_truncated,
             ledger.bytes_truncated,
         ),
+        (
+            "filtered",
+            "left out by the filter",
+            ledger.packets_filtered,
+            ledger.bytes_filtered,
+        ),
     ];
     for (class, name, packets, bytes) in classes.into_iter().filter(|class| class.2 > 0) {
         line(&format!("  {name}"), packets, bytes);
@@ -186,6 +192,18 @@ fn ledger(ledger: &Ledger) -> String {
         table.push(vec![
             "times the clock was set back".to_owned(),
             grouped(ledger.clock_steps),
+        ]);
+    }
+    if ledger.source_seen > 0 {
+        table.push(vec![
+            "packets seen by the kernel".to_owned(),
+            grouped(ledger.source_seen),
+        ]);
+    }
+    if ledger.source_unread > 0 {
+        table.push(vec![
+            "packets left in the ring (--packets)".to_owned(),
+            grouped(ledger.source_unread),
         ]);
     }
     if ledger.source_dropped > 0 {

@@ -213,6 +213,25 @@ fn options_that_make_no_sense() {
     );
     with(&["--no-such-option"], &["--no-such-option"]);
     refused(&["record"], &["--read"]);
+    with(&["-i", "lo"], &["cannot be used with"]);
+    with(&["--duration", "10s"], &["cannot be used with"]);
+    with(&["--ring-size", "1MiB"], &["cannot be used with"]);
+    with(&["tcp prt 443"], &["filter"]);
+    with(&["--ring-size", "64M"], &["--ring-size", "64MiB"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn interfaces_that_cannot_be_captured() {
+    for (interface, words) in [
+        ("nosuch0", &["there is no interface nosuch0", "lo"][..]),
+        ("a-name-longer-than-any", &["there is no interface"]),
+        ("any", &["name the interfaces"]),
+    ] {
+        refused(&["record", "-i", interface], words);
+    }
+    let small = ["record", "-i", "lo", "--ring-size", "1KiB"];
+    refused(&small, &["--ring-size must be from 65536"]);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod bad_input;
 mod cases;
 mod definition;
+mod filter;
 mod generate;
 mod help;
 mod invariance;

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One interface that is captured.
+
+use std::ffi::{CString, c_int};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use turboflow_packet::{Frame, LinkType};
+
+use super::block::{self, Reading};
+use super::ring::{Ring, RingSize};
+use super::socket::{self, KernelCounts, PacketSocket};
+use super::{InterfaceError, Offload, offloads};
+use crate::batch::Batch;
+use crate::filter::Program;
+
+/// `ARPHRD_RAWIP`: bare IP packets, of mobile network cards.
+const ARPHRD_RAWIP: u16 = 519;
+/// Bytes in front of a frame for a VLAN tag to go back into.
+const TAG_ROOM_BYTES: c_int = 4;
+
+/// How an interface is captured.
+#[derive(Clone, Debug, Default)]
+pub struct InterfaceConfig {
+    /// The ring. Default: 64 MiB.
+    pub ring: RingSize,
+    /// Bytes of a packet that are kept; `None` keeps all.
+    pub snap_length_bytes: Option<u32>,
+    /// Whether only frames for this host are wanted, not all that the interface sees.
+    pub only_own_frames: bool,
+    /// What the kernel lets through. What it leaves out is not counted.
+    pub filter: Option<Program>,
+}
+
+/// Packets of an interface so far: `seen = delivered + copies + dropped`, once it is empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InterfaceCounters {
+    /// Packets that passed the filter, as the kernel counts them, those dropped included.
+    pub seen: u64,
+    /// Packets for which the ring had no room, as the kernel counts them.
+    pub dropped: u64,
+    /// Packets handed out as frames.
+    pub delivered: u64,
+    /// Their bytes on the wire.
+    pub delivered_bytes: u64,
+    /// Second sights of a packet on loopback, passed over.
+    pub copies: u64,
+    /// Delivered packets that the kernel says it had merged from several.
+    pub merged: u64,
+}
+
+/// What an interface is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It is down; its packets come again when it is up.
+    Down,
+    /// There is no interface of its number any more.
+    Gone,
+    /// It is up.
+    Up,
+}
+
+/// An interface and its ring.
+pub struct Interface {
+    name: String,
+    kernel_name: CString,
+    index: c_int,
+    reading: Reading,
+    socket: PacketSocket,
+    ring: Ring,
+    counters: InterfaceCounters,
+    last_ns: u64,
+    state: State,
+    frames: Vec<Frame<'static>>,
+}
+
+impl std::fmt::Debug for Interface {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Interface")
+            .field("name", &self.name)
+            .field("link_type", &self.reading.link_type)
+            .field("state", &self.state)
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Interface {
+    /// Starts capturing.
+    ///
+    /// # Errors
+    /// Where there is no such interface, it may not be captured, or its frames are of a kind that
+    /// TurboFlow does not read.
+    pub fn open(name: &str, config: &InterfaceConfig) -> Result<Self, InterfaceError> {
+        let (kernel_name, index) = find(name)?;
+        let io = |what| {
+            move |source| InterfaceError::Io {
+                name: name.to_owned(),
+                what,
+                source,
+            }
+        };
+        let socket = packet_socket(name)?;
+        let reading = reading(name, &kernel_name, index, &socket)?;
+        let version = libc::tpacket_versions::TPACKET_V3 as c_int;
+        socket
+            .set(libc::PACKET_VERSION, version)
+            .map_err(io("no ring of version 3 (Linux 3.2 or newer)"))?;
+        // Without it there is room by chance, with it for sure.
+        let _ = socket.set(libc::PACKET_RESERVE, TAG_ROOM_BYTES);
+        let ring = Ring::new(&socket, config.ring).map_err(|source| InterfaceError::Ring {
+            name: name.to_owned(),
+            size_bytes: config.ring.bytes(),
+            source,
+        })?;
+        if reading.is_loopback {
+            // Kernels before 4.20 do not know it; then they are passed over here.
+            let _ = socket.set(libc::PACKET_IGNORE_OUTGOING, 1 as c_int);
+        }
+        if let Some(program) = filter(config) {
+            socket.attach(&program).map_err(io("filter refused"))?;
+        }
+        socket.bind(index).map_err(io("cannot be bound"))?;
+        if !config.only_own_frames {
+            socket
+                .make_promiscuous(index)
+                .map_err(io("not promiscuous (try --no-promiscuous)"))?;
+        }
+        let mut interface = Self {
+            name: name.to_owned(),
+            kernel_name,
+            index,
+            reading,
+            socket,
+            ring,
+            counters: InterfaceCounters::default(),
+            last_ns: 0,
+            state: State::Up,
+            frames: Vec::new(),
+        };
+        // One that is down has left an error at the socket.
+        interface.look();
+        Ok(interface)
+    }
+
+    /// The frames of the next block, if the kernel has handed one over. The block before goes back
+    /// to the kernel. Blocks without a frame are passed over.
+    pub fn next_batch(&mut self) -> Option<Batch<'_>> {
+        while let Some(header) = self.ring.peek() {
+            if header.packets > 0 {
+                return self.batch(header.packets as usize);
+            }
+            let _ = self.ring.take();
+        }
+        self.ring.give_back();
+        None
+    }
+
+    fn batch(&mut self, packets: usize) -> Option<Batch<'_>> {
+        let block = self.ring.take()?;
+        let mut batch = Batch::take(&mut self.frames, packets);
+        let counts = block::frames(block, self.reading, batch.frames_mut());
+        self.counters.delivered += counts.packets;
+        self.counters.delivered_bytes += counts.bytes;
+        self.counters.copies += counts.copies;
+        self.counters.merged += counts.merged;
+        self.last_ns = counts.last_ns;
+        Some(batch)
+    }
+
+    /// Time of the first packet that waits in a block handed over by the kernel.
+    #[must_use]
+    pub fn next_ns(&self) -> Option<u64> {
+        self.ring.peek().map(|header| header.first_ns)
+    }
+
+    /// Largest time of a packet in the last batch.
+    #[must_use]
+    pub const fn last_ns(&self) -> u64 {
+        self.last_ns
+    }
+
+    /// Whether every packet that the kernel has counted was delivered or dropped: none waits in
+    /// the ring, not even in the block that the kernel is filling.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn is_empty(&mut self) -> io::Result<bool> {
+        let InterfaceCounters {
+            seen,
+            dropped,
+            delivered,
+            copies,
+            ..
+        } = self.counters()?;
+        Ok(seen == delivered + copies + dropped)
+    }
+
+    /// What was delivered and what was not, with the kernel's counts of this moment.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn counters(&mut self) -> io::Result<InterfaceCounters> {
+        let KernelCounts { packets, dropped } = self.socket.take_counts()?;
+        self.counters.seen += packets;
+        self.counters.dropped += dropped;
+        Ok(self.counters)
+    }
+
+    /// Packets that the kernel dropped, as of when it was asked last.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.counters.dropped
+    }
+
+    /// Lets no further packet in; those in the ring can still be read.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn close_intake(&self) -> io::Result<()> {
+        self.socket.attach(&Program::take_nothing())
+    }
+
+    /// Looks whether the interface is up.
+    pub fn look(&mut self) -> State {
+        if self.state == State::Gone {
+            return State::Gone;
+        }
+        let _ = self.socket.take_error();
+        // A name that another interface has got is not this one.
+        self.state = if socket::index_of(&self.kernel_name) != Some(self.index) {
+            State::Gone
+        } else if self.socket.is_up(&self.kernel_name).unwrap_or(false) {
+            State::Up
+        } else {
+            State::Down
+        };
+        self.state
+    }
+
+    /// What it was doing when somebody looked last.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Offloads with which one packet here may be several on the wire. Loopback has no wire.
+    #[must_use]
+    pub fn offloads(&self) -> Vec<Offload> {
+        if self.reading.is_loopback {
+            return Vec::new();
+        }
+        offloads::active(&self.socket, &self.kernel_name)
+    }
+
+    /// What messages call it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How its frames begin.
+    #[must_use]
+    pub const fn link_type(&self) -> LinkType {
+        self.reading.link_type
+    }
+
+    /// The memory that its ring takes.
+    #[must_use]
+    pub const fn ring_bytes(&self) -> usize {
+        self.ring.size().bytes()
+    }
+
+    /// How frames of an interface begin, before it is opened.
+    ///
+    /// # Errors
+    /// As [`Interface::open`].
+    pub fn link_type_of(name: &str) -> Result<LinkType, InterfaceError> {
+        let (kernel_name, index) = find(name)?;
+        let socket = packet_socket(name)?;
+        Ok(reading(name, &kernel_name, index, &socket)?.link_type)
+    }
+}
+
+fn find(name: &str) -> Result<(CString, c_int), InterfaceError> {
+    let present = || socket::names().join(", ");
+    if name == "any" {
+        return Err(InterfaceError::Any { present: present() });
+    }
+    let kernel_name = socket::kernel_name(name);
+    let found = kernel_name.and_then(|name| socket::index_of(&name).map(|index| (name, index)));
+    found.ok_or_else(|| InterfaceError::NotFound {
+        name: name.to_owned(),
+        present: present(),
+    })
+}
+
+fn packet_socket(name: &str) -> Result<PacketSocket, InterfaceError> {
+    let name = name.to_owned();
+    PacketSocket::open().map_err(|source| match source.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => InterfaceError::PermissionDenied { name },
+        _ => InterfaceError::Io {
+            name,
+            what: "no packet socket",
+            source,
+        },
+    })
+}
+
+/// What the kernel is to let through: the filter asked for, or everything up to the snap length.
+fn filter(config: &InterfaceConfig) -> Option<Program> {
+    match (&config.filter, config.snap_length_bytes) {
+        (Some(program), None) => Some(program.clone()),
+        (Some(program), Some(bytes)) => Some(program.cut_to(bytes)),
+        (None, Some(bytes)) => Some(Program::take_everything().cut_to(bytes)),
+        (None, None) => None,
+    }
+}
+
+fn reading(
+    name: &str,
+    kernel_name: &CString,
+    index: c_int,
+    socket: &PacketSocket,
+) -> Result<Reading, InterfaceError> {
+    let number = socket
+        .hardware_type(kernel_name)
+        .map_err(|source| InterfaceError::Io {
+            name: name.to_owned(),
+            what: "no hardware type",
+            source,
+        })?;
+    let link_type = match number {
+        libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => LinkType::Ethernet,
+        ARPHRD_RAWIP
+        | libc::ARPHRD_NONE
+        | libc::ARPHRD_SIT
+        | libc::ARPHRD_TUNNEL
+        | libc::ARPHRD_TUNNEL6 => LinkType::Raw,
+        _ => {
+            return Err(InterfaceError::UnsupportedLinkType {
+                name: name.to_owned(),
+                number,
+            });
+        }
+    };
+    Ok(Reading {
+        link_type,
+        interface: index.cast_unsigned(),
+        is_loopback: number == libc::ARPHRD_LOOPBACK,
+    })
+}
+
+/// Waits until one of the interfaces has packets, at most so long, and looks at those of which the
+/// kernel says that something has happened. Those that are gone are not waited for.
+///
+/// # Errors
+/// When waiting itself fails.
+pub fn wait(interfaces: &mut [Interface], timeout: Duration) -> io::Result<()> {
+    // A block that this program holds looks to the kernel like one that is to be read.
+    interfaces
+        .iter_mut()
+        .for_each(|interface| interface.ring.give_back());
+    let entry = |interface: &Interface| libc::pollfd {
+        fd: match interface.state {
+            State::Gone => -1,
+            State::Down | State::Up => interface.socket.as_raw_fd(),
+        },
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let mut entries: Vec<_> = interfaces.iter().map(entry).collect();
+    let timeout_ms = c_int::try_from(timeout.as_millis()).unwrap_or(c_int::MAX);
+    socket::wait(&mut entries, timeout_ms)?;
+    for (interface, entry) in interfaces.iter_mut().zip(&entries) {
+        if entry.revents & libc::POLLERR != 0 || interface.state == State::Down {
+            interface.look();
+        }
+    }
+    Ok(())
+}

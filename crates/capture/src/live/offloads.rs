@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether the kernel or the card merges packets before they are captured, or hands over those of
+//! this host before they are cut.
+
+use std::ffi::CStr;
+
+use super::socket::PacketSocket;
+
+/// A setting with which one captured packet may be several on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offload {
+    /// The kernel merges received packets.
+    GenericReceive,
+    /// The kernel cuts packets that leave, after the capture.
+    GenericSegmentation,
+    /// The card merges received packets.
+    LargeReceive,
+    /// The card cuts TCP packets that leave.
+    TcpSegmentation,
+}
+
+/// `ETHTOOL_GGRO`, `ETHTOOL_GGSO`, `ETHTOOL_GFLAGS` and `ETHTOOL_GTSO` of
+/// `include/uapi/linux/ethtool.h`, with the bit that matters.
+const QUESTIONS: [(Offload, u32, u32); 4] = [
+    (Offload::GenericReceive, 0x2b, 1),
+    (Offload::GenericSegmentation, 0x23, 1),
+    (Offload::LargeReceive, 0x25, 1 << 15),
+    (Offload::TcpSegmentation, 0x1e, 1),
+];
+
+impl Offload {
+    /// Its name in `ethtool -K`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::GenericReceive => "gro",
+            Self::GenericSegmentation => "gso",
+            Self::LargeReceive => "lro",
+            Self::TcpSegmentation => "tso",
+        }
+    }
+
+    /// Whether it concerns packets that come in, rather than those this host sends.
+    #[must_use]
+    pub const fn merges_received(self) -> bool {
+        matches!(self, Self::GenericReceive | Self::LargeReceive)
+    }
+}
+
+/// The offloads that are on; those that an interface does not know are off.
+pub(crate) fn active(socket: &PacketSocket, name: &CStr) -> Vec<Offload> {
+    let is_on = |&(_, command, bit): &(Offload, u32, u32)| {
+        socket
+            .ethtool(name, command)
+            .is_ok_and(|value| value & bit != 0)
+    };
+    let on = QUESTIONS.iter().filter(|question| is_on(question));
+    on.map(|(offload, _, _)| *offload).collect()
+}

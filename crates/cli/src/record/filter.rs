@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The filter expression among the arguments, and its compilation.
+
+use anyhow::Context;
+use turboflow_capture::CaptureFile;
+use turboflow_capture::filter::{Compiler, FileFilter, FilterError};
+
+use super::RecordArgs;
+
+/// Words that an expression can begin with (`man pcap-filter`).
+const BEGINNINGS: [&str; 61] = [
+    "!",
+    "(",
+    "aarp",
+    "ah",
+    "arp",
+    "atalk",
+    "broadcast",
+    "carp",
+    "clnp",
+    "decnet",
+    "dst",
+    "esp",
+    "ether",
+    "fddi",
+    "gateway",
+    "geneve",
+    "greater",
+    "host",
+    "icmp",
+    "icmp6",
+    "ifname",
+    "igmp",
+    "igrp",
+    "inbound",
+    "ip",
+    "ip6",
+    "ipx",
+    "iso",
+    "lat",
+    "len",
+    "less",
+    "link",
+    "llc",
+    "lldp",
+    "moprc",
+    "mpls",
+    "multicast",
+    "net",
+    "netbeui",
+    "not",
+    "on",
+    "outbound",
+    "pim",
+    "port",
+    "portrange",
+    "ppp",
+    "pppoed",
+    "pppoes",
+    "proto",
+    "protochain",
+    "rarp",
+    "sca",
+    "sctp",
+    "slip",
+    "src",
+    "stp",
+    "tcp",
+    "tr",
+    "udp",
+    "vlan",
+    "vrrp",
+];
+
+/// Takes the expression out of the words behind `-r`, where it stands behind a file.
+pub(super) fn separate(args: &mut RecordArgs) {
+    let begins =
+        |word: &std::path::Path| word.to_str().is_some_and(begins_expression) && !word.exists();
+    // The first word is a file, whatever it is called.
+    let start = args.read.iter().skip(1).position(|word| begins(word));
+    if let Some(start) = start {
+        let words = args.read.drain(start + 1..);
+        let words: Vec<_> = words.map(|word| word.display().to_string()).collect();
+        args.filter.splice(..0, words);
+    }
+}
+
+fn begins_expression(text: &str) -> bool {
+    let text = text.trim_start();
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric());
+    let word = match end {
+        Some(0) => &text[..1],
+        Some(end) => &text[..end],
+        None => text,
+    };
+    BEGINNINGS.contains(&word) && !text[word.len()..].starts_with(['.', '/', '-', '_'])
+}
+
+/// The expression as one text.
+pub(super) fn expression(args: &RecordArgs) -> Option<String> {
+    (!args.filter.is_empty()).then(|| args.filter.join(" "))
+}
+
+/// The filter for the frames of files, if one was asked for.
+pub(super) fn for_files(
+    args: &RecordArgs,
+    files: &[CaptureFile],
+) -> anyhow::Result<Option<FileFilter>> {
+    let Some(expression) = expression(args) else {
+        return Ok(None);
+    };
+    let link_types: Vec<_> = files.iter().filter_map(CaptureFile::link_type).collect();
+    let compiler = Compiler::load()?;
+    let filter = FileFilter::compile(&compiler, &expression, &link_types);
+    match filter {
+        // Somebody who mistyped the name of a file has to be told so.
+        Err(FilterError::Expression { .. }) if !args.read.is_empty() => filter
+            .with_context(|| format!("`{}` is no file, and no filter", args.filter[0]))
+            .map(Some),
+        filter => Ok(Some(filter?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_expressions_from_names_of_files() {
+        for text in [
+            "tcp",
+            "tcp port 443",
+            "(udp)",
+            "!arp",
+            "not arp",
+            "ip6",
+            "len<100",
+            "tcp[13]&2!=0",
+            "net 192.0.2.0/24",
+        ] {
+            assert!(begins_expression(text), "{text}");
+        }
+        for text in [
+            "",
+            "b.pcap",
+            "tcp.pcap",
+            "ip-2026.pcap",
+            "port/a.pcap",
+            "net_1",
+            "office",
+            "-",
+            "./tcp",
+        ] {
+            assert!(!begins_expression(text), "{text}");
+        }
+        assert!(BEGINNINGS.is_sorted());
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow record -i`: opening interfaces, and what is said while they are captured.
+
+use turboflow_capture::filter::{Compiler, Program};
+use turboflow_capture::live::{InterfaceConfig, Offload, RingSize, State};
+use turboflow_pipeline::{LiveEvent, LiveLimits, Output, record_interfaces};
+
+use super::progress::ProgressBar;
+use super::report::Report;
+use super::{RecordArgs, Settings, filter};
+use crate::exit::say;
+use crate::signals::STOP;
+use crate::units::grouped;
+
+pub(super) use turboflow_capture::live::Interface;
+
+/// Opens all interfaces, or none.
+pub(super) fn open_all(args: &RecordArgs) -> anyhow::Result<Vec<Interface>> {
+    let ring = RingSize::new(args.ring_size)?;
+    let mut interfaces = Vec::new();
+    for (index, name) in args.interface.iter().enumerate() {
+        if args.interface[..index].contains(name) {
+            anyhow::bail!("interface {name} is named twice: its packets would be metered twice");
+        }
+        let config = InterfaceConfig {
+            ring,
+            snap_length_bytes: args.snap_length,
+            only_own_frames: args.no_promiscuous,
+            filter: compile(args, name)?,
+        };
+        interfaces.push(Interface::open(name, &config)?);
+    }
+    if !args.quiet {
+        interfaces
+            .iter()
+            .for_each(|interface| announce(args, interface));
+    }
+    Ok(interfaces)
+}
+
+fn compile(args: &RecordArgs, name: &str) -> anyhow::Result<Option<Program>> {
+    let Some(expression) = filter::expression(args) else {
+        return Ok(None);
+    };
+    let link_type = Interface::link_type_of(name)?;
+    let program = Compiler::load()?.for_interface(&expression, name, link_type)?;
+    Ok(Some(program))
+}
+
+fn announce(args: &RecordArgs, interface: &Interface) {
+    let name = interface.name();
+    let ring = grouped(interface.ring_bytes() as u64 >> 10);
+    let which = if args.no_promiscuous {
+        "frames for this host"
+    } else {
+        "all frames it sees (promiscuous)"
+    };
+    say!("turboflow: listening on {name}: {which}, ring of {ring} KiB; Ctrl-C ends");
+    if interface.state() == State::Down {
+        say!("turboflow: warning: {name} is down; its packets are metered once it is up");
+    }
+    warn_of_offloads(name, &interface.offloads());
+}
+
+fn warn_of_offloads(name: &str, active: &[Offload]) {
+    let names = |received: bool| {
+        let wanted = active
+            .iter()
+            .filter(|offload| offload.merges_received() == received);
+        wanted.map(|offload| offload.name()).collect::<Vec<_>>()
+    };
+    let switched_off = |names: &[&str]| names.join(" off ") + " off";
+    let (received, sent) = (names(true), names(false));
+    if !received.is_empty() {
+        say!(
+            "turboflow: warning: {name} merges packets that come in ({}), so fewer and longer ones \
+             are counted than were on the wire; mend: ethtool -K {name} {}",
+            received.join(", "),
+            switched_off(&received),
+        );
+    }
+    if !sent.is_empty() {
+        say!(
+            "turboflow: note: packets that this host sends are seen before {name} cuts them ({}); \
+             to see them as they go on the wire: ethtool -K {name} {}",
+            sent.join(", "),
+            switched_off(&sent),
+        );
+    }
+}
+
+/// Meters interfaces until something ends it.
+pub(super) fn record(
+    args: &RecordArgs,
+    settings: &Settings,
+    interfaces: Vec<Interface>,
+    outputs: Vec<Output>,
+    bar: &mut ProgressBar,
+) -> anyhow::Result<Report> {
+    let limits = LiveLimits {
+        duration: args.duration,
+        packets: args.packets,
+    };
+    let observe = |event: LiveEvent<'_>| match event {
+        LiveEvent::Progress(progress) => bar.draw_live(progress.into()),
+        LiveEvent::Changed(name, state) => {
+            bar.clear();
+            say!("turboflow: {}", change(name, state));
+        }
+    };
+    let ran = record_interfaces(
+        &settings.config,
+        interfaces,
+        limits,
+        outputs,
+        &STOP,
+        observe,
+    )?;
+    Ok(Report::of_interfaces(ran))
+}
+
+fn change(name: &str, state: State) -> String {
+    match state {
+        State::Down => format!("{name} is down; its packets are metered again once it is up"),
+        State::Gone => format!("{name} was removed; what it had received is metered"),
+        State::Up => format!("{name} is up"),
+    }
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Interfaces on systems other than Linux: they cannot be captured.
+
+use anyhow::bail;
+use turboflow_pipeline::Output;
+
+use super::progress::ProgressBar;
+use super::report::Report;
+use super::{RecordArgs, Settings};
+
+/// There is none.
+pub(super) enum Interface {}
+
+pub(super) fn open_all(_args: &RecordArgs) -> anyhow::Result<Vec<Interface>> {
+    bail!(
+        "interfaces (-i) can be captured on Linux only; elsewhere, pipe the packets in: \
+         `tcpdump -w - | turboflow record -r -`"
+    )
+}
+
+pub(super) fn record(
+    _args: &RecordArgs,
+    _settings: &Settings,
+    interfaces: Vec<Interface>,
+    _outputs: Vec<Output>,
+    _bar: &mut ProgressBar,
+) -> anyhow::Result<Report> {
+    bail!("{} interfaces cannot be captured", interfaces.len())
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Filter expressions over files take what tcpdump takes.
+
+use std::process::Command;
+
+use crate::support::{Folder, office, project, turboflow};
+
+const EXPRESSIONS: [&str; 16] = [
+    "tcp port 443",
+    "udp",
+    "not tcp",
+    "ip6",
+    "arp",
+    "icmp or icmp6",
+    "vlan",
+    "vlan and tcp",
+    "greater 1000",
+    "len <= 100 and ip",
+    "tcp[tcpflags] & (tcp-syn|tcp-fin) != 0",
+    "ip[6:2] & 0x1fff != 0",
+    "portrange 5000-6000",
+    "ether multicast",
+    "udp port 4789 and udp[4:2] % 2 == 0",
+    "net 192.0.2.0/24 and ip proto 47",
+];
+
+/// How many packets tcpdump takes; `None`, loudly, where it is not installed.
+fn by_tcpdump(capture: &str, expression: &str) -> Option<u64> {
+    let ran = Command::new("tcpdump")
+        .args(["-n", "-t", "-w", "-", "-r", capture, expression])
+        .output();
+    let Ok(output) = ran else {
+        let in_ci = std::env::var_os("TURBOFLOW_CI").is_some();
+        assert!(
+            !in_ci,
+            "tcpdump is not here; scripts/install-test-tools.sh installs it"
+        );
+        eprintln!("############ SKIPPED: no tcpdump to compare filters with ############");
+        return None;
+    };
+    assert!(output.status.success(), "{expression}");
+    let folder = Folder::new();
+    let taken = folder.write("taken.pcap", output.stdout);
+    Some(
+        ledger(&["-r", &taken])["packets_received"]
+            .as_u64()
+            .unwrap(),
+    )
+}
+
+fn ledger(arguments: &[&str]) -> serde_json::Value {
+    let folder = Folder::new();
+    let (output, ledger) = (folder.file("a.csv"), folder.file("l.json"));
+    let fixed = ["record", "-q", "-w", &output, "--ledger", &ledger];
+    turboflow(fixed.iter().chain(arguments)).exits(0);
+    serde_json::from_str(&folder.read("l.json")).unwrap()
+}
+
+#[test]
+fn takes_what_tcpdump_takes() {
+    if !is_libpcap_here() {
+        return;
+    }
+    let office = office();
+    for expression in EXPRESSIONS {
+        let Some(expected) = by_tcpdump(&office, expression) else {
+            return;
+        };
+        // Quoted behind the file, as tcpdump has it; and as words behind `--`.
+        let words: Vec<&str> = expression.split(' ').collect();
+        for arguments in [
+            vec!["-r", &office, expression],
+            [&["-r", &office, "--"], &words[..]].concat(),
+        ] {
+            let ledger = ledger(&arguments);
+            let filtered = ledger["packets_filtered"].as_u64().unwrap();
+            assert_eq!(ledger["packets_received"], 13_035);
+            assert_eq!(13_035 - filtered, expected, "{expression}");
+            assert_eq!(ledger["filter"], expression);
+        }
+    }
+}
+
+/// Whether filters can be compiled here; says so where not.
+fn is_libpcap_here() -> bool {
+    let lacks = turboflow(["record", "-q", "-r", &office(), "tcp"])
+        .stderr
+        .contains("need libpcap");
+    if lacks {
+        let in_ci = std::env::var_os("TURBOFLOW_CI").is_some();
+        assert!(
+            !in_ci,
+            "libpcap is not here; scripts/install-test-tools.sh installs it"
+        );
+        eprintln!("############ SKIPPED: no libpcap to compile filters with ############");
+    }
+    !lacks
+}
+
+#[test]
+fn every_link_type_of_a_capture_has_its_filter() {
+    if !is_libpcap_here() {
+        return;
+    }
+    // Ethernet and raw IP in one file: tcpdump does not read it.
+    let links = project("samples/two-links.pcapng");
+    let all = ledger(&["-r", &links]);
+    let ip = ledger(&["-r", &links, "ip or ip6"]);
+    assert_eq!(ip["packets_recorded"], all["packets_recorded"]);
+    assert_eq!(ip["packets_filtered"], all["packets_non_ip"]);
+    // Raw IP has no such addresses, which libpcap refuses: nothing of it is taken.
+    let ethernet = ledger(&["-r", &links, "not ether host 02:00:00:00:00:99"]);
+    let taken = ethernet["packets_recorded"].as_u64().unwrap();
+    assert!(taken > 0 && ethernet["packets_filtered"].as_u64().unwrap() > 0);
+}

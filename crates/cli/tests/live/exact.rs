@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Live is exact: what was replayed is recorded as it is from the file.
+
+use crate::link::{Ended, FAR, Link, NEAR};
+use crate::support::{Folder, office, turboflow};
+
+/// Flows are cut by the replay's times otherwise.
+pub(crate) const NO_TIMEOUTS: [&str; 6] = [
+    "--idle-timeout",
+    "none",
+    "--active-timeout",
+    "none",
+    "--linger",
+    "none",
+];
+const OFFICE_PACKETS: &str = "13035";
+/// Captured bytes of the sample: what tcpreplay sends.
+const OFFICE_BYTES: u64 = 1_662_901;
+/// Frames with an 802.1Q or 802.1ad tag.
+const OFFICE_TAGGED: u64 = 690;
+
+/// The records of a CSV without their times and reasons, sorted.
+fn untimed(csv: &str) -> Vec<String> {
+    let mut lines = csv.lines();
+    let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let kept = |line: &str| {
+        let cells = header.iter().zip(line.split(','));
+        let cells = cells.filter(|(name, _)| !name.ends_with("_ns") && **name != "end_reason");
+        cells.map(|(_, cell)| cell).collect::<Vec<_>>().join(",")
+    };
+    let mut rows: Vec<String> = lines.map(kept).collect();
+    rows.sort();
+    rows
+}
+
+/// How many packets a file has, and the records that it gives.
+pub(crate) fn of_file(capture: &str, options: &[&str]) -> (u64, Vec<String>) {
+    let folder = Folder::new();
+    let (output, ledger) = (folder.file("file.csv"), folder.file("ledger.json"));
+    let fixed = [
+        "record", "-q", "-r", capture, "-w", &output, "--ledger", &ledger,
+    ];
+    turboflow(fixed.iter().chain(&NO_TIMEOUTS).chain(options));
+    let ledger: serde_json::Value = serde_json::from_str(&folder.read("ledger.json")).unwrap();
+    let packets = ledger["packets_received"].as_u64().unwrap();
+    (packets, untimed(&folder.read("file.csv")))
+}
+
+/// What its replay gives.
+fn of_replay(link: &Link, options: &[&str]) -> Ended {
+    let fixed = ["-w", "live.csv", "--packets", OFFICE_PACKETS];
+    let options: Vec<&str> = fixed
+        .iter()
+        .chain(&NO_TIMEOUTS)
+        .chain(options)
+        .copied()
+        .collect();
+    let recording = link.record(&[FAR], &options);
+    assert!(link.replay(&office(), &["--pps", "10000"]));
+    recording.end().balanced(0)
+}
+
+#[track_caller]
+pub(crate) fn equal(live: &Ended, of_file: &[String]) {
+    let live = untimed(&live.folder.read("live.csv"));
+    let unequal = live.iter().zip(of_file).find(|(live, file)| live != file);
+    assert_eq!((unequal, live.len()), (None, of_file.len()));
+}
+
+#[test]
+fn a_replay_gives_the_records_of_its_file() {
+    let Some(link) = Link::new() else { return };
+    for options in [&["--threads", "1"][..], &["--threads", "3"], &["--biflow"]] {
+        let ended = of_replay(&link, options);
+        assert_eq!(ended.count("source_seen"), 13_035, "{options:?}");
+        assert_eq!(ended.count("packets_non_ip"), 31);
+        assert_eq!(ended.count("bytes_received"), OFFICE_BYTES);
+        equal(&ended, &of_file(&office(), options).1);
+    }
+}
+
+const BY_TAG: &str = "\
+[key]
+fields = [\"source_address\", \"destination_address\", \"vlan\", \"inner_vlan\"]
+[[feature]]
+name = \"packets\"
+op = \"count\"
+";
+
+#[test]
+fn tags_are_where_they_were_on_the_wire() {
+    let Some(link) = Link::new() else { return };
+    let folder = Folder::new();
+    let definition = folder.write("by-tag.toml", BY_TAG);
+    let options = ["--definition", &definition];
+    let (_, expected) = of_file(&office(), &options);
+    for offload in ["on", "off"] {
+        for end in [NEAR, FAR] {
+            let switch = format!("ethtool -K {end} rxvlan {offload} txvlan {offload}");
+            link.shell(&switch);
+        }
+        let ended = of_replay(&link, &options);
+        assert_eq!(ended.count("bytes_received"), OFFICE_BYTES, "{offload}");
+        equal(&ended, &expected);
+    }
+}
+
+#[test]
+fn the_kernel_runs_the_filter() {
+    let Some(link) = Link::new() else { return };
+    for (filter, packets) in [
+        (&["vlan"][..], OFFICE_TAGGED),
+        (&["tcp", "port", "22"], 2_083),
+    ] {
+        let wanted = packets.to_string();
+        let options = [&["-w", "live.csv", "--packets", &wanted][..], filter].concat();
+        let recording = link.record(&[FAR], &options);
+        assert!(link.replay(&office(), &["--pps", "10000"]));
+        let ended = recording.end().balanced(0);
+        assert_eq!(ended.count("packets_received"), packets, "{filter:?}");
+        assert_eq!(ended.count("source_unread"), 0, "{filter:?}");
+    }
+}
+
+#[test]
+fn every_interface_is_metered_and_short_snaps_lose_no_length() {
+    let Some(link) = Link::new() else { return };
+    let options = ["-w", "live.csv", "--packets", "400", "--snap-length", "96"];
+    let recording = link.record(&[NEAR, FAR], &options);
+    assert!(link.replay(&office(), &["--pps", "10000", "--limit", "200"]));
+    let ended = recording.end().balanced(0);
+    let interfaces = ended.ledger["interfaces"].as_array().unwrap();
+    for interface in interfaces {
+        assert_eq!(interface["packets_delivered"], 200, "{interface}");
+    }
+    // Both saw the same bytes on the wire, longer than what was kept of them.
+    assert!(ended.count("bytes_received") > 400 * 96);
+    assert_eq!(ended.count("bytes_received") % 2, 0);
+}
+
+#[test]
+fn loopback_shows_every_packet_once() {
+    let Some(link) = Link::new() else { return };
+    let options = ["-w", "live.csv", "--packets", "5", "udp"];
+    let recording = link.record(&["lo"], &options);
+    link.shell("for i in 1 2 3 4 5; do echo $i > /dev/udp/127.0.0.1/9; done");
+    let ended = recording.end().balanced(0);
+    assert_eq!(
+        (ended.count("packets_recorded"), ended.count("source_seen")),
+        (5, 5)
+    );
+}

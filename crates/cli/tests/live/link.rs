@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A veth pair in a namespace of its own, and the program listening at one end.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::support::{Folder, command};
+
+/// Nothing takes as long: a test that waits for more has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The end where packets are sent, and the end where the program listens.
+pub(crate) const NEAR: &str = "va";
+pub(crate) const FAR: &str = "vb";
+
+static LINKS: AtomicU32 = AtomicU32::new(0);
+
+/// A silent link: no addresses, no IPv6, nobody but the test sends.
+pub(crate) struct Link {
+    namespace: String,
+}
+
+impl Link {
+    /// Makes one; `None`, loudly, where that cannot be.
+    pub(crate) fn new() -> Option<Self> {
+        let number = LINKS.fetch_add(1, Ordering::Relaxed);
+        let namespace = format!("turboflow-{}-{number}", std::process::id());
+        if let Err(why) = possible() {
+            let in_ci = std::env::var_os("TURBOFLOW_CI").is_some();
+            assert!(!in_ci, "live capture cannot be tested: {why}");
+            eprintln!("############ SKIPPED: live capture was not tested: {why} ############");
+            return None;
+        }
+        let link = Self { namespace };
+        succeed(Command::new("ip").args(["netns", "add", &link.namespace]));
+        let quiet = "for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 1 > $f; done";
+        link.shell(quiet);
+        link.ip(&["link", "add", NEAR, "type", "veth", "peer", "name", FAR]);
+        for end in [NEAR, FAR, "lo"] {
+            link.ip(&["link", "set", end, "up"]);
+        }
+        for end in [NEAR, FAR] {
+            link.ip(&["link", "set", end, "mtu", "65535"]);
+        }
+        Some(link)
+    }
+
+    /// A command in the namespace.
+    pub(crate) fn inside(&self, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.namespace, program]);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    #[track_caller]
+    pub(crate) fn shell(&self, script: &str) {
+        succeed(self.inside("bash").args(["-c", script]));
+    }
+
+    #[track_caller]
+    pub(crate) fn ip(&self, words: &[&str]) {
+        succeed(Command::new("ip").args(["-n", &self.namespace]).args(words));
+    }
+
+    /// Sends a capture into the near end. Says whether all of its frames could be sent.
+    #[track_caller]
+    pub(crate) fn replay(&self, capture: &str, options: &[&str]) -> bool {
+        let mut command = self.inside("tcpreplay");
+        command.args(["-q", "-i", NEAR]).args(options).arg(capture);
+        let said = succeed(&mut command);
+        let failed = said
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("Failed packets:"));
+        // Where it gives up it says nothing.
+        failed.is_some_and(|count| count.trim() == "0")
+    }
+
+    /// Starts the program; it is listening when this returns.
+    pub(crate) fn record(&self, interfaces: &[&str], options: &[&str]) -> Recording {
+        let folder = Folder::new();
+        let program = command([""; 0]).get_program().to_os_string();
+        let mut command = Command::new("ip");
+        command
+            .args(["netns", "exec", &self.namespace])
+            .arg(program);
+        command.args(["record", "--ledger", &folder.file("ledger.json")]);
+        for interface in interfaces {
+            command.args(["-i", interface]);
+        }
+        let mut child = command
+            .args(options)
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut recording = Recording {
+            stdout: lines(child.stdout.take().unwrap()),
+            stderr: lines(child.stderr.take().unwrap()),
+            said: String::new(),
+            child,
+            folder,
+        };
+        recording.wait_for("seed");
+        recording
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        let _ = Command::new("ip")
+            .args(["netns", "del", &self.namespace])
+            .status();
+    }
+}
+
+/// The program while it listens.
+pub(crate) struct Recording {
+    child: Child,
+    pub(crate) folder: Folder,
+    pub(crate) stdout: Receiver<String>,
+    stderr: Receiver<String>,
+    said: String,
+}
+
+/// How a recording ended.
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) said: String,
+    pub(crate) ledger: Value,
+    pub(crate) folder: Folder,
+}
+
+impl Recording {
+    /// Waits until standard error has a line with these words.
+    #[track_caller]
+    pub(crate) fn wait_for(&mut self, words: &str) {
+        loop {
+            let line = self.stderr.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|_| panic!("nothing of {words:?} in {}", self.said));
+            self.said += &line;
+            self.said.push('\n');
+            if line.contains(words) {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let script = format!("kill -{name} {}", self.child.id());
+        succeed(Command::new("sh").args(["-c", &script]));
+    }
+
+    /// Asks it to end.
+    pub(crate) fn interrupt(self) -> Ended {
+        self.signal("INT");
+        self.end()
+    }
+
+    /// Waits until it has ended by itself.
+    pub(crate) fn end(mut self) -> Ended {
+        while let Ok(line) = self.stderr.recv_timeout(PATIENCE) {
+            self.said += &line;
+            self.said.push('\n');
+        }
+        let code = self.child.wait().unwrap().code();
+        let ledger = self.folder.read("ledger.json");
+        Ended {
+            code,
+            said: self.said,
+            ledger: serde_json::from_str(&ledger).unwrap(),
+            folder: self.folder,
+        }
+    }
+}
+
+impl Ended {
+    pub(crate) fn count(&self, name: &str) -> u64 {
+        self.ledger[name].as_u64().unwrap()
+    }
+
+    /// Asserts the exit code, and conservation as the kernel and the ledger have it.
+    #[track_caller]
+    pub(crate) fn balanced(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{}", self.said);
+        assert_eq!(self.ledger["balanced"], true, "{:#}", self.ledger);
+        let delivered = self.count("packets_received");
+        let (dropped, unread) = (self.count("source_dropped"), self.count("source_unread"));
+        assert_eq!(self.count("source_seen"), delivered + dropped + unread);
+        self
+    }
+}
+
+/// Why there can be no link here, if so.
+fn possible() -> Result<(), String> {
+    let works = |program: &str, argument: &str| {
+        Command::new(program)
+            .arg(argument)
+            .output()
+            .is_ok_and(|output| output.status.success())
+    };
+    for (program, argument) in [("ip", "-V"), ("tcpreplay", "-V"), ("ethtool", "--version")] {
+        if !works(program, argument) {
+            return Err(format!(
+                "{program} is not here; scripts/install-test-tools.sh installs it"
+            ));
+        }
+    }
+    let id = Command::new("id").arg("-u").output().unwrap();
+    match id.stdout.trim_ascii() {
+        b"0" => Ok(()),
+        _ => Err("it needs root, to make network namespaces".to_owned()),
+    }
+}
+
+#[track_caller]
+fn succeed(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {said}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}

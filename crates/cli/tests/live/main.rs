@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow record -i` on real interfaces: captures replayed by tcpreplay through a veth pair, in
+//! a network namespace that each test makes for itself.
+//!
+//! They need root and `scripts/install-test-tools.sh`; without either they say so and pass, unless
+//! `TURBOFLOW_CI` is set. They wait for what the program says and does, never for time to pass.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
+
+mod captures;
+mod drops;
+mod exact;
+mod link;
+mod silence;
+mod states;
+#[path = "../cli/support.rs"]
+#[allow(dead_code, reason = "the other tests use the rest of it")]
+mod support;

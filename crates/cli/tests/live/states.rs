@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Interfaces that go down, come up, or are removed while they are captured; and signals.
+
+use crate::link::{FAR, Link, NEAR};
+use crate::support::office;
+
+const HUNDRED: [&str; 4] = ["--pps", "10000", "--limit", "100"];
+
+#[test]
+fn down_and_up_again_is_survived() {
+    let Some(link) = Link::new() else { return };
+    let mut recording = link.record(&[FAR], &["-w", "live.csv", "--packets", "200"]);
+    assert!(link.replay(&office(), &HUNDRED));
+    link.ip(&["link", "set", FAR, "down"]);
+    recording.wait_for("vb is down");
+    link.ip(&["link", "set", FAR, "up"]);
+    recording.wait_for("vb is up");
+    assert!(link.replay(&office(), &HUNDRED));
+    let ended = recording.end().balanced(0);
+    assert_eq!(ended.count("packets_received"), 200);
+}
+
+#[test]
+fn one_that_is_down_at_the_start_is_waited_for() {
+    let Some(link) = Link::new() else { return };
+    link.ip(&["link", "set", FAR, "down"]);
+    let mut recording = link.record(&[FAR], &["-w", "live.csv", "--packets", "100"]);
+    link.ip(&["link", "set", FAR, "up"]);
+    recording.wait_for("vb is up");
+    assert!(link.replay(&office(), &HUNDRED));
+    let ended = recording.end().balanced(0);
+    assert!(ended.said.contains("vb is down"), "{}", ended.said);
+}
+
+#[test]
+fn removal_ends_the_run_and_loses_nothing() {
+    let Some(link) = Link::new() else { return };
+    let recording = link.record(&[FAR], &["-w", "live.csv"]);
+    assert!(link.replay(&office(), &HUNDRED));
+    link.ip(&["link", "del", NEAR]);
+    let ended = recording.end().balanced(1);
+    assert!(ended.said.contains("vb was removed"), "{}", ended.said);
+    assert_eq!(ended.count("packets_received"), 100);
+}
+
+#[test]
+fn sigterm_and_a_limit_of_time_end_a_run_well() {
+    let Some(link) = Link::new() else { return };
+    let recording = link.record(&[FAR], &["-w", "live.csv"]);
+    recording.signal("TERM");
+    recording.end().balanced(0);
+    let ended = link
+        .record(&[FAR], &["-w", "live.csv", "--duration", "100ms"])
+        .end();
+    assert_eq!(ended.balanced(0).count("packets_received"), 0);
+}
