@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Durations and counts as people write them: `30s`, `500ms`, `10M`, `1_000`.
 
+use turboflow_record::TimeUnit;
+
 /// A timeout: so many nanoseconds, or `None` where it is switched off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timeout(pub(crate) Option<u64>);
@@ -89,6 +91,16 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     number
         .checked_mul(factor)
         .ok_or_else(|| "too large a number".to_owned())
+}
+
+/// A unit of time in IPFIX.
+pub(crate) fn time_unit(text: &str) -> Result<TimeUnit, String> {
+    match text {
+        "ms" => Ok(TimeUnit::Milliseconds),
+        "us" => Ok(TimeUnit::Microseconds),
+        "ns" => Ok(TimeUnit::Nanoseconds),
+        _ => Err("write ms, us or ns".to_owned()),
+    }
 }
 
 /// A number with its thousands apart: `1,234,567`.

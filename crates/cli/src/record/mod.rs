@@ -2,6 +2,7 @@
 //! `turboflow record`: capture files in, flow records out.
 
 mod args;
+mod collectors;
 mod inputs;
 mod ledger_file;
 mod outputs;
