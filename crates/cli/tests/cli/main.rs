@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod cases;
+mod collectors;
 mod definition;
 mod generate;
 mod help;

@@ -168,7 +168,7 @@ impl Lost {
     fn add(&mut self, unit: &Unit) {
         if let Unit::Data(data) = unit {
             self.flows += u64::from(data.flows);
-            self.packets += data.packets;
+            self.packets = self.packets.wrapping_add(data.packets);
             self.octets = self.octets.wrapping_add(data.octets);
         }
     }

@@ -15,6 +15,8 @@ use super::{Data, Encode, Protocol, Unexportable, Unit, WireOptions};
 const RECORD_BYTES: usize = 48;
 /// Records of a message at most: Cisco's limit, which readers rely on.
 const MAX_RECORDS: usize = 30;
+/// Records that one flow is split into at most: 4 TiB of octets.
+const MAX_PARTS: u64 = 1_024;
 const NS_PER_MS: u64 = 1_000_000;
 
 /// Where each thing that v5 has a field for is.
@@ -102,7 +104,7 @@ impl Encoder {
         let parts = parts.max(packets.div_ceil(u64::from(u32::MAX)));
         let before = self.uptime;
         let fit = self.uptime.fit(start_ms, end_ms.max(start_ms));
-        if fit == Fit::Never || parts > packets.max(1) {
+        if fit == Fit::Never || parts > packets.clamp(1, MAX_PARTS) {
             self.unexportable.out_of_range += 1;
             return;
         }
@@ -132,8 +134,8 @@ impl Encoder {
             self.data.latest_ms = self.data.latest_ms.max(end_ms.max(start_ms));
             if part + 1 == parts {
                 self.data.flows += 1;
-                self.data.packets += packets;
-                self.data.octets += octets;
+                self.data.packets = self.data.packets.wrapping_add(packets);
+                self.data.octets = self.data.octets.wrapping_add(octets);
             }
             if self.data.records == self.max_records {
                 self.flush(emit);
@@ -249,7 +251,7 @@ impl Record {
 ///
 /// ```text
 ///  0 version 5   2 count      4 uptime, ms   8 seconds since 1970   12 nanoseconds
-/// 16 sequence                20 engine type  21 engine id           22 sampling: none
+/// 16 sequence                20 engine type  21 engine id           22 sampling
 /// ```
 pub(super) fn header(data: &Data, sequence: u32, domain: u32, now_ms: u64) -> [u8; 24] {
     let sent_ms = sent_ms(now_ms, data.latest_ms);
@@ -264,5 +266,7 @@ pub(super) fn header(data: &Data, sequence: u32, domain: u32, now_ms: u64) -> [u
         place.copy_from_slice(&word.to_be_bytes());
     }
     header[21] = domain as u8;
+    // Mode "none" and an interval of 1: there are readers that multiply by the interval.
+    header[23] = 1;
     header
 }

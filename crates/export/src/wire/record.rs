@@ -248,7 +248,7 @@ impl Encoder {
         let data: &mut Data = self.body.data();
         data.records += 1;
         data.flows += 1;
-        data.packets += packets;
+        data.packets = data.packets.wrapping_add(packets);
         data.octets = data.octets.wrapping_add(octets);
         data.latest_ms = data.latest_ms.max(latest_ms);
     }

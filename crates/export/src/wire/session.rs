@@ -150,7 +150,7 @@ impl Session {
     /// Counts flow records that could not be sent.
     pub fn count_lost(&mut self, flows: u64, packets: u64, octets: u64) {
         self.counters.flows_not_sent += flows;
-        self.counters.packets_not_sent += packets;
+        self.counters.packets_not_sent = self.counters.packets_not_sent.wrapping_add(packets);
         self.counters.octets_not_sent = self.counters.octets_not_sent.wrapping_add(octets);
     }
 
