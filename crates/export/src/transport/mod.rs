@@ -117,7 +117,11 @@ pub fn send_to(
         encoder,
         queue,
         thread: Some(thread),
-        patience: options.patience,
+        // A paced sender takes its time for every message, and does not stand still.
+        patience: match options.patience {
+            Duration::ZERO => Duration::ZERO,
+            patience => patience + pace::longest_wait(options.rate),
+        },
     }))
 }
 

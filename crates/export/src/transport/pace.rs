@@ -7,6 +7,17 @@ use std::time::Duration;
 const BURST: Duration = Duration::from_millis(5);
 const NS_PER_S: u128 = 1_000_000_000;
 
+/// Flow records of a message at most, as far as waiting is concerned.
+const MESSAGE_RECORDS: u64 = 1_000;
+
+/// How long a message may wait for its turn.
+pub(super) fn longest_wait(rate: Option<u64>) -> Duration {
+    let rate = rate.filter(|rate| *rate > 0);
+    rate.map_or(Duration::ZERO, |rate| {
+        Duration::from_secs(1 + MESSAGE_RECORDS / rate)
+    })
+}
+
 /// When the next message may leave.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {

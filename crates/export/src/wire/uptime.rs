@@ -55,9 +55,11 @@ impl Uptime {
 }
 
 /// When a message with records up to `latest_ms` says that it was sent. Now; or, where the records
-/// are of another time (a capture played back), right after them: uptime has to reach them.
+/// are of another time (a capture played back), right after them: uptime has to reach them. Records
+/// without a time (0) are of now.
 pub(super) const fn sent_ms(now_ms: u64, latest_ms: u64) -> u64 {
-    if now_ms >= latest_ms && now_ms - latest_ms < SEND_MARGIN_MS {
+    let is_recent = now_ms >= latest_ms && now_ms - latest_ms < SEND_MARGIN_MS;
+    if is_recent || latest_ms == 0 {
         now_ms
     } else {
         latest_ms
@@ -94,5 +96,6 @@ mod tests {
             1_500_000_000_000
         );
         assert_eq!(sent_ms(5, 10), 10);
+        assert_eq!(sent_ms(1_700_000_000_000, 0), 1_700_000_000_000);
     }
 }
