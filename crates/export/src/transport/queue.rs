@@ -177,15 +177,15 @@ impl Lost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Data;
+    use crate::wire::DataRecords;
 
     fn unit(bytes: usize) -> Unit {
-        Unit::Data(Data {
+        Unit::Data(DataRecords {
             bytes: vec![0; bytes],
             flows: 1,
             packets: 2,
             octets: 3,
-            ..Data::default()
+            ..DataRecords::default()
         })
     }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sets of data records that fill up to a message.
 
-use super::Data;
+use super::DataRecords;
 
 /// Octets of a set's header: its id and its length.
 pub(super) const SET_HEADER_BYTES: usize = 4;
 
 /// A body under way.
 pub(super) struct Body {
-    data: Data,
+    data: DataRecords,
     /// Octets it may have.
     limit_bytes: usize,
     /// Sets end on multiples of this (RFC 3954, section 5.3: 4).
@@ -27,7 +27,7 @@ pub(super) struct Mark {
 impl Body {
     pub(super) fn new(limit_bytes: usize, align_bytes: usize) -> Self {
         Self {
-            data: Data::default(),
+            data: DataRecords::default(),
             // A set may grow by its padding when it is closed.
             limit_bytes: limit_bytes - (align_bytes - 1),
             align_bytes,
@@ -53,7 +53,7 @@ impl Body {
     }
 
     /// What the body holds, to be counted.
-    pub(super) fn data(&mut self) -> &mut Data {
+    pub(super) fn tally(&mut self) -> &mut DataRecords {
         &mut self.data
     }
 
@@ -79,7 +79,7 @@ impl Body {
     }
 
     /// Takes the body and begins another.
-    pub(super) fn take(&mut self) -> Data {
+    pub(super) fn take(&mut self) -> DataRecords {
         self.close_set();
         std::mem::take(&mut self.data)
     }

@@ -104,12 +104,12 @@ pub enum Unit {
     /// A template record; it comes before the first data that needs it.
     Template(Vec<u8>),
     /// Data records.
-    Data(Data),
+    Data(DataRecords),
 }
 
 /// Sets of data records (NetFlow v5: records), and what they hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Data {
+pub struct DataRecords {
     /// What follows the header.
     pub bytes: Vec<u8>,
     /// Data records as the wire counts them.

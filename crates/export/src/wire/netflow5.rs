@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use turboflow_record::{Column, ColumnElement, FlowBatch, Value};
 
 use super::uptime::{Fit, Uptime, sent_ms};
-use super::{Data, Encode, Protocol, Unexportable, Unit, WireOptions};
+use super::{DataRecords, Encode, Protocol, Unexportable, Unit, WireOptions};
 
 /// Octets of a record.
 const RECORD_BYTES: usize = 48;
@@ -50,7 +50,7 @@ const OTHERS: [u16; 7] = [7, 11, 4, 6, 5, 10, 14];
 pub(super) struct Encoder {
     columns: Columns,
     max_records: u32,
-    data: Data,
+    data: DataRecords,
     uptime: Uptime,
     unexportable: Unexportable,
 }
@@ -77,7 +77,7 @@ impl Encoder {
         Ok(Self {
             columns: Columns::find(&options.elements)?,
             max_records: (room / RECORD_BYTES).min(MAX_RECORDS) as u32,
-            data: Data::default(),
+            data: DataRecords::default(),
             uptime: Uptime::default(),
             unexportable: Unexportable::default(),
         })
@@ -253,7 +253,7 @@ impl Record {
 ///  0 version 5   2 count      4 uptime, ms   8 seconds since 1970   12 nanoseconds
 /// 16 sequence                20 engine type  21 engine id           22 sampling
 /// ```
-pub(super) fn header(data: &Data, sequence: u32, domain: u32, now_ms: u64) -> [u8; 24] {
+pub(super) fn header(data: &DataRecords, sequence: u32, domain: u32, now_ms: u64) -> [u8; 24] {
     let sent_ms = sent_ms(now_ms, data.latest_ms);
     let uptime_ms = sent_ms.saturating_sub(data.boot_ms) as u32;
     let seconds = (sent_ms / 1_000) as u32;

@@ -119,7 +119,7 @@ impl OptionsTemplate {
     }
 
     /// A data record of numbers.
-    fn data(&self, values: &[u64]) -> SetRecord {
+    fn data_record(&self, values: &[u64]) -> SetRecord {
         let mut bytes = Vec::new();
         for ((_, length), value) in self.fields.iter().zip(values) {
             // Counters wrap where NetFlow v9 gives them 32 bits.
@@ -158,11 +158,11 @@ pub(super) fn descriptions(
 ) -> Vec<SetRecord> {
     match protocol {
         Protocol::Ipfix => {
-            let sampling = IPFIX_SAMPLING.data(&[0, 1, 1, 0]);
+            let sampling = IPFIX_SAMPLING.data_record(&[0, 1, 1, 0]);
             let types = elements.iter().map(type_information);
             std::iter::once(sampling).chain(types).collect()
         }
-        Protocol::Netflow9 => vec![NETFLOW9_SAMPLING.data(&[u64::from(domain), 1, 1])],
+        Protocol::Netflow9 => vec![NETFLOW9_SAMPLING.data_record(&[u64::from(domain), 1, 1])],
         Protocol::Netflow5 => Vec::new(),
     }
 }
@@ -176,8 +176,8 @@ pub(super) fn statistics(
     let (process, sent) = (u64::from(domain), counters);
     match protocol {
         Protocol::Ipfix => vec![
-            IPFIX_METERING.data(&[process, process, sent.messages, sent.flows, sent.bytes]),
-            IPFIX_RELIABILITY.data(&[
+            IPFIX_METERING.data_record(&[process, process, sent.messages, sent.flows, sent.bytes]),
+            IPFIX_RELIABILITY.data_record(&[
                 process,
                 sent.flows_not_sent,
                 sent.packets_not_sent,
@@ -185,7 +185,7 @@ pub(super) fn statistics(
             ]),
         ],
         Protocol::Netflow9 => {
-            vec![NETFLOW9_STATISTICS.data(&[process, sent.bytes, sent.messages, sent.flows])]
+            vec![NETFLOW9_STATISTICS.data_record(&[process, sent.bytes, sent.messages, sent.flows])]
         }
         Protocol::Netflow5 => Vec::new(),
     }

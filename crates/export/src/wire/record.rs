@@ -10,7 +10,7 @@ use super::field::{Field, is_flow_time, is_in_netflow9};
 use super::options::FIRST_FLOW_TEMPLATE;
 use super::shape::{Presence, Shape, Shapes};
 use super::uptime::{Fit, Uptime};
-use super::{Data, Encode, Protocol, Unexportable, Unit, WireOptions};
+use super::{DataRecords, Encode, Protocol, Unexportable, Unit, WireOptions};
 
 /// Shapes that get a template of their own. Beyond them a template for each family serves all,
 /// in which every value that may be absent is a list of none or one: nobody who chooses packets
@@ -245,7 +245,7 @@ impl Encoder {
         let of = |column| number(batch, row, column).unwrap_or(0);
         let (packets, octets) = (of(self.roles.packets), of(self.roles.octets));
         let latest_ms = of(self.roles.end.or(self.roles.start)) / 1_000_000;
-        let data: &mut Data = self.body.data();
+        let data: &mut DataRecords = self.body.tally();
         data.records += 1;
         data.flows += 1;
         data.packets = data.packets.wrapping_add(packets);

@@ -6,7 +6,7 @@ use turboflow_record::Element;
 use super::body::Body;
 use super::netflow9::Times;
 use super::options::{self, SetRecord};
-use super::{Data, Protocol, Unit, WireOptions, ipfix, netflow5, netflow9};
+use super::{DataRecords, Protocol, Unit, WireOptions, ipfix, netflow5, netflow9};
 
 /// When templates and options are sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,7 +268,7 @@ impl Session {
                 body.bytes().extend_from_slice(&record.bytes);
             }
             count += 1;
-            body.data().records += u32::from(record.is_data);
+            body.tally().records += u32::from(record.is_data);
         }
         if count > 0 {
             let data = body.take();
@@ -277,7 +277,7 @@ impl Session {
     }
 
     /// The message of a body with `count` records of any kind.
-    fn message(&mut self, data: &Data, count: u16, now_ms: u64) -> Message {
+    fn message(&mut self, data: &DataRecords, count: u16, now_ms: u64) -> Message {
         let mut bytes = Vec::with_capacity(self.protocol.header_bytes() + data.bytes.len());
         let sequence = self.sequence;
         let steps = match self.protocol {
