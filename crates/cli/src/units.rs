@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use turboflow_record::TimeUnit;
+
 /// A timeout: so many nanoseconds, or `None` where it is switched off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timeout(pub(crate) Option<u64>);
@@ -123,6 +125,16 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     number
         .checked_mul(factor)
         .ok_or_else(|| "too large a number".to_owned())
+}
+
+/// A unit of time in IPFIX.
+pub(crate) fn time_unit(text: &str) -> Result<TimeUnit, String> {
+    match text {
+        "ms" => Ok(TimeUnit::Milliseconds),
+        "us" => Ok(TimeUnit::Microseconds),
+        "ns" => Ok(TimeUnit::Nanoseconds),
+        _ => Err("write ms, us or ns".to_owned()),
+    }
 }
 
 /// A number with its thousands apart: `1,234,567`.

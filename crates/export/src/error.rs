@@ -6,13 +6,15 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::wire::Unexportable;
+
 /// Why flow records could not be written.
 #[derive(Debug, Error)]
 pub enum ExportError {
     /// No format of that name or file extension.
     #[error(
-        "unknown format of {given:?}: use csv, jsonl or parquet, or a file name that ends in \
-         .csv, .jsonl, .ndjson, .json or .parquet"
+        "unknown format of {given:?}: use csv, jsonl, parquet or ipfix, or a file name that ends \
+         in .csv, .jsonl, .ndjson, .json, .parquet or .ipfix"
     )]
     UnknownFormat {
         /// The name or path given.
@@ -55,6 +57,30 @@ pub enum ExportError {
     /// The reader of the stream went away, which ends a pipe like `turboflow ... | head`.
     #[error("the reader of the output went away")]
     BrokenPipe,
+    /// Not every record left for the collector. What left is complete.
+    #[error("{}", what_was_not_sent(place, *lost, unexportable, source.as_ref()))]
+    NotSent {
+        /// The collector, or the file.
+        place: String,
+        /// Records that left.
+        records: u64,
+        /// Octets that left.
+        bytes: u64,
+        /// Records that could not be sent.
+        lost: u64,
+        /// Records that the format cannot hold.
+        unexportable: Unexportable,
+        /// What the system said last.
+        source: Option<io::Error>,
+    },
+    /// A collector's address makes no sense.
+    #[error("cannot send to {given:?}: {reason}")]
+    Target {
+        /// The address as given.
+        given: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The format cannot hold the records as asked.
     #[error("cannot write {place} as {format}: {reason}")]
     Encode {
@@ -88,4 +114,38 @@ fn what_is_left(records: u64, kept: Option<&PathBuf>) -> String {
         None if records == 0 => "no record was written".to_owned(),
         None => format!("{records} records were written before"),
     }
+}
+
+fn what_was_not_sent(
+    place: &str,
+    lost: u64,
+    unexportable: &Unexportable,
+    source: Option<&io::Error>,
+) -> String {
+    let mut reasons = Vec::new();
+    if lost > 0 || source.is_some() {
+        let why = source.map_or_else(|| "it takes too few".to_owned(), ToString::to_string);
+        reasons.push(format!("{lost} records were lost on the way ({why})"));
+    }
+    let unfit = [
+        (
+            unexportable.not_ipv4,
+            "are not IPv4, the only family of NetFlow v5",
+        ),
+        (
+            unexportable.too_large,
+            "are longer than a message; raise --export-mtu, or use TCP",
+        ),
+        (
+            unexportable.out_of_range,
+            "have times or counters that NetFlow cannot tell",
+        ),
+        (
+            unexportable.no_template,
+            "need more templates than NetFlow v9 gets; use IPFIX",
+        ),
+    ];
+    let unfit = unfit.iter().filter(|(count, _)| *count > 0);
+    reasons.extend(unfit.map(|(count, what)| format!("{count} records {what}")));
+    format!("{place}: {}", reasons.join("; "))
 }

@@ -16,11 +16,16 @@ pub enum Format {
     JsonLines,
     /// Apache Parquet.
     Parquet,
+    /// IPFIX messages (RFC 5655); written, not read.
+    Ipfix,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 3] = [Self::Csv, Self::JsonLines, Self::Parquet];
+    pub const ALL: [Self; 4] = [Self::Csv, Self::JsonLines, Self::Parquet, Self::Ipfix];
+
+    /// The formats that [`read`](crate::read) understands.
+    pub const READABLE: [Self; 3] = [Self::Csv, Self::JsonLines, Self::Parquet];
 
     /// The name a user gives on the command line.
     #[must_use]
@@ -29,11 +34,12 @@ impl Format {
             Self::Csv => "csv",
             Self::JsonLines => "jsonl",
             Self::Parquet => "parquet",
+            Self::Ipfix => "ipfix",
         }
     }
 
     /// The format that a file's extension announces, in any case: `.csv`, `.jsonl`, `.ndjson`,
-    /// `.json`, `.parquet`. A further `.part` (what is left of a file that could not be completed)
+    /// `.json`, `.parquet`, `.ipfix`. A further `.part` (what is left of a file that could not be completed)
     /// is looked through.
     ///
     /// # Errors
@@ -58,6 +64,7 @@ impl Format {
             "csv" => Some(Self::Csv),
             "jsonl" | "ndjson" | "json" => Some(Self::JsonLines),
             "parquet" => Some(Self::Parquet),
+            "ipfix" => Some(Self::Ipfix),
             _ => None,
         }
     }
@@ -92,6 +99,7 @@ mod tests {
             ("b.json", Format::JsonLines),
             ("b.tar.parquet", Format::Parquet),
             ("b.csv.part", Format::Csv),
+            ("b.ipfix", Format::Ipfix),
         ] {
             assert_eq!(
                 Format::from_path(Path::new(path)).unwrap(),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow records out, and in again: CSV, JSON lines and Parquet files, and tables for people.
+//! Flow records out, and in again: CSV, JSON lines, Parquet and IPFIX files, tables for people, and
+//! IPFIX and NetFlow to collectors ([`wire`]).
 //!
 //! A [`FlowWriter`] takes batches of columns and hides the format. Files appear under their name
 //! only when they are complete; see [`create`]. A [`FlowReader`] gives the batches back.
@@ -14,6 +15,8 @@ mod parquet;
 mod read;
 pub mod table;
 mod text;
+pub mod transport;
+pub mod wire;
 mod writer;
 
 pub use csv::quoted as csv_field;

@@ -7,6 +7,7 @@ use std::path::Path;
 use turboflow_record::{Column, FlowBatch};
 
 use crate::output::Output;
+use crate::wire::{self, WireOptions};
 use crate::{ExportError, Format, csv, json, parquet};
 
 /// Takes flow records batch by batch and writes them in one format.
@@ -72,6 +73,9 @@ pub struct WriteOptions {
     pub metadata: Vec<(String, String)>,
     /// Whether a file's bytes must be on the disk before it gets its name. Default: no.
     pub sync: bool,
+    /// What an IPFIX file needs to know: the information elements of the columns, the observation
+    /// domain.
+    pub wire: WireOptions,
 }
 
 impl Default for WriteOptions {
@@ -81,6 +85,7 @@ impl Default for WriteOptions {
             row_group_records: 1 << 20,
             metadata: Vec::new(),
             sync: false,
+            wire: WireOptions::default(),
         }
     }
 }
@@ -140,5 +145,6 @@ fn over(
         Format::Csv => csv::writer(output, schema),
         Format::JsonLines => json::writer(output, schema),
         Format::Parquet => parquet::writer(output, schema, options),
+        Format::Ipfix => wire::file_writer(output, schema, &options.wire),
     }
 }

@@ -134,7 +134,7 @@ fn pages_row_groups_and_dictionaries_of_every_size_are_read_back() {
 #[test]
 fn empty_files_keep_their_columns() {
     let directory = tempfile::tempdir().unwrap();
-    for format in Format::ALL {
+    for format in Format::READABLE {
         let path = directory.path().join(format!("flows.{format}"));
         write(&path, format, &default_schema(), &[]);
         let (schema, read) = read_all(&path);

@@ -37,7 +37,9 @@ impl OutputReport {
     pub const fn records_written(&self) -> u64 {
         match &self.outcome {
             Ok(summary) => summary.records,
-            Err(ExportError::Write { records, .. }) => *records,
+            Err(ExportError::Write { records, .. } | ExportError::NotSent { records, .. }) => {
+                *records
+            }
             Err(_) => 0,
         }
     }

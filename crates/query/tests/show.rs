@@ -422,7 +422,7 @@ fn wrong_options_are_pointed_at() {
 fn several_files_are_one_input() {
     let directory = tempfile::tempdir().unwrap();
     let mut paths = Vec::new();
-    for format in Format::ALL {
+    for format in Format::READABLE {
         let path = directory.path().join(format!("flows.{format}"));
         let mut writer = create(&path, format, &schema(), &WriteOptions::default()).unwrap();
         writer.write(&batch()).unwrap();

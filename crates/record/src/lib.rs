@@ -7,6 +7,7 @@
 mod check;
 mod columns;
 mod definition;
+mod elements;
 mod fault;
 mod hash;
 mod input;
@@ -21,6 +22,10 @@ mod vocabulary;
 
 pub use columns::{Column, ColumnKind, FlowBatch, Schema, Value, ValueData, Values};
 pub use definition::{Definition, Feature, KeyField, Op};
+pub use elements::{
+    BASIC_LIST, ColumnElement, DOCUMENTATION_ENTERPRISE, DataType, Element, ElementOptions,
+    REVERSE_ENTERPRISE, Semantics, TimeUnit, Units,
+};
 pub use fault::{Fault, InvalidDefinition, MAX_EDGES, MAX_LIST, MAX_NAME_BYTES, NamedInput, Place};
 pub use hash::{KeyHash, KeyHasher};
 pub use input::{Input, InputSet};

@@ -7,8 +7,9 @@ use std::time::Duration;
 use clap::Args;
 use turboflow_export::Format;
 use turboflow_packet::TunnelSet;
+use turboflow_record::TimeUnit;
 
-use crate::units::{Timeout, count, duration, size_bytes, timeout, timeout_or_zero};
+use crate::units::{Timeout, count, duration, size_bytes, time_unit, timeout, timeout_or_zero};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,6 +25,8 @@ Examples:
   Only some packets, in the words of tcpdump
     turboflow record -i eth0 'tcp port 443'
     turboflow record -r office.pcap 'net 192.0.2.0/24 and not port 53'
+  Send them to a collector, and keep them
+    turboflow record -r office.pcap -w ipfix+udp://127.0.0.1:4739 -w flows.parquet
   In a pipe
     ssh router tcpdump -i eth0 -w - | turboflow record -r - -w - --format csv | head
   The exact totals of every flow, whatever its pauses
@@ -34,9 +37,9 @@ Examples:
 
 Exit codes:
   0  all well; also when the reader of standard output went away (`| head`)
-  1  it ran, but a capture was damaged, records could not be written, packets had an unknown link
-     type, the kernel dropped packets of an interface, an interface went away, or Ctrl-C ended the
-     reading of files early: standard error says which and how much
+  1  it ran, but a capture was damaged, records could not be written or sent, packets had an unknown
+     link type, the kernel dropped packets of an interface, an interface went away, or Ctrl-C ended
+     the reading of files early: standard error says which and how much
   2  it could not run (options, definition, missing or foreign files); no output was touched
   130  aborted by a second Ctrl-C; the unfinished outputs are removed
 Packets that the capturing side of a file lost (source_dropped) and frames that are not IP,
@@ -72,8 +75,9 @@ pub(crate) struct RecordArgs {
     pub(super) filter: Vec<String>,
 
     /// Write flow records here; repeat for more outputs. The format follows from the extension:
-    /// .csv, .jsonl (also .ndjson, .json) or .parquet. `-` is standard output. Without -w, a
-    /// summary is printed instead
+    /// .csv, .jsonl (also .ndjson, .json), .parquet or .ipfix. `-` is standard output. Or send them
+    /// to a collector: ipfix+udp://HOST:PORT, ipfix+tcp://, netflow9+udp://, netflow5+udp://.
+    /// Without -w, a summary is printed instead
     #[arg(
         short,
         long = "write",
@@ -82,8 +86,8 @@ pub(crate) struct RecordArgs {
     )]
     pub(super) write: Vec<PathBuf>,
 
-    /// Format of outputs whose name has no extension that says it, such as `-w -`: csv, jsonl or
-    /// parquet
+    /// Format of outputs whose name has no extension that says it, such as `-w -`: csv, jsonl,
+    /// parquet or ipfix
     #[arg(long, value_name = "FORMAT", help_heading = "Input and output")]
     pub(super) format: Option<Format>,
 
@@ -164,6 +168,39 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = timeout_or_zero)]
     #[arg(help_heading = "When flows end")]
     pub(super) linger: Timeout,
+
+    /// Flow records a second that a collector is sent at most, such as 50k. A capture is read as
+    /// fast as its records leave. Default: as fast as the socket takes them
+    #[arg(long, value_name = "N", value_parser = count, help_heading = "Sending to collectors")]
+    pub(super) export_rate: Option<u64>,
+
+    /// Bytes of a message over UDP at most. The default leaves room for IPv6, UDP and a tunnel on
+    /// paths with an MTU of 1500; lower it where yours is smaller, so that nothing is fragmented
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = 1400,
+        help_heading = "Sending to collectors"
+    )]
+    #[arg(value_parser = clap::value_parser!(u16).range(512..))]
+    pub(super) export_mtu: u16,
+
+    /// Unit of a flow's first and last time in IPFIX: ms (every collector knows it), us or ns
+    #[arg(long, value_name = "UNIT", default_value = "ms", value_parser = time_unit)]
+    #[arg(help_heading = "Sending to collectors")]
+    pub(super) export_time: TimeUnit,
+
+    /// Observation domain of IPFIX, source id of NetFlow v9; its low 8 bits are the engine id of v5.
+    /// Default: one for each run and output, made of the process id, so that two exporters on a host
+    /// are never taken for one; 1 in files
+    #[arg(long, value_name = "N", help_heading = "Sending to collectors")]
+    pub(super) observation_domain: Option<u32>,
+
+    /// Private enterprise number of the information elements that IANA does not have. The default
+    /// is the number for documentation: set your organisation's
+    #[arg(long, value_name = "N", default_value_t = turboflow_record::DOCUMENTATION_ENTERPRISE)]
+    #[arg(help_heading = "Sending to collectors")]
+    pub(super) enterprise_number: u32,
 
     /// Threads that meter, each with a share of the flows; more than 1 adds a thread that reads and
     /// parses. Records are the same whatever the number

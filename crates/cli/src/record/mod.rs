@@ -2,6 +2,7 @@
 //! `turboflow record`: capture files or interfaces in, flow records out.
 
 mod args;
+mod collectors;
 mod filter;
 mod inputs;
 mod ledger_file;

@@ -7,11 +7,12 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use turboflow_export::transport::Target;
 use turboflow_export::{Format, WriteOptions, create, to_writer};
 use turboflow_pipeline::Output;
 
-use super::RecordArgs;
 use super::settings::Settings;
+use super::{RecordArgs, collectors};
 use crate::beside::{Beside, directory_of, identity};
 use crate::signals;
 
@@ -28,19 +29,24 @@ impl Outputs {
         let only_stdout = args.write.len() == 1 && args.ledger.is_none();
         let options = WriteOptions {
             metadata: metadata(settings),
+            wire: collectors::wire_options(args, settings),
             ..WriteOptions::default()
         };
-        let output = |path: &PathBuf| -> anyhow::Result<Output> {
-            let format = format_of(path, args.format)?;
+        let output = |(index, path): (usize, &PathBuf)| -> anyhow::Result<Output> {
             let schema = settings.layout.schema();
+            if let Some(target) = collectors::target_of(path)? {
+                return collectors::output(&target, index, args, settings, &options.wire);
+            }
+            let format = format_of(path, args.format)?;
             let writer = if is_stdout(path) {
                 let stdout = io::stdout().as_fd().try_clone_to_owned();
                 let stdout = Stdout {
                     file: File::from(stdout.context("cannot write standard output")?),
                     ends_run: only_stdout,
                 };
-                if format == Format::Parquet && stdout.file.is_terminal() {
-                    bail!("Parquet is no text for a terminal: redirect standard output to a file");
+                let is_binary = matches!(format, Format::Parquet | Format::Ipfix);
+                if is_binary && stdout.file.is_terminal() {
+                    bail!("{format} is no text for a terminal: redirect standard output to a file");
                 }
                 to_writer(Box::new(stdout), format, schema, &options)?
             } else {
@@ -55,6 +61,7 @@ impl Outputs {
         let records = args
             .write
             .iter()
+            .enumerate()
             .map(output)
             .collect::<anyhow::Result<_>>()?;
         let ledger = args.ledger.as_deref().map(Beside::create).transpose()?;
@@ -66,7 +73,11 @@ impl Outputs {
 fn check_names(args: &RecordArgs) -> anyhow::Result<()> {
     let written: Vec<&PathBuf> = args.write.iter().chain(&args.ledger).collect();
     for (index, path) in written.iter().enumerate() {
-        let same = |other: &Path| identity(other) == identity(path) && !is_device(path);
+        let is_target = path.to_str().is_some_and(Target::is_meant);
+        let same = |other: &Path| match is_target {
+            true => other == path.as_path(),
+            false => identity(other) == identity(path) && !is_device(path),
+        };
         if written[..index].iter().any(|other| same(other)) {
             bail!(
                 "{} is to be written twice: give every output its own name",
@@ -91,7 +102,7 @@ fn is_device(path: &Path) -> bool {
 fn format_of(path: &Path, given: Option<Format>) -> anyhow::Result<Format> {
     if is_stdout(path) {
         return given
-            .context("which format on standard output? Add --format csv, jsonl or parquet");
+            .context("which format on standard output? Add --format csv, jsonl, parquet or ipfix");
     }
     match (Format::from_path(path), given) {
         (Ok(format), _) | (Err(_), Some(format)) => Ok(format),

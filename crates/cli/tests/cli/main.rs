@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod cases;
+mod collectors;
 mod definition;
 mod filter;
 mod generate;

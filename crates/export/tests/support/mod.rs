@@ -5,9 +5,14 @@
 use std::net::IpAddr;
 use std::path::Path;
 
+use netflow_parser::variable_versions::ipfix::FlowSetBody;
+use netflow_parser::{NetflowPacket, NetflowParser};
 use proptest::prelude::*;
+use turboflow_export::wire::WireOptions;
 use turboflow_export::{Format, WriteOptions, create, read};
-use turboflow_record::{Column, ColumnKind, Definition, FlowBatch, Layout, Schema, Value};
+use turboflow_record::{
+    Column, ColumnKind, Definition, ElementOptions, FlowBatch, Layout, Schema, Value,
+};
 
 /// A value that owns its list.
 #[derive(Clone, Debug)]
@@ -47,6 +52,39 @@ pub(crate) fn default_schema() -> Schema {
         .expect("the default definition compiles")
         .schema()
         .clone()
+}
+
+/// Options that every format can write the default definition with.
+pub(crate) fn default_options() -> WriteOptions {
+    let elements = Definition::default().elements(false, &ElementOptions::default());
+    WriteOptions {
+        wire: WireOptions {
+            elements,
+            ..WireOptions::default()
+        },
+        ..WriteOptions::default()
+    }
+}
+
+/// How many flow records a file of any format holds; IPFIX is read by others' code.
+pub(crate) fn records_in(path: &Path) -> u64 {
+    if !path.display().to_string().contains(".ipfix") {
+        return read_all(path).1.rows() as u64;
+    }
+    let parsed = NetflowParser::default().parse_bytes(&std::fs::read(path).unwrap());
+    assert!(parsed.error.is_none(), "{:?}", parsed.error);
+    let mut records = 0;
+    for packet in &parsed.packets {
+        let NetflowPacket::IPFix(packet) = packet else {
+            panic!("{packet:?}")
+        };
+        for set in &packet.flowsets {
+            if let FlowSetBody::Data(data) = &set.body {
+                records += data.fields.len() as u64;
+            }
+        }
+    }
+    records
 }
 
 /// One record of the default definition for every line of text.

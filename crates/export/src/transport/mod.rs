@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Messages to collectors over UDP and TCP.
+//!
+//! A writer encodes on the thread that gives it records and puts [`Unit`]s in a bounded queue; a
+//! thread of its own sends them, waits where it must (pacing, a collector that is away or does not
+//! read), and counts what could not be sent. Nobody who meters ever waits for a socket.
+
+mod link;
+mod pace;
+mod queue;
+mod sender;
+mod target;
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use turboflow_record::{Column, FlowBatch};
+
+use crate::wire::{Encode, Refresh, STREAM_MESSAGE_BYTES, Session, Unit, WireOptions, encoder};
+use crate::{ExportError, FlowWriter, WriteSummary};
+
+use link::Link;
+use queue::Queue;
+use sender::{Sender, Sent};
+pub use target::{Carrier, Target};
+
+/// What time it is, from outside: this crate reads no clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// Milliseconds since 1970: export times.
+    pub wall_ms: fn() -> u64,
+    /// Time since some start, which never runs backwards: waiting.
+    pub monotonic: fn() -> Duration,
+}
+
+/// How messages are sent.
+#[derive(Clone, Copy, Debug)]
+pub struct SendOptions {
+    /// Flow records a second at most. `None`: as fast as they come.
+    pub rate: Option<u64>,
+    /// How long a writer waits for room in a queue that does not move before records are lost.
+    /// Zero for live capture, where waiting would lose packets.
+    pub patience: Duration,
+    /// How long the end waits for a collector that takes nothing.
+    pub linger: Duration,
+    /// Octets that wait in the queue at most.
+    pub queue_bytes: usize,
+    /// The clock.
+    pub clock: Clock,
+}
+
+impl SendOptions {
+    /// No pacing, 5 s of patience and of linger, 8 MiB of queue.
+    #[must_use]
+    pub const fn new(clock: Clock) -> Self {
+        Self {
+            rate: None,
+            patience: Duration::from_secs(5),
+            linger: Duration::from_secs(5),
+            queue_bytes: 8 << 20,
+            clock,
+        }
+    }
+}
+
+/// A [`FlowWriter`] that sends to a collector.
+struct NetworkWriter {
+    place: String,
+    encoder: Box<dyn Encode>,
+    queue: Arc<Queue>,
+    thread: Option<JoinHandle<Sent>>,
+    patience: Duration,
+}
+
+/// A writer to the collector at `target`.
+///
+/// A TCP collector may be away: it is tried again, and templates are sent on every connection.
+///
+/// # Errors
+/// [`ExportError::Target`] where the host is unknown or no socket can be made,
+/// [`ExportError::Encode`] where the format cannot hold records of that schema.
+pub fn send_to(
+    target: &Target,
+    schema: &[Column],
+    wire: &WireOptions,
+    options: &SendOptions,
+) -> Result<Box<dyn FlowWriter>, ExportError> {
+    let place = target.to_string();
+    let (wire, refresh) = match target.carrier {
+        Carrier::Udp => (wire.clone(), Refresh::DATAGRAMS),
+        Carrier::Tcp => {
+            let message_bytes = STREAM_MESSAGE_BYTES;
+            (
+                WireOptions {
+                    message_bytes,
+                    ..wire.clone()
+                },
+                Refresh::STREAM,
+            )
+        }
+    };
+    let encoder = encoder(target.protocol, schema, &wire, &place)?;
+    let link = Link::new(target)?;
+    let queue = Arc::new(Queue::new(options.queue_bytes));
+    let session = Session::new(target.protocol, &wire, refresh);
+    let sender = Sender::new(session, link, Arc::clone(&queue), options);
+    let thread = std::thread::Builder::new()
+        .name("turboflow-send".to_owned())
+        .spawn(move || sender.run())
+        .map_err(|error| ExportError::Target {
+            given: place.clone(),
+            reason: error.to_string(),
+        })?;
+    Ok(Box::new(NetworkWriter {
+        place,
+        encoder,
+        queue,
+        thread: Some(thread),
+        // A paced sender takes its time for every message, and does not stand still.
+        patience: match options.patience {
+            Duration::ZERO => Duration::ZERO,
+            patience => patience + pace::longest_wait(options.rate),
+        },
+    }))
+}
+
+impl NetworkWriter {
+    fn flush(&mut self) {
+        let Self {
+            encoder,
+            queue,
+            patience,
+            ..
+        } = self;
+        encoder.flush(&mut |unit: Unit| queue.push(unit, *patience));
+    }
+}
+
+impl FlowWriter for NetworkWriter {
+    fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
+        let Self {
+            encoder,
+            queue,
+            patience,
+            ..
+        } = self;
+        encoder.encode(batch, &mut |unit| queue.push(unit, *patience));
+        // A record never waits for the next batch, which may be long in coming.
+        self.flush();
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {
+        self.flush();
+        let unexportable = self.encoder.unexportable();
+        self.queue.close(unexportable.total());
+        let Some(thread) = self.thread.take() else {
+            return Ok(WriteSummary::default());
+        };
+        let sent = match thread.join() {
+            Ok(sent) => sent,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        let (records, bytes) = (sent.counters.flows, sent.counters.bytes);
+        let lost = sent.counters.flows_not_sent - unexportable.total();
+        if lost == 0 && unexportable.total() == 0 {
+            return Ok(WriteSummary { records, bytes });
+        }
+        Err(ExportError::NotSent {
+            place: self.place.clone(),
+            records,
+            bytes,
+            lost,
+            unexportable,
+            source: sent.failure.filter(|_| lost > 0),
+        })
+    }
+}
+
+impl Drop for NetworkWriter {
+    fn drop(&mut self) {
+        // A run that fails before its end leaves no thread behind that waits for more.
+        self.queue.abandon();
+    }
+}

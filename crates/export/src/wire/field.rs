@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One field of a template: which element, and how its values become octets.
+
+use turboflow_record::{BASIC_LIST, Column, ColumnElement, ColumnKind, DataType, Element, Value};
+
+use super::{Protocol, time_unit_of};
+
+/// The length that a template gives a field whose values say their own (RFC 7011, section 7).
+const VARIABLE: u16 = u16::MAX;
+/// Set in an element's number where its enterprise follows.
+const ENTERPRISE_BIT: u16 = 1 << 15;
+/// The order of a list's elements means something (RFC 6313, section 4.4.5).
+const ORDERED: u8 = 4;
+/// All of a list's elements hold: of the one value that a nullable column may have.
+const ALL_OF: u8 = 3;
+/// Seconds from 1900 (NTP) to 1970.
+const NTP_EPOCH_S: u64 = 2_208_988_800;
+const NS_PER_S: u64 = 1_000_000_000;
+const NS_PER_MS: u64 = 1_000_000;
+
+/// A field of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Field {
+    pub(super) column: usize,
+    id: u16,
+    enterprise: Option<u32>,
+    length: u16,
+    encoding: Encoding,
+}
+
+/// How a value becomes octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    Address,
+    Float,
+    /// A list of numbers in as few octets as the largest needs.
+    List {
+        times: bool,
+        fixed_bytes: Option<u8>,
+    },
+    /// Milliseconds since 1970, from nanoseconds.
+    Milliseconds,
+    /// NTP's format, good to the microsecond or to the nanosecond.
+    NtpMicroseconds,
+    NtpNanoseconds,
+    /// The low octets of a number that fits them.
+    Number,
+    /// The low octet of the TCP flags: all that NetFlow v9 has room for.
+    LowOctet,
+    /// Milliseconds since the exporter's start (NetFlow v9).
+    Uptime,
+    /// A value that may be absent, as a list of none or one.
+    Optional(ScalarEncoding),
+}
+
+/// What an optional value is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ScalarEncoding {
+    Float,
+    NtpNanoseconds,
+    Number(u8),
+}
+
+/// Whether NetFlow v9 can carry the column: no enterprises, no lists.
+pub(super) fn is_in_netflow9(column: &ColumnElement) -> bool {
+    column.v4.enterprise.is_none() && !column.is_list
+}
+
+impl Field {
+    /// The field of a column in records of a family.
+    pub(super) fn new(
+        protocol: Protocol,
+        index: usize,
+        column: &Column,
+        mapped: &ColumnElement,
+        v6: bool,
+    ) -> Self {
+        let element = if v6 { &mapped.v6 } else { &mapped.v4 };
+        let plain = |length, encoding| Self {
+            column: index,
+            id: element.id,
+            enterprise: element.enterprise,
+            length,
+            encoding,
+        };
+        if mapped.is_list {
+            return plain(VARIABLE, list_of(element));
+        }
+        if protocol == Protocol::Netflow9 {
+            match element.id {
+                6 => return plain(1, Encoding::LowOctet),
+                // LAST_SWITCHED and FIRST_SWITCHED: what every collector of v9 looks for.
+                152 | 154 | 156 => return plain(4, Encoding::Uptime).renumbered(22),
+                153 | 155 | 157 => return plain(4, Encoding::Uptime).renumbered(21),
+                _ => {}
+            }
+        }
+        let length = u16::from(element.bytes);
+        match column.kind {
+            ColumnKind::Address => plain(length, Encoding::Address),
+            ColumnKind::Float => plain(length, Encoding::Float),
+            ColumnKind::TimestampNs => plain(length, encoding_of_time(element.data_type)),
+            _ => plain(length, Encoding::Number),
+        }
+    }
+
+    /// The same field in a template that serves values and their absence alike.
+    pub(super) fn optional(mut self) -> Self {
+        let scalar = match self.encoding {
+            Encoding::Float => ScalarEncoding::Float,
+            Encoding::NtpNanoseconds => ScalarEncoding::NtpNanoseconds,
+            Encoding::Number => ScalarEncoding::Number(self.length as u8),
+            // Addresses are told by family, lists can be empty, flow times are IANA's alone.
+            _ => return self,
+        };
+        self.encoding = Encoding::Optional(scalar);
+        self.length = VARIABLE;
+        self
+    }
+
+    fn renumbered(mut self, id: u16) -> Self {
+        self.id = id;
+        self
+    }
+
+    /// Octets of a record that the field takes at least.
+    pub(super) fn min_bytes(&self) -> usize {
+        match self.length {
+            VARIABLE => 1,
+            length => usize::from(length),
+        }
+    }
+
+    /// Octets of a field specifier.
+    pub(super) const fn specifier_bytes(&self) -> usize {
+        if self.is_variable() || self.enterprise.is_none() {
+            4
+        } else {
+            8
+        }
+    }
+
+    const fn is_variable(&self) -> bool {
+        self.length == VARIABLE
+    }
+
+    /// Appends the field specifier (RFC 7011, section 3.2). That of a list names basicList; its
+    /// element's name stands in every list.
+    ///
+    /// ```text
+    ///  0                   1                   2                   3
+    ///  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+    /// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+    /// |E|  Information Element ident. |        Field Length           |
+    /// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+    /// |                      Enterprise Number                        |
+    /// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+    /// ```
+    pub(super) fn specify(&self, out: &mut Vec<u8>) {
+        if self.is_variable() {
+            put_specifier(out, BASIC_LIST, None, VARIABLE);
+        } else {
+            put_specifier(out, self.id, self.enterprise, self.length);
+        }
+    }
+
+    /// Appends a value; `boot_ms` is where uptime begins. False where it is too long to be told.
+    #[inline]
+    pub(super) fn write(&self, value: Value<'_>, boot_ms: u64, out: &mut Vec<u8>) -> bool {
+        match (self.encoding, value) {
+            (Encoding::Number, Value::Unsigned(number)) => put_number(out, number, self.length),
+            (Encoding::Address, Value::Address(std::net::IpAddr::V4(address))) => {
+                out.extend_from_slice(&address.octets());
+            }
+            (Encoding::Address, Value::Address(std::net::IpAddr::V6(address))) => {
+                out.extend_from_slice(&address.octets());
+            }
+            (Encoding::Float, Value::Float(float)) => out.extend_from_slice(&float.to_be_bytes()),
+            (Encoding::LowOctet, Value::Unsigned(number)) => out.push(number as u8),
+            (Encoding::Milliseconds, Value::Unsigned(ns)) => {
+                out.extend_from_slice(&(ns / NS_PER_MS).to_be_bytes());
+            }
+            (Encoding::NtpMicroseconds, Value::Unsigned(ns)) => {
+                out.extend_from_slice(&ntp_microseconds(ns).to_be_bytes());
+            }
+            (Encoding::NtpNanoseconds, Value::Unsigned(ns)) => {
+                out.extend_from_slice(&ntp_nanoseconds(ns).to_be_bytes());
+            }
+            (Encoding::Uptime, Value::Unsigned(ns)) => {
+                let uptime_ms = (ns / NS_PER_MS).saturating_sub(boot_ms) as u32;
+                out.extend_from_slice(&uptime_ms.to_be_bytes());
+            }
+            (Encoding::List { times, fixed_bytes }, Value::List(values)) => {
+                return self.write_list(values, times, fixed_bytes, out);
+            }
+            (Encoding::Optional(scalar), value) => self.write_optional(scalar, value, out),
+            // A shape decides the template: a value of another kind cannot come here. Zeros keep
+            // the record's length should a writer of batches break its schema.
+            _ => out.resize(out.len() + self.min_bytes(), 0),
+        }
+        true
+    }
+
+    fn write_list(
+        &self,
+        values: &[u64],
+        times: bool,
+        fixed_bytes: Option<u8>,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let largest = values.iter().copied().max().unwrap_or(0);
+        let width = fixed_bytes.map_or_else(|| width_of(largest), u16::from);
+        let Some(()) = self.open_list(ORDERED, width, values.len(), out) else {
+            return false;
+        };
+        for value in values {
+            let value = if times {
+                ntp_nanoseconds(*value)
+            } else {
+                *value
+            };
+            put_number(out, value, width);
+        }
+        true
+    }
+
+    fn write_optional(&self, scalar: ScalarEncoding, value: Value<'_>, out: &mut Vec<u8>) {
+        let width = match scalar {
+            ScalarEncoding::Number(bytes) => u16::from(bytes),
+            _ => 8,
+        };
+        let count = usize::from(value != Value::Absent);
+        // One value always fits.
+        let _ = self.open_list(ALL_OF, width, count, out);
+        match value {
+            Value::Unsigned(ns) if scalar == ScalarEncoding::NtpNanoseconds => {
+                put_number(out, ntp_nanoseconds(ns), 8);
+            }
+            Value::Unsigned(number) => put_number(out, number, width),
+            Value::Float(float) => out.extend_from_slice(&float.to_be_bytes()),
+            _ => {}
+        }
+    }
+
+    /// Begins a basicList (RFC 6313, section 4.5.1). None where it is longer than a length can say.
+    ///
+    /// ```text
+    /// +---------+-----------+---------------+-------------------+------------+----------
+    /// | length  | semantic  |  element id   |  element length   | enterprise | values ...
+    /// | 1 or 3  |    1      |       2       |        2          |  0 or 4    |
+    /// +---------+-----------+---------------+-------------------+------------+----------
+    /// ```
+    fn open_list(&self, semantic: u8, width: u16, count: usize, out: &mut Vec<u8>) -> Option<()> {
+        let header = if self.enterprise.is_some() { 9 } else { 5 };
+        let length = u16::try_from(header + count * usize::from(width)).ok()?;
+        match u8::try_from(length) {
+            Ok(short) if short < u8::MAX => out.push(short),
+            _ => {
+                out.push(u8::MAX);
+                out.extend_from_slice(&length.to_be_bytes());
+            }
+        }
+        out.push(semantic);
+        put_specifier(out, self.id, self.enterprise, width);
+        Some(())
+    }
+}
+
+fn list_of(element: &Element) -> Encoding {
+    let times = element.data_type == DataType::DateTimeNanoseconds;
+    let fixed = times || element.data_type == DataType::MacAddress;
+    Encoding::List {
+        times,
+        fixed_bytes: fixed.then_some(element.bytes),
+    }
+}
+
+fn encoding_of_time(data_type: DataType) -> Encoding {
+    match data_type {
+        DataType::DateTimeMilliseconds => Encoding::Milliseconds,
+        DataType::DateTimeMicroseconds => Encoding::NtpMicroseconds,
+        _ => Encoding::NtpNanoseconds,
+    }
+}
+
+/// Whether the element is one of a flow's first or last time.
+pub(super) fn is_flow_time(element: &Element) -> bool {
+    element.enterprise.is_none() && time_unit_of(element.id).is_some()
+}
+
+/// Appends an element's number, length and enterprise.
+pub(super) fn put_specifier(out: &mut Vec<u8>, id: u16, enterprise: Option<u32>, length: u16) {
+    let bit = if enterprise.is_some() {
+        ENTERPRISE_BIT
+    } else {
+        0
+    };
+    out.extend_from_slice(&(id | bit).to_be_bytes());
+    out.extend_from_slice(&length.to_be_bytes());
+    if let Some(enterprise) = enterprise {
+        out.extend_from_slice(&enterprise.to_be_bytes());
+    }
+}
+
+/// Appends a number in `bytes` octets. One that does not fit is shown as the largest that does:
+/// columns have the width of their values, so that it takes a broken batch to get there.
+#[inline]
+pub(super) fn put_number(out: &mut Vec<u8>, number: u64, bytes: u16) {
+    let bytes = usize::from(bytes.min(8));
+    let largest = if bytes == 0 {
+        0
+    } else {
+        u64::MAX >> (64 - 8 * bytes)
+    };
+    out.extend_from_slice(&number.min(largest).to_be_bytes()[8 - bytes..]);
+}
+
+/// Octets that hold `largest`, of the widths that numbers usually have.
+const fn width_of(largest: u64) -> u16 {
+    match largest {
+        0..=0xff => 1,
+        0x100..=0xffff => 2,
+        0x1_0000..=0xffff_ffff => 4,
+        _ => 8,
+    }
+}
+
+/// NTP's format of nanoseconds since 1970 (RFC 7011, section 6.1.10). The fraction is rounded up,
+/// so that a reader that rounds down gets the same nanosecond back.
+pub(super) const fn ntp_nanoseconds(ns: u64) -> u64 {
+    let fraction = ((ns % NS_PER_S) << 32).div_ceil(NS_PER_S);
+    ntp_seconds(ns) << 32 | fraction
+}
+
+/// NTP's format to the microsecond (RFC 7011, section 6.1.9): the low 11 bits of the fraction are
+/// zero.
+const fn ntp_microseconds(ns: u64) -> u64 {
+    let us = ns % NS_PER_S / 1_000;
+    let fraction = (us << 32).div_ceil(1_000_000).next_multiple_of(1 << 11);
+    ntp_seconds(ns) << 32 | fraction
+}
+
+/// Seconds of NTP's era: it wraps in 2036, as RFC 7011 has it.
+const fn ntp_seconds(ns: u64) -> u64 {
+    (ns / NS_PER_S + NTP_EPOCH_S) & 0xffff_ffff
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ntp_times_read_back_to_the_digit() {
+        for ns in [
+            0,
+            1,
+            999,
+            999_999_999,
+            1_700_000_000_123_456_789,
+            4_000_000_000_999_999_999,
+        ] {
+            let ntp = ntp_nanoseconds(ns);
+            let read = ((ntp & 0xffff_ffff) * NS_PER_S) >> 32;
+            assert_eq!(read, ns % NS_PER_S);
+            assert_eq!(ntp >> 32, (ns / NS_PER_S + NTP_EPOCH_S) & 0xffff_ffff);
+            let ntp = ntp_microseconds(ns);
+            assert_eq!(
+                ((ntp & 0xffff_ffff) * 1_000_000) >> 32,
+                ns % NS_PER_S / 1_000
+            );
+            assert_eq!(ntp & 0x7ff, 0);
+        }
+    }
+
+    #[test]
+    fn numbers_never_wrap() {
+        let mut out = Vec::new();
+        put_number(&mut out, 0x0102, 2);
+        put_number(&mut out, 0x1_0000, 2);
+        put_number(&mut out, u64::MAX, 8);
+        assert_eq!(out[..4], [1, 2, 0xff, 0xff]);
+        assert_eq!(out[4..], [0xff; 8]);
+    }
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//! IPFIX files (RFC 5655): messages one after the other, templates first.
+
+use turboflow_record::{Column, FlowBatch};
+
+use super::session::Message;
+use super::{Encode, Protocol, Refresh, STREAM_MESSAGE_BYTES, Session, Unit, WireOptions, encoder};
+use crate::output::{Keep, Output};
+use crate::{ExportError, FlowWriter, WriteSummary};
+
+/// Messages are handed to the system in chunks of about this size.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// A [`FlowWriter`] of IPFIX messages. The time of a message is the latest one in its records, so
+/// that the same capture gives the same file.
+struct FileWriter {
+    encoder: Box<dyn Encode>,
+    session: Session,
+    chunk: Chunk,
+    output: Option<Output>,
+    records: u64,
+    now_ms: u64,
+}
+
+/// Messages that wait to be written: their octets, and of each its length and its flow records.
+#[derive(Default)]
+struct Chunk {
+    bytes: Vec<u8>,
+    messages: Vec<(usize, u64)>,
+}
+
+/// Writes messages to `output`.
+pub(crate) fn writer(
+    output: Output,
+    schema: &[Column],
+    options: &WireOptions,
+) -> Result<Box<dyn FlowWriter>, ExportError> {
+    let options = WireOptions {
+        message_bytes: STREAM_MESSAGE_BYTES,
+        ..options.clone()
+    };
+    Ok(Box::new(FileWriter {
+        encoder: encoder(Protocol::Ipfix, schema, &options, output.place())?,
+        session: Session::new(Protocol::Ipfix, &options, Refresh::FILE),
+        chunk: Chunk::default(),
+        output: Some(output),
+        records: 0,
+        now_ms: 0,
+    }))
+}
+
+impl Chunk {
+    fn push(&mut self, message: &Message) {
+        self.bytes.extend_from_slice(&message.bytes);
+        self.messages.push((message.bytes.len(), message.flows));
+    }
+
+    /// Octets and flow records of the whole messages within the first `accepted` octets.
+    fn whole(&self, accepted: usize) -> (usize, u64) {
+        let mut whole = (0, 0);
+        for (bytes, flows) in &self.messages {
+            if whole.0 + bytes > accepted {
+                break;
+            }
+            whole = (whole.0 + bytes, whole.1 + flows);
+        }
+        whole
+    }
+}
+
+impl FileWriter {
+    fn put(&mut self, unit: &Unit) {
+        if let Unit::Data(data) = unit {
+            self.now_ms = self.now_ms.max(data.latest_ms);
+        }
+        let Self {
+            session,
+            chunk,
+            now_ms,
+            ..
+        } = self;
+        let mut sent = Vec::new();
+        session.unit(unit, *now_ms, &mut |message| sent.push(message));
+        for message in sent {
+            session.count_sent(&message);
+            chunk.push(&message);
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), ExportError> {
+        let Some(output) = &mut self.output else {
+            return Ok(());
+        };
+        let before = output.written_bytes();
+        if let Err(interrupted) = output.write_all(&self.chunk.bytes) {
+            let (bytes, flows) = self.chunk.whole(interrupted.accepted_bytes);
+            let keep = Keep {
+                records: self.records + flows,
+                length_bytes: before + bytes as u64,
+                tail: &[],
+                counts_in_streams: true,
+            };
+            let output = self.output.take().expect("the output just failed");
+            return Err(output.fail(keep, interrupted.source));
+        }
+        self.records += self.chunk.whole(usize::MAX).1;
+        self.chunk.bytes.clear();
+        self.chunk.messages.clear();
+        Ok(())
+    }
+}
+
+impl FlowWriter for FileWriter {
+    fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
+        if self.output.is_none() {
+            return Ok(());
+        }
+        let mut units = Vec::new();
+        self.encoder.encode(batch, &mut |unit| units.push(unit));
+        for unit in units {
+            self.put(&unit);
+            if self.chunk.bytes.len() >= CHUNK_BYTES {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {
+        let mut units = Vec::new();
+        self.encoder.flush(&mut |unit| units.push(unit));
+        units.iter().for_each(|unit| self.put(unit));
+        let unexportable = self.encoder.unexportable();
+        self.session.count_lost(unexportable.total(), 0, 0);
+        let Self {
+            session,
+            chunk,
+            now_ms,
+            ..
+        } = &mut *self;
+        session.finish(*now_ms, &mut |message| chunk.push(&message));
+        self.flush()?;
+        let Some(output) = self.output.take() else {
+            return Ok(WriteSummary::default());
+        };
+        let (place, bytes) = (output.place().to_owned(), output.written_bytes());
+        output
+            .complete()
+            .map_err(|source| ExportError::unfinished(place.clone(), source))?;
+        if unexportable.total() > 0 {
+            return Err(ExportError::NotSent {
+                place,
+                records: self.records,
+                bytes,
+                lost: 0,
+                unexportable,
+                source: None,
+            });
+        }
+        Ok(WriteSummary {
+            records: self.records,
+            bytes,
+        })
+    }
+}

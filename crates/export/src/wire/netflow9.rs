@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The header of a NetFlow v9 message.
+
+use super::uptime::sent_ms;
+
+/// Version number (RFC 3954, section 5.1).
+const VERSION: u16 = 9;
+/// FlowSets of templates and of options templates (RFC 3954, sections 5.2 and 6.1).
+pub(super) const TEMPLATE_SET: u16 = 0;
+pub(super) const OPTIONS_TEMPLATE_SET: u16 = 1;
+/// The scope "System" of options (RFC 3954, section 6.1).
+pub(super) const SCOPE_SYSTEM: u16 = 1;
+
+/// The times of a message: when its clock began, and the latest time in its records.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Times {
+    pub(super) boot_ms: u64,
+    pub(super) latest_ms: u64,
+    pub(super) now_ms: u64,
+}
+
+/// The header; `count` is of all records, templates among them, `sequence` of messages before.
+///
+/// The time of sending is rounded up to a whole second, of which uptime is told: so the
+/// exporter's start, and with it every time in the message, is exact to the millisecond although
+/// the header has seconds only.
+///
+/// ```text
+///  0                   1                   2                   3
+///  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// |       Version Number          |            Count              |
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// |                           sysUpTime                           |
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// |                           UNIX Secs                           |
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// |                       Sequence Number                         |
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// |                        Source ID                              |
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// ```
+pub(super) fn header(count: u16, times: Times, sequence: u32, domain: u32) -> [u8; 20] {
+    let seconds = sent_ms(times.now_ms, times.latest_ms).div_ceil(1_000);
+    let uptime_ms = (seconds * 1_000).saturating_sub(times.boot_ms) as u32;
+    let mut header = [0; 20];
+    header[..2].copy_from_slice(&VERSION.to_be_bytes());
+    header[2..4].copy_from_slice(&count.to_be_bytes());
+    let words = [uptime_ms, seconds as u32, sequence, domain];
+    for (place, word) in header[4..].chunks_exact_mut(4).zip(words) {
+        place.copy_from_slice(&word.to_be_bytes());
+    }
+    header
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What an exporter says of itself: options templates and their data.
+//!
+//! - Sampling 1:1. Collectors that are told nothing drop the flows or multiply them by 0.
+//! - The metering process' and the exporting process' statistics (RFC 7011, sections 4.1, 4.3):
+//!   what was sent, and what could not be.
+//! - Type information of the enterprise elements in use (RFC 5610), so that a collector that has
+//!   never heard of them can name and decode them.
+
+use turboflow_record::{Element, REVERSE_ENTERPRISE};
+
+use super::field::{put_number, put_specifier};
+use super::netflow9::SCOPE_SYSTEM;
+use super::{Protocol, SessionCounters, ipfix, netflow9};
+
+const SAMPLING: u16 = 256;
+const METERING: u16 = 257;
+const RELIABILITY: u16 = 258;
+const TYPE_INFORMATION: u16 = 259;
+/// The id of the first template of flow records.
+pub(super) const FIRST_FLOW_TEMPLATE: u16 = 260;
+
+/// Octets of text at most: names are short, descriptions may be cut.
+const MAX_TEXT_BYTES: usize = 200;
+const VARIABLE: u16 = u16::MAX;
+
+/// A record on its way into a set.
+pub(super) struct SetRecord {
+    pub(super) set: u16,
+    pub(super) bytes: Vec<u8>,
+    pub(super) is_data: bool,
+}
+
+/// Fields of an options template, the first `scopes` of which are its scope.
+struct OptionsTemplate {
+    id: u16,
+    scopes: usize,
+    fields: &'static [(u16, u16)],
+}
+
+/// selectorId; selectorAlgorithm 1 (systematic count-based), samplingPacketInterval,
+/// samplingPacketSpace: of every 1 packet 1, and 0 between (RFC 5477, section 8.2).
+const IPFIX_SAMPLING: OptionsTemplate = OptionsTemplate {
+    id: SAMPLING,
+    scopes: 1,
+    fields: &[(302, 8), (304, 2), (305, 4), (306, 4)],
+};
+
+/// observationDomainId, meteringProcessId; exportedMessageTotalCount,
+/// exportedFlowRecordTotalCount, exportedOctetTotalCount (RFC 7011, section 4.1).
+const IPFIX_METERING: OptionsTemplate = OptionsTemplate {
+    id: METERING,
+    scopes: 2,
+    fields: &[(149, 4), (143, 4), (41, 8), (42, 8), (40, 8)],
+};
+
+/// exportingProcessId; notSentFlowTotalCount, notSentPacketTotalCount, notSentOctetTotalCount
+/// (RFC 7011, section 4.3).
+const IPFIX_RELIABILITY: OptionsTemplate = OptionsTemplate {
+    id: RELIABILITY,
+    scopes: 1,
+    fields: &[(144, 4), (166, 8), (167, 8), (168, 8)],
+};
+
+/// informationElementId, privateEnterpriseNumber; type, semantics, units, name, description
+/// (RFC 5610, section 3.9).
+const IPFIX_TYPE_INFORMATION: OptionsTemplate = OptionsTemplate {
+    id: TYPE_INFORMATION,
+    scopes: 2,
+    fields: &[
+        (303, 2),
+        (346, 4),
+        (339, 1),
+        (344, 1),
+        (345, 2),
+        (341, VARIABLE),
+        (340, VARIABLE),
+    ],
+};
+
+/// SAMPLING_INTERVAL 1, SAMPLING_ALGORITHM 1 (RFC 3954, section 8).
+const NETFLOW9_SAMPLING: OptionsTemplate = OptionsTemplate {
+    id: SAMPLING,
+    scopes: 1,
+    fields: &[(SCOPE_SYSTEM, 4), (34, 4), (35, 1)],
+};
+
+/// TOTAL_BYTES_EXP, TOTAL_PKTS_EXP, TOTAL_FLOWS_EXP.
+const NETFLOW9_STATISTICS: OptionsTemplate = OptionsTemplate {
+    id: METERING,
+    scopes: 1,
+    fields: &[(SCOPE_SYSTEM, 4), (40, 4), (41, 4), (42, 4)],
+};
+
+impl OptionsTemplate {
+    /// The template record: RFC 7011, section 3.4.2.2, or RFC 3954, section 6.1, which tells the
+    /// lengths of scope and options in octets.
+    fn record(&self, protocol: Protocol) -> SetRecord {
+        let mut bytes = self.id.to_be_bytes().to_vec();
+        let (all, scopes) = (self.fields.len() as u16, self.scopes as u16);
+        let (numbers, set) = match protocol {
+            Protocol::Ipfix => ([all, scopes], ipfix::OPTIONS_TEMPLATE_SET),
+            _ => (
+                [4 * scopes, 4 * (all - scopes)],
+                netflow9::OPTIONS_TEMPLATE_SET,
+            ),
+        };
+        for number in numbers {
+            bytes.extend_from_slice(&number.to_be_bytes());
+        }
+        for (id, length) in self.fields {
+            put_specifier(&mut bytes, *id, None, *length);
+        }
+        SetRecord {
+            set,
+            bytes,
+            is_data: false,
+        }
+    }
+
+    /// A data record of numbers.
+    fn data_record(&self, values: &[u64]) -> SetRecord {
+        let mut bytes = Vec::new();
+        for ((_, length), value) in self.fields.iter().zip(values) {
+            // Counters wrap where NetFlow v9 gives them 32 bits.
+            let mask = u64::MAX >> (64 - 8 * u32::from((*length).min(8)));
+            put_number(&mut bytes, value & mask, *length);
+        }
+        SetRecord {
+            set: self.id,
+            bytes,
+            is_data: true,
+        }
+    }
+}
+
+/// The options templates of a protocol.
+pub(super) fn templates(protocol: Protocol, has_enterprise: bool) -> Vec<SetRecord> {
+    let mut templates = match protocol {
+        Protocol::Ipfix => vec![&IPFIX_SAMPLING, &IPFIX_METERING, &IPFIX_RELIABILITY],
+        Protocol::Netflow9 => vec![&NETFLOW9_SAMPLING, &NETFLOW9_STATISTICS],
+        Protocol::Netflow5 => Vec::new(),
+    };
+    if has_enterprise && protocol == Protocol::Ipfix {
+        templates.push(&IPFIX_TYPE_INFORMATION);
+    }
+    templates
+        .into_iter()
+        .map(|template| template.record(protocol))
+        .collect()
+}
+
+/// What does not change: sampling, and what the elements are.
+pub(super) fn descriptions(
+    protocol: Protocol,
+    domain: u32,
+    elements: &[Element],
+) -> Vec<SetRecord> {
+    match protocol {
+        Protocol::Ipfix => {
+            let sampling = IPFIX_SAMPLING.data_record(&[0, 1, 1, 0]);
+            let types = elements.iter().map(type_information);
+            std::iter::once(sampling).chain(types).collect()
+        }
+        Protocol::Netflow9 => vec![NETFLOW9_SAMPLING.data_record(&[u64::from(domain), 1, 1])],
+        Protocol::Netflow5 => Vec::new(),
+    }
+}
+
+/// What was sent so far, and what was not.
+pub(super) fn statistics(
+    protocol: Protocol,
+    domain: u32,
+    counters: &SessionCounters,
+) -> Vec<SetRecord> {
+    let (process, sent) = (u64::from(domain), counters);
+    match protocol {
+        Protocol::Ipfix => vec![
+            IPFIX_METERING.data_record(&[process, process, sent.messages, sent.flows, sent.bytes]),
+            IPFIX_RELIABILITY.data_record(&[
+                process,
+                sent.flows_not_sent,
+                sent.packets_not_sent,
+                sent.octets_not_sent,
+            ]),
+        ],
+        Protocol::Netflow9 => {
+            vec![NETFLOW9_STATISTICS.data_record(&[process, sent.bytes, sent.messages, sent.flows])]
+        }
+        Protocol::Netflow5 => Vec::new(),
+    }
+}
+
+/// Whether type information says something new: RFC 5103's enterprise is IANA's registry again.
+pub(super) fn is_our_own(element: &Element) -> bool {
+    element
+        .enterprise
+        .is_some_and(|enterprise| enterprise != REVERSE_ENTERPRISE)
+}
+
+fn type_information(element: &Element) -> SetRecord {
+    let mut bytes = element.id.to_be_bytes().to_vec();
+    bytes.extend_from_slice(&element.enterprise.unwrap_or(0).to_be_bytes());
+    bytes.push(element.data_type as u8);
+    bytes.push(element.semantics as u8);
+    bytes.extend_from_slice(&(element.units as u16).to_be_bytes());
+    for text in [&element.name, &element.description] {
+        let end = (0..=text.len().min(MAX_TEXT_BYTES))
+            .rev()
+            .find(|end| text.is_char_boundary(*end));
+        let text = &text.as_bytes()[..end.unwrap_or(0)];
+        bytes.push(text.len() as u8);
+        bytes.extend_from_slice(text);
+    }
+    SetRecord {
+        set: TYPE_INFORMATION,
+        bytes,
+        is_data: true,
+    }
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Records by template: what IPFIX and NetFlow v9 share.
+
+use std::collections::HashMap;
+
+use turboflow_record::{Column, ColumnElement, FlowBatch, Value};
+
+use super::body::{Body, SET_HEADER_BYTES};
+use super::field::{Field, is_flow_time, is_in_netflow9};
+use super::options::FIRST_FLOW_TEMPLATE;
+use super::shape::{Presence, Shape, Shapes};
+use super::uptime::{Fit, Uptime};
+use super::{DataRecords, Encode, Protocol, Unexportable, Unit, WireOptions};
+
+/// Shapes that get a template of their own. Beyond them a template for each family serves all,
+/// in which every value that may be absent is a list of none or one: nobody who chooses packets
+/// makes collectors hold more templates than this.
+const MAX_SHAPES: usize = 64;
+
+/// A template's id and octets: the template record follows (RFC 7011, section 3.4.1).
+const TEMPLATE_HEADER_BYTES: usize = 4;
+
+/// Turns batches into templates and sets.
+pub(super) struct Encoder {
+    protocol: Protocol,
+    columns: Vec<Column>,
+    elements: Vec<ColumnElement>,
+    shapes: Shapes,
+    roles: Roles,
+    templates: Vec<Template>,
+    by_shape: HashMap<Shape, usize>,
+    body: Body,
+    uptime: Uptime,
+    unexportable: Unexportable,
+    /// The shapes of the batch at hand.
+    batch_shapes: Vec<Shape>,
+}
+
+/// The columns that are counted or that place a record in time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Roles {
+    packets: Option<usize>,
+    octets: Option<usize>,
+    start: Option<usize>,
+    end: Option<usize>,
+}
+
+struct Template {
+    id: u16,
+    fields: Vec<Field>,
+    min_bytes: usize,
+}
+
+impl Encoder {
+    pub(super) fn new(
+        protocol: Protocol,
+        schema: &[Column],
+        options: &WireOptions,
+    ) -> Result<Self, String> {
+        let align_bytes = if protocol == Protocol::Netflow9 { 4 } else { 1 };
+        let encoder = Self {
+            protocol,
+            columns: schema.to_vec(),
+            elements: options.elements.clone(),
+            shapes: Shapes::new(schema, |index| {
+                protocol == Protocol::Ipfix || is_in_netflow9(&options.elements[index])
+            }),
+            roles: Roles::of(&options.elements),
+            templates: Vec::new(),
+            by_shape: HashMap::new(),
+            body: Body::new(options.message_bytes - protocol.header_bytes(), align_bytes),
+            uptime: Uptime::default(),
+            unexportable: Unexportable::default(),
+            batch_shapes: Vec::new(),
+        };
+        encoder.check(schema)?;
+        Ok(encoder)
+    }
+
+    /// Whether the longest template and the shortest record of it fit in a message.
+    fn check(&self, schema: &[Column]) -> Result<(), String> {
+        if self.protocol == Protocol::Netflow9 {
+            if schema
+                .iter()
+                .any(|column| column.name.starts_with("reverse_"))
+            {
+                return Err(
+                    "it has no elements for the other direction of a biflow; use IPFIX, or \
+                            leave --biflow out"
+                        .to_owned(),
+                );
+            }
+            if !self.elements.iter().any(is_in_netflow9) {
+                return Err("it has an element for none of the columns; use IPFIX".to_owned());
+            }
+        }
+        let fields = self.fields(|_, _| (true, true));
+        let specifiers: usize = fields.iter().map(Field::specifier_bytes).sum();
+        let values: usize = fields.iter().map(Field::min_bytes).sum();
+        let needed = SET_HEADER_BYTES + (TEMPLATE_HEADER_BYTES + specifiers).max(values);
+        let limit = self.body.limit_bytes();
+        if needed > limit {
+            return Err(format!(
+                "a message would have to hold {} bytes of {} columns; raise --export-mtu, or use \
+                 TCP",
+                needed + self.protocol.header_bytes(),
+                schema.len()
+            ));
+        }
+        Ok(())
+    }
+
+    /// The fields of the columns that `told` says are there, and whether each is of IPv6.
+    fn fields(&self, told: impl Fn(usize, &Column) -> (bool, bool)) -> Vec<Field> {
+        let mut fields = Vec::new();
+        for (index, (column, element)) in self.columns.iter().zip(&self.elements).enumerate() {
+            let (is_there, v6) = told(index, column);
+            let is_known = self.protocol == Protocol::Ipfix || is_in_netflow9(element);
+            if is_there && is_known {
+                fields.push(Field::new(self.protocol, index, column, element, v6));
+            }
+        }
+        fields
+    }
+
+    /// The template of a shape, made and emitted where there is none yet. None where NetFlow v9,
+    /// which has no lists, ran out of them.
+    fn template(&mut self, shape: Shape, emit: &mut dyn FnMut(Unit)) -> Option<usize> {
+        if let Some(index) = self.by_shape.get(&shape) {
+            return Some(*index);
+        }
+        let exact = self.templates.len() < MAX_SHAPES && !self.shapes.overflows;
+        if !exact && self.protocol == Protocol::Netflow9 {
+            return None;
+        }
+        // The marker keeps the shape of "all absent" apart from that of "each a list".
+        let key = if exact {
+            shape
+        } else {
+            !self.shapes.family_only(shape)
+        };
+        if let Some(index) = self.by_shape.get(&key) {
+            return Some(*index);
+        }
+        let fields = self.fields_of(shape, exact);
+        let id = FIRST_FLOW_TEMPLATE + self.templates.len() as u16;
+        let mut bytes = Vec::new();
+        bytes.extend_from_slice(&id.to_be_bytes());
+        bytes.extend_from_slice(&(fields.len() as u16).to_be_bytes());
+        fields.iter().for_each(|field| field.specify(&mut bytes));
+        emit(Unit::Template(bytes));
+        self.templates.push(Template {
+            id,
+            min_bytes: fields.iter().map(Field::min_bytes).sum(),
+            fields,
+        });
+        self.by_shape.insert(key, self.templates.len() - 1);
+        Some(self.templates.len() - 1)
+    }
+
+    /// The fields of a shape: exactly its values, or every nullable one as an optional one.
+    fn fields_of(&self, shape: Shape, exact: bool) -> Vec<Field> {
+        // The family of the record is that of its key's first address.
+        let family = (0..self.columns.len()).map(|index| self.shapes.presence(shape, index));
+        let v6 = family
+            .into_iter()
+            .find(|presence| matches!(presence, Presence::V4 | Presence::V6))
+            == Some(Presence::V6);
+        let mut fields = self.fields(|index, _| match self.shapes.presence(shape, index) {
+            Presence::V4 => (true, false),
+            Presence::V6 => (true, true),
+            Presence::There => (true, v6),
+            Presence::Absent => (!exact && !self.is_address(index), v6),
+        });
+        if !exact {
+            for field in &mut fields {
+                if self.columns[field.column].nullable {
+                    *field = field.clone().optional();
+                }
+            }
+        }
+        fields
+    }
+
+    fn is_address(&self, index: usize) -> bool {
+        self.columns[index].kind == turboflow_record::ColumnKind::Address
+    }
+
+    fn row(&mut self, batch: &FlowBatch, row: usize, template: usize, emit: &mut dyn FnMut(Unit)) {
+        if self.protocol == Protocol::Netflow9 && !self.fit_uptime(batch, row, emit) {
+            return;
+        }
+        for attempt in 0..2 {
+            let mark = self.body.open(self.templates[template].id);
+            let is_told = self.write(batch, row, template);
+            if is_told && self.body.fits() {
+                self.count(batch, row);
+                return;
+            }
+            self.body.roll_back(mark);
+            // A record that does not fit in an empty body fits in none.
+            if attempt == 0 && is_told && !self.body.is_empty() {
+                self.flush(emit);
+            } else {
+                break;
+            }
+        }
+        self.unexportable.too_large += 1;
+    }
+
+    #[inline]
+    fn write(&mut self, batch: &FlowBatch, row: usize, template: usize) -> bool {
+        let (template, boot_ms) = (&self.templates[template], self.uptime.boot_ms());
+        let out = self.body.bytes();
+        out.reserve(template.min_bytes);
+        let mut fields = template.fields.iter();
+        fields.all(|field| field.write(batch.value(row, field.column), boot_ms, out))
+    }
+
+    /// Whether the record's times can be told as uptime. What was told from another start leaves.
+    fn fit_uptime(&mut self, batch: &FlowBatch, row: usize, emit: &mut dyn FnMut(Unit)) -> bool {
+        let ms = |column: Option<usize>| number(batch, row, column).map(|ns| ns / 1_000_000);
+        let (start, end) = (ms(self.roles.start), ms(self.roles.end));
+        let (Some(start), Some(end)) = (start.or(end), end.or(start)) else {
+            return true;
+        };
+        let before = self.uptime;
+        match self.uptime.fit(start.min(end), end.max(start)) {
+            Fit::Same => true,
+            Fit::Moved => {
+                let after = std::mem::replace(&mut self.uptime, before);
+                self.flush(emit);
+                self.uptime = after;
+                true
+            }
+            Fit::Never => {
+                self.unexportable.out_of_range += 1;
+                false
+            }
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, batch: &FlowBatch, row: usize) {
+        let of = |column| number(batch, row, column).unwrap_or(0);
+        let (packets, octets) = (of(self.roles.packets), of(self.roles.octets));
+        let latest_ms = of(self.roles.end.or(self.roles.start)) / 1_000_000;
+        let data: &mut DataRecords = self.body.tally();
+        data.records += 1;
+        data.flows += 1;
+        data.packets = data.packets.wrapping_add(packets);
+        data.octets = data.octets.wrapping_add(octets);
+        data.latest_ms = data.latest_ms.max(latest_ms);
+    }
+}
+
+impl Encode for Encoder {
+    fn encode(&mut self, batch: &FlowBatch, emit: &mut dyn FnMut(Unit)) {
+        let mut shapes = std::mem::take(&mut self.batch_shapes);
+        self.shapes.of_batch(batch, &mut shapes);
+        let mut known: Option<(Shape, Option<usize>)> = None;
+        for (row, shape) in shapes.iter().enumerate() {
+            let template = match known {
+                Some((before, template)) if before == *shape => template,
+                _ => self.template(*shape, emit),
+            };
+            known = Some((*shape, template));
+            match template {
+                Some(template) => self.row(batch, row, template, emit),
+                None => self.unexportable.no_template += 1,
+            }
+        }
+        self.batch_shapes = shapes;
+    }
+
+    fn flush(&mut self, emit: &mut dyn FnMut(Unit)) {
+        if !self.body.is_empty() {
+            let mut data = self.body.take();
+            data.boot_ms = self.uptime.boot_ms();
+            emit(Unit::Data(data));
+        }
+    }
+
+    fn unexportable(&self) -> Unexportable {
+        self.unexportable
+    }
+}
+
+impl Roles {
+    fn of(elements: &[ColumnElement]) -> Self {
+        let iana = |ids: &[u16]| {
+            elements
+                .iter()
+                .position(|column| column.v4.enterprise.is_none() && ids.contains(&column.v4.id))
+        };
+        let time = |parity: u16| {
+            elements
+                .iter()
+                .position(|column| is_flow_time(&column.v4) && column.v4.id % 2 == parity)
+        };
+        Self {
+            packets: iana(&[2]),
+            octets: iana(&[1]),
+            start: time(0),
+            end: time(1),
+        }
+    }
+}
+
+#[inline]
+fn number(batch: &FlowBatch, row: usize, column: Option<usize>) -> Option<u64> {
+    match batch.value(row, column?) {
+        Value::Unsigned(number) => Some(number),
+        _ => None,
+    }
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A transport session: units in, messages out, each with its time and sequence number.
+
+use turboflow_record::Element;
+
+use super::body::Body;
+use super::netflow9::Times;
+use super::options::{self, SetRecord};
+use super::{DataRecords, Protocol, Unit, WireOptions, ipfix, netflow5, netflow9};
+
+/// When templates and options are sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refresh {
+    /// After this long, in ms; `None` for never.
+    pub interval_ms: Option<u64>,
+    /// After this many messages; `None` for never.
+    pub messages: Option<u64>,
+    /// Whether templates are among what is sent again. Over TCP, where nothing is lost, they are
+    /// sent once a connection (RFC 7011, section 8.3).
+    pub templates: bool,
+}
+
+impl Refresh {
+    /// Over UDP: every 30 s, and every 4,096 messages. Collectors that forget templates do so after
+    /// three times the interval or more (RFC 7011, section 8.4).
+    pub const DATAGRAMS: Self = Self {
+        interval_ms: Some(30_000),
+        messages: Some(4_096),
+        templates: true,
+    };
+
+    /// Over TCP: statistics every 30 s.
+    pub const STREAM: Self = Self {
+        interval_ms: Some(30_000),
+        messages: None,
+        templates: false,
+    };
+
+    /// In files: at the beginning and, statistics, at the end.
+    pub const FILE: Self = Self {
+        interval_ms: None,
+        messages: None,
+        templates: false,
+    };
+}
+
+/// What a session sent, and what it could not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionCounters {
+    /// Messages sent.
+    pub messages: u64,
+    /// Octets of the messages sent.
+    pub bytes: u64,
+    /// Flow records in them.
+    pub flows: u64,
+    /// Flow records that could not be sent.
+    pub flows_not_sent: u64,
+    /// Their packets.
+    pub packets_not_sent: u64,
+    /// Their octets.
+    pub octets_not_sent: u64,
+}
+
+/// A message to be sent as one datagram or in one piece.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Message {
+    /// The message, header and all.
+    pub bytes: Vec<u8>,
+    /// Flow records that end in it.
+    pub flows: u64,
+    /// Their packets.
+    pub packets: u64,
+    /// Their octets.
+    pub octets: u64,
+}
+
+/// The state of a transport session: what was said, and what has to be said again when.
+pub struct Session {
+    protocol: Protocol,
+    domain: u32,
+    message_bytes: usize,
+    refresh: Refresh,
+    /// Every template record so far.
+    templates: Vec<Vec<u8>>,
+    /// Elements that no registry knows.
+    elements: Vec<Element>,
+    /// Data records (NetFlow v9: messages; v5: records) sent in this session, modulo 2^32.
+    sequence: u32,
+    /// When options were last sent; `None` where this session has not begun.
+    announced_ms: Option<u64>,
+    messages_since: u64,
+    /// The times of the last data sent, of which NetFlow v9 tells all its messages.
+    times: Times,
+    counters: SessionCounters,
+}
+
+impl Session {
+    /// A session that has not begun.
+    #[must_use]
+    pub fn new(protocol: Protocol, options: &WireOptions, refresh: Refresh) -> Self {
+        let columns = options.elements.iter();
+        let elements = columns.flat_map(|column| [&column.v4, &column.v6]);
+        let mut own: Vec<Element> = elements
+            .filter(|element| options::is_our_own(element))
+            .cloned()
+            .collect();
+        own.sort_by_key(|element| element.id);
+        own.dedup_by_key(|element| element.id);
+        Self {
+            protocol,
+            domain: options.domain,
+            message_bytes: options.message_bytes,
+            refresh,
+            templates: Vec::new(),
+            elements: own,
+            sequence: 0,
+            announced_ms: None,
+            messages_since: 0,
+            times: Times::default(),
+            counters: SessionCounters::default(),
+        }
+    }
+
+    /// What was sent and what was not, over all sessions before too.
+    #[must_use]
+    pub const fn counters(&self) -> &SessionCounters {
+        &self.counters
+    }
+
+    /// Begins anew, on a new connection: sequence numbers from 0, templates first.
+    pub fn restart(&mut self) {
+        self.sequence = 0;
+        self.announced_ms = None;
+        self.messages_since = 0;
+    }
+
+    /// Counts a message that left.
+    pub fn count_sent(&mut self, message: &Message) {
+        self.counters.messages += 1;
+        self.counters.bytes += message.bytes.len() as u64;
+        self.counters.flows += message.flows;
+    }
+
+    /// Takes back what was counted as sent and turned out not to have arrived.
+    pub fn recount_lost(&mut self, flows: u64, packets: u64, octets: u64) {
+        self.counters.flows -= flows.min(self.counters.flows);
+        self.count_lost(flows, packets, octets);
+    }
+
+    /// Counts flow records that could not be sent.
+    pub fn count_lost(&mut self, flows: u64, packets: u64, octets: u64) {
+        self.counters.flows_not_sent += flows;
+        self.counters.packets_not_sent = self.counters.packets_not_sent.wrapping_add(packets);
+        self.counters.octets_not_sent = self.counters.octets_not_sent.wrapping_add(octets);
+    }
+
+    /// When [`Session::tick`] has something to send; `None` where that is never.
+    #[must_use]
+    pub fn due_ms(&self) -> Option<u64> {
+        match self.announced_ms {
+            None => Some(0),
+            Some(announced) => self
+                .refresh
+                .interval_ms
+                .map(|interval| announced + interval),
+        }
+    }
+
+    /// Sends again what is due, also while there is no data.
+    pub fn tick(&mut self, now_ms: u64, send: &mut dyn FnMut(Message)) {
+        let begins = self.announced_ms.is_none();
+        // A clock that was set back must not keep templates waiting.
+        let early = self
+            .announced_ms
+            .is_some_and(|announced| announced > now_ms);
+        let many = self
+            .refresh
+            .messages
+            .is_some_and(|limit| self.messages_since >= limit);
+        if begins || early || many || self.due_ms().is_some_and(|due| due <= now_ms) {
+            self.announce(begins || self.refresh.templates, now_ms, send);
+        }
+    }
+
+    /// Sends a unit, and before it what is due.
+    pub fn unit(&mut self, unit: &Unit, now_ms: u64, send: &mut dyn FnMut(Message)) {
+        match unit {
+            Unit::Template(record) => {
+                let begun = self.announced_ms.is_some();
+                self.templates.push(record.clone());
+                if begun {
+                    let record = self.template_record(self.templates.len() - 1);
+                    self.pack(vec![record], now_ms, send);
+                }
+            }
+            Unit::Data(data) => {
+                self.times.boot_ms = data.boot_ms;
+                self.times.latest_ms = self.times.latest_ms.max(data.latest_ms);
+                if data.latest_ms < data.boot_ms || self.times.latest_ms - data.boot_ms > 1 << 31 {
+                    self.times.latest_ms = data.latest_ms;
+                }
+                self.tick(now_ms, send);
+                let message = self.message(data, data.records as u16, now_ms);
+                send(message);
+            }
+        }
+    }
+
+    /// Sends the last statistics.
+    pub fn finish(&mut self, now_ms: u64, send: &mut dyn FnMut(Message)) {
+        if self.announced_ms.is_none() {
+            self.announce(true, now_ms, send);
+        } else {
+            let statistics = options::statistics(self.protocol, self.domain, &self.counters);
+            self.pack(statistics, now_ms, send);
+        }
+    }
+
+    fn announce(&mut self, with_templates: bool, now_ms: u64, send: &mut dyn FnMut(Message)) {
+        let mut records = Vec::new();
+        if with_templates {
+            records.extend((0..self.templates.len()).map(|index| self.template_record(index)));
+            records.extend(options::templates(self.protocol, !self.elements.is_empty()));
+            let described = options::descriptions(self.protocol, self.domain, &self.elements);
+            records.extend(described);
+        }
+        records.extend(options::statistics(
+            self.protocol,
+            self.domain,
+            &self.counters,
+        ));
+        self.pack(records, now_ms, send);
+        self.announced_ms = Some(now_ms);
+        self.messages_since = 0;
+    }
+
+    fn template_record(&self, index: usize) -> SetRecord {
+        let set = match self.protocol {
+            Protocol::Ipfix => ipfix::TEMPLATE_SET,
+            _ => netflow9::TEMPLATE_SET,
+        };
+        SetRecord {
+            set,
+            bytes: self.templates[index].clone(),
+            is_data: false,
+        }
+    }
+
+    /// Puts records into as few messages as they need.
+    fn pack(&mut self, records: Vec<SetRecord>, now_ms: u64, send: &mut dyn FnMut(Message)) {
+        let room = self.message_bytes - self.protocol.header_bytes();
+        let align = if self.protocol == Protocol::Netflow9 {
+            4
+        } else {
+            1
+        };
+        let mut body = Body::new(room, align);
+        let mut count = 0;
+        for record in &records {
+            let mark = body.open(record.set);
+            body.bytes().extend_from_slice(&record.bytes);
+            if !body.fits() && count > 0 {
+                body.roll_back(mark);
+                let data = body.take();
+                send(self.message(&data, count, now_ms));
+                count = 0;
+                body.open(record.set);
+                body.bytes().extend_from_slice(&record.bytes);
+            }
+            count += 1;
+            body.tally().records += u32::from(record.is_data);
+        }
+        if count > 0 {
+            let data = body.take();
+            send(self.message(&data, count, now_ms));
+        }
+    }
+
+    /// The message of a body with `count` records of any kind.
+    fn message(&mut self, data: &DataRecords, count: u16, now_ms: u64) -> Message {
+        let mut bytes = Vec::with_capacity(self.protocol.header_bytes() + data.bytes.len());
+        let sequence = self.sequence;
+        let steps = match self.protocol {
+            Protocol::Ipfix => {
+                let header = ipfix::header(data.bytes.len(), now_ms, sequence, self.domain);
+                bytes.extend_from_slice(&header);
+                data.records
+            }
+            Protocol::Netflow9 => {
+                let times = Times {
+                    now_ms,
+                    ..self.times
+                };
+                let header = netflow9::header(count, times, sequence, self.domain);
+                bytes.extend_from_slice(&header);
+                1
+            }
+            Protocol::Netflow5 => {
+                bytes.extend_from_slice(&netflow5::header(data, sequence, self.domain, now_ms));
+                data.records
+            }
+        };
+        bytes.extend_from_slice(&data.bytes);
+        self.sequence = sequence.wrapping_add(steps);
+        self.messages_since += 1;
+        Message {
+            bytes,
+            flows: u64::from(data.flows),
+            packets: data.packets,
+            octets: data.octets,
+        }
+    }
+}

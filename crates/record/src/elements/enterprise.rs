@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Columns that IANA has no element for: numbers of our own, derived and never handed out.
+//!
+//! ```text
+//!  bit 14 13  12  11 10  9  8  7  6  5  4  3  2  1  0
+//!     +---+---+---+---+------------+-----------------+
+//!     | R | 0 | 0 | J |  op        |  input          |   every op but nth
+//!     +---+---+---+---+------------+-----------------+
+//!     | R |  4096 + (k - 1) * 48 + input             |   nth, k from 1 to 256
+//!     +---+------------------------------------------+
+//! ```
+//!
+//! R: in the other direction of a biflow. J: over both directions of a biflow (`nth` has no room
+//! for it). Ops and inputs count from 1 and 0 in the order in which their lists began; what is
+//! added goes to the end, so that a number never changes its meaning. Input 63 stands for none.
+
+use super::{
+    ColumnElement, DataType, Element, Semantics, Side, Units, camel, lower_first, reverse_name,
+};
+use crate::{Feature, Input, KeyField, Op};
+
+/// The enterprise number for use in documentation (RFC 5612), which no organisation owns. It is
+/// the default because the project has no number of its own.
+pub const DOCUMENTATION_ENTERPRISE: u32 = 32473;
+
+/// The op's place for values of the key, and for the addresses of the outermost tunnel.
+const KEY_VALUE: u16 = 19;
+const OUTER_ADDRESS: u16 = 20;
+/// The input's place for ops without one.
+const NO_INPUT: u16 = 63;
+/// Set in elements of the other direction.
+const REVERSE_BIT: u16 = 1 << 14;
+/// Set in elements over both directions.
+const JOINED_BIT: u16 = 1 << 11;
+/// Where the numbers of `nth` begin, and how many inputs each `k` has room for.
+const NTH_START: u16 = 4096;
+const NTH_INPUTS: u16 = 48;
+
+/// The element of a field of the key.
+pub(super) fn of_key(field: KeyField, enterprise: u32) -> ColumnElement {
+    let element = |id, name: &str, data_type| Element {
+        id,
+        enterprise: Some(enterprise),
+        name: name.to_owned(),
+        data_type,
+        semantics: Semantics::Default,
+        units: Units::None,
+        description: field.describe().to_owned(),
+        bytes: data_type.bytes(),
+    };
+    let outer = |at: u16, end: &str| {
+        let id = OUTER_ADDRESS << 6 | at;
+        ColumnElement {
+            v4: element(id, &format!("outer{end}IPv4Address"), DataType::Ipv4Address),
+            v6: element(
+                id + 1,
+                &format!("outer{end}IPv6Address"),
+                DataType::Ipv6Address,
+            ),
+            is_list: false,
+        }
+    };
+    match field {
+        KeyField::OuterSourceAddress => outer(0, "Source"),
+        KeyField::OuterDestinationAddress => outer(2, "Destination"),
+        KeyField::Input(input) => {
+            let name = lower_first(&camel(input.name()));
+            let mut element = element(KEY_VALUE << 6 | input as u16, &name, value_type(input));
+            element.semantics = Semantics::Identifier;
+            ColumnElement::of(element)
+        }
+        _ => unreachable!("IANA has elements for the 5-tuple, and each is once in a key"),
+    }
+}
+
+/// The element of a feature.
+pub(super) fn of_feature(feature: &Feature, side: Side, enterprise: u32) -> ColumnElement {
+    let (data_type, semantics, units) = meaning(feature);
+    let mut name = camel(feature.op.name());
+    if let Op::Nth { k } = feature.op {
+        name += &k.to_string();
+    }
+    name += &feature
+        .of
+        .map(|input| camel(input.name()))
+        .unwrap_or_default();
+    name = match side {
+        Side::Forward => lower_first(&name),
+        Side::Reverse => reverse_name(&name),
+        Side::Joined => format!("biflow{name}"),
+    };
+    let element = Element {
+        id: id(feature, side),
+        enterprise: Some(enterprise),
+        name,
+        data_type,
+        semantics,
+        units,
+        description: describe(feature),
+        bytes: data_type.bytes(),
+    };
+    ColumnElement {
+        is_list: matches!(feature.op, Op::List { .. } | Op::Histogram { .. }),
+        ..ColumnElement::of(element)
+    }
+}
+
+fn id(feature: &Feature, side: Side) -> u16 {
+    let input = feature.of.map_or(NO_INPUT, |input| input as u16);
+    let reverse = if side == Side::Reverse {
+        REVERSE_BIT
+    } else {
+        0
+    };
+    let joined = if side == Side::Joined { JOINED_BIT } else { 0 };
+    match feature.op {
+        // A definition's k is at most 256, so that the sum stays below bit 14.
+        Op::Nth { k } => reverse | (NTH_START + (k as u16 - 1) * NTH_INPUTS + input),
+        _ => reverse | joined | op_number(&feature.op) << 6 | input,
+    }
+}
+
+/// The place of an op in [`Op::NAMES`], from 1.
+fn op_number(op: &Op) -> u16 {
+    let place = Op::NAMES.iter().position(|name| *name == op.name());
+    1 + place.expect("every op is in the list") as u16
+}
+
+/// Type, semantics and unit of a feature's values; of a list's elements.
+fn meaning(feature: &Feature) -> (DataType, Semantics, Units) {
+    let unit = feature.of.map_or(Units::None, unit);
+    let value = feature.of.map_or(DataType::Unsigned64, value_type);
+    match feature.op {
+        Op::Count | Op::Histogram { .. } => (
+            DataType::Unsigned64,
+            Semantics::DeltaCounter,
+            Units::Packets,
+        ),
+        Op::Sum => (DataType::Unsigned64, Semantics::DeltaCounter, unit),
+        Op::Min | Op::Max => (value, Semantics::Quantity, unit),
+        Op::First | Op::Last | Op::Nth { .. } | Op::List { .. } => {
+            (value, Semantics::Default, unit)
+        }
+        Op::BitOr => (value, Semantics::Flags, Units::None),
+        Op::Mean => (DataType::Float64, Semantics::Quantity, unit),
+        // Squares and rates have units that RFC 5610 has no number for.
+        Op::Variance | Op::GapVariance | Op::Rate => {
+            (DataType::Float64, Semantics::Quantity, Units::None)
+        }
+        Op::GapMean => (DataType::Float64, Semantics::Quantity, Units::Nanoseconds),
+        Op::GapMin | Op::GapMax | Op::Duration => (
+            DataType::Unsigned64,
+            Semantics::Quantity,
+            Units::Nanoseconds,
+        ),
+    }
+}
+
+fn value_type(input: Input) -> DataType {
+    match input {
+        Input::Timestamp => DataType::DateTimeNanoseconds,
+        Input::SourceMac | Input::DestinationMac => DataType::MacAddress,
+        _ => match input.bits() {
+            0..=8 => DataType::Unsigned8,
+            9..=16 => DataType::Unsigned16,
+            17..=32 => DataType::Unsigned32,
+            _ => DataType::Unsigned64,
+        },
+    }
+}
+
+const fn unit(input: Input) -> Units {
+    match input {
+        Input::IpLength
+        | Input::FrameLength
+        | Input::PayloadLength
+        | Input::FragmentOffset
+        | Input::TcpWindow => Units::Octets,
+        Input::Ttl => Units::Hops,
+        Input::HopLatency | Input::Gap => Units::Nanoseconds,
+        _ => Units::None,
+    }
+}
+
+/// What the element is, in one line for people.
+fn describe(feature: &Feature) -> String {
+    let op = Op::describe(feature.op.name()).unwrap_or_default();
+    let mut words = op.split(';').next().unwrap_or_default().to_owned();
+    match &feature.op {
+        Op::Histogram { edges } => words += &format!(", {edges:?}"),
+        Op::List { k } | Op::Nth { k } => words += &format!(", k = {k}"),
+        _ => {}
+    }
+    match feature.of {
+        Some(input) => format!("{words}; of {}: {}", input.name(), input.describe()),
+        None => words,
+    }
+}

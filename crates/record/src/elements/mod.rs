@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What each column is called on the wire: IPFIX information elements (RFC 7012).
+//!
+//! An element of the IANA registry where there is one that means exactly the column, else an
+//! enterprise-specific one whose number follows from op and input ([`enterprise`]), so that a
+//! number means the same in every definition and every version.
+
+mod enterprise;
+mod iana;
+#[cfg(test)]
+mod tests;
+
+use crate::check::{END_REASON, REVERSE};
+use crate::{Definition, Feature, Input, KeyField, Op};
+
+pub use enterprise::DOCUMENTATION_ENTERPRISE;
+pub use iana::{BASIC_LIST, REVERSE_ENTERPRISE};
+
+/// The type of an element's values, numbered as in RFC 5610, section 3.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum DataType {
+    /// 8-bit unsigned number.
+    Unsigned8 = 1,
+    /// 16-bit unsigned number.
+    Unsigned16 = 2,
+    /// 32-bit unsigned number.
+    Unsigned32 = 3,
+    /// 64-bit unsigned number.
+    Unsigned64 = 4,
+    /// IEEE 754 double.
+    Float64 = 10,
+    /// IEEE 802 address.
+    MacAddress = 12,
+    /// Milliseconds since 1970.
+    DateTimeMilliseconds = 15,
+    /// NTP timestamp (seconds since 1900 and a fraction), good to the microsecond.
+    DateTimeMicroseconds = 16,
+    /// NTP timestamp, good to the nanosecond.
+    DateTimeNanoseconds = 17,
+    /// IPv4 address.
+    Ipv4Address = 18,
+    /// IPv6 address.
+    Ipv6Address = 19,
+}
+
+/// What may be done with values, numbered as in RFC 5610, section 3.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Semantics {
+    /// Nothing further is said.
+    Default = 0,
+    /// An amount at an instant, or a statistic of amounts.
+    Quantity = 1,
+    /// Counts what the record alone saw.
+    DeltaCounter = 3,
+    /// Names something.
+    Identifier = 4,
+    /// A set of bits.
+    Flags = 5,
+}
+
+/// The unit of values, numbered as in RFC 5610, section 3.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Units {
+    /// No unit, or one that the engine defines.
+    None = 0,
+    /// Octets.
+    Octets = 2,
+    /// Nanoseconds.
+    Nanoseconds = 7,
+    /// Packets.
+    Packets = 11,
+    /// Hops.
+    Hops = 13,
+}
+
+/// In which IANA elements a flow's first and last time travel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// flowStartMilliseconds and flowEndMilliseconds (152, 153): every collector knows them.
+    #[default]
+    Milliseconds,
+    /// flowStartMicroseconds and flowEndMicroseconds (154, 155).
+    Microseconds,
+    /// flowStartNanoseconds and flowEndNanoseconds (156, 157).
+    Nanoseconds,
+}
+
+/// One information element as a template names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Element {
+    /// The number, from 1 to 32,767.
+    pub id: u16,
+    /// Whose number it is; `None` in the registry of IANA.
+    pub enterprise: Option<u32>,
+    /// The name, in lower camel case (RFC 7013, section 4.1).
+    pub name: String,
+    /// What its values are.
+    pub data_type: DataType,
+    /// What may be done with them.
+    pub semantics: Semantics,
+    /// Their unit.
+    pub units: Units,
+    /// What it is, in one line.
+    pub description: String,
+    /// Octets of a value on the wire: those of the type, or fewer (RFC 7011, section 6.2).
+    pub bytes: u8,
+}
+
+/// The elements of a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnElement {
+    /// In records of IPv4, and in those without a family.
+    pub v4: Element,
+    /// In records of IPv6: another one where a family has its own.
+    pub v6: Element,
+    /// Whether values are lists: a basicList (RFC 6313) of the element.
+    pub is_list: bool,
+}
+
+/// How columns are mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ElementOptions {
+    /// The private enterprise number of what IANA has no element for. Default:
+    /// [`DOCUMENTATION_ENTERPRISE`].
+    pub enterprise: u32,
+    /// In which elements times travel. Default: milliseconds.
+    pub time: TimeUnit,
+}
+
+impl Default for ElementOptions {
+    fn default() -> Self {
+        Self {
+            enterprise: DOCUMENTATION_ENTERPRISE,
+            time: TimeUnit::Milliseconds,
+        }
+    }
+}
+
+/// Over which packets of a biflow a feature goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    /// Those of the record's direction.
+    Forward,
+    /// Those of the other direction (RFC 5103).
+    Reverse,
+    /// Both, in a biflow.
+    Joined,
+}
+
+impl Definition {
+    /// The information elements of its columns, in the order of
+    /// [`Layout::schema`](crate::Layout::schema).
+    ///
+    /// An element of IANA is given to the first column that it suits and to no further one: no
+    /// template has it twice.
+    #[must_use]
+    pub fn elements(&self, biflow: bool, options: &ElementOptions) -> Vec<ColumnElement> {
+        let has_family = self.key.iter().any(|field| {
+            matches!(
+                field,
+                KeyField::SourceAddress | KeyField::DestinationAddress
+            )
+        });
+        let mut mapper = Mapper {
+            options,
+            has_family,
+            columns: Vec::new(),
+        };
+        self.key.iter().for_each(|field| mapper.key(*field));
+        let joined = |feature: &Feature| {
+            biflow && (feature.per_biflow || feature.of == Some(Input::Direction))
+        };
+        for feature in &self.features {
+            let side = if joined(feature) {
+                Side::Joined
+            } else {
+                Side::Forward
+            };
+            mapper.feature(feature, side);
+        }
+        if biflow {
+            let split = self.features.iter().filter(|feature| !joined(feature));
+            split.for_each(|feature| mapper.feature(feature, Side::Reverse));
+        }
+        mapper.add(iana::end_reason());
+        mapper.columns
+    }
+}
+
+struct Mapper<'a> {
+    options: &'a ElementOptions,
+    /// Whether records are of IPv4 or of IPv6, rather than of neither.
+    has_family: bool,
+    columns: Vec<ColumnElement>,
+}
+
+impl Mapper<'_> {
+    fn key(&mut self, field: KeyField) {
+        let found = iana::of_key(field, self.has_family).filter(|pair| self.is_free(pair));
+        let column = found.unwrap_or_else(|| enterprise::of_key(field, self.options.enterprise));
+        self.add(column);
+    }
+
+    fn feature(&mut self, feature: &Feature, side: Side) {
+        let is_list = matches!(feature.op, Op::List { .. } | Op::Histogram { .. });
+        let found = match side {
+            Side::Joined => None,
+            _ if is_list => None,
+            Side::Forward => iana::of_feature(feature, self.options.time, self.has_family),
+            Side::Reverse => {
+                iana::of_feature(feature, self.options.time, self.has_family).map(iana::reversed)
+            }
+        };
+        let found = found.filter(|pair| self.is_free(pair));
+        let column =
+            found.unwrap_or_else(|| enterprise::of_feature(feature, side, self.options.enterprise));
+        self.add(column);
+    }
+
+    fn is_free(&self, wanted: &ColumnElement) -> bool {
+        let same = |a: &Element, b: &Element| (a.id, a.enterprise) == (b.id, b.enterprise);
+        !self
+            .columns
+            .iter()
+            .any(|taken| same(&taken.v4, &wanted.v4) || same(&taken.v6, &wanted.v6))
+    }
+
+    fn add(&mut self, column: ColumnElement) {
+        self.columns.push(column);
+    }
+}
+
+impl ColumnElement {
+    /// The same element in records of both families.
+    fn of(element: Element) -> Self {
+        Self {
+            v6: element.clone(),
+            v4: element,
+            is_list: false,
+        }
+    }
+}
+
+/// A name of a definition as a part of an element's: `tcp_flags` becomes `TcpFlags`.
+fn camel(name: &str) -> String {
+    let mut words = String::new();
+    for word in name.split('_') {
+        let (first, rest) = word.split_at(word.len().min(1));
+        words.push_str(&first.to_uppercase());
+        words.push_str(rest);
+    }
+    words
+}
+
+/// A name with a small first letter, as elements have it.
+fn lower_first(name: &str) -> String {
+    let (first, rest) = name.split_at(name.len().min(1));
+    first.to_lowercase() + rest
+}
+
+/// The name of an element for the other direction (RFC 5103, section 6.1).
+fn reverse_name(name: &str) -> String {
+    let prefix = REVERSE.trim_end_matches('_');
+    let (first, rest) = name.split_at(name.len().min(1));
+    format!("{prefix}{}{rest}", first.to_uppercase())
+}

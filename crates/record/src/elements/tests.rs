@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::Layout;
+
+fn feature(op: Op, of: Option<Input>) -> Feature {
+    Feature::new("f", op, of)
+}
+
+fn ids(elements: &[ColumnElement], v6: bool) -> Vec<u16> {
+    let of = |column: &ColumnElement| if v6 { column.v6.id } else { column.v4.id };
+    elements.iter().map(of).collect()
+}
+
+#[test]
+fn the_default_definition_is_all_of_iana() {
+    let elements = Definition::default().elements(false, &ElementOptions::default());
+    assert!(elements.iter().all(|column| column.v4.enterprise.is_none()));
+    let v4 = [8, 12, 7, 11, 4, 2, 1, 152, 153, 6, 25, 26, 52, 53, 5, 136];
+    let v6 = [27, 28, 7, 11, 4, 2, 1, 152, 153, 6, 25, 26, 52, 53, 5, 136];
+    assert_eq!(ids(&elements, false), v4);
+    assert_eq!(ids(&elements, true), v6);
+}
+
+#[test]
+fn times_are_in_the_unit_asked_for() {
+    for (time, start) in [(TimeUnit::Microseconds, 154), (TimeUnit::Nanoseconds, 156)] {
+        let options = ElementOptions {
+            time,
+            ..ElementOptions::default()
+        };
+        let elements = Definition::default().elements(false, &options);
+        assert_eq!(ids(&elements, false)[7..9], [start, start + 1]);
+    }
+}
+
+#[test]
+fn every_column_of_the_schema_has_an_element() {
+    for biflow in [false, true] {
+        let mut definition = Definition::default();
+        definition.features.push(Feature {
+            per_biflow: true,
+            ..feature(Op::Duration, None)
+        });
+        let schema = Layout::compile(&definition, biflow)
+            .unwrap()
+            .schema()
+            .clone();
+        let elements = definition.elements(biflow, &ElementOptions::default());
+        assert_eq!(elements.len(), schema.len());
+    }
+}
+
+#[test]
+fn the_other_direction_has_the_reverse_enterprise() {
+    let elements = Definition::default().elements(true, &ElementOptions::default());
+    let reverse = &elements[15].v4;
+    assert_eq!((reverse.id, reverse.enterprise), (2, Some(29305)));
+    assert_eq!(reverse.name, "reversePacketDeltaCount");
+    assert_eq!(elements.last().unwrap().v4.name, "flowEndReason");
+}
+
+#[test]
+fn an_element_of_iana_is_used_once() {
+    let definition = Definition {
+        key: vec![KeyField::SourceAddress, KeyField::Input(Input::Tos)],
+        features: vec![
+            feature(Op::First, Some(Input::Tos)),
+            feature(Op::Count, None),
+        ],
+    };
+    let elements = definition.elements(false, &ElementOptions::default());
+    assert_eq!(elements[1].v4.id, 5);
+    assert_eq!(elements[2].v4.enterprise, Some(DOCUMENTATION_ENTERPRISE));
+    assert_eq!(elements[2].v4.name, "firstTos");
+}
+
+#[test]
+fn icmp_without_addresses_is_of_no_family() {
+    let definition = |key| Definition {
+        key,
+        features: vec![feature(Op::First, Some(Input::IcmpType))],
+    };
+    let options = ElementOptions::default();
+    let with = definition(vec![KeyField::SourceAddress]).elements(false, &options);
+    assert_eq!((with[1].v4.id, with[1].v6.id), (176, 178));
+    let without = definition(vec![KeyField::Protocol]).elements(false, &options);
+    assert_eq!(without[1].v4.enterprise, Some(DOCUMENTATION_ENTERPRISE));
+}
+
+/// Every op over every input it may have.
+fn all_features() -> Vec<Feature> {
+    let ops = |name: &str| match name {
+        "nth" => vec![Op::Nth { k: 1 }, Op::Nth { k: 2 }, Op::Nth { k: 256 }],
+        name => Op::with_name(name).into_iter().collect(),
+    };
+    let inputs = || std::iter::once(None).chain(Input::ALL.into_iter().map(Some));
+    let features = Op::NAMES.into_iter().flat_map(ops);
+    features
+        .flat_map(|op| inputs().map(move |of| feature(op.clone(), of)))
+        .filter(|feature| feature.of.is_some() || !matches!(feature.op, Op::Nth { .. }))
+        .collect()
+}
+
+#[test]
+fn numbers_of_our_own_are_in_range_and_mean_one_thing() {
+    let mut names = BTreeMap::new();
+    let mut columns: Vec<ColumnElement> = KeyField::INPUTS
+        .into_iter()
+        .map(KeyField::Input)
+        .chain([
+            KeyField::OuterSourceAddress,
+            KeyField::OuterDestinationAddress,
+        ])
+        .map(|field| enterprise::of_key(field, 1))
+        .collect();
+    for feature in all_features() {
+        for side in [Side::Forward, Side::Reverse, Side::Joined] {
+            if side == Side::Joined && matches!(feature.op, Op::Nth { .. }) {
+                continue;
+            }
+            columns.push(enterprise::of_feature(&feature, side, 1));
+        }
+    }
+    for element in columns.iter().flat_map(|column| [&column.v4, &column.v6]) {
+        assert!((1..1 << 15).contains(&element.id), "{element:?}");
+        let before = names.insert(element.id, element.name.clone());
+        assert!(
+            before.is_none_or(|name| name == element.name),
+            "{element:?}"
+        );
+    }
+}
+
+#[test]
+fn numbers_of_our_own_never_change() {
+    let id = |op, of| {
+        enterprise::of_feature(&feature(op, of), Side::Forward, 1)
+            .v4
+            .id
+    };
+    assert_eq!(id(Op::Count, Some(Input::TcpWindow)), 1 << 6 | 4);
+    assert_eq!(id(Op::Max, Some(Input::QueueDepth)), 4 << 6 | 29);
+    assert_eq!(id(Op::Duration, None), 17 << 6 | 63);
+    assert_eq!(id(Op::Nth { k: 2 }, Some(Input::IpLength)), 4096 + 48);
+    let reverse = enterprise::of_feature(&feature(Op::Duration, None), Side::Reverse, 1);
+    assert_eq!(reverse.v4.id, 1 << 14 | 17 << 6 | 63);
+    assert_eq!(reverse.v4.name, "reverseDuration");
+}
