@@ -53,10 +53,14 @@ pub(super) fn output(
         domain: args.observation_domain.unwrap_or(own_domain),
         ..wire.clone()
     };
-    let options = SendOptions {
+    let mut options = SendOptions {
         rate: args.export_rate,
         ..SendOptions::new(Clock { wall_ms, monotonic })
     };
+    if !args.interface.is_empty() {
+        // A writer that waited would lose packets: rather lose records, and say so.
+        options.patience = Duration::ZERO;
+    }
     let writer = send_to(target, schema, &wire, &options)?;
     let missing = left_out(target.protocol, schema, &wire.elements);
     if !missing.is_empty() && !args.quiet {

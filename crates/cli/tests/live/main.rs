@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod captures;
+mod collectors;
 mod drops;
 mod exact;
 mod link;

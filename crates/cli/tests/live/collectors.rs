@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From an interface to a collector: one that is there gets every flow, one that is not stalls
+//! nothing.
+
+use std::process::{Command, Stdio};
+
+use crate::exact::{NO_TIMEOUTS, equal, of_file};
+use crate::link::{FAR, Link};
+use crate::support::{Folder, office};
+
+const OFFICE_PACKETS: &str = "13035";
+
+fn replayed(link: &Link, url: &str) -> crate::link::Ended {
+    let fixed = ["-w", "live.csv", "-w", url, "--packets", OFFICE_PACKETS];
+    let options: Vec<&str> = fixed.iter().chain(&NO_TIMEOUTS).copied().collect();
+    let recording = link.record(&[FAR], &options);
+    assert!(link.replay(&office(), &["--pps", "10000"]));
+    recording.end()
+}
+
+/// The number behind a word in what `nfdump -I` says.
+fn number(statistics: &str, word: &str) -> u64 {
+    let line = statistics.lines().find_map(|line| line.strip_prefix(word));
+    line.unwrap_or_else(|| panic!("no {word} in {statistics}"))
+        .trim()
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn a_collector_gets_every_flow_of_an_interface() {
+    let Some(link) = Link::new() else { return };
+    let folder = Folder::new();
+    let mut nfcapd = link.inside("nfcapd");
+    nfcapd.args(["-w", folder.path().to_str().unwrap(), "-b", "127.0.0.1"]);
+    nfcapd.args(["-p", "4739", "-t", "3600"]);
+    let nfcapd = nfcapd.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let Ok(mut nfcapd) = nfcapd else {
+        let in_ci = std::env::var_os("TURBOFLOW_CI").is_some();
+        assert!(!in_ci, "nfcapd is not installed");
+        eprintln!("############ SKIPPED: nfcapd is not installed ############");
+        return;
+    };
+    link.shell("until ss -Hlun 'sport = 4739' | grep -q .; do sleep 0.05; done");
+    let ended = replayed(&link, "ipfix+udp://127.0.0.1:4739").balanced(0);
+    // What was sent has been handed to its socket; it writes what it has read before it ends.
+    link.shell("until [ -z \"$(ss -Hlun 'sport = 4739' | awk '$2 > 0')\" ]; do sleep 0.05; done");
+    let stop = format!("kill -TERM {}", nfcapd.id());
+    assert!(
+        Command::new("sh")
+            .args(["-c", &stop])
+            .status()
+            .unwrap()
+            .success()
+    );
+    nfcapd.wait().unwrap();
+    let mut nfdump = Command::new("nfdump");
+    let output = nfdump
+        .arg("-R")
+        .arg(folder.path())
+        .arg("-I")
+        .output()
+        .unwrap();
+    let statistics = String::from_utf8(output.stdout).unwrap();
+    let (_, rows) = of_file(&office(), &[]);
+    equal(&ended, &rows);
+    assert_eq!(number(&statistics, "Flows:"), rows.len() as u64);
+    assert_eq!(
+        number(&statistics, "Packets:"),
+        ended.count("packets_recorded")
+    );
+    assert_eq!(number(&statistics, "Bytes:"), ended.count("bytes_recorded"));
+    assert_eq!(number(&statistics, "Sequence failures:"), 0);
+}
+
+#[test]
+fn a_collector_that_is_away_stalls_nothing() {
+    let Some(link) = Link::new() else { return };
+    let ended = replayed(&link, "ipfix+tcp://127.0.0.1:9").balanced(1);
+    assert_eq!(ended.count("source_dropped"), 0);
+    assert!(ended.said.contains("not written"), "{}", ended.said);
+    equal(&ended, &of_file(&office(), &[]).1);
+}
