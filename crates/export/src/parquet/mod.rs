@@ -17,6 +17,7 @@ mod chunk;
 mod dictionary;
 mod encode;
 mod flat;
+mod halves;
 mod library;
 mod page;
 pub(crate) mod schema;

@@ -16,7 +16,8 @@ use turboflow_record::{Column, FlowBatch};
 
 use crate::output::{Interrupted, Keep, Output};
 use crate::parquet::chunk::Chunk;
-use crate::parquet::page::{Compressor, codec_of};
+use crate::parquet::halves::Halves;
+use crate::parquet::page::codec_of;
 use crate::parquet::schema;
 use crate::{ExportError, FlowWriter, WriteOptions, WriteSummary};
 
@@ -26,7 +27,7 @@ struct ParquetWriter {
     file: Option<SerializedFileWriter<Sink>>,
     chunks: Vec<Chunk>,
     codec: Codec,
-    compressor: Compressor,
+    halves: Halves,
     row_group_records: usize,
     open_records: usize,
     records: u64,
@@ -59,7 +60,7 @@ pub(crate) fn writer(
         file: Some(file.map_err(refused)?),
         chunks: Vec::new(),
         codec: codec_of(options.compression).map_err(refused)?,
-        compressor: Compressor::new(options.compression).map_err(|e| refused(e.into()))?,
+        halves: Halves::new(options.compression).map_err(|e| refused(e.into()))?,
         row_group_records: options.row_group_records.max(1),
         open_records: 0,
         records: 0,
@@ -122,9 +123,7 @@ impl ParquetWriter {
             self.open_row_group();
         }
         let columns = self.schema.iter().zip(batch.columns());
-        for (chunk, (column, values)) in self.chunks.iter_mut().zip(columns) {
-            chunk.write(column, values, rows.clone(), &mut self.compressor)?;
-        }
+        self.halves.write(&mut self.chunks, columns, rows.clone())?;
         self.open_records += rows.len();
         if self.open_records == self.row_group_records {
             self.close_row_group()?;
@@ -150,8 +149,8 @@ impl ParquetWriter {
             return Ok(());
         }
         let mut row_group = file.next_row_group()?;
-        for chunk in mem::take(&mut self.chunks) {
-            let (bytes, result) = chunk.close(self.codec, &mut self.compressor)?;
+        let chunks = mem::take(&mut self.chunks);
+        for (bytes, result) in self.halves.close(chunks, self.codec)? {
             row_group.append_column(&bytes, result)?;
         }
         row_group.close()?;
