@@ -88,7 +88,14 @@ impl Cuts {
             },
             watermark_ns: 0,
             oldest_first_ns: 0,
-            gate: MergeGate::default(),
+            // Nothing certainly merges before the first cell: the rules decide.
+            gate: MergeGate {
+                oldest_first_ns: u64::MAX,
+                oldest_last_ns: u64::MAX,
+                oldest_later_ns: u64::MAX,
+                flow_marks: u8::MAX,
+                later_marks: u8::MAX,
+            },
         }
     }
 

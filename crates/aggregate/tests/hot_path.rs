@@ -202,3 +202,29 @@ fn a_flood_of_keys_stays_within_the_memory_announced() {
         packets
     );
 }
+
+#[test]
+fn a_cache_that_was_never_told_the_time_goes_by_the_rules() {
+    let layout = Layout::compile(&Definition::default(), false).unwrap();
+    let timeouts = Timeouts {
+        idle_ns: Some(10),
+        ..Timeouts::default()
+    };
+    let mut cache = cache::<0>(&layout, 100, timeouts, 1);
+    let packet = |at_ns: u64| {
+        let mut record = Record::<0> {
+            key: [1, 0x0406_0000_0000],
+            ..Record::default()
+        };
+        record.base.packets = 1;
+        (record.base.first_ns, record.base.last_ns) = (at_ns, at_ns);
+        record
+    };
+    let mut exported = Vec::new();
+    // Packets of a flow that is open when their batch comes take the hot path.
+    cache.merge(&[packet(5)], &mut exported);
+    cache.merge(&[packet(15), packet(26)], &mut exported);
+    cache.flush(&mut exported);
+    let packets: Vec<u64> = exported.iter().map(|record| record.base.packets).collect();
+    assert_eq!(packets, [2, 1], "a silence of 11 ns ends a flow");
+}
