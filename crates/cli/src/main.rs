@@ -9,7 +9,10 @@ mod beside;
 mod definition;
 mod exit;
 mod generate;
+#[cfg_attr(not(target_os = "linux"), path = "metrics_elsewhere.rs")]
+mod metrics;
 mod record;
+mod service;
 mod show;
 mod signals;
 mod units;
@@ -23,6 +26,7 @@ use exit::say;
 fn main() -> ExitCode {
     let outcome = match Args::parse().command {
         Command::Record(args) => record::run(*args),
+        Command::Run(args) => service::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Definition(args) => definition::run(&args),

@@ -9,6 +9,7 @@ use super::progress::ProgressBar;
 use super::report::Report;
 use super::{RecordArgs, Settings, filter};
 use crate::exit::say;
+use crate::metrics::SNAPSHOTS;
 use crate::signals::STOP;
 use crate::units::grouped;
 
@@ -114,6 +115,7 @@ pub(super) fn record(
         limits,
         outputs,
         &STOP,
+        &SNAPSHOTS,
         observe,
     )?;
     Ok(Report::of_interfaces(ran))

@@ -11,6 +11,7 @@ mod live;
 mod outputs;
 mod progress;
 mod report;
+mod rotation;
 mod settings;
 mod summary;
 mod tables;
@@ -24,6 +25,7 @@ use turboflow_export::ExportError;
 use turboflow_pipeline::{Output, RunSizes, record_files};
 
 use crate::exit::{Outcome, print, say};
+use crate::metrics::{self, MetricsAt};
 use crate::signals::{self, STOP};
 use crate::units::{counted, grouped};
 
@@ -36,11 +38,19 @@ use settings::Settings;
 pub(crate) use settings::read_definition;
 use summary::{Summary, SummaryWriter};
 
+/// Says what is wrong with the options, as far as that can be told without opening anything.
+pub(crate) fn check(args: &RecordArgs) -> anyhow::Result<()> {
+    Settings::new(args).map(|_| ())
+}
+
 /// Everything is opened and created before the first packet is metered.
 pub(crate) fn run(mut args: RecordArgs) -> anyhow::Result<Outcome> {
     filter::separate(&mut args);
     let settings = Settings::new(&args)?;
-    signals::listen("finishing: what was read is written")?;
+    signals::listen(
+        "finishing: what was read is written",
+        rotation::turns_files(&args),
+    )?;
     let sources = Sources::open(&args)?;
     let mut outputs = match Outputs::create(&args, &settings) {
         Err(error) if is_broken_pipe(&error) => return Ok(Outcome::Well),
@@ -50,6 +60,7 @@ pub(crate) fn run(mut args: RecordArgs) -> anyhow::Result<Outcome> {
         .write
         .is_empty()
         .then(|| summarise(&settings, &mut outputs));
+    serve_metrics(&args)?;
     let sizes = settings.config.sizes(&settings.layout);
     if !args.quiet {
         announce(&settings, &sizes);
@@ -72,6 +83,16 @@ pub(crate) fn run(mut args: RecordArgs) -> anyhow::Result<Outcome> {
     }
     report.say_losses(&settings.config);
     Ok(report.outcome())
+}
+
+fn serve_metrics(args: &RecordArgs) -> anyhow::Result<()> {
+    if let Some(MetricsAt(Some(address))) = args.metrics {
+        let bound = metrics::serve(address)?;
+        if !args.quiet {
+            say!("turboflow: metrics at http://{bound}/metrics, health at http://{bound}/healthz");
+        }
+    }
+    Ok(())
 }
 
 /// Where packets come from.

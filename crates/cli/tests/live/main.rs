@@ -11,6 +11,7 @@ mod captures;
 mod drops;
 mod exact;
 mod link;
+mod service;
 mod silence;
 mod states;
 #[path = "../cli/support.rs"]
