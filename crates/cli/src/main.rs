@@ -15,6 +15,8 @@ mod record;
 mod service;
 mod show;
 mod signals;
+#[cfg(target_os = "linux")]
+mod systemd;
 mod units;
 
 use std::process::ExitCode;

@@ -196,6 +196,10 @@ impl FlowWriter for RotatingWriter {
         Ok(())
     }
 
+    fn is_failing(&self) -> bool {
+        self.current.is_none()
+    }
+
     fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {
         self.complete();
         match self.failure.take() {

@@ -33,6 +33,11 @@ pub trait FlowWriter: Send {
         Ok(())
     }
 
+    /// Whether what is written now is lost, though the writer goes on and may recover.
+    fn is_failing(&self) -> bool {
+        false
+    }
+
     /// Writes what is buffered, completes the output and, for a file, gives it its name.
     ///
     /// # Errors

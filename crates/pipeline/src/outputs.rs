@@ -73,7 +73,7 @@ pub struct OutputSnapshot {
     pub name: String,
     /// Records that it was given.
     pub records: u64,
-    /// Whether it failed, and takes nothing any more.
+    /// Whether it takes no records at the moment; those are counted as dropped.
     pub failed: bool,
 }
 
@@ -166,9 +166,7 @@ fn write_all(
         }
         for (output, gauge) in outputs.iter().zip(gauges) {
             gauge.received.store(output.received, Ordering::Relaxed);
-            gauge
-                .failed
-                .store(output.writer.is_none(), Ordering::Relaxed);
+            gauge.failed.store(output.is_failing(), Ordering::Relaxed);
         }
     }
     outputs.into_iter().map(Writing::finish).collect()
@@ -182,6 +180,12 @@ impl Writing {
 
     fn flush(&mut self) {
         self.attempt(|writer| writer.flush());
+    }
+
+    fn is_failing(&self) -> bool {
+        self.writer
+            .as_ref()
+            .is_none_or(|writer| writer.is_failing())
     }
 
     fn attempt(&mut self, work: impl FnOnce(&mut dyn FlowWriter) -> Result<(), ExportError>) {

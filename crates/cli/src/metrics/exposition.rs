@@ -8,8 +8,11 @@ use turboflow_pipeline::{Ledger, LiveSnapshot};
 
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Counters of the ledger: name without `turboflow_` and `_total`, what they count, value.
-const COUNTERS: [(&str, &str, fn(&Ledger) -> u64); 22] = [
+/// Name without `turboflow_` and `_total`, what it says, value.
+type Metric = (&'static str, &'static str, fn(&Ledger) -> u64);
+
+/// Counters of the ledger.
+const COUNTERS: [Metric; 22] = [
     (
         "packets_received",
         "Packets metered or counted by reason",
@@ -95,7 +98,7 @@ const COUNTERS: [(&str, &str, fn(&Ledger) -> u64); 22] = [
 ];
 
 /// Gauges of the ledger.
-const GAUGES: [(&str, &str, fn(&Ledger) -> u64); 6] = [
+const GAUGES: [Metric; 6] = [
     (
         "source_unread",
         "Packets that wait in the kernel's rings",
@@ -190,7 +193,7 @@ pub(super) fn render(snapshot: &LiveSnapshot) -> String {
     page.family(
         "output_failed",
         "gauge",
-        "1 once an output takes nothing any more",
+        "1 while an output takes no records",
         outputs().map(|output| (label(output.name.as_str()), u64::from(output.failed))),
     );
     page.0

@@ -111,12 +111,6 @@ pub(crate) struct RecordArgs {
     #[arg(help_heading = "Input and output")]
     pub(super) rotate_size: Option<u64>,
 
-    /// Serve metrics for Prometheus (/metrics) and a health page (/healthz) at this address, such as
-    /// 127.0.0.1:9414; `none` serves none. Whoever reaches the address may read them
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics_at, conflicts_with = "read")]
-    #[arg(help_heading = "Service")]
-    pub(super) metrics: Option<MetricsAt>,
-
     /// No progress bar and no summary on standard error; errors and losses are still said
     #[arg(short, long, help_heading = "Input and output")]
     pub(super) quiet: bool,
@@ -248,6 +242,22 @@ pub(crate) struct RecordArgs {
     /// is printed. Records are the same whatever the seed, their order is not
     #[arg(long, value_name = "N", help_heading = "Memory and speed")]
     pub(super) seed: Option<u64>,
+
+    /// Serve metrics for Prometheus (/metrics) and a health page (/healthz) at this address, such as
+    /// 127.0.0.1:9414; `none` serves none. Whoever reaches the address may read them
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics_at, conflicts_with = "read")]
+    #[arg(help_heading = "Service")]
+    pub(super) metrics: Option<MetricsAt>,
+
+    /// Become this user, a name or UID:GID, once the interfaces are open; started as root. Outputs
+    /// are created by that user
+    #[arg(
+        long,
+        value_name = "USER",
+        conflicts_with = "read",
+        help_heading = "Service"
+    )]
+    pub(super) user: Option<String>,
 
     /// Whether a service manager runs this, and nobody watches.
     #[arg(skip)]

@@ -9,6 +9,8 @@ mod ledger_file;
 #[cfg_attr(not(target_os = "linux"), path = "live_elsewhere.rs")]
 mod live;
 mod outputs;
+#[cfg(target_os = "linux")]
+mod privileges;
 mod progress;
 mod report;
 mod rotation;
@@ -47,11 +49,7 @@ pub(crate) fn check(args: &RecordArgs) -> anyhow::Result<()> {
 pub(crate) fn run(mut args: RecordArgs) -> anyhow::Result<Outcome> {
     filter::separate(&mut args);
     let settings = Settings::new(&args)?;
-    signals::listen(
-        "finishing: what was read is written",
-        rotation::turns_files(&args),
-    )?;
-    let sources = Sources::open(&args)?;
+    let sources = Sources::open_and_listen(&args)?;
     let mut outputs = match Outputs::create(&args, &settings) {
         Err(error) if is_broken_pipe(&error) => return Ok(Outcome::Well),
         outputs => outputs?,
@@ -102,6 +100,21 @@ enum Sources {
 }
 
 impl Sources {
+    /// Opens all of them, or none, and listens to signals.
+    fn open_and_listen(args: &RecordArgs) -> anyhow::Result<Self> {
+        let first = "finishing: what was read is written";
+        let listen = || signals::listen(first, rotation::turns_files(args));
+        if args.interface.is_empty() {
+            // Before they are opened: a pipe may keep its reader waiting.
+            listen()?;
+            return Self::open(args);
+        }
+        // After they are opened: rights are dropped before there is any other thread.
+        let sources = Self::open(args)?;
+        listen()?;
+        Ok(sources)
+    }
+
     /// Opens all of them, or none.
     fn open(args: &RecordArgs) -> anyhow::Result<Self> {
         if !args.interface.is_empty() {

@@ -172,7 +172,7 @@ mod tests {
              decapsulate = true\nfilter = \"tcp port 443\"\n"
         );
         let line = "--interface=eth0 -w a.csv -w b.jsonl --idle-timeout 5s --export-mtu 1200 \
-                    --biflow --decapsulate";
+                    --biflow --decapsulate --metrics 127.0.0.1:9414";
         let words = line.split_whitespace().chain(["tcp port 443"]);
         let matches = record_command().try_get_matches_from(words).unwrap();
         let typed = RecordArgs::from_arg_matches(&matches).unwrap();

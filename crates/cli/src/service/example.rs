@@ -15,7 +15,7 @@ const HEAD: &str = "\
 const WIDTH: usize = 98;
 
 /// What is written behind keys that have no default.
-const VALUES: [(&str, &str); 14] = [
+const VALUES: [(&str, &str); 15] = [
     ("interface", "[\"eth0\"]"),
     (
         "write",
@@ -24,6 +24,7 @@ const VALUES: [(&str, &str); 14] = [
     ("rotate", "\"5m\""),
     ("rotate-size", "\"1GiB\""),
     ("filter", "\"not port 22\""),
+    ("user", "\"turboflow\""),
     ("format", "\"csv\""),
     ("ledger", "\"/var/lib/turboflow/ledger.json\""),
     ("duration", "\"1h\""),

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Configurations of `turboflow run`: printed, checked, refused with line and mend.
 
-use crate::support::{Folder, turboflow};
+use std::fs;
+
+use crate::support::{Folder, project, turboflow};
 
 #[test]
 fn the_printed_configuration_is_right() {
@@ -12,6 +14,17 @@ fn the_printed_configuration_is_right() {
     turboflow(["run", "--config", &config, "--check"])
         .exits(0)
         .says(&["is right"]);
+}
+
+#[test]
+fn the_packaged_configuration_is_the_printed_one() {
+    let printed = turboflow(["run", "--print-config"]).exits(0).stdout;
+    let packaged = project("packaging/turboflow.toml");
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&packaged, &printed).unwrap();
+    }
+    let mend = "UPDATE=1 cargo test -p turboflow --test cli writes it";
+    assert!(fs::read_to_string(packaged).unwrap() == printed, "{mend}");
 }
 
 #[test]

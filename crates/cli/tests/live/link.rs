@@ -166,6 +166,10 @@ impl Recording {
         succeed(Command::new("sh").args(["-c", &script]));
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Asks it to end.
     pub(crate) fn interrupt(self) -> Ended {
         self.signal("INT");

@@ -2,6 +2,9 @@
 //! `turboflow run`: metered by a file, asked while it runs, turned by SIGHUP, ended by SIGTERM.
 
 use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 
 use crate::link::{FAR, Link, Recording};
@@ -105,6 +108,71 @@ fn meters_answers_turns_its_files_and_ends_in_time() {
             ended.count("records_written")
         );
     }
+}
+
+#[test]
+fn rights_are_dropped_once_the_interfaces_are_open() {
+    let Some(link) = Link::new() else { return };
+    let folder = Folder::new();
+    let open_to_all = Permissions::from_mode(0o777);
+    fs::set_permissions(folder.path(), open_to_all).unwrap();
+    folder.write(
+        "turboflow.toml",
+        format!("{CONFIG}user = \"65534:65534\"\n"),
+    );
+    let running = link.start(folder, &["run", "--config", "turboflow.toml"], &[]);
+    let mut threads = 0;
+    for thread in fs::read_dir(format!("/proc/{}/task", running.id())).unwrap() {
+        let status = fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+        let line = |name: &str| {
+            status
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .unwrap()
+        };
+        for name in ["Uid:", "Gid:"] {
+            assert!(
+                line(name).split_whitespace().all(|id| id == "65534"),
+                "{status}"
+            );
+        }
+        assert_eq!(line("Groups:").trim(), "65534");
+        for name in ["CapEff:", "CapPrm:"] {
+            assert_eq!(line(name).trim(), "0000000000000000", "{status}");
+        }
+        threads += 1;
+    }
+    assert!(threads > 1);
+    assert!(link.replay(&office(), &HUNDRED));
+    running.signal("TERM");
+    assert_eq!(running.end().balanced(0).count("packets_received"), 100);
+}
+
+#[test]
+fn the_service_manager_hears_of_it() {
+    let Some(link) = Link::new() else { return };
+    let folder = Folder::new();
+    let path = folder.file("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    let heard = || {
+        let mut bytes = [0; 64];
+        let length = manager.recv(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    };
+    folder.write("turboflow.toml", CONFIG);
+    let environment = [
+        ("NOTIFY_SOCKET", path.as_str()),
+        ("WATCHDOG_USEC", "200000"),
+    ];
+    let running = link.start(folder, &["run", "--config", "turboflow.toml"], &environment);
+    assert_eq!(heard(), "READY=1");
+    assert_eq!(heard(), "WATCHDOG=1");
+    running.signal("TERM");
+    while heard() != "STOPPING=1" {}
+    running.end().balanced(0);
 }
 
 #[test]

@@ -118,10 +118,11 @@ fn a_failure_is_told_and_the_next_file_tried() {
     fs::remove_dir_all(&inner).unwrap();
     TURNS.set(TURNS.get() + 1);
     writer.flush().unwrap();
-    assert!(FAILURES.get() >= 1);
+    assert!(FAILURES.get() >= 1 && writer.is_failing());
     fs::create_dir(&inner).unwrap();
     NOW_MS.set(START_MS + RETRY_MS);
     writer.flush().unwrap();
+    assert!(!writer.is_failing());
     assert!(matches!(writer.finish(), Err(ExportError::Write { .. })));
     assert_eq!(names(&inner), ["f-010303.csv"]);
 }
