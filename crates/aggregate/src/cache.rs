@@ -44,6 +44,8 @@ pub struct CacheCounters {
     pub flows_opened: u64,
     /// Flow records exported, by flowEndReason (index 0 unused).
     pub flows_exported: [u64; EndReason::ALL.len() + 1],
+    /// Flows open now.
+    pub flows_open: u64,
     /// Most flows open at once.
     pub flows_peak: u64,
 }
@@ -55,6 +57,7 @@ impl std::ops::AddAssign for CacheCounters {
         for (mine, others) in self.flows_exported.iter_mut().zip(other.flows_exported) {
             *mine += others;
         }
+        self.flows_open += other.flows_open;
         self.flows_peak += other.flows_peak;
     }
 }
@@ -127,6 +130,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
     #[must_use]
     pub fn counters(&self) -> CacheCounters {
         CacheCounters {
+            flows_open: self.table.len() as u64,
             flows_peak: self.counters.flows_peak.max(self.table.len() as u64),
             ..self.counters
         }

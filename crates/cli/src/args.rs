@@ -8,6 +8,7 @@ use crate::bench::BenchArgs;
 use crate::definition::DefinitionArgs;
 use crate::generate::GenerateArgs;
 use crate::record::RecordArgs;
+use crate::service::RunArgs;
 use crate::show::ShowArgs;
 
 const PICTURE: &str = "\
@@ -46,6 +47,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Meter capture files or network interfaces: packets in, flow records out
     Record(Box<RecordArgs>),
+    /// Meter interfaces as a service, configured by a file
+    Run(RunArgs),
     /// Ask questions of files of flow records: who talks most, on which ports, when
     Show(Box<ShowArgs>),
     /// Generate traffic of stated rates, sizes and skew into a capture file

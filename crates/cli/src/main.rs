@@ -9,9 +9,14 @@ mod beside;
 mod definition;
 mod exit;
 mod generate;
+#[cfg_attr(not(target_os = "linux"), path = "metrics_elsewhere.rs")]
+mod metrics;
 mod record;
+mod service;
 mod show;
 mod signals;
+#[cfg(target_os = "linux")]
+mod systemd;
 mod units;
 
 use std::process::ExitCode;
@@ -23,6 +28,7 @@ use exit::say;
 fn main() -> ExitCode {
     let outcome = match Args::parse().command {
         Command::Record(args) => record::run(*args),
+        Command::Run(args) => service::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Definition(args) => definition::run(&args),

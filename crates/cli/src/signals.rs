@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ctrl-C and SIGTERM: the first asks to finish, the second aborts.
+//! Ctrl-C and SIGTERM: the first asks to finish, the second aborts. SIGHUP: new files.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use turboflow_pipeline::Stop;
 
@@ -14,14 +15,29 @@ use crate::exit::{ABORTED, say};
 /// Whether the run should end.
 pub(crate) static STOP: Stop = Stop::new();
 
+/// How many times SIGHUP asked for new files.
+static TURNS: AtomicU64 = AtomicU64::new(0);
+
 /// Directories in which this process may have unfinished files.
 static UNFINISHED_IN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Lets the first signal ask [`STOP`], and the second end the process.
-pub(crate) fn listen(first: &'static str) -> anyhow::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot listen for signals")?;
+/// How many times new files have been asked for.
+pub(crate) fn turns_asked() -> u64 {
+    TURNS.load(Ordering::Relaxed)
+}
+
+/// Lets the first signal ask [`STOP`], and the second end the process. A run whose files can be
+/// turned does so at SIGHUP, which ends any other.
+pub(crate) fn listen(first: &'static str, turns_files: bool) -> anyhow::Result<()> {
+    let hangup = turns_files.then_some(SIGHUP);
+    let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))
+        .context("cannot listen for signals")?;
     let wait = move || {
-        for _ in &mut signals {
+        for signal in &mut signals {
+            if signal == SIGHUP {
+                TURNS.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
             if STOP.asked() {
                 remove_unfinished();
                 say!("turboflow: aborted");

@@ -52,6 +52,14 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// How long a file is written to: names have whole seconds.
+pub(crate) fn rotation(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        time if time < Duration::from_secs(1) => Err("at least 1s: names have seconds".to_owned()),
+        time => Ok(time),
+    }
+}
+
 /// A size such as `64MiB` or `100kB`; a number alone is bytes.
 pub(crate) fn size_bytes(text: &str) -> Result<u64, String> {
     let start = text

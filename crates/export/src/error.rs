@@ -73,6 +73,14 @@ pub enum ExportError {
         /// What the system said last.
         source: Option<io::Error>,
     },
+    /// The name of files that follow one another makes no sense.
+    #[error("cannot write {given:?}: {reason}")]
+    Name {
+        /// The name as given.
+        given: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A collector's address makes no sense.
     #[error("cannot send to {given:?}: {reason}")]
     Target {

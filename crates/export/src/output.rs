@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ExportError;
@@ -13,7 +14,8 @@ use crate::ExportError;
 pub(crate) struct Output {
     sink: Sink,
     place: String,
-    written_bytes: u64,
+    /// Shared with whoever ends the file by its size.
+    written_bytes: Arc<AtomicU64>,
 }
 
 enum Sink {
@@ -69,7 +71,7 @@ impl Output {
         Ok(Self {
             sink,
             place,
-            written_bytes: 0,
+            written_bytes: Arc::default(),
         })
     }
 
@@ -78,7 +80,7 @@ impl Output {
         Self {
             sink: Sink::Stream(stream),
             place: place.to_owned(),
-            written_bytes: 0,
+            written_bytes: Arc::default(),
         }
     }
 
@@ -88,8 +90,13 @@ impl Output {
     }
 
     /// Bytes accepted so far.
-    pub(crate) const fn written_bytes(&self) -> u64 {
-        self.written_bytes
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.written_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The same, to be read by others while it grows.
+    pub(crate) fn byte_counter(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.written_bytes)
     }
 
     /// Writes all of `bytes`, or says how many of them were accepted.
@@ -111,7 +118,8 @@ impl Output {
                 }
                 Ok(count) => {
                     accepted_bytes += count;
-                    self.written_bytes += count as u64;
+                    self.written_bytes
+                        .fetch_add(count as u64, Ordering::Relaxed);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(source) => {

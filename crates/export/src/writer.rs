@@ -3,6 +3,8 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use turboflow_record::{Column, FlowBatch};
 
@@ -29,6 +31,11 @@ pub trait FlowWriter: Send {
     /// As [`write`](FlowWriter::write).
     fn flush(&mut self) -> Result<(), ExportError> {
         Ok(())
+    }
+
+    /// Whether what is written now is lost, though the writer goes on and may recover.
+    fn is_failing(&self) -> bool {
+        false
     }
 
     /// Writes what is buffered, completes the output and, for a file, gives it its name.
@@ -107,6 +114,18 @@ pub fn create(
     options: &WriteOptions,
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
     over(Output::create(path, options.sync)?, format, schema, options)
+}
+
+/// The same, with a counter of the bytes that have left the writer.
+pub(crate) fn create_counted(
+    path: &Path,
+    format: Format,
+    schema: &[Column],
+    options: &WriteOptions,
+) -> Result<(Box<dyn FlowWriter>, Arc<AtomicU64>), ExportError> {
+    let output = Output::create(path, options.sync)?;
+    let written_bytes = output.byte_counter();
+    Ok((over(output, format, schema, options)?, written_bytes))
 }
 
 /// A writer to a stream, which errors call "standard output".

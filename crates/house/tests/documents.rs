@@ -7,8 +7,16 @@ use std::path::Path;
 use turboflow_house::{Source, root, sources};
 
 /// Folders at the root: a path in a document that begins with one names a file of the project.
-const FOLDERS: [&str; 8] = [
-    ".ci/", "bench/", "crates/", "docs/", "engines/", "fuzz/", "samples/", "scripts/",
+const FOLDERS: [&str; 9] = [
+    ".ci/",
+    "bench/",
+    "crates/",
+    "docs/",
+    "engines/",
+    "fuzz/",
+    "packaging/",
+    "samples/",
+    "scripts/",
 ];
 
 /// Paths that are made and not kept.

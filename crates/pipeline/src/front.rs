@@ -390,6 +390,11 @@ impl<const N: usize> Front<N> {
         let mut released = std::mem::take(&mut self.released);
         self.parser.release_all(&mut released);
         self.meter_released(&mut released, shards);
+        self.settle(shards);
+    }
+
+    /// Hands over what waits and closes the sums: the report is then that of this moment.
+    pub(crate) fn settle(&mut self, shards: &mut impl Shards<N>) {
         self.hand_over(shards);
         let rejected: u64 = self.report.rejected.iter().sum();
         let rejected_bytes: u64 = self.report.rejected_bytes.iter().sum();

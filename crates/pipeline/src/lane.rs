@@ -11,6 +11,14 @@ use crate::PipelineConfig;
 /// empty half the time.
 const MERGE_AT: usize = 512;
 
+/// What a lane has counted.
+pub(crate) struct LaneCounters {
+    pub(crate) engine: EngineCounters,
+    pub(crate) cache: CacheCounters,
+    /// Records evicted and not merged yet.
+    pub(crate) waiting: u64,
+}
+
 pub(crate) struct Lane<const K: usize, const N: usize> {
     engine: SoftwareEngine<K, N>,
     cache: FlowCache<K, N>,
@@ -79,8 +87,12 @@ impl<const K: usize, const N: usize> Lane<K, N> {
         self.evicted.clear();
     }
 
-    pub(crate) fn counters(&self) -> (EngineCounters, CacheCounters) {
-        (self.engine.counters(), self.cache.counters())
+    pub(crate) fn counters(&self) -> LaneCounters {
+        LaneCounters {
+            engine: self.engine.counters(),
+            cache: self.cache.counters(),
+            waiting: self.evicted.len() as u64,
+        }
     }
 }
 

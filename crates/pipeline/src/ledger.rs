@@ -107,6 +107,9 @@ pub struct Ledger {
     pub source_dropped: u64,
     /// Packets that waited in the kernel's ring when the run had as many as it was to take.
     pub source_unread: u64,
+    /// Packets metered that are in no record yet: in open flows, in the microflow table, or fragments
+    /// that wait for their first one. 0 when a run is over.
+    pub packets_resident: u64,
     /// Times the clock was set back.
     pub clock_steps: u64,
     /// Microflow records that left the engine.
@@ -115,8 +118,12 @@ pub struct Ledger {
     pub microflows_merged: u64,
     /// Microflow records lost between engine and aggregator.
     pub microflows_dropped: u64,
+    /// Microflow records evicted that wait to be merged. 0 when a run is over.
+    pub microflows_resident: u64,
     /// Flows opened.
     pub flows_opened: u64,
+    /// Flows open now. 0 when a run is over.
+    pub flows_resident: u64,
     /// Most flows open at once (with threads: the sum over shards).
     pub flows_peak: u64,
     /// Flow records exported.
@@ -154,11 +161,15 @@ impl Ledger {
             bytes_received: front.frame_bytes,
             packets_recorded: shards.packets_recorded,
             bytes_recorded: shards.bytes_recorded,
+            packets_resident: shards.packets_in.saturating_sub(shards.packets_recorded)
+                + front.held,
             bytes_metered: front.packet_bytes,
             frame_bytes_metered: front.packet_frame_bytes,
             clock_steps: front.clock_steps,
             microflows_merged: shards.cache.microflows_merged,
+            microflows_resident: shards.microflows_waiting,
             flows_opened: shards.cache.flows_opened,
+            flows_resident: shards.cache.flows_open,
             flows_peak: shards.cache.flows_peak,
             ..Self::default()
         };
@@ -240,9 +251,9 @@ impl Ledger {
                 },
             ),
             (
-                "packets received against recorded and rejected",
+                "packets received against recorded, resident and rejected",
                 self.packets_received,
-                self.packets_recorded + self.packets_rejected(),
+                self.packets_recorded + self.packets_resident + self.packets_rejected(),
             ),
             (
                 "bytes received against metered and rejected",
@@ -252,17 +263,21 @@ impl Ledger {
             (
                 "IP bytes metered against recorded",
                 self.bytes_metered,
-                self.bytes_recorded,
+                // Bytes of open flows are in no counter.
+                match self.packets_resident {
+                    0 => self.bytes_recorded,
+                    _ => self.bytes_metered.max(self.bytes_recorded),
+                },
             ),
             (
                 "microflow records evicted against merged and dropped",
                 evicted.collision + evicted.age + evicted.gap + evicted.flush + evicted.bypass,
-                self.microflows_merged + self.microflows_dropped,
+                self.microflows_merged + self.microflows_dropped + self.microflows_resident,
             ),
             (
-                "flows opened against exported",
+                "flows opened against exported and resident",
                 self.flows_opened,
-                self.flows_exported.total(),
+                self.flows_exported.total() + self.flows_resident,
             ),
         ];
         let unequal = sides.into_iter().filter(|(_, left, right)| left != right);

@@ -23,6 +23,8 @@ mod meter;
 mod outputs;
 mod pending;
 mod shard;
+#[cfg(target_os = "linux")]
+mod snapshots;
 mod threads;
 
 pub use config::{ConfigError, PipelineConfig, RunSizes};
@@ -31,4 +33,6 @@ pub use ledger::{Imbalance, Ledger, ReasonCount};
 #[cfg(target_os = "linux")]
 pub use live::{LiveEvent, LiveLimits, LiveProgress, LiveReport, record_interfaces};
 pub use meter::{DeliverRecords, Meter, MeterReport};
-pub use outputs::{Output, OutputReport};
+pub use outputs::{Output, OutputReport, OutputSnapshot};
+#[cfg(target_os = "linux")]
+pub use snapshots::{LiveSnapshot, Snapshots};

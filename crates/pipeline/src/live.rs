@@ -16,6 +16,7 @@ use turboflow_capture::live::{Interface, InterfaceCounters, State, wait};
 
 use crate::files::Stop;
 use crate::outputs::OutputThread;
+use crate::snapshots::{LiveSnapshot, Snapshots};
 use crate::{ConfigError, Ledger, Meter, Output, OutputReport, PipelineConfig};
 
 /// How long a packet may be on its way from its timestamp into the ring: queues between interrupt
@@ -75,7 +76,7 @@ pub struct LiveReport {
 /// Meters the packets of interfaces until `stop` is asked for, a limit is reached, or every
 /// interface is gone. Everything in the rings is metered then.
 ///
-/// `observe` is called many times a second.
+/// `observe` is called many times a second; whoever asks `snapshots` is answered as often.
 ///
 /// # Errors
 /// What is wrong with the configuration. What fails later is in the report.
@@ -85,14 +86,20 @@ pub fn record_interfaces(
     limits: LiveLimits,
     outputs: Vec<Output>,
     stop: &Stop,
+    snapshots: &Snapshots,
     observe: impl FnMut(LiveEvent<'_>),
 ) -> Result<LiveReport, ConfigError> {
     let layout = config.compile()?;
     let writing = OutputThread::start(outputs, config.prompt);
     let meter = Meter::new(config, |_shard| writing.deliver(layout.schema()))?;
+    let answer = |listening: &mut Listening<_>| {
+        if snapshots.are_wanted() {
+            snapshots.answer(listening.snapshot(&writing));
+        }
+    };
     let mut listening = Listening::new(interfaces, meter, limits, observe);
     let failure = listening
-        .listen(stop)
+        .listen(stop, answer)
         .and_then(|()| listening.close())
         .err();
     let mut report = listening.report();
@@ -132,7 +139,8 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
         }
     }
 
-    fn listen(&mut self, stop: &Stop) -> io::Result<()> {
+    /// `between` is called whenever all that was read is metered.
+    fn listen(&mut self, stop: &Stop, between: impl Fn(&mut Self)) -> io::Result<()> {
         while !stop.asked() && !self.is_over() {
             if !self.meter_block() {
                 let patience = self.patience();
@@ -140,6 +148,7 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
             }
             self.notice_silence()?;
             self.tell();
+            between(self);
         }
         Ok(())
     }
@@ -245,16 +254,25 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
         Ok(())
     }
 
+    fn snapshot(&mut self, writing: &OutputThread) -> LiveSnapshot {
+        let mut ledger = self.meter.snapshot();
+        let counters = count_source(&mut self.interfaces, &mut ledger);
+        // What the kernel has seen by now, and the meter has not read yet.
+        let accounted = ledger.packets_received + ledger.source_dropped;
+        ledger.source_unread = ledger.source_seen.saturating_sub(accounted);
+        let interfaces = counters.into_iter().zip(&self.states);
+        LiveSnapshot {
+            ledger,
+            interfaces: interfaces
+                .map(|((name, counters), state)| (name, counters, *state))
+                .collect(),
+            outputs: writing.snapshot(),
+        }
+    }
+
     fn report(mut self) -> LiveReport {
         let mut ledger = self.meter.finish().ledger;
-        let mut interfaces = Vec::new();
-        for interface in &mut self.interfaces {
-            // One that does not tell any more leaves the ledger unequal, which is then said.
-            let counters = interface.counters().unwrap_or_default();
-            ledger.source_seen += counters.seen - counters.copies;
-            ledger.source_dropped += counters.dropped;
-            interfaces.push((interface.name().to_owned(), counters));
-        }
+        let interfaces = count_source(&mut self.interfaces, &mut ledger);
         if self.limits.packets == Some(self.progress.packets) {
             let accounted = ledger.packets_received + ledger.source_dropped;
             ledger.source_unread = ledger.source_seen.saturating_sub(accounted);
@@ -271,6 +289,22 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
             outputs: Vec::new(),
         }
     }
+}
+
+/// Puts what the interfaces counted into the ledger; gives it by name.
+fn count_source(
+    interfaces: &mut [Interface],
+    ledger: &mut Ledger,
+) -> Vec<(String, InterfaceCounters)> {
+    let mut all = Vec::new();
+    for interface in interfaces {
+        // One that does not tell any more leaves the ledger unequal, which is then said.
+        let counters = interface.counters().unwrap_or_default();
+        ledger.source_seen += counters.seen - counters.copies;
+        ledger.source_dropped += counters.dropped;
+        all.push((interface.name().to_owned(), counters));
+    }
+    all
 }
 
 #[allow(

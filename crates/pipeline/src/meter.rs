@@ -69,6 +69,7 @@ trait MeterWork {
     fn frames(&mut self, frames: &[Frame<'_>]);
     fn packet(&mut self, packet: &Packet, values: &InputValues);
     fn advance(&mut self, delivered_ns: u64);
+    fn snapshot(&mut self) -> (FrontReport, ShardReport);
     fn finish(self: Box<Self>) -> (FrontReport, ShardReport);
 }
 
@@ -111,6 +112,15 @@ impl Meter {
         self.work.advance(delivered_ns);
     }
 
+    /// Where everything is at this moment, all threads at the same point of the input: every packet
+    /// is in a record, resident, or in a counter.
+    ///
+    /// It waits until what is queued for the shards is metered, a few thousand packets at most.
+    pub fn snapshot(&mut self) -> Ledger {
+        let (front, shards) = self.work.snapshot();
+        Ledger::new(&front, &shards)
+    }
+
     /// Exports everything that is open.
     #[must_use]
     pub fn finish(self) -> MeterReport {
@@ -139,8 +149,11 @@ fn start<const N: usize>(
     Box::new(Running { front, shards })
 }
 
-/// Shards that can be asked for their reports at the end.
+/// Shards that can be asked for their reports.
 pub(crate) trait FinishShards {
+    /// When everything that was given to them is metered.
+    fn snapshot(&mut self) -> ShardReport;
+    /// At the end.
     fn finish(self) -> ShardReport;
 }
 
@@ -160,6 +173,11 @@ impl<const N: usize, S: Shards<N> + FinishShards> MeterWork for Running<N, S> {
 
     fn advance(&mut self, delivered_ns: u64) {
         self.front.advance(delivered_ns, &mut self.shards);
+    }
+
+    fn snapshot(&mut self) -> (FrontReport, ShardReport) {
+        self.front.settle(&mut self.shards);
+        (self.front.report().clone(), self.shards.snapshot())
     }
 
     fn finish(mut self: Box<Self>) -> (FrontReport, ShardReport) {
@@ -188,6 +206,10 @@ impl<const N: usize> Shards<N> for OwnShard<N> {
 }
 
 impl<const N: usize> FinishShards for OwnShard<N> {
+    fn snapshot(&mut self) -> ShardReport {
+        self.0.report()
+    }
+
     fn finish(mut self) -> ShardReport {
         self.0.flush();
         self.0.report()

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The outputs' thread: finished records go to every writer, and a writer that fails stops nothing.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use turboflow_export::{ExportError, FlowWriter, WriteSummary};
 use turboflow_record::{FlowBatch, Schema};
@@ -11,6 +14,10 @@ use crate::DeliverRecords;
 
 /// Batches of records that wait for the outputs at most.
 const QUEUE_BATCHES: usize = 32;
+
+/// How often outputs are flushed though nothing comes, where somebody waits: files that end with
+/// the clock do so this late at most.
+const IDLE_FLUSH: Duration = Duration::from_millis(200);
 
 /// One output of a run.
 pub struct Output {
@@ -49,14 +56,54 @@ impl OutputReport {
 pub(crate) struct OutputThread {
     queue: SyncSender<FlowBatch>,
     thread: JoinHandle<Vec<OutputReport>>,
+    gauges: Arc<[OutputGauge]>,
+}
+
+/// How an output stands, for others to read while it writes.
+struct OutputGauge {
+    name: String,
+    received: AtomicU64,
+    failed: AtomicBool,
+}
+
+/// How an output stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputSnapshot {
+    /// What messages call it.
+    pub name: String,
+    /// Records that it was given.
+    pub records: u64,
+    /// Whether it takes no records at the moment; those are counted as dropped.
+    pub failed: bool,
 }
 
 impl OutputThread {
     /// Starts it. `prompt`: whoever reads an output gets what there is whenever nothing waits.
     pub(crate) fn start(outputs: Vec<Output>, prompt: bool) -> Self {
         let (queue, incoming) = sync_channel(QUEUE_BATCHES);
-        let thread = std::thread::spawn(move || write_all(outputs, &incoming, prompt));
-        Self { queue, thread }
+        let gauge = |output: &Output| OutputGauge {
+            name: output.name.clone(),
+            received: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+        };
+        let gauges: Arc<[OutputGauge]> = outputs.iter().map(gauge).collect();
+        let shown = Arc::clone(&gauges);
+        let thread = std::thread::spawn(move || write_all(outputs, &shown, &incoming, prompt));
+        Self {
+            queue,
+            thread,
+            gauges,
+        }
+    }
+
+    /// How the outputs stand.
+    pub(crate) fn snapshot(&self) -> Vec<OutputSnapshot> {
+        let one = |gauge: &OutputGauge| OutputSnapshot {
+            name: gauge.name.clone(),
+            records: gauge.received.load(Ordering::Relaxed),
+            failed: gauge.failed.load(Ordering::Relaxed),
+        };
+        self.gauges.iter().map(one).collect()
     }
 
     /// What a shard calls with its finished records.
@@ -90,6 +137,7 @@ struct Writing {
 
 fn write_all(
     outputs: Vec<Output>,
+    gauges: &[OutputGauge],
     incoming: &Receiver<FlowBatch>,
     prompt: bool,
 ) -> Vec<OutputReport> {
@@ -101,13 +149,24 @@ fn write_all(
     };
     let mut outputs: Vec<Writing> = outputs.into_iter().map(start).collect();
     let mut waiting = None;
-    while let Some(batch) = waiting.take().or_else(|| incoming.recv().ok()) {
-        for output in &mut outputs {
-            output.write(&batch);
+    loop {
+        let next = match (waiting.take(), prompt) {
+            (Some(batch), _) => Ok(batch),
+            (None, true) => incoming.recv_timeout(IDLE_FLUSH),
+            (None, false) => incoming.recv().map_err(RecvTimeoutError::from),
+        };
+        match next {
+            Ok(batch) => outputs.iter_mut().for_each(|output| output.write(&batch)),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
         }
         waiting = incoming.try_recv().ok();
         if prompt && waiting.is_none() {
             outputs.iter_mut().for_each(Writing::flush);
+        }
+        for (output, gauge) in outputs.iter().zip(gauges) {
+            gauge.received.store(output.received, Ordering::Relaxed);
+            gauge.failed.store(output.is_failing(), Ordering::Relaxed);
         }
     }
     outputs.into_iter().map(Writing::finish).collect()
@@ -121,6 +180,12 @@ impl Writing {
 
     fn flush(&mut self) {
         self.attempt(|writer| writer.flush());
+    }
+
+    fn is_failing(&self) -> bool {
+        self.writer
+            .as_ref()
+            .is_none_or(|writer| writer.is_failing())
     }
 
     fn attempt(&mut self, work: impl FnOnce(&mut dyn FlowWriter) -> Result<(), ExportError>) {

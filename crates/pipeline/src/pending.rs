@@ -27,6 +27,10 @@ impl<const N: usize> Pending<N> {
         self.v4.is_empty() && self.v6.is_empty() && self.wide.is_empty()
     }
 
+    pub(crate) const fn len(&self) -> usize {
+        self.v4.len() + self.v6.len() + self.wide.len()
+    }
+
     pub(crate) fn clear(&mut self) {
         self.v4.clear();
         self.v6.clear();

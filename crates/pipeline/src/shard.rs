@@ -18,6 +18,9 @@ const BATCH_RECORDS: usize = 8_192;
 pub(crate) struct ShardReport {
     pub(crate) engine: EngineCounters,
     pub(crate) cache: CacheCounters,
+    /// Packets that came from the front.
+    pub(crate) packets_in: u64,
+    pub(crate) microflows_waiting: u64,
     pub(crate) packets_recorded: u64,
     pub(crate) bytes_recorded: u64,
 }
@@ -27,6 +30,7 @@ pub(crate) struct Shard<const N: usize> {
     v6: Option<Lane<WORDS_V6, N>>,
     wide: Option<Lane<WORDS_WIDE, N>>,
     columns: Columns,
+    packets_in: u64,
     prompt: bool,
 }
 
@@ -38,11 +42,13 @@ impl<const N: usize> Shard<N> {
             v6: by_family.then(|| Lane::new(config, layout)),
             wide: (!by_family).then(|| Lane::new(config, layout)),
             columns: Columns::new(layout.clone(), deliver),
+            packets_in: 0,
             prompt: config.prompt,
         }
     }
 
     pub(crate) fn packets(&mut self, batch: &Pending<N>) {
+        self.packets_in += batch.len() as u64;
         if let (Some(lane), false) = (&mut self.v4, batch.v4.is_empty()) {
             lane.packets(&batch.v4, &mut self.columns);
         }
@@ -90,6 +96,7 @@ impl<const N: usize> Shard<N> {
 
     pub(crate) fn report(&self) -> ShardReport {
         let mut report = ShardReport {
+            packets_in: self.packets_in,
             packets_recorded: self.columns.packets,
             bytes_recorded: self.columns.bytes,
             ..ShardReport::default()
@@ -99,8 +106,9 @@ impl<const N: usize> Shard<N> {
             self.v6.as_ref().map(Lane::counters),
             self.wide.as_ref().map(Lane::counters),
         ];
-        for (engine, cache) in lanes.into_iter().flatten() {
-            report.add(&engine, &cache);
+        for counters in lanes.into_iter().flatten() {
+            report.add(&counters.engine, &counters.cache);
+            report.microflows_waiting += counters.waiting;
         }
         report
     }
@@ -114,6 +122,8 @@ impl ShardReport {
 
     pub(crate) fn merge(&mut self, other: &Self) {
         self.add(&other.engine, &other.cache);
+        self.packets_in += other.packets_in;
+        self.microflows_waiting += other.microflows_waiting;
         self.packets_recorded += other.packets_recorded;
         self.bytes_recorded += other.bytes_recorded;
     }

@@ -23,6 +23,7 @@ enum Work<const N: usize> {
     Packets(Pending<N>),
     Enter(Cell),
     SetBack(Cell),
+    Report(SyncSender<ShardReport>),
 }
 
 struct Worker<const N: usize> {
@@ -79,6 +80,10 @@ fn run<const N: usize>(
             }
             Work::Enter(cell) => shard.enter(cell),
             Work::SetBack(cell) => shard.set_back(cell),
+            Work::Report(asked) => {
+                // Whoever asked waits for it; if not, nobody needs it.
+                let _ = asked.send(shard.report());
+            }
         }
     }
     shard.flush();
@@ -104,6 +109,15 @@ impl<const N: usize> Shards<N> for ThreadedShards<N> {
 }
 
 impl<const N: usize> FinishShards for ThreadedShards<N> {
+    fn snapshot(&mut self) -> ShardReport {
+        let (asked, answers) = sync_channel(self.workers.len());
+        (0..self.workers.len()).for_each(|shard| self.send(shard, Work::Report(asked.clone())));
+        drop(asked);
+        let mut total = ShardReport::default();
+        answers.iter().for_each(|report| total.merge(&report));
+        total
+    }
+
     fn finish(self) -> ShardReport {
         let mut total = ShardReport::default();
         for Worker {

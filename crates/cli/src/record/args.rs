@@ -9,7 +9,10 @@ use turboflow_export::Format;
 use turboflow_packet::TunnelSet;
 use turboflow_record::TimeUnit;
 
-use crate::units::{Timeout, count, duration, size_bytes, time_unit, timeout, timeout_or_zero};
+use crate::metrics::{MetricsAt, metrics_at};
+use crate::units::{
+    Timeout, count, duration, rotation, size_bytes, time_unit, timeout, timeout_or_zero,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,6 +25,8 @@ Examples:
   Meter an interface until Ctrl-C, or for a minute; records are written as flows end
     turboflow record -i eth0 -w - --format jsonl
     turboflow record -i eth0 -i eth1 --duration 1m -w minute.parquet
+  A file every five minutes, named by its beginning
+    turboflow record -i eth0 -w flows-%Y%m%dT%H%M%S.parquet --rotate 5m
   Only some packets, in the words of tcpdump
     turboflow record -i eth0 'tcp port 443'
     turboflow record -r office.pcap 'net 192.0.2.0/24 and not port 53'
@@ -94,6 +99,17 @@ pub(crate) struct RecordArgs {
     /// Write every counter of the run as JSON, with seed, version, sizes, damage and outputs
     #[arg(long, value_name = "FILE.json", help_heading = "Input and output")]
     pub(super) ledger: Option<PathBuf>,
+
+    /// Begin a new file so often, such as 5m, aligned to the clock (UTC). Concerns files whose names
+    /// have a time, such as -w flows-%Y%m%dT%H%M%S.parquet; a file has its name once it is complete
+    #[arg(long, value_name = "TIME", value_parser = rotation, conflicts_with = "read")]
+    #[arg(help_heading = "Input and output")]
+    pub(super) rotate: Option<Duration>,
+
+    /// Begin a new file when one has so many bytes, such as 1GiB; Parquet by whole row groups
+    #[arg(long, value_name = "SIZE", value_parser = size_bytes, conflicts_with = "read")]
+    #[arg(help_heading = "Input and output")]
+    pub(super) rotate_size: Option<u64>,
 
     /// No progress bar and no summary on standard error; errors and losses are still said
     #[arg(short, long, help_heading = "Input and output")]
@@ -226,4 +242,24 @@ pub(crate) struct RecordArgs {
     /// is printed. Records are the same whatever the seed, their order is not
     #[arg(long, value_name = "N", help_heading = "Memory and speed")]
     pub(super) seed: Option<u64>,
+
+    /// Serve metrics for Prometheus (/metrics) and a health page (/healthz) at this address, such as
+    /// 127.0.0.1:9414; `none` serves none. Whoever reaches the address may read them
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics_at, conflicts_with = "read")]
+    #[arg(help_heading = "Service")]
+    pub(super) metrics: Option<MetricsAt>,
+
+    /// Become this user, a name or UID:GID, once the interfaces are open; started as root. Outputs
+    /// are created by that user
+    #[arg(
+        long,
+        value_name = "USER",
+        conflicts_with = "read",
+        help_heading = "Service"
+    )]
+    pub(super) user: Option<String>,
+
+    /// Whether a service manager runs this, and nobody watches.
+    #[arg(skip)]
+    pub(crate) is_service: bool,
 }

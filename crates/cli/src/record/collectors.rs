@@ -78,9 +78,9 @@ pub(super) fn output(
 
 #[allow(
     clippy::disallowed_methods,
-    reason = "messages say when they were sent"
+    reason = "messages and files say when they were made"
 )]
-fn wall_ms() -> u64 {
+pub(super) fn wall_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(0))
 }

@@ -7,14 +7,16 @@ use turboflow_pipeline::{LiveEvent, LiveLimits, Output, record_interfaces};
 
 use super::progress::ProgressBar;
 use super::report::Report;
-use super::{RecordArgs, Settings, filter};
+use super::{RecordArgs, Settings, filter, privileges};
 use crate::exit::say;
+use crate::metrics::SNAPSHOTS;
 use crate::signals::STOP;
+use crate::systemd::Heartbeat;
 use crate::units::grouped;
 
 pub(super) use turboflow_capture::live::Interface;
 
-/// Opens all interfaces, or none.
+/// Opens all interfaces, or none; then no more rights are needed.
 pub(super) fn open_all(args: &RecordArgs) -> anyhow::Result<Vec<Interface>> {
     let ring = RingSize::new(args.ring_size)?;
     let mut interfaces = Vec::new();
@@ -29,6 +31,9 @@ pub(super) fn open_all(args: &RecordArgs) -> anyhow::Result<Vec<Interface>> {
             filter: compile(args, name)?,
         };
         interfaces.push(Interface::open(name, &config)?);
+    }
+    if let Some(user) = &args.user {
+        privileges::drop_to(user)?;
     }
     if !args.quiet {
         interfaces
@@ -101,8 +106,12 @@ pub(super) fn record(
         duration: args.duration,
         packets: args.packets,
     };
+    let mut heartbeat = Heartbeat::start();
     let observe = |event: LiveEvent<'_>| match event {
-        LiveEvent::Progress(progress) => bar.draw_live(progress.into()),
+        LiveEvent::Progress(progress) => {
+            heartbeat.beat();
+            bar.draw_live(progress.into());
+        }
         LiveEvent::Changed(name, state) => {
             bar.clear();
             say!("turboflow: {}", change(name, state));
@@ -114,6 +123,7 @@ pub(super) fn record(
         limits,
         outputs,
         &STOP,
+        &SNAPSHOTS,
         observe,
     )?;
     Ok(Report::of_interfaces(ran))

@@ -9,8 +9,11 @@ mod ledger_file;
 #[cfg_attr(not(target_os = "linux"), path = "live_elsewhere.rs")]
 mod live;
 mod outputs;
+#[cfg(target_os = "linux")]
+mod privileges;
 mod progress;
 mod report;
+mod rotation;
 mod settings;
 mod summary;
 mod tables;
@@ -24,6 +27,7 @@ use turboflow_export::ExportError;
 use turboflow_pipeline::{Output, RunSizes, record_files};
 
 use crate::exit::{Outcome, print, say};
+use crate::metrics::{self, MetricsAt};
 use crate::signals::{self, STOP};
 use crate::units::{counted, grouped};
 
@@ -36,12 +40,16 @@ use settings::Settings;
 pub(crate) use settings::read_definition;
 use summary::{Summary, SummaryWriter};
 
+/// Says what is wrong with the options, as far as that can be told without opening anything.
+pub(crate) fn check(args: &RecordArgs) -> anyhow::Result<()> {
+    Settings::new(args).map(|_| ())
+}
+
 /// Everything is opened and created before the first packet is metered.
 pub(crate) fn run(mut args: RecordArgs) -> anyhow::Result<Outcome> {
     filter::separate(&mut args);
     let settings = Settings::new(&args)?;
-    signals::listen("finishing: what was read is written")?;
-    let sources = Sources::open(&args)?;
+    let sources = Sources::open_and_listen(&args)?;
     let mut outputs = match Outputs::create(&args, &settings) {
         Err(error) if is_broken_pipe(&error) => return Ok(Outcome::Well),
         outputs => outputs?,
@@ -50,6 +58,7 @@ pub(crate) fn run(mut args: RecordArgs) -> anyhow::Result<Outcome> {
         .write
         .is_empty()
         .then(|| summarise(&settings, &mut outputs));
+    serve_metrics(&args)?;
     let sizes = settings.config.sizes(&settings.layout);
     if !args.quiet {
         announce(&settings, &sizes);
@@ -74,6 +83,16 @@ pub(crate) fn run(mut args: RecordArgs) -> anyhow::Result<Outcome> {
     Ok(report.outcome())
 }
 
+fn serve_metrics(args: &RecordArgs) -> anyhow::Result<()> {
+    if let Some(MetricsAt(Some(address))) = args.metrics {
+        let bound = metrics::serve(address)?;
+        if !args.quiet {
+            say!("turboflow: metrics at http://{bound}/metrics, health at http://{bound}/healthz");
+        }
+    }
+    Ok(())
+}
+
 /// Where packets come from.
 enum Sources {
     Files(Vec<CaptureFile>, Option<Box<FileFilter>>),
@@ -81,6 +100,21 @@ enum Sources {
 }
 
 impl Sources {
+    /// Opens all of them, or none, and listens to signals.
+    fn open_and_listen(args: &RecordArgs) -> anyhow::Result<Self> {
+        let first = "finishing: what was read is written";
+        let listen = || signals::listen(first, rotation::turns_files(args));
+        if args.interface.is_empty() {
+            // Before they are opened: a pipe may keep its reader waiting.
+            listen()?;
+            return Self::open(args);
+        }
+        // After they are opened: rights are dropped before there is any other thread.
+        let sources = Self::open(args)?;
+        listen()?;
+        Ok(sources)
+    }
+
     /// Opens all of them, or none.
     fn open(args: &RecordArgs) -> anyhow::Result<Self> {
         if !args.interface.is_empty() {

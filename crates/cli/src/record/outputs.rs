@@ -12,7 +12,7 @@ use turboflow_export::{Format, WriteOptions, create, to_writer};
 use turboflow_pipeline::Output;
 
 use super::settings::Settings;
-use super::{RecordArgs, collectors};
+use super::{RecordArgs, collectors, rotation};
 use crate::beside::{Beside, directory_of, identity};
 use crate::signals;
 
@@ -26,6 +26,7 @@ impl Outputs {
     /// Creates the outputs that were asked for; a failure leaves nothing behind.
     pub(super) fn create(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Self> {
         check_names(args)?;
+        rotation::check(args)?;
         let only_stdout = args.write.len() == 1 && args.ledger.is_none();
         let options = WriteOptions {
             metadata: metadata(settings),
@@ -49,6 +50,9 @@ impl Outputs {
                     bail!("{format} is no text for a terminal: redirect standard output to a file");
                 }
                 to_writer(Box::new(stdout), format, schema, &options)?
+            } else if let Some(pattern) = rotation::pattern_of(args, path)? {
+                signals::will_write_in(directory_of(path));
+                rotation::output(args, pattern, format, schema, &options)?
             } else {
                 signals::will_write_in(directory_of(&identity(path)));
                 create(path, format, schema, &options)?

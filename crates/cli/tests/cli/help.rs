@@ -28,7 +28,7 @@ fn the_picture_names_every_command() {
 
 #[test]
 fn every_command_has_examples_and_exit_codes() {
-    for name in ["record", "show", "generate", "definition"] {
+    for name in ["record", "run", "show", "generate", "definition"] {
         for args in [[name, "--help"], ["help", name]] {
             let help = turboflow(args).exits(0).stdout;
             for words in [

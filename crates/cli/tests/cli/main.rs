@@ -12,6 +12,7 @@ mod help;
 mod invariance;
 mod outputs;
 mod record;
+mod service;
 mod show;
 mod stop;
 mod support;

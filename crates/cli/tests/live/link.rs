@@ -82,18 +82,27 @@ impl Link {
 
     /// Starts the program; it is listening when this returns.
     pub(crate) fn record(&self, interfaces: &[&str], options: &[&str]) -> Recording {
-        let folder = Folder::new();
+        let mut args = vec!["record", "--ledger", "ledger.json"];
+        args.extend(interfaces.iter().flat_map(|interface| ["-i", interface]));
+        args.extend(options);
+        self.start(Folder::new(), &args, &[])
+    }
+
+    /// Starts the program in a folder; it is listening when this returns.
+    pub(crate) fn start(
+        &self,
+        folder: Folder,
+        args: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Recording {
         let program = command([""; 0]).get_program().to_os_string();
         let mut command = Command::new("ip");
         command
             .args(["netns", "exec", &self.namespace])
             .arg(program);
-        command.args(["record", "--ledger", &folder.file("ledger.json")]);
-        for interface in interfaces {
-            command.args(["-i", interface]);
-        }
         let mut child = command
-            .args(options)
+            .args(args)
+            .envs(environment.iter().copied())
             .current_dir(folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -155,6 +164,10 @@ impl Recording {
     pub(crate) fn signal(&self, name: &str) {
         let script = format!("kill -{name} {}", self.child.id());
         succeed(Command::new("sh").args(["-c", &script]));
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Asks it to end.

@@ -12,6 +12,7 @@ mod collectors;
 mod drops;
 mod exact;
 mod link;
+mod service;
 mod silence;
 mod states;
 #[path = "../cli/support.rs"]

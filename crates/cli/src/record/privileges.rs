@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `--user`: once the interfaces are open, nothing needs root any more.
+
+use anyhow::{Context, bail};
+use rustix::process::{Gid, Uid, geteuid};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+
+/// Where users are listed. Those that only a directory service knows are named by number.
+const USERS: &str = "/etc/passwd";
+
+/// Becomes `user`, a name or `UID:GID`, for good.
+///
+/// The kernel changes the calling thread and those that it starts later: this is called before there
+/// is any other. With the last user id that is 0 all capabilities go (`man 7 capabilities`).
+pub(super) fn drop_to(user: &str) -> anyhow::Result<()> {
+    if !geteuid().is_root() {
+        bail!("--user {user} needs root to start with; leave it out, or start as that user");
+    }
+    let (uid, gid) = ids_of(user)?;
+    let gid = Gid::from_raw(gid);
+    let uid = Uid::from_raw(uid);
+    set_thread_groups(&[gid])
+        .and_then(|()| set_thread_res_gid(gid, gid, gid))
+        .and_then(|()| set_thread_res_uid(uid, uid, uid))
+        .with_context(|| format!("cannot become user {user}"))
+}
+
+fn ids_of(user: &str) -> anyhow::Result<(u32, u32)> {
+    let numbers = |uid: &str, gid: &str| Some((uid.parse().ok()?, gid.parse().ok()?));
+    let given = user
+        .split_once(':')
+        .and_then(|(uid, gid)| numbers(uid, gid));
+    let ids = match given {
+        Some(ids) => ids,
+        None => {
+            let users = std::fs::read_to_string(USERS).with_context(|| format!("no {USERS}"))?;
+            let fields = users
+                .lines()
+                .map(|line| line.split(':').collect::<Vec<_>>());
+            let mut ids = fields.filter_map(|fields| match fields[..] {
+                [name, _, uid, gid, ..] if name == user => numbers(uid, gid),
+                _ => None,
+            });
+            ids.next().with_context(|| {
+                format!("--user {user}: {USERS} has no such user; create it, or write UID:GID")
+            })?
+        }
+    };
+    // The number -1 means "leave it" to the kernel, and 0 would drop nothing.
+    if ids.0 == 0 || ids.0 == u32::MAX || ids.1 == u32::MAX {
+        bail!("--user {user}: name a user other than root");
+    }
+    Ok(ids)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_users_by_name_and_number() {
+        assert_eq!(ids_of("65534:65533").unwrap(), (65_534, 65_533));
+        for (user, words) in [
+            ("root", "other than root"),
+            ("0:0", "other than root"),
+            ("4294967295:1", "other than root"),
+            ("no-such-user", "no such user"),
+            ("1:x", "no such user"),
+        ] {
+            let message = ids_of(user).unwrap_err().to_string();
+            assert!(message.contains(words), "{message}");
+        }
+    }
+}

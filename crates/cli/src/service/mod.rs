@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow run`: what `turboflow record -i` does, told by a file and left alone.
+
+mod config;
+mod example;
+mod keys;
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+
+use crate::exit::{Outcome, print, say};
+use crate::record;
+
+const EXAMPLES: &str = "\
+Examples:
+  A configuration to start from: every key with its default and what it means
+    turboflow run --print-config > turboflow.toml
+  Does it hold? Nothing is opened or written
+    turboflow run --config turboflow.toml --check
+  Meter until SIGTERM
+    turboflow run --config /etc/turboflow.toml
+
+Signals:
+  SIGTERM, SIGINT  everything is written, then it ends with 0; a second one aborts
+  SIGHUP           files whose names have a time are completed, and new ones begun
+
+Exit codes: those of `turboflow record`. A key that is unknown or has a wrong value is 2, with the
+line and what to write instead.";
+
+/// Meter interfaces as a service, with the flags of `record` as keys of a file.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RunArgs {
+    /// The configuration, as TOML
+    #[arg(short, long, value_name = "FILE.toml")]
+    #[arg(required_unless_present = "print_config")]
+    config: Option<PathBuf>,
+
+    /// Check the configuration and end
+    #[arg(long, requires = "config")]
+    check: bool,
+
+    /// Print a configuration with every key and its default
+    #[arg(long, conflicts_with = "config")]
+    print_config: bool,
+}
+
+pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Outcome> {
+    let Some(path) = &args.config else {
+        print(&example::text())?;
+        return Ok(Outcome::Well);
+    };
+    let name = path.display();
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the configuration {name}"))?;
+    let mut typed = config::parse(&text).map_err(|wrong| wrong.in_file(path))?;
+    record::check(&typed).with_context(|| name.to_string())?;
+    if args.check {
+        say!("turboflow: {name} is right");
+        return Ok(Outcome::Well);
+    }
+    typed.is_service = true;
+    record::run(typed)
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow run`: metered by a file, asked while it runs, turned by SIGHUP, ended by SIGTERM.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::time::{Duration, Instant};
+
+use crate::link::{FAR, Link, Recording};
+use crate::support::{Folder, office, rows};
+
+const HUNDRED: [&str; 4] = ["--pps", "10000", "--limit", "100"];
+const CONFIG: &str = "interface = [\"vb\"]\nwrite = [\"flows-%Y%m%dT%H%M%S.csv\"]\n\
+                      ledger = \"ledger.json\"\n";
+/// What systemd gives a service that is to stop may be longer; ours needs no more.
+const STOPS_WITHIN: Duration = Duration::from_secs(5);
+
+fn serve(link: &Link, more: &str) -> Recording {
+    assert_eq!(FAR, "vb");
+    let folder = Folder::new();
+    folder.write("turboflow.toml", format!("{CONFIG}{more}"));
+    link.start(folder, &["run", "--config", "turboflow.toml"], &[])
+}
+
+/// A page of the program, with its head.
+fn page(link: &Link, path: &str) -> String {
+    let ask = format!(
+        "exec 3<>/dev/tcp/127.0.0.1/9414; printf 'GET {path} HTTP/1.1\\r\\n\\r\\n' >&3; cat <&3"
+    );
+    let output = link.inside("bash").args(["-c", &ask]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The samples without labels, by name without `turboflow_`.
+fn metrics(link: &Link) -> BTreeMap<String, u64> {
+    let page = page(link, "/metrics");
+    let (head, body) = page.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
+    let samples = body
+        .lines()
+        .filter_map(|line| line.strip_prefix("turboflow_")?.split_once(' '));
+    samples
+        .filter(|(name, _)| !name.contains('{'))
+        .map(|(name, value)| (name.to_owned(), value.parse().unwrap()))
+        .collect()
+}
+
+/// Every packet is in a record, resident, or in a counter, as the metrics have it.
+#[track_caller]
+fn conserves(metrics: &BTreeMap<String, u64>) {
+    let sum = |names: &[&str]| names.iter().map(|name| metrics[*name]).sum::<u64>();
+    let received = metrics["packets_received_total"];
+    let somewhere = [
+        "packets_recorded_total",
+        "packets_resident",
+        "packets_non_ip_total",
+        "packets_malformed_total",
+    ];
+    assert_eq!(received, sum(&somewhere), "{metrics:#?}");
+    let from_kernel = [
+        "packets_received_total",
+        "source_dropped_total",
+        "source_unread",
+    ];
+    assert_eq!(
+        metrics["source_seen_total"],
+        sum(&from_kernel),
+        "{metrics:#?}"
+    );
+    assert_eq!(metrics["ledger_imbalances"], 0);
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the end has to come in time")]
+fn meters_answers_turns_its_files_and_ends_in_time() {
+    let Some(link) = Link::new() else { return };
+    for threads in [1, 3] {
+        let mut running = serve(&link, &format!("threads = {threads}\n"));
+        assert!(link.replay(&office(), &HUNDRED));
+        let scraped = loop {
+            let scraped = metrics(&link);
+            conserves(&scraped);
+            if scraped["packets_received_total"] == 100 {
+                break scraped;
+            }
+        };
+        assert!(scraped["packets_resident"] > 0, "{scraped:#?}");
+        assert!(page(&link, "/healthz").ends_with("\r\n\r\nok\n"));
+        assert!(page(&link, "/other").starts_with("HTTP/1.1 404 "));
+        running.signal("HUP");
+        running.wait_for(".csv is complete");
+        assert!(link.replay(&office(), &HUNDRED));
+        running.signal("TERM");
+        let asked = Instant::now();
+        let ended = running.end().balanced(0);
+        assert!(asked.elapsed() < STOPS_WITHIN, "{:?}", asked.elapsed());
+        assert_eq!(ended.count("packets_received"), 200);
+        assert_eq!(ended.count("packets_resident"), 0);
+        let files = ended.folder.names();
+        let files: Vec<_> = files.iter().filter(|name| name.ends_with(".csv")).collect();
+        assert_eq!(files.len(), 2, "{files:?}");
+        let written = files
+            .iter()
+            .map(|name| rows(&ended.folder.read(name)).len());
+        assert_eq!(
+            written.sum::<usize>() as u64,
+            ended.count("records_written")
+        );
+    }
+}
+
+#[test]
+fn rights_are_dropped_once_the_interfaces_are_open() {
+    let Some(link) = Link::new() else { return };
+    let folder = Folder::new();
+    let open_to_all = Permissions::from_mode(0o777);
+    fs::set_permissions(folder.path(), open_to_all).unwrap();
+    folder.write(
+        "turboflow.toml",
+        format!("{CONFIG}user = \"65534:65534\"\n"),
+    );
+    let running = link.start(folder, &["run", "--config", "turboflow.toml"], &[]);
+    let mut threads = 0;
+    for thread in fs::read_dir(format!("/proc/{}/task", running.id())).unwrap() {
+        let status = fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+        let line = |name: &str| {
+            status
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .unwrap()
+        };
+        for name in ["Uid:", "Gid:"] {
+            assert!(
+                line(name).split_whitespace().all(|id| id == "65534"),
+                "{status}"
+            );
+        }
+        assert_eq!(line("Groups:").trim(), "65534");
+        for name in ["CapEff:", "CapPrm:"] {
+            assert_eq!(line(name).trim(), "0000000000000000", "{status}");
+        }
+        threads += 1;
+    }
+    assert!(threads > 1);
+    assert!(link.replay(&office(), &HUNDRED));
+    running.signal("TERM");
+    assert_eq!(running.end().balanced(0).count("packets_received"), 100);
+}
+
+#[test]
+fn the_service_manager_hears_of_it() {
+    let Some(link) = Link::new() else { return };
+    let folder = Folder::new();
+    let path = folder.file("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    let heard = || {
+        let mut bytes = [0; 64];
+        let length = manager.recv(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    };
+    folder.write("turboflow.toml", CONFIG);
+    let environment = [
+        ("NOTIFY_SOCKET", path.as_str()),
+        ("WATCHDOG_USEC", "200000"),
+    ];
+    let running = link.start(folder, &["run", "--config", "turboflow.toml"], &environment);
+    assert_eq!(heard(), "READY=1");
+    assert_eq!(heard(), "WATCHDOG=1");
+    running.signal("TERM");
+    while heard() != "STOPPING=1" {}
+    running.end().balanced(0);
+}
+
+#[test]
+fn files_end_with_the_clock_on_a_silent_link() {
+    let Some(link) = Link::new() else { return };
+    let mut running = serve(&link, "rotate = \"1s\"\nmetrics = \"none\"\n");
+    running.wait_for(".csv is complete");
+    running.wait_for(".csv is complete");
+    running.signal("TERM");
+    running.end().balanced(0);
+}

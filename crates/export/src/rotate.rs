@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Files that follow one another: a new one when its time has come, when one is large enough, or
+//! when somebody asks. Each is written beside its name and gets it when it is complete.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use turboflow_record::{Column, FlowBatch};
+
+use crate::name_pattern::NamePattern;
+use crate::writer::create_counted;
+use crate::{ExportError, FlowWriter, Format, WriteOptions, WriteSummary};
+
+/// How long after a failure a new file is tried, where no turn comes before.
+const RETRY_MS: u64 = 60_000;
+
+/// When a file ends and the next begins.
+#[derive(Clone, Copy, Debug)]
+pub struct RotateOptions {
+    /// Milliseconds of a file, aligned to the clock (UTC). `None`: no end by time.
+    pub every_ms: Option<u64>,
+    /// Bytes after which a file ends. Formats with buffers (a row group of Parquet) may pass it by
+    /// what they hold. `None`: no end by size.
+    pub size_bytes: Option<u64>,
+    /// Milliseconds since 1970: this crate reads no clock.
+    pub wall_ms: fn() -> u64,
+    /// How many times a new file has been asked for.
+    pub turns_asked: fn() -> u64,
+    /// Told what happens, on the thread that writes.
+    pub observe: fn(&RotateEvent<'_>),
+}
+
+/// What happens to the files.
+#[derive(Debug)]
+pub enum RotateEvent<'a> {
+    /// A file is complete and has its name.
+    Completed(&'a Path, WriteSummary),
+    /// A file could not be written; its records are counted as dropped, and another file is begun
+    /// later.
+    Failed(&'a ExportError),
+}
+
+/// A [`FlowWriter`] of files named by `pattern`.
+struct RotatingWriter {
+    pattern: NamePattern,
+    format: Format,
+    schema: Vec<Column>,
+    write: WriteOptions,
+    options: RotateOptions,
+    /// `None` from a failure until the next turn.
+    current: Option<Current>,
+    /// The time in which the file, or the pause after a failure, lasts.
+    begins_ms: u64,
+    ends_ms: u64,
+    turns: u64,
+    total: WriteSummary,
+    failure: Option<io::Error>,
+}
+
+struct Current {
+    writer: Box<dyn FlowWriter>,
+    path: PathBuf,
+    written_bytes: Arc<AtomicU64>,
+}
+
+/// A writer to files whose names are made of `pattern` and the time of their beginning. The first
+/// is begun at once; a file that exists is never replaced.
+///
+/// A file that cannot be written does not end the output: the failure is told, and a new file is
+/// tried at the next turn, a minute later at the latest. [`FlowWriter::finish`] reports it.
+///
+/// # Errors
+/// As [`create`](crate::create), for the first file.
+pub fn rotate(
+    pattern: NamePattern,
+    format: Format,
+    schema: &[Column],
+    write: &WriteOptions,
+    options: RotateOptions,
+) -> Result<Box<dyn FlowWriter>, ExportError> {
+    let now_ms = (options.wall_ms)();
+    let mut writer = RotatingWriter {
+        pattern,
+        format,
+        schema: schema.to_vec(),
+        write: write.clone(),
+        options,
+        current: None,
+        begins_ms: now_ms,
+        ends_ms: u64::MAX,
+        turns: (options.turns_asked)(),
+        total: WriteSummary::default(),
+        failure: None,
+    };
+    writer.begin(now_ms)?;
+    Ok(Box::new(writer))
+}
+
+impl RotatingWriter {
+    /// Begins a file that is named by `named_ms`.
+    fn begin(&mut self, named_ms: u64) -> Result<(), ExportError> {
+        self.begins_ms = named_ms;
+        self.ends_ms = self.options.every_ms.map_or(u64::MAX, |every_ms| {
+            (named_ms / every_ms + 1).saturating_mul(every_ms)
+        });
+        let path = self.pattern.free_path(named_ms / 1_000);
+        let (writer, written_bytes) =
+            create_counted(&path, self.format, &self.schema, &self.write)?;
+        self.current = Some(Current {
+            writer,
+            path,
+            written_bytes,
+        });
+        Ok(())
+    }
+
+    /// Ends the file and begins the next, if it is time.
+    fn turn(&mut self) {
+        let now_ms = (self.options.wall_ms)();
+        let turns = (self.options.turns_asked)();
+        // A clock that was set back begins a file, too: names go by the time.
+        let is_over = !(self.begins_ms..self.ends_ms).contains(&now_ms);
+        let is_large = self.current.as_ref().is_some_and(|current| {
+            let limit = self.options.size_bytes.unwrap_or(u64::MAX);
+            current.written_bytes.load(Ordering::Relaxed) >= limit
+        });
+        if !is_over && !is_large && turns == self.turns {
+            return;
+        }
+        self.turns = turns;
+        self.complete();
+        // The next file begins where this one should have ended, however late it is noticed.
+        let aligned_ms = self
+            .options
+            .every_ms
+            .map(|every_ms| now_ms - now_ms % every_ms);
+        let due_ms = aligned_ms.filter(|aligned_ms| *aligned_ms > self.begins_ms);
+        let named_ms = due_ms.unwrap_or(now_ms);
+        if let Err(error) = self.begin(named_ms) {
+            self.fail(error);
+        }
+    }
+
+    fn complete(&mut self) {
+        let Some(Current { writer, path, .. }) = self.current.take() else {
+            return;
+        };
+        match writer.finish() {
+            Ok(summary) => {
+                self.total.records += summary.records;
+                self.total.bytes += summary.bytes;
+                (self.options.observe)(&RotateEvent::Completed(&path, summary));
+            }
+            Err(error) => self.fail(error),
+        }
+    }
+
+    fn fail(&mut self, error: ExportError) {
+        (self.options.observe)(&RotateEvent::Failed(&error));
+        let now_ms = (self.options.wall_ms)();
+        self.current = None;
+        self.ends_ms = self.ends_ms.min(now_ms.saturating_add(RETRY_MS));
+        self.failure = Some(match error {
+            ExportError::Write {
+                records, source, ..
+            } => {
+                self.total.records += records;
+                source
+            }
+            ExportError::Create { source, .. } => source,
+            other => io::Error::other(other.to_string()),
+        });
+    }
+
+    fn attempt(&mut self, work: impl FnOnce(&mut dyn FlowWriter) -> Result<(), ExportError>) {
+        if let Some(current) = &mut self.current
+            && let Err(error) = work(current.writer.as_mut())
+        {
+            self.fail(error);
+        }
+    }
+}
+
+impl FlowWriter for RotatingWriter {
+    fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
+        self.turn();
+        self.attempt(|writer| writer.write(batch));
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), ExportError> {
+        self.turn();
+        self.attempt(|writer| writer.flush());
+        Ok(())
+    }
+
+    fn is_failing(&self) -> bool {
+        self.current.is_none()
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {
+        self.complete();
+        match self.failure.take() {
+            None => Ok(self.total),
+            Some(source) => Err(ExportError::Write {
+                place: self.pattern.to_string(),
+                records: self.total.records,
+                kept: None,
+                source,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Files that follow one another, on a clock of the test's own.
+
+use std::cell::Cell;
+use std::fs;
+
+use turboflow_record::{Definition, ElementOptions, Layout, Schema, TimeUnit};
+
+use super::*;
+use crate::wire::WireOptions;
+
+thread_local! {
+    static NOW_MS: Cell<u64> = const { Cell::new(0) };
+    static TURNS: Cell<u64> = const { Cell::new(0) };
+    static FAILURES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// 22 November 2026, 01:02:03 UTC.
+const START_MS: u64 = 1_795_309_323_000;
+
+fn schema() -> Schema {
+    let layout = Layout::compile(&Definition::default(), false).unwrap();
+    layout.schema().clone()
+}
+
+fn write_options() -> WriteOptions {
+    let elements = ElementOptions {
+        enterprise: turboflow_record::DOCUMENTATION_ENTERPRISE,
+        time: TimeUnit::Milliseconds,
+    };
+    let elements = Definition::default().elements(false, &elements);
+    WriteOptions {
+        wire: WireOptions {
+            elements,
+            ..WireOptions::default()
+        },
+        ..WriteOptions::default()
+    }
+}
+
+fn observe(event: &RotateEvent<'_>) {
+    if matches!(event, RotateEvent::Failed(_)) {
+        FAILURES.set(FAILURES.get() + 1);
+    }
+}
+
+fn start(folder: &Path, name: &str, every_ms: Option<u64>) -> Box<dyn FlowWriter> {
+    NOW_MS.set(START_MS);
+    let pattern: NamePattern = folder.join(name).to_str().unwrap().parse().unwrap();
+    let options = RotateOptions {
+        every_ms,
+        size_bytes: None,
+        wall_ms: || NOW_MS.get(),
+        turns_asked: || TURNS.get(),
+        observe,
+    };
+    let format = Format::from_path(Path::new(name)).unwrap();
+    rotate(pattern, format, &schema(), &write_options(), options).unwrap()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names.filter(|name| !name.starts_with('.')).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn files_end_with_the_clock_also_where_no_record_comes() {
+    for ending in ["csv", "jsonl", "parquet", "ipfix"] {
+        let folder = tempfile::tempdir().unwrap();
+        let name = format!("f-%H%M%S.{ending}");
+        let mut writer = start(folder.path(), &name, Some(300_000));
+        writer.flush().unwrap();
+        assert!(names(folder.path()).is_empty(), "none is complete yet");
+        NOW_MS.set(START_MS + 177_000);
+        writer.flush().unwrap();
+        assert_eq!(names(folder.path()), [format!("f-010203.{ending}")]);
+        // Noticed late: named by the clock all the same.
+        NOW_MS.set(START_MS + 477_000 + 1_234);
+        writer.flush().unwrap();
+        writer.finish().unwrap();
+        let all = ["f-010203", "f-010500", "f-011000"].map(|name| format!("{name}.{ending}"));
+        assert_eq!(names(folder.path()), all);
+    }
+}
+
+#[test]
+fn asking_begins_a_file_and_no_file_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = start(folder.path(), "f-%H%M.csv", None);
+    for _ in 0..2 {
+        TURNS.set(TURNS.get() + 1);
+        writer.flush().unwrap();
+    }
+    writer.finish().unwrap();
+    let all = ["f-0102-1.csv", "f-0102-2.csv", "f-0102.csv"];
+    assert_eq!(names(folder.path()), all);
+}
+
+#[test]
+fn a_clock_that_is_set_back_begins_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = start(folder.path(), "f-%H%M.csv", Some(60_000));
+    NOW_MS.set(START_MS - 3_600_000);
+    writer.flush().unwrap();
+    writer.finish().unwrap();
+    assert_eq!(names(folder.path()), ["f-0002.csv", "f-0102.csv"]);
+}
+
+#[test]
+fn a_failure_is_told_and_the_next_file_tried() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    let mut writer = start(&inner, "f-%H%M%S.csv", Some(3_600_000));
+    fs::remove_dir_all(&inner).unwrap();
+    TURNS.set(TURNS.get() + 1);
+    writer.flush().unwrap();
+    assert!(FAILURES.get() >= 1 && writer.is_failing());
+    fs::create_dir(&inner).unwrap();
+    NOW_MS.set(START_MS + RETRY_MS);
+    writer.flush().unwrap();
+    assert!(!writer.is_failing());
+    assert!(matches!(writer.finish(), Err(ExportError::Write { .. })));
+    assert_eq!(names(&inner), ["f-010303.csv"]);
+}
+
+#[test]
+fn a_large_file_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let pattern = folder.path().join("f-%H%M%S.csv");
+    NOW_MS.set(START_MS);
+    let options = RotateOptions {
+        every_ms: None,
+        size_bytes: Some(1),
+        wall_ms: || NOW_MS.get(),
+        turns_asked: || 0,
+        observe: |_| {},
+    };
+    let pattern = pattern.to_str().unwrap().parse().unwrap();
+    let write = WriteOptions::default();
+    let mut writer = rotate(pattern, Format::Csv, &schema(), &write, options).unwrap();
+    // The header alone is larger.
+    writer.flush().unwrap();
+    NOW_MS.set(START_MS + 1_000);
+    writer.flush().unwrap();
+    writer.finish().unwrap();
+    assert!(names(folder.path()).len() >= 2);
+}
