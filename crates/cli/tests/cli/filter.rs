@@ -113,3 +113,14 @@ fn every_link_type_of_a_capture_has_its_filter() {
     let taken = ethernet["packets_recorded"].as_u64().unwrap();
     assert!(taken > 0 && ethernet["packets_filtered"].as_u64().unwrap() > 0);
 }
+
+#[test]
+fn names_of_files_may_begin_with_any_letter() {
+    let folder = Folder::new();
+    let copy = folder.write("été.pcap", std::fs::read(office()).unwrap());
+    let both = ledger(&["-r", &office(), &copy]);
+    assert_eq!(both["packets_received"], 2 * 13_035);
+    turboflow(["record", "-r", &office(), "öffice.pcap"])
+        .exits(2)
+        .says(&["öffice.pcap"]);
+}
