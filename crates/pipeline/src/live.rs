@@ -247,6 +247,7 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
 
     fn report(mut self) -> LiveReport {
         let mut ledger = self.meter.finish().ledger;
+        ledger.is_live = true;
         let mut interfaces = Vec::new();
         for interface in &mut self.interfaces {
             // One that does not tell any more leaves the ledger unequal, which is then said.
