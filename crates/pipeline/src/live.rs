@@ -24,8 +24,8 @@ use crate::{ConfigError, Ledger, Meter, Output, OutputReport, PipelineConfig};
 const LAG_NS: u64 = 100_000_000;
 /// How long to wait for packets at a time: a signal may go unheard so long.
 const WAIT: Duration = Duration::from_millis(50);
-/// How long the packets that are still in the ring may take at the end. The kernel hands over a
-/// block after 40 ms at most.
+/// How long the kernel may take at the end to hand over a block of packets that it has counted:
+/// 40 ms on an idle machine. Metering them may take as long as it takes.
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// When a run ends by itself.
@@ -91,12 +91,10 @@ pub fn record_interfaces(
     let writing = OutputThread::start(outputs, config.prompt);
     let meter = Meter::new(config, |_shard| writing.deliver(layout.schema()))?;
     let mut listening = Listening::new(interfaces, meter, limits, observe);
-    let failure = listening
-        .listen(stop)
-        .and_then(|()| listening.close())
-        .err();
-    let mut report = listening.report();
-    report.failure = failure;
+    let listened = listening.listen(stop);
+    // What the rings hold is metered though listening has failed.
+    let closed = listening.close(CLOSING);
+    let mut report = listening.report(listened.and(closed).err());
     report.outputs = writing.finish();
     let outputs = &report.outputs;
     report.ledger.records_dropped = outputs.iter().map(|output| output.records_dropped).sum();
@@ -113,6 +111,8 @@ struct Listening<O> {
     limits: LiveLimits,
     ends: Option<Instant>,
     progress: LiveProgress,
+    /// Packets past the limit that lay in the rings.
+    unread: u64,
     observe: O,
 }
 
@@ -128,6 +128,7 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
                 .duration
                 .and_then(|duration| instant().checked_add(duration)),
             progress: LiveProgress::default(),
+            unread: 0,
             observe,
         }
     }
@@ -182,7 +183,8 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
         let Some(batch) = interface.next_batch() else {
             return true;
         };
-        let frames = &batch.frames()[..left.min(batch.frames().len())];
+        let (frames, unread) = batch.frames().split_at(left.min(batch.frames().len()));
+        self.unread += unread.len() as u64;
         self.progress.packets += frames.len() as u64;
         self.progress.bytes += frames
             .iter()
@@ -222,14 +224,17 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
         (self.observe)(LiveEvent::Progress(self.progress));
     }
 
-    /// Lets no further packet in and meters those that are in the rings.
-    fn close(&mut self) -> io::Result<()> {
+    /// Lets no further packet in and meters those that are in the rings. Nothing follows them, so
+    /// this ends: `patience` is for a kernel that hands over no block though it has counted packets.
+    fn close(&mut self, patience: Duration) -> io::Result<()> {
         for interface in &self.interfaces {
             interface.close_intake()?;
         }
-        let gives_up = instant() + CLOSING;
-        while !self.has_enough() && instant() < gives_up {
+        let mut gives_up = instant() + patience;
+        loop {
             if self.meter_block() {
+                gives_up = instant() + patience;
+                self.tell();
                 continue;
             }
             let mut empty = true;
@@ -239,15 +244,20 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
             if empty {
                 break;
             }
+            if instant() >= gives_up {
+                let message = "the kernel has counted packets that it does not hand over";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+            }
             wait(&mut self.interfaces, Duration::from_millis(1))?;
         }
         self.tell();
         Ok(())
     }
 
-    fn report(mut self) -> LiveReport {
+    fn report(mut self, failure: Option<io::Error>) -> LiveReport {
         let mut ledger = self.meter.finish().ledger;
         ledger.is_live = true;
+        ledger.source_unread = self.unread;
         let mut interfaces = Vec::new();
         for interface in &mut self.interfaces {
             // One that does not tell any more leaves the ledger unequal, which is then said.
@@ -256,7 +266,8 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
             ledger.source_dropped += counters.dropped;
             interfaces.push((interface.name().to_owned(), counters));
         }
-        if self.limits.packets == Some(self.progress.packets) {
+        if failure.is_some() {
+            // The rest is in rings that could not be read to their end.
             let accounted = ledger.packets_received + ledger.source_dropped;
             ledger.source_unread = ledger.source_seen.saturating_sub(accounted);
         }
@@ -268,7 +279,7 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
                 .map(|(interface, _)| interface.name().to_owned())
                 .collect(),
             interfaces,
-            failure: None,
+            failure,
             outputs: Vec::new(),
         }
     }
@@ -293,3 +304,6 @@ fn wall_ns() -> u64 {
         u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
     })
 }
+
+#[cfg(test)]
+mod tests;
