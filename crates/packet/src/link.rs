@@ -268,8 +268,7 @@ fn snap(bytes: &[u8], offset: usize) -> Result<(usize, u16), Rejected> {
     }
 }
 
-/// An address family in the byte order of whoever captured (24, 28, 30, 10, 23 are IPv6 in NetBSD
-/// and OpenBSD, FreeBSD, macOS, Linux, Windows).
+/// An address family in the byte order of whoever captured.
 fn null(bytes: &[u8]) -> Found {
     let header: [u8; 4] = array_at(bytes, 0).ok_or(CUT)?;
     let (little, big) = (u32::from_le_bytes(header), u32::from_be_bytes(header));
@@ -278,7 +277,7 @@ fn null(bytes: &[u8]) -> Found {
             offset: 4,
             version: Version::V4,
         }),
-        10 | 23 | 24 | 28 | 30 => Ok(Network {
+        family if LinkType::NULL_IPV6_FAMILIES.contains(&family) => Ok(Network {
             offset: 4,
             version: Version::V6,
         }),

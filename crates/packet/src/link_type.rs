@@ -24,6 +24,10 @@ pub enum LinkType {
 }
 
 impl LinkType {
+    /// The address families that mean IPv6 in a header of BSD loopback: of Linux, Windows, NetBSD
+    /// and OpenBSD, FreeBSD, macOS. IPv4 is 2 with all of them.
+    pub const NULL_IPV6_FAMILIES: [u32; 5] = [10, 23, 24, 28, 30];
+
     /// The type behind a file's link-type number, or `None` where TurboFlow does not read it.
     #[must_use]
     pub const fn from_number(number: u32) -> Option<Self> {

@@ -68,6 +68,10 @@ impl Exported {
 /// Every counter of a run, under the names that all engines and stages share.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Ledger {
+    /// Whether the kernel counts what the source sees, so that [`Self::source_seen`] is held
+    /// against the rest.
+    #[serde(skip)]
+    pub is_live: bool,
     /// Frames that the source delivered, those of unknown link types included.
     pub packets_received: u64,
     /// Their bytes on the wire.
@@ -105,7 +109,8 @@ pub struct Ledger {
     pub source_seen: u64,
     /// Packets that the source lost before it delivered them, as far as it says.
     pub source_dropped: u64,
-    /// Packets that waited in the kernel's ring when the run had as many as it was to take.
+    /// Packets in the kernel's ring past as many as the run was to take; or that a run which failed
+    /// could not read.
     pub source_unread: u64,
     /// Packets metered that are in no record yet: in open flows, in the microflow table, or fragments
     /// that wait for their first one. 0 when a run is over.
@@ -244,10 +249,10 @@ impl Ledger {
             (
                 "packets seen by the kernel against received, dropped and unread",
                 self.source_seen,
-                if self.source_seen == 0 {
-                    0
-                } else {
+                if self.is_live {
                     self.packets_received + self.source_dropped + self.source_unread
+                } else {
+                    self.source_seen
                 },
             ),
             (
@@ -284,5 +289,29 @@ impl Ledger {
         unequal
             .map(|(what, left, right)| Imbalance { what, left, right })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_counts_for_live_runs_even_if_it_counted_nothing() {
+        let files = Ledger {
+            packets_received: 5,
+            packets_non_ip: 5,
+            source_dropped: 2,
+            ..Ledger::default()
+        };
+        assert_eq!(files.imbalances(), []);
+        let live = Ledger {
+            is_live: true,
+            ..files
+        };
+        let [imbalance] = live.imbalances()[..] else {
+            panic!("{:?}", live.imbalances());
+        };
+        assert_eq!((imbalance.left, imbalance.right), (0, 7));
     }
 }

@@ -25,8 +25,8 @@ use crate::{ConfigError, Ledger, Meter, Output, OutputReport, PipelineConfig};
 const LAG_NS: u64 = 100_000_000;
 /// How long to wait for packets at a time: a signal may go unheard so long.
 const WAIT: Duration = Duration::from_millis(50);
-/// How long the packets that are still in the ring may take at the end. The kernel hands over a
-/// block after 40 ms at most.
+/// How long the kernel may take at the end to hand over a block of packets that it has counted:
+/// 40 ms on an idle machine. Metering them may take as long as it takes.
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// When a run ends by itself.
@@ -98,12 +98,10 @@ pub fn record_interfaces(
         }
     };
     let mut listening = Listening::new(interfaces, meter, limits, observe);
-    let failure = listening
-        .listen(stop, answer)
-        .and_then(|()| listening.close())
-        .err();
-    let mut report = listening.report();
-    report.failure = failure;
+    let listened = listening.listen(stop, answer);
+    // What the rings hold is metered though listening has failed.
+    let closed = listening.close(CLOSING);
+    let mut report = listening.report(listened.and(closed).err());
     report.outputs = writing.finish();
     let outputs = &report.outputs;
     report.ledger.records_dropped = outputs.iter().map(|output| output.records_dropped).sum();
@@ -120,6 +118,8 @@ struct Listening<O> {
     limits: LiveLimits,
     ends: Option<Instant>,
     progress: LiveProgress,
+    /// Packets past the limit that lay in the rings.
+    unread: u64,
     observe: O,
 }
 
@@ -135,6 +135,7 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
                 .duration
                 .and_then(|duration| instant().checked_add(duration)),
             progress: LiveProgress::default(),
+            unread: 0,
             observe,
         }
     }
@@ -191,7 +192,8 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
         let Some(batch) = interface.next_batch() else {
             return true;
         };
-        let frames = &batch.frames()[..left.min(batch.frames().len())];
+        let (frames, unread) = batch.frames().split_at(left.min(batch.frames().len()));
+        self.unread += unread.len() as u64;
         self.progress.packets += frames.len() as u64;
         self.progress.bytes += frames
             .iter()
@@ -231,14 +233,17 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
         (self.observe)(LiveEvent::Progress(self.progress));
     }
 
-    /// Lets no further packet in and meters those that are in the rings.
-    fn close(&mut self) -> io::Result<()> {
+    /// Lets no further packet in and meters those that are in the rings. Nothing follows them, so
+    /// this ends: `patience` is for a kernel that hands over no block though it has counted packets.
+    fn close(&mut self, patience: Duration) -> io::Result<()> {
         for interface in &self.interfaces {
             interface.close_intake()?;
         }
-        let gives_up = instant() + CLOSING;
-        while !self.has_enough() && instant() < gives_up {
+        let mut gives_up = instant() + patience;
+        loop {
             if self.meter_block() {
+                gives_up = instant() + patience;
+                self.tell();
                 continue;
             }
             let mut empty = true;
@@ -247,6 +252,10 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
             }
             if empty {
                 break;
+            }
+            if instant() >= gives_up {
+                let message = "the kernel has counted packets that it does not hand over";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, message));
             }
             wait(&mut self.interfaces, Duration::from_millis(1))?;
         }
@@ -270,10 +279,12 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
         }
     }
 
-    fn report(mut self) -> LiveReport {
+    fn report(mut self, failure: Option<io::Error>) -> LiveReport {
         let mut ledger = self.meter.finish().ledger;
         let interfaces = count_source(&mut self.interfaces, &mut ledger);
-        if self.limits.packets == Some(self.progress.packets) {
+        ledger.source_unread = self.unread;
+        if failure.is_some() {
+            // The rest is in rings that could not be read to their end.
             let accounted = ledger.packets_received + ledger.source_dropped;
             ledger.source_unread = ledger.source_seen.saturating_sub(accounted);
         }
@@ -285,7 +296,7 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
                 .map(|(interface, _)| interface.name().to_owned())
                 .collect(),
             interfaces,
-            failure: None,
+            failure,
             outputs: Vec::new(),
         }
     }
@@ -296,6 +307,7 @@ fn count_source(
     interfaces: &mut [Interface],
     ledger: &mut Ledger,
 ) -> Vec<(String, InterfaceCounters)> {
+    ledger.is_live = true;
     let mut all = Vec::new();
     for interface in interfaces {
         // One that does not tell any more leaves the ledger unequal, which is then said.
@@ -326,3 +338,6 @@ fn wall_ns() -> u64 {
         u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@
 use turboflow_packet::{Frame, LinkType};
 
 use super::compiler::{Compiler, FilterError, data_link};
-use super::program::Program;
+use super::program::{Program, Reheaded};
 
 /// The link types that frames of files can have. BSD loopback comes in two byte orders, of which
 /// the second is libpcap's DLT_LOOP.
@@ -20,6 +20,21 @@ const LINK_TYPES: [(LinkType, u32); 9] = [
     (LinkType::LinuxCooked2, data_link(LinkType::LinuxCooked2)),
 ];
 const DLT_LOOP: u32 = 108;
+const BIG_ENDIAN_NULL: usize = 1;
+
+/// The address family of IPv6 where this runs: in a header of BSD loopback libpcap's programs look
+/// for no other, unless they are for one file that it has opened itself.
+const AF_INET6: u32 = if cfg!(target_vendor = "apple") {
+    30
+} else if cfg!(target_os = "freebsd") {
+    28
+} else if cfg!(windows) {
+    23
+} else if cfg!(target_os = "linux") {
+    10
+} else {
+    24
+};
 
 /// A filter expression, compiled for every link type on which it means something. Frames of the
 /// others (`ether host ...` on a link without such addresses) are not taken.
@@ -62,17 +77,40 @@ impl FileFilter {
     /// Whether the filter takes a frame.
     #[must_use]
     pub fn takes(&self, frame: &Frame<'_>) -> bool {
-        self.programs[index(frame.link_type, frame.bytes)]
-            .as_ref()
-            .is_some_and(|program| program.takes(frame))
+        let index = index(frame.link_type, frame.bytes);
+        let Some(program) = &self.programs[index] else {
+            return false;
+        };
+        if frame.link_type == LinkType::Null
+            && let Some(reheaded) = with_family_of_here(frame.bytes, index == BIG_ENDIAN_NULL)
+        {
+            let taken_bytes = program.run(&reheaded, frame.wire_length_bytes);
+            return taken_bytes.is_some_and(|bytes| bytes > 0);
+        }
+        program.takes(frame)
     }
+}
+
+/// An IPv6 packet of another system as this one would have captured it; `None` for all others.
+fn with_family_of_here(bytes: &[u8], is_big_endian: bool) -> Option<Reheaded<'_>> {
+    let header = *bytes.first_chunk()?;
+    let (family, of_here) = if is_big_endian {
+        (u32::from_be_bytes(header), AF_INET6.to_be_bytes())
+    } else {
+        (u32::from_le_bytes(header), AF_INET6.to_le_bytes())
+    };
+    let is_ipv6 = LinkType::NULL_IPV6_FAMILIES.contains(&family);
+    (is_ipv6 && family != AF_INET6).then_some(Reheaded {
+        header: of_here,
+        frame: bytes,
+    })
 }
 
 /// Which program is for a frame.
 fn index(link_type: LinkType, bytes: &[u8]) -> usize {
     match link_type {
         // Address families are small numbers: in network order the first bytes are 0.
-        LinkType::Null if matches!(bytes, [0, 0, 0, 1..=255]) => 1,
+        LinkType::Null if matches!(bytes, [0, 0, 0, 1..=255, ..]) => BIG_ENDIAN_NULL,
         LinkType::Null => 0,
         LinkType::Ethernet => 2,
         LinkType::Ppp => 3,
@@ -86,17 +124,40 @@ fn index(link_type: LinkType, bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::program::Captured;
     use super::*;
 
     #[test]
     fn every_link_type_has_its_program() {
         for (at, (link_type, number)) in LINK_TYPES.into_iter().enumerate() {
-            let bytes: &[u8] = if number == DLT_LOOP {
-                &[0, 0, 0, 2]
-            } else {
-                &[2, 0, 0, 0]
-            };
-            assert_eq!(index(link_type, bytes), at);
+            let mut bytes = [0; 60];
+            bytes[if number == DLT_LOOP { 3 } else { 0 }] = 2;
+            assert_eq!(index(link_type, &bytes), at);
         }
+    }
+
+    #[test]
+    fn families_of_ipv6_are_those_of_here_and_the_rest_stays() {
+        for family in LinkType::NULL_IPV6_FAMILIES {
+            for is_big_endian in [false, true] {
+                let bytes_of = |family: u32| match is_big_endian {
+                    true => family.to_be_bytes(),
+                    false => family.to_le_bytes(),
+                };
+                let frame = [&bytes_of(family)[..], &[0x60, 1, 2, 3]].concat();
+                let reheaded = with_family_of_here(&frame, is_big_endian);
+                assert_eq!(reheaded.is_none(), family == AF_INET6, "{family}");
+                let Some(reheaded) = reheaded else { continue };
+                let expected = [&bytes_of(AF_INET6)[..], &[0x60, 1, 2, 3]].concat();
+                for at in 0..10 {
+                    assert_eq!(reheaded.byte(at), expected.byte(at));
+                    assert_eq!(reheaded.half(at), expected.half(at));
+                    assert_eq!(reheaded.word(at), expected.word(at));
+                }
+                assert_eq!(reheaded.word(u32::MAX), None);
+            }
+        }
+        assert!(with_family_of_here(&[2, 0, 0, 0, 0x45], false).is_none());
+        assert!(with_family_of_here(&[24, 0, 0], false).is_none());
     }
 }

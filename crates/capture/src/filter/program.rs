@@ -35,6 +35,8 @@ pub struct InvalidProgram {
 }
 
 /// A program that ends for every frame: it only jumps forward, and its last instruction returns.
+/// What it returns stands in the program, so that a snap length can be put in ([`Self::cut_to`]):
+/// libpcap compiles no other returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program(Vec<Instruction>);
 
@@ -58,6 +60,49 @@ mod class {
 const OF_INDEX: u16 = 0x08;
 const RETURN_K: u16 = 0x06;
 const RETURN_ACCUMULATOR: u16 = 0x16;
+
+/// What programs read of a frame.
+pub(super) trait Captured {
+    /// So many captured bytes from an offset on, if there are.
+    fn bytes_at<const N: usize>(&self, at: u32) -> Option<[u8; N]>;
+
+    fn word(&self, at: u32) -> Option<u32> {
+        self.bytes_at(at).map(u32::from_be_bytes)
+    }
+
+    fn half(&self, at: u32) -> Option<u32> {
+        self.bytes_at(at).map(u16::from_be_bytes).map(u32::from)
+    }
+
+    fn byte(&self, at: u32) -> Option<u32> {
+        self.bytes_at(at).map(u8::from_be_bytes).map(u32::from)
+    }
+}
+
+impl Captured for [u8] {
+    fn bytes_at<const N: usize>(&self, at: u32) -> Option<[u8; N]> {
+        let at = at as usize;
+        self.get(at..at.checked_add(N)?)?.try_into().ok()
+    }
+}
+
+/// The bytes of a frame behind a link-layer header that is another than was captured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reheaded<'a> {
+    pub(super) header: [u8; 4],
+    pub(super) frame: &'a [u8],
+}
+
+impl Captured for Reheaded<'_> {
+    fn bytes_at<const N: usize>(&self, at: u32) -> Option<[u8; N]> {
+        let mut bytes: [u8; N] = self.frame.bytes_at(at)?;
+        let header = self.header.iter().skip(at as usize);
+        for (byte, other) in bytes.iter_mut().zip(header) {
+            *byte = *other;
+        }
+        Some(bytes)
+    }
+}
 
 impl Program {
     /// Takes a program that can run.
@@ -123,7 +168,11 @@ impl Program {
 
     /// How many bytes the program takes; `None` where it reads past the captured bytes or divides
     /// by zero, which ends it as if it took none.
-    fn run(&self, bytes: &[u8], wire_length_bytes: u32) -> Option<u32> {
+    pub(super) fn run<C: Captured + ?Sized>(
+        &self,
+        captured: &C,
+        wire_length_bytes: u32,
+    ) -> Option<u32> {
         let (mut accumulator, mut index) = (0_u32, 0_u32);
         let mut memory = [0_u32; MEMORY_WORDS];
         let mut at = 0;
@@ -140,12 +189,12 @@ impl Program {
             match code & 7 {
                 class::LOAD => {
                     accumulator = match code {
-                        0x20 => word(bytes, k)?,
-                        0x28 => half(bytes, k)?,
-                        0x30 => byte(bytes, k)?,
-                        0x40 => word(bytes, index.checked_add(k)?)?,
-                        0x48 => half(bytes, index.checked_add(k)?)?,
-                        0x50 => byte(bytes, index.checked_add(k)?)?,
+                        0x20 => captured.word(k)?,
+                        0x28 => captured.half(k)?,
+                        0x30 => captured.byte(k)?,
+                        0x40 => captured.word(index.checked_add(k)?)?,
+                        0x48 => captured.half(index.checked_add(k)?)?,
+                        0x50 => captured.byte(index.checked_add(k)?)?,
                         0x60 => memory[k as usize % MEMORY_WORDS],
                         0x80 => wire_length_bytes,
                         _ => k,
@@ -156,7 +205,7 @@ impl Program {
                         0x61 => memory[k as usize % MEMORY_WORDS],
                         0x81 => wire_length_bytes,
                         // The length of an IPv4 header, in one instruction.
-                        0xb1 => (byte(bytes, k)? & 0x0f) << 2,
+                        0xb1 => (captured.byte(k)? & 0x0f) << 2,
                         _ => k,
                     }
                 }
@@ -171,7 +220,6 @@ impl Program {
                     };
                     at += skip;
                 }
-                class::RETURN if code == RETURN_ACCUMULATOR => return Some(accumulator),
                 class::RETURN => return Some(k),
                 _ if code == 0x07 => index = accumulator,
                 _ => accumulator = index,
@@ -214,7 +262,8 @@ fn fault(instruction: &Instruction, behind: usize) -> Option<&'static str> {
         0x05 | 0x15 | 0x1d | 0x25 | 0x2d | 0x35 | 0x3d | 0x45 | 0x4d => {
             return Some("jumps past the end");
         }
-        RETURN_K | RETURN_ACCUMULATOR => return None,
+        RETURN_K => return None,
+        RETURN_ACCUMULATOR => return Some("returns a length that cannot be cut"),
         0x07 | 0x87 => {}
         _ => return Some("is not known"),
     }
@@ -244,22 +293,6 @@ const fn holds(condition: u16, left: u32, right: u32) -> bool {
         0x30 => left >= right,
         _ => left & right != 0,
     }
-}
-
-fn word(bytes: &[u8], at: u32) -> Option<u32> {
-    let at = at as usize;
-    let field = bytes.get(at..at.checked_add(4)?)?;
-    Some(u32::from_be_bytes(field.try_into().ok()?))
-}
-
-fn half(bytes: &[u8], at: u32) -> Option<u32> {
-    let at = at as usize;
-    let field = bytes.get(at..at.checked_add(2)?)?;
-    Some(u16::from_be_bytes(field.try_into().ok()?).into())
-}
-
-fn byte(bytes: &[u8], at: u32) -> Option<u32> {
-    bytes.get(at as usize).copied().map(u32::from)
 }
 
 #[cfg(test)]
@@ -304,21 +337,23 @@ mod tests {
     #[test]
     fn takes_what_the_expression_says() {
         let (program, mut bytes) = (udp_to_port_53(), frame());
-        assert_eq!(program.run(&bytes, 42), Some(262_144));
+        assert_eq!(program.run(&bytes[..], 42), Some(262_144));
         bytes[37] = 54;
-        assert_eq!(program.run(&bytes, 42), Some(0));
+        assert_eq!(program.run(&bytes[..], 42), Some(0));
         // Past the captured bytes.
         assert_eq!(program.run(&bytes[..36], 42), None);
-        assert_eq!(program.cut_to(96).run(&frame(), 42), Some(96));
+        assert_eq!(program.cut_to(96).run(&frame()[..], 42), Some(96));
     }
 
     #[test]
     fn knows_the_whole_machine() {
-        let value = |body: &[Instruction]| {
-            let end = [instruction(RETURN_ACCUMULATOR, 0, 0, 0)];
-            Program::new([body, &end].concat())
-                .unwrap()
-                .run(&frame(), 1_500)
+        let run = |body: &[Instruction]| {
+            let program = Program::new([body, &[returning(7)]].concat()).unwrap();
+            program.run(&frame()[..], 1_500)
+        };
+        let leaves = |body: &[Instruction], accumulator| {
+            let is_equal = instruction(0x15, 1, 0, accumulator);
+            run(&[body, &[is_equal, returning(0)]].concat()) == Some(7)
         };
         let two = instruction(0x00, 0, 0, 2);
         let index_of_three = instruction(0x01, 0, 0, 3);
@@ -339,31 +374,31 @@ mod tests {
             (0x9c, 0, 2),
         ] {
             let body = [two, index_of_three, instruction(code, 0, 0, k)];
-            assert_eq!(value(&body), Some(expected), "{code:#x}");
+            assert!(leaves(&body, expected), "{code:#x}");
         }
         let length = instruction(0x80, 0, 0, 0);
-        assert_eq!(value(&[length]), Some(1_500));
+        assert!(leaves(&[length], 1_500));
         let store = [
             two,
             instruction(0x02, 0, 0, 15),
             length,
             instruction(0x60, 0, 0, 15),
         ];
-        assert_eq!(value(&store), Some(2));
+        assert!(leaves(&store, 2));
         let through_index = [
             two,
             instruction(0x07, 0, 0, 0),
             length,
             instruction(0x87, 0, 0, 0),
         ];
-        assert_eq!(value(&through_index), Some(2));
+        assert!(leaves(&through_index, 2));
         let by_zero = [two, instruction(0x01, 0, 0, 0), instruction(0x3c, 0, 0, 0)];
-        assert_eq!(value(&by_zero), None);
+        assert_eq!(run(&by_zero), None);
         let past_the_end = [
             instruction(0x01, 0, 0, u32::MAX),
             instruction(0x40, 0, 0, 1),
         ];
-        assert_eq!(value(&past_the_end), None);
+        assert_eq!(run(&past_the_end), None);
     }
 
     #[test]
@@ -378,6 +413,8 @@ mod tests {
             vec![instruction(0x34, 0, 0, 0), end],
             vec![instruction(0xff, 0, 0, 0), end],
             vec![instruction(0xb4, 0, 0, 1), end],
+            vec![instruction(RETURN_ACCUMULATOR, 0, 0, 0), end],
+            vec![instruction(RETURN_ACCUMULATOR, 0, 0, 0)],
             vec![end; MAX_INSTRUCTIONS + 1],
         ] {
             assert!(Program::new(wrong).is_err());
@@ -397,7 +434,7 @@ mod tests {
                 .collect();
             body.extend([instruction(RETURN_K, 0, 0, 1); 70]);
             let program = Program::new(body).unwrap();
-            let _ = program.run(&bytes, 1_500);
+            let _ = program.run(&bytes[..], 1_500);
         }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  block: version, offset_to_priv, status (8), packets (12), first packet (16), length, sequence,
-//!         time of the first packet (32), of the last (40)
+//!         time at which it was opened (32), of the last packet (40)
 //!  packet, all numbers in the machine's byte order:
 //!   0 next offset   4 seconds    8 nanoseconds  12 captured  16 wire length  20 status
 //!  24 mac offset   26 net offset 28 hash        32 vlan tag  36 vlan type    38 padding
@@ -20,7 +20,7 @@ use turboflow_packet::{Frame, LinkType};
 pub(crate) const BLOCK_STATUS_AT: usize = 8;
 const BLOCK_PACKETS_AT: usize = 12;
 const BLOCK_FIRST_AT: usize = 16;
-const BLOCK_FIRST_TIME_AT: usize = 32;
+const BLOCK_OPENED_AT: usize = 32;
 
 const SECONDS_AT: usize = 4;
 const NANOSECONDS_AT: usize = 8;
@@ -48,16 +48,25 @@ const NS_PER_SECOND: u64 = 1_000_000_000;
 pub(crate) struct BlockHeader {
     pub(crate) packets: u32,
     first_at: u32,
-    /// Time of the first packet.
+    /// Time of the first packet; of the opening where there is none. The kernel calls the latter
+    /// `ts_first_pkt`, but on a quiet interface it opens a block long before a packet comes.
     pub(crate) first_ns: u64,
 }
 
 impl BlockHeader {
     pub(crate) fn read(block: &[u8]) -> Self {
+        let packets = u32_at(block, BLOCK_PACKETS_AT);
+        let first_at = u32_at(block, BLOCK_FIRST_AT);
+        let first = block
+            .get(first_at as usize..)
+            .filter(|first| packets > 0 && first.len() >= PACKET_HEADER_BYTES);
         Self {
-            packets: u32_at(block, BLOCK_PACKETS_AT),
-            first_at: u32_at(block, BLOCK_FIRST_AT),
-            first_ns: time_at(block, BLOCK_FIRST_TIME_AT),
+            packets,
+            first_at,
+            first_ns: first.map_or_else(
+                || time_at(block, BLOCK_OPENED_AT),
+                |first| time_at(first, SECONDS_AT),
+            ),
         }
     }
 }
@@ -279,6 +288,24 @@ mod tests {
         assert_eq!((found[1].wire_length_bytes, found[1].interface), (1_000, 7));
         assert_eq!((counts.packets, counts.bytes), (2, 2_000));
         assert_eq!(counts.last_ns, 101_000_000_005);
+    }
+
+    #[test]
+    fn the_time_of_a_block_is_that_of_its_first_packet() {
+        let mut block = block(&[Packet::plain(&[1; 60]), Packet::plain(&[2; 61])]);
+        // A quiet interface: the kernel opened the block long before.
+        put(&mut block, BLOCK_OPENED_AT, 50);
+        let first_ns = |block: &[u8]| BlockHeader::read(block).first_ns;
+        assert_eq!(first_ns(&block), 100_000_000_005);
+        // Where there is no packet, or it does not lie in the block.
+        for (at, value) in [(BLOCK_PACKETS_AT, 0), (BLOCK_FIRST_AT, u32::MAX)] {
+            let mut other = block.clone();
+            put(&mut other, at, value);
+            assert_eq!(first_ns(&other), 50_000_000_000);
+        }
+        let last_bytes = (block.len() - PACKET_HEADER_BYTES + 1) as u32;
+        put(&mut block, BLOCK_FIRST_AT, last_bytes);
+        assert_eq!(first_ns(&block), 50_000_000_000);
     }
 
     #[test]

@@ -63,7 +63,9 @@ pub enum State {
 
 /// An interface and its ring.
 pub struct Interface {
+    /// The name it was opened under.
     name: String,
+    /// The name it has now.
     kernel_name: CString,
     index: c_int,
     reading: Reading,
@@ -222,19 +224,22 @@ impl Interface {
         self.socket.attach(&Program::take_nothing())
     }
 
-    /// Looks whether the interface is up.
+    /// Looks whether the interface is up, whatever it is called by now.
     pub fn look(&mut self) -> State {
         if self.state == State::Gone {
             return State::Gone;
         }
         let _ = self.socket.take_error();
-        // A name that another interface has got is not this one.
-        self.state = if socket::index_of(&self.kernel_name) != Some(self.index) {
-            State::Gone
-        } else if self.socket.is_up(&self.kernel_name).unwrap_or(false) {
-            State::Up
-        } else {
-            State::Down
+        // The number stays when somebody renames it, and another may have got its name.
+        self.state = match socket::name_of(self.index) {
+            None => State::Gone,
+            Some(name) => {
+                self.kernel_name = name;
+                match self.socket.is_up(&self.kernel_name) {
+                    Ok(true) => State::Up,
+                    _ => State::Down,
+                }
+            }
         };
         self.state
     }
@@ -254,7 +259,7 @@ impl Interface {
         offloads::active(&self.socket, &self.kernel_name)
     }
 
-    /// What messages call it.
+    /// What messages and counters call it: the name it was opened under.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! System calls of a packet socket, and nothing else.
 
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -218,6 +218,18 @@ pub(crate) fn index_of(name: &CStr) -> Option<c_int> {
         0 => None,
         index => Some(index.cast_signed()),
     }
+}
+
+/// What an interface is called now, if there is one of that number.
+pub(crate) fn name_of(index: c_int) -> Option<CString> {
+    let mut name = [0; libc::IFNAMSIZ];
+    // SAFETY: the kernel writes at most as many bytes as its longest name has, the 0 included.
+    let found = unsafe { libc::if_indextoname(index.cast_unsigned(), name.as_mut_ptr()) };
+    if found.is_null() {
+        return None;
+    }
+    let bytes = name.map(c_char::cast_unsigned);
+    CStr::from_bytes_until_nul(&bytes).ok().map(CStr::to_owned)
 }
 
 /// The names of all interfaces.

@@ -75,7 +75,7 @@ const BEGINNINGS: [&str; 61] = [
 /// Takes the expression out of the words behind `-r`, where it stands behind a file.
 pub(super) fn separate(args: &mut RecordArgs) {
     let begins =
-        |word: &std::path::Path| word.to_str().is_some_and(begins_expression) && !word.exists();
+        |word: &std::path::Path| !word.exists() && word.to_str().is_some_and(begins_expression);
     // The first word is a file, whatever it is called.
     let start = args.read.iter().skip(1).position(|word| begins(word));
     if let Some(start) = start {
@@ -88,12 +88,10 @@ pub(super) fn separate(args: &mut RecordArgs) {
 fn begins_expression(text: &str) -> bool {
     let text = text.trim_start();
     let end = text.find(|c: char| !c.is_ascii_alphanumeric());
-    let word = match end {
-        Some(0) => &text[..1],
-        Some(end) => &text[..end],
-        None => text,
-    };
-    BEGINNINGS.contains(&word) && !text[word.len()..].starts_with(['.', '/', '-', '_'])
+    // A sign is a word of its own, unless it is a letter beyond ASCII: those begin no expression.
+    let word = text.get(..end.unwrap_or(text.len()).max(1));
+    let goes_on = |c: char| !c.is_ascii() || matches!(c, '.' | '/' | '-' | '_');
+    word.is_some_and(|word| BEGINNINGS.contains(&word) && !text[word.len()..].starts_with(goes_on))
 }
 
 /// The expression as one text.
@@ -150,6 +148,9 @@ mod tests {
             "office",
             "-",
             "./tcp",
+            "été.pcap",
+            "数据.pcap",
+            "tcp数据.pcap",
         ] {
             assert!(!begins_expression(text), "{text}");
         }

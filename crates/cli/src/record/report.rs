@@ -165,8 +165,10 @@ impl Report {
         for error in &self.damaged {
             say!("turboflow: {error}");
         }
-        self.live.iter().for_each(Live::say_losses);
         let ledger = &self.ledger;
+        if let Some(live) = &self.live {
+            live.say_losses(ledger.source_unread);
+        }
         if ledger.packets_unknown_link_type > 0 {
             let packets = counted(ledger.packets_unknown_link_type, "packet");
             let bytes = table::bytes(ledger.bytes_unknown_link_type);
@@ -230,7 +232,7 @@ impl Live {
         dropped || !self.gone.is_empty() || self.failure.is_some()
     }
 
-    fn say_losses(&self) {
+    fn say_losses(&self, unread: u64) {
         for seen in &self.interfaces {
             let name = &seen.name;
             if seen.packets_dropped > 0 {
@@ -254,7 +256,8 @@ impl Live {
             say!("turboflow: {name} was removed while it was captured");
         }
         if let Some(error) = &self.failure {
-            say!("turboflow: capturing ended early: {error}");
+            let unread = counted(unread, "packet");
+            say!("turboflow: capturing ended early: {error}; {unread} left unread in the ring");
         }
     }
 }

@@ -202,7 +202,7 @@ fn ledger(ledger: &Ledger) -> String {
     }
     if ledger.source_unread > 0 {
         table.push(vec![
-            "packets left in the ring (--packets)".to_owned(),
+            "packets left in the ring".to_owned(),
             grouped(ledger.source_unread),
         ]);
     }

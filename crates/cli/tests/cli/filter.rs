@@ -113,3 +113,64 @@ fn every_link_type_of_a_capture_has_its_filter() {
     let taken = ethernet["packets_recorded"].as_u64().unwrap();
     assert!(taken > 0 && ethernet["packets_filtered"].as_u64().unwrap() > 0);
 }
+
+#[test]
+fn names_of_files_may_begin_with_any_letter() {
+    let folder = Folder::new();
+    let copy = folder.write("été.pcap", std::fs::read(office()).unwrap());
+    let both = ledger(&["-r", &office(), &copy]);
+    assert_eq!(both["packets_received"], 2 * 13_035);
+    turboflow(["record", "-r", &office(), "öffice.pcap"])
+        .exits(2)
+        .says(&["öffice.pcap"]);
+}
+
+/// A capture of BSD loopback: IPv4 and, of every BSD, IPv6, UDP to port 53.
+fn bsd_loopback(link_type: u32, header: fn(u32) -> [u8; 4]) -> Vec<u8> {
+    let udp = [0xd4, 0x31, 0, 53, 0, 8, 0, 0];
+    let ipv4 = [
+        0x45, 0, 0, 28, 0, 1, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2,
+    ];
+    let mut ipv6 = [0; 40];
+    (ipv6[0], ipv6[5], ipv6[6], ipv6[7]) = (0x60, 8, 17, 64);
+    let mut capture = Vec::new();
+    for word in [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, link_type] {
+        capture.extend(u32::to_le_bytes(word));
+    }
+    let packets: [(u32, &[u8]); 4] = [(2, &ipv4), (24, &ipv6), (28, &ipv6), (30, &ipv6)];
+    for (second, (family, ip)) in (1..).zip(packets) {
+        let frame = [&header(family), ip, &udp].concat();
+        for word in [second, 0, frame.len() as u32, frame.len() as u32] {
+            capture.extend(u32::to_le_bytes(word));
+        }
+        capture.extend(frame);
+    }
+    capture
+}
+
+#[test]
+fn ipv6_of_every_bsd_is_ipv6() {
+    if !is_libpcap_here() {
+        return;
+    }
+    let folder = Folder::new();
+    for capture in [
+        folder.write("null.pcap", bsd_loopback(0, u32::to_le_bytes)),
+        folder.write("loop.pcap", bsd_loopback(108, u32::to_be_bytes)),
+    ] {
+        for (expression, by_hand) in [
+            ("ip6", 3),
+            ("not ip6", 1),
+            ("ip", 1),
+            ("udp port 53", 4),
+            ("ip6 and udp port 54", 0),
+        ] {
+            let ledger = ledger(&["-r", &capture, expression]);
+            let taken = 4 - ledger["packets_filtered"].as_u64().unwrap();
+            assert_eq!(taken, by_hand, "{capture} {expression}");
+            if let Some(expected) = by_tcpdump(&capture, expression) {
+                assert_eq!(taken, expected, "{capture} {expression}");
+            }
+        }
+    }
+}

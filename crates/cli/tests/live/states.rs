@@ -21,6 +21,24 @@ fn down_and_up_again_is_survived() {
 }
 
 #[test]
+fn a_new_name_changes_nothing() {
+    let Some(link) = Link::new() else { return };
+    let mut recording = link.record(&[FAR], &["-w", "live.csv", "--packets", "200"]);
+    assert!(link.replay(&office(), &HUNDRED));
+    link.ip(&["link", "set", FAR, "down"]);
+    recording.wait_for("vb is down");
+    // Somebody else's name must not mislead it either.
+    link.ip(&["link", "set", FAR, "name", "vc"]);
+    link.ip(&["link", "add", FAR, "type", "dummy"]);
+    link.ip(&["link", "set", "vc", "up"]);
+    recording.wait_for("vb is up");
+    assert!(link.replay(&office(), &HUNDRED));
+    let ended = recording.end().balanced(0);
+    assert_eq!(ended.count("packets_received"), 200);
+    assert_eq!(ended.ledger["interfaces"][0]["name"], FAR);
+}
+
+#[test]
 fn one_that_is_down_at_the_start_is_waited_for() {
     let Some(link) = Link::new() else { return };
     link.ip(&["link", "set", FAR, "down"]);

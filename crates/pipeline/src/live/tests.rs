@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How a run ends: packets that wait in the ring of loopback. It needs the right to capture; without
+//! it says so and passes, unless `TURBOFLOW_CI` is set.
+
+use std::net::UdpSocket;
+
+use turboflow_capture::filter::{Instruction, Program};
+use turboflow_capture::live::{InterfaceConfig, InterfaceError, RingSize};
+
+use super::*;
+
+/// They fill two blocks of a ring of 1 MiB, and part of a third.
+const PACKETS: u64 = 600;
+const PAYLOAD: [u8; 1_000] = [0; 1_000];
+const IN_TWO_BLOCKS: u64 = 300;
+
+/// A ring with packets of this test and no others.
+fn waiting() -> Option<Interface> {
+    let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = receiver.local_addr().unwrap();
+    let config = InterfaceConfig {
+        ring: RingSize::new(1 << 20).unwrap(),
+        filter: Some(udp_to(address.port())),
+        ..InterfaceConfig::default()
+    };
+    let mut interface = match Interface::open("lo", &config) {
+        Ok(interface) => interface,
+        Err(error @ InterfaceError::PermissionDenied { .. }) => {
+            let in_ci = std::env::var_os("TURBOFLOW_CI").is_some();
+            assert!(!in_ci, "the end of a run cannot be tested: {error}");
+            eprintln!(
+                "############ SKIPPED: the end of a run was not tested: {error} ############"
+            );
+            return None;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for _ in 0..PACKETS {
+        sender.send_to(&PAYLOAD, address).unwrap();
+    }
+    let arrived = |interface: &mut Interface| {
+        let counters = interface.counters().unwrap();
+        counters.seen >= PACKETS
+    };
+    while !arrived(&mut interface) {
+        std::thread::yield_now();
+    }
+    Some(interface)
+}
+
+fn udp_to(port: u16) -> Program {
+    let instruction = |code, jump_false, k| Instruction {
+        code,
+        jump_true: 0,
+        jump_false,
+        k,
+    };
+    Program::new(vec![
+        instruction(0x28, 0, 12),
+        instruction(0x15, 5, 0x0800),
+        instruction(0x30, 0, 23),
+        instruction(0x15, 3, 17),
+        instruction(0x28, 0, 36),
+        instruction(0x15, 1, port.into()),
+        instruction(0x06, 0, u32::MAX),
+        instruction(0x06, 0, 0),
+    ])
+    .unwrap()
+}
+
+fn listening(interface: Interface, packets: Option<u64>) -> Listening<impl FnMut(LiveEvent<'_>)> {
+    let config = PipelineConfig::default();
+    let meter = Meter::new(&config, |_shard| Box::new(|_records| {})).unwrap();
+    let limits = LiveLimits {
+        duration: None,
+        packets,
+    };
+    Listening::new(vec![interface], meter, limits, |_event| {})
+}
+
+#[track_caller]
+fn balanced(report: &LiveReport) {
+    assert_eq!(report.ledger.imbalances(), []);
+    assert_eq!(report.ledger.source_seen, PACKETS);
+}
+
+#[test]
+fn blocks_that_wait_are_metered_however_long_it_takes() {
+    let Some(interface) = waiting() else { return };
+    let mut listening = listening(interface, None);
+    // Not even a moment for the kernel to hand over the last block, but all the time for the others.
+    let closed = listening.close(Duration::ZERO);
+    let report = listening.report(closed.err());
+    balanced(&report);
+    let ledger = &report.ledger;
+    assert!(ledger.packets_received > IN_TWO_BLOCKS, "{ledger:?}");
+    assert_eq!(report.failure.is_some(), ledger.source_unread > 0);
+}
+
+#[test]
+fn what_a_run_leaves_that_fails_is_unread() {
+    let Some(interface) = waiting() else { return };
+    let report = listening(interface, None).report(Some(io::Error::other("no memory")));
+    balanced(&report);
+    assert_eq!(report.ledger.source_unread, PACKETS);
+}
+
+#[test]
+fn packets_past_the_limit_are_counted_one_by_one() {
+    let Some(interface) = waiting() else { return };
+    let mut listening = listening(interface, Some(100));
+    listening.listen(&Stop::new(), |_| {}).unwrap();
+    listening.close(CLOSING).unwrap();
+    assert_eq!(listening.unread, PACKETS - 100);
+    let report = listening.report(None);
+    balanced(&report);
+    assert_eq!(report.ledger.packets_received, 100);
+}
