@@ -29,7 +29,7 @@ fn a_new_name_changes_nothing() {
     recording.wait_for("vb is down");
     // Somebody else's name must not mislead it either.
     link.ip(&["link", "set", FAR, "name", "vc"]);
-    link.ip(&["link", "add", FAR, "type", "dummy"]);
+    link.ip(&["link", "add", FAR, "type", "veth", "peer", "name", "vd"]);
     link.ip(&["link", "set", "vc", "up"]);
     recording.wait_for("vb is up");
     assert!(link.replay(&office(), &HUNDRED));
