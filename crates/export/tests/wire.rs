@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use netflow_parser::variable_versions::{ipfix, v9};
@@ -13,6 +14,7 @@ use support::{Owned, batch, default_schema};
 use turboflow_export::wire::{
     DATAGRAM_BYTES, Message, Protocol, Refresh, Session, WireOptions, encoder,
 };
+use turboflow_export::{Format, to_writer};
 use turboflow_record::{
     Definition, ElementOptions, Feature, Input, KeyField, Layout, Op, Schema, TimeUnit,
 };
@@ -353,6 +355,60 @@ fn absent_values_have_no_field_and_lists_are_basic_lists() {
     assert_eq!(list[9..], [0, 40, 5, 220]);
 }
 
+/// Type information (RFC 5610) in the messages: of each element its type, semantics and unit.
+fn type_information(messages: &[Message]) -> BTreeMap<u16, (u8, u8, u16)> {
+    let two = |bytes: &[u8], at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+    let mut found = BTreeMap::new();
+    for message in messages {
+        let mut sets = &message.bytes[16..];
+        while sets.len() > 4 {
+            let (set, rest) = sets.split_at(usize::from(two(sets, 2)));
+            let mut records = if two(set, 0) == 259 { &set[4..] } else { &[] };
+            while !records.is_empty() {
+                found.insert(two(records, 0), (records[6], records[7], two(records, 8)));
+                let name_bytes = usize::from(records[10]);
+                let description_bytes = usize::from(records[11 + name_bytes]);
+                records = &records[12 + name_bytes + description_bytes..];
+            }
+            sets = rest;
+        }
+    }
+    found
+}
+
+#[test]
+fn type_information_has_the_numbers_of_the_registry() {
+    let feature = Feature::new;
+    let definition = Definition {
+        key: vec![KeyField::SourceAddress],
+        features: vec![
+            feature(
+                "sizes",
+                Op::Histogram { edges: vec![9] },
+                Some(Input::IpLength),
+            ),
+            feature("mean", Op::Mean, Some(Input::IpLength)),
+            feature("hops", Op::Mean, Some(Input::Ttl)),
+            feature("duration", Op::Duration, None),
+            feature("rate", Op::Rate, None),
+        ],
+    };
+    let schema = Layout::compile(&definition, false)
+        .unwrap()
+        .schema()
+        .clone();
+    let options = options(&definition, TimeUnit::Milliseconds);
+    let (messages, _) = messages(Protocol::Ipfix, &schema, &options, &[]);
+    let types = type_information(&messages);
+    let of = |column: usize| types[&options.elements[column].v4.id];
+    // Types, semantics and units as IANA's registries of IPFIX number them.
+    assert_eq!(of(1), (4, 3, 3), "unsigned64, deltaCounter, packets");
+    assert_eq!(of(2), (10, 1, 2), "float64, quantity, octets");
+    assert_eq!(of(3), (10, 1, 11), "float64, quantity, hops");
+    assert_eq!(of(4), (4, 1, 8), "unsigned64, quantity, nanoseconds");
+    assert_eq!(of(5), (10, 1, 0), "float64, quantity, none");
+}
+
 #[test]
 fn a_record_that_no_message_holds_is_counted() {
     let definition = rich();
@@ -420,6 +476,87 @@ fn templates_never_outgrow_their_bound() {
     assert_eq!(fields.len(), 1, "one template serves all the rest");
 }
 
+/// A biflow whose other direction may have no packets, with enough values that may be absent for
+/// more shapes than get a template of their own.
+fn biflow_with_times() -> Definition {
+    let inputs = [
+        Input::Vlan,
+        Input::InnerVlan,
+        Input::VlanPriority,
+        Input::MplsLabel,
+        Input::Vni,
+        Input::Teid,
+        Input::GreKey,
+    ];
+    let mut key = vec![KeyField::SourceAddress, KeyField::DestinationAddress];
+    key.extend(inputs.into_iter().map(KeyField::Input));
+    Definition {
+        key,
+        features: vec![
+            Feature::new("start", Op::Min, Some(Input::Timestamp)),
+            Feature::new("end", Op::Max, Some(Input::Timestamp)),
+        ],
+    }
+}
+
+#[test]
+fn times_that_a_biflow_lacks_stay_absent_past_the_bound() {
+    let definition = biflow_with_times();
+    let schema = Layout::compile(&definition, true).unwrap().schema().clone();
+    assert!(schema[11].nullable && schema[12].nullable, "{schema:?}");
+    let row = |bits: u64| {
+        let is_there = |bit: u64| bits >> bit & 1 == 1;
+        let optional = |bit, value| {
+            if is_there(bit) {
+                Owned::Unsigned(value)
+            } else {
+                Owned::Absent
+            }
+        };
+        let mut row = vec![Owned::Address([192, 0, 2, 1].into()); 2];
+        row.extend((0..7).map(|bit| optional(bit, bit)));
+        row.extend([Owned::Unsigned(T0_NS), Owned::Unsigned(T0_NS + 1_000_000)]);
+        row.extend([
+            optional(0, T0_NS + 7_000_000),
+            optional(0, T0_NS + 9_000_000),
+        ]);
+        row.push(Owned::Unsigned(4));
+        row
+    };
+    let rows: Vec<_> = (0..128).map(row).collect();
+    for time in [
+        TimeUnit::Milliseconds,
+        TimeUnit::Microseconds,
+        TimeUnit::Nanoseconds,
+    ] {
+        let options = WireOptions {
+            elements: definition.elements(
+                true,
+                &ElementOptions {
+                    time,
+                    ..ElementOptions::default()
+                },
+            ),
+            ..options(&definition, time)
+        };
+        let (messages, lost) = messages(Protocol::Ipfix, &schema, &options, &rows);
+        let flows = decode(&messages);
+        assert_eq!((lost, flows.len()), (0, 128));
+        for (bits, flow) in flows.iter().enumerate().skip(64) {
+            // A basicList of none or one: semantic, element, length and enterprise are 9 octets.
+            let value = |column: usize| &flow[column][9..];
+            let seconds = |column| match time {
+                TimeUnit::Milliseconds => number(value(column)) / 1_000,
+                _ => (number(value(column)) >> 32) - 2_208_988_800,
+            };
+            for column in [11, 12] {
+                assert_eq!(value(column).len(), if bits & 1 == 1 { 8 } else { 0 });
+                assert!(bits & 1 == 0 || seconds(column) == T0_NS / 1_000_000_000);
+            }
+        }
+    }
+}
+
 #[test]
 fn sessions_begin_with_templates_and_repeat_them_in_time() {
     let (schema, definition) = (default_schema(), Definition::default());
@@ -482,4 +619,117 @@ fn what_a_protocol_cannot_hold_is_refused_with_a_reason() {
         .map(|_| ())
         .unwrap_err();
     assert!(error.to_string().contains("use IPFIX"), "{error}");
+}
+
+#[test]
+fn netflow9_refuses_records_that_look_like_padding() {
+    let refusal = |features: Vec<Feature>| {
+        let definition = Definition {
+            key: vec![KeyField::Protocol],
+            features,
+        };
+        let schema = Layout::compile(&definition, false)
+            .unwrap()
+            .schema()
+            .clone();
+        let options = options(&definition, TimeUnit::Milliseconds);
+        encoder(Protocol::Netflow9, &schema, &options, "test")
+            .err()
+            .map(|error| error.to_string())
+    };
+    let window = || Feature::new("window", Op::Max, Some(Input::TcpWindow));
+    let refused = refusal(vec![window()]).unwrap();
+    assert!(refused.contains("padding"), "{refused}");
+    let packets = Feature::new("packets", Op::Count, None);
+    assert_eq!(refusal(vec![window(), packets]), None);
+}
+
+/// A stream that somebody reads while it is written.
+#[derive(Clone, Default)]
+struct Shared(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_flush_hands_over_every_record() {
+    let (schema, stream) = (default_schema(), Shared::default());
+    let mut writer = to_writer(
+        Box::new(stream.clone()),
+        Format::Ipfix,
+        &schema,
+        &support::default_options(),
+    )
+    .unwrap();
+    let line = "192.0.2.1 192.0.2.2 1 2 6 1 40 1 2 2 40 40 64 64 0 4";
+    let flows = |bytes: &[u8]| {
+        let parsed = NetflowParser::default().parse_bytes(bytes);
+        assert!(parsed.error.is_none(), "{:?}", parsed.error);
+        let mut flows = Vec::new();
+        for packet in &parsed.packets {
+            let NetflowPacket::IPFix(packet) = packet else {
+                panic!("{packet:?}")
+            };
+            ipfix_records(packet, &mut flows);
+        }
+        flows.len()
+    };
+    for count in 1..=3 {
+        writer.write(&support::default_batch(&[line])).unwrap();
+        writer.flush().unwrap();
+        assert_eq!(flows(&stream.0.lock().unwrap()), count);
+    }
+    assert_eq!(writer.finish().unwrap().records, 3);
+}
+
+/// Why IPFIX refuses a definition.
+fn ipfix_refusal(features: Vec<Feature>, biflow: bool) -> Option<String> {
+    let definition = Definition {
+        key: KeyField::FIVE_TUPLE.to_vec(),
+        features,
+    };
+    let schema = Layout::compile(&definition, biflow)
+        .unwrap()
+        .schema()
+        .clone();
+    let options = WireOptions {
+        elements: definition.elements(biflow, &ElementOptions::default()),
+        ..WireOptions::default()
+    };
+    encoder(Protocol::Ipfix, &schema, &options, "test")
+        .err()
+        .map(|error| error.to_string())
+}
+
+#[test]
+fn no_two_columns_have_one_element() {
+    let sizes = |name: &str, edge| {
+        Feature::new(
+            name,
+            Op::Histogram { edges: vec![edge] },
+            Some(Input::IpLength),
+        )
+    };
+    let refused = ipfix_refusal(vec![sizes("small", 9), sizes("large", 900)], false).unwrap();
+    assert!(refused.contains("small and large"), "{refused}");
+    assert_eq!(ipfix_refusal(vec![sizes("small", 9)], true), None);
+}
+
+#[test]
+fn nth_over_both_directions_is_refused() {
+    let nth = |per_biflow| Feature {
+        per_biflow,
+        ..Feature::new("second", Op::Nth { k: 2 }, Some(Input::IpLength))
+    };
+    let refused = ipfix_refusal(vec![nth(true)], true).unwrap();
+    assert!(refused.contains("second"), "{refused}");
+    assert_eq!(ipfix_refusal(vec![nth(false)], true), None);
 }

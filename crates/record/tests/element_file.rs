@@ -43,7 +43,8 @@ fn elements() -> BTreeMap<u16, Element> {
         for column in definition.elements(biflow, &ElementOptions::default()) {
             for element in [column.v4, column.v6] {
                 // Bit 14 is the other direction, which the file says once for all.
-                if element.enterprise == Some(DOCUMENTATION_ENTERPRISE) && element.id >> 14 == 0 {
+                let is_ours = element.enterprise == Some(DOCUMENTATION_ENTERPRISE);
+                if is_ours && element.id != 0 && element.id >> 14 == 0 {
                     elements.insert(element.id, element);
                 }
             }

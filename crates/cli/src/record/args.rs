@@ -198,7 +198,7 @@ pub(crate) struct RecordArgs {
         default_value_t = 1400,
         help_heading = "Sending to collectors"
     )]
-    #[arg(value_parser = clap::value_parser!(u16).range(512..))]
+    #[arg(value_parser = clap::value_parser!(u16).range(512..=65_507))]
     pub(super) export_mtu: u16,
 
     /// Unit of a flow's first and last time in IPFIX: ms (every collector knows it), us or ns

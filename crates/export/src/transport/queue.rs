@@ -22,8 +22,9 @@ struct State {
     taken: u64,
     is_closed: bool,
     is_abandoned: bool,
-    /// The writer waited in vain: it does not wait again until there is room.
-    is_stuck: bool,
+    /// What `taken` was when the writer last waited in vain: it does not wait again until the
+    /// sender goes on.
+    stuck_at: Option<u64>,
     lost: Lost,
 }
 
@@ -63,18 +64,20 @@ impl Queue {
         };
         while bytes > 0 && state.bytes + bytes > self.limit_bytes && !state.is_abandoned {
             let taken = state.taken;
-            if !state.is_stuck && !patience.is_zero() {
-                state = self.wait(state, patience);
-                if state.taken != taken {
+            if state.stuck_at != Some(taken) && !patience.is_zero() {
+                // Closing, and wake-ups of no reason, wake the writer too.
+                state = self.wait_while(state, patience, |state| {
+                    state.taken == taken && !state.is_abandoned
+                });
+                if state.taken != taken || state.is_abandoned {
                     continue;
                 }
             }
-            state.is_stuck = true;
+            state.stuck_at = Some(taken);
             state.lost.add(&unit);
             return;
         }
         state.bytes += bytes;
-        state.is_stuck = false;
         state.units.push_back(unit);
         drop(state);
         self.changed.notify_all();
@@ -84,7 +87,9 @@ impl Queue {
     pub(super) fn take(&self, timeout: Duration) -> Taken {
         let mut state = self.lock();
         if state.units.is_empty() && !state.is_closed {
-            state = self.wait(state, timeout);
+            state = self.wait_while(state, timeout, |state| {
+                state.units.is_empty() && !state.is_closed
+            });
         }
         if state.is_abandoned {
             return Taken::Closed;
@@ -114,13 +119,10 @@ impl Queue {
         let state = self.lock();
         if state.is_closed {
             // Whoever waits now has a limit of its own: a short while is enough.
-            drop(self.wait(state, time.min(Duration::from_millis(20))));
+            drop(self.wait_while(state, time.min(Duration::from_millis(20)), |_| true));
             return;
         }
-        let paused = self
-            .changed
-            .wait_timeout_while(state, time, |state| !state.is_closed);
-        drop(paused);
+        drop(self.wait_while(state, time, |state| !state.is_closed));
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -154,8 +156,15 @@ impl Queue {
         state.bytes = 0;
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State>, time: Duration) -> MutexGuard<'a, State> {
-        let waited = self.changed.wait_timeout(state, time);
+    fn wait_while<'a>(
+        &self,
+        state: MutexGuard<'a, State>,
+        time: Duration,
+        goes_on: impl Fn(&State) -> bool,
+    ) -> MutexGuard<'a, State> {
+        let waited = self
+            .changed
+            .wait_timeout_while(state, time, |state| goes_on(state));
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
@@ -223,9 +232,32 @@ mod tests {
         for _ in 0..1_000 {
             queue.push(
                 unit(1),
-                Duration::from_secs(if queue.lock().is_stuck { 60 } else { 0 }),
+                Duration::from_secs(if queue.lock().stuck_at.is_some() {
+                    60
+                } else {
+                    0
+                }),
             );
+            // A template finds room where data does not: that is no progress of the sender's.
+            queue.push(Unit::Template(vec![0; 9]), Duration::ZERO);
         }
         assert_eq!(queue.take_lost().flows, 1_000);
+    }
+
+    #[test]
+    fn keeps_its_patience_through_wake_ups_that_bring_nothing() {
+        let queue = Queue::new(1);
+        queue.push(unit(1), Duration::ZERO);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| queue.push(unit(1), Duration::from_secs(60)));
+            for _ in 0..1_000 {
+                queue.changed.notify_all();
+                std::thread::yield_now();
+            }
+            assert!(matches!(queue.take(Duration::ZERO), Taken::Unit(_)));
+            writer.join().unwrap();
+        });
+        assert_eq!(queue.take_lost(), Lost::default());
+        assert!(matches!(queue.take(Duration::ZERO), Taken::Unit(_)));
     }
 }

@@ -41,6 +41,8 @@ pub(super) struct Sender {
     back_off: Duration,
     /// When something last left, or the end was asked for.
     progress_at: Duration,
+    /// The end was asked for and the collector took nothing: nothing is tried any more.
+    gave_up: bool,
     /// The last datagram, which the network may yet refuse.
     last: Message,
     failure: Option<io::Error>,
@@ -62,6 +64,7 @@ impl Sender {
             linger: options.linger,
             back_off: FIRST_BACK_OFF,
             progress_at: Duration::ZERO,
+            gave_up: false,
             last: Message::default(),
             failure: None,
         }
@@ -136,6 +139,12 @@ impl Sender {
             if self.send_all(messages) || matches!(unit, Unit::Template(_)) {
                 return;
             }
+            // A new connection has room in its buffers whether or not anybody reads them: what
+            // went there would count as sent.
+            if self.gave_up {
+                self.lose(unit);
+                return;
+            }
         }
     }
 
@@ -166,6 +175,9 @@ impl Sender {
     /// Makes the connection where there is none. False when it is time to give up.
     fn connect(&mut self) -> bool {
         while !self.link.is_up() {
+            if self.gave_up {
+                return false;
+            }
             self.session.restart();
             match self.link.connect() {
                 Ok(()) => self.back_off = FIRST_BACK_OFF,
@@ -220,6 +232,7 @@ impl Sender {
                     }
                     if self.is_time_up() {
                         self.failure = Some(io::Error::other("the collector does not read"));
+                        self.gave_up = true;
                         self.link.disconnect();
                         return false;
                     }

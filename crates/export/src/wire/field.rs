@@ -57,6 +57,8 @@ enum Encoding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ScalarEncoding {
     Float,
+    Milliseconds,
+    NtpMicroseconds,
     NtpNanoseconds,
     Number(u8),
 }
@@ -108,10 +110,16 @@ impl Field {
     pub(super) fn optional(mut self) -> Self {
         let scalar = match self.encoding {
             Encoding::Float => ScalarEncoding::Float,
+            Encoding::Milliseconds => ScalarEncoding::Milliseconds,
+            Encoding::NtpMicroseconds => ScalarEncoding::NtpMicroseconds,
             Encoding::NtpNanoseconds => ScalarEncoding::NtpNanoseconds,
             Encoding::Number => ScalarEncoding::Number(self.length as u8),
-            // Addresses are told by family, lists can be empty, flow times are IANA's alone.
-            _ => return self,
+            // Addresses are told by family, lists can be empty, and NetFlow v9 has no lists.
+            Encoding::Address
+            | Encoding::List { .. }
+            | Encoding::LowOctet
+            | Encoding::Optional(_)
+            | Encoding::Uptime => return self,
         };
         self.encoding = Encoding::Optional(scalar);
         self.length = VARIABLE;
@@ -233,10 +241,15 @@ impl Field {
         // One value always fits.
         let _ = self.open_list(ALL_OF, width, count, out);
         match value {
-            Value::Unsigned(ns) if scalar == ScalarEncoding::NtpNanoseconds => {
-                put_number(out, ntp_nanoseconds(ns), 8);
+            Value::Unsigned(number) => {
+                let number = match scalar {
+                    ScalarEncoding::Milliseconds => number / NS_PER_MS,
+                    ScalarEncoding::NtpMicroseconds => ntp_microseconds(number),
+                    ScalarEncoding::NtpNanoseconds => ntp_nanoseconds(number),
+                    ScalarEncoding::Float | ScalarEncoding::Number(_) => number,
+                };
+                put_number(out, number, width);
             }
-            Value::Unsigned(number) => put_number(out, number, width),
             Value::Float(float) => out.extend_from_slice(&float.to_be_bytes()),
             _ => {}
         }

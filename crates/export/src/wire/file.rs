@@ -87,7 +87,15 @@ impl FileWriter {
         }
     }
 
-    fn flush(&mut self) -> Result<(), ExportError> {
+    /// Makes a message of the records that wait for more.
+    fn complete_message(&mut self) {
+        let mut units = Vec::new();
+        self.encoder.flush(&mut |unit| units.push(unit));
+        units.iter().for_each(|unit| self.put(unit));
+    }
+
+    /// Gives the system the messages of the chunk.
+    fn hand_over(&mut self) -> Result<(), ExportError> {
         let Some(output) = &mut self.output else {
             return Ok(());
         };
@@ -120,16 +128,22 @@ impl FlowWriter for FileWriter {
         for unit in units {
             self.put(&unit);
             if self.chunk.bytes.len() >= CHUNK_BYTES {
-                self.flush()?;
+                self.hand_over()?;
             }
         }
         Ok(())
     }
 
+    fn flush(&mut self) -> Result<(), ExportError> {
+        if self.output.is_none() {
+            return Ok(());
+        }
+        self.complete_message();
+        self.hand_over()
+    }
+
     fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {
-        let mut units = Vec::new();
-        self.encoder.flush(&mut |unit| units.push(unit));
-        units.iter().for_each(|unit| self.put(unit));
+        self.complete_message();
         let unexportable = self.encoder.unexportable();
         self.session.count_lost(unexportable.total(), 0, 0);
         let Self {
@@ -139,7 +153,7 @@ impl FlowWriter for FileWriter {
             ..
         } = &mut *self;
         session.finish(*now_ms, &mut |message| chunk.push(&message));
-        self.flush()?;
+        self.hand_over()?;
         let Some(output) = self.output.take() else {
             return Ok(WriteSummary::default());
         };

@@ -193,9 +193,8 @@ pub(super) fn statistics(
 
 /// Whether type information says something new: RFC 5103's enterprise is IANA's registry again.
 pub(super) fn is_our_own(element: &Element) -> bool {
-    element
-        .enterprise
-        .is_some_and(|enterprise| enterprise != REVERSE_ENTERPRISE)
+    let enterprise = element.enterprise;
+    element.id != 0 && enterprise.is_some_and(|enterprise| enterprise != REVERSE_ENTERPRISE)
 }
 
 fn type_information(element: &Element) -> SetRecord {

@@ -45,6 +45,10 @@ struct Roles {
     end: Option<usize>,
 }
 
+/// Sets of NetFlow v9 end on multiples of this: a record that is not longer than the padding before
+/// such an end would be read there (RFC 3954, section 5.3).
+const NETFLOW9_ALIGN_BYTES: usize = 4;
+
 struct Template {
     id: u16,
     fields: Vec<Field>,
@@ -57,7 +61,10 @@ impl Encoder {
         schema: &[Column],
         options: &WireOptions,
     ) -> Result<Self, String> {
-        let align_bytes = if protocol == Protocol::Netflow9 { 4 } else { 1 };
+        let align_bytes = match protocol {
+            Protocol::Netflow9 => NETFLOW9_ALIGN_BYTES,
+            _ => 1,
+        };
         let encoder = Self {
             protocol,
             columns: schema.to_vec(),
@@ -94,6 +101,17 @@ impl Encoder {
                 return Err("it has an element for none of the columns; use IPFIX".to_owned());
             }
         }
+        if self.protocol == Protocol::Ipfix {
+            self.check_elements()?;
+        }
+        let always = self.fields(|_, column| (!column.nullable, false));
+        let shortest: usize = always.iter().map(Field::min_bytes).sum();
+        if self.protocol == Protocol::Netflow9 && shortest < NETFLOW9_ALIGN_BYTES {
+            return Err(format!(
+                "its records would have {shortest} bytes, which collectors cannot tell from \
+                 padding; add a feature such as the count of packets, or use IPFIX"
+            ));
+        }
         let fields = self.fields(|_, _| (true, true));
         let specifiers: usize = fields.iter().map(Field::specifier_bytes).sum();
         let values: usize = fields.iter().map(Field::min_bytes).sum();
@@ -106,6 +124,29 @@ impl Encoder {
                 needed + self.protocol.header_bytes(),
                 schema.len()
             ));
+        }
+        Ok(())
+    }
+
+    /// Whether every column has an element, and one to itself: a collector could not tell two
+    /// columns of one element apart.
+    fn check_elements(&self) -> Result<(), String> {
+        let mut names = HashMap::new();
+        for (column, mapped) in self.columns.iter().zip(&self.elements) {
+            let (element, name) = (&mapped.v4, &column.name);
+            if element.id == 0 {
+                return Err(format!(
+                    "{name} has no information element: nth has none over both directions of a \
+                     biflow; use a list, or another format"
+                ));
+            }
+            if let Some(other) = names.insert((element.enterprise, element.id), name) {
+                return Err(format!(
+                    "{other} and {name} have the same information element, {}; leave one of them \
+                     out, or use another format",
+                    element.name
+                ));
+            }
         }
         Ok(())
     }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! R: in the other direction of a biflow. J: over both directions of a biflow (`nth` has no room
-//! for it). Ops and inputs count from 1 and 0 in the order in which their lists began; what is
+//! for it, and no number there). Ops and inputs count from 1 and 0 in the order in which their lists began; what is
 //! added goes to the end, so that a number never changes its meaning. Input 63 stands for none.
 
 use super::{
@@ -114,6 +114,7 @@ fn id(feature: &Feature, side: Side) -> u16 {
     };
     let joined = if side == Side::Joined { JOINED_BIT } else { 0 };
     match feature.op {
+        Op::Nth { .. } if side == Side::Joined => 0,
         // A definition's k is at most 256, so that the sum stays below bit 14.
         Op::Nth { k } => reverse | (NTH_START + (k as u16 - 1) * NTH_INPUTS + input),
         _ => reverse | joined | op_number(&feature.op) << 6 | input,

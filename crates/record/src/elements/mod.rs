@@ -60,7 +60,8 @@ pub enum Semantics {
     Flags = 5,
 }
 
-/// The unit of values, numbered as in RFC 5610, section 3.3.
+/// The unit of values, numbered as in IANA's registry "IPFIX Information Element Units", which
+/// RFC 5610, section 3.3, began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Units {
@@ -68,12 +69,12 @@ pub enum Units {
     None = 0,
     /// Octets.
     Octets = 2,
-    /// Nanoseconds.
-    Nanoseconds = 7,
     /// Packets.
-    Packets = 11,
+    Packets = 3,
+    /// Nanoseconds.
+    Nanoseconds = 8,
     /// Hops.
-    Hops = 13,
+    Hops = 11,
 }
 
 /// In which IANA elements a flow's first and last time travel.
@@ -91,7 +92,7 @@ pub enum TimeUnit {
 /// One information element as a template names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Element {
-    /// The number, from 1 to 32,767.
+    /// The number, from 1 to 32,767; 0 where there is none: `nth` over both directions of a biflow.
     pub id: u16,
     /// Whose number it is; `None` in the registry of IANA.
     pub enterprise: Option<u32>,

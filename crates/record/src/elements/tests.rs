@@ -144,6 +144,9 @@ fn numbers_of_our_own_never_change() {
     assert_eq!(id(Op::Max, Some(Input::QueueDepth)), 4 << 6 | 29);
     assert_eq!(id(Op::Duration, None), 17 << 6 | 63);
     assert_eq!(id(Op::Nth { k: 2 }, Some(Input::IpLength)), 4096 + 48);
+    let nth = feature(Op::Nth { k: 2 }, Some(Input::IpLength));
+    let joined = enterprise::of_feature(&nth, Side::Joined, 1);
+    assert_eq!(joined.v4.id, 0, "it has no number, rather than another's");
     let reverse = enterprise::of_feature(&feature(Op::Duration, None), Side::Reverse, 1);
     assert_eq!(reverse.v4.id, 1 << 14 | 17 << 6 | 63);
     assert_eq!(reverse.v4.name, "reverseDuration");
