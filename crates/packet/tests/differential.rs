@@ -37,6 +37,9 @@ enum Excuse {
     LaterFragment,
     /// It takes an IPv6 payload length of 0 for "to the end of the slice".
     PayloadLengthZero,
+    /// It walks on behind the SecTAG of a MACsec frame that is not encrypted; here that is an EtherType
+    /// like any other that is not IP.
+    Macsec,
 }
 
 /// Both parsed the frame alike (`Ok`), or differ for a reason that was verified (`Err`).
@@ -57,6 +60,9 @@ fn compare(bytes: &[u8]) -> Result<(), Excuse> {
         (Err(Rejected::VersionMismatch | Rejected::NotIpv6), Some(_)) => Err(Excuse::VersionNibble),
         (Err(Rejected::TotalLengthTooSmall), Some(LaxNetSlice::Ipv4(_))) => {
             Err(Excuse::TotalLength)
+        }
+        (Err(Rejected::OtherEtherType), Some(_)) if behind_tags(bytes).1 == 0x88e5 => {
+            Err(Excuse::Macsec)
         }
         (Err(reason), Some(_)) => panic!("only etherparse reads ({reason:?}) {bytes:02x?}"),
         (Ok(packet), Some(net)) => {
@@ -198,4 +204,15 @@ fn agrees_with_etherparse_but_for_the_reasons_listed() {
         tally[&None] > 15_000,
         "most frames are compared without an excuse"
     );
+}
+
+#[test]
+fn macsec_is_no_ip_here() {
+    // A tag, an unencrypted SecTAG, an 802.1ad tag, IPv4: what a random frame once held.
+    let mut bytes = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x91, 0, 0x89, 0xb1];
+    bytes.extend([0x88, 0xe5, 0x43, 0x66, 0x88, 0xa8, 0xb6, 0x46, 0x08, 0x00]);
+    bytes.extend([0x45, 0xb8, 0, 0x3b, 0x12, 0x34, 0, 0, 0x3d, 6, 0, 0]);
+    bytes.extend([192, 0, 2, 1, 198, 51, 100, 2]);
+    bytes.extend([4; 40]);
+    assert_eq!(compare(&bytes), Err(Excuse::Macsec));
 }
