@@ -141,16 +141,16 @@ impl<const N: usize> Front<N> {
     fn frames_to_one_shard(&mut self, frames: &[Frame<'_>], shards: &mut impl Shards<N>) {
         let mut rest = frames;
         while !rest.is_empty() {
-            rest = &rest[self.plain_frames(rest)..];
+            let plain = self.plain_frames(rest);
+            self.report.frames += plain as u64;
+            rest = &rest[plain..];
             if self.pending[0].v4.len() >= BATCH_PACKETS {
                 shards.packets(0, &mut self.pending[0]);
-            } else if let Some((frame, after)) = rest.split_first() {
-                self.report.frame_bytes += u64::from(frame.wire_length_bytes);
-                self.frame_with_care(frame, shards);
+            } else if let Some((_, after)) = rest.split_first() {
+                self.frames_to_any_shard(&rest[..1], shards);
                 rest = after;
             }
         }
-        self.report.frames += frames.len() as u64;
     }
 
     /// Makes records of plain IPv4 packets of the current cell, until a frame is none or the batch
@@ -183,37 +183,6 @@ impl<const N: usize> Front<N> {
         self.report.frame_bytes += frame_bytes;
         self.report.packet_bytes += packet_bytes;
         count
-    }
-
-    #[inline(never)]
-    fn frame_with_care(&mut self, frame: &Frame<'_>, shards: &mut impl Shards<N>) {
-        match self.parser.parse(frame) {
-            Ok(packet) => {
-                self.tick(packet.timestamp_ns, shards);
-                self.report.packet_bytes += u64::from(packet.ip_length_bytes);
-                self.push_default(&packet, shards);
-            }
-            Err(rejected) => self.reject(rejected, frame.wire_length_bytes),
-        }
-    }
-
-    /// A packet of the default definition to the only shard.
-    #[inline(always)]
-    fn push_default(&mut self, packet: &Packet, shards: &mut impl Shards<N>) {
-        let batch = &mut self.pending[0];
-        let full = match packet.tuple.family() {
-            Family::V4 => {
-                batch.v4.push(MicroflowRecord::of_v4(packet));
-                batch.v4.len() >= BATCH_PACKETS
-            }
-            Family::V6 => {
-                batch.v6.push(MicroflowRecord::of_v6(packet));
-                batch.v6.len() >= BATCH_PACKETS
-            }
-        };
-        if full {
-            shards.packets(0, batch);
-        }
     }
 
     fn frames_to_any_shard(&mut self, frames: &[Frame<'_>], shards: &mut impl Shards<N>) {

@@ -205,7 +205,7 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
             |packet: &MicroflowRecord<K, N>| hasher.hash(&packet.key).slot(slot_count) as u32;
         for (place, packet) in ahead.iter_mut().zip(packets) {
             *place = slot_of(packet);
-            prefetch(&raw const self.slots[*place as usize]);
+            prefetch(self.slots.as_ptr().wrapping_add(*place as usize));
         }
         for (index, packet) in packets.iter().enumerate() {
             let place = ahead[index % PREFETCH_DISTANCE];

@@ -134,7 +134,7 @@ impl Plan {
     /// The same as [`Plan::merge`], eight words of any class at a time: the faster way in code that
     /// is compiled for wide vectors, and the slower in any other.
     #[inline(always)]
-    pub fn merge_in_blocks<const N: usize>(&self, earlier: &mut [u64; N], later: &[u64; N]) {
+    pub(crate) fn merge_in_blocks<const N: usize>(&self, earlier: &mut [u64; N], later: &[u64; N]) {
         // Measured before the times are folded, but where the order allows it folded in afterwards:
         // a word that is stored just before the line is loaded as one vector stalls the load.
         let mut lengths_ns = [None; MAX_GAPS];

@@ -19,19 +19,19 @@ use crate::{Input, InputValues, Packet};
 pub(super) struct Program {
     /// The words of class min.
     min: Range<u16>,
-    edges: Box<[Edges]>,
     /// How a fresh state is written: words from values that every packet has, words from inputs
-    /// that it may lack, and the steps that take more than one word.
+    /// that it may lack, and what takes more than that.
     of_packet: Box<[WriteStep]>,
     of_inputs: Box<[WriteStep]>,
-    longer: Box<[Step]>,
+    longer: Box<[LongStep]>,
     /// The same writes, eight words at a time.
     #[cfg(target_arch = "x86_64")]
     blocks: Box<[WriteBlock]>,
 }
 
 /// Writes one word of a fresh state. One formula serves every kind of word, so that there is no
-/// branch over kinds: `((value ^ flip) + add)` where the packet has the value, else `absent`.
+/// branch over kinds: `((value & keep) ^ flip) + add`, of the value or its square, where the packet
+/// has the value, else `absent`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WriteStep {
     /// A slot of [`packet_slots`], or the number of an input.
@@ -46,31 +46,13 @@ pub(super) struct WriteStep {
     pub(super) squared: bool,
 }
 
-/// Folds one value into one content.
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    fold: Fold,
+/// Writes what no formula does: which word depends on the value, or there are two.
+#[derive(Clone, Debug)]
+struct LongStep {
     source: Source,
     word: u16,
-    /// Which of the edges are those of a histogram.
-    detail: u16,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fold {
-    Bins,
-    BitOr,
-    Count,
-    First,
-    Last,
-    List,
-    Max,
-    Min,
-    /// Squares that fit 64 bits.
-    NarrowSquares,
-    Sum,
-    WideSquares,
-    WideSum,
+    /// Of a histogram; without, it is a square of 128 bits.
+    edges: Option<Edges>,
 }
 
 /// Where a value comes from.
@@ -126,16 +108,16 @@ impl Source {
 }
 
 impl WriteStep {
-    /// The words that a step writes into a fresh state; none where which word depends on the value,
-    /// or takes more than this formula.
-    fn of(step: &Step) -> Vec<Self> {
-        let from = match step.source {
+    /// The words of a content in a fresh state; none where it takes a [`LongStep`].
+    fn of(content: &Content, source: Source) -> Vec<Self> {
+        let from = match source {
             Source::Packet(slot) => slot,
             Source::Input(input) => input as u8,
         };
+        let word = content.start as u16;
         let plain = Self {
             from,
-            word: step.word,
+            word,
             flip: 0,
             add: 0,
             absent: 0,
@@ -147,34 +129,35 @@ impl WriteStep {
             keep: 0,
             ..plain
         };
-        match step.fold {
+        match content.what {
             // The high word of a wide sum is 0.
-            Fold::Sum | Fold::BitOr | Fold::WideSum => vec![plain],
-            Fold::Count => vec![count],
-            Fold::First | Fold::Last => vec![Self { add: 1, ..plain }],
-            Fold::Min => vec![Self {
+            What::Sum | What::BitOr | What::WideSum => vec![plain],
+            What::Count => vec![count],
+            What::First | What::Last => vec![Self { add: 1, ..plain }],
+            What::Min => vec![Self {
                 absent: u64::MAX,
                 ..plain
             }],
             // `encode_max`: the complement less one.
-            Fold::Max => vec![Self {
+            What::Max => vec![Self {
                 flip: u64::MAX,
                 add: u64::MAX,
                 absent: u64::MAX,
                 ..plain
             }],
-            Fold::List => {
+            What::List(_) => {
                 let value = Self {
-                    word: step.word + 1,
+                    word: word + 1,
                     ..plain
                 };
                 vec![count, value]
             }
-            Fold::NarrowSquares => vec![Self {
+            // Such squares fit 64 bits.
+            What::WideSquares if content.of.is_some_and(|of| of.bits() <= 32) => vec![Self {
                 squared: true,
                 ..plain
             }],
-            Fold::Bins | Fold::WideSquares => Vec::new(),
+            What::Bins(_) | What::WideSquares => Vec::new(),
         }
     }
 
@@ -207,33 +190,33 @@ impl Program {
                 Side::Forward
             },
         ];
-        let (mut steps, mut edges) = (Vec::new(), Vec::new());
+        let (mut of_packet, mut of_inputs, mut longer) = (Vec::new(), Vec::new(), Vec::new());
         for content in words.contents() {
-            if sides.contains(&content.side) && content.of != Some(Input::Gap) {
-                steps.push(Step::new(content, &mut edges));
+            if !sides.contains(&content.side) || content.of == Some(Input::Gap) {
+                continue;
+            }
+            let source = Source::new(content.of, &content.what);
+            let writes = WriteStep::of(content, source);
+            if writes.is_empty() {
+                longer.push(LongStep {
+                    source,
+                    word: content.start as u16,
+                    edges: Edges::of(content),
+                });
+            }
+            match source {
+                Source::Packet(_) => of_packet.extend(writes),
+                Source::Input(_) => of_inputs.extend(writes),
             }
         }
         let min = words.end_of(Class::Add) as u16..words.end_of(Class::Min) as u16;
-        let writes = steps.iter().flat_map(|step| {
-            let writes = WriteStep::of(step).into_iter();
-            writes.map(|write| (matches!(step.source, Source::Packet(_)), write))
-        });
-        let (of_packet, of_inputs): (Vec<_>, Vec<_>) =
-            writes.partition(|(of_packet, _)| *of_packet);
-        let only_writes = |writes: Vec<(bool, WriteStep)>| {
-            let writes = writes.into_iter().map(|(_, write)| write);
-            writes.collect::<Box<[_]>>()
-        };
-        let (of_packet, of_inputs) = (only_writes(of_packet), only_writes(of_inputs));
-        let longer = steps.iter().filter(|step| WriteStep::of(step).is_empty());
         Self {
-            longer: longer.copied().collect(),
-            edges: edges.into(),
             #[cfg(target_arch = "x86_64")]
             blocks: WriteBlock::of(&min, &of_packet, &of_inputs),
             min,
-            of_packet,
-            of_inputs,
+            of_packet: of_packet.into(),
+            of_inputs: of_inputs.into(),
+            longer: longer.into(),
         }
     }
 
@@ -296,8 +279,8 @@ impl Program {
         for step in &self.longer {
             let (value, present) = step.source.value(slots, inputs);
             let at = step.word as usize;
-            if step.fold == Fold::Bins {
-                let bin = at + bin_of(&self.edges[step.detail as usize], value);
+            if let Some(edges) = &step.edges {
+                let bin = at + bin_of(edges, value);
                 if let Some(bin) = state.get_mut(bin) {
                     *bin = present & 1;
                 }
@@ -305,39 +288,6 @@ impl Program {
                 let value = u128::from(value & present);
                 add_wide(state, at, value * value);
             }
-        }
-    }
-}
-
-impl Step {
-    fn new(content: &Content, edges: &mut Vec<Edges>) -> Self {
-        let mut detail = 0;
-        let fold = match &content.what {
-            What::BitOr => Fold::BitOr,
-            What::Count => Fold::Count,
-            What::First => Fold::First,
-            What::Last => Fold::Last,
-            What::Max => Fold::Max,
-            What::Min => Fold::Min,
-            What::Sum => Fold::Sum,
-            What::WideSquares if content.of.is_some_and(|of| of.bits() <= 32) => {
-                Fold::NarrowSquares
-            }
-            What::WideSquares => Fold::WideSquares,
-            What::WideSum => Fold::WideSum,
-            What::Bins(_) => {
-                detail = edges.len() as u16;
-                edges.extend(Edges::of(content));
-                Fold::Bins
-            }
-            What::List(_) => Fold::List,
-        };
-        let source = Source::new(content.of, &content.what);
-        Self {
-            fold,
-            source,
-            word: content.start as u16,
-            detail,
         }
     }
 }

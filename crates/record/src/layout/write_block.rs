@@ -8,8 +8,7 @@ use super::plan::BLOCK;
 use super::program::WriteStep;
 use crate::{Avx512, InputValues};
 
-/// The write steps of eight words, lane by lane: `((value & keep) ^ flip) + add` where the packet
-/// has the value, else `absent`.
+/// The [`WriteStep`]s of eight words, lane by lane.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct WriteBlock {

@@ -149,10 +149,11 @@ impl Vectors for LargeRecords {
     }
 }
 
-struct MergeState<'a, const N: usize> {
-    plan: &'a Plan,
-    flow: &'a mut [u64; N],
-    later: &'a [u64; N],
+/// `plan.merge(flow, later)`, looking for the vectors itself.
+pub(crate) struct MergeState<'a, const N: usize> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) flow: &'a mut [u64; N],
+    pub(crate) later: &'a [u64; N],
 }
 
 impl<const N: usize> WithVectors for MergeState<'_, N> {

@@ -7,7 +7,8 @@ use proptest::test_runner::TestCaseResult;
 use super::naive::{self, Seen};
 use super::strategies::{features, flow};
 use super::*;
-use crate::{Machine, Vectors, WithVectors};
+use crate::Machine;
+use crate::vectors::MergeState;
 
 type Flow = Vec<Seen>;
 
@@ -33,21 +34,14 @@ fn merge_in_groups<const K: usize, const N: usize>(
         }
         _ => {
             merged.base.merge(&later.base);
-            Machine::detect().run(MergeState(plan, &mut merged.state, &later.state));
+            Machine::detect().run(MergeState {
+                plan,
+                flow: &mut merged.state,
+                later: &later.state,
+            });
         }
     }
     merged
-}
-
-/// As the hot loops merge on this machine.
-struct MergeState<'a, const N: usize>(&'a Plan, &'a mut [u64; N], &'a [u64; N]);
-
-impl<const N: usize> WithVectors for MergeState<'_, N> {
-    type Output = ();
-
-    fn run<V: Vectors>(self, vectors: V) {
-        vectors.merge_state(self.0, self.1, self.2);
-    }
 }
 
 /// The flow's record, after checking that any grouping gives it.
