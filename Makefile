@@ -15,7 +15,7 @@ TURBOFLOW := $(TARGET)/release/turboflow
 BENCH_CAPTURE := $(TARGET)/bench/zipf-10m.pcap
 
 .DEFAULT_GOAL := help
-.PHONY: help run test build docs bench bench-files fuzz sample lint ci clean
+.PHONY: help run test build deb docs bench bench-files fuzz sample lint ci clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,9 @@ test: set-up ## All tests: units, properties, goldens, real captures, doc tests,
 
 build: set-up ## The turboflow program, optimised: target/release/turboflow
 	cargo build --release --package turboflow
+
+deb: build ## A Debian package: target/turboflow_VERSION_ARCH.deb
+	packaging/deb.sh $(TURBOFLOW) $(TARGET)
 
 docs: set-up ## API documentation of all crates: target/doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps

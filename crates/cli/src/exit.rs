@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the program ends, and how it talks while it runs.
+//! How the program ends, and what it prints.
 
 use std::process::ExitCode;
 
@@ -25,15 +25,6 @@ impl From<Outcome> for ExitCode {
         }
     }
 }
-
-/// Writes a line to standard error. Where nobody reads it any more, there is nobody to tell.
-macro_rules! say {
-    ($($words:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($words)*);
-    }};
-}
-pub(crate) use say;
 
 /// Writes text to standard output; a reader that went away (`| head`) has what it wanted.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {

@@ -16,7 +16,8 @@ use turboflow_workload::traffic::{
 };
 
 use crate::beside::Beside;
-use crate::exit::{Outcome, say};
+use crate::exit::Outcome;
+use crate::log::say;
 use crate::signals::{self, STOP};
 use crate::units::{count, counted, grouped};
 
@@ -193,11 +194,12 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<Outcome> {
         written => written.with_context(|| format!("cannot write {}", args.write.display()))?,
     }
     if STOP.asked() {
-        say!("turboflow: stopped by a signal: the capture is not complete");
+        say!(Error Stopped; "stopped by a signal: the capture is not complete");
         return Ok(Outcome::Lossy);
     }
     if !args.quiet {
-        say!("{}", achieved(traffic.config(), &traffic.statistics()));
+        let achieved = achieved(traffic.config(), &traffic.statistics());
+        say!(Info Generated; "{achieved}");
     }
     Ok(Outcome::Well)
 }

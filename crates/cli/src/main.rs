@@ -9,6 +9,7 @@ mod beside;
 mod definition;
 mod exit;
 mod generate;
+mod log;
 #[cfg_attr(not(target_os = "linux"), path = "metrics_elsewhere.rs")]
 mod metrics;
 mod record;
@@ -23,7 +24,7 @@ use std::process::ExitCode;
 
 use args::{Args, Command};
 use clap::Parser;
-use exit::say;
+use log::say;
 
 fn main() -> ExitCode {
     let outcome = match Args::parse().command {
@@ -37,7 +38,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(outcome) => outcome.into(),
         Err(error) => {
-            say!("turboflow: {}", exit::in_words(&error));
+            say!(Error CouldNotRun; "{}", exit::in_words(&error));
             ExitCode::from(exit::COULD_NOT_RUN)
         }
     }

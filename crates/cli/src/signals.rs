@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ctrl-C and SIGTERM: the first asks to finish, the second aborts. SIGHUP: new files.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +11,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use turboflow_pipeline::Stop;
 
-use crate::exit::{ABORTED, say};
+use crate::exit::ABORTED;
+use crate::log::{self, say};
 
 /// Whether the run should end.
 pub(crate) static STOP: Stop = Stop::new();
@@ -40,11 +42,15 @@ pub(crate) fn listen(first: &'static str, turns_files: bool) -> anyhow::Result<(
             }
             if STOP.asked() {
                 remove_unfinished();
-                say!("turboflow: aborted");
+                say!(Error Aborted; "aborted");
                 std::process::exit(i32::from(ABORTED));
             }
             STOP.ask();
-            say!("\nturboflow: {first}; once more aborts at once");
+            if log::is_watched() {
+                // Behind the terminal's `^C`.
+                let _ = std::io::stderr().write_all(b"\n");
+            }
+            say!(Info Finishing; "{first}; once more aborts at once");
         }
     };
     std::thread::Builder::new()

@@ -168,7 +168,8 @@ const fn civil_from_days(days: i64) -> (i64, i64, i64) {
 }
 
 /// ISO 8601 in UTC, with as many of milli-, micro- and nanoseconds as are not zero.
-pub(crate) fn time_text(time_ns: u64) -> String {
+#[must_use]
+pub fn time_text(time_ns: u64) -> String {
     let (second, fraction) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
     let (year, month, day) = civil_from_days((second / 86_400) as i64);
     let (hour, minute) = (second / 3600 % 24, second / 60 % 60);

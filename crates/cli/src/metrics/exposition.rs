@@ -306,6 +306,16 @@ mod tests {
             });
             assert!(heads.count() >= 1, "{name}: {page}");
         }
+        let manual = include_str!("../../../../docs/operating.md");
+        for name in page
+            .lines()
+            .filter_map(|line| line.strip_prefix("# TYPE turboflow_"))
+        {
+            let name = name.split(' ').next().unwrap();
+            let known = [format!("`{name}`"), format!("`{name}{{")];
+            let is_known = known.iter().any(|known| manual.contains(known.as_str()));
+            assert!(is_known, "docs/operating.md lacks {name}");
+        }
         assert!(
             page.contains("turboflow_interface_up{interface=\"e\\\"0\"} 1\n"),
             "{page}"

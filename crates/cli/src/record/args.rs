@@ -9,6 +9,7 @@ use turboflow_export::Format;
 use turboflow_packet::TunnelSet;
 use turboflow_record::TimeUnit;
 
+use crate::log::LogFormat;
 use crate::metrics::{MetricsAt, metrics_at};
 use crate::units::{
     Timeout, count, duration, rotation, size_bytes, time_unit, timeout, timeout_or_zero,
@@ -114,6 +115,13 @@ pub(crate) struct RecordArgs {
     /// No progress bar and no summary on standard error; errors and losses are still said
     #[arg(short, long, help_heading = "Input and output")]
     pub(super) quiet: bool,
+
+    /// Lines on standard error: auto (text, in systemd's journal with levels), json (an object a
+    /// line) or text
+    #[arg(long, value_enum, hide_possible_values = true)]
+    #[arg(default_value = "auto", value_name = "FORMAT")]
+    #[arg(help_heading = "Input and output")]
+    pub(super) log_format: LogFormat,
 
     /// End after so much time, such as 10s
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "read")]

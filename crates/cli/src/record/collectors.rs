@@ -12,7 +12,7 @@ use turboflow_record::ElementOptions;
 
 use super::RecordArgs;
 use super::settings::Settings;
-use crate::exit::say;
+use crate::log::say;
 
 /// The domain of records in files: there is nobody to be told apart from.
 const FILE_DOMAIN: u32 = 1;
@@ -64,11 +64,9 @@ pub(super) fn output(
     let writer = send_to(target, schema, &wire, &options)?;
     let missing = left_out(target.protocol, schema, &wire.elements);
     if !missing.is_empty() && !args.quiet {
-        say!(
-            "turboflow: {target}: {} has no field for {}",
-            target.protocol,
-            missing.join(", ")
-        );
+        let columns = missing.join(", ");
+        say!(Info ColumnsLeftOut, output = target.to_string();
+            "{target}: {} has no field for {columns}", target.protocol);
     }
     Ok(Output {
         name: target.to_string(),

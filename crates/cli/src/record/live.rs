@@ -8,7 +8,7 @@ use turboflow_pipeline::{LiveEvent, LiveLimits, Output, record_interfaces};
 use super::progress::ProgressBar;
 use super::report::Report;
 use super::{RecordArgs, Settings, filter, privileges};
-use crate::exit::say;
+use crate::log::say;
 use crate::metrics::SNAPSHOTS;
 use crate::signals::STOP;
 use crate::systemd::Heartbeat;
@@ -60,9 +60,11 @@ fn announce(args: &RecordArgs, interface: &Interface) {
     } else {
         "all frames it sees (promiscuous)"
     };
-    say!("turboflow: listening on {name}: {which}, ring of {ring} KiB; Ctrl-C ends");
+    say!(Info Listening, interface = name;
+        "listening on {name}: {which}, ring of {ring} KiB; Ctrl-C ends");
     if interface.state() == State::Down {
-        say!("turboflow: warning: {name} is down; its packets are metered once it is up");
+        say!(Warning InterfaceDown, interface = name;
+            "{name} is down; its packets are metered once it is up");
     }
     warn_of_offloads(name, &interface.offloads());
 }
@@ -77,16 +79,16 @@ fn warn_of_offloads(name: &str, active: &[Offload]) {
     let switched_off = |names: &[&str]| names.join(" off ") + " off";
     let (received, sent) = (names(true), names(false));
     if !received.is_empty() {
-        say!(
-            "turboflow: warning: {name} merges packets that come in ({}), so fewer and longer ones \
+        say!(Warning PacketsMerged, interface = name;
+            "{name} merges packets that come in ({}), so fewer and longer ones \
              are counted than were on the wire; mend: ethtool -K {name} {}",
             received.join(", "),
             switched_off(&received),
         );
     }
     if !sent.is_empty() {
-        say!(
-            "turboflow: note: packets that this host sends are seen before {name} cuts them ({}); \
+        say!(Info PacketsMerged, interface = name;
+            "note: packets that this host sends are seen before {name} cuts them ({}); \
              to see them as they go on the wire: ethtool -K {name} {}",
             sent.join(", "),
             switched_off(&sent),
@@ -114,7 +116,7 @@ pub(super) fn record(
         }
         LiveEvent::Changed(name, state) => {
             bar.clear();
-            say!("turboflow: {}", change(name, state));
+            say_change(name, state);
         }
     };
     let ran = record_interfaces(
@@ -129,10 +131,12 @@ pub(super) fn record(
     Ok(Report::of_interfaces(ran))
 }
 
-fn change(name: &str, state: State) -> String {
+fn say_change(name: &str, state: State) {
     match state {
-        State::Down => format!("{name} is down; its packets are metered again once it is up"),
-        State::Gone => format!("{name} was removed; what it had received is metered"),
-        State::Up => format!("{name} is up"),
+        State::Down => say!(Warning InterfaceDown, interface = name;
+            "{name} is down; its packets are metered again once it is up"),
+        State::Gone => say!(Error InterfaceGone, interface = name;
+            "{name} was removed; what it had received is metered"),
+        State::Up => say!(Info InterfaceUp, interface = name; "{name} is up"),
     }
 }

@@ -26,7 +26,8 @@ use turboflow_capture::filter::FileFilter;
 use turboflow_export::ExportError;
 use turboflow_pipeline::{Output, RunSizes, record_files};
 
-use crate::exit::{Outcome, print, say};
+use crate::exit::{Outcome, print};
+use crate::log::{self, say};
 use crate::metrics::{self, MetricsAt};
 use crate::signals::{self, STOP};
 use crate::units::{counted, grouped};
@@ -47,6 +48,7 @@ pub(crate) fn check(args: &RecordArgs) -> anyhow::Result<()> {
 
 /// Everything is opened and created before the first packet is metered.
 pub(crate) fn run(mut args: RecordArgs) -> anyhow::Result<Outcome> {
+    log::set_format(args.log_format);
     filter::separate(&mut args);
     let settings = Settings::new(&args)?;
     let sources = Sources::open_and_listen(&args)?;
@@ -77,7 +79,7 @@ pub(crate) fn run(mut args: RecordArgs) -> anyhow::Result<Outcome> {
         let summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
         print(&tables::render(&report, &summary, elapsed))?;
     } else if !args.quiet {
-        say!("{}", report.paragraph(elapsed));
+        report.say_finished(elapsed);
     }
     report.say_losses(&settings.config);
     Ok(report.outcome())
@@ -87,7 +89,8 @@ fn serve_metrics(args: &RecordArgs) -> anyhow::Result<()> {
     if let Some(MetricsAt(Some(address))) = args.metrics {
         let bound = metrics::serve(address)?;
         if !args.quiet {
-            say!("turboflow: metrics at http://{bound}/metrics, health at http://{bound}/healthz");
+            say!(Info Serving, address = bound.to_string();
+                "metrics at http://{bound}/metrics, health at http://{bound}/healthz");
         }
     }
     Ok(())
@@ -159,8 +162,9 @@ fn summarise(settings: &Settings, outputs: &mut Outputs) -> Arc<Mutex<Summary>> 
 fn announce(settings: &Settings, sizes: &RunSizes) {
     let config = &settings.config;
     let mib = |bytes: usize| grouped(bytes.div_ceil(1 << 20) as u64);
-    say!(
-        "turboflow: tables of {} MiB now and at most {} MiB with {} (--max-flows); {}; seed {}",
+    say!(Info Started, version = env!("CARGO_PKG_VERSION"), seed = config.seed,
+        max_bytes = sizes.microflow_table_bytes + sizes.flow_cache_max_bytes;
+        "tables of {} MiB now and at most {} MiB with {} (--max-flows); {}; seed {}",
         mib(sizes.microflow_table_bytes),
         mib(sizes.microflow_table_bytes + sizes.flow_cache_max_bytes),
         counted(config.max_flows as u64, "open flow"),

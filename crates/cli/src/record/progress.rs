@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The progress bar on standard error.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use turboflow_export::table::{bytes, count};
 #[cfg(target_os = "linux")]
 use turboflow_pipeline::LiveProgress;
 use turboflow_pipeline::Progress;
+
+use crate::log;
 
 /// How often the line is drawn again.
 const REDRAW: Duration = Duration::from_millis(100);
@@ -55,7 +57,7 @@ pub(super) struct ProgressBar {
 impl ProgressBar {
     /// A bar that is shown where somebody can see it.
     pub(super) fn new(quiet: bool) -> Self {
-        let shown = !quiet && std::io::stderr().is_terminal();
+        let shown = !quiet && log::is_watched();
         Self {
             started: now(),
             drawn: None,

@@ -12,7 +12,8 @@ use turboflow_pipeline::{FilesReport, Imbalance, Ledger, OutputReport, PipelineC
 
 use super::inputs::is_stop;
 use super::progress::rate;
-use crate::exit::{Outcome, say};
+use crate::exit::Outcome;
+use crate::log::say;
 use crate::units::{counted, grouped};
 
 /// What only a run over interfaces has to say.
@@ -160,10 +161,23 @@ impl Report {
             }
     }
 
+    /// Says what the run did.
+    pub(super) fn say_finished(&self, elapsed: Duration) {
+        let ledger = &self.ledger;
+        say!(Info Finished,
+            seconds = elapsed.as_secs_f64(),
+            packets_received = ledger.packets_received,
+            bytes_received = ledger.bytes_received,
+            packets_recorded = ledger.packets_recorded,
+            source_dropped = ledger.source_dropped,
+            flows_exported = ledger.flows_exported.total();
+            "{}", self.paragraph(elapsed));
+    }
+
     /// Says on standard error what was damaged or lost, and how to mend it.
     pub(super) fn say_losses(&self, config: &PipelineConfig) {
         for error in &self.damaged {
-            say!("turboflow: {error}");
+            say!(Error CaptureDamaged; "{error}");
         }
         let ledger = &self.ledger;
         if let Some(live) = &self.live {
@@ -172,8 +186,8 @@ impl Report {
         if ledger.packets_unknown_link_type > 0 {
             let packets = counted(ledger.packets_unknown_link_type, "packet");
             let bytes = table::bytes(ledger.bytes_unknown_link_type);
-            say!(
-                "turboflow: {packets} ({bytes}) of interfaces whose link type turboflow does not \
+            say!(Error UnknownLinkType, packets = ledger.packets_unknown_link_type;
+                "{packets} ({bytes}) of interfaces whose link type turboflow does not \
                  read are in no flow; it reads Ethernet, Linux cooked v1 and v2, BSD loopback, raw \
                  IP and PPP"
             );
@@ -182,16 +196,17 @@ impl Report {
             match &output.outcome {
                 Err(error) if !matches!(error, ExportError::BrokenPipe) => {
                     let dropped = counted(output.records_dropped, "record");
-                    say!("turboflow: {error}; {dropped} not written");
+                    say!(Error OutputFailed, output = output.name.as_str(),
+                        records_dropped = output.records_dropped; "{error}; {dropped} not written");
                 }
                 _ => {}
             }
         }
         if let Some(error) = &self.ledger_failure {
-            say!("turboflow: cannot write the ledger: {error}");
+            say!(Error LedgerFailed; "cannot write the ledger: {error}");
         }
         if self.stopped {
-            say!("turboflow: stopped by a signal: the input was not read to its end");
+            say!(Error Stopped; "stopped by a signal: the input was not read to its end");
         }
         self.warn_of_full_tables(config);
         self.report_bug();
@@ -200,8 +215,8 @@ impl Report {
     fn warn_of_full_tables(&self, config: &PipelineConfig) {
         let early = self.ledger.flows_exported.lack_of_resources;
         if early > 0 {
-            say!(
-                "turboflow: warning: {} left early (end reason 5): more than {} were open; \
+            say!(Warning FlowsLeftEarly, flows = early;
+                "{} left early (end reason 5): more than {} were open; \
                  nothing is lost, but flows are cut. Raise --max-flows, or lower --idle-timeout",
                 counted(early, "flow record"),
                 counted(config.max_flows as u64, "flow"),
@@ -213,16 +228,13 @@ impl Report {
         if self.imbalances.is_empty() {
             return;
         }
-        say!(
-            "turboflow: the ledger does not balance. This is a bug in turboflow, please report it"
+        let lines = self.imbalances.iter().map(|line| format!("\n  {line}"));
+        say!(Error LedgerImbalance;
+            "the ledger does not balance. This is a bug in turboflow, please report it\n\
+             with the command line, the version ({}) and these lines:{}",
+            env!("CARGO_PKG_VERSION"),
+            lines.collect::<String>(),
         );
-        say!(
-            "with the command line, the version ({}) and these lines:",
-            env!("CARGO_PKG_VERSION")
-        );
-        for imbalance in &self.imbalances {
-            say!("  {imbalance}");
-        }
     }
 }
 
@@ -237,27 +249,29 @@ impl Live {
             let name = &seen.name;
             if seen.packets_dropped > 0 {
                 let share = seen.packets_dropped as f64 * 100.0 / seen.packets_seen.max(1) as f64;
-                say!(
-                    "turboflow: {name}: the kernel dropped {} of {} ({share:.2} %), for the ring \
+                say!(Error PacketsDropped, interface = name.as_str(), packets = seen.packets_dropped;
+                    "{name}: the kernel dropped {} of {} ({share:.2} %), for the ring \
                      was full; raise --ring-size or --threads, or leave packets out by a filter",
                     grouped(seen.packets_dropped),
                     counted(seen.packets_seen, "packet"),
                 );
             }
             if seen.packets_merged > 0 {
-                say!(
-                    "turboflow: warning: {name}: {} stood for several on the wire, merged by the \
+                say!(Warning PacketsMerged, interface = name.as_str(), packets = seen.packets_merged;
+                    "{name}: {} stood for several on the wire, merged by the \
                      kernel or the card; packets are too few, and bytes lack the headers that this saved",
                     counted(seen.packets_merged, "packet"),
                 );
             }
         }
         for name in &self.gone {
-            say!("turboflow: {name} was removed while it was captured");
+            say!(Error InterfaceGone, interface = name.as_str();
+                "{name} was removed while it was captured");
         }
         if let Some(error) = &self.failure {
             let unread = counted(unread, "packet");
-            say!("turboflow: capturing ended early: {error}; {unread} left unread in the ring");
+            say!(Error CaptureFailed;
+                "capturing ended early: {error}; {unread} left unread in the ring");
         }
     }
 }

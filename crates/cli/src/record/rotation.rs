@@ -11,7 +11,7 @@ use turboflow_record::Schema;
 
 use super::RecordArgs;
 use super::collectors::{target_of, wall_ms};
-use crate::exit::say;
+use crate::log::say;
 use crate::signals;
 use crate::units::counted;
 
@@ -76,13 +76,15 @@ pub(super) fn output(
 fn say_all(event: &RotateEvent<'_>) {
     if let RotateEvent::Completed(path, summary) = event {
         let records = counted(summary.records, "flow record");
-        say!("turboflow: {} is complete: {records}", path.display());
+        let file = path.display().to_string();
+        say!(Info FileCompleted, file = file.as_str(), records = summary.records,
+            bytes = summary.bytes; "{file} is complete: {records}");
     }
     say_failure(event);
 }
 
 fn say_failure(event: &RotateEvent<'_>) {
     if let RotateEvent::Failed(error) = event {
-        say!("turboflow: {error}; a new file is tried within a minute");
+        say!(Error OutputFailed; "{error}; a new file is tried within a minute");
     }
 }

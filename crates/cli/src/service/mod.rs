@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 
-use crate::exit::{Outcome, print, say};
+use crate::exit::{Outcome, print};
+use crate::log::say;
 use crate::record;
 
 const EXAMPLES: &str = "\
@@ -58,7 +59,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Outcome> {
     let mut typed = config::parse(&text).map_err(|wrong| wrong.in_file(path))?;
     record::check(&typed).with_context(|| name.to_string())?;
     if args.check {
-        say!("turboflow: {name} is right");
+        say!(Info ConfigurationChecked; "{name} is right");
         return Ok(Outcome::Well);
     }
     typed.is_service = true;

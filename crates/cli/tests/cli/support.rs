@@ -60,6 +60,23 @@ pub(crate) fn finish(command: &mut Command) -> Ran {
     }
 }
 
+/// Whether a program that a test needs is there, asked by `version`. Says loudly that the test does
+/// nothing where not; in CI it fails.
+pub(crate) fn is_installed(program: &str, version: &str) -> bool {
+    let found = Command::new(program)
+        .arg(version)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    if found.is_err() {
+        let in_ci = std::env::var_os("TURBOFLOW_CI").is_some();
+        let how = "scripts/install-test-tools.sh installs it";
+        assert!(!in_ci, "{program} is not here; {how}");
+        eprintln!("############ SKIPPED: no {program} to compare with; {how} ############");
+    }
+    found.is_ok()
+}
+
 /// A folder for one test.
 pub(crate) struct Folder(TempDir);
 

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The Debian package: what is in it, and that what is in it works.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{Folder, finish, is_installed, project};
+
+#[test]
+fn the_debian_package_has_a_program_a_unit_and_a_right_configuration() {
+    if !is_installed("dpkg-deb", "--version") {
+        return;
+    }
+    let folder = Folder::new();
+    let path = folder.path().display().to_string();
+    let program = env!("CARGO_BIN_EXE_turboflow");
+    let deb = project("packaging/deb.sh");
+    let made = finish(Command::new(deb).args([program, &path, "-Znone"])).exits(0);
+    let package = made.stdout.trim_end();
+    assert!(package.contains("turboflow_0."), "{package}");
+    let deb = |args: &[&str]| finish(Command::new("dpkg-deb").args(args)).exits(0).stdout;
+    deb(&["-R", package, &folder.file("root")]);
+
+    let inside = |name: &str| folder.file(&format!("root/{name}"));
+    let version = finish(Command::new(inside("usr/bin/turboflow")).arg("--version")).exits(0);
+    let fields = deb(&["-f", package]);
+    let (_, version) = version.stdout.trim_end().split_once(' ').unwrap();
+    assert!(
+        fields.contains(&format!("\nVersion: {version}\n")),
+        "{fields}"
+    );
+    assert!(fields.contains("\nDepends: libc6 (>= 2."), "{fields}");
+    let config = inside("etc/turboflow.toml");
+    let mut check = Command::new(inside("usr/bin/turboflow"));
+    finish(check.args(["run", "--config", &config, "--check"])).exits(0);
+    assert_eq!(
+        folder.read("root/DEBIAN/conffiles"),
+        "/etc/turboflow.toml\n"
+    );
+    for script in ["postinst", "prerm", "postrm"] {
+        finish(Command::new("sh").args(["-n", &inside(&format!("DEBIAN/{script}"))])).exits(0);
+    }
+    for name in [
+        "usr/share/man/man1/turboflow.1.gz",
+        "usr/share/doc/turboflow/operating.md",
+    ] {
+        assert!(Path::new(&inside(name)).exists(), "{name}");
+    }
+}
+
+#[test]
+fn the_unit_is_one_that_systemd_takes() {
+    if !is_installed("systemd-analyze", "--version") {
+        return;
+    }
+    let folder = Folder::new();
+    // The program need not be installed for its unit to be right.
+    let unit = fs::read_to_string(project("packaging/turboflow.service")).unwrap();
+    let program = env!("CARGO_BIN_EXE_turboflow");
+    let unit = folder.write(
+        "turboflow.service",
+        unit.replace("/usr/bin/turboflow", program),
+    );
+    let mut verify = Command::new("systemd-analyze");
+    let verified = finish(verify.args(["verify", "--man=no", "--recursive-errors=no", &unit]));
+    assert_eq!(verified.exits(0).stderr, "");
+}
