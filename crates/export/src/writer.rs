@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicU64;
 use turboflow_record::{Column, FlowBatch};
 
 use crate::output::Output;
+use crate::transport::SendGauge;
 use crate::wire::{self, WireOptions};
 use crate::{ExportError, Format, csv, json, parquet};
 
@@ -36,6 +37,11 @@ pub trait FlowWriter: Send {
     /// Whether what is written now is lost, though the writer goes on and may recover.
     fn is_failing(&self) -> bool {
         false
+    }
+
+    /// How the sending stands, where this is sent to a collector.
+    fn sending(&self) -> Option<Arc<SendGauge>> {
+        None
     }
 
     /// Writes what is buffered, completes the output and, for a file, gives it its name.

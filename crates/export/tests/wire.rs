@@ -54,7 +54,16 @@ fn messages(
         session.unit(unit, NOW_MS, &mut |message| messages.push(message));
     }
     session.finish(NOW_MS, &mut |message| messages.push(message));
+    for message in &mut messages {
+        send(&mut session, message);
+    }
     (messages, encoder.unexportable().total())
+}
+
+/// What a message goes through on its way out.
+fn send(session: &mut Session, message: &mut Message) {
+    session.number(message);
+    session.count_sent(message);
 }
 
 /// A value's octets.
@@ -584,11 +593,56 @@ fn sessions_begin_with_templates_and_repeat_them_in_time() {
     assert_eq!(count(&mut sent), 0);
     session.tick(31_000, &mut |message| sent.push(message));
     assert_eq!(sent[0].bytes[16..18], [0, 2]);
+    send(&mut session, &mut sent[0]);
     assert_eq!(count(&mut sent), 1);
     session.restart();
     session.unit(&units[1], 31_500, &mut |message| sent.push(message));
+    session.number(&mut sent[0]);
     assert_eq!(sent[0].bytes[8..12], [0; 4], "a new session counts from 0");
     assert_eq!(sent[0].bytes[16..18], [0, 2]);
+}
+
+#[test]
+fn what_is_made_and_never_sent_leaves_no_gap() {
+    let (schema, definition) = (default_schema(), Definition::default());
+    let options = options(&definition, TimeUnit::Milliseconds);
+    let line = "192.0.2.1 192.0.2.2 1 2 6 1 40 1 2 2 40 40 64 64 0 4";
+    for (protocol, at, first, one) in [
+        // Three data records of options, and one flow a message.
+        (Protocol::Ipfix, 8, 3, 1),
+        (Protocol::Netflow9, 12, 1, 1),
+        (Protocol::Netflow5, 16, 0, 1),
+    ] {
+        let mut session = Session::new(protocol, &options, Refresh::DATAGRAMS);
+        let mut encoder = encoder(protocol, &schema, &options, "test").unwrap();
+        let mut messages = Vec::new();
+        for _ in 0..3 {
+            let batch = support::default_batch(&[line]);
+            let mut send =
+                |unit| session.unit(&unit, NOW_MS, &mut |message| messages.push(message));
+            encoder.encode(&batch, &mut send);
+            encoder.flush(&mut send);
+        }
+        let flows = messages
+            .iter()
+            .position(|message| message.flows > 0)
+            .unwrap();
+        let mut sequences = Vec::new();
+        for (index, message) in messages.iter_mut().enumerate() {
+            session.number(message);
+            let sequence = message.bytes[at..at + 4].try_into().unwrap();
+            sequences.push(u32::from_be_bytes(sequence));
+            // The first message of flows is refused.
+            if index != flows {
+                session.count_sent(message);
+            }
+        }
+        assert_eq!(
+            sequences[flows..],
+            [first, first, first + one],
+            "{protocol}"
+        );
+    }
 }
 
 #[test]

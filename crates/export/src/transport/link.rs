@@ -2,10 +2,11 @@
 //! A socket to a collector, and what to do with what it says.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use super::{Carrier, Target};
+use super::pending::Pending;
+use super::{Carrier, Resolve, Target};
 use crate::ExportError;
 
 /// How long a connection may take to be made.
@@ -14,7 +15,12 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The way to a collector.
 pub(super) struct Link {
     target: Target,
+    resolve: Resolve,
     socket: Socket,
+    /// Addresses that are being looked up.
+    lookup: Option<Pending<Vec<SocketAddr>>>,
+    /// A connection that is being made.
+    dialling: Option<Pending<TcpStream>>,
 }
 
 enum Socket {
@@ -38,19 +44,22 @@ pub(super) enum Progress {
 impl Link {
     /// Resolves the host, so that a wrong name is known before anything starts. A connection is
     /// made later.
-    pub(super) fn new(target: &Target) -> Result<Self, ExportError> {
+    pub(super) fn new(target: &Target, resolve: Resolve) -> Result<Self, ExportError> {
         let refused = |error: io::Error| ExportError::Target {
             given: target.to_string(),
             reason: error.to_string(),
         };
-        let addresses = resolve(target).map_err(refused)?;
+        let addresses = addresses(target, resolve).map_err(refused)?;
         let socket = match target.carrier {
             Carrier::Udp => open_udp(&addresses).map_err(refused)?,
             Carrier::Tcp => Socket::Away,
         };
         Ok(Self {
             target: target.clone(),
+            resolve,
             socket,
+            lookup: None,
+            dialling: None,
         })
     }
 
@@ -62,36 +71,52 @@ impl Link {
         matches!(self.target.carrier, Carrier::Tcp)
     }
 
-    /// Makes the connection; the name is resolved anew each time.
-    pub(super) fn connect(&mut self) -> io::Result<()> {
-        let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
-        for address in resolve(&self.target)? {
-            match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
-                Ok(stream) => {
-                    stream.set_nonblocking(true)?;
-                    stream.set_nodelay(true)?;
-                    self.socket = Socket::Tcp(stream);
-                    return Ok(());
-                }
-                Err(error) => failure = error,
-            }
-        }
-        Err(failure)
+    /// Begins to make the connection; the name is resolved anew each time.
+    pub(super) fn dial(&mut self) -> io::Result<()> {
+        let (target, resolve) = (self.target.clone(), self.resolve);
+        self.dialling = Some(Pending::start(move || dial(&target, resolve))?);
+        Ok(())
+    }
+
+    /// What became of it; `None` where it is not there yet, after `timeout`.
+    pub(super) fn dialled(&mut self, timeout: Duration) -> Option<io::Result<()>> {
+        let outcome = self.dialling.as_ref()?.outcome(timeout)?;
+        self.dialling = None;
+        Some(outcome.map(|stream| self.socket = Socket::Tcp(stream)))
     }
 
     pub(super) fn disconnect(&mut self) {
         self.socket = Socket::Away;
+        self.dialling = None;
     }
 
-    /// Follows a name that leads elsewhere now (UDP; TCP does so when it connects).
-    pub(super) fn follow_name(&mut self) {
+    /// Begins to look up the name again (UDP; TCP does so when it connects).
+    pub(super) fn look_up(&mut self) {
+        let is_name = self.target.host.parse::<IpAddr>().is_err();
+        if !self.is_stream() && is_name && self.lookup.is_none() {
+            let (target, resolve) = (self.target.clone(), self.resolve);
+            // Where there can be no thread now there may be one next time.
+            self.lookup = Pending::start(move || addresses(&target, resolve)).ok();
+        }
+    }
+
+    /// Follows a name that leads elsewhere now, once that is known. True where it did.
+    pub(super) fn follow_name(&mut self) -> bool {
+        let found = self.lookup.as_ref();
+        let Some(found) = found.and_then(|lookup| lookup.outcome(Duration::ZERO)) else {
+            return false;
+        };
+        self.lookup = None;
+        // A name server that is away for a while changes nothing.
         if let Socket::Udp { address, .. } = &self.socket
-            && let Ok(addresses) = resolve(&self.target)
+            && let Ok(addresses) = found
             && !addresses.contains(address)
             && let Ok(socket) = open_udp(&addresses)
         {
             self.socket = socket;
+            return true;
         }
+        false
     }
 
     /// Sends what is left of a message. A collector that closed its side is an error.
@@ -120,14 +145,27 @@ impl Link {
     }
 }
 
-fn resolve(target: &Target) -> io::Result<Vec<SocketAddr>> {
-    let addresses: Vec<_> = (target.host.as_str(), target.port)
-        .to_socket_addrs()?
-        .collect();
+fn addresses(target: &Target, resolve: Resolve) -> io::Result<Vec<SocketAddr>> {
+    let addresses = resolve(&target.host, target.port)?;
     if addresses.is_empty() {
         return Err(io::Error::other("its name has no address"));
     }
     Ok(addresses)
+}
+
+fn dial(target: &Target, resolve: Resolve) -> io::Result<TcpStream> {
+    let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in addresses(target, resolve)? {
+        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+            Ok(stream) => {
+                stream.set_nonblocking(true)?;
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
 }
 
 fn open_udp(addresses: &[SocketAddr]) -> io::Result<Socket> {

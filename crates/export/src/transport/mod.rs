@@ -5,12 +5,17 @@
 //! thread of its own sends them, waits where it must (pacing, a collector that is away or does not
 //! read), and counts what could not be sent. Nobody who meters ever waits for a socket.
 
+mod back_off;
+mod gauge;
 mod link;
 mod pace;
+mod pending;
 mod queue;
 mod sender;
 mod target;
 
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -20,6 +25,7 @@ use turboflow_record::{Column, FlowBatch};
 use crate::wire::{Encode, Refresh, STREAM_MESSAGE_BYTES, Session, Unit, WireOptions, encoder};
 use crate::{ExportError, FlowWriter, WriteSummary};
 
+pub use gauge::{SendGauge, SendSnapshot};
 use link::Link;
 use queue::Queue;
 use sender::{Sender, Sent};
@@ -33,6 +39,9 @@ pub struct Clock {
     /// Time since some start, which never runs backwards: waiting.
     pub monotonic: fn() -> Duration,
 }
+
+/// The addresses of a host's name, with a port; it may take its time.
+pub type Resolve = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
 
 /// How messages are sent.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +57,8 @@ pub struct SendOptions {
     pub queue_bytes: usize,
     /// The clock.
     pub clock: Clock,
+    /// Where names are looked up. Default: the system.
+    pub resolve: Resolve,
 }
 
 impl SendOptions {
@@ -60,6 +71,7 @@ impl SendOptions {
             linger: Duration::from_secs(5),
             queue_bytes: 8 << 20,
             clock,
+            resolve: |host, port| Ok((host, port).to_socket_addrs()?.collect()),
         }
     }
 }
@@ -71,6 +83,10 @@ struct NetworkWriter {
     queue: Arc<Queue>,
     thread: Option<JoinHandle<Sent>>,
     patience: Duration,
+    is_datagrams: bool,
+    gauge: Arc<SendGauge>,
+    /// Records that the format cannot hold, as far as the sender knows of them.
+    unexportable: u64,
 }
 
 /// A writer to the collector at `target`.
@@ -101,10 +117,17 @@ pub fn send_to(
         }
     };
     let encoder = encoder(target.protocol, schema, &wire, &place)?;
-    let link = Link::new(target)?;
+    let link = Link::new(target, options.resolve)?;
     let queue = Arc::new(Queue::new(options.queue_bytes));
     let session = Session::new(target.protocol, &wire, refresh);
-    let sender = Sender::new(session, link, Arc::clone(&queue), options);
+    let gauge = Arc::new(SendGauge::default());
+    let sender = Sender::new(
+        session,
+        link,
+        Arc::clone(&queue),
+        Arc::clone(&gauge),
+        options,
+    );
     let thread = std::thread::Builder::new()
         .name("turboflow-send".to_owned())
         .spawn(move || sender.run())
@@ -122,6 +145,9 @@ pub fn send_to(
             Duration::ZERO => Duration::ZERO,
             patience => patience + pace::longest_wait(options.rate),
         },
+        is_datagrams: target.carrier == Carrier::Udp,
+        gauge,
+        unexportable: 0,
     }))
 }
 
@@ -134,6 +160,9 @@ impl NetworkWriter {
             ..
         } = self;
         encoder.flush(&mut |unit: Unit| queue.push(unit, *patience));
+        let unexportable = encoder.unexportable().total();
+        queue.lose(unexportable - self.unexportable);
+        self.unexportable = unexportable;
     }
 }
 
@@ -151,10 +180,18 @@ impl FlowWriter for NetworkWriter {
         Ok(())
     }
 
+    fn is_failing(&self) -> bool {
+        self.queue.is_stuck() || (self.is_datagrams && !self.gauge.read().is_up)
+    }
+
+    fn sending(&self) -> Option<Arc<SendGauge>> {
+        Some(Arc::clone(&self.gauge))
+    }
+
     fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {
         self.flush();
         let unexportable = self.encoder.unexportable();
-        self.queue.close(unexportable.total());
+        self.queue.close();
         let Some(thread) = self.thread.take() else {
             return Ok(WriteSummary::default());
         };

@@ -129,12 +129,27 @@ impl Queue {
         self.lock().is_closed
     }
 
-    /// Nothing more comes; `unexportable` records could not even be encoded.
-    pub(super) fn close(&self, unexportable: u64) {
-        let mut state = self.lock();
-        state.is_closed = true;
-        state.lost.flows += unexportable;
-        drop(state);
+    /// Whether what is put in now finds no room.
+    pub(super) fn is_stuck(&self) -> bool {
+        let state = self.lock();
+        state.stuck_at == Some(state.taken)
+    }
+
+    /// Octets that wait.
+    pub(super) fn bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
+    /// Counts records that could not even be encoded.
+    pub(super) fn lose(&self, flows: u64) {
+        if flows > 0 {
+            self.lock().lost.flows += flows;
+        }
+    }
+
+    /// Nothing more comes.
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
         self.changed.notify_all();
     }
 
@@ -219,7 +234,7 @@ mod tests {
             queue.take(Duration::ZERO),
             Taken::Unit(Unit::Template(_))
         ));
-        queue.close(0);
+        queue.close();
         queue.give_up();
         assert_eq!(queue.take_lost(), one);
         assert!(matches!(queue.take(Duration::ZERO), Taken::Closed));

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The thread that sends: one collector, one session.
 
+mod delivery;
+
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::link::{Link, Progress};
+use super::back_off::BackOff;
+use super::gauge::{SendGauge, SendSnapshot};
+use super::link::Link;
 use super::pace::Pace;
 use super::queue::{Queue, Taken};
 use super::{Clock, SendOptions};
 use crate::wire::{Message, Session, SessionCounters, Unit};
 
-/// Time between attempts to connect: doubled from the first to the last.
-const FIRST_BACK_OFF: Duration = Duration::from_millis(250);
-const LAST_BACK_OFF: Duration = Duration::from_secs(30);
-/// How long to leave a socket alone that takes no more.
-const SOCKET_PAUSE: Duration = Duration::from_millis(2);
 /// How long the network has to refuse the last datagrams.
 const REFUSAL_PAUSE: Duration = Duration::from_millis(10);
 /// How long new templates get before data follows in a datagram: a collector that decodes on
@@ -23,6 +22,10 @@ const REFUSAL_PAUSE: Duration = Duration::from_millis(10);
 const TEMPLATE_PAUSE: Duration = Duration::from_millis(20);
 /// How long to wait for units at most, so that the clock is looked at.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// How often names of UDP collectors are looked up.
+const LOOKUP_INTERVAL: Duration = Duration::from_secs(30);
+/// How often templates are sent to a collector that is away: when it is back, it has them that soon.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What a sender did.
 pub(super) struct Sent {
@@ -35,12 +38,22 @@ pub(super) struct Sender {
     session: Session,
     link: Link,
     queue: Arc<Queue>,
+    gauge: Arc<SendGauge>,
     pace: Pace,
     clock: Clock,
     linger: Duration,
-    back_off: Duration,
+    back_off: BackOff,
     /// When something last left, or the end was asked for.
     progress_at: Duration,
+    /// Whether the end was asked for, as far as this thread knows.
+    is_ending: bool,
+    looked_up_at: Duration,
+    /// Whether a datagram was refused since templates were last sent, and when they were for that.
+    is_refused: bool,
+    renewed_at: Duration,
+    /// Whether the system said so when the last datagram was sent.
+    was_refused: bool,
+    connections: u64,
     /// The end was asked for and the collector took nothing: nothing is tried any more.
     gave_up: bool,
     /// The last datagram, which the network may yet refuse.
@@ -53,21 +66,31 @@ impl Sender {
         session: Session,
         link: Link,
         queue: Arc<Queue>,
+        gauge: Arc<SendGauge>,
         options: &SendOptions,
     ) -> Self {
-        Self {
+        let sender = Self {
             session,
-            link,
             queue,
+            gauge,
             pace: Pace::new(options.rate),
             clock: options.clock,
             linger: options.linger,
-            back_off: FIRST_BACK_OFF,
+            back_off: BackOff::default(),
             progress_at: Duration::ZERO,
+            is_ending: false,
+            looked_up_at: (options.clock.monotonic)(),
+            connections: u64::from(!link.is_stream()),
+            is_refused: false,
+            was_refused: false,
+            renewed_at: Duration::ZERO,
             gave_up: false,
             last: Message::default(),
             failure: None,
-        }
+            link,
+        };
+        sender.show();
+        sender
     }
 
     /// Sends until the queue is closed and empty, or nothing moves any more.
@@ -75,13 +98,17 @@ impl Sender {
         loop {
             let taken = self.queue.take(self.time_to_wait());
             self.count_lost();
+            self.notice_end();
+            self.follow_collector();
             match taken {
                 Taken::Unit(unit) => self.unit(&unit),
                 Taken::Nothing => self.tick(),
                 Taken::Closed => break,
             }
+            self.show();
         }
         self.finish();
+        self.show();
         Sent {
             counters: *self.session.counters(),
             failure: self.failure,
@@ -108,14 +135,30 @@ impl Sender {
         self.session.tick((self.clock.wall_ms)(), &mut |message| {
             messages.push(message)
         });
-        if !messages.is_empty() {
-            self.link.follow_name();
-            self.send_all(messages);
+        self.send_all(messages);
+    }
+
+    /// Looks a UDP collector's name up from time to time, and follows it. One at another address, and
+    /// one that was away, get the templates first, or soon.
+    fn follow_collector(&mut self) {
+        let now = (self.clock.monotonic)();
+        if now.saturating_sub(self.looked_up_at) >= LOOKUP_INTERVAL {
+            self.looked_up_at = now;
+            self.link.look_up();
+        }
+        if self.link.follow_name() {
+            self.session.announce_anew();
+            self.last = Message::default();
+            self.connections += 1;
+        }
+        if self.is_refused && now.saturating_sub(self.renewed_at) >= RENEWAL_INTERVAL {
+            self.is_refused = false;
+            self.renewed_at = now;
+            self.session.announce_anew();
         }
     }
 
     fn unit(&mut self, unit: &Unit) {
-        self.progress_at = (self.clock.monotonic)();
         if let Unit::Data(data) = unit {
             let wait = self.pace.wait(data.flows, (self.clock.monotonic)());
             if !wait.is_zero() {
@@ -159,8 +202,9 @@ impl Sender {
         }
     }
 
-    /// Waits for pacing, also while the queue is being closed.
+    /// Waits for pacing, also while the queue is being closed. That is not the collector's delay.
     fn wait_in_full(&mut self, wait: Duration) {
+        self.progress_at += wait;
         let until = (self.clock.monotonic)() + wait;
         loop {
             let now = (self.clock.monotonic)();
@@ -169,113 +213,6 @@ impl Sender {
             }
             self.queue.pause(until - now);
         }
-        self.progress_at = (self.clock.monotonic)();
-    }
-
-    /// Makes the connection where there is none. False when it is time to give up.
-    fn connect(&mut self) -> bool {
-        while !self.link.is_up() {
-            if self.gave_up {
-                return false;
-            }
-            self.session.restart();
-            match self.link.connect() {
-                Ok(()) => self.back_off = FIRST_BACK_OFF,
-                Err(error) => {
-                    self.failure = Some(error);
-                    if self.is_time_up() {
-                        return false;
-                    }
-                    self.queue.pause(self.back_off);
-                    self.count_lost();
-                    self.back_off = (self.back_off * 2).min(LAST_BACK_OFF);
-                }
-            }
-        }
-        true
-    }
-
-    /// Whether the end was asked for and nothing left for too long.
-    fn is_time_up(&mut self) -> bool {
-        let now = (self.clock.monotonic)();
-        if !self.queue.is_closed() {
-            self.progress_at = now;
-        }
-        now - self.progress_at.min(now) > self.linger
-    }
-
-    /// Sends messages; false where the connection broke and all of them have to be sent again.
-    fn send_all(&mut self, messages: Vec<Message>) -> bool {
-        messages.into_iter().all(|message| {
-            if self.link.is_stream() {
-                self.send_on_stream(&message)
-            } else {
-                self.send_datagram(message);
-                true
-            }
-        })
-    }
-
-    fn send_on_stream(&mut self, message: &Message) -> bool {
-        let mut sent = 0;
-        loop {
-            match self.link.send(&message.bytes[sent..]) {
-                Ok(Progress::Whole) => {
-                    self.progress_at = (self.clock.monotonic)();
-                    self.session.count_sent(message);
-                    return true;
-                }
-                Ok(Progress::Partial(count)) => {
-                    sent += count;
-                    if count > 0 {
-                        self.progress_at = (self.clock.monotonic)();
-                    }
-                    if self.is_time_up() {
-                        self.failure = Some(io::Error::other("the collector does not read"));
-                        self.gave_up = true;
-                        self.link.disconnect();
-                        return false;
-                    }
-                    self.queue.pause(SOCKET_PAUSE);
-                    self.count_lost();
-                }
-                Err(error) => {
-                    self.failure = Some(error);
-                    self.link.disconnect();
-                    return false;
-                }
-            }
-        }
-    }
-
-    fn send_datagram(&mut self, message: Message) {
-        let mut outcome = self.link.send(&message.bytes);
-        if let Err(error) = &outcome
-            && error.kind() == io::ErrorKind::ConnectionRefused
-        {
-            // It says that an earlier datagram found nobody; this one has not left yet.
-            self.lose_last();
-            self.failure = outcome.err();
-            outcome = self.link.send(&message.bytes);
-        }
-        match outcome {
-            Ok(_) => {
-                self.session.count_sent(&message);
-                self.last = message;
-            }
-            Err(error) => {
-                self.session
-                    .count_lost(message.flows, message.packets, message.octets);
-                self.failure = Some(error);
-            }
-        }
-        self.progress_at = (self.clock.monotonic)();
-    }
-
-    fn lose_last(&mut self) {
-        let last = std::mem::take(&mut self.last);
-        self.session
-            .recount_lost(last.flows, last.packets, last.octets);
     }
 
     fn lose(&mut self, unit: &Unit) {
@@ -294,6 +231,21 @@ impl Sender {
             self.session
                 .count_lost(lost.flows, lost.packets, lost.octets);
         }
+        self.show();
+    }
+
+    /// Tells others how it stands.
+    fn show(&self) {
+        let counters = self.session.counters();
+        self.gauge.show(SendSnapshot {
+            records_sent: counters.flows,
+            records_lost: counters.flows_not_sent,
+            messages: counters.messages,
+            bytes: counters.bytes,
+            connections: self.connections,
+            is_up: self.link.is_up() && !self.was_refused,
+            queue_bytes: self.queue.bytes() as u64,
+        });
     }
 
     fn finish(&mut self) {

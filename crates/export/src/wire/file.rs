@@ -50,7 +50,9 @@ pub(crate) fn writer(
 }
 
 impl Chunk {
-    fn push(&mut self, message: &Message) {
+    fn push(&mut self, session: &mut Session, mut message: Message) {
+        session.number(&mut message);
+        session.count_sent(&message);
         self.bytes.extend_from_slice(&message.bytes);
         self.messages.push((message.bytes.len(), message.flows));
     }
@@ -82,8 +84,7 @@ impl FileWriter {
         let mut sent = Vec::new();
         session.unit(unit, *now_ms, &mut |message| sent.push(message));
         for message in sent {
-            session.count_sent(&message);
-            chunk.push(&message);
+            chunk.push(session, message);
         }
     }
 
@@ -152,7 +153,11 @@ impl FlowWriter for FileWriter {
             now_ms,
             ..
         } = &mut *self;
-        session.finish(*now_ms, &mut |message| chunk.push(&message));
+        let mut last = Vec::new();
+        session.finish(*now_ms, &mut |message| last.push(message));
+        for message in last {
+            chunk.push(session, message);
+        }
         self.hand_over()?;
         let Some(output) = self.output.take() else {
             return Ok(WriteSummary::default());

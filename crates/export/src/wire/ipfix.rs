@@ -7,7 +7,8 @@ const VERSION: u16 = 10;
 pub(super) const TEMPLATE_SET: u16 = 2;
 pub(super) const OPTIONS_TEMPLATE_SET: u16 = 3;
 
-/// The header before `body_bytes` octets of sets; `sequence` counts the data records sent before.
+/// The header before `body_bytes` octets of sets. Its sequence number, which counts the data records
+/// sent before, is given when it is sent.
 ///
 /// ```text
 ///  0                   1                   2                   3
@@ -22,14 +23,13 @@ pub(super) const OPTIONS_TEMPLATE_SET: u16 = 3;
 /// |                    Observation Domain ID                      |
 /// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 /// ```
-pub(super) fn header(body_bytes: usize, now_ms: u64, sequence: u32, domain: u32) -> [u8; 16] {
+pub(super) fn header(body_bytes: usize, now_ms: u64, domain: u32) -> [u8; 16] {
     let mut header = [0; 16];
     // Bodies keep to the limit of a message, which 16 bits hold.
     let length = (header.len() + body_bytes) as u16;
     header[..2].copy_from_slice(&VERSION.to_be_bytes());
     header[2..4].copy_from_slice(&length.to_be_bytes());
     header[4..8].copy_from_slice(&((now_ms / 1_000) as u32).to_be_bytes());
-    header[8..12].copy_from_slice(&sequence.to_be_bytes());
     header[12..].copy_from_slice(&domain.to_be_bytes());
     header
 }

@@ -57,6 +57,15 @@ impl Protocol {
             Self::Netflow5 => 24,
         }
     }
+
+    /// Where in its header a message has its sequence number.
+    const fn sequence_at(self) -> usize {
+        match self {
+            Self::Ipfix => 8,
+            Self::Netflow9 => 12,
+            Self::Netflow5 => 16,
+        }
+    }
 }
 
 impl fmt::Display for Protocol {

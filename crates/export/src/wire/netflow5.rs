@@ -247,13 +247,14 @@ impl Record {
     }
 }
 
-/// The header of a message (24 octets); `sequence` counts the records before it.
+/// The header of a message (24 octets). Its sequence number, which counts the records sent before, is
+/// given when it is sent.
 ///
 /// ```text
 ///  0 version 5   2 count      4 uptime, ms   8 seconds since 1970   12 nanoseconds
 /// 16 sequence                20 engine type  21 engine id           22 sampling
 /// ```
-pub(super) fn header(data: &DataRecords, sequence: u32, domain: u32, now_ms: u64) -> [u8; 24] {
+pub(super) fn header(data: &DataRecords, domain: u32, now_ms: u64) -> [u8; 24] {
     let sent_ms = sent_ms(now_ms, data.latest_ms);
     let uptime_ms = sent_ms.saturating_sub(data.boot_ms) as u32;
     let seconds = (sent_ms / 1_000) as u32;
@@ -261,8 +262,8 @@ pub(super) fn header(data: &DataRecords, sequence: u32, domain: u32, now_ms: u64
     let mut header = [0; 24];
     header[..2].copy_from_slice(&5u16.to_be_bytes());
     header[2..4].copy_from_slice(&(data.records as u16).to_be_bytes());
-    let words = [uptime_ms, seconds, nanoseconds, sequence];
-    for (place, word) in header[4..20].chunks_exact_mut(4).zip(words) {
+    let words = [uptime_ms, seconds, nanoseconds];
+    for (place, word) in header[4..16].chunks_exact_mut(4).zip(words) {
         place.copy_from_slice(&word.to_be_bytes());
     }
     header[21] = domain as u8;

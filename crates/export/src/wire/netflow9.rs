@@ -19,7 +19,8 @@ pub(super) struct Times {
     pub(super) now_ms: u64,
 }
 
-/// The header; `count` is of all records, templates among them, `sequence` of messages before.
+/// The header; `count` is of all records, templates among them. Its sequence number, which counts the
+/// messages sent before, is given when it is sent.
 ///
 /// The time of sending is rounded up to a whole second, of which uptime is told: so the
 /// exporter's start, and with it every time in the message, is exact to the millisecond although
@@ -40,13 +41,13 @@ pub(super) struct Times {
 /// |                        Source ID                              |
 /// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 /// ```
-pub(super) fn header(count: u16, times: Times, sequence: u32, domain: u32) -> [u8; 20] {
+pub(super) fn header(count: u16, times: Times, domain: u32) -> [u8; 20] {
     let seconds = sent_ms(times.now_ms, times.latest_ms).div_ceil(1_000);
     let uptime_ms = (seconds * 1_000).saturating_sub(times.boot_ms) as u32;
     let mut header = [0; 20];
     header[..2].copy_from_slice(&VERSION.to_be_bytes());
     header[2..4].copy_from_slice(&count.to_be_bytes());
-    let words = [uptime_ms, seconds as u32, sequence, domain];
+    let words = [uptime_ms, seconds as u32, 0, domain];
     for (place, word) in header[4..].chunks_exact_mut(4).zip(words) {
         place.copy_from_slice(&word.to_be_bytes());
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A transport session: units in, messages out, each with its time and sequence number.
+//! A transport session: units in, messages out, each with its time, and its sequence number once it
+//! is sent.
 
 use turboflow_record::Element;
 
@@ -72,6 +73,8 @@ pub struct Message {
     pub packets: u64,
     /// Their octets.
     pub octets: u64,
+    /// By how much it moves the sequence number on, once it is sent.
+    steps: u32,
 }
 
 /// The state of a transport session: what was said, and what has to be said again when.
@@ -130,12 +133,26 @@ impl Session {
     /// Begins anew, on a new connection: sequence numbers from 0, templates first.
     pub fn restart(&mut self) {
         self.sequence = 0;
+        self.announce_anew();
+    }
+
+    /// Begins with all templates again, and goes on counting: for a collector that may have been
+    /// started anew, or is another one.
+    pub fn announce_anew(&mut self) {
         self.announced_ms = None;
         self.messages_since = 0;
     }
 
+    /// Gives a message its sequence number, right before it is sent: what is made and never leaves
+    /// has none, so that it leaves no gap.
+    pub fn number(&self, message: &mut Message) {
+        let at = self.protocol.sequence_at();
+        message.bytes[at..at + 4].copy_from_slice(&self.sequence.to_be_bytes());
+    }
+
     /// Counts a message that left.
     pub fn count_sent(&mut self, message: &Message) {
+        self.sequence = self.sequence.wrapping_add(message.steps);
         self.counters.messages += 1;
         self.counters.bytes += message.bytes.len() as u64;
         self.counters.flows += message.flows;
@@ -276,13 +293,12 @@ impl Session {
         }
     }
 
-    /// The message of a body with `count` records of any kind.
+    /// The message of a body with `count` records of any kind, without its number.
     fn message(&mut self, data: &DataRecords, count: u16, now_ms: u64) -> Message {
         let mut bytes = Vec::with_capacity(self.protocol.header_bytes() + data.bytes.len());
-        let sequence = self.sequence;
         let steps = match self.protocol {
             Protocol::Ipfix => {
-                let header = ipfix::header(data.bytes.len(), now_ms, sequence, self.domain);
+                let header = ipfix::header(data.bytes.len(), now_ms, self.domain);
                 bytes.extend_from_slice(&header);
                 data.records
             }
@@ -291,23 +307,22 @@ impl Session {
                     now_ms,
                     ..self.times
                 };
-                let header = netflow9::header(count, times, sequence, self.domain);
-                bytes.extend_from_slice(&header);
+                bytes.extend_from_slice(&netflow9::header(count, times, self.domain));
                 1
             }
             Protocol::Netflow5 => {
-                bytes.extend_from_slice(&netflow5::header(data, sequence, self.domain, now_ms));
+                bytes.extend_from_slice(&netflow5::header(data, self.domain, now_ms));
                 data.records
             }
         };
         bytes.extend_from_slice(&data.bytes);
-        self.sequence = sequence.wrapping_add(steps);
         self.messages_since += 1;
         Message {
             bytes,
             flows: u64::from(data.flows),
             packets: data.packets,
             octets: data.octets,
+            steps,
         }
     }
 }

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! When a connection is tried again: soon at first, then ever later.
+
+use std::time::Duration;
+
+/// Time between attempts: doubled from the first to the last.
+const FIRST: Duration = Duration::from_millis(250);
+const LAST: Duration = Duration::from_secs(30);
+
+/// A collector that accepts and closes at once takes what fits into the socket's buffer, and it is
+/// lost. What leaves on a connection of this age was probably read.
+const STEADY: Duration = Duration::from_secs(1);
+
+/// What became of the last attempts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BackOff {
+    /// Zero before the first failure, and again once records leave.
+    wait: Duration,
+    failed_at: Duration,
+    connected_at: Duration,
+}
+
+impl BackOff {
+    pub(super) const fn connected(&mut self, now: Duration) {
+        self.connected_at = now;
+    }
+
+    /// A connection could not be made, or it broke.
+    pub(super) fn failed(&mut self, now: Duration) {
+        self.wait = (self.wait * 2).clamp(FIRST, LAST);
+        self.failed_at = now;
+    }
+
+    /// Flow records left. True where that is progress: a connection as such is none.
+    pub(super) fn sent(&mut self, now: Duration) -> bool {
+        let is_steady = now.saturating_sub(self.connected_at) >= STEADY;
+        if is_steady {
+            self.wait = Duration::ZERO;
+        }
+        is_steady
+    }
+
+    /// How long to wait for the next attempt; never long where a run is to end.
+    pub(super) fn left(&self, now: Duration, is_ending: bool) -> Duration {
+        let wait = if is_ending {
+            self.wait.min(FIRST)
+        } else {
+            self.wait
+        };
+        (self.failed_at + wait).saturating_sub(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn connections_alone_are_no_progress() {
+        let (mut back_off, mut now) = (BackOff::default(), ms(9_000));
+        assert_eq!(back_off.left(now, false), Duration::ZERO);
+        let mut waits = Vec::new();
+        for _ in 0..9 {
+            back_off.connected(now);
+            // What leaves at once went into a buffer.
+            assert!(!back_off.sent(now + ms(1)));
+            back_off.failed(now + ms(2));
+            waits.push(back_off.left(now + ms(2), false).as_millis());
+            assert!(back_off.left(now + ms(2), true) <= ms(250));
+            now += ms(2) + back_off.left(now + ms(2), false);
+        }
+        assert_eq!(waits[..3], [250, 500, 1_000]);
+        assert_eq!(waits[8], 30_000);
+        back_off.connected(now);
+        assert!(back_off.sent(now + ms(1_000)));
+        back_off.failed(now + ms(1_000));
+        assert_eq!(back_off.left(now + ms(1_000), false), ms(250));
+        assert_eq!(back_off.left(now + ms(1_400), false), Duration::ZERO);
+    }
+}
