@@ -170,7 +170,7 @@ const FRAMES_AT_ONCE: usize = 1_024;
 
 pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<Outcome> {
     let mut traffic = Traffic::new(args.config()?)?;
-    signals::listen("stopping: the capture is not kept", false)?;
+    signals::listen("stopping: the capture is not kept", false, None)?;
     let to_stdout = args.write.as_os_str() == "-";
     let written = if to_stdout {
         if io::stdout().is_terminal() {

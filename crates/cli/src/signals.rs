@@ -17,6 +17,9 @@ use crate::log::{self, say};
 /// Whether the run should end.
 pub(crate) static STOP: Stop = Stop::new();
 
+/// What else SIGHUP asks for.
+pub(crate) type Hangups = std::sync::mpsc::Sender<()>;
+
 /// How many times SIGHUP asked for new files.
 static TURNS: AtomicU64 = AtomicU64::new(0);
 
@@ -29,8 +32,12 @@ pub(crate) fn turns_asked() -> u64 {
 }
 
 /// Lets the first signal ask [`STOP`], and the second end the process. A run whose files can be
-/// turned does so at SIGHUP, which ends any other.
-pub(crate) fn listen(first: &'static str, turns_files: bool) -> anyhow::Result<()> {
+/// turned does so at SIGHUP, which ends any other; `hangups` hears of it too.
+pub(crate) fn listen(
+    first: &'static str,
+    turns_files: bool,
+    hangups: Option<Hangups>,
+) -> anyhow::Result<()> {
     let hangup = turns_files.then_some(SIGHUP);
     let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))
         .context("cannot listen for signals")?;
@@ -38,6 +45,8 @@ pub(crate) fn listen(first: &'static str, turns_files: bool) -> anyhow::Result<(
         for signal in &mut signals {
             if signal == SIGHUP {
                 TURNS.fetch_add(1, Ordering::Relaxed);
+                // Once the run is over nobody listens any more.
+                let _ = hangups.as_ref().map(|hangups| hangups.send(()));
                 continue;
             }
             if STOP.asked() {

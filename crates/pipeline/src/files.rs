@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use turboflow_capture::filter::FileFilter;
 use turboflow_capture::{CaptureFile, ReadError};
 
-use crate::outputs::OutputThread;
+use crate::outputs::Outputs;
 use crate::{ConfigError, Ledger, Meter, Output, OutputReport, PipelineConfig};
 
 /// Frames read at a time.
@@ -76,7 +76,7 @@ pub fn record_files(
     mut progress: impl FnMut(Progress),
 ) -> Result<FilesReport, ConfigError> {
     let layout = config.compile()?;
-    let writing = OutputThread::start(outputs, config.prompt);
+    let writing = Outputs::start(outputs, config.prompt);
     let mut meter = Meter::new(config, |_shard| writing.deliver(layout.schema()))?;
     let mut reading = Reading::new(&files, filter);
     for file in files {

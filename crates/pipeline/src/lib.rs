@@ -31,8 +31,8 @@ pub use config::{ConfigError, PipelineConfig, RunSizes};
 pub use files::{FilesReport, Progress, Stop, record_files};
 pub use ledger::{Imbalance, Ledger, ReasonCount};
 #[cfg(target_os = "linux")]
-pub use live::{LiveEvent, LiveLimits, LiveProgress, LiveReport, record_interfaces};
+pub use live::{LiveEvent, LiveLimits, LiveOutputs, LiveProgress, LiveReport, record_interfaces};
 pub use meter::{DeliverRecords, Meter, MeterReport};
-pub use outputs::{Output, OutputReport, OutputSnapshot};
+pub use outputs::{Output, OutputChange, OutputReport, OutputSnapshot};
 #[cfg(target_os = "linux")]
 pub use snapshots::{LiveSnapshot, Snapshots};

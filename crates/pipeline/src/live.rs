@@ -10,12 +10,13 @@
 //! timestamp and the kernel's count ([`LAG_NS`]), moves the clock of the run.
 
 use std::io;
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use turboflow_capture::live::{Interface, InterfaceCounters, State, wait};
 
 use crate::files::Stop;
-use crate::outputs::OutputThread;
+use crate::outputs::{OutputChange, Outputs};
 use crate::snapshots::{LiveSnapshot, Snapshots};
 use crate::{ConfigError, Ledger, Meter, Output, OutputReport, PipelineConfig};
 
@@ -36,6 +37,14 @@ pub struct LiveLimits {
     pub duration: Option<Duration>,
     /// After so many packets.
     pub packets: Option<u64>,
+}
+
+/// Where a run writes.
+pub struct LiveOutputs {
+    /// From the beginning.
+    pub first: Vec<Output>,
+    /// What becomes of them while the run goes on.
+    pub changes: Receiver<OutputChange>,
 }
 
 /// How far a run has come.
@@ -84,23 +93,25 @@ pub fn record_interfaces(
     config: &PipelineConfig,
     interfaces: Vec<Interface>,
     limits: LiveLimits,
-    outputs: Vec<Output>,
+    outputs: LiveOutputs,
     stop: &Stop,
     snapshots: &Snapshots,
     observe: impl FnMut(LiveEvent<'_>),
 ) -> Result<LiveReport, ConfigError> {
     let layout = config.compile()?;
-    let writing = OutputThread::start(outputs, config.prompt);
+    let mut writing = Outputs::start(outputs.first, config.prompt);
     let meter = Meter::new(config, |_shard| writing.deliver(layout.schema()))?;
-    let answer = |listening: &mut Listening<_>| {
+    let between = |listening: &mut Listening<_>| {
+        writing.change(&outputs.changes);
         if snapshots.are_wanted() {
             snapshots.answer(listening.snapshot(&writing));
         }
     };
     let mut listening = Listening::new(interfaces, meter, limits, observe);
-    let listened = listening.listen(stop, answer);
+    let listened = listening.listen(stop, between);
     // What the rings hold is metered though listening has failed.
     let closed = listening.close(CLOSING);
+    writing.wait_for_all();
     let mut report = listening.report(listened.and(closed).err());
     report.outputs = writing.finish();
     let outputs = &report.outputs;
@@ -141,7 +152,7 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
     }
 
     /// `between` is called whenever all that was read is metered.
-    fn listen(&mut self, stop: &Stop, between: impl Fn(&mut Self)) -> io::Result<()> {
+    fn listen(&mut self, stop: &Stop, mut between: impl FnMut(&mut Self)) -> io::Result<()> {
         while !stop.asked() && !self.is_over() {
             if !self.meter_block() {
                 let patience = self.patience();
@@ -263,7 +274,7 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
         Ok(())
     }
 
-    fn snapshot(&mut self, writing: &OutputThread) -> LiveSnapshot {
+    fn snapshot(&mut self, writing: &Outputs) -> LiveSnapshot {
         let mut ledger = self.meter.snapshot();
         let counters = count_source(&mut self.interfaces, &mut ledger);
         // What the kernel has seen by now, and the meter has not read yet.

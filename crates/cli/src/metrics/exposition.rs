@@ -240,6 +240,12 @@ pub(super) fn render(snapshot: &LiveSnapshot) -> String {
         outputs().map(|output| (label(output.name.as_str()), output.records)),
     );
     page.family(
+        "output_records_overrun_total",
+        "counter",
+        "Flow records for which an output was too slow",
+        outputs().map(|output| (label(output.name.as_str()), output.records_overrun)),
+    );
+    page.family(
         "output_failed",
         "gauge",
         "1 while an output takes no records",
@@ -350,6 +356,7 @@ mod tests {
             outputs: vec![OutputSnapshot {
                 name: "ipfix+udp://c".to_owned(),
                 records: 3,
+                records_overrun: 0,
                 failed: false,
                 sending: Some(SendSnapshot {
                     records_lost: 2,

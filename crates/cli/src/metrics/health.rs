@@ -47,6 +47,7 @@ mod tests {
         let output = OutputSnapshot {
             name: "a.csv".to_owned(),
             records: 0,
+            records_overrun: 0,
             failed,
             sending: None,
         };

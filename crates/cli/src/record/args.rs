@@ -57,7 +57,7 @@ malformed or truncated are counted and said; they are information, no failure.";
 /// unidirectional IP 5-tuple with packets, bytes, times, TCP flags, lengths, TTL and type of
 /// service. Without -w it prints what a person wants to see first. Every packet is in a flow record
 /// or in a counter that says why not; the sums are checked at the end of every run.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, PartialEq, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RecordArgs {
     /// Capture files, metered one after the other as one stream; `-` is standard input
@@ -266,8 +266,4 @@ pub(crate) struct RecordArgs {
         help_heading = "Service"
     )]
     pub(super) user: Option<String>,
-
-    /// Whether a service manager runs this, and nobody watches.
-    #[arg(skip)]
-    pub(crate) is_service: bool,
 }

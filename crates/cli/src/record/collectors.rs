@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use turboflow_export::transport::{Clock, SendOptions, Target, send_to};
@@ -39,16 +40,17 @@ pub(super) fn wire_options(args: &RecordArgs, settings: &Settings) -> WireOption
     }
 }
 
-/// The output that sends to `target`, the `index`-th of all outputs.
+/// The output that sends to `target`.
 pub(super) fn output(
     target: &Target,
-    index: usize,
     args: &RecordArgs,
     settings: &Settings,
     wire: &WireOptions,
 ) -> anyhow::Result<Output> {
     let schema = settings.layout.schema();
-    let own_domain = std::process::id() << 8 | index as u32;
+    static COLLECTORS: AtomicU32 = AtomicU32::new(0);
+    let number = COLLECTORS.fetch_add(1, Ordering::Relaxed);
+    let own_domain = (std::process::id() << 8).wrapping_add(number);
     let wire = WireOptions {
         domain: args.observation_domain.unwrap_or(own_domain),
         ..wire.clone()

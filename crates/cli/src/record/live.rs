@@ -3,7 +3,7 @@
 
 use turboflow_capture::filter::{Compiler, Program};
 use turboflow_capture::live::{InterfaceConfig, Offload, RingSize, State};
-use turboflow_pipeline::{LiveEvent, LiveLimits, Output, record_interfaces};
+use turboflow_pipeline::{LiveEvent, LiveLimits, LiveOutputs, record_interfaces};
 
 use super::progress::ProgressBar;
 use super::report::Report;
@@ -101,7 +101,7 @@ pub(super) fn record(
     args: &RecordArgs,
     settings: &Settings,
     interfaces: Vec<Interface>,
-    outputs: Vec<Output>,
+    outputs: LiveOutputs,
     bar: &mut ProgressBar,
 ) -> anyhow::Result<Report> {
     let limits = LiveLimits {

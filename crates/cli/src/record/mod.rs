@@ -2,6 +2,7 @@
 //! `turboflow record`: capture files or interfaces in, flow records out.
 
 mod args;
+mod change;
 mod collectors;
 mod filter;
 mod inputs;
@@ -19,17 +20,18 @@ mod summary;
 mod tables;
 
 use std::io::Write;
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use turboflow_capture::CaptureFile;
 use turboflow_capture::filter::FileFilter;
 use turboflow_export::ExportError;
-use turboflow_pipeline::{Output, RunSizes, record_files};
+use turboflow_pipeline::{LiveOutputs, Output, OutputChange, RunSizes, record_files};
 
 use crate::exit::{Outcome, print};
 use crate::log::{self, say};
 use crate::metrics::{self, MetricsAt};
-use crate::signals::{self, STOP};
+use crate::signals::{self, Hangups, STOP};
 use crate::units::{counted, grouped};
 
 pub(crate) use args::RecordArgs;
@@ -46,12 +48,29 @@ pub(crate) fn check(args: &RecordArgs) -> anyhow::Result<()> {
     Settings::new(args).map(|_| ())
 }
 
+/// Applies other options to a run that goes on.
+pub(crate) type Apply<'a> = dyn FnMut(RecordArgs) -> anyhow::Result<()> + 'a;
+
+/// What a service does at SIGHUP: finds out what is meant from now on, and applies it.
+pub(crate) type Reread = Box<dyn FnMut(&mut Apply<'_>) + Send>;
+
+/// Does what the options say, to the end.
+pub(crate) fn run(args: RecordArgs) -> anyhow::Result<Outcome> {
+    record(args, None)
+}
+
+/// The same, run by a service manager.
+pub(crate) fn serve(args: RecordArgs, reread: Reread) -> anyhow::Result<Outcome> {
+    record(args, Some(reread))
+}
+
 /// Everything is opened and created before the first packet is metered.
-pub(crate) fn run(mut args: RecordArgs) -> anyhow::Result<Outcome> {
+fn record(mut args: RecordArgs, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     log::set_format(args.log_format);
     filter::separate(&mut args);
-    let settings = Settings::new(&args)?;
-    let sources = Sources::open_and_listen(&args)?;
+    let settings = Arc::new(Settings::new(&args)?);
+    let (hangups, heard) = channel();
+    let sources = Sources::open_and_listen(&args, reread.is_some().then_some(hangups))?;
     let mut outputs = match Outputs::create(&args, &settings) {
         Err(error) if is_broken_pipe(&error) => return Ok(Outcome::Well),
         outputs => outputs?,
@@ -60,13 +79,17 @@ pub(crate) fn run(mut args: RecordArgs) -> anyhow::Result<Outcome> {
         .write
         .is_empty()
         .then(|| summarise(&settings, &mut outputs));
+    let changes = match reread {
+        Some(reread) => change::follow(&args, &settings, reread, heard)?,
+        None => channel().1,
+    };
     serve_metrics(&args)?;
     let sizes = settings.config.sizes(&settings.layout);
     if !args.quiet {
         announce(&settings, &sizes);
     }
     let mut bar = ProgressBar::new(args.quiet);
-    let mut report = sources.record(&args, &settings, outputs.records, &mut bar)?;
+    let mut report = sources.record(&args, &settings, outputs.records, changes, &mut bar)?;
     let elapsed = bar.finish();
     if let Some(mut file) = outputs.ledger {
         let json = LedgerFile::new(&args, &settings, sizes, &report).to_json()?;
@@ -104,9 +127,10 @@ enum Sources {
 
 impl Sources {
     /// Opens all of them, or none, and listens to signals.
-    fn open_and_listen(args: &RecordArgs) -> anyhow::Result<Self> {
+    fn open_and_listen(args: &RecordArgs, hangups: Option<Hangups>) -> anyhow::Result<Self> {
         let first = "finishing: what was read is written";
-        let listen = || signals::listen(first, rotation::turns_files(args));
+        let turns_files = hangups.is_some() || rotation::turns_files(args);
+        let listen = || signals::listen(first, turns_files, hangups);
         if args.interface.is_empty() {
             // Before they are opened: a pipe may keep its reader waiting.
             listen()?;
@@ -133,6 +157,7 @@ impl Sources {
         args: &RecordArgs,
         settings: &Settings,
         outputs: Vec<Output>,
+        changes: Receiver<OutputChange>,
         bar: &mut ProgressBar,
     ) -> anyhow::Result<Report> {
         match self {
@@ -142,7 +167,11 @@ impl Sources {
                 let ran = record_files(&settings.config, files, filter, outputs, &STOP, draw)?;
                 Ok(Report::of_files(ran))
             }
-            Self::Interfaces(interfaces) => live::record(args, settings, interfaces, outputs, bar),
+            Self::Interfaces(interfaces) => {
+                let first = outputs;
+                let outputs = LiveOutputs { first, changes };
+                live::record(args, settings, interfaces, outputs, bar)
+            }
         }
     }
 }

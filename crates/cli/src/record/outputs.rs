@@ -25,51 +25,70 @@ pub(super) struct Outputs {
 impl Outputs {
     /// Creates the outputs that were asked for; a failure leaves nothing behind.
     pub(super) fn create(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Self> {
+        let maker = Maker::new(args, settings)?;
+        let records = args.write.iter().map(|path| maker.output(path));
+        let records = records.collect::<anyhow::Result<_>>()?;
+        let ledger = args.ledger.as_deref().map(Beside::create).transpose()?;
+        Ok(Self { records, ledger })
+    }
+}
+
+/// Creates one output after the other.
+pub(super) struct Maker<'a> {
+    args: &'a RecordArgs,
+    settings: &'a Settings,
+    options: WriteOptions,
+}
+
+impl<'a> Maker<'a> {
+    pub(super) fn new(args: &'a RecordArgs, settings: &'a Settings) -> anyhow::Result<Self> {
         check_names(args)?;
         rotation::check(args)?;
-        let only_stdout = args.write.len() == 1 && args.ledger.is_none();
         let options = WriteOptions {
             metadata: metadata(settings),
             wire: collectors::wire_options(args, settings),
             ..WriteOptions::default()
         };
-        let output = |(index, path): (usize, &PathBuf)| -> anyhow::Result<Output> {
-            let schema = settings.layout.schema();
-            if let Some(target) = collectors::target_of(path)? {
-                return collectors::output(&target, index, args, settings, &options.wire);
-            }
-            let format = format_of(path, args.format)?;
-            let writer = if is_stdout(path) {
-                let stdout = io::stdout().as_fd().try_clone_to_owned();
-                let stdout = Stdout {
-                    file: File::from(stdout.context("cannot write standard output")?),
-                    ends_run: only_stdout,
-                };
-                let is_binary = matches!(format, Format::Parquet | Format::Ipfix);
-                if is_binary && stdout.file.is_terminal() {
-                    bail!("{format} is no text for a terminal: redirect standard output to a file");
-                }
-                to_writer(Box::new(stdout), format, schema, &options)?
-            } else if let Some(pattern) = rotation::pattern_of(args, path)? {
-                signals::will_write_in(directory_of(path));
-                rotation::output(args, pattern, format, schema, &options)?
-            } else {
-                signals::will_write_in(directory_of(&identity(path)));
-                create(path, format, schema, &options)?
-            };
-            Ok(Output {
-                name: name_of(path),
-                writer,
-            })
+        Ok(Self {
+            args,
+            settings,
+            options,
+        })
+    }
+
+    pub(super) fn output(&self, path: &Path) -> anyhow::Result<Output> {
+        let (args, options) = (self.args, &self.options);
+        let schema = self.settings.layout.schema();
+        if let Some(target) = collectors::target_of(path)? {
+            return collectors::output(&target, args, self.settings, &options.wire);
+        }
+        let format = format_of(path, args.format)?;
+        let writer = if is_stdout(path) {
+            to_writer(Box::new(self.stdout(format)?), format, schema, options)?
+        } else if let Some(pattern) = rotation::pattern_of(args, path)? {
+            signals::will_write_in(directory_of(path));
+            rotation::output(args, pattern, format, schema, options)?
+        } else {
+            signals::will_write_in(directory_of(&identity(path)));
+            create(path, format, schema, options)?
         };
-        let records = args
-            .write
-            .iter()
-            .enumerate()
-            .map(output)
-            .collect::<anyhow::Result<_>>()?;
-        let ledger = args.ledger.as_deref().map(Beside::create).transpose()?;
-        Ok(Self { records, ledger })
+        Ok(Output {
+            name: name_of(path),
+            writer,
+        })
+    }
+
+    fn stdout(&self, format: Format) -> anyhow::Result<Stdout> {
+        let stdout = io::stdout().as_fd().try_clone_to_owned();
+        let file = File::from(stdout.context("cannot write standard output")?);
+        let is_binary = matches!(format, Format::Parquet | Format::Ipfix);
+        if is_binary && file.is_terminal() {
+            bail!("{format} is no text for a terminal: redirect standard output to a file");
+        }
+        Ok(Stdout {
+            file,
+            ends_run: self.args.write.len() == 1 && self.args.ledger.is_none(),
+        })
     }
 }
 
@@ -118,7 +137,7 @@ fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-fn name_of(path: &Path) -> String {
+pub(super) fn name_of(path: &Path) -> String {
     if is_stdout(path) {
         "standard output".to_owned()
     } else {

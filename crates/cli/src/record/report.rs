@@ -111,7 +111,7 @@ impl Report {
             || self
                 .outputs
                 .iter()
-                .any(|output| output.outcome.is_err() && !went_away(output))
+                .any(|output| output.records_overrun > 0 || failed(output))
             || self.ledger_failure.is_some();
         if lossy { Outcome::Lossy } else { Outcome::Well }
     }
@@ -201,6 +201,11 @@ impl Report {
                 }
                 _ => {}
             }
+            if output.records_overrun > 0 {
+                let (name, records) = (&output.name, counted(output.records_overrun, "record"));
+                say!(Error OutputOverrun, output = name.as_str(), records = output.records_overrun;
+                    "{name} took records slower than they came: {records} not written");
+            }
         }
         if let Some(error) = &self.ledger_failure {
             say!(Error LedgerFailed; "cannot write the ledger: {error}");
@@ -274,6 +279,10 @@ impl Live {
                 "capturing ended early: {error}; {unread} left unread in the ring");
         }
     }
+}
+
+fn failed(output: &OutputReport) -> bool {
+    output.outcome.is_err() && !went_away(output)
 }
 
 /// Whether the reader of a stream had enough of it.

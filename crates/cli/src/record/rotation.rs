@@ -26,11 +26,10 @@ pub(super) fn pattern_of(args: &RecordArgs, path: &Path) -> anyhow::Result<Optio
     }
 }
 
-/// Whether SIGHUP asks for new files. It ends other runs, since it comes when a terminal closes; a
-/// service has none.
+/// Whether SIGHUP asks for new files. It ends other runs, since it comes when a terminal closes.
 pub(super) fn turns_files(args: &RecordArgs) -> bool {
     let is_pattern = |path: &PathBuf| matches!(pattern_of(args, path), Ok(Some(_)));
-    args.is_service || args.write.iter().any(is_pattern)
+    args.write.iter().any(is_pattern)
 }
 
 /// Whether there is anything that `--rotate` could concern.

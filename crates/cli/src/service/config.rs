@@ -2,6 +2,7 @@
 //! A configuration as written, turned into the command line of `turboflow record` that says the
 //! same: values are read, checked and refused by the same code.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::ops::Range;
 use std::path::Path;
@@ -9,7 +10,7 @@ use std::path::Path;
 use clap::{Arg, Command, FromArgMatches};
 use toml::de::{DeTable, DeValue};
 
-use super::keys::{SERVICE_DEFAULTS, Takes, key_of, nearest, record_command};
+use super::keys::{Takes, default_of, key_of, nearest, record_command};
 use crate::record::RecordArgs;
 
 /// Keys without which there is nothing to do, with what to write.
@@ -46,8 +47,54 @@ impl Wrong {
     }
 }
 
-/// The options that a configuration stands for.
-pub(super) fn parse(text: &str) -> Result<RecordArgs, Wrong> {
+/// A configuration: the words of a command line that each key stands for, whether it was written or
+/// has a default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Config(BTreeMap<String, Vec<String>>);
+
+impl Config {
+    /// The options that it stands for.
+    pub(super) fn options(&self) -> Result<RecordArgs, Wrong> {
+        let command = record_command();
+        let is_filter = |(key, _): &(&String, &Vec<String>)| key.as_str() == "filter";
+        let (filters, options): (Vec<_>, Vec<_>) = self.0.iter().partition(is_filter);
+        let words = |entries: Vec<(&String, &Vec<String>)>| -> Vec<String> {
+            let words = entries.into_iter().flat_map(|(_, words)| words.clone());
+            words.collect()
+        };
+        let mut line = words(options);
+        line.push("--".to_owned());
+        line.extend(words(filters));
+        let typed = command
+            .try_get_matches_from(line)
+            .and_then(|matches| RecordArgs::from_arg_matches(&matches));
+        typed.map_err(|error| Wrong {
+            line: None,
+            what: first_line(&error),
+        })
+    }
+
+    /// This one, with those keys of another that `takes` says; and the keys that differ besides.
+    pub(super) fn joined(&self, other: &Self, takes: impl Fn(&str) -> bool) -> (Self, Vec<String>) {
+        let mut joined = self.clone();
+        let mut rest = Vec::new();
+        for key in self.0.keys().chain(other.0.keys()).collect::<BTreeSet<_>>() {
+            let (ours, theirs) = (self.0.get(key), other.0.get(key));
+            if ours == theirs {
+                continue;
+            }
+            match theirs {
+                _ if !takes(key) => rest.push(key.clone()),
+                Some(words) => drop(joined.0.insert(key.clone(), words.clone())),
+                None => drop(joined.0.remove(key)),
+            }
+        }
+        (joined, rest)
+    }
+}
+
+/// Reads a configuration, and refuses what the command line would refuse.
+pub(super) fn parse(text: &str) -> Result<Config, Wrong> {
     let table = DeTable::parse(text).map_err(|error| {
         let what = error.message().replace('\n', ", ");
         Wrong::at(text, &error.span().unwrap_or_default(), what)
@@ -55,35 +102,35 @@ pub(super) fn parse(text: &str) -> Result<RecordArgs, Wrong> {
     let command = record_command();
     let mut entries: Vec<_> = table.get_ref().iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
-    let (mut options, mut filter) = (Vec::new(), Vec::new());
+    let mut config = Config::default();
+    let mut written = BTreeSet::new();
     for (key, value) in &entries {
         let at = |what| Wrong::at(text, &key.span(), what);
         let arg = arg_of(&command, key.get_ref()).map_err(at)?;
         let words = words(arg, value.get_ref()).map_err(at)?;
         check(&command, arg, key.get_ref(), &words).map_err(at)?;
-        match arg.is_positional() {
-            true => filter.extend(words),
-            false => options.extend(words),
+        written.insert(key.get_ref().to_string());
+        if !words.is_empty() {
+            config.0.insert(key.get_ref().to_string(), words);
         }
     }
-    let written = |key: &str| entries.iter().any(|(name, _)| name.get_ref() == key);
     for (key, mend) in NEEDED {
-        if !written(key) {
+        if !written.contains(key) {
             let what = format!("the key `{key}` is missing; write for example {mend}");
             return Err(Wrong { line: None, what });
         }
     }
-    let defaults = SERVICE_DEFAULTS.iter().filter(|(key, _)| !written(key));
-    options.extend(defaults.map(|(key, value)| format!("--{key}={value}")));
-    options.push("--".to_owned());
-    options.extend(filter);
-    let typed = command
-        .try_get_matches_from(options)
-        .and_then(|matches| RecordArgs::from_arg_matches(&matches));
-    typed.map_err(|error| Wrong {
-        line: None,
-        what: first_line(&error),
-    })
+    for arg in command.get_arguments() {
+        if let (Some(key), Some(value)) = (key_of(arg), default_of(arg))
+            && !written.contains(key)
+            && Takes::of(arg) != Takes::Flag
+        {
+            config
+                .0
+                .insert(key.to_owned(), vec![format!("--{key}={value}")]);
+        }
+    }
+    Ok(config)
 }
 
 fn arg_of<'a>(command: &'a Command, key: &str) -> Result<&'a Arg, String> {
@@ -176,7 +223,31 @@ mod tests {
         let words = line.split_whitespace().chain(["tcp port 443"]);
         let matches = record_command().try_get_matches_from(words).unwrap();
         let typed = RecordArgs::from_arg_matches(&matches).unwrap();
-        assert_eq!(format!("{:?}", parse(&text).unwrap()), format!("{typed:?}"));
+        let ours = parse(&text).unwrap().options().unwrap();
+        assert_eq!(format!("{ours:?}"), format!("{typed:?}"));
+    }
+
+    #[test]
+    fn takes_what_may_change_and_names_the_rest() {
+        let before = parse(&format!(
+            "{NEEDED}rotate = \"5m\"\nthreads = 2\nquiet = true\n"
+        ));
+        let after =
+            parse("interface = \"eth0\"\nwrite = \"c.csv\"\nquiet = true\nlinger = \"1s\"\n");
+        let (before, after) = (before.unwrap(), after.unwrap());
+        let takes = |key: &str| ["write", "rotate", "quiet"].contains(&key);
+        let (joined, rest) = before.joined(&after, takes);
+        assert_eq!(rest, ["linger", "threads"]);
+        let meant = parse("interface = \"eth0\"\nwrite = \"c.csv\"\nthreads = 2\nquiet = true\n");
+        assert_eq!(joined, meant.unwrap());
+        // What is written as it is by default is no change.
+        let written = parse(
+            "interface = \"eth0\"\nwrite = \"c.csv\"\nthreads = 2\nquiet = true\nbiflow = false\nlinger = \"2s\"\n",
+        );
+        assert_eq!(
+            joined.joined(&written.unwrap(), takes),
+            (joined.clone(), Vec::new())
+        );
     }
 
     #[test]

@@ -111,7 +111,7 @@ mod tests {
             .map(|(key, value)| format!("--{key}={value}"));
         let matches = record_command().try_get_matches_from(needed.chain(own));
         let defaults = RecordArgs::from_arg_matches(&matches.unwrap()).unwrap();
-        let example = parse(&text()).unwrap();
+        let example = parse(&text()).unwrap().options().unwrap();
         assert_eq!(format!("{example:?}"), format!("{defaults:?}"));
     }
 
@@ -142,7 +142,7 @@ mod tests {
                 _ => format!("{line}\n"),
             })
             .collect();
-        parse(&all).unwrap();
+        parse(&all).unwrap().options().unwrap();
     }
 
     #[test]

@@ -4,15 +4,16 @@
 mod config;
 mod example;
 mod keys;
+mod reread;
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args;
 
 use crate::exit::{Outcome, print};
 use crate::log::say;
 use crate::record;
+use reread::Rereading;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,7 +26,8 @@ Examples:
 
 Signals:
   SIGTERM, SIGINT  everything is written, then it ends with 0; a second one aborts
-  SIGHUP           files whose names have a time are completed, and new ones begun
+  SIGHUP           files whose names have a time are completed, and new ones begun; the
+                   configuration is read anew: outputs change, other keys wait for a restart
 
 Exit codes: those of `turboflow record`. A key that is unknown or has a wrong value is 2, with the
 line and what to write instead.";
@@ -53,15 +55,11 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Outcome> {
         print(&example::text())?;
         return Ok(Outcome::Well);
     };
-    let name = path.display();
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read the configuration {name}"))?;
-    let mut typed = config::parse(&text).map_err(|wrong| wrong.in_file(path))?;
-    record::check(&typed).with_context(|| name.to_string())?;
+    let (config, options) = reread::read(path)?;
     if args.check {
-        say!(Info ConfigurationChecked; "{name} is right");
+        say!(Info ConfigurationChecked; "{} is right", path.display());
         return Ok(Outcome::Well);
     }
-    typed.is_service = true;
-    record::run(typed)
+    let mut rereading = Rereading::new(path, config);
+    record::serve(options, Box::new(move |apply| rereading.reread(apply)))
 }

@@ -22,7 +22,12 @@ fn events(objects: &[Value]) -> Vec<&str> {
 fn a_run_is_events_with_numbers() {
     let folder = Folder::new();
     let to = folder.file("flows.csv");
-    let more = ["--log-format", "json", "--ledger", &folder.file("ledger.json")];
+    let more = [
+        "--log-format",
+        "json",
+        "--ledger",
+        &folder.file("ledger.json"),
+    ];
     let ran = turboflow(
         ["record", "-r", &office(), "-w", &to]
             .into_iter()

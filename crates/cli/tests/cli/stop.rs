@@ -124,16 +124,17 @@ fn reads_a_named_pipe_to_its_end() {
 #[test]
 fn the_second_signal_aborts_and_removes_unfinished_outputs() {
     let folder = Folder::new();
-    // A pipe that nobody reads: the run cannot finish its outputs.
+    // A pipe that nobody reads, and more records than wait for an output: the file stops with it.
+    let many = ["generate", "-w", "-", "--packets", "1M", "--flows", "500k"];
+    let mut traffic = command(many).stdout(Stdio::piped()).spawn().unwrap();
     let mut child = command(["record", "-r", "-", "-w", "-", "--format", "csv"])
         .args(["-w", &folder.file("a.csv")])
-        .stdin(Stdio::piped())
+        .stdin(traffic.stdout.take().unwrap())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut pipe = child.stdin.take().unwrap();
-    pipe.write_all(&udp_capture(20_000)).unwrap();
+    assert!(traffic.wait().unwrap().success());
     until(|| folder.names().len() == 1);
     pause(Duration::from_millis(300));
     signal(&child, "INT");

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
@@ -111,6 +112,38 @@ fn meters_answers_turns_its_files_and_ends_in_time() {
 }
 
 #[test]
+fn outputs_change_when_the_configuration_does() {
+    let Some(link) = Link::new() else { return };
+    let mut running = serve(&link, "metrics = \"none\"\n");
+    assert!(link.replay(&office(), &HUNDRED));
+    let other = CONFIG.replace("flows-%Y%m%dT%H%M%S.csv", "other.jsonl");
+    running.folder.write(
+        "turboflow.toml",
+        format!("{other}threads = 2\nmetrics = \"none\"\n"),
+    );
+    running.signal("HUP");
+    running.wait_for("threads: takes effect at the next start");
+    running.wait_for("that begin: 1, that end: 1");
+    running.wait_for(".csv is complete");
+    running
+        .folder
+        .write("turboflow.toml", other.replace("write", "wriet"));
+    running.signal("HUP");
+    running.wait_for("everything stays as it was");
+    assert!(link.replay(&office(), &HUNDRED));
+    running.signal("TERM");
+    let ended = running.end().balanced(0);
+    assert_eq!(ended.count("packets_received"), 200);
+    let records = ended.folder.read("other.jsonl").lines().count() as u64;
+    assert!(records > 0);
+    let files = ended.folder.names();
+    let first = files.iter().filter(|name| name.starts_with("flows-"));
+    let before: usize = first.map(|name| rows(&ended.folder.read(name)).len()).sum();
+    assert_eq!(before as u64 + records, ended.count("records_written"));
+    assert_eq!(ended.count("records_dropped"), 0);
+}
+
+#[test]
 fn rights_are_dropped_once_the_interfaces_are_open() {
     let Some(link) = Link::new() else { return };
     let folder = Folder::new();
@@ -159,7 +192,13 @@ fn the_service_manager_hears_of_it() {
         .unwrap();
     let heard = || {
         let mut bytes = [0; 64];
-        let length = manager.recv(&mut bytes).unwrap();
+        let length = loop {
+            // A debugger or a stopped terminal interrupts a call that has a time limit.
+            match manager.recv(&mut bytes) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                received => break received.unwrap(),
+            }
+        };
         String::from_utf8_lossy(&bytes[..length]).into_owned()
     };
     folder.write("turboflow.toml", CONFIG);

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The way to one output: a bounded queue, and the thread that empties it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use turboflow_export::transport::SendGauge;
+use turboflow_record::FlowBatch;
+
+use super::writing::write_all;
+use super::{Output, OutputReport, OutputSnapshot};
+
+/// Batches that wait for an output at most, where metering waits with them.
+const FILE_QUEUE_BATCHES: usize = 32;
+/// Batches that wait for an output at most, where metering does not wait: about a million records,
+/// for many flows may end at once.
+pub(super) const LIVE_QUEUE_BATCHES: usize = 128;
+/// How long metering waits for an output whose queue has filled up: less than the ring of an
+/// interface holds.
+const PATIENCE: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_millis(1);
+
+pub(super) struct Lane {
+    /// `None` once it is closed.
+    queue: Option<SyncSender<Arc<FlowBatch>>>,
+    thread: JoinHandle<OutputReport>,
+    gauge: Arc<Gauge>,
+}
+
+/// How an output stands, for others to read while it writes.
+pub(super) struct Gauge {
+    pub(super) name: String,
+    /// Records that it was given.
+    pub(super) received: AtomicU64,
+    pub(super) failed: AtomicBool,
+    /// Batches in its queue.
+    pub(super) waiting: AtomicUsize,
+    /// Records for which there was no room.
+    overrun: AtomicU64,
+    /// Whether metering waits for room: always, or until that was in vain, and from when half of
+    /// the queue is free again.
+    is_waited_for: AtomicBool,
+    gives_up: AtomicBool,
+    sending: Option<Arc<SendGauge>>,
+}
+
+impl Lane {
+    pub(super) fn start(output: Output, is_live: bool) -> Self {
+        let gauge = Arc::new(Gauge {
+            name: output.name,
+            received: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            waiting: AtomicUsize::new(0),
+            overrun: AtomicU64::new(0),
+            is_waited_for: AtomicBool::new(true),
+            gives_up: AtomicBool::new(is_live),
+            sending: output.writer.sending(),
+        });
+        let (queue, incoming) = sync_channel(match is_live {
+            true => LIVE_QUEUE_BATCHES,
+            false => FILE_QUEUE_BATCHES,
+        });
+        let shown = Arc::clone(&gauge);
+        let thread =
+            std::thread::spawn(move || write_all(output.writer, &shown, &incoming, is_live));
+        Self {
+            queue: Some(queue),
+            thread,
+            gauge,
+        }
+    }
+
+    pub(super) fn is(&self, name: &str) -> bool {
+        self.gauge.name == name
+    }
+
+    /// Puts a batch into the queue, or counts its records where there is no room.
+    pub(super) fn give(&self, batch: &Arc<FlowBatch>) {
+        let (Some(queue), gauge) = (&self.queue, &self.gauge) else {
+            return;
+        };
+        let waiting = gauge.waiting.fetch_add(1, Ordering::Relaxed);
+        if waiting < LIVE_QUEUE_BATCHES / 2 {
+            gauge.is_waited_for.store(true, Ordering::Relaxed);
+        }
+        let alive = "an output's thread reads until its queue is closed";
+        let mut waited = Duration::ZERO;
+        let mut batch = Arc::clone(batch);
+        loop {
+            if !gauge.gives_up.load(Ordering::Relaxed) {
+                return queue.send(batch).expect(alive);
+            }
+            batch = match queue.try_send(batch) {
+                Ok(()) => return,
+                Err(TrySendError::Full(batch)) => batch,
+                Err(TrySendError::Disconnected(_)) => unreachable!("{alive}"),
+            };
+            if waited >= PATIENCE || !gauge.is_waited_for.load(Ordering::Relaxed) {
+                break;
+            }
+            pause();
+            waited += PAUSE;
+        }
+        gauge.is_waited_for.store(false, Ordering::Relaxed);
+        gauge.waiting.fetch_sub(1, Ordering::Relaxed);
+        gauge
+            .overrun
+            .fetch_add(batch.rows() as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn wait_from_now_on(&self) {
+        self.gauge.gives_up.store(false, Ordering::Relaxed);
+    }
+
+    pub(super) fn snapshot(&self) -> OutputSnapshot {
+        let gauge = &self.gauge;
+        OutputSnapshot {
+            name: gauge.name.clone(),
+            records: gauge.received.load(Ordering::Relaxed),
+            records_overrun: gauge.overrun.load(Ordering::Relaxed),
+            failed: gauge.failed.load(Ordering::Relaxed),
+            sending: gauge.sending.as_ref().map(|sending| sending.read()),
+        }
+    }
+
+    /// Gives it nothing more. What waits is written.
+    pub(super) fn close(mut self) -> Self {
+        self.queue = None;
+        self
+    }
+
+    /// Waits until everything is written.
+    pub(super) fn finish(self) -> OutputReport {
+        drop(self.queue);
+        let mut report = match self.thread.join() {
+            Ok(report) => report,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        report.records_overrun = self.gauge.overrun.load(Ordering::Relaxed);
+        report.records_dropped += report.records_overrun;
+        report
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "waits for an output to catch up")]
+fn pause() {
+    std::thread::sleep(PAUSE);
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where finished records go: every output has a thread and a bounded queue of its own, so that one
+//! that fails or is slow stops neither metering nor the others.
+
+mod lane;
+#[cfg(test)]
+mod tests;
+mod writing;
+
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use turboflow_export::transport::SendSnapshot;
+use turboflow_export::{ExportError, FlowWriter, WriteSummary};
+use turboflow_record::{FlowBatch, Schema};
+
+use crate::DeliverRecords;
+use lane::Lane;
+
+/// One output of a run.
+pub struct Output {
+    /// What messages call it.
+    pub name: String,
+    /// What writes it.
+    pub writer: Box<dyn FlowWriter>,
+}
+
+/// Other outputs from now on.
+pub struct OutputChange {
+    /// Those that go on, by name. All others are completed.
+    pub keep: Vec<String>,
+    /// Those that begin.
+    pub begin: Vec<Output>,
+}
+
+/// What became of an output.
+#[derive(Debug)]
+pub struct OutputReport {
+    /// What messages call it.
+    pub name: String,
+    /// What it holds, or why it is incomplete.
+    pub outcome: Result<WriteSummary, ExportError>,
+    /// Records that it should have got and did not write.
+    pub records_dropped: u64,
+    /// Of these, those for which its queue had no room: it was too slow.
+    pub records_overrun: u64,
+}
+
+impl OutputReport {
+    /// Records that it holds.
+    #[must_use]
+    pub const fn records_written(&self) -> u64 {
+        match &self.outcome {
+            Ok(summary) => summary.records,
+            Err(ExportError::Write { records, .. } | ExportError::NotSent { records, .. }) => {
+                *records
+            }
+            Err(_) => 0,
+        }
+    }
+}
+
+/// How an output stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputSnapshot {
+    /// What messages call it.
+    pub name: String,
+    /// Records that it was given.
+    pub records: u64,
+    /// Records for which its queue had no room.
+    pub records_overrun: u64,
+    /// Whether it takes no records at the moment; those are counted as dropped.
+    pub failed: bool,
+    /// What became of them, where the output is a collector.
+    pub sending: Option<SendSnapshot>,
+}
+
+/// All outputs of a run.
+pub(crate) struct Outputs {
+    /// Read by whoever delivers, once a batch; written when outputs change.
+    lanes: Arc<RwLock<Vec<Lane>>>,
+    /// Those that were completed before the end.
+    ended: Vec<Lane>,
+    /// Whether packets would be lost by waiting.
+    is_live: bool,
+}
+
+impl Outputs {
+    /// Starts their threads. `is_live`: whoever reads an output gets what there is whenever nothing
+    /// waits, and metering does not wait for one that is slow.
+    pub(crate) fn start(outputs: Vec<Output>, is_live: bool) -> Self {
+        let lanes = outputs
+            .into_iter()
+            .map(|output| Lane::start(output, is_live));
+        Self {
+            lanes: Arc::new(RwLock::new(lanes.collect())),
+            ended: Vec::new(),
+            is_live,
+        }
+    }
+
+    /// How they stand.
+    pub(crate) fn snapshot(&self) -> Vec<OutputSnapshot> {
+        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+        lanes.iter().map(Lane::snapshot).collect()
+    }
+
+    /// What a shard calls with its finished records.
+    pub(crate) fn deliver(&self, schema: &Schema) -> DeliverRecords {
+        let (lanes, schema) = (Arc::clone(&self.lanes), schema.clone());
+        Box::new(move |batch| {
+            let full = Arc::new(std::mem::replace(batch, FlowBatch::new(&schema)));
+            let lanes = lanes.read().unwrap_or_else(PoisonError::into_inner);
+            lanes.iter().for_each(|lane| lane.give(&full));
+        })
+    }
+
+    /// Makes the changes that were asked for. Outputs that end are completed in the background.
+    pub(crate) fn change(&mut self, changes: &Receiver<OutputChange>) {
+        for OutputChange { keep, begin } in changes.try_iter() {
+            let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
+            let (go_on, end) = lanes
+                .drain(..)
+                .partition(|lane| keep.iter().any(|name| lane.is(name)));
+            *lanes = go_on;
+            let begin = begin
+                .into_iter()
+                .map(|output| Lane::start(output, self.is_live));
+            lanes.extend(begin);
+            let end: Vec<Lane> = end;
+            self.ended.extend(end.into_iter().map(Lane::close));
+        }
+    }
+
+    /// From now on no packet is lost by waiting: nothing is dropped any more.
+    pub(crate) fn wait_for_all(&self) {
+        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+        lanes.iter().for_each(Lane::wait_from_now_on);
+    }
+
+    /// Waits until everything is written.
+    pub(crate) fn finish(mut self) -> Vec<OutputReport> {
+        let lanes =
+            std::mem::take(&mut *self.lanes.write().unwrap_or_else(PoisonError::into_inner));
+        // All are closed before one is waited for.
+        self.ended.extend(lanes.into_iter().map(Lane::close));
+        self.ended.into_iter().map(Lane::finish).collect()
+    }
+}

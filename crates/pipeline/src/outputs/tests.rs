@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+use std::sync::mpsc::{Receiver, channel};
+
+use turboflow_export::{ExportError, FlowWriter, WriteSummary};
+use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
+
+use super::lane::LIVE_QUEUE_BATCHES;
+use super::*;
+
+/// Counts what it gets; every batch waits for a word on `gate`, until nobody is there to say it.
+struct Gated {
+    gate: Option<Receiver<()>>,
+    records: u64,
+}
+
+impl FlowWriter for Gated {
+    fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
+        if let Some(gate) = &self.gate {
+            let _ = gate.recv();
+        }
+        self.records += batch.rows() as u64;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), ExportError> {
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<WriteSummary, ExportError> {
+        Ok(WriteSummary {
+            records: self.records,
+            bytes: 0,
+        })
+    }
+}
+
+fn output(name: &str, gate: Option<Receiver<()>>) -> Output {
+    Output {
+        name: name.to_owned(),
+        writer: Box::new(Gated { gate, records: 0 }),
+    }
+}
+
+fn schema() -> Schema {
+    vec![Column {
+        name: "packets".to_owned(),
+        kind: ColumnKind::Unsigned { bits: 64 },
+        nullable: false,
+    }]
+}
+
+/// Delivers batches of one record.
+fn deliver(outputs: &Outputs, batches: usize) {
+    let schema = schema();
+    let mut deliver = outputs.deliver(&schema);
+    for _ in 0..batches {
+        let mut batch = FlowBatch::new(&schema);
+        batch.push_row(&[Value::Unsigned(7)]);
+        deliver(&mut batch);
+    }
+}
+
+#[test]
+fn a_stuck_output_loses_its_own_records_and_no_others() {
+    let (open, gate) = channel();
+    let batches = LIVE_QUEUE_BATCHES as u64 + 100;
+    let outputs = Outputs::start(
+        vec![output("stuck", Some(gate)), output("well", None)],
+        true,
+    );
+    for delivered in 1..=batches {
+        deliver(&outputs, 1);
+        while outputs.snapshot()[1].records < delivered {
+            std::thread::yield_now();
+        }
+    }
+    drop(open);
+    let reports = outputs.finish();
+    let [stuck, well] = &reports[..] else {
+        panic!("{reports:?}");
+    };
+    assert!(stuck.records_overrun >= 99, "{stuck:?}");
+    assert_eq!(stuck.records_dropped, stuck.records_overrun);
+    assert_eq!(stuck.records_written() + stuck.records_overrun, batches);
+    assert_eq!((well.records_written(), well.records_dropped), (batches, 0));
+}
+
+#[test]
+fn at_the_end_and_for_files_nothing_is_lost_by_slowness() {
+    for is_live in [true, false] {
+        let (open, gate) = channel::<()>();
+        let outputs = Outputs::start(vec![output("slow", Some(gate))], is_live);
+        outputs.wait_for_all();
+        let opens = std::thread::spawn(move || while open.send(()).is_ok() {});
+        deliver(&outputs, 3 * LIVE_QUEUE_BATCHES);
+        let reports = outputs.finish();
+        assert_eq!(reports[0].records_written(), 3 * LIVE_QUEUE_BATCHES as u64);
+        assert_eq!(reports[0].records_dropped, 0);
+        opens.join().unwrap();
+    }
+}
+
+#[test]
+fn outputs_change_between_two_records() {
+    let (sender, changes) = channel();
+    let mut outputs = Outputs::start(vec![output("a", None), output("b", None)], true);
+    deliver(&outputs, 5);
+    let keep = vec!["b".to_owned()];
+    let begin = vec![output("c", None)];
+    sender.send(OutputChange { keep, begin }).unwrap();
+    outputs.change(&changes);
+    deliver(&outputs, 2);
+    let names: Vec<_> = outputs.snapshot().into_iter().map(|one| one.name).collect();
+    assert_eq!(names, ["b", "c"]);
+    let reports = outputs.finish();
+    let written = reports
+        .iter()
+        .map(|one| (one.name.as_str(), one.records_written()));
+    assert_eq!(written.collect::<Vec<_>>(), [("a", 5), ("b", 7), ("c", 2)]);
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The thread of one output.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use turboflow_export::{ExportError, FlowWriter};
+use turboflow_record::FlowBatch;
+
+use super::OutputReport;
+use super::lane::Gauge;
+
+/// How often an output is flushed though nothing comes, where somebody waits: files that end with
+/// the clock do so this late at most.
+const IDLE_FLUSH: Duration = Duration::from_millis(200);
+
+/// An output with what it has got so far.
+struct Writing {
+    writer: Option<Box<dyn FlowWriter>>,
+    failure: Option<ExportError>,
+    received: u64,
+}
+
+/// Writes until the queue is closed. `prompt`: also what there is whenever nothing waits.
+pub(super) fn write_all(
+    writer: Box<dyn FlowWriter>,
+    gauge: &Gauge,
+    incoming: &Receiver<Arc<FlowBatch>>,
+    prompt: bool,
+) -> OutputReport {
+    let mut writing = Writing {
+        writer: Some(writer),
+        failure: None,
+        received: 0,
+    };
+    let mut waiting = None;
+    loop {
+        let next = match (waiting.take(), prompt) {
+            (Some(batch), _) => Ok(batch),
+            (None, true) => incoming.recv_timeout(IDLE_FLUSH),
+            (None, false) => incoming.recv().map_err(RecvTimeoutError::from),
+        };
+        match next {
+            Ok(batch) => {
+                gauge.waiting.fetch_sub(1, Ordering::Relaxed);
+                writing.write(&batch);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        waiting = incoming.try_recv().ok();
+        if prompt && waiting.is_none() {
+            writing.flush();
+        }
+        gauge.received.store(writing.received, Ordering::Relaxed);
+        gauge.failed.store(writing.is_failing(), Ordering::Relaxed);
+    }
+    writing.finish(gauge.name.clone())
+}
+
+impl Writing {
+    fn write(&mut self, batch: &FlowBatch) {
+        self.received += batch.rows() as u64;
+        self.attempt(|writer| writer.write(batch));
+    }
+
+    fn flush(&mut self) {
+        self.attempt(|writer| writer.flush());
+    }
+
+    fn is_failing(&self) -> bool {
+        self.writer
+            .as_ref()
+            .is_none_or(|writer| writer.is_failing())
+    }
+
+    fn attempt(&mut self, work: impl FnOnce(&mut dyn FlowWriter) -> Result<(), ExportError>) {
+        if let Some(writer) = &mut self.writer
+            && let Err(error) = work(writer.as_mut())
+        {
+            self.failure = Some(error);
+            self.writer = None;
+        }
+    }
+
+    fn finish(self, name: String) -> OutputReport {
+        let outcome = match (self.failure, self.writer) {
+            (None, Some(writer)) => writer.finish(),
+            (failure, _) => Err(failure.expect("a writer goes away only when it fails")),
+        };
+        let mut report = OutputReport {
+            name,
+            outcome,
+            records_dropped: 0,
+            records_overrun: 0,
+        };
+        // A reader that went away (`| head`) has what it wanted: nothing is lost.
+        if !matches!(report.outcome, Err(ExportError::BrokenPipe)) {
+            report.records_dropped = self.received.saturating_sub(report.records_written());
+        }
+        report
+    }
+}
