@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use turboflow_export::transport::{SendGauge, SendSnapshot};
 use turboflow_export::{ExportError, FlowWriter, WriteSummary};
 use turboflow_record::{FlowBatch, Schema};
 
@@ -50,6 +51,16 @@ impl OutputReport {
             Err(_) => 0,
         }
     }
+
+    /// Bytes that it holds, or that left.
+    #[must_use]
+    pub const fn bytes_written(&self) -> u64 {
+        match &self.outcome {
+            Ok(summary) => summary.bytes,
+            Err(ExportError::NotSent { bytes, .. }) => *bytes,
+            Err(_) => 0,
+        }
+    }
 }
 
 /// The thread that writes.
@@ -64,6 +75,7 @@ struct OutputGauge {
     name: String,
     received: AtomicU64,
     failed: AtomicBool,
+    sending: Option<Arc<SendGauge>>,
 }
 
 /// How an output stands.
@@ -75,6 +87,8 @@ pub struct OutputSnapshot {
     pub records: u64,
     /// Whether it takes no records at the moment; those are counted as dropped.
     pub failed: bool,
+    /// What became of them, where the output is a collector.
+    pub sending: Option<SendSnapshot>,
 }
 
 impl OutputThread {
@@ -85,6 +99,7 @@ impl OutputThread {
             name: output.name.clone(),
             received: AtomicU64::new(0),
             failed: AtomicBool::new(false),
+            sending: output.writer.sending(),
         };
         let gauges: Arc<[OutputGauge]> = outputs.iter().map(gauge).collect();
         let shown = Arc::clone(&gauges);
@@ -102,6 +117,7 @@ impl OutputThread {
             name: gauge.name.clone(),
             records: gauge.received.load(Ordering::Relaxed),
             failed: gauge.failed.load(Ordering::Relaxed),
+            sending: gauge.sending.as_ref().map(|sending| sending.read()),
         };
         self.gauges.iter().map(one).collect()
     }

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use turboflow_capture::live::State;
+use turboflow_export::transport::SendSnapshot;
 use turboflow_pipeline::{Ledger, LiveSnapshot};
 
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -123,6 +124,54 @@ const GAUGES: [Metric; 6] = [
     ),
 ];
 
+/// Name without `turboflow_collector_`, kind, what it says, value.
+type SendMetric = (
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&SendSnapshot) -> u64,
+);
+
+/// How the sending to collectors stands.
+const SENDING: [SendMetric; 7] = [
+    (
+        "up",
+        "gauge",
+        "1 while there is a connection; over UDP, while nothing says that nobody is there",
+        |s| u64::from(s.is_up),
+    ),
+    (
+        "records_sent_total",
+        "counter",
+        "Flow records that left",
+        |s| s.records_sent,
+    ),
+    (
+        "records_lost_total",
+        "counter",
+        "Flow records that could not be sent",
+        |s| s.records_lost,
+    ),
+    ("messages_total", "counter", "Messages that left", |s| {
+        s.messages
+    }),
+    (
+        "bytes_total",
+        "counter",
+        "Bytes of messages that left",
+        |s| s.bytes,
+    ),
+    (
+        "connections_total",
+        "counter",
+        "Connections made; over UDP, addresses sent to",
+        |s| s.connections,
+    ),
+    ("queue_bytes", "gauge", "Bytes that wait to be sent", |s| {
+        s.queue_bytes
+    }),
+];
+
 /// A page under construction.
 struct Page(String);
 
@@ -196,6 +245,13 @@ pub(super) fn render(snapshot: &LiveSnapshot) -> String {
         "1 while an output takes no records",
         outputs().map(|output| (label(output.name.as_str()), u64::from(output.failed))),
     );
+    for (name, kind, help, value) in SENDING {
+        let collectors = outputs().filter_map(|output| {
+            let sending = output.sending.as_ref()?;
+            Some((label(output.name.as_str()), value(sending)))
+        });
+        page.family(&format!("collector_{name}"), kind, help, collectors);
+    }
     page.0
 }
 
@@ -279,6 +335,8 @@ fn interfaces(page: &mut Page, snapshot: &LiveSnapshot) {
 
 #[cfg(test)]
 mod tests {
+    use turboflow_pipeline::OutputSnapshot;
+
     use super::*;
 
     /// Of these only the end of a run knows.
@@ -289,7 +347,15 @@ mod tests {
         let snapshot = LiveSnapshot {
             ledger: Ledger::default(),
             interfaces: vec![("e\"0".to_owned(), Default::default(), State::Up)],
-            outputs: Vec::new(),
+            outputs: vec![OutputSnapshot {
+                name: "ipfix+udp://c".to_owned(),
+                records: 3,
+                failed: false,
+                sending: Some(SendSnapshot {
+                    records_lost: 2,
+                    ..SendSnapshot::default()
+                }),
+            }],
         };
         let page = render(&snapshot);
         let ledger = serde_json::to_value(&snapshot.ledger).unwrap();
@@ -310,6 +376,8 @@ mod tests {
             page.contains("turboflow_interface_up{interface=\"e\\\"0\"} 1\n"),
             "{page}"
         );
+        let lost = "turboflow_collector_records_lost_total{output=\"ipfix+udp://c\"} 2\n";
+        assert!(page.contains(lost), "{page}");
         assert!(
             page.lines()
                 .all(|line| line.starts_with("# ") || line.starts_with("turboflow_"))

@@ -48,6 +48,7 @@ mod tests {
             name: "a.csv".to_owned(),
             records: 0,
             failed,
+            sending: None,
         };
         LiveSnapshot {
             ledger,

@@ -2,11 +2,13 @@
 //! A veth pair in a namespace of its own, and the program listening at one end.
 
 use std::io::{BufRead, BufReader, Read};
+use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 
 use crate::support::{Folder, command};
@@ -65,6 +67,18 @@ impl Link {
     #[track_caller]
     pub(crate) fn ip(&self, words: &[&str]) {
         succeed(Command::new("ip").args(["-n", &self.namespace]).args(words));
+    }
+
+    /// What is opened in the namespace: a socket stays in it.
+    pub(crate) fn open<T: Send + 'static>(&self, open: impl FnOnce() -> T + Send + 'static) -> T {
+        let path = format!("/run/netns/{}", self.namespace);
+        let opening = std::thread::spawn(move || {
+            let namespace = std::fs::File::open(path).unwrap();
+            let kind = Some(LinkNameSpaceType::Network);
+            move_into_link_name_space(namespace.as_fd(), kind).unwrap();
+            open()
+        });
+        opening.join().unwrap()
     }
 
     /// Sends a capture into the near end. Says whether all of its frames could be sent.

@@ -24,7 +24,7 @@ fn serve(link: &Link, more: &str) -> Recording {
 }
 
 /// A page of the program, with its head.
-fn page(link: &Link, path: &str) -> String {
+pub(crate) fn page(link: &Link, path: &str) -> String {
     let ask = format!(
         "exec 3<>/dev/tcp/127.0.0.1/9414; printf 'GET {path} HTTP/1.1\\r\\n\\r\\n' >&3; cat <&3"
     );

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What collectors were sent, and what not: the metrics, the ledger and the options records that a
+//! collector got say the same.
+
+use std::net::UdpSocket;
+use std::thread::JoinHandle;
+
+use serde_json::Value;
+
+use crate::link::{Ended, Link};
+use crate::service::page;
+use crate::support::{Folder, office};
+
+/// Lists of so many lengths are longer than a short message: flows of many packets cannot be sent.
+const DEFINITION: &str = "\
+[key]
+fields = [\"source_address\", \"destination_address\", \"source_port\", \"destination_port\", \"protocol\"]
+[[feature]]
+name = \"packets\"
+op = \"count\"
+[[feature]]
+name = \"lengths\"
+op = \"list\"
+of = \"ip_length\"
+k = 256
+";
+const HERE: &str = "ipfix+udp://127.0.0.1:4739";
+const NOBODY: &str = "ipfix+udp://127.0.0.1:9";
+
+/// The statistics that options records tell.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Statistics {
+    messages: u64,
+    records: u64,
+    bytes: u64,
+    not_sent: u64,
+}
+
+impl Statistics {
+    /// Reads those of a message, if it has them: sets 257 and 258.
+    fn read(&mut self, message: &[u8]) {
+        let two = |at: usize| usize::from(u16::from_be_bytes([message[at], message[at + 1]]));
+        let eight = |at: usize| u64::from_be_bytes(message[at..at + 8].try_into().unwrap());
+        let mut at = 16;
+        while at < message.len() {
+            match two(at) {
+                257 => {
+                    self.messages = eight(at + 12);
+                    self.records = eight(at + 20);
+                    self.bytes = eight(at + 28);
+                }
+                258 => self.not_sent = eight(at + 8),
+                _ => {}
+            }
+            at += two(at + 2);
+        }
+    }
+}
+
+/// A collector that adds up messages and octets, and keeps the last statistics it was told, until
+/// it is told to end by an empty datagram.
+fn collect(socket: UdpSocket) -> JoinHandle<(u64, u64, Statistics)> {
+    std::thread::spawn(move || {
+        let (mut told, mut datagram) = (Statistics::default(), [0; 2_048]);
+        let (mut messages, mut bytes) = (0, 0);
+        loop {
+            let length = socket.recv(&mut datagram).unwrap();
+            if length == 0 {
+                return (messages, bytes, told);
+            }
+            told.read(&datagram[..length]);
+            messages += 1;
+            bytes += length as u64;
+        }
+    })
+}
+
+/// A metric of an output.
+fn metric(page: &str, name: &str, output: &str) -> u64 {
+    let sample = format!("turboflow_{name}{{output=\"{output}\"}} ");
+    let value = page.lines().find_map(|line| line.strip_prefix(&sample));
+    let value = value.unwrap_or_else(|| panic!("no {sample} in {page}"));
+    value.parse().unwrap()
+}
+
+/// A number of the ledger of an output.
+fn of_output(ended: &Ended, output: &str, name: &str) -> u64 {
+    let outputs = ended.ledger["outputs"].as_array().unwrap();
+    let is_it = |found: &&Value| found["name"] == output;
+    let found = outputs.iter().find(is_it).unwrap();
+    found[name].as_u64().unwrap()
+}
+
+#[test]
+fn metrics_ledger_and_options_say_the_same() {
+    let Some(link) = Link::new() else { return };
+    let socket = link.open(|| UdpSocket::bind("127.0.0.1:4739").unwrap());
+    let end = link.open(|| UdpSocket::bind("127.0.0.1:0").unwrap());
+    let collector = collect(socket);
+    let folder = Folder::new();
+    folder.write("many.toml", DEFINITION);
+    folder.write(
+        "turboflow.toml",
+        format!(
+            "interface = [\"vb\"]\nwrite = [\"{HERE}\", \"{NOBODY}\"]\nledger = \"ledger.json\"\n\
+             definition = \"many.toml\"\nidle-timeout = \"1s\"\nactive-timeout = \"none\"\n\
+             export-mtu = 512\n"
+        ),
+    );
+    let running = link.start(folder, &["run", "--config", "turboflow.toml"], &[]);
+    assert!(link.replay(&office(), &["--pps", "10000"]));
+    // All flows have ended, and nothing is under way to a collector.
+    let last = loop {
+        let page = page(&link, "/metrics");
+        let given = metric(&page, "output_records_total", HERE);
+        let lost = metric(&page, "collector_records_lost_total", HERE);
+        let sent = metric(&page, "collector_records_sent_total", HERE);
+        let at_rest = page.contains("\nturboflow_packets_received_total 13035\n")
+            && page.contains("\nturboflow_flows_resident 0\n");
+        if at_rest && given == sent + lost && lost > 0 && sent > 100 {
+            break page;
+        }
+    };
+    running.signal("TERM");
+    let ended = running.end();
+    assert_eq!(ended.code, Some(1), "{}", ended.said);
+    end.send_to(&[], "127.0.0.1:4739").unwrap();
+    let (messages, bytes, told) = collector.join().unwrap();
+    let of_page = |name: &str, output| metric(&last, &format!("collector_{name}"), output);
+    for (on_page, in_ledger, in_options) in [
+        ("records_sent_total", "records", told.records),
+        ("records_lost_total", "records_dropped", told.not_sent),
+        ("bytes_total", "bytes", told.bytes),
+    ] {
+        assert_eq!(of_page(on_page, HERE), in_options, "{on_page}");
+        if on_page != "bytes_total" {
+            assert_eq!(of_output(&ended, HERE, in_ledger), in_options, "{on_page}");
+        }
+    }
+    // The message that tells it cannot count itself.
+    assert_eq!(of_page("messages_total", HERE), told.messages);
+    assert_eq!(messages, told.messages + 1);
+    assert_eq!(of_output(&ended, HERE, "bytes"), bytes);
+    assert_eq!(of_page("up", HERE), 1);
+    assert_eq!(of_page("queue_bytes", HERE), 0);
+    // The other output has no field too many, and nobody to send to.
+    assert_eq!(
+        of_output(&ended, NOBODY, "records"),
+        0,
+        "{:#}",
+        ended.ledger
+    );
+    let total = ended.ledger["flows_exported"].as_object().unwrap();
+    let exported: u64 = total.values().map(|value| value.as_u64().unwrap()).sum();
+    let lost = exported + told.not_sent;
+    assert_eq!(ended.count("records_dropped"), lost);
+    assert_eq!(ended.count("records_written"), told.records);
+    assert_eq!(told.records + told.not_sent, exported);
+}
