@@ -42,15 +42,18 @@ use summary::{Summary, SummaryWriter};
 
 /// Says what is wrong with the options, as far as that can be told without opening anything.
 pub(crate) fn check(args: &RecordArgs) -> anyhow::Result<()> {
-    Settings::new(args).map(|_| ())
+    Settings::new(args)?;
+    collectors::tls(args).map(|_| ())
 }
 
 /// Everything is opened and created before the first packet is metered.
 pub(crate) fn run(mut args: RecordArgs) -> anyhow::Result<Outcome> {
     filter::separate(&mut args);
     let settings = Settings::new(&args)?;
+    // Before rights are given up: a key is for root alone.
+    let tls = collectors::tls(&args)?;
     let sources = Sources::open_and_listen(&args)?;
-    let mut outputs = match Outputs::create(&args, &settings) {
+    let mut outputs = match Outputs::create(&args, &settings, tls.as_ref()) {
         Err(error) if is_broken_pipe(&error) => return Ok(Outcome::Well),
         outputs => outputs?,
     };

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use turboflow_export::transport::Target;
+use turboflow_export::transport::{Target, Tls};
 use turboflow_export::{Format, WriteOptions, create, to_writer};
 use turboflow_pipeline::Output;
 
@@ -24,7 +24,11 @@ pub(super) struct Outputs {
 
 impl Outputs {
     /// Creates the outputs that were asked for; a failure leaves nothing behind.
-    pub(super) fn create(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Self> {
+    pub(super) fn create(
+        args: &RecordArgs,
+        settings: &Settings,
+        tls: Option<&Tls>,
+    ) -> anyhow::Result<Self> {
         check_names(args)?;
         rotation::check(args)?;
         let only_stdout = args.write.len() == 1 && args.ledger.is_none();
@@ -36,7 +40,7 @@ impl Outputs {
         let output = |(index, path): (usize, &PathBuf)| -> anyhow::Result<Output> {
             let schema = settings.layout.schema();
             if let Some(target) = collectors::target_of(path)? {
-                return collectors::output(&target, index, args, settings, &options.wire);
+                return collectors::output(&target, index, args, settings, &options.wire, tls);
             }
             let format = format_of(path, args.format)?;
             let writer = if is_stdout(path) {
