@@ -6,7 +6,7 @@
 #   scripts/install-test-tools.sh [tests|bench|samples|all]...        default: tests
 set -euo pipefail
 
-tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool nfdump systemd)
+tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool nfdump openssl systemd)
 bench=(nfdump softflowd argus-server argus-client redis-server hyperfine)
 samples=(tshark tcpdump iproute2 ethtool nginx-light openssl curl dnsmasq-base bind9-dnsutils openssh-server
     openssh-client iperf3 iputils-ping traceroute chrony)

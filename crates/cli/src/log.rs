@@ -61,6 +61,8 @@ events! {
     Aborted "aborted"
     CaptureDamaged "capture_damaged"
     CaptureFailed "capture_failed"
+    CollectorDown "collector_down"
+    CollectorUp "collector_up"
     ColumnsLeftOut "columns_left_out"
     ConfigurationChecked "configuration_checked"
     CouldNotRun "could_not_run"

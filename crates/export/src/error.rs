@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::transport::TlsPart;
 use crate::wire::Unexportable;
 
 /// Why flow records could not be written.
@@ -89,6 +90,16 @@ pub enum ExportError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A file for TLS makes no sense.
+    #[error("{} as {part}: {reason}", what_tls_reads(path.as_ref()))]
+    Tls {
+        /// What it is for.
+        part: TlsPart,
+        /// The file; `None` for what the system has.
+        path: Option<PathBuf>,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The format cannot hold the records as asked.
     #[error("cannot write {place} as {format}: {reason}")]
     Encode {
@@ -114,6 +125,11 @@ impl ExportError {
             },
         }
     }
+}
+
+fn what_tls_reads(path: Option<&PathBuf>) -> String {
+    let file = |path: &PathBuf| format!("cannot use {}", path.display());
+    path.map_or_else(|| "cannot use the system's list".to_owned(), file)
 }
 
 fn what_is_left(records: u64, kept: Option<&PathBuf>) -> String {

@@ -82,8 +82,8 @@ pub(crate) struct RecordArgs {
 
     /// Write flow records here; repeat for more outputs. The format follows from the extension:
     /// .csv, .jsonl (also .ndjson, .json), .parquet or .ipfix. `-` is standard output. Or send them
-    /// to a collector: ipfix+udp://HOST:PORT, ipfix+tcp://, netflow9+udp://, netflow5+udp://.
-    /// Without -w, a summary is printed instead
+    /// to a collector: ipfix+udp://HOST:PORT, ipfix+tcp://, ipfix+tls://, netflow9+udp://,
+    /// netflow5+udp://. Without -w, a summary is printed instead
     #[arg(
         short,
         long = "write",
@@ -219,6 +219,22 @@ pub(crate) struct RecordArgs {
     /// are never taken for one; 1 in files
     #[arg(long, value_name = "N", help_heading = "Sending to collectors")]
     pub(super) observation_domain: Option<u32>,
+
+    /// Certificates of the authorities that collectors over TLS are trusted by, in PEM. Default: those
+    /// that the system trusts
+    #[arg(long, value_name = "FILE", help_heading = "Sending to collectors")]
+    pub(super) tls_ca: Option<PathBuf>,
+
+    /// Certificate by which collectors over TLS know us, in PEM, with those between it and its
+    /// authority behind it
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    #[arg(help_heading = "Sending to collectors")]
+    pub(super) tls_cert: Option<PathBuf>,
+
+    /// Key of that certificate, in PEM, without a password
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    #[arg(help_heading = "Sending to collectors")]
+    pub(super) tls_key: Option<PathBuf>,
 
     /// Private enterprise number of the information elements that IANA does not have. The default
     /// is the number for documentation: set your organisation's

@@ -6,55 +6,85 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use anyhow::Context;
+use turboflow_export::transport::Tls;
 use turboflow_pipeline::OutputChange;
 
-use super::collectors::target_of;
+use super::collectors::{self, target_of};
 use super::outputs::{Maker, name_of};
 use super::settings::Settings;
 use super::{RecordArgs, Reread, rotation};
 use crate::log::say;
 
-/// Starts the thread that rereads whenever `heard` says so; gives what the run's outputs hear of it.
-pub(super) fn follow(
-    args: &RecordArgs,
-    settings: &Arc<Settings>,
-    mut reread: Reread,
-    heard: Receiver<()>,
-) -> anyhow::Result<Receiver<OutputChange>> {
-    let (changes, receiver) = channel();
-    let (mut now, settings) = (args.clone(), Arc::clone(settings));
-    let wait = move || {
-        for () in heard {
-            reread(&mut |next| apply(&mut now, next, &settings, &changes));
-        }
-    };
-    std::thread::Builder::new()
-        .name("reread".to_owned())
-        .spawn(wait)
-        .context("cannot start the thread that rereads the configuration")?;
-    Ok(receiver)
+/// A run's options as they follow the configuration.
+pub(super) struct Following {
+    now: RecordArgs,
+    settings: Arc<Settings>,
+    tls: Option<Tls>,
 }
 
-fn apply(
-    now: &mut RecordArgs,
-    next: RecordArgs,
-    settings: &Settings,
-    changes: &Sender<OutputChange>,
-) -> anyhow::Result<()> {
-    let kept: Vec<&PathBuf> = kept(now, &next)?;
-    let maker = Maker::new(&next, settings)?;
-    let begin = next.write.iter().filter(|path| !kept.contains(path));
-    let begin = begin.map(|path| maker.output(path));
-    let begin = begin.collect::<anyhow::Result<Vec<_>>>()?;
-    let keep: Vec<String> = kept.iter().map(|path| name_of(path)).collect();
-    let ended = now.write.len() - keep.len();
-    say!(Info Reloaded, kept = keep.len(), begun = begin.len(), ended = ended;
-        "the configuration was read anew; outputs that go on: {}, that begin: {}, that end: {ended}",
-        keep.len(), begin.len());
-    // Where the run is over, there is nothing to change.
-    let _ = changes.send(OutputChange { keep, begin });
-    *now = next;
-    Ok(())
+impl Following {
+    pub(super) fn new(args: &RecordArgs, settings: &Arc<Settings>, tls: Option<Tls>) -> Self {
+        Self {
+            now: args.clone(),
+            settings: Arc::clone(settings),
+            tls,
+        }
+    }
+
+    /// Starts the thread that rereads whenever `heard` says so; gives what the run's outputs hear
+    /// of it.
+    pub(super) fn start(
+        mut self,
+        mut reread: Reread,
+        heard: Receiver<()>,
+    ) -> anyhow::Result<Receiver<OutputChange>> {
+        let (changes, receiver) = channel();
+        let wait = move || {
+            for () in heard {
+                reread(&mut |next| self.apply(next, &changes));
+            }
+        };
+        std::thread::Builder::new()
+            .name("reread".to_owned())
+            .spawn(wait)
+            .context("cannot start the thread that rereads the configuration")?;
+        Ok(receiver)
+    }
+
+    fn apply(&mut self, next: RecordArgs, changes: &Sender<OutputChange>) -> anyhow::Result<()> {
+        let kept = kept(&self.now, &next)?;
+        let tls = self.tls_of(&next)?;
+        let maker = Maker::new(&next, &self.settings, tls.as_ref())?;
+        let begin = next.write.iter().filter(|path| !kept.contains(path));
+        let begin = begin.map(|path| maker.output(path));
+        let begin = begin.collect::<anyhow::Result<Vec<_>>>()?;
+        let keep: Vec<String> = kept.iter().map(|path| name_of(path)).collect();
+        let (kept, begun, ended) = (keep.len(), begin.len(), self.now.write.len() - keep.len());
+        say!(Info Reloaded, kept = kept, begun = begun, ended = ended;
+            "the configuration was read anew; outputs that go on: {kept}, that begin: {begun}, \
+             that end: {ended}");
+        // Where the run is over, there is nothing to change.
+        let _ = changes.send(OutputChange { keep, begin });
+        (self.now, self.tls) = (next, tls);
+        Ok(())
+    }
+
+    /// What TLS needs from now on. Files that were read are not read again: the right to may be gone.
+    fn tls_of(&self, next: &RecordArgs) -> anyhow::Result<Option<Tls>> {
+        let files = |args: &RecordArgs| {
+            let RecordArgs {
+                tls_ca,
+                tls_cert,
+                tls_key,
+                ..
+            } = args;
+            [tls_ca.clone(), tls_cert.clone(), tls_key.clone()]
+        };
+        match &self.tls {
+            Some(tls) if files(&self.now) == files(next) => Ok(Some(tls.clone())),
+            _ => collectors::tls(next),
+        }
+    }
 }
 
 /// Outputs that are meant before and after. Those that follow other options now begin anew, but for

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Outputs that are collectors: `-w ipfix+udp://host:4739`.
 
+use std::io;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use turboflow_export::transport::{Clock, SendOptions, Target, send_to};
+use anyhow::{Context, bail};
+use turboflow_export::ExportError;
+use turboflow_export::transport::{
+    Carrier, Clock, SendEvent, SendOptions, Target, Tls, TlsFiles, TlsPart, send_to,
+};
 use turboflow_export::wire::{WireOptions, left_out};
 use turboflow_pipeline::Output;
 use turboflow_record::ElementOptions;
@@ -14,6 +19,8 @@ use turboflow_record::ElementOptions;
 use super::RecordArgs;
 use super::settings::Settings;
 use crate::log::say;
+
+const CLOCK: Clock = Clock { wall_ms, monotonic };
 
 /// The domain of records in files: there is nobody to be told apart from.
 const FILE_DOMAIN: u32 = 1;
@@ -40,12 +47,51 @@ pub(super) fn wire_options(args: &RecordArgs, settings: &Settings) -> WireOption
     }
 }
 
+/// What TLS needs, where an output is sent by it.
+pub(super) fn tls(args: &RecordArgs) -> anyhow::Result<Option<Tls>> {
+    let mut by_tls = false;
+    for path in &args.write {
+        by_tls |= target_of(path)?.is_some_and(|target| target.carrier == Carrier::Tls);
+    }
+    let given = [
+        (&args.tls_ca, "--tls-ca"),
+        (&args.tls_cert, "--tls-cert"),
+        (&args.tls_key, "--tls-key"),
+    ];
+    if !by_tls {
+        if let Some((_, flag)) = given.iter().find(|(file, _)| file.is_some()) {
+            bail!("{flag} is for collectors over TLS: -w ipfix+tls://HOST:PORT");
+        }
+        return Ok(None);
+    }
+    let files = TlsFiles {
+        authorities: args.tls_ca.clone(),
+        client: args.tls_cert.clone().zip(args.tls_key.clone()),
+    };
+    let flag = |error: &ExportError| match error {
+        ExportError::Tls { part, .. } => match part {
+            TlsPart::Authorities => "--tls-ca",
+            TlsPart::Certificate => "--tls-cert",
+            TlsPart::Key => "--tls-key",
+        },
+        _ => "TLS",
+    };
+    match Tls::new(&files, CLOCK) {
+        Ok(tls) => Ok(Some(tls)),
+        Err(error) => {
+            let flag = flag(&error);
+            Err(error).context(flag)
+        }
+    }
+}
+
 /// The output that sends to `target`.
 pub(super) fn output(
     target: &Target,
     args: &RecordArgs,
     settings: &Settings,
     wire: &WireOptions,
+    tls: Option<&Tls>,
 ) -> anyhow::Result<Output> {
     let schema = settings.layout.schema();
     static COLLECTORS: AtomicU32 = AtomicU32::new(0);
@@ -57,7 +103,12 @@ pub(super) fn output(
     };
     let mut options = SendOptions {
         rate: args.export_rate,
-        ..SendOptions::new(Clock { wall_ms, monotonic })
+        tls: tls.cloned(),
+        observe: match args.quiet {
+            true => say_lost,
+            false => say_all,
+        },
+        ..SendOptions::new(CLOCK)
     };
     if !args.interface.is_empty() {
         // A writer that waited would lose packets: rather lose records, and say so.
@@ -74,6 +125,21 @@ pub(super) fn output(
         name: target.to_string(),
         writer,
     })
+}
+
+fn say_all(place: &str, event: &SendEvent<'_>) {
+    match event {
+        SendEvent::Lost(_) => say_lost(place, event),
+        SendEvent::Back => say!(Info CollectorUp, output = place; "{place} takes records again"),
+    }
+}
+
+fn say_lost(place: &str, event: &SendEvent<'_>) {
+    if let SendEvent::Lost(error) = event {
+        let error: &io::Error = error;
+        say!(Error CollectorDown, output = place;
+            "{place}: {error}; tried again until the run ends");
+    }
 }
 
 #[allow(

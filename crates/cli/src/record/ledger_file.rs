@@ -84,7 +84,7 @@ impl<'a> LedgerFile<'a> {
         let outputs = report.outputs.iter().map(|output| OutputFile {
             name: output.name.clone(),
             records: output.records_written(),
-            bytes: output.outcome.as_ref().map_or(0, |summary| summary.bytes),
+            bytes: output.bytes_written(),
             records_dropped: output.records_dropped,
             error: output.outcome.as_ref().err().map(ToString::to_string),
         });

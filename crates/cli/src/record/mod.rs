@@ -35,6 +35,7 @@ use crate::signals::{self, Hangups, STOP};
 use crate::units::{counted, grouped};
 
 pub(crate) use args::RecordArgs;
+use change::Following;
 use ledger_file::LedgerFile;
 use outputs::Outputs;
 use progress::ProgressBar;
@@ -45,7 +46,8 @@ use summary::{Summary, SummaryWriter};
 
 /// Says what is wrong with the options, as far as that can be told without opening anything.
 pub(crate) fn check(args: &RecordArgs) -> anyhow::Result<()> {
-    Settings::new(args).map(|_| ())
+    Settings::new(args)?;
+    collectors::tls(args).map(|_| ())
 }
 
 /// Applies other options to a run that goes on.
@@ -69,9 +71,11 @@ fn record(mut args: RecordArgs, reread: Option<Reread>) -> anyhow::Result<Outcom
     log::set_format(args.log_format);
     filter::separate(&mut args);
     let settings = Arc::new(Settings::new(&args)?);
+    // Before rights are given up: a key is for root alone.
+    let tls = collectors::tls(&args)?;
     let (hangups, heard) = channel();
     let sources = Sources::open_and_listen(&args, reread.is_some().then_some(hangups))?;
-    let mut outputs = match Outputs::create(&args, &settings) {
+    let mut outputs = match Outputs::create(&args, &settings, tls.as_ref()) {
         Err(error) if is_broken_pipe(&error) => return Ok(Outcome::Well),
         outputs => outputs?,
     };
@@ -80,7 +84,7 @@ fn record(mut args: RecordArgs, reread: Option<Reread>) -> anyhow::Result<Outcom
         .is_empty()
         .then(|| summarise(&settings, &mut outputs));
     let changes = match reread {
-        Some(reread) => change::follow(&args, &settings, reread, heard)?,
+        Some(reread) => Following::new(&args, &settings, tls).start(reread, heard)?,
         None => channel().1,
     };
     serve_metrics(&args)?;

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use turboflow_export::transport::Target;
+use turboflow_export::transport::{Target, Tls};
 use turboflow_export::{Format, WriteOptions, create, to_writer};
 use turboflow_pipeline::Output;
 
@@ -24,8 +24,12 @@ pub(super) struct Outputs {
 
 impl Outputs {
     /// Creates the outputs that were asked for; a failure leaves nothing behind.
-    pub(super) fn create(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Self> {
-        let maker = Maker::new(args, settings)?;
+    pub(super) fn create(
+        args: &RecordArgs,
+        settings: &Settings,
+        tls: Option<&Tls>,
+    ) -> anyhow::Result<Self> {
+        let maker = Maker::new(args, settings, tls)?;
         let records = args.write.iter().map(|path| maker.output(path));
         let records = records.collect::<anyhow::Result<_>>()?;
         let ledger = args.ledger.as_deref().map(Beside::create).transpose()?;
@@ -37,11 +41,16 @@ impl Outputs {
 pub(super) struct Maker<'a> {
     args: &'a RecordArgs,
     settings: &'a Settings,
+    tls: Option<&'a Tls>,
     options: WriteOptions,
 }
 
 impl<'a> Maker<'a> {
-    pub(super) fn new(args: &'a RecordArgs, settings: &'a Settings) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        args: &'a RecordArgs,
+        settings: &'a Settings,
+        tls: Option<&'a Tls>,
+    ) -> anyhow::Result<Self> {
         check_names(args)?;
         rotation::check(args)?;
         let options = WriteOptions {
@@ -52,6 +61,7 @@ impl<'a> Maker<'a> {
         Ok(Self {
             args,
             settings,
+            tls,
             options,
         })
     }
@@ -60,7 +70,7 @@ impl<'a> Maker<'a> {
         let (args, options) = (self.args, &self.options);
         let schema = self.settings.layout.schema();
         if let Some(target) = collectors::target_of(path)? {
-            return collectors::output(&target, args, self.settings, &options.wire);
+            return collectors::output(&target, args, self.settings, &options.wire, self.tls);
         }
         let format = format_of(path, args.format)?;
         let writer = if is_stdout(path) {

@@ -7,6 +7,7 @@ use std::error::Error;
 use std::ops::Range;
 use std::path::Path;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, FromArgMatches};
 use toml::de::{DeTable, DeValue};
 
@@ -188,6 +189,8 @@ fn check(command: &Command, arg: &Arg, key: &str, words: &[String]) -> Result<()
         .try_get_matches_from(alone.chain(words.iter().map(String::as_str)));
     match tried {
         Ok(_) => Ok(()),
+        // A key that it goes with is looked for once all are known.
+        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => Ok(()),
         Err(error) => Err(match error.source() {
             Some(source) => format!("`{key}`: {source}"),
             None => format!("`{key}`: {}", first_line(&error)),
@@ -198,7 +201,12 @@ fn check(command: &Command, arg: &Arg, key: &str, words: &[String]) -> Result<()
 fn first_line(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let first = text.lines().next().unwrap_or_default();
-    first.trim_start_matches("error: ").to_owned()
+    let first = first.trim_start_matches("error: ").to_owned();
+    match error.get(ContextKind::InvalidArg) {
+        // The line ends before it says which.
+        Some(ContextValue::Strings(missing)) => format!("{first} {}", missing.join(", ")),
+        _ => first,
+    }
 }
 
 #[cfg(test)]
@@ -269,6 +277,13 @@ mod tests {
             assert_eq!(at, line, "{text}: {what}");
             assert!(what.contains(words), "{text}: {what}");
         }
+    }
+
+    #[test]
+    fn says_what_a_key_goes_with() {
+        let config = parse(&format!("{NEEDED}tls-cert = \"a.pem\"\n")).unwrap();
+        let wrong = config.options().unwrap_err();
+        assert!(wrong.what.contains("--tls-key"), "{wrong:?}");
     }
 
     #[test]

@@ -15,7 +15,7 @@ const HEAD: &str = "\
 const WIDTH: usize = 98;
 
 /// What is written behind keys that have no default.
-const VALUES: [(&str, &str); 15] = [
+const VALUES: [(&str, &str); 18] = [
     ("interface", "[\"eth0\"]"),
     (
         "write",
@@ -34,6 +34,9 @@ const VALUES: [(&str, &str); 15] = [
     ("decapsulate", "\"vxlan,gre\""),
     ("export-rate", "\"50k\""),
     ("observation-domain", "1"),
+    ("tls-ca", "\"/etc/turboflow/authorities.pem\""),
+    ("tls-cert", "\"/etc/turboflow/exporter.pem\""),
+    ("tls-key", "\"/etc/turboflow/exporter.key\""),
 ];
 /// What every configuration has to say for itself, and what goes with it.
 const NEEDED: [&str; 3] = ["interface", "write", "rotate"];

@@ -13,7 +13,7 @@ use crate::record::{self, Apply, RecordArgs};
 
 /// Keys that take effect while packets are metered. Those of the meter would change what a record
 /// means in the middle of one, those of interfaces need rights that are given up.
-const TAKES_EFFECT: [&str; 10] = [
+const TAKES_EFFECT: [&str; 13] = [
     "enterprise-number",
     "export-mtu",
     "export-rate",
@@ -23,6 +23,9 @@ const TAKES_EFFECT: [&str; 10] = [
     "quiet",
     "rotate",
     "rotate-size",
+    "tls-ca",
+    "tls-cert",
+    "tls-key",
     "write",
 ];
 

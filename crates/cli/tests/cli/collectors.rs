@@ -20,7 +20,7 @@ fn captures() -> Vec<String> {
 
 /// Whether a program that a test needs is there, asked by `version`; says loudly that the test does
 /// nothing where not; in CI it fails.
-fn is_installed(program: &str, version: &str) -> bool {
+pub(crate) fn is_installed(program: &str, version: &str) -> bool {
     let found = Command::new(program)
         .arg(version)
         .stdout(Stdio::null())
@@ -35,13 +35,13 @@ fn is_installed(program: &str, version: &str) -> bool {
 }
 
 /// A port of UDP that nobody uses at the moment.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.local_addr().unwrap().port()
 }
 
 /// Waits without a clock: until nothing came on a socket for that long.
-fn wait(ms: u64) {
+pub(crate) fn wait(ms: u64) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket
         .set_read_timeout(Some(Duration::from_millis(ms)))

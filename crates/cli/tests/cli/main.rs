@@ -18,4 +18,5 @@ mod service;
 mod show;
 mod stop;
 mod support;
+mod tls;
 mod usage;

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A socket to a collector, and what to do with what it says.
+//! The way to a collector: its name, and a socket where there is one.
 
-use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream, UdpSocket};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use super::pending::Pending;
-use super::{Carrier, Resolve, Target};
+use super::stream::{Progress, Stream};
+use super::tls::{Tls, TlsFiles, TlsPeer};
+use super::{Carrier, Clock, Resolve, SendOptions, Target};
 use crate::ExportError;
-
-/// How long a connection may take to be made.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The way to a collector.
 pub(super) struct Link {
     target: Target,
     resolve: Resolve,
+    clock: Clock,
+    tls: Option<TlsPeer>,
     socket: Socket,
     /// Addresses that are being looked up.
     lookup: Option<Pending<Vec<SocketAddr>>>,
     /// A connection that is being made.
-    dialling: Option<Pending<TcpStream>>,
+    dialling: Option<Pending<Stream>>,
 }
 
 enum Socket {
@@ -28,39 +29,45 @@ enum Socket {
         socket: UdpSocket,
         address: SocketAddr,
     },
-    Tcp(TcpStream),
+    Stream(Stream),
     /// A connection that is to be made.
     Away,
-}
-
-/// How far a message came.
-pub(super) enum Progress {
-    /// All of it left.
-    Whole,
-    /// So many octets left; the socket takes no more for now.
-    Partial(usize),
 }
 
 impl Link {
     /// Resolves the host, so that a wrong name is known before anything starts. A connection is
     /// made later.
-    pub(super) fn new(target: &Target, resolve: Resolve) -> Result<Self, ExportError> {
+    pub(super) fn new(target: &Target, options: &SendOptions) -> Result<Self, ExportError> {
         let refused = |error: io::Error| ExportError::Target {
             given: target.to_string(),
             reason: error.to_string(),
         };
-        let addresses = addresses(target, resolve).map_err(refused)?;
+        let tls = match (target.carrier, &options.tls) {
+            (Carrier::Tls, Some(tls)) => Some(tls.clone()),
+            (Carrier::Tls, None) => Some(Tls::new(&TlsFiles::default(), options.clock)?),
+            _ => None,
+        };
+        let tls = tls.map(|tls| TlsPeer::new(tls, &target.host)).transpose();
+        let tls = tls.map_err(refused)?;
+        let addresses = addresses(target, options.resolve).map_err(refused)?;
         let socket = match target.carrier {
             Carrier::Udp => open_udp(&addresses).map_err(refused)?,
-            Carrier::Tcp => Socket::Away,
+            Carrier::Tcp | Carrier::Tls => Socket::Away,
         };
         Ok(Self {
             target: target.clone(),
-            resolve,
+            resolve: options.resolve,
+            clock: options.clock,
+            tls,
             socket,
             lookup: None,
             dialling: None,
         })
+    }
+
+    /// What the collector is called.
+    pub(super) fn place(&self) -> String {
+        self.target.to_string()
     }
 
     pub(super) const fn is_up(&self) -> bool {
@@ -68,13 +75,15 @@ impl Link {
     }
 
     pub(super) const fn is_stream(&self) -> bool {
-        matches!(self.target.carrier, Carrier::Tcp)
+        matches!(self.target.carrier, Carrier::Tcp | Carrier::Tls)
     }
 
     /// Begins to make the connection; the name is resolved anew each time.
     pub(super) fn dial(&mut self) -> io::Result<()> {
         let (target, resolve) = (self.target.clone(), self.resolve);
-        self.dialling = Some(Pending::start(move || dial(&target, resolve))?);
+        let (tls, clock) = (self.tls.clone(), self.clock);
+        let dial = move || Stream::dial(&addresses(&target, resolve)?, tls.as_ref(), &clock);
+        self.dialling = Some(Pending::start(dial)?);
         Ok(())
     }
 
@@ -82,7 +91,7 @@ impl Link {
     pub(super) fn dialled(&mut self, timeout: Duration) -> Option<io::Result<()>> {
         let outcome = self.dialling.as_ref()?.outcome(timeout)?;
         self.dialling = None;
-        Some(outcome.map(|stream| self.socket = Socket::Tcp(stream)))
+        Some(outcome.map(|stream| self.socket = Socket::Stream(stream)))
     }
 
     pub(super) fn disconnect(&mut self) {
@@ -90,7 +99,7 @@ impl Link {
         self.dialling = None;
     }
 
-    /// Begins to look up the name again (UDP; TCP does so when it connects).
+    /// Begins to look up the name again (UDP; connections do so when they are made).
     pub(super) fn look_up(&mut self) {
         let is_name = self.target.host.parse::<IpAddr>().is_err();
         if !self.is_stream() && is_name && self.lookup.is_none() {
@@ -119,11 +128,19 @@ impl Link {
         false
     }
 
-    /// Sends what is left of a message. A collector that closed its side is an error.
+    /// Whether the collector is still there, as far as it says.
+    pub(super) fn listen(&mut self) -> io::Result<()> {
+        match &mut self.socket {
+            Socket::Stream(stream) => stream.listen(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends what is left of a message.
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<Progress> {
         match &mut self.socket {
             Socket::Udp { socket, .. } => socket.send(bytes).map(|_| Progress::Whole),
-            Socket::Tcp(stream) => send_stream(stream, bytes),
+            Socket::Stream(stream) => stream.send(bytes),
             Socket::Away => Err(io::ErrorKind::NotConnected.into()),
         }
     }
@@ -137,10 +154,9 @@ impl Link {
     }
 
     /// Ends a connection so that all that was sent arrives.
-    pub(super) fn close(&self) {
-        if let Socket::Tcp(stream) = &self.socket {
-            // The other side may have gone already.
-            let _ = stream.shutdown(Shutdown::Write);
+    pub(super) fn close(&mut self) {
+        if let Socket::Stream(stream) = &mut self.socket {
+            stream.close();
         }
     }
 }
@@ -151,21 +167,6 @@ fn addresses(target: &Target, resolve: Resolve) -> io::Result<Vec<SocketAddr>> {
         return Err(io::Error::other("its name has no address"));
     }
     Ok(addresses)
-}
-
-fn dial(target: &Target, resolve: Resolve) -> io::Result<TcpStream> {
-    let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    for address in addresses(target, resolve)? {
-        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
-            Ok(stream) => {
-                stream.set_nonblocking(true)?;
-                stream.set_nodelay(true)?;
-                return Ok(stream);
-            }
-            Err(error) => failure = error,
-        }
-    }
-    Err(failure)
 }
 
 fn open_udp(addresses: &[SocketAddr]) -> io::Result<Socket> {
@@ -188,34 +189,4 @@ fn open_udp(addresses: &[SocketAddr]) -> io::Result<Socket> {
         }
     }
     Err(failure)
-}
-
-fn send_stream(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<Progress> {
-    // Collectors say nothing: what can be read is the end of the connection. Without a look, the
-    // first message after it would be lost.
-    let mut said = [0; 256];
-    match stream.read(&mut said) {
-        Ok(0) => return Err(io::Error::other("the collector closed the connection")),
-        Err(error) if is_not_yet(&error) => {}
-        Ok(_) => {}
-        Err(error) => return Err(error),
-    }
-    let mut sent = 0;
-    while sent < bytes.len() {
-        match stream.write(&bytes[sent..]) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(count) => sent += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if is_not_yet(&error) => return Ok(Progress::Partial(sent)),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(Progress::Whole)
-}
-
-fn is_not_yet(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-    )
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages to collectors over UDP and TCP.
+//! Messages to collectors over UDP, TCP and TLS.
 //!
 //! A writer encodes on the thread that gives it records and puts [`Unit`]s in a bounded queue; a
 //! thread of its own sends them, waits where it must (pacing, a collector that is away or does not
@@ -12,7 +12,9 @@ mod pace;
 mod pending;
 mod queue;
 mod sender;
+mod stream;
 mod target;
+mod tls;
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -30,6 +32,7 @@ use link::Link;
 use queue::Queue;
 use sender::{Sender, Sent};
 pub use target::{Carrier, Target};
+pub use tls::{Tls, TlsFiles, TlsPart};
 
 /// What time it is, from outside: this crate reads no clock.
 #[derive(Clone, Copy, Debug)]
@@ -43,8 +46,20 @@ pub struct Clock {
 /// The addresses of a host's name, with a port; it may take its time.
 pub type Resolve = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
 
+/// What happens to a connection.
+#[derive(Debug)]
+pub enum SendEvent<'a> {
+    /// It could not be made, or it broke, for that reason; it is tried again.
+    Lost(&'a io::Error),
+    /// It takes records again.
+    Back,
+}
+
+/// Who is told what happens to the connection to a collector, by its name, on the thread that sends.
+pub type ObserveSending = fn(&str, &SendEvent<'_>);
+
 /// How messages are sent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct SendOptions {
     /// Flow records a second at most. `None`: as fast as they come.
     pub rate: Option<u64>,
@@ -59,6 +74,10 @@ pub struct SendOptions {
     pub clock: Clock,
     /// Where names are looked up. Default: the system.
     pub resolve: Resolve,
+    /// Whom to trust over TLS, and who we are. `None`: whom the system trusts, and nobody.
+    pub tls: Option<Tls>,
+    /// Told of connections that are lost, once each, and of those that are back.
+    pub observe: ObserveSending,
 }
 
 impl SendOptions {
@@ -72,6 +91,8 @@ impl SendOptions {
             queue_bytes: 8 << 20,
             clock,
             resolve: |host, port| Ok((host, port).to_socket_addrs()?.collect()),
+            tls: None,
+            observe: |_, _| {},
         }
     }
 }
@@ -91,9 +112,10 @@ struct NetworkWriter {
 
 /// A writer to the collector at `target`.
 ///
-/// A TCP collector may be away: it is tried again, and templates are sent on every connection.
+/// A collector over TCP or TLS may be away: it is tried again, and templates are sent on every connection.
 ///
 /// # Errors
+/// [`ExportError::Tls`] where the system trusts nobody and no other list is given,
 /// [`ExportError::Target`] where the host is unknown or no socket can be made,
 /// [`ExportError::Encode`] where the format cannot hold records of that schema.
 pub fn send_to(
@@ -105,7 +127,7 @@ pub fn send_to(
     let place = target.to_string();
     let (wire, refresh) = match target.carrier {
         Carrier::Udp => (wire.clone(), Refresh::DATAGRAMS),
-        Carrier::Tcp => {
+        Carrier::Tcp | Carrier::Tls => {
             let message_bytes = STREAM_MESSAGE_BYTES;
             (
                 WireOptions {
@@ -117,7 +139,7 @@ pub fn send_to(
         }
     };
     let encoder = encoder(target.protocol, schema, &wire, &place)?;
-    let link = Link::new(target, options.resolve)?;
+    let link = Link::new(target, options)?;
     let queue = Arc::new(Queue::new(options.queue_bytes));
     let session = Session::new(target.protocol, &wire, refresh);
     let gauge = Arc::new(SendGauge::default());

@@ -12,7 +12,7 @@ use super::gauge::{SendGauge, SendSnapshot};
 use super::link::Link;
 use super::pace::Pace;
 use super::queue::{Queue, Taken};
-use super::{Clock, SendOptions};
+use super::{Clock, ObserveSending, SendOptions};
 use crate::wire::{Message, Session, SessionCounters, Unit};
 
 /// How long the network has to refuse the last datagrams.
@@ -42,6 +42,11 @@ pub(super) struct Sender {
     pace: Pace,
     clock: Clock,
     linger: Duration,
+    observe: ObserveSending,
+    /// What the collector is called.
+    place: String,
+    /// Whether it was told that there is no connection.
+    is_told: bool,
     back_off: BackOff,
     /// When something last left, or the end was asked for.
     progress_at: Duration,
@@ -76,6 +81,9 @@ impl Sender {
             pace: Pace::new(options.rate),
             clock: options.clock,
             linger: options.linger,
+            observe: options.observe,
+            place: link.place(),
+            is_told: false,
             back_off: BackOff::default(),
             progress_at: Duration::ZERO,
             is_ending: false,
@@ -95,6 +103,7 @@ impl Sender {
 
     /// Sends until the queue is closed and empty, or nothing moves any more.
     pub(super) fn run(mut self) -> Sent {
+        self.greet();
         loop {
             let taken = self.queue.take(self.time_to_wait());
             self.count_lost();
@@ -126,8 +135,9 @@ impl Sender {
         }
     }
 
-    /// Sends what is due while no records come.
+    /// Sends what is due while no records come, and looks after the connection.
     fn tick(&mut self) {
+        self.greet();
         if self.session.due_ms().is_none_or(|due_ms| due_ms == 0) || !self.link.is_up() {
             return;
         }

@@ -12,6 +12,8 @@ use crate::wire::Protocol;
 pub enum Carrier {
     /// A TCP connection.
     Tcp,
+    /// A TCP connection in TLS.
+    Tls,
     /// UDP datagrams.
     Udp,
 }
@@ -29,11 +31,12 @@ pub struct Target {
     pub port: u16,
 }
 
-/// The schemes there are, and the port where none is given: IPFIX's own (RFC 7011, section 10.1),
-/// and the one that collectors of NetFlow listen on.
-const SCHEMES: [(&str, Protocol, Carrier, u16); 4] = [
+/// The schemes there are, and the port where none is given: IPFIX's own (RFC 7011, section 10.1;
+/// with TLS another), and the one that collectors of NetFlow listen on.
+const SCHEMES: [(&str, Protocol, Carrier, u16); 5] = [
     ("ipfix+udp", Protocol::Ipfix, Carrier::Udp, 4739),
     ("ipfix+tcp", Protocol::Ipfix, Carrier::Tcp, 4739),
+    ("ipfix+tls", Protocol::Ipfix, Carrier::Tls, 4740),
     ("netflow9+udp", Protocol::Netflow9, Carrier::Udp, 2055),
     ("netflow5+udp", Protocol::Netflow5, Carrier::Udp, 2055),
 ];
@@ -128,6 +131,7 @@ mod tests {
         for text in [
             "ipfix+udp://127.0.0.1:4739",
             "ipfix+tcp://[::1]:9",
+            "ipfix+tls://collector.example:9",
             "netflow9+udp://collector.example:2055",
             "netflow5+udp://c:65535",
         ] {
@@ -135,6 +139,8 @@ mod tests {
         }
         let plain: Target = "ipfix+udp://host".parse().unwrap();
         assert_eq!(plain.port, 4739);
+        let secure: Target = "ipfix+tls://host".parse().unwrap();
+        assert_eq!((secure.carrier, secure.port), (Carrier::Tls, 4740));
         assert_eq!(
             "netflow5+udp://[::1]/".parse::<Target>().unwrap().port,
             2055

@@ -33,8 +33,8 @@ pub(super) struct Lane {
 /// How an output stands, for others to read while it writes.
 pub(super) struct Gauge {
     pub(super) name: String,
-    /// Records that it was given.
-    pub(super) received: AtomicU64,
+    /// Records that it was given, those that wait included.
+    received: AtomicU64,
     pub(super) failed: AtomicBool,
     /// Batches in its queue.
     pub(super) waiting: AtomicUsize,
@@ -86,15 +86,21 @@ impl Lane {
         if waiting < LIVE_QUEUE_BATCHES / 2 {
             gauge.is_waited_for.store(true, Ordering::Relaxed);
         }
+        let rows = batch.rows() as u64;
         let alive = "an output's thread reads until its queue is closed";
         let mut waited = Duration::ZERO;
         let mut batch = Arc::clone(batch);
         loop {
             if !gauge.gives_up.load(Ordering::Relaxed) {
-                return queue.send(batch).expect(alive);
+                queue.send(batch).expect(alive);
+                gauge.received.fetch_add(rows, Ordering::Relaxed);
+                return;
             }
             batch = match queue.try_send(batch) {
-                Ok(()) => return,
+                Ok(()) => {
+                    gauge.received.fetch_add(rows, Ordering::Relaxed);
+                    return;
+                }
                 Err(TrySendError::Full(batch)) => batch,
                 Err(TrySendError::Disconnected(_)) => unreachable!("{alive}"),
             };
@@ -106,9 +112,7 @@ impl Lane {
         }
         gauge.is_waited_for.store(false, Ordering::Relaxed);
         gauge.waiting.fetch_sub(1, Ordering::Relaxed);
-        gauge
-            .overrun
-            .fetch_add(batch.rows() as u64, Ordering::Relaxed);
+        gauge.overrun.fetch_add(rows, Ordering::Relaxed);
     }
 
     pub(super) fn wait_from_now_on(&self) {

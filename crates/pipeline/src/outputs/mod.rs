@@ -58,6 +58,16 @@ impl OutputReport {
             Err(_) => 0,
         }
     }
+
+    /// Bytes that it holds, or that left.
+    #[must_use]
+    pub const fn bytes_written(&self) -> u64 {
+        match &self.outcome {
+            Ok(summary) => summary.bytes,
+            Err(ExportError::NotSent { bytes, .. }) => *bytes,
+            Err(_) => 0,
+        }
+    }
 }
 
 /// How an output stands.

@@ -54,7 +54,6 @@ pub(super) fn write_all(
         if prompt && waiting.is_none() {
             writing.flush();
         }
-        gauge.received.store(writing.received, Ordering::Relaxed);
         gauge.failed.store(writing.is_failing(), Ordering::Relaxed);
     }
     writing.finish(gauge.name.clone())

@@ -4,7 +4,8 @@
 use std::io;
 use std::time::Duration;
 
-use super::super::link::Progress;
+use super::super::SendEvent;
+use super::super::stream::Progress;
 use super::{LONGEST_WAIT, Sender};
 use crate::wire::Message;
 
@@ -16,20 +17,39 @@ const SOCKET_PAUSE: Duration = Duration::from_millis(2);
 const ATTEMPTS: usize = 3;
 
 impl Sender {
+    /// Makes a connection though there is nothing to send yet, so that a wrong address or
+    /// certificate is known at once; and notices one that has ended.
+    pub(super) fn greet(&mut self) {
+        if !self.link.is_stream() {
+            return;
+        }
+        if let Err(error) = self.link.listen() {
+            self.disconnect(error);
+        }
+        let now = (self.clock.monotonic)();
+        if !self.link.is_up() && !self.is_ending && self.back_off.left(now, false).is_zero() {
+            self.try_connection();
+        }
+    }
+
+    fn try_connection(&mut self) {
+        self.session.restart();
+        match self.dial() {
+            Ok(()) => {
+                self.back_off.connected((self.clock.monotonic)());
+                self.connections += 1;
+            }
+            Err(error) => self.disconnect(error),
+        }
+    }
+
     /// Makes the connection where there is none. False when it is time to give up.
     pub(super) fn connect(&mut self) -> bool {
         while !self.link.is_up() {
             if self.gave_up || !self.back_off() {
                 return false;
             }
-            self.session.restart();
-            match self.dial() {
-                Ok(()) => {
-                    self.back_off.connected((self.clock.monotonic)());
-                    self.connections += 1;
-                }
-                Err(error) => self.disconnect(error),
-            }
+            self.try_connection();
         }
         true
     }
@@ -66,6 +86,10 @@ impl Sender {
     fn disconnect(&mut self, error: io::Error) {
         self.link.disconnect();
         self.back_off.failed((self.clock.monotonic)());
+        if !self.is_told {
+            self.is_told = true;
+            (self.observe)(&self.place, &SendEvent::Lost(&error));
+        }
         self.failure = Some(error);
     }
 
@@ -129,6 +153,9 @@ impl Sender {
         let now = (self.clock.monotonic)();
         if self.back_off.sent(now) {
             self.progress_at = now;
+            if std::mem::take(&mut self.is_told) {
+                (self.observe)(&self.place, &SendEvent::Back);
+            }
         }
     }
 

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+//! IPFIX over TLS, with OpenSSL's server at the other end: what arrives, who is trusted, and what is
+//! said where somebody is not.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::collectors::{free_port, is_installed, wait};
+use crate::support::{Folder, Ran, finish, office, turboflow};
+
+const FIELDS: [&str; 13] = [
+    "srcaddr",
+    "dstaddr",
+    "srcaddrv6",
+    "dstaddrv6",
+    "srcport",
+    "dstport",
+    "protocol",
+    "packets",
+    "octets",
+    "abstimestart",
+    "abstimeend",
+    "tcpflags",
+    "flow_end_reason",
+];
+
+/// A folder with two authorities, and certificates of the first: for this host, for another name,
+/// one that has expired, and one for us.
+struct Certificates(Folder);
+
+impl Certificates {
+    /// `None`, loudly, where OpenSSL is absent.
+    fn make() -> Option<Self> {
+        if !is_installed("openssl", "version") {
+            return None;
+        }
+        let folder = Folder::new();
+        let made = Self(folder);
+        for authority in ["ca", "other"] {
+            made.openssl(&format!(
+                "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN={authority} \
+                 -keyout {authority}.key -out {authority}.pem"
+            ));
+        }
+        for (name, subject, days) in [
+            ("server", "DNS:localhost,IP:127.0.0.1", "2"),
+            ("elsewhere", "DNS:elsewhere.example", "2"),
+            ("expired", "DNS:localhost,IP:127.0.0.1", "-1"),
+            ("client", "DNS:exporter.example", "2"),
+        ] {
+            made.openssl(&format!(
+                "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN={name} \
+                 -keyout {name}.key -out {name}.csr"
+            ));
+            made.0
+                .write("extensions", format!("subjectAltName={subject}"));
+            made.openssl(&format!(
+                "x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days {days} \
+                 -extfile extensions -out {name}.pem"
+            ));
+        }
+        Some(made)
+    }
+
+    fn openssl(&self, arguments: &str) {
+        let mut command = Command::new("openssl");
+        command.args(arguments.split_whitespace());
+        let ran = finish(command.current_dir(self.0.path()));
+        assert_eq!(ran.code, Some(0), "{arguments}: {}", ran.stderr);
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.file(name)
+    }
+
+    /// A server with that certificate, which writes what it gets to a file.
+    fn serve(&self, certificate: &str, more: &[&str]) -> Server {
+        let port = free_port();
+        let (got, said) = (Folder::new(), Folder::new());
+        let output = std::fs::File::create(got.path().join("got.ipfix")).unwrap();
+        let errors = std::fs::File::create(said.path().join("said")).unwrap();
+        let child = Command::new("openssl")
+            .args(["s_server", "-quiet", "-accept"])
+            .arg(format!("127.0.0.1:{port}"))
+            .args(["-cert", &format!("{certificate}.pem")])
+            .args(["-key", &format!("{certificate}.key")])
+            .args(more)
+            .current_dir(self.0.path())
+            // Standard input that never ends: the server would end with it.
+            .stdin(Stdio::piped())
+            .stdout(output)
+            .stderr(errors)
+            .spawn()
+            .unwrap();
+        let server = Server {
+            child,
+            port,
+            got,
+            said,
+        };
+        // Whoever asked it by a connection would be among what it says.
+        let address = format!(":{port:04X} 00000000:0000 0A");
+        while !std::fs::read_to_string("/proc/net/tcp")
+            .unwrap()
+            .contains(&address)
+        {
+            wait(20);
+        }
+        server
+    }
+}
+
+/// Ends with the test.
+struct Server {
+    child: Child,
+    port: u16,
+    got: Folder,
+    said: Folder,
+}
+
+impl Server {
+    fn url(&self, host: &str) -> String {
+        format!("ipfix+tls://{host}:{}", self.port)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The flows in an IPFIX file, as tshark reads them: a column for each field, and two for complaints.
+fn flows(file: &Path) -> Vec<Vec<String>> {
+    let mut tshark = Command::new("tshark");
+    tshark.arg("-r").arg(file).args(["-T", "fields"]);
+    for field in FIELDS {
+        tshark.args(["-e", &format!("cflow.{field}")]);
+    }
+    tshark.args(["-e", "_ws.malformed", "-e", "_ws.expert.message"]);
+    let ran = finish(&mut tshark);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    // A message is a line, and has the values of its flows in columns: whatever the messages, the
+    // columns are the same.
+    let mut columns = vec![Vec::new(); FIELDS.len() + 2];
+    for line in ran.stdout.lines() {
+        for (column, values) in columns.iter_mut().zip(line.split('\t')) {
+            column.extend(
+                values
+                    .split(',')
+                    .filter(|value| !value.is_empty())
+                    .map(str::to_owned),
+            );
+        }
+    }
+    columns
+}
+
+#[test]
+fn a_collector_over_tls_gets_what_a_file_gets() {
+    let Some(made) = Certificates::make() else {
+        return;
+    };
+    if !is_installed("tshark", "--version") {
+        return;
+    }
+    for version in ["-tls1_2", "-tls1_3"] {
+        let (server, folder) = (made.serve("server", &[version]), Folder::new());
+        let (capture, file, url) = (
+            office(),
+            folder.file("flows.ipfix"),
+            server.url("localhost"),
+        );
+        let args = [
+            "record",
+            "-q",
+            "-r",
+            &capture,
+            "-w",
+            &file,
+            "-w",
+            &url,
+            "--tls-ca",
+            &made.file("ca.pem"),
+            "--seed",
+            "1",
+        ];
+        turboflow(args).exits(0);
+        // The server ends its side when ours has ended, and has written what it read by then.
+        let length = |path: &Path| path.metadata().unwrap().len();
+        let (file, got) = (Path::new(&file), server.got.path().join("got.ipfix"));
+        for _ in 0..100 {
+            if length(&got) >= length(file) {
+                break;
+            }
+            wait(50);
+        }
+        let (sent, got) = (flows(file), flows(&got));
+        assert_eq!(sent[12].len(), 742, "every flow has an end reason");
+        assert!(sent[13..].iter().all(Vec::is_empty), "{:?}", &sent[13..]);
+        assert_eq!(sent, got, "{version}: {}", server.said.read("said"));
+    }
+}
+
+/// Sends to a collector that is not to be reached, and gives what was said: once, and the records
+/// are counted.
+fn refused(url: &str, options: &[&str]) -> Ran {
+    let capture = office();
+    let args = ["record", "-q", "-r", &capture, "-w", url];
+    let ran = turboflow(args.iter().chain(options)).exits(1);
+    let told = ran.stderr.matches("tried again").count();
+    assert_eq!(told, 1, "{}", ran.stderr);
+    ran.says(&["742 records not written"])
+}
+
+#[test]
+fn who_is_not_trusted_gets_nothing_and_it_is_said_why() {
+    let Some(made) = Certificates::make() else {
+        return;
+    };
+    let (ca, other) = (made.file("ca.pem"), made.file("other.pem"));
+    let wants_us: &[&str] = &["-Verify", "2", "-CAfile", "ca.pem", "-verify_return_error"];
+    let wants_us_1_2 = [wants_us, &["-tls1_2"]].concat();
+    // Each takes as long as a collector is waited for at the end: all of them at once.
+    std::thread::scope(|scope| {
+        for (certificate, server_options, ca, words) in [
+            ("server", &[][..], &other, "signed by nobody who is trusted"),
+            ("elsewhere", &[], &ca, "not valid for name \"localhost\""),
+            ("expired", &[], &ca, "has expired"),
+            ("ca", &[], &ca, "CA:TRUE"),
+            ("server", wants_us, &ca, "--tls-cert"),
+            ("server", &wants_us_1_2, &ca, "--tls-cert"),
+        ] {
+            let made = &made;
+            scope.spawn(move || {
+                let server = made.serve(certificate, server_options);
+                refused(&server.url("localhost"), &["--tls-ca", ca]).says(&[words]);
+                assert_eq!(server.got.read("got.ipfix"), "");
+            });
+        }
+    });
+}
+
+#[test]
+fn a_collector_that_asks_who_we_are_is_told() {
+    let Some(made) = Certificates::make() else {
+        return;
+    };
+    let file = |name: &str| made.file(name);
+    let (ca, certificate, key) = (file("ca.pem"), file("client.pem"), file("client.key"));
+    let wants_us = ["-Verify", "2", "-CAfile", "ca.pem", "-verify_return_error"];
+    let (server, capture) = (made.serve("server", &wants_us), office());
+    // By address: the certificate is for that too.
+    let url = server.url("127.0.0.1");
+    let mut args = vec!["record", "-q", "-r", &capture, "-w", &url, "--tls-ca", &ca];
+    args.extend(["--tls-cert", &certificate, "--tls-key", &key]);
+    let ran = turboflow(args).exits(0);
+    assert_eq!(ran.stderr, "");
+}
+
+#[test]
+fn a_port_that_speaks_no_tls_holds_nobody() {
+    let Some(made) = Certificates::make() else {
+        return;
+    };
+    let ca = made.file("ca.pem");
+    // One says something else, the other says nothing: connections wait in its backlog.
+    let (talks, silent) = (
+        TcpListener::bind("127.0.0.1:0").unwrap(),
+        TcpListener::bind("127.0.0.1:0").unwrap(),
+    );
+    let url = |listener: &TcpListener| format!("ipfix+tls://{}", listener.local_addr().unwrap());
+    let urls = [url(&talks), url(&silent)];
+    std::thread::spawn(move || {
+        use std::io::Write;
+        for stream in talks.incoming() {
+            let _ = stream.unwrap().write_all(b"220 mail.example ESMTP\r\n");
+        }
+    });
+    std::thread::scope(|scope| {
+        for (url, words) in urls.iter().zip(["does not speak TLS", "does not answer"]) {
+            let options = ["--tls-ca", &ca];
+            scope.spawn(move || refused(url, &options).says(&[words]));
+        }
+    });
+}
+
+#[test]
+fn files_that_make_no_sense_are_refused_before_anything_starts() {
+    let Some(made) = Certificates::make() else {
+        return;
+    };
+    let (capture, folder) = (office(), Folder::new());
+    made.0.write("empty.pem", "");
+    made.0.write(
+        "junk.pem",
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+    );
+    made.openssl("pkcs8 -topk8 -in client.key -passout pass:x -out locked.key");
+    for (options, words) in [
+        ("--tls-ca absent.pem", "--tls-ca: "),
+        ("--tls-ca empty.pem", "no certificate"),
+        ("--tls-ca junk.pem", "is no certificate"),
+        ("--tls-ca ca.key", "no certificate"),
+        ("--tls-cert client.pem", "--tls-key"),
+        ("--tls-key client.key", "--tls-cert"),
+        (
+            "--tls-cert client.pem --tls-key server.key",
+            "not the key of that",
+        ),
+        ("--tls-cert client.pem --tls-key client.pem", "--tls-key: "),
+        (
+            "--tls-cert client.pem --tls-key locked.key",
+            "without a password",
+        ),
+        ("--tls-cert client.key --tls-key client.key", "--tls-cert: "),
+    ] {
+        let csv = folder.file("flows.csv");
+        let mut args = vec![
+            "record",
+            "-r",
+            &capture,
+            "-w",
+            &csv,
+            "-w",
+            "ipfix+tls://localhost:1",
+        ];
+        if !options.contains("--tls-ca") {
+            args.extend(["--tls-ca", "ca.pem"]);
+        }
+        args.extend(options.split(' '));
+        let mut program = crate::support::command(args);
+        let ran = finish(program.current_dir(made.0.path()));
+        ran.exits(2).says(&[words]);
+        assert!(folder.names().is_empty(), "{options}: {:?}", folder.names());
+    }
+    let url = "ipfix+tls://localhost:1";
+    let mut program = crate::support::command(["record", "-r", &capture, "-w", url]);
+    let nothing = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
+    program.envs(nothing.map(|name| (name, "/nonexistent")));
+    finish(&mut program).exits(2).says(&["--tls-ca", "system"]);
+    let plain = "ipfix+tcp://localhost:1";
+    let args = ["record", "-r", &capture, "-w", plain, "--tls-ca", "ca.pem"];
+    turboflow(args).exits(2).says(&["--tls-ca", "ipfix+tls://"]);
+}
