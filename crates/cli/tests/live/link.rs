@@ -190,6 +190,12 @@ impl Recording {
         self.end()
     }
 
+    /// Waits until it is gone without a word.
+    pub(crate) fn killed(mut self) -> Folder {
+        assert_eq!(self.child.wait().unwrap().code(), None);
+        self.folder
+    }
+
     /// Waits until it has ended by itself.
     pub(crate) fn end(mut self) -> Ended {
         while let Ok(line) = self.stderr.recv_timeout(PATIENCE) {

@@ -12,6 +12,7 @@ mod captures;
 mod collectors;
 mod drops;
 mod exact;
+mod faults;
 mod link;
 mod service;
 mod silence;
