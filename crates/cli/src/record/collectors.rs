@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use turboflow_export::transport::{Clock, SendOptions, Target, send_to};
-use turboflow_export::wire::{WireOptions, left_out};
+use turboflow_export::wire::{Protocol, WireOptions, left_out};
 use turboflow_pipeline::Output;
 use turboflow_record::ElementOptions;
 
@@ -48,13 +48,19 @@ pub(super) fn output(
     wire: &WireOptions,
 ) -> anyhow::Result<Output> {
     let schema = settings.layout.schema();
-    let own_domain = std::process::id() << 8 | index as u32;
+    let (process, index) = (std::process::id(), index as u32);
+    let own_domain = match target.protocol {
+        // Its engine id has 8 bits, of which runs one after the other take different ones.
+        Protocol::Netflow5 => process.wrapping_add(index),
+        _ => process << 8 | index,
+    };
     let wire = WireOptions {
         domain: args.observation_domain.unwrap_or(own_domain),
         ..wire.clone()
     };
     let mut options = SendOptions {
         rate: args.export_rate,
+        template_interval: args.template_interval,
         ..SendOptions::new(Clock { wall_ms, monotonic })
     };
     if !args.interface.is_empty() {

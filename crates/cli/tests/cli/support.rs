@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -58,6 +59,29 @@ pub(crate) fn finish(command: &mut Command) -> Ran {
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     }
+}
+
+/// Whether a program that a test needs is there, asked by `version`. Says loudly that the test does
+/// nothing where not; in CI it fails.
+pub(crate) fn is_installed(program: &str, version: &str) -> bool {
+    let found = Command::new(program)
+        .arg(version)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    if found.is_err() {
+        let in_ci = std::env::var_os("TURBOFLOW_CI").is_some();
+        let how = "scripts/install-test-tools.sh installs it";
+        assert!(!in_ci, "{program} is not here; {how}");
+        eprintln!("############ SKIPPED: no {program} to compare with; {how} ############");
+    }
+    found.is_ok()
+}
+
+/// A port of UDP that nobody uses at the moment.
+pub(crate) fn free_port() -> u16 {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.local_addr().unwrap().port()
 }
 
 /// A folder for one test.
