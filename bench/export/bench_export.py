@@ -297,7 +297,7 @@ def main() -> int:
     parser.add_argument("capture", type=Path, help="classic pcap file, IP packets only")
     parser.add_argument("--repetitions", type=int, default=3, help="rounds (default 3)")
     parser.add_argument("--parts", default="encode,process,live", help="which of them, with commas (default all)")
-    parser.add_argument("--paced", default="300k", metavar="RATE", help="--export-rate of the paced runs")
+    parser.add_argument("--paced", default="500k", metavar="RATE", help="--export-rate of the paced runs")
     parser.add_argument("--turboflow", type=Path, default=ROOT / "target/release/turboflow", metavar="PATH")
     parser.add_argument("--runs", type=Path, default=ROOT / "bench/runs", help="where the result folder goes")
     parser.add_argument("--label", default=machine_label(), help="the machine's name in the folder's")
