@@ -15,7 +15,7 @@ TURBOFLOW := $(TARGET)/release/turboflow
 BENCH_CAPTURE := $(TARGET)/bench/zipf-10m.pcap
 
 .DEFAULT_GOAL := help
-.PHONY: help run test build deb docs bench bench-files fuzz sample lint ci clean
+.PHONY: help run test build deb docs bench bench-files bench-export fuzz sample lint ci clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,10 @@ bench: build ## Aggregator, pipeline, features, flood: one JSON object a row; BE
 bench-files: build $(BENCH_CAPTURE) ## Whole processes against nfpcapd, softflowd and argus on a 10 M-packet capture
 	scripts/install-test-tools.sh bench || echo "bench-files: goes on with the tools that are here" >&2
 	bench/files/run.sh $(BENCH_CAPTURE) --repetitions 5 --turboflow $(TURBOFLOW)
+
+bench-export: build $(BENCH_CAPTURE) ## Sending flow records: encoding alone, softflowd side by side, live capture and tcpdump (root)
+	scripts/install-test-tools.sh bench || echo "bench-export: goes on with the tools that are here" >&2
+	bench/export/run.sh $(BENCH_CAPTURE) --turboflow $(TURBOFLOW)
 
 fuzz: set-up ## Every fuzz target for a minute (FUZZ_SECONDS=60), or FUZZ_TARGETS="packet pcap"
 	FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh $(FUZZ_TARGETS)

@@ -6,13 +6,31 @@
 #   scripts/install-test-tools.sh [tests|bench|samples|all]...        default: tests
 set -euo pipefail
 
-tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool nfdump openssl systemd)
+tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool nfdump pmacct openssl systemd)
 bench=(nfdump softflowd argus-server argus-client redis-server hyperfine)
 samples=(tshark tcpdump iproute2 ethtool nginx-light openssl curl dnsmasq-base bind9-dnsutils openssh-server
     openssh-client iperf3 iputils-ping traceroute chrony)
 
+# A collector that is no package. It needs the Go that its go.mod names; what the distribution has may be older.
+goflow2=github.com/netsampler/goflow2/v2/cmd/goflow2@v2.2.6
+tools=$(cd "$(dirname "$0")/.." && pwd)/target/tools
+
+install_goflow2() {
+    [[ -x $tools/goflow2 ]] && return
+    local go
+    go=$(PATH=$PATH:/usr/local/go/bin command -v go) || {
+        echo "install-test-tools: no Go here (https://go.dev/dl), so no goflow2 either: its tests say so" >&2
+        return
+    }
+    echo "install-test-tools: building $goflow2"
+    GOBIN=$tools "$go" install "$goflow2" || echo "install-test-tools: goflow2 could not be built" >&2
+}
+
 wanted=()
 for group in "${@:-tests}"; do
+    case $group in
+    tests | all) install_goflow2 ;;
+    esac
     case $group in
     tests) wanted+=("${tests[@]}") ;;
     bench) wanted+=("${bench[@]}") ;;

@@ -5,6 +5,7 @@
 //! Numbers of different runs or machines do not compare; the designs of one run do.
 
 mod aggregate;
+mod export;
 mod features;
 mod flood;
 mod microflows;
@@ -16,7 +17,7 @@ pub use report::{Row, Timer};
 use turboflow_workload::traffic::Skew;
 
 /// The benchmarks there are, with a sentence for each.
-pub const BENCHES: [(&str, &str); 5] = [
+pub const BENCHES: [(&str, &str); 6] = [
     (
         "aggregate",
         "merging microflow records: ours, the paper's method, hashbrown, std, Redis",
@@ -29,6 +30,10 @@ pub const BENCHES: [(&str, &str); 5] = [
     (
         "plan",
         "a definition's compiled plan against the same work by hand",
+    ),
+    (
+        "export",
+        "flow records into messages: IPFIX, NetFlow v9 and v5, without the socket",
     ),
     (
         "flood",
@@ -96,6 +101,7 @@ impl Spread {
 pub fn run(bench: &str, options: &Options, row: &mut dyn FnMut(Row)) -> Result<(), UnknownBench> {
     match bench {
         "aggregate" => aggregate::run(options, row),
+        "export" => export::run(options, row),
         "features" => features::run(options, row),
         "flood" => flood::run(options, row),
         "pipeline" => pipeline::run(options, row),

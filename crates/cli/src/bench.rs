@@ -17,6 +17,7 @@ Benchmarks:
   pipeline   frames in memory to open flows, by stage, with and without microflow table
   features   what four more features cost the aggregator
   plan       a definition's compiled plan against the same work written by hand
+  export     flow records into messages: IPFIX, NetFlow v9 and v5, without the socket
   flood      50 million distinct keys against a full flow cache
 
 Examples:

@@ -60,6 +60,16 @@ pub(crate) fn rotation(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// How long until templates are sent again.
+pub(crate) fn template_interval(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        time if time < Duration::from_secs(1) => {
+            Err("at least 1s: collectors need no more".to_owned())
+        }
+        time => Ok(time),
+    }
+}
+
 /// A size such as `64MiB` or `100kB`; a number alone is bytes.
 pub(crate) fn size_bytes(text: &str) -> Result<u64, String> {
     let start = text

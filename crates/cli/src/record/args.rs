@@ -12,7 +12,8 @@ use turboflow_record::TimeUnit;
 use crate::log::LogFormat;
 use crate::metrics::{MetricsAt, metrics_at};
 use crate::units::{
-    Timeout, count, duration, rotation, size_bytes, time_unit, timeout, timeout_or_zero,
+    Timeout, count, duration, rotation, size_bytes, template_interval, time_unit, timeout,
+    timeout_or_zero,
 };
 
 const EXAMPLES: &str = "\
@@ -208,6 +209,12 @@ pub(crate) struct RecordArgs {
     )]
     #[arg(value_parser = clap::value_parser!(u16).range(512..=65_507))]
     pub(super) export_mtu: u16,
+
+    /// Send templates and options again so often over UDP, as well as every 4,096 messages: a collector
+    /// that was started anew, or missed them, reads no flow before. Over TCP, statistics only
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = template_interval)]
+    #[arg(help_heading = "Sending to collectors")]
+    pub(super) template_interval: Duration,
 
     /// Unit of a flow's first and last time in IPFIX: ms (every collector knows it), us or ns
     #[arg(long, value_name = "UNIT", default_value = "ms", value_parser = time_unit)]

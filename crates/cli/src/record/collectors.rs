@@ -12,7 +12,7 @@ use turboflow_export::ExportError;
 use turboflow_export::transport::{
     Carrier, Clock, SendEvent, SendOptions, Target, Tls, TlsFiles, TlsPart, send_to,
 };
-use turboflow_export::wire::{WireOptions, left_out};
+use turboflow_export::wire::{Protocol, WireOptions, left_out};
 use turboflow_pipeline::Output;
 use turboflow_record::ElementOptions;
 
@@ -96,7 +96,11 @@ pub(super) fn output(
     let schema = settings.layout.schema();
     static COLLECTORS: AtomicU32 = AtomicU32::new(0);
     let number = COLLECTORS.fetch_add(1, Ordering::Relaxed);
-    let own_domain = (std::process::id() << 8).wrapping_add(number);
+    let own_domain = match target.protocol {
+        // Its engine id has 8 bits, of which runs one after the other take different ones.
+        Protocol::Netflow5 => std::process::id().wrapping_add(number),
+        _ => (std::process::id() << 8).wrapping_add(number),
+    };
     let wire = WireOptions {
         domain: args.observation_domain.unwrap_or(own_domain),
         ..wire.clone()
@@ -108,6 +112,7 @@ pub(super) fn output(
             true => say_lost,
             false => say_all,
         },
+        template_interval: args.template_interval,
         ..SendOptions::new(CLOCK)
     };
     if !args.interface.is_empty() {

@@ -3,8 +3,10 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -75,6 +77,20 @@ pub(crate) fn is_installed(program: &str, version: &str) -> bool {
         eprintln!("############ SKIPPED: no {program} to compare with; {how} ############");
     }
     found.is_ok()
+}
+
+/// A port of UDP that nobody uses at the moment.
+pub(crate) fn free_port() -> u16 {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.local_addr().unwrap().port()
+}
+
+/// Waits without a clock: until nothing came on a socket for that long.
+pub(crate) fn wait(ms: u64) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let timeout = Some(Duration::from_millis(ms));
+    socket.set_read_timeout(timeout).unwrap();
+    assert!(socket.recv(&mut [0]).is_err());
 }
 
 /// A folder for one test.

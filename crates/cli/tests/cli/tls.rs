@@ -6,8 +6,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::collectors::{free_port, is_installed, wait};
-use crate::support::{Folder, Ran, finish, office, turboflow};
+use crate::support::{Folder, Ran, finish, free_port, is_installed, office, turboflow, wait};
 
 const FIELDS: [&str; 13] = [
     "srcaddr",

@@ -63,6 +63,8 @@ pub type ObserveSending = fn(&str, &SendEvent<'_>);
 pub struct SendOptions {
     /// Flow records a second at most. `None`: as fast as they come.
     pub rate: Option<u64>,
+    /// How long until templates (UDP) and statistics are sent again.
+    pub template_interval: Duration,
     /// How long a writer waits for room in a queue that does not move before records are lost.
     /// Zero for live capture, where waiting would lose packets.
     pub patience: Duration,
@@ -81,11 +83,12 @@ pub struct SendOptions {
 }
 
 impl SendOptions {
-    /// No pacing, 5 s of patience and of linger, 8 MiB of queue.
+    /// No pacing, templates every 30 s, 5 s of patience and of linger, 8 MiB of queue.
     #[must_use]
     pub const fn new(clock: Clock) -> Self {
         Self {
             rate: None,
+            template_interval: Duration::from_secs(30),
             patience: Duration::from_secs(5),
             linger: Duration::from_secs(5),
             queue_bytes: 8 << 20,
@@ -139,6 +142,11 @@ pub fn send_to(
         }
     };
     let encoder = encoder(target.protocol, schema, &wire, &place)?;
+    let interval_ms = u64::try_from(options.template_interval.as_millis()).unwrap_or(u64::MAX);
+    let refresh = Refresh {
+        interval_ms: Some(interval_ms),
+        ..refresh
+    };
     let link = Link::new(target, options)?;
     let queue = Arc::new(Queue::new(options.queue_bytes));
     let session = Session::new(target.protocol, &wire, refresh);

@@ -84,7 +84,8 @@ impl Body {
         std::mem::take(&mut self.data)
     }
 
-    fn close_set(&mut self) {
+    /// Ends the set under way: the next record begins another one.
+    pub(super) fn close_set(&mut self) {
         let Some((_, start)) = self.set.take() else {
             return;
         };

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One field of a template: which element, and how its values become octets.
 
-use turboflow_record::{BASIC_LIST, Column, ColumnElement, ColumnKind, DataType, Element, Value};
+use turboflow_record::{
+    BASIC_LIST, Column, ColumnElement, ColumnKind, DataType, Element, REVERSE_ENTERPRISE, Value,
+};
 
 use super::{Protocol, time_unit_of};
 
@@ -123,6 +125,13 @@ impl Field {
         };
         self.encoding = Encoding::Optional(scalar);
         self.length = VARIABLE;
+        self
+    }
+
+    /// The same field for numbers that one octet holds. For TCP flags that is what collectors know
+    /// best (RFC 7125, section 3): pmacct 1.7.7 reads no others.
+    pub(super) const fn in_one_octet(mut self) -> Self {
+        self.length = 1;
         self
     }
 
@@ -299,6 +308,12 @@ fn encoding_of_time(data_type: DataType) -> Encoding {
 /// Whether the element is one of a flow's first or last time.
 pub(super) fn is_flow_time(element: &Element) -> bool {
     element.enterprise.is_none() && time_unit_of(element.id).is_some()
+}
+
+/// Whether the element is tcpControlBits, of either direction.
+pub(super) fn is_tcp_flags(column: &ColumnElement) -> bool {
+    let Element { id, enterprise, .. } = &column.v4;
+    *id == 6 && !column.is_list && enterprise.is_none_or(|number| number == REVERSE_ENTERPRISE)
 }
 
 /// Appends an element's number, length and enterprise.

@@ -167,6 +167,15 @@ pub(super) fn descriptions(
     }
 }
 
+/// Whether a set holds options templates. Each is sent in a set of its own: pmacct 1.7.7 loses its
+/// place behind the first one of a set.
+pub(super) const fn is_template_set(set: u16) -> bool {
+    matches!(
+        set,
+        ipfix::OPTIONS_TEMPLATE_SET | netflow9::OPTIONS_TEMPLATE_SET
+    )
+}
+
 /// What was sent so far, and what was not.
 pub(super) fn statistics(
     protocol: Protocol,

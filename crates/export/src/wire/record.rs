@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use turboflow_record::{Column, ColumnElement, FlowBatch, Value};
 
 use super::body::{Body, SET_HEADER_BYTES};
-use super::field::{Field, is_flow_time, is_in_netflow9};
+use super::field::{Field, is_flow_time, is_in_netflow9, is_tcp_flags};
 use super::options::FIRST_FLOW_TEMPLATE;
 use super::shape::{Presence, Shape, Shapes};
 use super::uptime::{Fit, Uptime};
@@ -69,9 +69,11 @@ impl Encoder {
             protocol,
             columns: schema.to_vec(),
             elements: options.elements.clone(),
-            shapes: Shapes::new(schema, |index| {
-                protocol == Protocol::Ipfix || is_in_netflow9(&options.elements[index])
-            }),
+            shapes: Shapes::new(
+                schema,
+                |index| protocol == Protocol::Ipfix || is_in_netflow9(&options.elements[index]),
+                |index| protocol == Protocol::Ipfix && is_tcp_flags(&options.elements[index]),
+            ),
             roles: Roles::of(&options.elements),
             templates: Vec::new(),
             by_shape: HashMap::new(),
@@ -104,7 +106,10 @@ impl Encoder {
         if self.protocol == Protocol::Ipfix {
             self.check_elements()?;
         }
-        let always = self.fields(|_, column| (!column.nullable, false));
+        let always = self.fields(|_, column| match column.nullable {
+            true => (Presence::Absent, false),
+            false => (Presence::There, false),
+        });
         let shortest: usize = always.iter().map(Field::min_bytes).sum();
         if self.protocol == Protocol::Netflow9 && shortest < NETFLOW9_ALIGN_BYTES {
             return Err(format!(
@@ -112,7 +117,7 @@ impl Encoder {
                  padding; add a feature such as the count of packets, or use IPFIX"
             ));
         }
-        let fields = self.fields(|_, _| (true, true));
+        let fields = self.fields(|_, _| (Presence::There, true));
         let specifiers: usize = fields.iter().map(Field::specifier_bytes).sum();
         let values: usize = fields.iter().map(Field::min_bytes).sum();
         let needed = SET_HEADER_BYTES + (TEMPLATE_HEADER_BYTES + specifiers).max(values);
@@ -152,13 +157,17 @@ impl Encoder {
     }
 
     /// The fields of the columns that `told` says are there, and whether each is of IPv6.
-    fn fields(&self, told: impl Fn(usize, &Column) -> (bool, bool)) -> Vec<Field> {
+    fn fields(&self, told: impl Fn(usize, &Column) -> (Presence, bool)) -> Vec<Field> {
         let mut fields = Vec::new();
         for (index, (column, element)) in self.columns.iter().zip(&self.elements).enumerate() {
-            let (is_there, v6) = told(index, column);
+            let (presence, v6) = told(index, column);
             let is_known = self.protocol == Protocol::Ipfix || is_in_netflow9(element);
-            if is_there && is_known {
-                fields.push(Field::new(self.protocol, index, column, element, v6));
+            if presence != Presence::Absent && is_known {
+                let field = Field::new(self.protocol, index, column, element, v6);
+                fields.push(match presence {
+                    Presence::Narrow => field.in_one_octet(),
+                    _ => field,
+                });
             }
         }
         fields
@@ -208,10 +217,10 @@ impl Encoder {
             .find(|presence| matches!(presence, Presence::V4 | Presence::V6))
             == Some(Presence::V6);
         let mut fields = self.fields(|index, _| match self.shapes.presence(shape, index) {
-            Presence::V4 => (true, false),
-            Presence::V6 => (true, true),
-            Presence::There => (true, v6),
-            Presence::Absent => (!exact && !self.is_address(index), v6),
+            Presence::V4 => (Presence::There, false),
+            Presence::V6 => (Presence::There, true),
+            presence if exact || self.is_address(index) => (presence, v6),
+            _ => (Presence::There, v6),
         });
         if !exact {
             for field in &mut fields {

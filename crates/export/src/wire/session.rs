@@ -179,7 +179,7 @@ impl Session {
             Some(announced) => self
                 .refresh
                 .interval_ms
-                .map(|interval| announced + interval),
+                .map(|interval| announced.saturating_add(interval)),
         }
     }
 
@@ -274,6 +274,9 @@ impl Session {
         let mut body = Body::new(room, align);
         let mut count = 0;
         for record in &records {
+            if options::is_template_set(record.set) {
+                body.close_set();
+            }
             let mark = body.open(record.set);
             body.bytes().extend_from_slice(&record.bytes);
             if !body.fits() && count > 0 {

@@ -8,8 +8,8 @@ use std::net::IpAddr;
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData, Values};
 
-/// Two bits for every column of addresses (absent, IPv4, IPv6), one for every other nullable
-/// column (absent, there).
+/// Two bits for every column of addresses (absent, IPv4, IPv6) and of TCP flags (absent, there, in
+/// one octet), one for every other nullable column (absent, there).
 pub(super) type Shape = u128;
 
 /// Where the bits of each column are.
@@ -23,7 +23,18 @@ pub(super) struct Shapes {
 struct Place {
     column: usize,
     shift: u32,
-    is_address: bool,
+    told: Told,
+}
+
+/// What the bits of a column tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// Its family.
+    Family,
+    /// Whether it is there.
+    Presence,
+    /// Whether it is there, and fits one octet.
+    Width,
 }
 
 /// A value as the shape tells it.
@@ -34,25 +45,32 @@ pub(super) enum Presence {
     V6,
     /// No address, and there.
     There,
+    /// There, and its number fits one octet.
+    Narrow,
 }
 
 impl Shapes {
-    /// Of the columns that `is_told` says have a field at all.
-    pub(super) fn new(schema: &[Column], is_told: impl Fn(usize) -> bool) -> Self {
+    /// Of the columns that `has_field` says have a field at all; fields of those that `has_widths`
+    /// names are one octet long where that is enough.
+    pub(super) fn new(
+        schema: &[Column],
+        has_field: impl Fn(usize) -> bool,
+        has_widths: impl Fn(usize) -> bool,
+    ) -> Self {
         let mut shapes = Self {
             places: Vec::new(),
             overflows: false,
         };
         let mut shift = 0;
         for (column, Column { kind, nullable, .. }) in schema.iter().enumerate() {
-            if !is_told(column) {
+            if !has_field(column) {
                 continue;
             }
-            let is_address = *kind == ColumnKind::Address;
-            let bits = match (is_address, nullable) {
-                (true, _) => 2,
-                (false, true) => 1,
-                (false, false) => continue,
+            let (told, bits) = match kind {
+                ColumnKind::Address => (Told::Family, 2),
+                _ if has_widths(column) => (Told::Width, 2),
+                _ if *nullable => (Told::Presence, 1),
+                _ => continue,
             };
             if shift + bits > Shape::BITS {
                 shapes.overflows = true;
@@ -61,7 +79,7 @@ impl Shapes {
             shapes.places.push(Place {
                 column,
                 shift,
-                is_address,
+                told,
             });
             shift += bits;
         }
@@ -84,17 +102,19 @@ impl Shapes {
         let Some(place) = self.places.iter().find(|place| place.column == column) else {
             return Presence::There;
         };
-        match (place.is_address, shape >> place.shift & 3) {
-            (true, 1) => Presence::V4,
-            (true, 2) => Presence::V6,
-            (false, code) if code & 1 == 1 => Presence::There,
+        match (place.told, shape >> place.shift & 3) {
+            (Told::Family, 1) => Presence::V4,
+            (Told::Family, 2) => Presence::V6,
+            (Told::Width, 2) => Presence::Narrow,
+            (Told::Width, 1) => Presence::There,
+            (Told::Presence, code) if code & 1 == 1 => Presence::There,
             _ => Presence::Absent,
         }
     }
 
     /// The shape with the addresses of this one, and every other nullable value absent.
     pub(super) fn family_only(&self, shape: Shape) -> Shape {
-        let addresses = self.places.iter().filter(|place| place.is_address);
+        let addresses = (self.places.iter()).filter(|place| place.told == Told::Family);
         addresses.fold(0, |kept, place| kept | (shape & 3 << place.shift))
     }
 }
@@ -110,6 +130,11 @@ impl Place {
                 IpAddr::V4(_) => 1,
                 IpAddr::V6(_) => 2,
             },
+            ValueData::Unsigned(numbers)
+                if self.told == Told::Width && numbers[row] <= u64::from(u8::MAX) =>
+            {
+                2
+            }
             _ => 1,
         }
     }

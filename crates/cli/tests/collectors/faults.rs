@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Collectors and exporters that are started anew, templates that are lost: no collector sees a
+//! sequence error, and from the next templates on it reads everything.
+
+use crate::daemon::until;
+use crate::flow::{Collector, Flow, Got, OVER_UDP, equal, of_csv, send};
+use crate::goflow2::Goflow2;
+use crate::nfacctd::Nfacctd;
+use crate::nfcapd::Nfcapd;
+use crate::relay::Relay;
+use crate::support::{Folder, command, finish, free_port, office, udp_capture};
+
+const SCHEMES: [&str; 2] = ["ipfix+udp", "netflow9+udp"];
+/// Seconds of flows, a thousand in each, with templates every second.
+const SHORT_S: u16 = 3;
+const LONG_S: u16 = 9;
+const OPTIONS: [&str; 4] = ["--export-rate", "1000", "--template-interval", "1s"];
+
+/// Sends flows through a relay that loses the first datagrams to the port of a collector;
+/// `meanwhile` happens while they travel. Gives the flows in the order in which they were sent.
+fn send_through(
+    scheme: &str,
+    seconds: u16,
+    to: u16,
+    lost: usize,
+    meanwhile: impl FnOnce(&Relay),
+) -> Vec<Flow> {
+    let (relay, folder) = (Relay::start(to, lost), Folder::new());
+    let capture = folder.write("c.pcap", udp_capture(1_000 * seconds));
+    let (csv, url) = (
+        folder.file("flows.csv"),
+        format!("{scheme}://127.0.0.1:{}", relay.port),
+    );
+    let mut run = command(["record", "-q", "-r", &capture, "-w", &csv, "-w", &url]);
+    run.args(OPTIONS);
+    let exporter = std::thread::spawn(move || finish(&mut run));
+    meanwhile(&relay);
+    exporter.join().unwrap().exits(0);
+    relay.end();
+    of_csv(&folder.read("flows.csv"))
+}
+
+/// What a collector may say that lacked templates for the first `unread` flows.
+fn is_of_templates(line: &str, unread: usize) -> bool {
+    // nfacctd cannot count records that it cannot read. The options among them are a few.
+    let counted = line.split_once("but received '").map(|(_, rest)| rest);
+    let counted = counted.and_then(|rest| rest.split('\'').next()?.parse::<usize>().ok());
+    let words = ["template", "muting", "goflow2_flow_decoder_error_total"];
+    counted.is_some_and(|sequence| sequence <= unread + 30)
+        || words.iter().any(|word| line.contains(word))
+}
+
+/// A collector that knew no template at first read everything from some flow on, and complains of
+/// nothing but that.
+#[track_caller]
+fn reads_to_the_end<C: Collector>(got: &Got, sent: &[Flow], scheme: &str, what: &str) {
+    assert!(
+        !got.flows.is_empty(),
+        "{what}: nothing arrived: {:#?}",
+        got.complaints
+    );
+    assert!(got.flows.len() < sent.len(), "{what}: nothing was lost");
+    let unread = sent.len() - got.flows.len();
+    let others = got.complaints.iter();
+    let others: Vec<_> = others
+        .filter(|line| !is_of_templates(line, unread))
+        .collect();
+    assert!(
+        C::miscounts_options(scheme) || others.is_empty(),
+        "{what}: {others:#?}"
+    );
+    same_keys(&got.flows, &sent[unread..], what);
+}
+
+/// The flows are the same; their times, which not every collector shows in full, are others' tests.
+#[track_caller]
+fn same_keys(got: &[Flow], sent: &[Flow], what: &str) {
+    let [got, sent] = [got, sent].map(|flows| {
+        let mut flows = flows.to_vec();
+        for flow in &mut flows {
+            (flow.first_ms, flow.last_ms, flow.end_reason) = (0, 0, 0);
+        }
+        flows.sort();
+        flows
+    });
+    equal(&got, &sent, what);
+}
+
+fn announcements_repeated<C: Collector>(what: &str) {
+    for scheme in SCHEMES {
+        let port = free_port();
+        let Some(collector) = C::start(port) else {
+            return;
+        };
+        let sent = send_through(scheme, SHORT_S, port, 0, |_| ());
+        let (got, what) = (collector.end(true), format!("{what}, {scheme}"));
+        let is_fine = got.complaints.is_empty() || C::miscounts_options(scheme);
+        assert!(is_fine, "{what}: {:#?}", got.complaints);
+        same_keys(&got.flows, &sent, &what);
+    }
+}
+
+fn templates_lost<C: Collector>(what: &str) {
+    for scheme in SCHEMES {
+        let port = free_port();
+        let Some(collector) = C::start(port) else {
+            return;
+        };
+        // The first datagram has the first template, the second the other ones.
+        let sent = send_through(scheme, SHORT_S, port, 4, |_| ());
+        reads_to_the_end::<C>(
+            &collector.end(true),
+            &sent,
+            scheme,
+            &format!("{what}, {scheme}"),
+        );
+    }
+}
+
+fn collector_restarted<C: Collector>(what: &str) {
+    for scheme in SCHEMES {
+        let port = free_port();
+        let Some(first) = C::start(port) else {
+            return;
+        };
+        let (mut before, mut second) = (None, None);
+        let sent = send_through(scheme, LONG_S, port, 0, |relay| {
+            until("flows have come", || relay.seen() > 20);
+            before = Some(first.end(false));
+            second = C::start(port);
+        });
+        let (before, what) = (before.unwrap(), format!("{what}, {scheme}"));
+        assert!(
+            before.complaints.is_empty(),
+            "{what}: {:#?}",
+            before.complaints
+        );
+        assert!(!before.flows.is_empty(), "{what}");
+        reads_to_the_end::<C>(&second.unwrap().end(true), &sent, scheme, &what);
+    }
+}
+
+fn exporter_restarted<C: Collector>(what: &str) {
+    for scheme in OVER_UDP {
+        let port = free_port();
+        let Some(collector) = C::start(port) else {
+            return;
+        };
+        let url = format!("{scheme}://127.0.0.1:{port}");
+        let packets = |flows: &[Flow]| flows.iter().map(|flow| flow.packets).sum::<u64>();
+        let mut sent = 0;
+        for _ in 0..3 {
+            sent += packets(&send(&office(), &url, &["--export-rate", "20k"]));
+        }
+        let got = collector.end(true);
+        assert!(
+            got.complaints.is_empty(),
+            "{what}, {scheme}: {:#?}",
+            got.complaints
+        );
+        assert_eq!(packets(&got.flows), sent, "{what}, {scheme}");
+    }
+}
+
+#[test]
+fn announcements_that_are_repeated_disturb_nobody() {
+    announcements_repeated::<Nfcapd>("nfcapd");
+    announcements_repeated::<Goflow2>("goflow2");
+    announcements_repeated::<Nfacctd>("nfacctd");
+}
+
+#[test]
+fn nfcapd_reads_on_from_the_next_templates() {
+    templates_lost::<Nfcapd>("nfcapd");
+}
+
+#[test]
+fn goflow2_reads_on_from_the_next_templates() {
+    templates_lost::<Goflow2>("goflow2");
+}
+
+#[test]
+fn nfacctd_reads_on_from_the_next_templates() {
+    templates_lost::<Nfacctd>("nfacctd");
+}
+
+#[test]
+fn a_restarted_nfcapd_reads_on_from_the_next_templates() {
+    collector_restarted::<Nfcapd>("nfcapd");
+}
+
+#[test]
+fn a_restarted_goflow2_reads_on_from_the_next_templates() {
+    collector_restarted::<Goflow2>("goflow2");
+}
+
+#[test]
+fn a_restarted_nfacctd_reads_on_from_the_next_templates() {
+    collector_restarted::<Nfacctd>("nfacctd");
+}
+
+#[test]
+fn a_restarted_exporter_makes_nfcapd_no_sequence_error() {
+    exporter_restarted::<Nfcapd>("nfcapd");
+}
+
+#[test]
+fn a_restarted_exporter_makes_goflow2_no_error() {
+    exporter_restarted::<Goflow2>("goflow2");
+}
+
+#[test]
+fn a_restarted_exporter_makes_nfacctd_no_sequence_error() {
+    exporter_restarted::<Nfacctd>("nfacctd");
+}

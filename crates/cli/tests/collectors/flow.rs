@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a flow is as far as every format tells it, and runs of the program that send flows.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use crate::support::{Folder, project, turboflow};
+
+/// A flow; its times are in ms since 1970.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Flow {
+    pub(crate) addresses: [IpAddr; 2],
+    pub(crate) ports: [u64; 2],
+    pub(crate) protocol: u64,
+    pub(crate) first_ms: u64,
+    pub(crate) last_ms: u64,
+    pub(crate) packets: u64,
+    pub(crate) octets: u64,
+    pub(crate) tcp_flags: u64,
+    /// Why it ended; 0 where nobody tells.
+    pub(crate) end_reason: u64,
+}
+
+/// What a collector got, sorted, and what it complained of.
+pub(crate) struct Got {
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) complaints: Vec<String>,
+}
+
+/// A collector that listens on a port of UDP.
+pub(crate) trait Collector: Sized {
+    /// Starts one; `None`, loudly, where there is none.
+    fn start(port: u16) -> Option<Self>;
+
+    /// Ends it: once it has taken in what it was sent, where that is `all`; at once otherwise.
+    fn end(self, all: bool) -> Got;
+
+    /// Whether it says so, of a format, wherever options are sent again: no error of ours.
+    fn miscounts_options(_scheme: &str) -> bool {
+        false
+    }
+}
+
+/// The formats over UDP.
+pub(crate) const OVER_UDP: [&str; 3] = ["ipfix+udp", "netflow9+udp", "netflow5+udp"];
+
+/// IPv4 and IPv6, VLANs, ICMP, fragments, tunnels, odd protocols, thousands of flows, years of time.
+const CAPTURES: [&str; 5] = [
+    "samples/office.pcap",
+    "samples/two-links.pcapng",
+    "../shared/captures/vlan-mpls/wireshark__logistics_multicast.pcapng",
+    "../shared/captures/icmp/CESNET__mixed.pcap",
+    "../shared/captures/large/els0r__default.pcap",
+];
+
+/// The captures that are there; the project's own are.
+pub(crate) fn captures() -> Vec<String> {
+    let (there, absent): (Vec<_>, Vec<_>) = CAPTURES
+        .into_iter()
+        .map(project)
+        .partition(|path| Path::new(path).exists());
+    for path in absent {
+        eprintln!("############ SKIPPED: {path} is not there ############");
+    }
+    assert!(there.len() >= 2, "{there:?}");
+    there
+}
+
+/// Sends the flows of a capture; gives those that the format can hold.
+pub(crate) fn send(capture: &str, url: &str, options: &[&str]) -> Vec<Flow> {
+    let folder = Folder::new();
+    let csv = folder.file("flows.csv");
+    let fixed = ["record", "-q", "-r", capture, "-w", &csv, "-w", url];
+    let ran = turboflow(fixed.iter().chain(options).copied());
+    let mut flows = of_csv(&folder.read("flows.csv"));
+    let is_v4 = |flow: &Flow| flow.addresses[0].is_ipv4();
+    let v4_only = url.starts_with("netflow5");
+    // Only what a format cannot hold is not written.
+    ran.exits(i32::from(v4_only && !flows.iter().all(is_v4)));
+    flows.retain(|flow| !v4_only || is_v4(flow));
+    flows.sort();
+    flows
+}
+
+/// The flows in our own CSV, in the order in which they are sent too.
+pub(crate) fn of_csv(csv: &str) -> Vec<Flow> {
+    let flow = |line: &str| -> Flow {
+        let fields: Vec<_> = line.split(',').collect();
+        let number = |index: usize| fields[index].parse::<u64>().unwrap();
+        Flow {
+            addresses: [0, 1].map(|index| fields[index].parse().unwrap()),
+            ports: [2, 3].map(number),
+            protocol: number(4),
+            packets: number(5),
+            octets: number(6),
+            first_ms: number(7) / 1_000_000,
+            last_ms: number(8) / 1_000_000,
+            tcp_flags: number(9),
+            end_reason: number(15),
+        }
+    };
+    csv.lines().skip(1).map(flow).collect()
+}
+
+/// As they are where a format or a collector has eight TCP flags, or does not tell why they ended.
+pub(crate) fn as_shown(flows: Vec<Flow>, eight_flags: bool, end_reasons: bool) -> Vec<Flow> {
+    let shown = |flow: Flow| Flow {
+        tcp_flags: flow.tcp_flags & if eight_flags { 0xff } else { u64::MAX },
+        end_reason: if end_reasons { flow.end_reason } else { 0 },
+        ..flow
+    };
+    let mut flows: Vec<_> = flows.into_iter().map(shown).collect();
+    flows.sort();
+    flows
+}
+
+/// The number of a protocol that a collector shows by name.
+pub(crate) fn protocol_of(name: &str) -> u64 {
+    let numbers = [
+        ("hopopt", 0),
+        ("icmp", 1),
+        ("igmp", 2),
+        ("ipencap", 4),
+        ("ipv4", 4),
+        ("tcp", 6),
+        ("udp", 17),
+        ("ipv6", 41),
+        ("ipv6-frag", 44),
+        ("gre", 47),
+        ("esp", 50),
+        ("ah", 51),
+        ("ipv6-icmp", 58),
+        ("eigrp", 88),
+        ("ospf", 89),
+        ("ospfigp", 89),
+        ("pim", 103),
+        ("vrrp", 112),
+        ("l2tp", 115),
+        ("sctp", 132),
+        ("udplite", 136),
+    ];
+    let name = name.to_lowercase();
+    let named = numbers.iter().find(|(known, _)| *known == name);
+    named.map_or_else(
+        || name.parse().unwrap_or_else(|_| panic!("protocol {name}")),
+        |(_, number)| *number,
+    )
+}
+
+/// Both have the same flows; says the first that differ.
+#[track_caller]
+pub(crate) fn equal(got: &[Flow], sent: &[Flow], what: &str) {
+    let differ = |(got, sent): &(&Flow, &Flow)| got != sent;
+    if let Some((got, sent)) = got.iter().zip(sent).find(differ) {
+        panic!("{what}: got\n{got:?}, sent\n{sent:?}");
+    }
+    assert_eq!(got.len(), sent.len(), "{what}: flows");
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//! netsampler's collector.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::daemon::{Daemon, until};
+use crate::flow::{Collector, Flow, Got, OVER_UDP, as_shown, captures, equal, protocol_of, send};
+use crate::support::{Folder, free_port, is_installed, project};
+
+/// A goflow2 that listens.
+pub(crate) struct Goflow2 {
+    pub(crate) daemon: Daemon,
+    metrics_port: u16,
+}
+
+/// Where `scripts/install-test-tools.sh` puts it, or wherever it is.
+fn program() -> String {
+    let ours = project("target/tools/goflow2");
+    match std::path::Path::new(&ours).exists() {
+        true => ours,
+        false => "goflow2".to_owned(),
+    }
+}
+
+impl Collector for Goflow2 {
+    fn start(port: u16) -> Option<Self> {
+        let program = program();
+        if !is_installed(&program, "-v") {
+            return None;
+        }
+        let metrics = TcpListener::bind("127.0.0.1:0").unwrap();
+        let metrics_port = metrics.local_addr().unwrap().port();
+        drop(metrics);
+        let folder = Folder::new();
+        let mut command = Command::new(program);
+        // With more threads than one it may look at a flow before the template that came first.
+        let listen = format!("netflow://127.0.0.1:{port}?workers=1");
+        command.args(["-listen", &listen]);
+        command.args(["-addr", &format!("127.0.0.1:{metrics_port}")]);
+        command.args(["-format", "json", "-transport", "file"]);
+        command.args(["-transport.file", &folder.file("flows.jsonl")]);
+        let daemon = Daemon::start(&mut command, folder, port);
+        Some(Self {
+            daemon,
+            metrics_port,
+        })
+    }
+
+    fn end(self, all: bool) -> Got {
+        if all {
+            self.daemon.has_read();
+            // Datagrams wait in a queue of its own too.
+            until("it has decoded everything", || {
+                let metrics = self.metrics();
+                let decoded = sum(&metrics, "goflow2_flow_decoding_time_seconds_count");
+                decoded == sum(&metrics, "goflow2_flow_traffic_packets_total")
+            });
+        }
+        let metrics = self.metrics();
+        let folder = self.daemon.end("-TERM");
+        let talk = folder.read("talk");
+        let said = talk.lines().filter(|line| !line.contains("level=INFO"));
+        let counted = metrics
+            .iter()
+            .filter(|(name, count)| name.contains("error") && **count > 0.0);
+        let counted = counted.map(|(name, count)| format!("{name} {count}"));
+        // Its threads put line ends where they like.
+        let rows = folder.read("flows.jsonl");
+        let rows = serde_json::Deserializer::from_str(&rows).into_iter::<Value>();
+        let mut flows: Vec<_> = rows.map(|row| flow(&row.unwrap())).collect();
+        flows.sort();
+        Got {
+            flows,
+            complaints: said.map(str::to_owned).chain(counted).collect(),
+        }
+    }
+}
+
+impl Goflow2 {
+    fn metrics(&self) -> BTreeMap<String, f64> {
+        let mut page = String::new();
+        let mut stream = TcpStream::connect(("127.0.0.1", self.metrics_port)).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+        stream.read_to_string(&mut page).unwrap();
+        let samples = page.lines().filter(|line| line.starts_with("goflow2_"));
+        let samples = samples.filter_map(|line| line.rsplit_once(' '));
+        samples
+            .map(|(name, value)| (name.to_owned(), value.parse().unwrap_or(0.0)))
+            .collect()
+    }
+}
+
+/// A metric over all labels.
+fn sum(metrics: &BTreeMap<String, f64>, name: &str) -> f64 {
+    let named = metrics.iter().filter(|(key, _)| key.starts_with(name));
+    named.map(|(_, value)| value).sum()
+}
+
+fn flow(row: &Value) -> Flow {
+    let number = |name: &str| row[name].as_u64().unwrap();
+    let protocol = row["proto"].as_str().unwrap();
+    Flow {
+        addresses: ["src_addr", "dst_addr"]
+            .map(|name| row[name].as_str().unwrap().parse().unwrap()),
+        ports: ["src_port", "dst_port"].map(number),
+        protocol: protocol_of(protocol),
+        packets: number("packets"),
+        octets: number("bytes"),
+        first_ms: number("time_flow_start_ns") / 1_000_000,
+        last_ms: number("time_flow_end_ns") / 1_000_000,
+        tcp_flags: number("tcp_flags"),
+        end_reason: 0,
+    }
+}
+
+#[test]
+fn goflow2_gets_every_flow_as_it_is() {
+    for capture in captures() {
+        for scheme in OVER_UDP {
+            let Some(goflow2) = Goflow2::start(free_port()) else {
+                return;
+            };
+            let url = format!("{scheme}://127.0.0.1:{}", goflow2.daemon.port);
+            let sent = send(&capture, &url, &["--export-rate", "20k"]);
+            let (got, what) = (goflow2.end(true), format!("{scheme} of {capture}"));
+            assert!(got.complaints.is_empty(), "{what}: {:?}", got.complaints);
+            let sent = as_shown(sent, scheme != "ipfix+udp", false);
+            equal(&got.flows, &sent, &what);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Wireshark's dissector, which looks at every octet and follows sequence numbers: of what a socket
+//! got, over UDP and TCP, and of files.
+
+use std::io::Read;
+use std::net::{TcpListener, UdpSocket};
+use std::process::Command;
+use std::thread::{JoinHandle, spawn};
+
+use crate::flow::{Flow, OVER_UDP, as_shown, captures, equal, send};
+use crate::support::{Folder, finish, is_installed, office, pcap_header, pcap_packet, turboflow};
+
+/// Raw IP: LINKTYPE_RAW.
+const RAW_IP: u32 = 101;
+/// Where IPFIX goes, and what tshark is told to read.
+const PORT: u16 = 4_739;
+const UDP: u8 = 17;
+const TCP: u8 = 6;
+
+/// A socket that keeps what it gets as a capture.
+struct Sink {
+    port: u16,
+    capture: JoinHandle<Vec<u8>>,
+    is_stream: bool,
+}
+
+impl Sink {
+    fn udp() -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let capture = spawn(move || {
+            let (mut capture, mut buffer) = (pcap_header(RAW_IP), vec![0; 1 << 16]);
+            loop {
+                let length = socket.recv(&mut buffer).unwrap();
+                if length == 0 {
+                    return capture;
+                }
+                let mut segment = ports();
+                segment.extend((8 + length as u16).to_be_bytes());
+                segment.extend([0; 2]);
+                segment.extend(&buffer[..length]);
+                capture.extend(pcap_packet(0, &ip(UDP, &segment)));
+            }
+        });
+        Self {
+            port,
+            capture,
+            is_stream: false,
+        }
+    }
+
+    fn tcp() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let capture = spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let (mut capture, mut buffer) = (pcap_header(RAW_IP), vec![0; 8 << 10]);
+            let mut sequence = 1_u32;
+            loop {
+                let length = stream.read(&mut buffer).unwrap();
+                if length == 0 {
+                    return capture;
+                }
+                let mut segment = ports();
+                segment.extend(sequence.to_be_bytes());
+                // Acknowledgement, 20 octets of header, ACK and PSH, a window.
+                segment.extend([0, 0, 0, 1, 0x50, 0x18, 0xff, 0xff, 0, 0, 0, 0]);
+                segment.extend(&buffer[..length]);
+                capture.extend(pcap_packet(0, &ip(TCP, &segment)));
+                sequence += length as u32;
+            }
+        });
+        Self {
+            port,
+            capture,
+            is_stream: true,
+        }
+    }
+
+    /// What it got, as tshark sees it.
+    fn end(self) -> Dissected {
+        if !self.is_stream {
+            // Nothing overtakes on loopback: the end comes last.
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.send_to(&[], ("127.0.0.1", self.port)).unwrap();
+        }
+        let (folder, carrier) = (Folder::new(), if self.is_stream { "tcp" } else { "udp" });
+        let capture = folder.write("got.pcap", self.capture.join().unwrap());
+        let as_cflow = format!("{carrier}.port=={PORT},cflow");
+        Dissected::of(&["-r", &capture, "-d", &as_cflow])
+    }
+}
+
+/// Those of a collector, whatever ports the system gave: tshark sees traceroutes in some.
+fn ports() -> Vec<u8> {
+    [50_000_u16.to_be_bytes(), PORT.to_be_bytes()].concat()
+}
+
+fn ip(protocol: u8, segment: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x45, 0];
+    packet.extend((20 + segment.len() as u16).to_be_bytes());
+    packet.extend([0, 0, 0, 0, 64, protocol, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1]);
+    packet.extend(segment);
+    packet
+}
+
+/// What tshark makes of messages.
+struct Dissected {
+    flows: Vec<Flow>,
+    complaints: Vec<String>,
+}
+
+/// The fields of a flow record that tshark shows, by name without `cflow.`.
+#[derive(Default)]
+struct Fields(Vec<(String, String, String)>);
+
+impl Fields {
+    fn shown(&self, names: [&str; 2]) -> Option<&str> {
+        let fields = self.0.iter();
+        let mut named = fields.filter(|(name, ..)| names.contains(&name.as_str()));
+        named.next().map(|(_, show, _)| show.as_str())
+    }
+
+    /// A number by its octets, whatever way it is shown; 0 where it is not there.
+    fn number(&self, name: &str) -> u64 {
+        let field = self.0.iter().find(|(field, ..)| field == name);
+        field.map_or(0, |(.., octets)| u64::from_str_radix(octets, 16).unwrap())
+    }
+
+    /// The flow of these fields; `None` where they are another kind of record.
+    fn flow(&self, message: &Fields) -> Option<Flow> {
+        let source = self.shown(["srcaddr", "srcaddrv6"])?;
+        let destination = self.shown(["dstaddr", "dstaddrv6"])?;
+        let ms = |absolute: &str, relative: &str| match self.number(absolute) {
+            0 => {
+                let sent_ms =
+                    message.number("unix_secs") * 1_000 + message.number("unix_nsecs") / 1_000_000;
+                sent_ms - (message.number("sysuptime") - self.number(relative))
+            }
+            ms => ms,
+        };
+        Some(Flow {
+            addresses: [source, destination].map(|address| address.parse().unwrap()),
+            ports: ["srcport", "dstport"].map(|name| self.number(name)),
+            protocol: self.number("protocol"),
+            packets: self.number("packets"),
+            octets: self.number("octets"),
+            first_ms: ms("abstimestart", "timestart"),
+            last_ms: ms("abstimeend", "timeend"),
+            tcp_flags: self.number("tcpflags"),
+            end_reason: self.number("flow_end_reason"),
+        })
+    }
+}
+
+impl Dissected {
+    /// Reads tshark's PDML, which has a field a line.
+    fn of(args: &[&str]) -> Self {
+        let read = finish(Command::new("tshark").args(args).args(["-T", "pdml"]));
+        assert_eq!(read.code, Some(0), "{}", read.stderr);
+        let (mut flows, mut complaints) = (Vec::new(), Vec::new());
+        let (mut message, mut record) = (Fields::default(), None::<Fields>);
+        for line in read.stdout.lines() {
+            let of = |name: &str| attribute(line, name).unwrap_or_default().to_owned();
+            let (name, show) = (of("name"), of("show"));
+            let is_record =
+                name.is_empty() && (show.starts_with("Flow ") || show.starts_with("pdu "));
+            let ends = is_record || line.contains("</packet>") || name == "cflow.version";
+            if ends {
+                flows.extend(record.take().and_then(|record| record.flow(&message)));
+            }
+            if name == "cflow.version" {
+                message = Fields::default();
+            }
+            if is_record {
+                record = Some(Fields::default());
+            } else if let Some(field) = name.strip_prefix("cflow.") {
+                let fields = record.as_mut().unwrap_or(&mut message);
+                fields.0.push((field.to_owned(), show, of("value")));
+            } else if name.starts_with("_ws.expert") || name == "_ws.malformed" {
+                complaints.push(line.trim().to_owned());
+            }
+        }
+        flows.sort();
+        Self { flows, complaints }
+    }
+}
+
+fn attribute<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = line.split_once(&format!(" {name}=\""))?;
+    rest.split_once('"').map(|(value, _)| value)
+}
+
+#[test]
+fn tshark_reads_every_flow_over_udp_as_it_is() {
+    for capture in captures() {
+        for scheme in OVER_UDP {
+            if !is_installed("tshark", "--version") {
+                return;
+            }
+            let sink = Sink::udp();
+            let url = format!("{scheme}://127.0.0.1:{}", sink.port);
+            let sent = send(&capture, &url, &["--export-rate", "20k"]);
+            let sent = as_shown(sent, scheme != "ipfix+udp", scheme != "netflow5+udp");
+            let (got, what) = (sink.end(), format!("{scheme} of {capture}"));
+            assert!(got.complaints.is_empty(), "{what}: {:#?}", got.complaints);
+            equal(&got.flows, &sent, &what);
+        }
+    }
+}
+
+#[test]
+fn tshark_reads_every_flow_over_tcp_as_it_is() {
+    for capture in captures() {
+        if !is_installed("tshark", "--version") {
+            return;
+        }
+        let sink = Sink::tcp();
+        let url = format!("ipfix+tcp://127.0.0.1:{}", sink.port);
+        let sent = send(&capture, &url, &[]);
+        let got = sink.end();
+        assert!(
+            got.complaints.is_empty(),
+            "{capture}: {:#?}",
+            got.complaints
+        );
+        equal(&got.flows, &sent, &capture);
+    }
+}
+
+#[test]
+fn tshark_reads_ipfix_files_without_a_complaint() {
+    if !is_installed("tshark", "--version") {
+        return;
+    }
+    let folder = Folder::new();
+    let definition = folder.write(
+        "rich.toml",
+        "[key]\nfields = [\"source_address\", \"destination_address\", \"protocol\", \"vlan\"]\n\
+         [[feature]]\nname = \"packets\"\nop = \"count\"\n\
+         [[feature]]\nname = \"window\"\nop = \"max\"\nof = \"tcp_window\"\n\
+         [[feature]]\nname = \"lengths\"\nop = \"list\"\nof = \"ip_length\"\nk = 20\n",
+    );
+    let capture = office();
+    let plain = ["--export-time", "ns"];
+    let rich = ["--definition", &definition];
+    for (name, options) in [("plain.ipfix", plain), ("rich.ipfix", rich)] {
+        let file = folder.file(name);
+        let fixed = ["record", "-q", "-r", &capture, "-w", &file];
+        turboflow(fixed.iter().chain(&options).copied()).exits(0);
+        let read = Dissected::of(&["-r", &file]);
+        assert!(read.complaints.is_empty(), "{name}: {:#?}", read.complaints);
+        assert!(read.flows.len() > 100, "{name}: {}", read.flows.len());
+    }
+}
