@@ -213,6 +213,53 @@ fn a_collector_that_closes_at_once_is_not_asked_again_and_again() {
     assert_eq!(all[8..12], [0; 4], "a new session counts from 0");
 }
 
+#[test]
+fn a_peer_that_reads_again_gets_what_was_not_counted_as_lost() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("ipfix+tcp://{}", listener.local_addr().unwrap());
+    let options = SendOptions {
+        patience: Duration::from_millis(20),
+        linger: PATIENCE,
+        queue_bytes: 256 << 10,
+        ..options()
+    };
+    let mut writer = writer(&url, &wire(), &options);
+    let (mut stream, _) = listener.accept().unwrap();
+    let gauge = writer.sending().unwrap();
+    let mut given = 0;
+    while gauge.read().records_lost < 2_000 {
+        assert!(given < 4_000_000, "nothing was ever lost");
+        send(&mut writer, 2_000);
+        given += 2_000;
+    }
+    assert!(writer.is_failing(), "what is written now is lost");
+    assert!(gauge.read().is_up);
+    let reading = std::thread::spawn(move || {
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).unwrap();
+        all
+    });
+    while writer.is_failing() {
+        send(&mut writer, 1);
+        given += 1;
+    }
+    let lost = lost(writer);
+    let told = gauge.read();
+    assert_eq!(told.records_lost, lost);
+    assert_eq!(told.records_sent + lost, given as u64);
+    assert_eq!(told.connections, 1);
+    // Its sequence numbers have no gap where records were lost before they were sent.
+    let mut collector = Collector::listen("127.0.0.1:0");
+    let all = reading.join().unwrap();
+    let mut rest = &all[..];
+    while !rest.is_empty() {
+        let length = usize::from(u16::from_be_bytes([rest[2], rest[3]]));
+        collector.message(&rest[..length]);
+        rest = &rest[length..];
+    }
+    assert_eq!(collector.flows, told.records_sent);
+}
+
 /// Where the name leads at the moment, how often it was asked for, and what time it is.
 static ADDRESS: Mutex<Option<SocketAddr>> = Mutex::new(None);
 static LOOKUPS: AtomicU64 = AtomicU64::new(0);

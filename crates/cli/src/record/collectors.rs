@@ -22,6 +22,10 @@ use crate::log::say;
 
 const CLOCK: Clock = Clock { wall_ms, monotonic };
 
+/// How long the end of metering interfaces waits for a collector that takes nothing: a service is
+/// over within 5 s of being asked.
+const LIVE_LINGER: Duration = Duration::from_secs(4);
+
 /// The domain of records in files: there is nobody to be told apart from.
 const FILE_DOMAIN: u32 = 1;
 
@@ -118,6 +122,7 @@ pub(super) fn output(
     if !args.interface.is_empty() {
         // A writer that waited would lose packets: rather lose records, and say so.
         options.patience = Duration::ZERO;
+        options.linger = LIVE_LINGER;
     }
     let writer = send_to(target, schema, &wire, &options)?;
     let missing = left_out(target.protocol, schema, &wire.elements);

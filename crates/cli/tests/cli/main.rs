@@ -6,6 +6,7 @@ mod bad_input;
 mod cases;
 mod collectors;
 mod definition;
+mod faults;
 mod filter;
 mod generate;
 mod help;

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{Folder, Ran, finish, free_port, is_installed, office, turboflow, wait};
+use crate::support::{Folder, Ran, finish, is_installed, office, turboflow, wait};
 
 const FIELDS: [&str; 13] = [
     "srcaddr",
@@ -75,7 +75,16 @@ impl Certificates {
 
     /// A server with that certificate, which writes what it gets to a file.
     fn serve(&self, certificate: &str, more: &[&str]) -> Server {
-        let port = free_port();
+        // Somebody else may take the port before it does: then it ends at once.
+        let mut attempts = (0..10).map(|_| self.attempt(certificate, more));
+        let server = attempts.find_map(Server::listening);
+        server.expect("a port that stays free")
+    }
+
+    fn attempt(&self, certificate: &str, more: &[&str]) -> Server {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
         let (got, said) = (Folder::new(), Folder::new());
         let output = std::fs::File::create(got.path().join("got.ipfix")).unwrap();
         let errors = std::fs::File::create(said.path().join("said")).unwrap();
@@ -92,21 +101,12 @@ impl Certificates {
             .stderr(errors)
             .spawn()
             .unwrap();
-        let server = Server {
+        Server {
             child,
             port,
             got,
             said,
-        };
-        // Whoever asked it by a connection would be among what it says.
-        let address = format!(":{port:04X} 00000000:0000 0A");
-        while !std::fs::read_to_string("/proc/net/tcp")
-            .unwrap()
-            .contains(&address)
-        {
-            wait(20);
         }
-        server
     }
 }
 
@@ -119,6 +119,22 @@ struct Server {
 }
 
 impl Server {
+    /// Waits until it listens; `None` where it cannot.
+    fn listening(mut self) -> Option<Self> {
+        // Whoever asked it by a connection would be among what it says.
+        let address = format!(":{:04X} 00000000:0000 0A", self.port);
+        loop {
+            wait(20);
+            if self.child.try_wait().unwrap().is_some() {
+                return None;
+            }
+            let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
+            if sockets.contains(&address) {
+                return Some(self);
+            }
+        }
+    }
+
     fn url(&self, host: &str) -> String {
         format!("ipfix+tls://{host}:{}", self.port)
     }

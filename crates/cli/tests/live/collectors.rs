@@ -2,7 +2,9 @@
 //! From an interface to a collector: one that is there gets every flow, one that is not stalls
 //! nothing.
 
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::exact::{NO_TIMEOUTS, equal, of_file};
 use crate::link::{FAR, Link};
@@ -77,5 +79,42 @@ fn a_collector_that_is_away_stalls_nothing() {
     let ended = replayed(&link, "ipfix+tcp://127.0.0.1:9").balanced(1);
     assert_eq!(ended.count("source_dropped"), 0);
     assert!(ended.said.contains("not written"), "{}", ended.said);
+    equal(&ended, &of_file(&office(), &[]).1);
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the end has to come in time")]
+fn a_collector_that_stalls_in_the_handshake_holds_nothing() {
+    let Some(link) = Link::new() else { return };
+    let folder = Folder::new();
+    let mut openssl = Command::new("openssl");
+    openssl.args([
+        "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=ca",
+    ]);
+    openssl.args(["-keyout", "key.pem", "-out", "ca.pem"]);
+    if openssl.current_dir(folder.path()).output().is_err() {
+        let in_ci = std::env::var_os("TURBOFLOW_CI").is_some();
+        assert!(!in_ci, "openssl is not installed");
+        eprintln!("############ SKIPPED: openssl is not installed ############");
+        return;
+    }
+    // It takes connections, and never says a word.
+    let _silent = link.open(|| TcpListener::bind("127.0.0.1:4740").unwrap());
+    let authority = folder.file("ca.pem");
+    let url = "ipfix+tls://127.0.0.1";
+    let fixed = ["-w", "live.csv", "-w", url, "--tls-ca", &authority];
+    let options: Vec<&str> = fixed.iter().chain(&NO_TIMEOUTS).copied().collect();
+    let recording = link.record(&[FAR], &options);
+    assert!(link.replay(&office(), &["--pps", "10000"]));
+    let asked = Instant::now();
+    let ended = recording.interrupt().balanced(1);
+    // Less than the handshake may take.
+    assert!(
+        asked.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        asked.elapsed()
+    );
+    assert_eq!(ended.count("source_dropped"), 0);
+    assert!(ended.said.contains("does not answer"), "{}", ended.said);
     equal(&ended, &of_file(&office(), &[]).1);
 }
