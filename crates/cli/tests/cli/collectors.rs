@@ -158,6 +158,19 @@ fn what_makes_no_sense_is_refused_before_anything_starts() {
     turboflow(["record", "-r", &capture, "-w", v9, "-w", v9])
         .exits(2)
         .says(&["twice"]);
+    // A flood of templates would help nobody.
+    let often = [
+        "record",
+        "-r",
+        &capture,
+        "-w",
+        v9,
+        "--template-interval",
+        "9ms",
+    ];
+    turboflow(often)
+        .exits(2)
+        .says(&["--template-interval", "at least 1s"]);
     // What UDP over IPv4 holds is the most.
     for mtu in ["100", "65508"] {
         let mtu = ["record", "-r", &capture, "-w", v9, "--export-mtu", mtu];
