@@ -23,6 +23,7 @@ pub use answer::{Answer, AnswerColumn, Cell, Counts, Show, Totals};
 pub use error::QueryError;
 pub use filter::Filter;
 pub use input::Input;
+pub use names::protocol_name;
 pub use query::{Query, Question};
 pub use render::TableStyle;
 pub use run::run;

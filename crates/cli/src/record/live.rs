@@ -3,7 +3,9 @@
 
 use turboflow_capture::filter::{Compiler, Program};
 use turboflow_capture::live::{InterfaceConfig, Offload, RingSize, State};
-use turboflow_pipeline::{LiveEvent, LiveLimits, Output, record_interfaces};
+use turboflow_pipeline::{
+    LiveEvent, LiveLimits, Output, PipelineConfig, Snapshots, record_interfaces,
+};
 
 use super::progress::ProgressBar;
 use super::report::Report;
@@ -125,6 +127,21 @@ pub(super) fn record(
         &STOP,
         &SNAPSHOTS,
         observe,
+    )?;
+    Ok(Report::of_interfaces(ran))
+}
+
+/// Meters interfaces for a screen, which shows itself how they are.
+pub(super) fn watch(
+    config: &PipelineConfig,
+    interfaces: Vec<Interface>,
+    output: Output,
+    snapshots: &Snapshots,
+) -> anyhow::Result<Report> {
+    let (limits, outputs) = (LiveLimits::default(), vec![output]);
+    let silent = |_: LiveEvent<'_>| ();
+    let ran = record_interfaces(
+        config, interfaces, limits, outputs, &STOP, snapshots, silent,
     )?;
     Ok(Report::of_interfaces(ran))
 }
