@@ -97,3 +97,45 @@ pub(crate) const fn not_metered(ledger: &Ledger) -> u64 {
         + ledger.packets_truncated
         + ledger.packets_unknown_link_type
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moment(packets: u64, clock_ms: u64) -> Moment {
+        let mut ledger = Ledger {
+            packets_received: packets,
+            packets_resident: packets,
+            ..Ledger::default()
+        };
+        ledger.microflows_evicted.age = packets / 10;
+        ledger.microflows_evicted.collision = packets / 10;
+        Moment {
+            ledger,
+            clock_ns: clock_ms * 1_000_000,
+        }
+    }
+
+    #[test]
+    fn rates_are_growth_over_the_packets_clock() {
+        let mut health = Health::default();
+        let received = |ledger: &Ledger| ledger.packets_received;
+        assert_eq!(
+            (health.a_second(received), health.microflows_a_packet()),
+            (0, None)
+        );
+        // Nothing is known of the time before the first look.
+        health.update(moment(1_000, 10_000), Vec::new());
+        assert_eq!(health.a_second(received), 0);
+        health.update(moment(2_000, 10_500), Vec::new());
+        assert_eq!(health.a_second(received), 2_000);
+        assert_eq!(health.microflows_a_packet(), Some(0.2));
+        // A clock that stands still or was set back has no rate.
+        health.update(moment(3_000, 10_500), Vec::new());
+        assert_eq!(health.a_second(received), 0);
+        health.update(moment(4_000, 2_000), Vec::new());
+        assert_eq!(health.a_second(received), 0);
+        health.update(moment(4_000, 3_000), Vec::new());
+        assert_eq!(health.microflows_a_packet(), Some(0.2));
+    }
+}

@@ -73,6 +73,8 @@ pub struct Picture {
     pub end_ns: u64,
     /// What has left a table that was full.
     pub left: Vec<Left>,
+    /// Records that are in the sum of all flows and in no row: they came too fast.
+    pub skipped_records: u64,
     /// Whether nothing comes behind it: a capture's end.
     pub is_final: bool,
 }
@@ -157,6 +159,7 @@ impl Traffic {
                     entries,
                 })
                 .collect(),
+            skipped_records: self.skipped_records,
             is_final: window.is_final,
             flows,
         }
@@ -219,6 +222,7 @@ impl Picture {
             flows,
             end_ns: self.end_ns,
             left: self.left.clone(),
+            skipped_records: self.skipped_records,
             is_final: self.is_final,
         }
     }

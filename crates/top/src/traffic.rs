@@ -8,6 +8,7 @@ use turboflow_record::{Column, FlowBatch, ValueData};
 
 use crate::bins::{BIN_NS, Bins, Sums};
 use crate::bounded::{Bounded, Ranked};
+use crate::sink::Skipped;
 
 /// Flows that are known at a time: 30 MB.
 pub const FLOWS_MAX: usize = 1 << 16;
@@ -109,6 +110,8 @@ pub struct Traffic {
     /// The first bin of the run, or since the clock was set back.
     pub(crate) first_bin: Option<u64>,
     pub(crate) newest_ns: u64,
+    /// Records that are in `all` alone.
+    pub(crate) skipped_records: u64,
 }
 
 impl Traffic {
@@ -136,6 +139,7 @@ impl Traffic {
             all: Bins::default(),
             first_bin: None,
             newest_ns: 0,
+            skipped_records: 0,
         }
     }
 
@@ -155,6 +159,18 @@ impl Traffic {
                 packets: columns.packets[row],
             };
             self.record(&key, sums, columns.first_ns[row], columns.last_ns[row]);
+        }
+    }
+
+    pub(crate) const fn columns(&self) -> Columns {
+        self.columns
+    }
+
+    /// Adds records that there was no time to find rows for.
+    pub(crate) fn skip(&mut self, skipped: &Skipped) {
+        self.skipped_records += skipped.records;
+        for (bin, sums) in &skipped.bins {
+            self.all.add(*bin, *sums);
         }
     }
 
@@ -187,8 +203,8 @@ impl Traffic {
 }
 
 /// Where the columns are that are looked at.
-#[derive(Debug)]
-struct Columns([usize; 9]);
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Columns([usize; 9]);
 
 const NAMES: [&str; 9] = [
     "src_addr", "dst_addr", "src_port", "dst_port", "protocol", "packets", "bytes", "first_ns",
@@ -214,6 +230,23 @@ impl Columns {
             let at = schema.iter().position(|column| column.name == name);
             at.unwrap_or_else(|| panic!("the default definition has a column {name}"))
         }))
+    }
+
+    /// Adds records to those that are in no row.
+    pub(crate) fn sum(&self, batch: &FlowBatch, skipped: &mut Skipped) {
+        let columns = self.of(batch);
+        skipped.records += batch.rows() as u64;
+        for row in 0..batch.rows() {
+            let sums = Sums {
+                bytes: columns.bytes[row],
+                packets: columns.packets[row],
+            };
+            let known = skipped
+                .bins
+                .entry(columns.last_ns[row] / BIN_NS)
+                .or_default();
+            *known = known.plus(sums);
+        }
     }
 
     fn of<'a>(&self, batch: &'a FlowBatch) -> Slices<'a> {

@@ -69,7 +69,7 @@ fn health() -> Health {
                 bytes: 3_600,
             },
             turboflow_pipeline::ReasonCount {
-                reason: "ipv4_header_length",
+                reason: "ipv6_jumbo_payload_option",
                 class: "malformed",
                 packets: 40,
                 bytes: 2_400,

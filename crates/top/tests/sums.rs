@@ -6,10 +6,14 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use support::{Delta, batch, key, schema};
-use turboflow_top::{BIN_NS, BINS_A_SECOND, FlowFilter, FlowKey, Picture, Screen, Sums, Traffic};
+use turboflow_export::FlowWriter;
+use turboflow_top::{
+    BIN_NS, BINS_A_SECOND, FlowFilter, FlowKey, Picture, Screen, Sums, Traffic, TrafficWriter,
+};
 
 /// A time, in the middle of a day.
 const START_NS: u64 = 1_700_000_000 * 1_000_000_000;
@@ -152,6 +156,41 @@ fn a_large_flow_stays_in_a_flood_of_small_ones() {
     let first = &Screen::default().arrange(&picture).flows[0];
     assert_eq!((first.key, first.measured.total.bytes), (large, 200_000));
     assert!(picture.left.iter().any(|left| left.entries > 19_000));
+}
+
+#[test]
+fn a_meter_never_waits_for_the_screen() {
+    let delta = |port: u16| Delta {
+        key: FlowKey {
+            source_port: port,
+            ..key("10.0.0.1:1 > 10.0.0.2:80/6")
+        },
+        sums: Sums {
+            bytes: 100,
+            packets: 1,
+        },
+        first_ns: START_NS,
+        last_ns: START_NS,
+    };
+    let traffic = Arc::new(Mutex::new(Traffic::new(&schema())));
+    let mut writer = Box::new(TrafficWriter::prompt(Arc::clone(&traffic)));
+    // Nobody can add up while the screen looks, however long it does.
+    let looking = traffic.lock().unwrap();
+    for port in 1..=1_000 {
+        writer.write(&batch(&[delta(port)])).unwrap();
+    }
+    drop(looking);
+    assert_eq!(writer.finish().unwrap().records, 1_000);
+    let traffic = traffic.lock().unwrap();
+    let picture = traffic.picture(traffic.window(None, BINS_A_SECOND));
+    let expected = Sums {
+        bytes: 100_000,
+        packets: 1_000,
+    };
+    assert_eq!(picture.all.total, expected);
+    assert_eq!(picture.all.now.packets, 2_000);
+    assert!((900..1_000).contains(&picture.skipped_records));
+    assert_eq!(picture.flows.len() as u64 + picture.skipped_records, 1_000);
 }
 
 #[test]

@@ -261,16 +261,9 @@ impl TopArgs {
         if let Some(tunnels) = &self.decapsulate {
             option("decapsulate", tunnels);
         }
-        let flags = [
-            ("--no-promiscuous", self.no_promiscuous),
-            ("--quiet", self.batch.is_none()),
-        ];
-        words.extend(
-            flags
-                .into_iter()
-                .filter(|(_, set)| *set)
-                .map(|(flag, _)| flag.into()),
-        );
+        if self.no_promiscuous {
+            words.push("--no-promiscuous".into());
+        }
         for path in &self.read {
             let mut word = OsString::from("--read=");
             word.push(path);

@@ -88,7 +88,7 @@ fn text(screen: &Screen, rows: u16, watch: &Watch) -> String {
     let (source, health) = (&watch.source, &watch.health);
     draw(&mut buffer, screen, source, &picture, health, Colours::None);
     let mut lines = lines(&buffer);
-    if picture.left.is_empty() {
+    if picture.left.is_empty() && picture.skipped_records == 0 {
         lines.pop();
     }
     while lines.last().is_some_and(String::is_empty) {

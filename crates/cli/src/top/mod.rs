@@ -36,10 +36,14 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<Outcome> {
     signals::listen_at_screen(terminal::restore)?;
     let traffic = Arc::new(Mutex::new(Traffic::new(watched.schema())));
     let watch = Watch::new(&watched, Arc::clone(&traffic), args.speed());
-    let writer = Box::new(TrafficWriter::new(traffic));
+    // A capture waits for its screen; an interface does not.
+    let writer = match watched.is_live() {
+        true => TrafficWriter::prompt(traffic),
+        false => TrafficWriter::patient(traffic),
+    };
     let output = Output {
         name: "screen".to_owned(),
-        writer,
+        writer: Box::new(writer),
     };
     let metering = Metering::start(watched, output, args.speed())?;
     match args.batch {

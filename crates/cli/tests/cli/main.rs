@@ -12,8 +12,13 @@ mod help;
 mod invariance;
 mod outputs;
 mod record;
+#[cfg(target_os = "linux")]
+mod screen;
 mod service;
 mod show;
 mod stop;
 mod support;
+#[cfg(target_os = "linux")]
+mod terminal;
+mod top;
 mod usage;

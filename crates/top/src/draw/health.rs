@@ -9,8 +9,8 @@ use super::{BOLD, Pen};
 use crate::health::{Health, evicted};
 use crate::screen::Screen;
 
-/// Where numbers begin.
-const NUMBERS: u16 = 30;
+/// Where numbers begin, behind the longest name.
+const NUMBERS: u16 = 38;
 
 struct Line {
     name: String,
@@ -93,7 +93,7 @@ fn lines(health: &Health, alarm: Style) -> Vec<Line> {
     );
     for interface in &health.interfaces {
         let value = format!(
-            "{}, {} seen, {} dropped, {} merged by the card or the kernel",
+            "{}, {} seen, {} dropped, {} merged",
             interface.state,
             grouped(interface.seen),
             grouped(interface.dropped),

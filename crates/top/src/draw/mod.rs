@@ -14,7 +14,7 @@ use ratatui::style::{Color, Modifier, Style};
 use crate::health::{Health, not_metered};
 use crate::picture::Picture;
 use crate::screen::{Screen, Source, View};
-use text::{bits, clock, count, grouped, seconds_of};
+use text::{bits, clock, count, fit, grouped, seconds_of};
 
 /// Whether colours are used; bold and reversed letters are in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,16 +121,21 @@ impl Pen<'_> {
     fn head(&mut self, screen: &Screen, source: &Source, picture: &Picture, health: &Health) {
         let (now, ledger) = (&picture.all.now, &health.now.ledger);
         let mut x = self.write(0, 0, "turboflow top  ", self.colours.accent().patch(BOLD));
-        x = self.write(x, 0, &source.name, BOLD);
-        let seconds = seconds_of(screen.interval);
-        let mut state = format!("  {}  every {seconds}", clock(picture.end_ns));
-        if !source.state.is_empty() {
-            state += &format!("  {}", source.state);
-        }
-        x = self.write(x, 0, &state, Style::new());
+        let time = format!(
+            "{}  every {}  ",
+            clock(picture.end_ns),
+            seconds_of(screen.interval)
+        );
+        x = self.write(x, 0, &time, Style::new());
         if screen.is_paused {
-            self.write(x, 0, "  PAUSED", self.colours.alarm());
+            x = self.write(x, 0, "PAUSED  ", self.colours.alarm());
         }
+        if !source.state.is_empty() {
+            x = self.write(x, 0, &format!("{}  ", source.state), Style::new());
+        }
+        // Names may be long: they come last.
+        let room = usize::from(self.area.width.saturating_sub(x));
+        self.write(x, 0, &fit(&source.name, room), BOLD);
         let rates = format!(
             "{}/s  {} packets/s  {} flows  {} hosts  ",
             bits(now.bits),
@@ -176,6 +181,10 @@ impl Pen<'_> {
         } else if screen.typing.is_some() {
             let hint = "Enter accepts, Esc leaves; such as host 10.0.0.1 and bps > 1M";
             self.write(x, y, hint, self.colours.quiet());
+        } else if picture.skipped_records > 0 {
+            let records = grouped(picture.skipped_records);
+            let message = format!("{records} records came too fast: in the sums, in no row");
+            self.write(x, y, &message, self.colours.alarm());
         } else if let Some(left) = picture.left.first() {
             let message = format!(
                 "table of {} {} full: {} small ones left it  ",
