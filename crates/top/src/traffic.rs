@@ -10,11 +10,11 @@ use crate::bins::{BIN_NS, Bins, Sums};
 use crate::bounded::{Bounded, Ranked};
 use crate::sink::Skipped;
 
-/// Flows that are known at a time: 30 MB.
+/// Flows that are known at a time: 50 MB, since hash tables have powers of two.
 pub const FLOWS_MAX: usize = 1 << 16;
-/// Hosts that are known at a time: 25 MB.
+/// Hosts that are known at a time: 43 MB.
 pub const HOSTS_MAX: usize = 1 << 15;
-/// Ports of protocols that are known at a time: 5 MB.
+/// Ports of protocols that are known at a time: 11 MB.
 pub const PORTS_MAX: usize = 1 << 14;
 
 /// What identifies a flow.
