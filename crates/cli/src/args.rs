@@ -10,6 +10,7 @@ use crate::generate::GenerateArgs;
 use crate::record::RecordArgs;
 use crate::service::RunArgs;
 use crate::show::ShowArgs;
+use crate::top::TopArgs;
 
 const PICTURE: &str = "\
   captures ──▶ turboflow record ──▶ flow records ──▶ turboflow show ──▶ answers
@@ -21,6 +22,7 @@ Start here:
   turboflow record -r FILE.pcap                  look at a capture
   turboflow record -r FILE.pcap -w FLOWS.parquet keep its flow records
   turboflow record -i eth0                       look at an interface, until Ctrl-C
+  turboflow top -i eth0                          watch an interface
   turboflow show FLOWS.parquet --top 10          ask who talks most
 
 Exit codes: 0 all well; 1 it ran, but something was damaged or lost (said on standard error);
@@ -51,6 +53,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Ask questions of files of flow records: who talks most, on which ports, when
     Show(Box<ShowArgs>),
+    /// Watch interfaces or a capture: flows and hosts by rate, protocols, the meter's health
+    Top(Box<TopArgs>),
     /// Generate traffic of stated rates, sizes and skew into a capture file
     Generate(Box<GenerateArgs>),
     /// Print, check and explain the definition of a flow record

@@ -18,6 +18,7 @@ mod show;
 mod signals;
 #[cfg(target_os = "linux")]
 mod systemd;
+mod top;
 mod units;
 
 use std::process::ExitCode;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Record(args) => record::run(*args),
         Command::Run(args) => service::run(&args),
         Command::Show(args) => show::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Definition(args) => definition::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -69,6 +69,26 @@ pub(crate) fn listen(
     Ok(())
 }
 
+/// Lets the first signal ask [`STOP`] without a word, and the second end the process at once:
+/// `restore` gives the terminal back first.
+pub(crate) fn listen_at_screen(restore: fn()) -> anyhow::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot listen for signals")?;
+    let wait = move || {
+        for _ in &mut signals {
+            if STOP.asked() {
+                restore();
+                std::process::exit(i32::from(ABORTED));
+            }
+            STOP.ask();
+        }
+    };
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(wait)
+        .context("cannot start the thread that listens for signals")?;
+    Ok(())
+}
+
 /// Says where a file is being written, so that an abort can remove it.
 pub(crate) fn will_write_in(directory: PathBuf) {
     if let Ok(mut directories) = UNFINISHED_IN.lock() {

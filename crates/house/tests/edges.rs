@@ -37,6 +37,7 @@ const CAPTURE: &str = "turboflow-capture";
 const EXPORT: &str = "turboflow-export";
 const QUERY: &str = "turboflow-query";
 const PIPELINE: &str = "turboflow-pipeline";
+const TOP: &str = "turboflow-top";
 const WORKLOAD: &str = "turboflow-workload";
 const BENCH: &str = "turboflow-bench";
 const CLI: &str = "turboflow";
@@ -44,7 +45,7 @@ const HOUSE: &str = "turboflow-house";
 
 /// The table. Workload and bench serve tests, measurements and the generator: nothing that meters
 /// knows them.
-const ROOMS: [Room; 12] = [
+const ROOMS: [Room; 13] = [
     room(RECORD, &[]).that_borrows(&["thiserror", "toml"]),
     room(PACKET, &[RECORD]).that_borrows(&[]),
     room(ENGINE, &[RECORD]).that_borrows(&[]),
@@ -56,6 +57,7 @@ const ROOMS: [Room; 12] = [
         PIPELINE,
         &[RECORD, PACKET, CAPTURE, ENGINE, AGGREGATE, EXPORT],
     ),
+    room(TOP, &[RECORD, EXPORT, QUERY, PIPELINE]),
     room(WORKLOAD, &[RECORD, PACKET]),
     room(
         BENCH,
@@ -66,7 +68,8 @@ const ROOMS: [Room; 12] = [
     room(
         CLI,
         &[
-            RECORD, PACKET, CAPTURE, ENGINE, AGGREGATE, EXPORT, QUERY, PIPELINE, WORKLOAD, BENCH,
+            RECORD, PACKET, CAPTURE, ENGINE, AGGREGATE, EXPORT, QUERY, PIPELINE, TOP, WORKLOAD,
+            BENCH,
         ],
     ),
     room(HOUSE, &[]),
@@ -76,7 +79,7 @@ const ROOMS: [Room; 12] = [
 const KNOWN_TO_TESTS: &[&str] = &[WORKLOAD];
 
 /// Heavy or far-reaching crates, and the leaves that need them.
-const LEAVES: [(&str, &[&str]); 11] = [
+const LEAVES: [(&str, &[&str]); 12] = [
     ("anyhow", &[CLI]),
     ("clap", &[CLI]),
     ("flate2", &[CAPTURE]),
@@ -85,6 +88,7 @@ const LEAVES: [(&str, &[&str]); 11] = [
     ("libloading", &[CAPTURE]),
     ("memmap2", &[AGGREGATE, CAPTURE]),
     ("parquet", &[EXPORT]),
+    ("ratatui", &[TOP, CLI]),
     ("rustix", &[CLI]),
     ("signal-hook", &[CLI]),
     ("zstd", &[CAPTURE, EXPORT]),

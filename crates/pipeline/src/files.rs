@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use turboflow_capture::filter::FileFilter;
 use turboflow_capture::{CaptureFile, ReadError};
+use turboflow_packet::Frame;
 
 use crate::outputs::Outputs;
 use crate::{ConfigError, Ledger, Meter, Output, OutputReport, PipelineConfig};
@@ -80,46 +81,47 @@ pub fn record_files(
     let mut meter = Meter::new(config, |_shard| writing.deliver(layout.schema()))?;
     let mut reading = Reading::new(&files, filter);
     for file in files {
-        reading.file(file, &mut meter, stop, &mut progress);
+        reading.file(file, stop, &mut progress, |frames, _| meter.frames(frames));
     }
-    let mut ledger = meter.finish().ledger;
-    ledger.packets_unknown_link_type = reading.packets_unknown_link_type;
-    ledger.bytes_unknown_link_type = reading.bytes_unknown_link_type;
-    ledger.packets_received += reading.packets_unknown_link_type;
-    ledger.bytes_received += reading.bytes_unknown_link_type;
-    ledger.packets_filtered = reading.packets_filtered;
-    ledger.bytes_filtered = reading.bytes_filtered;
-    ledger.packets_received += reading.packets_filtered;
-    ledger.bytes_received += reading.bytes_filtered;
-    ledger.source_dropped = reading.source_dropped;
-    let outputs = writing.finish();
-    ledger.records_dropped = outputs.iter().map(|output| output.records_dropped).sum();
-    ledger.records_written = outputs.iter().map(OutputReport::records_written).sum();
-    Ok(FilesReport {
-        ledger,
-        damaged: reading.damaged,
-        outputs,
-        stopped: reading.stopped,
-    })
+    Ok(reading.report(meter, writing))
 }
 
 /// What the files of a run have given so far.
-struct Reading<'a> {
+pub(crate) struct Reading<'a> {
     filter: Option<&'a FileFilter>,
     damaged: Vec<ReadError>,
     stopped: bool,
     packets: u64,
     bytes_of_files_done: u64,
     bytes_total: Option<u64>,
+    left_out: LeftOut,
+}
+
+/// What the meter does not see.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LeftOut {
     packets_unknown_link_type: u64,
     bytes_unknown_link_type: u64,
-    source_dropped: u64,
     packets_filtered: u64,
     bytes_filtered: u64,
+    source_dropped: u64,
+}
+
+impl LeftOut {
+    /// Adds it to the ledger of a meter.
+    pub(crate) const fn count(self, ledger: &mut Ledger) {
+        ledger.packets_unknown_link_type = self.packets_unknown_link_type;
+        ledger.bytes_unknown_link_type = self.bytes_unknown_link_type;
+        ledger.packets_filtered = self.packets_filtered;
+        ledger.bytes_filtered = self.bytes_filtered;
+        ledger.packets_received += self.packets_unknown_link_type + self.packets_filtered;
+        ledger.bytes_received += self.bytes_unknown_link_type + self.bytes_filtered;
+        ledger.source_dropped = self.source_dropped;
+    }
 }
 
 impl<'a> Reading<'a> {
-    fn new(files: &[CaptureFile], filter: Option<&'a FileFilter>) -> Self {
+    pub(crate) fn new(files: &[CaptureFile], filter: Option<&'a FileFilter>) -> Self {
         Self {
             filter,
             damaged: Vec::new(),
@@ -127,20 +129,17 @@ impl<'a> Reading<'a> {
             packets: 0,
             bytes_of_files_done: 0,
             bytes_total: files.iter().map(CaptureFile::bytes_total).sum(),
-            packets_unknown_link_type: 0,
-            bytes_unknown_link_type: 0,
-            source_dropped: 0,
-            packets_filtered: 0,
-            bytes_filtered: 0,
+            left_out: LeftOut::default(),
         }
     }
 
-    fn file(
+    /// Gives the frames of a file to `meter`, batch by batch, with what was left out before.
+    pub(crate) fn file(
         &mut self,
         mut file: CaptureFile,
-        meter: &mut Meter,
         stop: &Stop,
         progress: &mut impl FnMut(Progress),
+        mut meter: impl FnMut(&[Frame<'_>], LeftOut),
     ) {
         let mut batches = 0u32;
         loop {
@@ -154,10 +153,10 @@ impl<'a> Reading<'a> {
                     self.packets += batch.frames().len() as u64;
                     if let Some(filter) = self.filter {
                         let (packets, bytes) = batch.filter(filter);
-                        self.packets_filtered += packets;
-                        self.bytes_filtered += bytes;
+                        self.left_out.packets_filtered += packets;
+                        self.left_out.bytes_filtered += bytes;
                     }
-                    meter.frames(batch.frames());
+                    meter(batch.frames(), self.left_out);
                 }
                 Err(error) => {
                     self.damaged.push(error);
@@ -174,9 +173,25 @@ impl<'a> Reading<'a> {
             }
         }
         let counters = file.counters();
-        self.packets_unknown_link_type += counters.packets_unknown_link_type;
-        self.bytes_unknown_link_type += counters.bytes_unknown_link_type;
-        self.source_dropped += counters.source_dropped;
+        let left_out = &mut self.left_out;
+        left_out.packets_unknown_link_type += counters.packets_unknown_link_type;
+        left_out.bytes_unknown_link_type += counters.bytes_unknown_link_type;
+        left_out.source_dropped += counters.source_dropped;
         self.bytes_of_files_done += file.bytes_read();
+    }
+
+    /// Ends the run: exports what is open and completes the outputs.
+    pub(crate) fn report(self, meter: Meter, writing: Outputs) -> FilesReport {
+        let mut ledger = meter.finish().ledger;
+        self.left_out.count(&mut ledger);
+        let outputs = writing.finish();
+        ledger.records_dropped = outputs.iter().map(|output| output.records_dropped).sum();
+        ledger.records_written = outputs.iter().map(OutputReport::records_written).sum();
+        FilesReport {
+            ledger,
+            damaged: self.damaged,
+            outputs,
+            stopped: self.stopped,
+        }
     }
 }

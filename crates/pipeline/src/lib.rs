@@ -9,7 +9,7 @@
 //! ```
 //!
 //! [`Meter`] is the part without files and threads of its own; [`record_files`] runs it over capture
-//! files, `record_interfaces` over network interfaces.
+//! files, [`replay_files`] does so at their own pace, `record_interfaces` over network interfaces.
 
 mod clock;
 mod config;
@@ -22,8 +22,8 @@ mod live;
 mod meter;
 mod outputs;
 mod pending;
+mod replay;
 mod shard;
-#[cfg(target_os = "linux")]
 mod snapshots;
 mod threads;
 
@@ -34,5 +34,5 @@ pub use ledger::{Imbalance, Ledger, ReasonCount};
 pub use live::{LiveEvent, LiveLimits, LiveOutputs, LiveProgress, LiveReport, record_interfaces};
 pub use meter::{DeliverRecords, Meter, MeterReport};
 pub use outputs::{Output, OutputChange, OutputReport, OutputSnapshot};
-#[cfg(target_os = "linux")]
+pub use replay::replay_files;
 pub use snapshots::{LiveSnapshot, Snapshots};

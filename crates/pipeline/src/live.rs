@@ -125,6 +125,8 @@ struct Listening<O> {
     /// Up to which time each has delivered everything.
     delivered_ns: Vec<u64>,
     states: Vec<State>,
+    /// Up to which time all of them have.
+    clock_ns: u64,
     meter: Meter,
     limits: LiveLimits,
     ends: Option<Instant>,
@@ -140,6 +142,7 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
             delivered_ns: vec![0; interfaces.len()],
             states: interfaces.iter().map(Interface::state).collect(),
             interfaces,
+            clock_ns: 0,
             meter,
             limits,
             ends: limits
@@ -227,7 +230,8 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
         if let Some(delivered_ns) = self.delivered_ns.iter().min()
             && *delivered_ns > 0
         {
-            self.meter.advance(delivered_ns.saturating_sub(LAG_NS));
+            self.clock_ns = delivered_ns.saturating_sub(LAG_NS);
+            self.meter.advance(self.clock_ns);
         }
         Ok(())
     }
@@ -283,6 +287,7 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
         let interfaces = counters.into_iter().zip(&self.states);
         LiveSnapshot {
             ledger,
+            clock_ns: self.clock_ns,
             interfaces: interfaces
                 .map(|((name, counters), state)| (name, counters, *state))
                 .collect(),

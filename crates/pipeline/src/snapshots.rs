@@ -6,16 +6,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+#[cfg(target_os = "linux")]
 use turboflow_capture::live::{InterfaceCounters, State};
 
 use crate::{Ledger, OutputSnapshot};
 
-/// A run over interfaces at one moment.
+/// A run at one moment.
 #[derive(Clone, Debug)]
 pub struct LiveSnapshot {
     /// Where everything is; `source_unread` is what waits in the rings. It balances.
     pub ledger: Ledger,
+    /// Up to which time everything has been metered, in nanoseconds since 1970; 0 before the first
+    /// packet.
+    pub clock_ns: u64,
     /// What each interface counted, and what it is doing.
+    #[cfg(target_os = "linux")]
     pub interfaces: Vec<(String, InterfaceCounters, State)>,
     /// What each output was given.
     pub outputs: Vec<OutputSnapshot>,

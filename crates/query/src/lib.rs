@@ -24,6 +24,7 @@ pub use error::QueryError;
 pub use filter::Filter;
 pub use input::Input;
 pub use literal::time_text;
+pub use names::protocol_name;
 pub use query::{Query, Question};
 pub use render::TableStyle;
 pub use run::run;

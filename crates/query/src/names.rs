@@ -39,7 +39,9 @@ pub(crate) fn protocol_number(name: &str) -> Option<u64> {
     known.map(|(number, _)| *number)
 }
 
-pub(crate) fn protocol_name(number: u64) -> Option<&'static str> {
+/// The usual name of an IP protocol, for the common ones.
+#[must_use]
+pub fn protocol_name(number: u64) -> Option<&'static str> {
     PROTOCOLS
         .iter()
         .find(|(known, _)| *known == number)

@@ -352,6 +352,7 @@ mod tests {
     fn every_number_of_the_ledger_is_there_once() {
         let snapshot = LiveSnapshot {
             ledger: Ledger::default(),
+            clock_ns: 0,
             interfaces: vec![("e\"0".to_owned(), Default::default(), State::Up)],
             outputs: vec![OutputSnapshot {
                 name: "ipfix+udp://c".to_owned(),

@@ -53,6 +53,7 @@ mod tests {
         };
         LiveSnapshot {
             ledger,
+            clock_ns: 0,
             interfaces: vec![("eth0".to_owned(), Default::default(), state)],
             outputs: vec![output],
         }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `turboflow record -i`: opening interfaces, and what is said while they are captured.
 
+use std::sync::mpsc::channel;
+
 use turboflow_capture::filter::{Compiler, Program};
 use turboflow_capture::live::{InterfaceConfig, Offload, RingSize, State};
-use turboflow_pipeline::{LiveEvent, LiveLimits, LiveOutputs, record_interfaces};
+use turboflow_pipeline::{
+    LiveEvent, LiveLimits, LiveOutputs, Output, PipelineConfig, Snapshots, record_interfaces,
+};
 
 use super::progress::ProgressBar;
 use super::report::Report;
@@ -127,6 +131,25 @@ pub(super) fn record(
         &STOP,
         &SNAPSHOTS,
         observe,
+    )?;
+    Ok(Report::of_interfaces(ran))
+}
+
+/// Meters interfaces for a screen, which shows itself how they are.
+pub(super) fn watch(
+    config: &PipelineConfig,
+    interfaces: Vec<Interface>,
+    output: Output,
+    snapshots: &Snapshots,
+) -> anyhow::Result<Report> {
+    let limits = LiveLimits::default();
+    let outputs = LiveOutputs {
+        first: vec![output],
+        changes: channel().1,
+    };
+    let silent = |_: LiveEvent<'_>| ();
+    let ran = record_interfaces(
+        config, interfaces, limits, outputs, &STOP, snapshots, silent,
     )?;
     Ok(Report::of_interfaces(ran))
 }

@@ -2,7 +2,7 @@
 //! Interfaces on systems other than Linux: they cannot be captured.
 
 use anyhow::bail;
-use turboflow_pipeline::Output;
+use turboflow_pipeline::{Output, PipelineConfig, Snapshots};
 
 use super::progress::ProgressBar;
 use super::report::Report;
@@ -24,6 +24,15 @@ pub(super) fn record(
     interfaces: Vec<Interface>,
     _outputs: Vec<Output>,
     _bar: &mut ProgressBar,
+) -> anyhow::Result<Report> {
+    bail!("{} interfaces cannot be captured", interfaces.len())
+}
+
+pub(super) fn watch(
+    _config: &PipelineConfig,
+    interfaces: Vec<Interface>,
+    _output: Output,
+    _snapshots: &Snapshots,
 ) -> anyhow::Result<Report> {
     bail!("{} interfaces cannot be captured", interfaces.len())
 }

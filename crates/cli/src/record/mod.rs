@@ -18,6 +18,7 @@ mod rotation;
 mod settings;
 mod summary;
 mod tables;
+mod watch;
 
 use std::io::Write;
 use std::sync::mpsc::{Receiver, channel};
@@ -43,6 +44,7 @@ use report::Report;
 use settings::Settings;
 pub(crate) use settings::read_definition;
 use summary::{Summary, SummaryWriter};
+pub(crate) use watch::{Ended, Watched};
 
 /// Says what is wrong with the options, as far as that can be told without opening anything.
 pub(crate) fn check(args: &RecordArgs) -> anyhow::Result<()> {

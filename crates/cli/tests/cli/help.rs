@@ -9,6 +9,7 @@ fn the_picture_names_every_command() {
     for words in [
         "record",
         "show",
+        "top",
         "generate",
         "definition",
         "──▶",
@@ -28,7 +29,7 @@ fn the_picture_names_every_command() {
 
 #[test]
 fn every_command_has_examples_and_exit_codes() {
-    for name in ["record", "run", "show", "generate", "definition"] {
+    for name in ["record", "run", "show", "top", "generate", "definition"] {
         for args in [[name, "--help"], ["help", name]] {
             let help = turboflow(args).exits(0).stdout;
             for words in [

@@ -15,9 +15,14 @@ mod log;
 mod outputs;
 mod package;
 mod record;
+#[cfg(target_os = "linux")]
+mod screen;
 mod service;
 mod show;
 mod stop;
 mod support;
+#[cfg(target_os = "linux")]
+mod terminal;
 mod tls;
+mod top;
 mod usage;

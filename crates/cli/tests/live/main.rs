@@ -20,3 +20,4 @@ mod states;
 #[path = "../cli/support.rs"]
 #[allow(dead_code, reason = "the other tests use the rest of it")]
 mod support;
+mod top;

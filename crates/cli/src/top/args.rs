@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow top` as typed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use turboflow_packet::TunnelSet;
+use turboflow_top::{AVERAGE_BINS, BIN_NS, Sort, View};
+
+use crate::units::{count, duration, size_bytes};
+
+const EXAMPLES: &str = "\
+Examples:
+  Watch an interface
+    turboflow top -i eth0
+  Only some packets, in the words of tcpdump; only some flows, in those of `turboflow show`
+    turboflow top -i eth0 'not port 22'
+    turboflow top -i eth0 --where 'bps > 1M'
+  Look at a capture as it happened, ten times as fast, or at its end
+    turboflow top -r office.pcap
+    turboflow top -r office.pcap --speed 10
+    turboflow top -r office.pcap --speed max
+  Without a terminal: three screens as text
+    turboflow top -i eth0 --batch 3 --view hosts
+
+Keys: 1 2 3 4 Tab views, s sort, r reverse, / filter, p pause, + - interval, ? help, q quit.
+
+Exit codes: those of `turboflow record`; leaving the screen early is no failure.";
+
+/// Watch the traffic of interfaces or captures: a screen with flows and hosts by rate, shares of
+/// protocols and ports, and how the meter is.
+///
+/// Nothing is sampled: rates are exact sums of packets. Every open flow says twice a second
+/// what passed, so a long flow shows its rate while it lasts.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TopArgs {
+    /// Capture files, shown one after the other at the pace of their packets; `-` is standard input
+    #[arg(short, long = "read", value_name = "FILE", num_args = 1..)]
+    #[arg(required_unless_present = "interface", help_heading = "Input")]
+    read: Vec<PathBuf>,
+
+    /// Interface to capture from; repeat for more. Needs the right to capture (CAP_NET_RAW)
+    #[arg(short, long, value_name = "IFACE", conflicts_with = "read")]
+    #[arg(help_heading = "Input")]
+    interface: Vec<String>,
+
+    /// Only packets of which this is true, as tcpdump has it (`man pcap-filter`); needs libpcap
+    #[arg(value_name = "FILTER", help_heading = "Input")]
+    filter: Vec<String>,
+
+    /// How many times as fast as its packets came a capture is shown, such as 10 or 0.5, or `max`: as
+    /// fast as it can be read. Silences of more than 10 s of yours are left out. Default: 1, with
+    /// --batch max
+    #[arg(long, value_name = "X", value_parser = speed, conflicts_with = "interface")]
+    #[arg(help_heading = "Input")]
+    speed: Option<Speed>,
+
+    /// Refresh so often, and show rates of that time: 500ms to 10s, in steps of 500ms
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    #[arg(help_heading = "Screen")]
+    pub(super) interval: u64,
+
+    /// What to show first
+    #[arg(
+        long,
+        value_name = "VIEW",
+        default_value = "flows",
+        help_heading = "Screen"
+    )]
+    pub(super) view: ViewName,
+
+    /// By what to sort first
+    #[arg(
+        long,
+        value_name = "SORT",
+        default_value = "bits",
+        help_heading = "Screen"
+    )]
+    pub(super) sort: SortName,
+
+    /// Only flows of which this is true, as in `turboflow show`; also bps > 1M, pps > 100
+    #[arg(long = "where", value_name = "EXPR", help_heading = "Screen")]
+    pub(super) filter_flows: Option<String>,
+
+    /// Print that many screens as text, an interval apart, and end; no terminal is needed. For
+    /// captures the last one is that at their end
+    #[arg(long, value_name = "N", value_parser = count, help_heading = "Screen")]
+    pub(super) batch: Option<u64>,
+
+    /// Rows of a screen of --batch at most
+    #[arg(long, value_name = "N", default_value_t = 50, requires = "batch")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000), help_heading = "Screen")]
+    pub(super) rows: u16,
+
+    /// Bytes kept of a packet; at least 128 keep the headers of most. Default: all
+    #[arg(
+        long,
+        value_name = "BYTES",
+        conflicts_with = "read",
+        help_heading = "Interfaces"
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(14..))]
+    snap_length: Option<u32>,
+
+    /// Only frames that are for this host, not all that the interface sees
+    #[arg(long, conflicts_with = "read", help_heading = "Interfaces")]
+    no_promiscuous: bool,
+
+    /// Memory in which the kernel keeps packets of one interface until they are read
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size_bytes)]
+    #[arg(conflicts_with = "read", help_heading = "Interfaces")]
+    ring_size: u64,
+
+    /// Become this user, a name or UID:GID, once the interfaces are open; started as root
+    #[arg(
+        long,
+        value_name = "USER",
+        conflicts_with = "read",
+        help_heading = "Interfaces"
+    )]
+    user: Option<String>,
+
+    /// Enter tunnels, as `turboflow record` does: all, or those listed
+    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "all", help_heading = "Metering")]
+    decapsulate: Option<TunnelSet>,
+
+    /// Threads that meter; more than 1 adds a thread that reads and parses
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
+    #[arg(help_heading = "Metering")]
+    threads: u64,
+
+    /// Flows open in the meter at once, over all threads
+    #[arg(long, value_name = "N", default_value = "10M", value_parser = count)]
+    #[arg(help_heading = "Metering")]
+    max_flows: u64,
+}
+
+/// The speed of a replay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Speed {
+    /// As fast as it can be read.
+    Max,
+    /// So many times as fast as it happened.
+    Times(f64),
+}
+
+fn speed(text: &str) -> Result<Speed, String> {
+    if text == "max" {
+        return Ok(Speed::Max);
+    }
+    let times = text
+        .parse()
+        .ok()
+        .filter(|times| (0.001..=1e6).contains(times));
+    times.map(Speed::Times).ok_or_else(|| {
+        "write a number from 0.001 to 1000000 such as 10 or 0.5, or `max`".to_owned()
+    })
+}
+
+/// An interval in bins.
+fn interval(text: &str) -> Result<u64, String> {
+    let ns = duration(text)?.as_nanos();
+    let bins = ns / u128::from(BIN_NS);
+    let fits = ns.is_multiple_of(u128::from(BIN_NS)) && bins <= u128::from(AVERAGE_BINS);
+    match fits {
+        true => Ok(bins as u64),
+        false => Err("write a time from 500ms to 10s, in steps of 500ms".to_owned()),
+    }
+}
+
+/// Names of the views.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ViewName {
+    /// Flows
+    Flows,
+    /// Hosts
+    Hosts,
+    /// Protocols and ports
+    Protocols,
+    /// The meter
+    Health,
+}
+
+impl From<ViewName> for View {
+    fn from(name: ViewName) -> Self {
+        match name {
+            ViewName::Flows => Self::Flows,
+            ViewName::Hosts => Self::Hosts,
+            ViewName::Protocols => Self::Protocols,
+            ViewName::Health => Self::Health,
+        }
+    }
+}
+
+/// Names of the orders.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum SortName {
+    /// Bits a second in the last interval
+    Bits,
+    /// Packets a second in the last interval
+    Packets,
+    /// Bits a second in the last 10 s
+    Average,
+    /// Bytes in all
+    Total,
+    /// Address and port, protocol
+    Name,
+}
+
+impl From<SortName> for Sort {
+    fn from(name: SortName) -> Self {
+        match name {
+            SortName::Bits => Self::Bits,
+            SortName::Packets => Self::Packets,
+            SortName::Average => Self::Average,
+            SortName::Total => Self::Total,
+            SortName::Name => Self::Name,
+        }
+    }
+}
+
+impl TopArgs {
+    /// How fast captures are shown; `None`: as fast as they can be read.
+    pub(super) fn speed(&self) -> Option<f64> {
+        match (self.speed, self.batch) {
+            (Some(Speed::Times(times)), _) => Some(times),
+            (Some(Speed::Max), _) | (None, Some(_)) => None,
+            (None, None) => Some(1.0),
+        }
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        !self.interface.is_empty()
+    }
+
+    /// The command line of a `turboflow record` that meters the same packets, with records cut at the
+    /// bins of the screen.
+    pub(super) fn record_words(&self) -> Vec<OsString> {
+        let mut words: Vec<OsString> = Vec::new();
+        let mut option = |name: &str, value: &dyn std::fmt::Display| {
+            words.push(format!("--{name}={value}").into());
+        };
+        option("active-timeout", &format_args!("{BIN_NS}ns"));
+        option("threads", &self.threads);
+        option("max-flows", &self.max_flows);
+        for name in &self.interface {
+            option("interface", name);
+        }
+        if self.is_live() {
+            option("ring-size", &self.ring_size);
+        }
+        if let Some(bytes) = self.snap_length {
+            option("snap-length", &bytes);
+        }
+        if let Some(user) = &self.user {
+            option("user", user);
+        }
+        if let Some(tunnels) = &self.decapsulate {
+            option("decapsulate", tunnels);
+        }
+        if self.no_promiscuous {
+            words.push("--no-promiscuous".into());
+        }
+        for path in &self.read {
+            let mut word = OsString::from("--read=");
+            word.push(path);
+            words.push(word);
+        }
+        words.push("--".into());
+        words.extend(self.filter.iter().map(OsString::from));
+        words
+    }
+}

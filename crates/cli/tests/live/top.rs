@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow top -i`: a flow shows its rate while it lasts, and nothing is missing from the sums.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+
+use crate::link::{FAR, Link, NEAR};
+use crate::support::{Folder, command, pcap_header, pcap_packet, udp_frame};
+
+/// Packets of the one flow, for 6 s.
+const PACKETS: u64 = 1_200;
+/// Bytes of each, by its IP header.
+const BYTES: u64 = 46;
+
+/// The program prints screens; it is listening when this returns.
+fn watch(link: &Link, options: &[&str]) -> (Child, impl Iterator<Item = String> + use<>) {
+    let program = command([""; 0]).get_program().to_os_string();
+    let mut child = link
+        .inside(program.to_str().unwrap())
+        .args(["top", "-i", FAR, "--batch", "500", "--interval", "500ms"])
+        .args(options)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(said.any(|line| line.unwrap().contains("listening on")));
+    // It goes on talking, and must not wait for a reader.
+    std::thread::spawn(move || said.for_each(drop));
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    (child, lines.map_while(Result::ok))
+}
+
+#[test]
+fn a_long_flow_shows_its_rate_while_it_lasts() {
+    let Some(link) = Link::new() else { return };
+    for threads in ["1", "2"] {
+        let folder = Folder::new();
+        let packets = (0..PACKETS).flat_map(|at| pcap_packet(1_000_000 + at, &udp_frame(9)));
+        let flow = [pcap_header(1), packets.collect()].concat();
+        let flow = folder.write("flow.pcap", flow);
+        let (mut child, lines) = watch(&link, &["--threads", threads]);
+        let mut sending = link.inside("tcpreplay");
+        let mut sending = sending
+            .args(["-q", "-i", NEAR, "--pps", "200", &flow])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (mut rates_before_the_end, mut seen) = (0, 0);
+        let total = format!("total 1,200 packets  {} bytes in flows", "55,200");
+        assert_eq!(PACKETS * BYTES, 55_200);
+        for line in lines {
+            seen += 1;
+            assert!(seen < 4_000, "the last packet never came");
+            let words: Vec<&str> = line.split_whitespace().collect();
+            if let ["192.0.2.1:9", "198.51.100.2:53", "udp", bits, ..] = words[..] {
+                rates_before_the_end += u32::from(bits != "0");
+            }
+            if line.starts_with(&total) {
+                break;
+            }
+        }
+        assert!(sending.wait().unwrap().success());
+        // A record that only comes when the flow is idle would show none.
+        assert!(
+            rates_before_the_end >= 2,
+            "{rates_before_the_end} with {threads} threads"
+        );
+        let interrupt = rustix::process::Signal::INT;
+        let id = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(id, interrupt).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+}
+
+#[test]
+fn health_tells_of_frames_in_no_flow_and_of_the_interface() {
+    let Some(link) = Link::new() else { return };
+    let folder = Folder::new();
+    let mut frame = [0; 60];
+    frame[12] = 0x08;
+    frame[14] = 0x42;
+    let frames = (0..50).flat_map(|at| pcap_packet(1_000_000 + at, &frame));
+    let malformed = [pcap_header(1), frames.collect()].concat();
+    let malformed = folder.write("malformed.pcap", malformed);
+    let (mut child, mut lines) = watch(&link, &["--view", "health"]);
+    assert!(link.replay(&malformed, &["--pps", "1000"]));
+    let mut wait_for = |wanted: &dyn Fn(&str) -> bool| {
+        let found = lines.by_ref().take(2_000).find(|line| wanted(line));
+        found.expect("the health says so")
+    };
+    wait_for(&|line| line.contains("malformed: ") && line.contains(" 50  "));
+    wait_for(&|line| line.contains("up, 50 seen, 0 dropped"));
+    link.ip(&["link", "set", FAR, "down"]);
+    wait_for(&|line| line.contains("down, 50 seen"));
+    link.ip(&["link", "del", FAR]);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}

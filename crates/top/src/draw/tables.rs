@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The views of traffic: flows, hosts, protocols and ports.
+
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::grid::{self, Column, Width, column};
+use super::text::{bar, count, duration, end, percent, protocol};
+use super::{BOLD, Pen};
+use crate::picture::{Picture, ShareRow};
+use crate::screen::Screen;
+
+const FLOWS: [Column; 8] = [
+    column("source", Width::Share(47), 0),
+    column("destination", Width::Share(47), 0),
+    column("proto", Width::Text(7), 50),
+    column("bit/s", Width::Number(6), 0),
+    column("10 s", Width::Number(6), 90),
+    column("packet/s", Width::Number(8), 60),
+    column("bytes", Width::Number(6), 70),
+    column("age", Width::Number(6), 78),
+];
+
+pub(super) fn flows(pen: &mut Pen<'_>, area: Rect, screen: &Screen, picture: &Picture) {
+    let quiet = pen.colours.quiet();
+    let row = |index: usize| {
+        let flow = &picture.flows[index];
+        let (key, measured) = (&flow.key, &flow.measured);
+        let texts = vec![
+            end(key.source, key.source_port),
+            end(key.destination, key.destination_port),
+            protocol(key.protocol),
+            count(measured.now.bits),
+            count(measured.average.bits),
+            count(measured.now.packets),
+            count(measured.total.bytes),
+            duration(flow.age_ns(picture.end_ns)),
+        ];
+        let style = match measured.now.packets {
+            0 => quiet,
+            _ => Style::new(),
+        };
+        (texts, style)
+    };
+    let rows = picture.flows.len();
+    grid::draw(pen, area, &FLOWS, rows, screen.scroll, row);
+}
+
+const HOSTS: [Column; 8] = [
+    column("host", Width::Share(39), 0),
+    column("bit/s", Width::Number(6), 0),
+    column("sent", Width::Number(6), 40),
+    column("received", Width::Number(8), 40),
+    column("packet/s", Width::Number(8), 60),
+    column("10 s", Width::Number(6), 70),
+    column("bytes", Width::Number(6), 60),
+    column("flows", Width::Number(6), 50),
+];
+
+pub(super) fn hosts(pen: &mut Pen<'_>, area: Rect, screen: &Screen, picture: &Picture) {
+    let quiet = pen.colours.quiet();
+    let row = |index: usize| {
+        let host = &picture.hosts[index];
+        let both = host.both();
+        let texts = vec![
+            host.address.to_string(),
+            count(both.now.bits),
+            count(host.sent.now.bits),
+            count(host.received.now.bits),
+            count(both.now.packets),
+            count(both.average.bits),
+            count(both.total.bytes),
+            count(host.flows),
+        ];
+        let style = if host.is_silent() {
+            quiet
+        } else {
+            Style::new()
+        };
+        (texts, style)
+    };
+    let rows = picture.hosts.len();
+    grid::draw(pen, area, &HOSTS, rows, screen.scroll, row);
+}
+
+const SHARES: [Column; 6] = [
+    column("protocol", Width::Text(14), 0),
+    column("bit/s", Width::Number(6), 0),
+    column("packet/s", Width::Number(8), 50),
+    column("bytes", Width::Number(6), 40),
+    column("share", Width::Number(6), 0),
+    column("of bytes in all", Width::Share(60), 50),
+];
+
+/// Protocols, then their ports; shares are of what passed of late; at the end, and where nothing did, of all.
+pub(super) fn protocols(pen: &mut Pen<'_>, area: Rect, screen: &Screen, picture: &Picture) {
+    let whole = picture.all;
+    let is_of_all = picture.is_final || whole.average.bits == 0;
+    let mut columns = SHARES;
+    columns[5].title = match is_of_all {
+        true => "of bytes in all",
+        false => "of bits in the last 10 s",
+    };
+    let rows: Vec<&ShareRow> = picture.protocols.iter().chain(&picture.ports).collect();
+    let accent = pen.colours.accent();
+    let width = usize::from(area.width.saturating_sub(45)).min(60);
+    let row = |index: usize| {
+        let share = rows[index];
+        let measured = &share.measured;
+        let (part, whole) = match is_of_all {
+            true => (measured.total.bytes, whole.total.bytes),
+            false => (measured.average.bits, whole.average.bits),
+        };
+        let name = protocol(share.protocol);
+        let (name, style) = match share.port {
+            None => (name, accent.patch(BOLD)),
+            Some(0) => (format!("  {name} -"), Style::new()),
+            Some(port) => (format!("  {name}/{port}"), Style::new()),
+        };
+        let texts = vec![
+            name,
+            count(measured.now.bits),
+            count(measured.now.packets),
+            count(measured.total.bytes),
+            percent(part, whole),
+            bar(part, whole, width),
+        ];
+        (texts, style)
+    };
+    grid::draw(pen, area, &columns, rows.len(), screen.scroll, row);
+}

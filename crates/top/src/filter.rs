@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which flows are shown: the language of `turboflow show --where`, over what the screen knows of a
+//! flow.
+
+use turboflow_query::{Filter, QueryError};
+use turboflow_record::{Column, ColumnKind, FlowBatch, Value};
+
+use crate::picture::FlowRow;
+
+/// The names that a filter knows, and what they are.
+const FIELDS: [(&str, ColumnKind); 11] = [
+    ("src_addr", ColumnKind::Address),
+    ("dst_addr", ColumnKind::Address),
+    ("src_port", ColumnKind::Unsigned { bits: 16 }),
+    ("dst_port", ColumnKind::Unsigned { bits: 16 }),
+    ("protocol", ColumnKind::Unsigned { bits: 8 }),
+    ("packets", ColumnKind::Unsigned { bits: 64 }),
+    ("bytes", ColumnKind::Unsigned { bits: 64 }),
+    ("bps", ColumnKind::Unsigned { bits: 64 }),
+    ("pps", ColumnKind::Unsigned { bits: 64 }),
+    ("first_ns", ColumnKind::TimestampNs),
+    ("last_ns", ColumnKind::TimestampNs),
+];
+
+/// A condition on flows, such as `host 192.0.2.1 and bps > 1M`.
+#[derive(Clone, Debug)]
+pub struct FlowFilter {
+    filter: Filter,
+    schema: Vec<Column>,
+}
+
+impl FlowFilter {
+    /// Understands an expression.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, QueryError> {
+        let column = |(name, kind): (&str, ColumnKind)| Column {
+            name: name.to_owned(),
+            kind,
+            nullable: false,
+        };
+        let schema: Vec<Column> = FIELDS.into_iter().map(column).collect();
+        let filter = Filter::parse(text, &schema)?;
+        Ok(Self { filter, schema })
+    }
+
+    /// Flows as records that can be asked.
+    pub(crate) fn batch(&self, flows: &[FlowRow]) -> FlowBatch {
+        let mut batch = FlowBatch::new(&self.schema);
+        for FlowRow {
+            key,
+            measured,
+            first_ns,
+            last_ns,
+        } in flows
+        {
+            batch.push_row(&[
+                Value::Address(key.source),
+                Value::Address(key.destination),
+                Value::Unsigned(key.source_port.into()),
+                Value::Unsigned(key.destination_port.into()),
+                Value::Unsigned(key.protocol.into()),
+                Value::Unsigned(measured.total.packets),
+                Value::Unsigned(measured.total.bytes),
+                Value::Unsigned(measured.now.bits),
+                Value::Unsigned(measured.now.packets),
+                Value::Unsigned(*first_ns),
+                Value::Unsigned(*last_ns),
+            ]);
+        }
+        batch
+    }
+
+    pub(crate) fn passes(&self, batch: &FlowBatch, row: usize) -> bool {
+        self.filter.passes(batch, row)
+    }
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What there is to show at one moment: rows of flows, hosts, protocols and ports with their rates.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::IpAddr;
+
+use turboflow_record::FlowBatch;
+
+use crate::bins::{AVERAGE_BINS, BIN_NS, Measured, UNSETTLED_BINS, Window};
+use crate::filter::FlowFilter;
+use crate::traffic::{FLOWS_MAX, FlowKey, HOSTS_MAX, PORTS_MAX, Traffic};
+
+/// A flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowRow {
+    /// Which.
+    pub key: FlowKey,
+    /// Its rates and totals.
+    pub measured: Measured,
+    /// Its first packet since it is known, in nanoseconds since 1970.
+    pub first_ns: u64,
+    /// Its last packet.
+    pub last_ns: u64,
+}
+
+/// A host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostRow {
+    /// Which.
+    pub address: IpAddr,
+    /// What it sent.
+    pub sent: Measured,
+    /// What it received.
+    pub received: Measured,
+    /// Flows from or to it that are known.
+    pub flows: u64,
+}
+
+impl HostRow {
+    /// Both directions.
+    #[must_use]
+    pub fn both(&self) -> Measured {
+        self.sent.plus(self.received)
+    }
+}
+
+/// A protocol, or a port of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShareRow {
+    /// IP protocol number.
+    pub protocol: u8,
+    /// The port, where the row is about one.
+    pub port: Option<u16>,
+    /// Its rates and totals.
+    pub measured: Measured,
+}
+
+/// Everything at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Picture {
+    /// The flows known.
+    pub flows: Vec<FlowRow>,
+    /// The hosts known.
+    pub hosts: Vec<HostRow>,
+    /// The protocols seen.
+    pub protocols: Vec<ShareRow>,
+    /// Their ports.
+    pub ports: Vec<ShareRow>,
+    /// All flows together, those that have left a table too.
+    pub all: Measured,
+    /// Up to when it is, in nanoseconds since 1970.
+    pub end_ns: u64,
+    /// What has left a table that was full.
+    pub left: Vec<Left>,
+    /// Records that are in the sum of all flows and in no row: they came too fast.
+    pub skipped_records: u64,
+    /// Whether nothing comes behind it: a capture's end.
+    pub is_final: bool,
+}
+
+/// What a full table has lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// What the table holds: `flows`.
+    pub what: &'static str,
+    /// Entries that it may hold.
+    pub limit: usize,
+    /// Entries that have left it.
+    pub entries: u64,
+}
+
+impl Traffic {
+    /// The bins to show when metering has come to `clock_ns`, or, with `None`, is over.
+    #[must_use]
+    pub fn window(&self, clock_ns: Option<u64>, interval: u64) -> Window {
+        let behind = |clock_ns: u64| (clock_ns / BIN_NS).saturating_sub(UNSETTLED_BINS - 1);
+        let (end, end_ns) = match clock_ns {
+            Some(clock_ns) => (behind(clock_ns), behind(clock_ns) * BIN_NS),
+            None => (self.newest_ns / BIN_NS + 1, self.newest_ns),
+        };
+        // Until so much has been seen, rates are those of what has.
+        let seen = end.saturating_sub(self.first_bin.unwrap_or(end)).max(1);
+        Window {
+            end,
+            end_ns,
+            interval: interval.min(seen),
+            average: AVERAGE_BINS.min(seen),
+            is_final: clock_ns.is_none(),
+        }
+    }
+
+    /// What there is to show of those bins.
+    #[must_use]
+    pub fn picture(&self, window: Window) -> Picture {
+        let flows = self.flows.iter().map(|(key, flow)| FlowRow {
+            key: *key,
+            measured: flow.bins.measured(window),
+            first_ns: flow.first_ns.unwrap_or_default(),
+            last_ns: flow.last_ns,
+        });
+        let flows: Vec<FlowRow> = flows.collect();
+        let mut flows_of: HashMap<IpAddr, u64> = HashMap::new();
+        flows
+            .iter()
+            .for_each(|flow| count(&mut flows_of, &flow.key));
+        let hosts = self.hosts.iter().map(|(address, host)| HostRow {
+            address: *address,
+            sent: host.sent.measured(window),
+            received: host.received.measured(window),
+            flows: flows_of.get(address).copied().unwrap_or_default(),
+        });
+        let protocols = self.protocols.iter().map(|(protocol, bins)| ShareRow {
+            protocol: *protocol,
+            port: None,
+            measured: bins.measured(window),
+        });
+        let ports = self.ports.iter().map(|((protocol, port), bins)| ShareRow {
+            protocol: *protocol,
+            port: Some(*port),
+            measured: bins.measured(window),
+        });
+        let left = [
+            ("flows", FLOWS_MAX, self.flows.left),
+            ("hosts", HOSTS_MAX, self.hosts.left),
+            ("ports", PORTS_MAX, self.ports.left),
+        ];
+        let left = left.into_iter().filter(|(_, _, entries)| *entries > 0);
+        Picture {
+            hosts: hosts.collect(),
+            protocols: protocols.collect(),
+            ports: ports.collect(),
+            all: self.all.measured(window),
+            end_ns: window.end_ns,
+            left: left
+                .map(|(what, limit, entries)| Left {
+                    what,
+                    limit,
+                    entries,
+                })
+                .collect(),
+            skipped_records: self.skipped_records,
+            is_final: window.is_final,
+            flows,
+        }
+    }
+}
+
+/// A flow counts for both hosts; for one that talks to itself once.
+fn count(flows_of: &mut HashMap<IpAddr, u64>, key: &FlowKey) {
+    *flows_of.entry(key.source).or_default() += 1;
+    if key.destination != key.source {
+        *flows_of.entry(key.destination).or_default() += 1;
+    }
+}
+
+impl Picture {
+    /// The flows that pass the filter, and what they alone add up to.
+    #[must_use]
+    pub fn filtered(&self, filter: &FlowFilter) -> Self {
+        let batch: FlowBatch = filter.batch(&self.flows);
+        let passing = self.flows.iter().enumerate();
+        let passing = passing.filter(|(row, _)| filter.passes(&batch, *row));
+        let flows: Vec<FlowRow> = passing.map(|(_, flow)| *flow).collect();
+        let (mut hosts, mut flows_of) = (HashMap::new(), HashMap::new());
+        let (mut protocols, mut ports) = (HashMap::new(), HashMap::new());
+        let mut all = Measured::default();
+        for FlowRow { key, measured, .. } in &flows {
+            all = all.plus(*measured);
+            count(&mut flows_of, key);
+            let (sent, _) = hosts.entry(key.source).or_insert_with(none);
+            *sent = sent.plus(*measured);
+            let (_, received) = hosts.entry(key.destination).or_insert_with(none);
+            *received = received.plus(*measured);
+            add(&mut protocols, key.protocol, *measured);
+            add(&mut ports, key.port(), *measured);
+        }
+        let hosts = hosts
+            .into_iter()
+            .map(|(address, (sent, received))| HostRow {
+                address,
+                sent,
+                received,
+                flows: flows_of[&address],
+            });
+        let share = |protocol, port, measured| ShareRow {
+            protocol,
+            port,
+            measured,
+        };
+        Self {
+            hosts: hosts.collect(),
+            protocols: protocols
+                .into_iter()
+                .map(|(protocol, measured)| share(protocol, None, measured))
+                .collect(),
+            ports: ports
+                .into_iter()
+                .map(|((protocol, port), measured)| share(protocol, Some(port), measured))
+                .collect(),
+            all,
+            flows,
+            end_ns: self.end_ns,
+            left: self.left.clone(),
+            skipped_records: self.skipped_records,
+            is_final: self.is_final,
+        }
+    }
+}
+
+fn none() -> (Measured, Measured) {
+    (Measured::default(), Measured::default())
+}
+
+fn add<K: Eq + Hash>(sums: &mut HashMap<K, Measured>, key: K, measured: Measured) {
+    let known = sums.entry(key).or_default();
+    *known = known.plus(measured);
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the person at the screen has chosen, and what keys do.
+
+use crate::bins::{AVERAGE_BINS, BINS_A_SECOND, Measured};
+use crate::filter::FlowFilter;
+use crate::picture::{FlowRow, HostRow, Picture, ShareRow};
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum View {
+    /// Flows.
+    #[default]
+    Flows,
+    /// Hosts.
+    Hosts,
+    /// Protocols and ports.
+    Protocols,
+    /// The meter.
+    Health,
+}
+
+impl View {
+    /// All of them, in the order of their keys.
+    pub const ALL: [Self; 4] = [Self::Flows, Self::Hosts, Self::Protocols, Self::Health];
+
+    /// What it is called.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Flows => "flows",
+            Self::Hosts => "hosts",
+            Self::Protocols => "protocols",
+            Self::Health => "health",
+        }
+    }
+
+    fn step(self, by: usize) -> Self {
+        let at = Self::ALL.iter().position(|view| *view == self);
+        Self::ALL[(at.unwrap_or_default() + by) % Self::ALL.len()]
+    }
+}
+
+/// By what rows are sorted; the largest first, names from the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// Bits a second in the last interval.
+    #[default]
+    Bits,
+    /// Packets a second in the last interval.
+    Packets,
+    /// Bits a second in the last 10 s.
+    Average,
+    /// Bytes in all.
+    Total,
+    /// Address and port, protocol.
+    Name,
+}
+
+impl Sort {
+    /// All of them, in the order of the key `s`.
+    pub const ALL: [Self; 5] = [
+        Self::Bits,
+        Self::Packets,
+        Self::Average,
+        Self::Total,
+        Self::Name,
+    ];
+
+    /// What it is called.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bits => "bits",
+            Self::Packets => "packets",
+            Self::Average => "average",
+            Self::Total => "total",
+            Self::Name => "name",
+        }
+    }
+
+    const fn weight(self, measured: &Measured) -> u64 {
+        match self {
+            Self::Bits => measured.now.bits,
+            Self::Packets => measured.now.packets,
+            Self::Average => measured.average.bits,
+            Self::Total => measured.total.bytes,
+            Self::Name => 0,
+        }
+    }
+}
+
+/// A key, whatever the terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// Removes the last letter.
+    Backspace,
+    /// The view before.
+    BackTab,
+    /// A letter, digit or sign.
+    Char(char),
+    /// A line down.
+    Down,
+    /// The last rows.
+    End,
+    /// Accepts what was typed.
+    Enter,
+    /// Forgets what was typed.
+    Escape,
+    /// The first rows.
+    Home,
+    /// Ctrl-C.
+    Interrupt,
+    /// A screen down.
+    PageDown,
+    /// A screen up.
+    PageUp,
+    /// The next view.
+    Tab,
+    /// A line up.
+    Up,
+}
+
+/// Where packets come from, for the first line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Source {
+    /// `eth0`, `office.pcap`.
+    pub name: String,
+    /// What is special: `10x`, `at its end`.
+    pub state: String,
+}
+
+/// What has been chosen.
+#[derive(Clone, Debug)]
+pub struct Screen {
+    /// What is shown.
+    pub view: View,
+    /// By what it is sorted.
+    pub sort: Sort,
+    /// Whether the smallest come first.
+    pub is_reversed: bool,
+    /// Bins of the interval.
+    pub interval: u64,
+    /// Whether the picture stands still.
+    pub is_paused: bool,
+    /// Whether keys are explained.
+    pub is_help: bool,
+    /// Rows that are above the first one shown.
+    pub scroll: usize,
+    /// The filter in force, and its words.
+    pub filter: Option<(String, FlowFilter)>,
+    /// What is being typed behind `/`.
+    pub typing: Option<String>,
+    /// What the last line says instead of the keys.
+    pub message: Option<String>,
+}
+
+/// Letters of a filter.
+const FILTER_MAX: usize = 500;
+/// Intervals that + and - go through, in seconds.
+const INTERVALS: [u64; 4] = [1, 2, 5, AVERAGE_BINS / BINS_A_SECOND];
+/// Rows of a page, where the key does not know the height of the screen.
+const PAGE: usize = 10;
+
+impl Default for Screen {
+    fn default() -> Self {
+        Self {
+            view: View::default(),
+            sort: Sort::default(),
+            is_reversed: false,
+            interval: BINS_A_SECOND,
+            is_paused: false,
+            is_help: false,
+            scroll: 0,
+            filter: None,
+            typing: None,
+            message: None,
+        }
+    }
+}
+
+impl Screen {
+    /// Does what a key asks for. Says whether it is the end.
+    pub fn press(&mut self, key: Key) -> bool {
+        if key == Key::Interrupt {
+            return true;
+        }
+        self.message = None;
+        if let Some(text) = self.typing.take() {
+            self.type_filter(text, key);
+            return false;
+        }
+        if self.is_help {
+            self.is_help = false;
+            return key == Key::Char('q');
+        }
+        match key {
+            Key::Char('q') => return true,
+            Key::Char('p' | ' ') => self.is_paused = !self.is_paused,
+            Key::Char('?' | 'h') => self.is_help = true,
+            Key::Char('/') => {
+                let known = self.filter.as_ref().map(|(text, _)| text.clone());
+                self.typing = Some(known.unwrap_or_default());
+            }
+            Key::Char('r') => self.is_reversed = !self.is_reversed,
+            Key::Char('s') => self.sort_by(1),
+            Key::Char('S') => self.sort_by(Sort::ALL.len() - 1),
+            Key::Char('+') => self.change_interval(|known, chosen| known > chosen),
+            Key::Char('-') => self.change_interval(|known, chosen| known < chosen),
+            Key::Char(digit @ '1'..='4') => self.show(View::ALL[digit as usize - '1' as usize]),
+            Key::Tab => self.show(self.view.step(1)),
+            Key::BackTab => self.show(self.view.step(View::ALL.len() - 1)),
+            Key::Escape => self.filter = None,
+            _ => self.scroll_by(key),
+        }
+        false
+    }
+
+    /// Sets the filter from its words; none takes it away.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one line.
+    pub fn set_filter(&mut self, text: &str) -> Result<(), String> {
+        let text = text.trim();
+        if text.is_empty() {
+            self.filter = None;
+            return Ok(());
+        }
+        let filter = FlowFilter::parse(text).map_err(|error| {
+            let words = error.to_string();
+            let reason = words.lines().next().unwrap_or_default();
+            reason.trim_start_matches("--where: ").to_owned()
+        })?;
+        self.filter = Some((text.to_owned(), filter));
+        self.scroll = 0;
+        Ok(())
+    }
+
+    fn type_filter(&mut self, mut text: String, key: Key) {
+        match key {
+            Key::Escape => return,
+            Key::Enter => {
+                if let Err(reason) = self.set_filter(&text) {
+                    self.message = Some(reason);
+                    self.typing = Some(text);
+                }
+                return;
+            }
+            Key::Backspace => {
+                text.pop();
+            }
+            Key::Char(letter) if text.len() < FILTER_MAX => text.push(letter),
+            _ => {}
+        }
+        self.typing = Some(text);
+    }
+
+    fn show(&mut self, view: View) {
+        self.view = view;
+        self.scroll = 0;
+    }
+
+    fn sort_by(&mut self, step: usize) {
+        let at = Sort::ALL.iter().position(|sort| *sort == self.sort);
+        self.sort = Sort::ALL[(at.unwrap_or_default() + step) % Sort::ALL.len()];
+        self.scroll = 0;
+    }
+
+    /// The nearest of the intervals on that side of the one chosen.
+    fn change_interval(&mut self, is_beyond: impl Fn(u64, u64) -> bool) {
+        let beyond = INTERVALS
+            .map(|seconds| seconds * BINS_A_SECOND)
+            .into_iter()
+            .filter(|bins| is_beyond(*bins, self.interval));
+        let nearest = beyond.min_by_key(|bins| bins.abs_diff(self.interval));
+        self.interval = nearest.unwrap_or(self.interval);
+    }
+
+    fn scroll_by(&mut self, key: Key) {
+        self.scroll = match key {
+            Key::Down | Key::Char('j') => self.scroll.saturating_add(1),
+            Key::Up | Key::Char('k') => self.scroll.saturating_sub(1),
+            Key::PageDown => self.scroll.saturating_add(PAGE),
+            Key::PageUp => self.scroll.saturating_sub(PAGE),
+            Key::Home => 0,
+            Key::End => usize::MAX,
+            _ => self.scroll,
+        };
+    }
+
+    /// Puts the rows of a picture that pass the filter in order.
+    #[must_use]
+    pub fn arrange(&self, picture: &Picture) -> Picture {
+        let mut shown = match &self.filter {
+            Some((_, filter)) => picture.filtered(filter),
+            None => picture.clone(),
+        };
+        self.order(&mut shown.flows, |flow| (flow.measured, flow.key));
+        self.order(&mut shown.hosts, |host| (host.both(), host.address));
+        let share = |row: &ShareRow| (row.measured, (row.protocol, row.port));
+        self.order(&mut shown.protocols, share);
+        self.order(&mut shown.ports, share);
+        shown
+    }
+
+    /// Largest first; equals by their totals and names, so that they do not jump about.
+    fn order<R, N: Ord>(&self, rows: &mut [R], of: impl Fn(&R) -> (Measured, N)) {
+        rows.sort_unstable_by(|left, right| {
+            let ((left, left_name), (right, right_name)) = (of(left), of(right));
+            let weight = |measured: &Measured| (self.sort.weight(measured), measured.total.bytes);
+            let by_name = left_name.cmp(&right_name);
+            let order = match self.sort {
+                Sort::Name => by_name,
+                _ => weight(&right).cmp(&weight(&left)).then(by_name),
+            };
+            if self.is_reversed {
+                order.reverse()
+            } else {
+                order
+            }
+        });
+    }
+}
+
+impl FlowRow {
+    /// For how long it has been known at that time.
+    #[must_use]
+    pub const fn age_ns(&self, end_ns: u64) -> u64 {
+        end_ns.saturating_sub(self.first_ns)
+    }
+}
+
+impl HostRow {
+    /// Whether nothing passed of late.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        self.both().now.packets == 0
+    }
+}

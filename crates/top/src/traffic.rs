@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What flow records add up to: flows, hosts, protocols and ports, each with its bins.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+use turboflow_record::{Column, FlowBatch, ValueData};
+
+use crate::bins::{BIN_NS, Bins, Sums};
+use crate::bounded::{Bounded, Ranked};
+use crate::sink::Skipped;
+
+/// Flows that are known at a time: 50 MB, since hash tables have powers of two.
+pub const FLOWS_MAX: usize = 1 << 16;
+/// Hosts that are known at a time: 43 MB.
+pub const HOSTS_MAX: usize = 1 << 15;
+/// Ports of protocols that are known at a time: 11 MB.
+pub const PORTS_MAX: usize = 1 << 14;
+
+/// What identifies a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FlowKey {
+    /// Who sends.
+    pub source: IpAddr,
+    /// Who receives.
+    pub destination: IpAddr,
+    /// The sender's port, 0 where there is none.
+    pub source_port: u16,
+    /// The receiver's port.
+    pub destination_port: u16,
+    /// IP protocol number.
+    pub protocol: u8,
+}
+
+impl FlowKey {
+    /// The protocol and the smaller port: of client and server mostly the server's.
+    #[must_use]
+    pub fn port(&self) -> (u8, u16) {
+        (self.protocol, self.source_port.min(self.destination_port))
+    }
+}
+
+impl Default for FlowKey {
+    fn default() -> Self {
+        let nobody = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        Self {
+            source: nobody,
+            destination: nobody,
+            source_port: 0,
+            destination_port: 0,
+            protocol: 0,
+        }
+    }
+}
+
+/// A flow since it is known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flow {
+    pub(crate) bins: Bins,
+    pub(crate) first_ns: Option<u64>,
+    pub(crate) last_ns: u64,
+}
+
+/// A host since it is known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Host {
+    pub(crate) sent: Bins,
+    pub(crate) received: Bins,
+}
+
+impl Ranked for Bins {
+    fn recent_bytes(&self, newest: u64) -> u64 {
+        self.before(newest + 1, crate::bins::AVERAGE_BINS).bytes
+    }
+
+    fn total(&self) -> Sums {
+        self.total()
+    }
+}
+
+impl Ranked for Flow {
+    fn recent_bytes(&self, newest: u64) -> u64 {
+        self.bins.recent_bytes(newest)
+    }
+
+    fn total(&self) -> Sums {
+        self.bins.total()
+    }
+}
+
+impl Ranked for Host {
+    fn recent_bytes(&self, newest: u64) -> u64 {
+        self.sent.recent_bytes(newest) + self.received.recent_bytes(newest)
+    }
+
+    fn total(&self) -> Sums {
+        self.sent.total().plus(self.received.total())
+    }
+}
+
+/// Everything known of the traffic, in bounded memory.
+#[derive(Debug)]
+pub struct Traffic {
+    columns: Columns,
+    pub(crate) flows: Bounded<FlowKey, Flow>,
+    pub(crate) hosts: Bounded<IpAddr, Host>,
+    pub(crate) ports: Bounded<(u8, u16), Bins>,
+    pub(crate) protocols: HashMap<u8, Bins>,
+    pub(crate) all: Bins,
+    /// The first bin of the run, or since the clock was set back.
+    pub(crate) first_bin: Option<u64>,
+    pub(crate) newest_ns: u64,
+    /// Records that are in `all` alone.
+    pub(crate) skipped_records: u64,
+}
+
+impl Traffic {
+    /// Nothing yet, of records of that schema: the default definition's.
+    ///
+    /// # Panics
+    /// When a column of the default definition is not there.
+    #[must_use]
+    pub fn new(schema: &[Column]) -> Self {
+        Self::with_limits(schema, FLOWS_MAX, HOSTS_MAX, PORTS_MAX)
+    }
+
+    /// The same with other bounds.
+    ///
+    /// # Panics
+    /// As [`Traffic::new`], and where a bound is less than 4.
+    #[must_use]
+    pub fn with_limits(schema: &[Column], flows: usize, hosts: usize, ports: usize) -> Self {
+        Self {
+            columns: Columns::new(schema),
+            flows: Bounded::new(flows),
+            hosts: Bounded::new(hosts),
+            ports: Bounded::new(ports),
+            protocols: HashMap::new(),
+            all: Bins::default(),
+            first_bin: None,
+            newest_ns: 0,
+            skipped_records: 0,
+        }
+    }
+
+    /// Adds what passed since the last records of the same flows.
+    pub fn add(&mut self, batch: &FlowBatch) {
+        let columns = self.columns.of(batch);
+        for row in 0..batch.rows() {
+            let key = FlowKey {
+                source: columns.source[row],
+                destination: columns.destination[row],
+                source_port: columns.source_port[row] as u16,
+                destination_port: columns.destination_port[row] as u16,
+                protocol: columns.protocol[row] as u8,
+            };
+            let sums = Sums {
+                bytes: columns.bytes[row],
+                packets: columns.packets[row],
+            };
+            self.record(&key, sums, columns.first_ns[row], columns.last_ns[row]);
+        }
+    }
+
+    pub(crate) const fn columns(&self) -> Columns {
+        self.columns
+    }
+
+    /// Adds records that there was no time to find rows for.
+    pub(crate) fn skip(&mut self, skipped: &Skipped) {
+        self.skipped_records += skipped.records;
+        for (bin, sums) in &skipped.bins {
+            self.all.add(*bin, *sums);
+        }
+    }
+
+    fn record(&mut self, key: &FlowKey, sums: Sums, first_ns: u64, last_ns: u64) {
+        let bin = last_ns / BIN_NS;
+        let before = self.all.newest();
+        self.all.add(bin, sums);
+        let newest = self.all.newest();
+        if newest < before {
+            self.first_bin = None;
+            self.newest_ns = 0;
+        }
+        self.newest_ns = self.newest_ns.max(last_ns);
+        self.first_bin = Some(self.first_bin.map_or(bin, |first| first.min(bin)));
+        let flow = self.flows.entry(*key, newest);
+        flow.bins.add(bin, sums);
+        flow.first_ns = Some(flow.first_ns.map_or(first_ns, |known| known.min(first_ns)));
+        flow.last_ns = flow.last_ns.max(last_ns);
+        self.hosts.entry(key.source, newest).sent.add(bin, sums);
+        self.hosts
+            .entry(key.destination, newest)
+            .received
+            .add(bin, sums);
+        self.ports.entry(key.port(), newest).add(bin, sums);
+        self.protocols
+            .entry(key.protocol)
+            .or_default()
+            .add(bin, sums);
+    }
+}
+
+/// Where the columns are that are looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Columns([usize; 9]);
+
+const NAMES: [&str; 9] = [
+    "src_addr", "dst_addr", "src_port", "dst_port", "protocol", "packets", "bytes", "first_ns",
+    "last_ns",
+];
+
+/// The columns of a batch.
+struct Slices<'a> {
+    source: &'a [IpAddr],
+    destination: &'a [IpAddr],
+    source_port: &'a [u64],
+    destination_port: &'a [u64],
+    protocol: &'a [u64],
+    packets: &'a [u64],
+    bytes: &'a [u64],
+    first_ns: &'a [u64],
+    last_ns: &'a [u64],
+}
+
+impl Columns {
+    fn new(schema: &[Column]) -> Self {
+        Self(NAMES.map(|name| {
+            let at = schema.iter().position(|column| column.name == name);
+            at.unwrap_or_else(|| panic!("the default definition has a column {name}"))
+        }))
+    }
+
+    /// Adds records to those that are in no row.
+    pub(crate) fn sum(&self, batch: &FlowBatch, skipped: &mut Skipped) {
+        let columns = self.of(batch);
+        skipped.records += batch.rows() as u64;
+        for row in 0..batch.rows() {
+            let sums = Sums {
+                bytes: columns.bytes[row],
+                packets: columns.packets[row],
+            };
+            let known = skipped
+                .bins
+                .entry(columns.last_ns[row] / BIN_NS)
+                .or_default();
+            *known = known.plus(sums);
+        }
+    }
+
+    fn of<'a>(&self, batch: &'a FlowBatch) -> Slices<'a> {
+        let addresses = |index: usize| match &batch.column(self.0[index]).data {
+            ValueData::Address(addresses) => &addresses[..],
+            other => panic!("{} are addresses, not {other:?}", NAMES[index]),
+        };
+        let numbers = |index: usize| match &batch.column(self.0[index]).data {
+            ValueData::Unsigned(numbers) => &numbers[..],
+            other => panic!("{} are numbers, not {other:?}", NAMES[index]),
+        };
+        Slices {
+            source: addresses(0),
+            destination: addresses(1),
+            source_port: numbers(2),
+            destination_port: numbers(3),
+            protocol: numbers(4),
+            packets: numbers(5),
+            bytes: numbers(6),
+            first_ns: numbers(7),
+            last_ns: numbers(8),
+        }
+    }
+}
