@@ -115,6 +115,7 @@ fn configuration(choices: &[u8; CHOICES]) -> PipelineConfig {
             .filter(|&tunnel| tunnels >> tunnel as u8 & 1 == 1)
             .collect::<TunnelSet>(),
         icmp_ports: set(4),
+        prompt: set(7),
         reassemble_flows: set(5).then_some(reassembly),
         sweep_ns: if set(6) { 1 } else { 10_000_000_000 },
     }

@@ -37,7 +37,7 @@ fuzz_target!(|input: &[u8]| {
     };
     let protocol = [Protocol::Ipfix, Protocol::Netflow9, Protocol::Netflow5][usize::from(kind >> 1) % 3];
     let biflow = kind & 8 != 0 && protocol == Protocol::Ipfix;
-    let layout = Layout::new(&definition, biflow).expect("it compiles");
+    let layout = Layout::compile(&definition, biflow).expect("it compiles");
     let options = WireOptions {
         elements: definition.elements(biflow, &ElementOptions::default()),
         domain: 7,
@@ -178,7 +178,7 @@ impl Collector {
                 (Protocol::Ipfix, 2) | (_, 0) => self.learn(body, 4),
                 (Protocol::Ipfix, 3) => self.learn(body, 6),
                 (_, 1) => self.learn_options_of_netflow(body),
-                _ => records += self.data(id, body),
+                _ => records += self.data_records(id, body),
             }
             sets = &sets[length..];
         }
@@ -209,7 +209,7 @@ impl Collector {
         }
     }
 
-    fn data(&self, id: u16, mut body: &[u8]) -> u32 {
+    fn data_records(&self, id: u16, mut body: &[u8]) -> u32 {
         let template = &self.templates[&id];
         let shortest = template.iter().map(|&length| if length == 65_535 { 1 } else { length }).sum();
         let mut records = 0;
