@@ -42,6 +42,7 @@ fuzz_target!(|input: &[u8]| {
         elements: definition.elements(biflow, &ElementOptions::default()),
         domain: 7,
         message_bytes: 512 + usize::from(size) * 4,
+        has_options: kind & 16 == 0,
     };
     let schema = layout.schema();
     let Ok(mut encoder) = encoder(protocol, schema, &options, "fuzz") else { return };

@@ -216,6 +216,11 @@ pub(crate) struct RecordArgs {
     #[arg(help_heading = "Sending to collectors")]
     pub(super) template_interval: Duration,
 
+    /// Send templates and flow records only: no sampling, statistics, or descriptions of elements.
+    /// For collectors that take such records for lost ones (nfcapd 1.7 does, of IPFIX)
+    #[arg(long, help_heading = "Sending to collectors")]
+    pub(super) no_export_options: bool,
+
     /// Unit of a flow's first and last time in IPFIX: ms (every collector knows it), us or ns
     #[arg(long, value_name = "UNIT", default_value = "ms", value_parser = time_unit)]
     #[arg(help_heading = "Sending to collectors")]

@@ -48,6 +48,7 @@ pub(super) fn wire_options(args: &RecordArgs, settings: &Settings) -> WireOption
         elements: config.definition.elements(config.biflow, &elements),
         domain: args.observation_domain.unwrap_or(FILE_DOMAIN),
         message_bytes: usize::from(args.export_mtu),
+        has_options: !args.no_export_options,
     }
 }
 

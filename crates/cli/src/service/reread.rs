@@ -13,16 +13,18 @@ use crate::record::{self, Apply, RecordArgs};
 
 /// Keys that take effect while packets are metered. Those of the meter would change what a record
 /// means in the middle of one, those of interfaces need rights that are given up.
-const TAKES_EFFECT: [&str; 13] = [
+const TAKES_EFFECT: [&str; 15] = [
     "enterprise-number",
     "export-mtu",
     "export-rate",
     "export-time",
     "format",
+    "no-export-options",
     "observation-domain",
     "quiet",
     "rotate",
     "rotate-size",
+    "template-interval",
     "tls-ca",
     "tls-cert",
     "tls-key",

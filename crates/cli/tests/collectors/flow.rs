@@ -35,9 +35,9 @@ pub(crate) trait Collector: Sized {
     /// Ends it: once it has taken in what it was sent, where that is `all`; at once otherwise.
     fn end(self, all: bool) -> Got;
 
-    /// Whether it says so, of a format, wherever options are sent again: no error of ours.
-    fn miscounts_options(_scheme: &str) -> bool {
-        false
+    /// What we have to be told for its sake.
+    fn our_options(_scheme: &str) -> &'static [&'static str] {
+        &[]
     }
 }
 

@@ -44,10 +44,13 @@ impl Collector for Nfcapd {
         }
     }
 
-    fn miscounts_options(scheme: &str) -> bool {
+    fn our_options(scheme: &str) -> &'static [&'static str] {
         // RFC 7011, section 3.1: all data records count, those of options too. nfcapd 1.7.1 leaves
         // those out, and finds a gap behind each.
-        scheme == "ipfix+udp"
+        match scheme {
+            "ipfix+udp" => &["--no-export-options"],
+            _ => &[],
+        }
     }
 }
 

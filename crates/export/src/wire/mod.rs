@@ -95,6 +95,8 @@ pub struct WireOptions {
     pub domain: u32,
     /// Octets of a message at most.
     pub message_bytes: usize,
+    /// Whether options go along: sampling, statistics, and what our own elements are.
+    pub has_options: bool,
 }
 
 impl Default for WireOptions {
@@ -103,6 +105,7 @@ impl Default for WireOptions {
             elements: Vec::new(),
             domain: 1,
             message_bytes: DATAGRAM_BYTES,
+            has_options: true,
         }
     }
 }

@@ -82,6 +82,7 @@ pub struct Session {
     protocol: Protocol,
     domain: u32,
     message_bytes: usize,
+    has_options: bool,
     refresh: Refresh,
     /// Every template record so far.
     templates: Vec<Vec<u8>>,
@@ -113,6 +114,7 @@ impl Session {
             protocol,
             domain: options.domain,
             message_bytes: options.message_bytes,
+            has_options: options.has_options,
             refresh,
             templates: Vec::new(),
             elements: own,
@@ -227,7 +229,7 @@ impl Session {
     pub fn finish(&mut self, now_ms: u64, send: &mut dyn FnMut(Message)) {
         if self.announced_ms.is_none() {
             self.announce(true, now_ms, send);
-        } else {
+        } else if self.has_options {
             let statistics = options::statistics(self.protocol, self.domain, &self.counters);
             self.pack(statistics, now_ms, send);
         }
@@ -237,15 +239,16 @@ impl Session {
         let mut records = Vec::new();
         if with_templates {
             records.extend((0..self.templates.len()).map(|index| self.template_record(index)));
+        }
+        if with_templates && self.has_options {
             records.extend(options::templates(self.protocol, !self.elements.is_empty()));
             let described = options::descriptions(self.protocol, self.domain, &self.elements);
             records.extend(described);
         }
-        records.extend(options::statistics(
-            self.protocol,
-            self.domain,
-            &self.counters,
-        ));
+        if self.has_options {
+            let statistics = options::statistics(self.protocol, self.domain, &self.counters);
+            records.extend(statistics);
+        }
         self.pack(records, now_ms, send);
         self.announced_ms = Some(now_ms);
         self.messages_since = 0;

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What goes on the wire, read by a decoder that others wrote (the crate `netflow_parser`).
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
+
+mod decode;
+mod refused;
+mod sessions;
+#[path = "../support/mod.rs"]
+mod support;
+mod templates;
+mod values;
