@@ -189,9 +189,9 @@ fn a_collector_that_closes_at_once_is_not_asked_again_and_again() {
             drop(listener.accept().unwrap());
             accepted.push(monotonic());
         }
-        STOP.store(true, Ordering::Relaxed);
         // The fifth time it stays, and reads.
         let (mut stream, _) = listener.accept().unwrap();
+        STOP.store(true, Ordering::Relaxed);
         let mut all = Vec::new();
         stream.read_to_end(&mut all).unwrap();
         (accepted, all)
