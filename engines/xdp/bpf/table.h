@@ -60,16 +60,19 @@ static __always_inline __u8 marks_of(__u16 tcp_flags)
     return marks;
 }
 
+static __always_inline __u64 hash_of_word(const struct packet *packet, int i)
+{
+    __u64 word = packet->key[i];
+    return config.hash_keys[1 + 2 * i] * (word & 0xffffffff) + config.hash_keys[2 + 2 * i] * (word >> 32);
+}
+
 // slot = (k0 + sum of k[i] * key[i] over 32-bit halves) >> 32, scaled: strongly universal over random 64-bit k (MULTILINEAR),
-// so that nobody without the keys can choose flows that meet.
+// so that nobody without the keys can choose flows that meet. Words that are zero for IPv4 add nothing and are left out.
 static __always_inline __u32 slot_of(const struct packet *packet)
 {
-    __u64 sum = config.hash_keys[0];
-#pragma unroll
-    for (int i = 0; i < KEY_WORDS; i++) {
-        sum += config.hash_keys[1 + 2 * i] * (packet->key[i] & 0xffffffff);
-        sum += config.hash_keys[2 + 2 * i] * (packet->key[i] >> 32);
-    }
+    __u64 sum = config.hash_keys[0] + hash_of_word(packet, 0) + hash_of_word(packet, 1);
+    if (packet->key[KEY_WORDS - 1])
+        sum += hash_of_word(packet, 2) + hash_of_word(packet, 3) + hash_of_word(packet, 4);
     return (sum >> 32) * config.slots >> 32;
 }
 

@@ -28,6 +28,8 @@ pub struct KernelConfig {
     pub clock: Clock,
     /// Nanoseconds from the monotonic clock's zero to that of the wall clock, 1970 subtracted.
     pub clock_offset_ns: u64,
+    /// Whether the programs that only tests and measurements run are loaded too: the verifier takes its time over each.
+    pub loads_tested_programs: bool,
     /// Random words that key the hash.
     pub hash_keys: [u64; KEY_HALVES],
 }

@@ -199,6 +199,11 @@ impl TestedProgram {
 /// Sets sizes and constants, before anything is in the kernel.
 fn configure(open: &mut OpenObject, config: &KernelConfig) -> Result<(), KernelError> {
     const DOING: &str = "set up its program";
+    for mut program in open.progs_mut() {
+        let wanted =
+            config.loads_tested_programs || program.name() == TestedProgram::Microflows.name();
+        program.set_autoload(wanted);
+    }
     for mut map in open.maps_mut() {
         match map.name().to_str() {
             Some("table") => map.set_max_entries(config.slots),

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program reads every frame of every capture as `crates/packet` does.
 
-use turboflow_engine_xdp::{KernelEngine, TestedProgram};
+use turboflow_engine_xdp::{KernelConfig, KernelEngine, TestedProgram};
 use turboflow_packet::{Parser, ParserConfig, Rejected};
 use turboflow_record::{Packet, TCP_ACK};
 
 use crate::support::{
     ETHERNET_HEADER_BYTES, VERDICT_PASS, captures, config, frame, frames_of, is_runnable, load, tcp,
 };
+
+fn with_parser() -> KernelConfig {
+    KernelConfig {
+        loads_tested_programs: true,
+        ..config(1)
+    }
+}
 
 /// What the two may say of a frame.
 #[derive(Debug, PartialEq, Eq)]
@@ -65,7 +72,7 @@ fn in_kernel(engine: &KernelEngine, bytes: &[u8]) -> Outcome {
 /// The one exception: frames of a length that test runs do not take.
 #[test]
 fn every_frame_of_every_capture() {
-    let Some(engine) = load(&config(1)) else {
+    let Some(engine) = load(&with_parser()) else {
         return;
     };
     let (mut alike, mut rejected, mut unrunnable) = (0u64, 0u64, Vec::new());
@@ -93,7 +100,7 @@ fn every_frame_of_every_capture() {
 /// Every length of a frame that a capture cut, and every first nibble, ether type and length field.
 #[test]
 fn mutated_frames() {
-    let Some(engine) = load(&config(1)) else {
+    let Some(engine) = load(&with_parser()) else {
         return;
     };
     let mut seeds: Vec<Vec<u8>> = vec![tcp(1, TCP_ACK as u8)];
@@ -128,7 +135,7 @@ fn mutated_frames() {
 /// Tags and labels up to the limit and one past it.
 #[test]
 fn link_headers_up_to_the_limit() {
-    let Some(engine) = load(&config(1)) else {
+    let Some(engine) = load(&with_parser()) else {
         return;
     };
     let plain = tcp(1, TCP_ACK as u8);

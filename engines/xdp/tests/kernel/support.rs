@@ -32,6 +32,7 @@ pub(crate) fn config(slots: u32) -> KernelConfig {
         evict_after: 0,
         clock: Clock::Precise,
         clock_offset_ns: 0,
+        loads_tested_programs: false,
         hash_keys: std::array::from_fn(|i| (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
     }
 }
