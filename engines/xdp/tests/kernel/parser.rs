@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program reads every frame of every capture as `crates/packet` does.
 
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
 use turboflow_engine_xdp::{KernelConfig, KernelEngine, TestedProgram};
 use turboflow_packet::{Parser, ParserConfig, Rejected};
 use turboflow_record::{Packet, TCP_ACK};
 
+use crate::build::{self, extension, ipv4, ipv6, udp};
+use crate::generate;
 use crate::support::{
     ETHERNET_HEADER_BYTES, VERDICT_PASS, captures, config, frame, frames_of, is_runnable, load, tcp,
 };
@@ -129,6 +133,108 @@ fn mutated_frames() {
             let (found, expected) = (in_kernel(&engine, &bytes), in_user_space(&bytes));
             assert_eq!(found, expected, "{bytes:02x?}");
         }
+    }
+}
+
+fn alike(engine: &KernelEngine, bytes: &[u8]) -> Outcome {
+    let (found, expected) = (in_kernel(engine, bytes), in_user_space(bytes));
+    assert_eq!(found, expected, "{bytes:02x?}");
+    found
+}
+
+/// Frames of every kind, half of them damaged: those that the parser's own tests are made of.
+#[test]
+fn generated_frames() {
+    let Some(engine) = load(&with_parser()) else {
+        return;
+    };
+    let mut runner = TestRunner::deterministic();
+    let strategy = generate::frames();
+    let (mut packets, mut rejected) = (0, 0);
+    for _ in 0..20_000 {
+        let bytes = strategy.new_tree(&mut runner).unwrap().current();
+        if !is_runnable(&bytes) {
+            continue;
+        }
+        match alike(&engine, &bytes) {
+            Outcome::Packet { .. } => packets += 1,
+            Outcome::Rejected(_) => rejected += 1,
+        }
+    }
+    assert!(packets > 5_000 && rejected > 1_000, "{packets} {rejected}");
+}
+
+/// What comes by hand: 802.2 headers, PPPoE with protocols of one and two bytes, labels in PPP.
+#[test]
+fn link_headers_of_every_kind() {
+    let Some(engine) = load(&with_parser()) else {
+        return;
+    };
+    let datagram = ipv4(17, &udp(7, 9, &[1; 20]));
+    let v4_behind: [&[u8]; 5] = [
+        &[0x00, 60, 0xaa, 0xaa, 0x03, 0, 0, 0, 0x08, 0x00],
+        &[0x00, 60, 0xaa, 0xaa, 0x03, 0, 0, 0xf8, 0x08, 0x00],
+        &[0x05, 0xdc, 0x06, 0x06, 0x03],
+        &[0x88, 0x64, 0x11, 0, 0, 1, 0, 50, 0x21],
+        &[0x88, 0x64, 0x11, 0, 0, 1, 0, 50, 0x02, 0x81, 0, 0, 0x11, 64],
+    ];
+    let nothing_behind: [&[u8]; 7] = [
+        &[0x00, 60, 0xaa, 0xaa, 0x03, 0, 0, 1, 0x08, 0x00],
+        &[0x00, 60, 0xaa, 0xaa, 0x03, 0, 0, 0, 0x00, 0x28],
+        &[0x00, 60, 0xaa, 0xaa, 0x04, 0, 0, 0, 0x08, 0x00],
+        &[0x00, 60, 0x42, 0x42, 0x03],
+        &[0x05, 0xdd],
+        &[0x88, 0x64, 0x11, 0, 0, 1, 0, 50, 0xc0, 0x21],
+        &[0x88, 0x47, 0, 0, 0x11, 64, 0],
+    ];
+    for (headers, is_packet) in v4_behind
+        .map(|headers| (headers, true))
+        .into_iter()
+        .chain(nothing_behind.map(|headers| (headers, false)))
+    {
+        let whole = build::join(&[&[2; 12], headers, &datagram]);
+        let found = alike(&engine, &whole);
+        assert_eq!(
+            matches!(found, Outcome::Packet { .. }),
+            is_packet,
+            "{headers:02x?}"
+        );
+        (ETHERNET_HEADER_BYTES..whole.len()).for_each(|cut| {
+            alike(&engine, &whole[..cut]);
+        });
+    }
+}
+
+/// Jumbo options behind others, cut anywhere; and chains of extension headers up to the limit and past it.
+#[test]
+fn extension_headers() {
+    let Some(engine) = load(&with_parser()) else {
+        return;
+    };
+    let behind = udp(7, 9, &[1; 20]);
+    for options in [
+        [0xc2, 4, 0, 1, 0x86, 0xa0, 0, 0, 0, 0, 0, 0, 0, 0],
+        [0, 1, 0, 5, 2, 1, 1, 0xc2, 4, 0xff, 0xff, 0xff, 0xff, 0],
+        [1, 2, 7, 7, 0xc2, 3, 0, 0, 1, 0, 0, 0, 0, 0],
+        [1, 200, 0xc2, 4, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xc2, 4],
+    ] {
+        let hop_by_hop = build::join(&[&[17, 1], &options, &behind]);
+        let mut whole = build::ethernet(0x86dd, &ipv6(0, &hop_by_hop));
+        whole[18..20].fill(0);
+        (ETHERNET_HEADER_BYTES..=whole.len()).for_each(|cut| {
+            alike(&engine, &whole[..cut]);
+        });
+    }
+    for count in [1, 2, 255, 256, 257, 300] {
+        let chain = (0..count).fold((17, behind.clone()), |(next, payload), _| {
+            (60, extension(next, 0, &payload))
+        });
+        let whole = build::ethernet(0x86dd, &ipv6(chain.0, &chain.1));
+        let found = alike(&engine, &whole);
+        let udp_was_reached =
+            matches!(found, Outcome::Packet { key, .. } if key[4] >> 32 & 0xff == 17);
+        assert_eq!(udp_was_reached, count <= 256, "{count}");
     }
 }
 
