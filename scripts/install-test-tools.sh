@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the other programs that tests and benchmarks compare TurboFlow with (Debian, Ubuntu). Nothing here is needed
-# to build or run TurboFlow; a test whose program is absent says so.
+# to build or run TurboFlow; a test whose program is absent says so. clang, libelf and zlib build the engine in the kernel,
+# which is left out of tests where they are absent.
 #
 #   scripts/install-test-tools.sh [tests|bench|samples|all]...        default: tests
 set -euo pipefail
 
-tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool nfdump pmacct openssl systemd)
+tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool nfdump pmacct openssl systemd
+    clang libelf-dev zlib1g-dev)
 bench=(nfdump softflowd argus-server argus-client redis-server hyperfine)
 samples=(tshark tcpdump iproute2 ethtool nginx-light openssl curl dnsmasq-base bind9-dnsutils openssh-server
     openssh-client iperf3 iputils-ping traceroute chrony)

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the first byte of an Ethernet frame to its first IP header, as crates/packet/src/link.rs.
+#pragma once
+
+#include "load.h"
+#include "reasons.h"
+
+// `MAX_LINK_HEADERS` of crates/packet.
+#define MAX_LINK_HEADERS 256
+
+#define TYPE_IPV4 0x0800
+#define TYPE_ARP 0x0806
+#define TYPE_RARP 0x8035
+#define TYPE_VLAN 0x8100
+#define TYPE_IPV6 0x86dd
+#define TYPE_SLOW 0x8809
+#define TYPE_MPLS 0x8847
+#define TYPE_MPLS_UPSTREAM 0x8848
+#define TYPE_PPPOE_DISCOVERY 0x8863
+#define TYPE_PPPOE_SESSION 0x8864
+#define TYPE_EAPOL 0x888e
+#define TYPE_SERVICE_VLAN 0x88a8
+#define TYPE_LLDP 0x88cc
+#define TYPE_LOOPBACK 0x9000
+#define TYPE_OLD_SERVICE_VLAN 0x9100
+// The largest value that is an 802.3 length and not a type.
+#define MAX_LENGTH 1500
+
+// Where the network header is, and what announced it.
+enum announced { BY_MPLS = 1, BY_PPP = 2, IPV4 = 4, IPV6 = 6 };
+
+struct network {
+    __u32 offset;
+    __u32 announced;
+};
+
+static __always_inline int unknown_ether_type(__u16 type)
+{
+    switch (type) {
+    case TYPE_ARP:
+    case TYPE_RARP:
+        return ARP;
+    case TYPE_EAPOL:
+        return EAPOL;
+    case TYPE_LLDP:
+        return LLDP;
+    case TYPE_LOOPBACK:
+        return ETHERNET_LOOPBACK;
+    case TYPE_PPPOE_DISCOVERY:
+        return PPPOE_DISCOVERY;
+    case TYPE_SLOW:
+        return SLOW_PROTOCOL;
+    }
+    return OTHER_ETHER_TYPE;
+}
+
+// The type behind an 802.2 LLC header, and its place; 0 where it is none that leads to IP, or less was captured.
+static __always_inline int behind_llc(struct xdp_md *ctx, __u32 *offset, __u16 *type)
+{
+    __u8 llc[3], snap[5];
+    if (!load(ctx, *offset, llc, sizeof(llc)))
+        return LINK_HEADER_NOT_CAPTURED;
+    if (llc[0] == 0x06 && llc[1] == 0x06 && llc[2] == 0x03) {
+        *offset += 3;
+        *type = TYPE_IPV4;
+        return PARSED;
+    }
+    if (llc[0] != 0xaa || llc[1] != 0xaa || llc[2] != 0x03)
+        return LLC;
+    if (!load(ctx, *offset + 3, snap, sizeof(snap)))
+        return LINK_HEADER_NOT_CAPTURED;
+    if (snap[0] || snap[1] || (snap[2] != 0x00 && snap[2] != 0xf8))
+        return LLC;
+    *offset += 8;
+    *type = (__u16)snap[3] << 8 | snap[4];
+    return *type > MAX_LENGTH ? PARSED : LLC;
+}
+
+// Tags of any depth, until something that is none.
+static __always_inline int walk_tags(struct xdp_md *ctx, struct network *network)
+{
+    __u32 offset = 14;
+    __be16 field;
+    __u16 type;
+    if (!load(ctx, 12, &field, sizeof(field)))
+        return LINK_HEADER_NOT_CAPTURED;
+    type = bpf_ntohs(field);
+    for (int i = 0; i < MAX_LINK_HEADERS; i++) {
+        if (type == TYPE_VLAN || type == TYPE_SERVICE_VLAN || type == TYPE_OLD_SERVICE_VLAN) {
+            if (!load(ctx, offset + 2, &field, sizeof(field)))
+                return LINK_HEADER_NOT_CAPTURED;
+            type = bpf_ntohs(field);
+            offset += 4;
+        } else if (type <= MAX_LENGTH) {
+            int reason = behind_llc(ctx, &offset, &type);
+            if (reason != PARSED)
+                return reason;
+        } else {
+            network->offset = offset;
+            switch (type) {
+            case TYPE_IPV4:
+                network->announced = IPV4;
+                return PARSED;
+            case TYPE_IPV6:
+                network->announced = IPV6;
+                return PARSED;
+            case TYPE_MPLS:
+            case TYPE_MPLS_UPSTREAM:
+                network->announced = BY_MPLS;
+                return PARSED;
+            case TYPE_PPPOE_SESSION:
+                network->offset = offset + 6;
+                network->announced = BY_PPP;
+                return PARSED;
+            }
+            return unknown_ether_type(type);
+        }
+    }
+    return TAG_DEPTH_EXCEEDED;
+}
+
+// A PPP protocol field of one or two bytes (RFC 1661, sections 2 and 6.5).
+static __always_inline int walk_ppp(struct xdp_md *ctx, struct network *network)
+{
+    __u8 field[2];
+    __u16 protocol;
+    if (!load(ctx, network->offset, field, 1))
+        return LINK_HEADER_NOT_CAPTURED;
+    protocol = field[0];
+    if (field[0] & 1) {
+        network->offset += 1;
+    } else {
+        if (!load(ctx, network->offset, field, 2))
+            return LINK_HEADER_NOT_CAPTURED;
+        protocol = (__u16)field[0] << 8 | field[1];
+        network->offset += 2;
+    }
+    switch (protocol) {
+    case 0x0021:
+        network->announced = IPV4;
+        return PARSED;
+    case 0x0057:
+        network->announced = IPV6;
+        return PARSED;
+    case 0x0281:
+    case 0x0283:
+        network->announced = BY_MPLS;
+        return PARSED;
+    }
+    return OTHER_PPP_PROTOCOL;
+}
+
+// A label stack (RFC 3032, section 2.1): what follows its bottom has no type; the nibble says.
+static __always_inline int walk_mpls(struct xdp_md *ctx, struct network *network)
+{
+    __u32 offset = network->offset;
+    for (int i = 0; i < MAX_LINK_HEADERS; i++) {
+        __u8 entry[4], first;
+        if (!load(ctx, offset, entry, sizeof(entry)))
+            return LINK_HEADER_NOT_CAPTURED;
+        offset += 4;
+        if (!(entry[2] & 1))
+            continue;
+        if (!load(ctx, offset, &first, 1))
+            return LINK_HEADER_NOT_CAPTURED;
+        network->offset = offset;
+        network->announced = first >> 4;
+        return first >> 4 == 4 || first >> 4 == 6 ? PARSED : MPLS_NOT_IP;
+    }
+    return TAG_DEPTH_EXCEEDED;
+}
+
+// Not static: the verifier then looks at it once, and not in every state that leads here.
+__attribute__((noinline)) int walk_link(struct xdp_md *ctx, struct network *network)
+{
+    int reason;
+    if (!network)
+        return LINK_HEADER_NOT_CAPTURED;
+    reason = walk_tags(ctx, network);
+    if (reason == PARSED && network->announced == BY_PPP)
+        reason = walk_ppp(ctx, network);
+    if (reason == PARSED && network->announced == BY_MPLS)
+        reason = walk_mpls(ctx, network);
+    return reason;
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes of a frame at any place, also of a frame in several buffers.
+#pragma once
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+static __always_inline __u64 frame_bytes(struct xdp_md *ctx)
+{
+    return bpf_xdp_get_buff_len(ctx);
+}
+
+// Whether `length` bytes at `offset` were there.
+static __always_inline int load(struct xdp_md *ctx, __u32 offset, void *to, __u32 length)
+{
+    return bpf_xdp_load_bytes(ctx, offset, to, length) == 0;
+}
+
+// The same of bytes that lie before `end` wholly.
+static __always_inline int load_before(struct xdp_md *ctx, __u64 end, __u64 offset, void *to, __u32 length)
+{
+    return offset + length <= end && load(ctx, offset, to, length);
+}

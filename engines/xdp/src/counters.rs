@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The ledger of the program, in the words of `crates/pipeline`'s.
+
+use turboflow_packet::Rejected;
+
+use crate::layout::{COUNTER_WORDS, words};
+
+/// What the program did with the frames it saw, over all CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelCounters {
+    /// Frames seen.
+    pub packets_received: u64,
+    /// Their bytes, as long as they were on the wire.
+    pub bytes_received: u64,
+    /// Packets that went into the table.
+    pub packets_metered: u64,
+    /// Bytes their IP headers declare.
+    pub bytes_metered: u64,
+    /// Records displaced by another flow.
+    pub evicted_collision: u64,
+    /// Records of an earlier cell, displaced by the first packet of their slot in a later one.
+    pub evicted_age: u64,
+    /// Records that left because their next packet had to start a new one.
+    pub evicted_cut: u64,
+    /// Of the evicted ones, those for which the ring had no room.
+    pub microflows_dropped: u64,
+    /// Packets in them.
+    pub packets_dropped: u64,
+    /// IP bytes in them.
+    pub bytes_dropped: u64,
+    /// Frames that are no packet, by [`Rejected::index`].
+    pub rejected_packets: [u64; Rejected::COUNT],
+    /// Their bytes on the wire.
+    pub rejected_bytes: [u64; Rejected::COUNT],
+}
+
+impl KernelCounters {
+    /// Records that left the tables, those for which the ring had no room included.
+    #[must_use]
+    pub const fn evicted(&self) -> u64 {
+        self.evicted_collision + self.evicted_age + self.evicted_cut
+    }
+
+    /// Adds the counters of one CPU, as the kernel keeps them.
+    #[cfg_attr(
+        not(feature = "kernel"),
+        allow(dead_code, reason = "only a kernel counts")
+    )]
+    pub(crate) fn add_cpu(&mut self, bytes: &[u8]) {
+        debug_assert_eq!(bytes.len(), 8 * COUNTER_WORDS);
+        let mut words = words(bytes);
+        let totals = [
+            &mut self.packets_received,
+            &mut self.bytes_received,
+            &mut self.packets_metered,
+            &mut self.bytes_metered,
+            &mut self.evicted_collision,
+            &mut self.evicted_age,
+            &mut self.evicted_cut,
+            &mut self.microflows_dropped,
+            &mut self.packets_dropped,
+            &mut self.bytes_dropped,
+        ];
+        let rejected = self
+            .rejected_packets
+            .iter_mut()
+            .chain(&mut self.rejected_bytes);
+        for total in totals.into_iter().chain(rejected) {
+            *total += words.next().unwrap_or_default();
+        }
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where records are cut: the rules of `docs/decisions/0001-cells.md` for engines.
+
+use turboflow_engine_xdp::{Batch, Finished, KernelConfig, KernelEngine};
+use turboflow_record::{Marks, TCP_ACK, TCP_FIN, TCP_SYN};
+
+use crate::support::{SECOND_NS, config, load, meter, tcp};
+
+/// A cell that ends long after the test.
+const ENDLESS_NS: u64 = 1_000_000 * SECOND_NS;
+
+/// Packets of the records that one flow with these flags is cut into, the last one by the flush.
+fn cuts(config: &KernelConfig, flags: &[u16]) -> Option<(Vec<u64>, Finished)> {
+    let engine = load(config)?;
+    Some(finish_with(engine, flags))
+}
+
+fn finish_with(engine: KernelEngine, flags: &[u16]) -> (Vec<u64>, Finished) {
+    flags
+        .iter()
+        .for_each(|&flags| meter(&engine, &tcp(1, flags as u8)));
+    let mut batch = Batch::default();
+    let finished = engine.finish(&mut batch).unwrap();
+    let packets = batch.v4.iter().map(|record| record.base.packets).collect();
+    (packets, finished)
+}
+
+fn endless() -> KernelConfig {
+    KernelConfig {
+        cell_ns: ENDLESS_NS,
+        ..config(8)
+    }
+}
+
+/// The sequence, and the records, of the same test in `engines/software`.
+#[test]
+fn a_syn_joins_only_a_record_that_cannot_have_ended() {
+    let flags = [
+        TCP_ACK,
+        TCP_SYN,
+        TCP_SYN,
+        TCP_ACK | TCP_FIN,
+        TCP_ACK,
+        TCP_SYN,
+    ];
+    let Some((packets, finished)) = cuts(&endless(), &flags) else {
+        return;
+    };
+    assert_eq!(packets, [1, 4, 1]);
+    assert_eq!(finished.counters.evicted_cut, 2);
+}
+
+#[test]
+fn with_a_linger_of_0_nothing_joins_after_an_end() {
+    let config = KernelConfig {
+        evict_after: Marks::ENDS,
+        ..endless()
+    };
+    let Some((packets, _)) = cuts(&config, &[TCP_ACK, TCP_FIN, TCP_ACK, TCP_ACK]) else {
+        return;
+    };
+    assert_eq!(packets, [2, 2]);
+}
+
+/// In cells of a nanosecond every packet is alone.
+#[test]
+fn nothing_joins_a_record_of_an_earlier_cell() {
+    let config = KernelConfig {
+        cell_ns: 1,
+        ..config(8)
+    };
+    let Some((packets, finished)) = cuts(&config, &[TCP_ACK; 5]) else {
+        return;
+    };
+    assert_eq!(packets, [1; 5]);
+    assert_eq!(finished.counters.evicted_age, 4);
+    assert_eq!(finished.evicted_flush, 1);
+}
+
+#[test]
+fn what_cannot_be_configured_is_refused_with_its_number() {
+    let refused = |config: KernelConfig| match KernelEngine::load(&config) {
+        Ok(_) => panic!("{config:?} was taken"),
+        Err(error) => error.to_string(),
+    };
+    let slots = refused(config(0));
+    assert_eq!(slots, "the number of microflow slots is 0: 1 to 4194304");
+    let ring = refused(KernelConfig {
+        ring_bytes: 5_000,
+        ..config(1)
+    });
+    assert!(ring.starts_with("the size of the ring is 5000"), "{ring}");
+}

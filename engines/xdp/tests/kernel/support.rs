@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Engines to test, and frames to feed them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use turboflow_capture::CaptureFile;
+use turboflow_engine_xdp::{Batch, Clock, KernelConfig, KernelEngine, TestedProgram};
+use turboflow_packet::{Frame, LinkType};
+use turboflow_record::{MicroflowRecord, WORDS_V6};
+
+pub(crate) const ETHERNET_HEADER_BYTES: usize = 14;
+
+/// What test runs take: no less than an Ethernet header, no more than a page and 17 fragments of one hold. No interface
+/// delivers anything else.
+pub(crate) fn is_runnable(bytes: &[u8]) -> bool {
+    (ETHERNET_HEADER_BYTES..=73_000).contains(&bytes.len())
+}
+
+pub(crate) const VERDICT_PASS: u32 = 2;
+
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+
+/// One width for records of either family: an IPv4 key leaves three words zero.
+pub(crate) type Record = MicroflowRecord<WORDS_V6, 0>;
+
+pub(crate) fn config(slots: u32) -> KernelConfig {
+    KernelConfig {
+        slots,
+        ring_bytes: 1 << 24,
+        cell_ns: SECOND_NS,
+        evict_after: 0,
+        clock: Clock::Precise,
+        clock_offset_ns: 0,
+        loads_tested_programs: false,
+        hash_keys: std::array::from_fn(|i| (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+    }
+}
+
+/// The loaded engine; `None`, and said loudly, where this user or kernel may not. In CI that fails.
+pub(crate) fn load(config: &KernelConfig) -> Option<KernelEngine> {
+    match KernelEngine::load(config) {
+        Ok(engine) => {
+            stay_on_this_cpu();
+            Some(engine)
+        }
+        Err(error) if error.is_permission() && std::env::var_os("TURBOFLOW_CI").is_none() => {
+            eprintln!(
+                "############ SKIPPED: the kernel engine was not tested: {error} ############"
+            );
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A test run takes place where its caller runs: on one CPU there is one table, and one order.
+fn stay_on_this_cpu() {
+    let mut cpus = rustix::thread::CpuSet::new();
+    cpus.set(rustix::thread::sched_getcpu());
+    rustix::thread::sched_setaffinity(None, &cpus).unwrap();
+}
+
+/// The kernel's monotonic clock, which the program reads too.
+pub(crate) fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * SECOND_NS + now.tv_nsec as u64
+}
+
+/// What user space is given: all that was captured is all there was, as in the kernel.
+pub(crate) fn frame(bytes: &[u8]) -> Frame<'_> {
+    Frame {
+        bytes,
+        timestamp_ns: 0,
+        wire_length_bytes: bytes.len() as u32,
+        link_type: LinkType::Ethernet,
+        interface: 0,
+    }
+}
+
+/// Meters a frame; it has to pass.
+pub(crate) fn meter(engine: &KernelEngine, bytes: &[u8]) {
+    let run = engine
+        .test_run(TestedProgram::Microflows, bytes, 1)
+        .unwrap();
+    assert_eq!(run.verdict, VERDICT_PASS);
+}
+
+/// The records of a batch at one width: of each family in the order of their eviction.
+pub(crate) fn records(batch: &Batch) -> Vec<Record> {
+    let v4 = batch.v4.iter().map(|record| Record {
+        key: [record.key[0], record.key[1], 0, 0, 0],
+        base: record.base,
+        state: [],
+    });
+    v4.chain(batch.v6.iter().copied()).collect()
+}
+
+/// The Ethernet frames of a capture, in its order, as far as it can be read.
+pub(crate) fn frames_of(path: &Path) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    let Ok(mut file) = CaptureFile::open(path) else {
+        return frames;
+    };
+    while let Ok(Some(batch)) = file.next_batch(256) {
+        let ethernet = batch
+            .frames()
+            .iter()
+            .filter(|frame| frame.link_type == LinkType::Ethernet);
+        frames.extend(ethernet.map(|frame| frame.bytes.to_vec()));
+    }
+    frames
+}
+
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Every capture of the project, and the real ones where they are beside the checkout.
+pub(crate) fn captures() -> Vec<PathBuf> {
+    let mut captures = Vec::new();
+    collect(&root().join("samples"), &mut captures);
+    let own = captures.len();
+    assert!(own > 50, "the samples were found");
+    collect(&root().join("../shared/captures"), &mut captures);
+    if captures.len() == own {
+        eprintln!(
+            "SKIPPED: no captures at ../shared/captures: only the project's samples were compared"
+        );
+    }
+    captures.sort();
+    captures
+}
+
+fn collect(folder: &Path, captures: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, captures);
+        } else if !matches!(path.extension(), Some(end) if end == "toml" || end == "csv" || end == "md" || end == "py")
+        {
+            captures.push(path);
+        }
+    }
+}
+
+/// A plain TCP packet over IPv4 between two hosts that `flow` names.
+pub(crate) fn tcp(flow: u16, flags: u8) -> Vec<u8> {
+    let [high, low] = flow.to_be_bytes();
+    let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00];
+    bytes.extend([0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0]);
+    bytes.extend([10, 0, 0, 1, 10, 0, high, low]);
+    bytes.extend([
+        high, low, 0, 80, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, flags, 0xff, 0xff, 0, 0, 0, 0,
+    ]);
+    bytes.resize(60, 0);
+    bytes
+}
