@@ -19,12 +19,14 @@
 
 mod block;
 mod error;
+mod fanout;
 mod interface;
 mod offloads;
 mod ring;
 mod socket;
 
 pub use error::InterfaceError;
+pub use fanout::MAX_READERS;
 pub use interface::{Interface, InterfaceConfig, InterfaceCounters, State, wait};
 pub use offloads::Offload;
 pub use ring::RingSize;
