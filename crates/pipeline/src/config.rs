@@ -233,3 +233,35 @@ pub struct RunSizes {
     /// Flow caches of all shards when full; they start small.
     pub flow_cache_max_bytes: usize,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turboflow_packet::Tunnel;
+
+    #[test]
+    fn several_readers_need_flows_of_one_pair_of_addresses() {
+        let with = |change: fn(&mut PipelineConfig)| {
+            let mut config = PipelineConfig {
+                readers: 2,
+                ..PipelineConfig::default()
+            };
+            change(&mut config);
+            config
+                .compile()
+                .map(drop)
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(with(|_| ()), Ok(()));
+        assert_eq!(with(|config| config.biflow = true), Ok(()));
+        let enters = with(|config| config.decapsulate = config.decapsulate.with(Tunnel::Gre));
+        assert!(enters.unwrap_err().contains("--decapsulate"));
+        let by_source = with(|config| config.definition.key.retain(is_no_destination));
+        assert!(by_source.unwrap_err().contains("destination_address"));
+        assert!(with(|config| config.readers = 65).is_err());
+    }
+
+    fn is_no_destination(field: &KeyField) -> bool {
+        *field != KeyField::DestinationAddress
+    }
+}

@@ -107,7 +107,7 @@ pub fn record_interfaces(
 ) -> Result<LiveReport, ConfigError> {
     let layout = config.compile()?;
     let mut writing = Outputs::start(outputs.first, config.prompt);
-    let together = Together::new(limits, readers.len());
+    let together = Together::new(limits, readers.len().max(1));
     let delivers = |writing: &Outputs| -> Vec<DeliverRecords> {
         let shards = 0..config.threads;
         shards.map(|_| writing.deliver(layout.schema())).collect()
@@ -220,6 +220,8 @@ struct Listening<'a, O> {
     together: &'a Together,
     /// Packets past the limit that lay in the rings.
     unread: u64,
+    /// How far all readers had been when progress was told last.
+    told: Vec<u64>,
     observe: O,
 }
 
@@ -240,6 +242,7 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
             reader,
             together,
             unread: 0,
+            told: Vec::new(),
             observe,
         }
     }
@@ -249,6 +252,7 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
         let listened = self.listen(stop, between);
         self.together.end();
         let closed = self.close(CLOSING);
+        self.together.has_ended(self.reader);
         listened.and(closed)
     }
 
@@ -333,8 +337,11 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
                 (self.observe)(LiveEvent::Changed(interface.name(), *state));
             }
         }
-        self.together.dropped(self.reader, dropped);
-        (self.observe)(LiveEvent::Progress(self.together.progress()));
+        self.together.been_round(self.reader, dropped);
+        // A reader that stands still is no progress, whatever the others do.
+        if self.together.all_been_round(&mut self.told) {
+            (self.observe)(LiveEvent::Progress(self.together.progress()));
+        }
     }
 
     /// Lets no further packet in and meters those that are in the rings. Nothing follows them, so

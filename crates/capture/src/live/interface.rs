@@ -137,7 +137,7 @@ impl Interface {
             let nothing = Program::take_nothing();
             let interface = Self::open_filtered(name, config, Some(&nothing))?;
             group = Some(interface.socket.join(group).map_err(io(
-                "cannot be shared by --readers (before Linux 6.2 it has to be up)",
+                "cannot be shared by --readers (kernels older than 6.13 want it up at the start)",
             ))?);
             interfaces.push(interface);
         }

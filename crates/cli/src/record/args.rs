@@ -249,8 +249,8 @@ pub(crate) struct RecordArgs {
     #[arg(help_heading = "Sending to collectors")]
     pub(super) enterprise_number: u32,
 
-    /// Threads that meter, each with a share of the flows; more than 1 adds a thread that reads and
-    /// parses. Records are the same whatever the number
+    /// Threads that meter, each with a share of the flows, for each reader; more than 1 adds a thread
+    /// that reads and parses. Records are the same whatever the number
     #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
     #[arg(help_heading = "Memory and speed")]
     pub(super) threads: u64,

@@ -135,3 +135,28 @@ fn packets_past_the_limit_are_counted_one_by_one() {
     balanced(&report);
     assert_eq!(report.ledger.packets_received, 100);
 }
+
+#[test]
+fn a_limit_is_for_all_readers_and_a_reader_that_stands_still_is_no_progress() {
+    let limits = LiveLimits {
+        duration: None,
+        packets: Some(100),
+    };
+    let together = Together::new(limits, 2);
+    assert_eq!((together.take(60), together.take(60)), (60, 40));
+    assert!(together.is_over());
+    assert_eq!((together.take(1), together.progress().packets), (0, 100));
+    let mut told = Vec::new();
+    together.been_round(0, 1);
+    assert!(together.all_been_round(&mut told));
+    together.been_round(0, 2);
+    assert!(!together.all_been_round(&mut told));
+    together.been_round(1, 3);
+    assert!(together.all_been_round(&mut told));
+    together.has_ended(1);
+    for dropped in 2..4 {
+        together.been_round(0, dropped);
+        assert!(together.all_been_round(&mut told));
+    }
+    assert_eq!(together.progress().dropped, 6);
+}

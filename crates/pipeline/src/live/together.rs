@@ -83,6 +83,8 @@ pub(super) struct Together {
     bytes: AtomicU64,
     /// Packets that the kernel dropped, by reader.
     dropped: Vec<AtomicU64>,
+    /// How often each reader has been round its rings; `u64::MAX` once it has ended.
+    rounds: Vec<AtomicU64>,
     ended: Stop,
     /// Of the snapshot that is wanted, by reader.
     parts: Mutex<Vec<Option<Part>>>,
@@ -98,6 +100,7 @@ impl Together {
             packets: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             dropped: (0..readers).map(|_| AtomicU64::new(0)).collect(),
+            rounds: (0..readers).map(|_| AtomicU64::new(0)).collect(),
             ended: Stop::new(),
             parts: Mutex::new((0..readers).map(|_| None).collect()),
         }
@@ -128,8 +131,28 @@ impl Together {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn dropped(&self, reader: usize, packets: u64) {
-        self.dropped[reader].store(packets, Ordering::Relaxed);
+    /// A reader has been round its rings, and knows how many packets were dropped.
+    pub(super) fn been_round(&self, reader: usize, dropped: u64) {
+        self.dropped[reader].store(dropped, Ordering::Relaxed);
+        self.rounds[reader].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A reader goes round no more.
+    pub(super) fn has_ended(&self, reader: usize) {
+        self.rounds[reader].store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// Whether every reader has been round, or has ended, since this was last true for `seen`.
+    pub(super) fn all_been_round(&self, seen: &mut Vec<u64>) -> bool {
+        let load = |rounds: &AtomicU64| rounds.load(Ordering::Relaxed);
+        let rounds = self.rounds.iter().map(load);
+        let is_new = |(at, rounds)| rounds == u64::MAX || seen.get(at) != Some(&rounds);
+        if !rounds.clone().enumerate().all(is_new) {
+            return false;
+        }
+        seen.clear();
+        seen.extend(rounds);
+        true
     }
 
     pub(super) fn progress(&self) -> LiveProgress {
