@@ -4,7 +4,7 @@
 use turboflow_aggregate::{FlowCache, Timeouts};
 use turboflow_engine_software::{Sizing, SoftwareEngine};
 use turboflow_packet::{ReassemblyConfig, TunnelSet};
-use turboflow_record::{Definition, Lanes, Layout, WORDS_V4, WORDS_V6, WORDS_WIDE};
+use turboflow_record::{Definition, KeyField, Lanes, Layout, WORDS_V4, WORDS_V6, WORDS_WIDE};
 
 /// Everything that decides which flow records a capture gives, and how.
 #[derive(Clone, Debug)]
@@ -21,8 +21,11 @@ pub struct PipelineConfig {
     pub sizing: Sizing,
     /// The most flows open at once, over all threads.
     pub max_flows: usize,
-    /// Threads that meter (shards); more than one adds a thread that reads and parses.
+    /// Threads that meter (shards) for each reader; more than one adds a thread that reads and
+    /// parses.
     pub threads: usize,
+    /// Readers of interfaces, each with shards of its own. Files have one.
+    pub readers: usize,
     /// Seed of the hash function.
     pub seed: u64,
     /// Tunnels to enter.
@@ -47,6 +50,7 @@ impl Default for PipelineConfig {
             sizing: Sizing::Adaptive,
             max_flows: 10_000_000,
             threads: 1,
+            readers: 1,
             seed: 0,
             decapsulate: TunnelSet::default(),
             icmp_ports: false,
@@ -64,6 +68,14 @@ pub enum ConfigError {
     /// The definition asks for something capture files do not have or records cannot hold.
     #[error("{0}")]
     Definition(String),
+    /// Several readers, and packets of a flow that may come to different ones.
+    #[error("--readers {readers} does not go with {what}; leave one of them out")]
+    Readers {
+        /// How many.
+        readers: usize,
+        /// What separates packets of a flow.
+        what: &'static str,
+    },
     /// A number out of its range.
     #[error("{what} must be from {low} to {high}, not {value}")]
     OutOfRange {
@@ -84,6 +96,8 @@ const MAX_FLOWS: u64 = 1_000_000_000;
 const MAX_SLOTS: u64 = 1 << 28;
 /// Most metering threads.
 const MAX_THREADS: u64 = 256;
+/// Most readers, as many as an interface has rings at most.
+const MAX_READERS: u64 = 64;
 /// Longest timeout: about 292 years.
 const MAX_TIMEOUT_NS: u64 = i64::MAX as u64;
 
@@ -112,6 +126,8 @@ impl PipelineConfig {
         )?;
         range("--max-flows", self.max_flows as u64, 1, MAX_FLOWS)?;
         range("--threads", self.threads as u64, 1, MAX_THREADS)?;
+        range("--readers", self.readers as u64, 1, MAX_READERS)?;
+        self.check_readers()?;
         let Timeouts {
             idle_ns,
             active_ns,
@@ -132,6 +148,24 @@ impl PipelineConfig {
         range("--linger (ns)", linger_ns.unwrap_or(0), 0, MAX_TIMEOUT_NS)?;
         Layout::compile(&self.definition, self.biflow)
             .map_err(|error| ConfigError::Definition(error.to_string()))
+    }
+
+    /// Packets are dealt out to readers by their outermost pair of addresses: a flow must have one.
+    fn check_readers(&self) -> Result<(), ConfigError> {
+        let has = |field| self.definition.key.contains(&field);
+        let both = has(KeyField::SourceAddress) && has(KeyField::DestinationAddress);
+        let what = match () {
+            () if self.readers == 1 => return Ok(()),
+            () if !self.decapsulate.is_empty() => {
+                "--decapsulate: a flow may come through tunnels of several address pairs"
+            }
+            () if !both => "a key without source_address and destination_address",
+            () => return Ok(()),
+        };
+        Err(ConfigError::Readers {
+            readers: self.readers,
+            what,
+        })
     }
 
     /// The most memory that tables of this configuration take.
@@ -155,22 +189,27 @@ impl PipelineConfig {
             ),
         };
         RunSizes {
-            microflow_table_bytes: engine * self.threads,
-            flow_cache_max_bytes: cache * self.threads,
+            microflow_table_bytes: engine * self.shards(),
+            flow_cache_max_bytes: cache * self.shards(),
         }
+    }
+
+    /// Shards of all readers.
+    const fn shards(&self) -> usize {
+        self.threads * self.readers
     }
 
     /// Slots of the microflow table of one shard. Records do not depend on it.
     pub(crate) fn slots_a_shard(&self) -> u32 {
         match self.sizing {
             Sizing::Adaptive | Sizing::Off => self.sizing.slots(),
-            Sizing::Fixed(slots) => slots.div_ceil(self.threads as u32),
+            Sizing::Fixed(slots) => slots.div_ceil(self.shards() as u32),
         }
     }
 
     /// Open flows of one shard.
     pub(crate) fn flows_a_shard(&self) -> usize {
-        self.max_flows.div_ceil(self.threads)
+        self.max_flows.div_ceil(self.shards())
     }
 }
 
@@ -193,4 +232,36 @@ pub struct RunSizes {
     pub microflow_table_bytes: usize,
     /// Flow caches of all shards when full; they start small.
     pub flow_cache_max_bytes: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turboflow_packet::Tunnel;
+
+    #[test]
+    fn several_readers_need_flows_of_one_pair_of_addresses() {
+        let with = |change: fn(&mut PipelineConfig)| {
+            let mut config = PipelineConfig {
+                readers: 2,
+                ..PipelineConfig::default()
+            };
+            change(&mut config);
+            config
+                .compile()
+                .map(drop)
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(with(|_| ()), Ok(()));
+        assert_eq!(with(|config| config.biflow = true), Ok(()));
+        let enters = with(|config| config.decapsulate = config.decapsulate.with(Tunnel::Gre));
+        assert!(enters.unwrap_err().contains("--decapsulate"));
+        let by_source = with(|config| config.definition.key.retain(is_no_destination));
+        assert!(by_source.unwrap_err().contains("destination_address"));
+        assert!(with(|config| config.readers = 65).is_err());
+    }
+
+    fn is_no_destination(field: &KeyField) -> bool {
+        *field != KeyField::DestinationAddress
+    }
 }

@@ -61,6 +61,28 @@ impl Default for FrontReport {
     }
 }
 
+#[cfg(target_os = "linux")]
+impl FrontReport {
+    /// Adds that of another reader.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.frames += other.frames;
+        self.frame_bytes += other.frame_bytes;
+        self.packets += other.packets;
+        self.packet_frame_bytes += other.packet_frame_bytes;
+        self.packet_bytes += other.packet_bytes;
+        for (sum, more) in self.rejected.iter_mut().zip(other.rejected) {
+            *sum += more;
+        }
+        for (sum, more) in self.rejected_bytes.iter_mut().zip(other.rejected_bytes) {
+            *sum += more;
+        }
+        // Every reader sees the same clock set back.
+        self.clock_steps = self.clock_steps.max(other.clock_steps);
+        self.held += other.held;
+        self.held_frame_bytes += other.held_frame_bytes;
+    }
+}
+
 /// How a packet becomes a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Make {

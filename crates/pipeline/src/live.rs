@@ -9,16 +9,20 @@
 //! packet waits in the ring. The smallest of these times, less what a packet may spend between its
 //! timestamp and the kernel's count ([`LAG_NS`]), moves the clock of the run.
 
+mod together;
+
 use std::io;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use turboflow_capture::live::{Interface, InterfaceCounters, State, wait};
 
 use crate::files::Stop;
+use crate::meter::DeliverRecords;
 use crate::outputs::{OutputChange, Outputs};
-use crate::snapshots::{LiveSnapshot, Snapshots};
+use crate::snapshots::Snapshots;
 use crate::{ConfigError, Ledger, Meter, Output, OutputReport, PipelineConfig};
+use together::{EndsTheRun, Part, Together};
 
 /// How long a packet may be on its way from its timestamp into the ring: queues between interrupt
 /// and socket, another processor's turn. A thousand times what is seen on an idle machine; a
@@ -85,13 +89,16 @@ pub struct LiveReport {
 /// Meters the packets of interfaces until `stop` is asked for, a limit is reached, or every
 /// interface is gone. Everything in the rings is metered then.
 ///
+/// `readers` has for each reader its own ring of every interface. The first reads on this thread,
+/// the others on threads of their own.
+///
 /// `observe` is called many times a second; whoever asks `snapshots` is answered as often.
 ///
 /// # Errors
 /// What is wrong with the configuration. What fails later is in the report.
 pub fn record_interfaces(
     config: &PipelineConfig,
-    interfaces: Vec<Interface>,
+    readers: Vec<Vec<Interface>>,
     limits: LiveLimits,
     outputs: LiveOutputs,
     stop: &Stop,
@@ -100,19 +107,56 @@ pub fn record_interfaces(
 ) -> Result<LiveReport, ConfigError> {
     let layout = config.compile()?;
     let mut writing = Outputs::start(outputs.first, config.prompt);
-    let meter = Meter::new(config, |_shard| writing.deliver(layout.schema()))?;
-    let between = |listening: &mut Listening<_>| {
-        writing.change(&outputs.changes);
-        if snapshots.are_wanted() {
-            snapshots.answer(listening.snapshot(&writing));
-        }
+    let together = Together::new(limits, readers.len().max(1));
+    let delivers = |writing: &Outputs| -> Vec<DeliverRecords> {
+        let shards = 0..config.threads;
+        shards.map(|_| writing.deliver(layout.schema())).collect()
     };
-    let mut listening = Listening::new(interfaces, meter, limits, observe);
-    let listened = listening.listen(stop, between);
-    // What the rings hold is metered though listening has failed.
-    let closed = listening.close(CLOSING);
-    writing.wait_for_all();
-    let mut report = listening.report(listened.and(closed).err());
+    let mut readers = readers.into_iter().enumerate();
+    let (_, first) = readers.next().unwrap_or_default();
+    let finished = std::thread::scope(|scope| {
+        let (closed, is_closed) = channel::<()>();
+        let mut others = Vec::new();
+        for (reader, interfaces) in readers {
+            let (delivers, closed, together) = (delivers(&writing), closed.clone(), &together);
+            let (may_finish, finishes) = channel::<()>();
+            let thread = scope.spawn(move || {
+                let _ends = EndsTheRun(together);
+                let meter = meter(config, delivers)?;
+                let mut listening = Listening::new(interfaces, meter, reader, together, |_| {});
+                let ran = listening.run(stop, |listening| {
+                    together.contribute(snapshots, reader, || listening.part());
+                });
+                drop(closed);
+                let _ = finishes.recv();
+                Ok(listening.finish(ran.err()))
+            });
+            others.push((may_finish, thread));
+        }
+        drop(closed);
+        let _ends = EndsTheRun(&together);
+        let meter = meter(config, delivers(&writing))?;
+        let mut listening = Listening::new(first, meter, 0, &together, observe);
+        let ran = listening.run(stop, |listening| {
+            writing.change(&outputs.changes);
+            together.contribute(snapshots, 0, || listening.part());
+            together.answer(snapshots, &writing);
+        });
+        // Nobody sends: this is over once no ring of any reader can overflow any more.
+        let _ = is_closed.recv();
+        writing.wait_for_all();
+        let (gates, threads): (Vec<_>, Vec<_>) = others.into_iter().unzip();
+        drop(gates);
+        let mut finished = vec![listening.finish(ran.err())];
+        for thread in threads {
+            match thread.join() {
+                Ok(other) => finished.push(other?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok(finished)
+    })?;
+    let mut report = LiveReport::of(finished);
     report.outputs = writing.finish();
     let outputs = &report.outputs;
     report.ledger.records_dropped = outputs.iter().map(|output| output.records_dropped).sum();
@@ -120,7 +164,51 @@ pub fn record_interfaces(
     Ok(report)
 }
 
-struct Listening<O> {
+/// The meter of one reader.
+fn meter(config: &PipelineConfig, delivers: Vec<DeliverRecords>) -> Result<Meter, ConfigError> {
+    let mut delivers = delivers.into_iter();
+    let one_each = |_shard| delivers.next().expect("there is one for every shard");
+    Meter::new(config, one_each)
+}
+
+/// A reader that has ended.
+struct Finished {
+    part: Part,
+    failure: Option<io::Error>,
+    interfaces: Vec<Interface>,
+}
+
+impl LiveReport {
+    fn of(finished: Vec<Finished>) -> Self {
+        let (mut parts, mut failure, mut rings) = (Vec::new(), None, Vec::new());
+        for reader in finished {
+            parts.push(reader.part);
+            failure = failure.or(reader.failure);
+            rings.extend(reader.interfaces);
+        }
+        // Together: the kernel deals packets of a ring that is gone out to the others.
+        drop(rings);
+        let sum = Part::sum(parts).expect("there is a reader");
+        let ledger = sum.ledger();
+        let (mut interfaces, mut gone) = (Vec::new(), Vec::new());
+        for (name, counters, state) in sum.interfaces {
+            if state == State::Gone {
+                gone.push(name.clone());
+            }
+            interfaces.push((name, counters));
+        }
+        Self {
+            ledger,
+            interfaces,
+            gone,
+            failure,
+            outputs: Vec::new(),
+        }
+    }
+}
+
+/// One reader: its rings, and what meters them.
+struct Listening<'a, O> {
     interfaces: Vec<Interface>,
     /// Up to which time each has delivered everything.
     delivered_ns: Vec<u64>,
@@ -128,30 +216,44 @@ struct Listening<O> {
     /// Up to which time all of them have.
     clock_ns: u64,
     meter: Meter,
-    limits: LiveLimits,
-    ends: Option<Instant>,
-    progress: LiveProgress,
+    reader: usize,
+    together: &'a Together,
     /// Packets past the limit that lay in the rings.
     unread: u64,
+    /// How far all readers had been when progress was told last.
+    told: Vec<u64>,
     observe: O,
 }
 
-impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
-    fn new(interfaces: Vec<Interface>, meter: Meter, limits: LiveLimits, observe: O) -> Self {
+impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
+    fn new(
+        interfaces: Vec<Interface>,
+        meter: Meter,
+        reader: usize,
+        together: &'a Together,
+        observe: O,
+    ) -> Self {
         Self {
             delivered_ns: vec![0; interfaces.len()],
             states: interfaces.iter().map(Interface::state).collect(),
             interfaces,
             clock_ns: 0,
             meter,
-            limits,
-            ends: limits
-                .duration
-                .and_then(|duration| instant().checked_add(duration)),
-            progress: LiveProgress::default(),
+            reader,
+            together,
             unread: 0,
+            told: Vec::new(),
             observe,
         }
+    }
+
+    /// Listens to the end of the run and meters what the rings hold, though listening may have failed.
+    fn run(&mut self, stop: &Stop, between: impl FnMut(&mut Self)) -> io::Result<()> {
+        let listened = self.listen(stop, between);
+        self.together.end();
+        let closed = self.close(CLOSING);
+        self.together.has_ended(self.reader);
+        listened.and(closed)
     }
 
     /// `between` is called whenever all that was read is metered.
@@ -169,20 +271,14 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
     }
 
     fn is_over(&self) -> bool {
-        self.has_enough()
-            || self.ends.is_some_and(|ends| instant() >= ends)
-            || self.states.iter().all(|state| *state == State::Gone)
-    }
-
-    fn has_enough(&self) -> bool {
-        let limit = self.limits.packets;
-        limit.is_some_and(|limit| self.progress.packets >= limit)
+        self.together.is_over() || self.states.iter().all(|state| *state == State::Gone)
     }
 
     /// How long to wait for packets: not past the end of the run.
     fn patience(&self) -> Duration {
         let left = self
-            .ends
+            .together
+            .ends()
             .map(|ends| ends.saturating_duration_since(instant()));
         // A wait of part of a millisecond is none at all, and would be tried again and again.
         let tick = Duration::from_millis(1);
@@ -198,21 +294,17 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
         let Some((_, index)) = oldest else {
             return false;
         };
-        let left = match self.limits.packets {
-            Some(limit) => usize::try_from(limit - self.progress.packets).unwrap_or(usize::MAX),
-            None => usize::MAX,
-        };
         let interface = &mut self.interfaces[index];
         let Some(batch) = interface.next_batch() else {
             return true;
         };
-        let (frames, unread) = batch.frames().split_at(left.min(batch.frames().len()));
+        let taken = self.together.take(batch.frames().len());
+        let (frames, unread) = batch.frames().split_at(taken);
         self.unread += unread.len() as u64;
-        self.progress.packets += frames.len() as u64;
-        self.progress.bytes += frames
+        let lengths = frames
             .iter()
-            .map(|frame| u64::from(frame.wire_length_bytes))
-            .sum::<u64>();
+            .map(|frame| u64::from(frame.wire_length_bytes));
+        self.together.count(lengths.sum());
         self.meter.frames(frames);
         drop(batch);
         self.delivered_ns[index] = interface.last_ns();
@@ -237,15 +329,19 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
     }
 
     fn tell(&mut self) {
-        self.progress.dropped = 0;
+        let mut dropped = 0;
         for (interface, state) in self.interfaces.iter_mut().zip(&mut self.states) {
-            self.progress.dropped += interface.dropped();
+            dropped += interface.dropped();
             if *state != interface.state() {
                 *state = interface.state();
                 (self.observe)(LiveEvent::Changed(interface.name(), *state));
             }
         }
-        (self.observe)(LiveEvent::Progress(self.progress));
+        self.together.been_round(self.reader, dropped);
+        // A reader that stands still is no progress, whatever the others do.
+        if self.together.all_been_round(&mut self.told) {
+            (self.observe)(LiveEvent::Progress(self.together.progress()));
+        }
     }
 
     /// Lets no further packet in and meters those that are in the rings. Nothing follows them, so
@@ -278,61 +374,50 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<O> {
         Ok(())
     }
 
-    fn snapshot(&mut self, writing: &Outputs) -> LiveSnapshot {
-        let mut ledger = self.meter.snapshot();
-        let counters = count_source(&mut self.interfaces, &mut ledger);
-        // What the kernel has seen by now, and the meter has not read yet.
-        let accounted = ledger.packets_received + ledger.source_dropped;
-        ledger.source_unread = ledger.source_seen.saturating_sub(accounted);
-        let interfaces = counters.into_iter().zip(&self.states);
-        LiveSnapshot {
-            ledger,
+    /// Where everything is at this moment.
+    fn part(&mut self) -> Part {
+        let counts = self.meter.counts();
+        let mut part = Part {
+            counts,
+            interfaces: self.count_source(),
+            unread: 0,
             clock_ns: self.clock_ns,
-            interfaces: interfaces
-                .map(|((name, counters), state)| (name, counters, *state))
-                .collect(),
-            outputs: writing.snapshot(),
-        }
+        };
+        // What the kernel has seen by now, and the meter has not read yet.
+        part.find_unread();
+        part
     }
 
-    fn report(mut self, failure: Option<io::Error>) -> LiveReport {
-        let mut ledger = self.meter.finish().ledger;
-        let interfaces = count_source(&mut self.interfaces, &mut ledger);
-        ledger.source_unread = self.unread;
+    /// What the interfaces counted, by name.
+    fn count_source(&mut self) -> Vec<(String, InterfaceCounters, State)> {
+        let interfaces = self.interfaces.iter_mut().zip(&self.states);
+        let counted = interfaces.map(|(interface, state)| {
+            // One that does not tell any more leaves the ledger unequal, which is then said.
+            let counters = interface.counters().unwrap_or_default();
+            (interface.name().to_owned(), counters, *state)
+        });
+        counted.collect()
+    }
+
+    /// Exports everything that is open.
+    fn finish(mut self, failure: Option<io::Error>) -> Finished {
+        let interfaces = self.count_source();
+        let mut part = Part {
+            counts: self.meter.finish_counting(),
+            interfaces,
+            unread: self.unread,
+            clock_ns: self.clock_ns,
+        };
         if failure.is_some() {
             // The rest is in rings that could not be read to their end.
-            let accounted = ledger.packets_received + ledger.source_dropped;
-            ledger.source_unread = ledger.source_seen.saturating_sub(accounted);
+            part.find_unread();
         }
-        let gone = self.interfaces.iter().zip(&self.states);
-        let gone = gone.filter(|(_, state)| **state == State::Gone);
-        LiveReport {
-            ledger,
-            gone: gone
-                .map(|(interface, _)| interface.name().to_owned())
-                .collect(),
-            interfaces,
+        Finished {
+            part,
             failure,
-            outputs: Vec::new(),
+            interfaces: self.interfaces,
         }
     }
-}
-
-/// Puts what the interfaces counted into the ledger; gives it by name.
-fn count_source(
-    interfaces: &mut [Interface],
-    ledger: &mut Ledger,
-) -> Vec<(String, InterfaceCounters)> {
-    ledger.is_live = true;
-    let mut all = Vec::new();
-    for interface in interfaces {
-        // One that does not tell any more leaves the ledger unequal, which is then said.
-        let counters = interface.counters().unwrap_or_default();
-        ledger.source_seen += counters.seen - counters.copies;
-        ledger.source_dropped += counters.dropped;
-        all.push((interface.name().to_owned(), counters));
-    }
-    all
 }
 
 #[allow(

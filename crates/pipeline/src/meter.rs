@@ -56,6 +56,25 @@ pub struct MeterReport {
     pub ledger: Ledger,
 }
 
+/// What front and shards have counted at a moment.
+pub(crate) struct Counts {
+    front: FrontReport,
+    shards: ShardReport,
+}
+
+impl Counts {
+    pub(crate) fn ledger(&self) -> Ledger {
+        Ledger::new(&self.front, &self.shards)
+    }
+
+    /// Adds those of another meter.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.front.merge(&other.front);
+        self.shards.merge(&other.shards);
+    }
+}
+
 /// The pipeline without files: give it frames, then finish it.
 ///
 /// Threads, if the configuration asks for more than one, start with it and end with
@@ -69,8 +88,8 @@ trait MeterWork {
     fn frames(&mut self, frames: &[Frame<'_>]);
     fn packet(&mut self, packet: &Packet, values: &InputValues);
     fn advance(&mut self, delivered_ns: u64);
-    fn snapshot(&mut self) -> (FrontReport, ShardReport);
-    fn finish(self: Box<Self>) -> (FrontReport, ShardReport);
+    fn snapshot(&mut self) -> Counts;
+    fn finish(self: Box<Self>) -> Counts;
 }
 
 impl Meter {
@@ -117,17 +136,25 @@ impl Meter {
     ///
     /// It waits until what is queued for the shards is metered, a few thousand packets at most.
     pub fn snapshot(&mut self) -> Ledger {
-        let (front, shards) = self.work.snapshot();
-        Ledger::new(&front, &shards)
+        self.counts().ledger()
+    }
+
+    /// The same as numbers that can be added up.
+    pub(crate) fn counts(&mut self) -> Counts {
+        self.work.snapshot()
     }
 
     /// Exports everything that is open.
     #[must_use]
     pub fn finish(self) -> MeterReport {
-        let (front, shards) = self.work.finish();
         MeterReport {
-            ledger: Ledger::new(&front, &shards),
+            ledger: self.finish_counting().ledger(),
         }
+    }
+
+    /// The same, for numbers that can be added up.
+    pub(crate) fn finish_counting(self) -> Counts {
+        self.work.finish()
     }
 }
 
@@ -175,15 +202,20 @@ impl<const N: usize, S: Shards<N> + FinishShards> MeterWork for Running<N, S> {
         self.front.advance(delivered_ns, &mut self.shards);
     }
 
-    fn snapshot(&mut self) -> (FrontReport, ShardReport) {
+    fn snapshot(&mut self) -> Counts {
         self.front.settle(&mut self.shards);
-        (self.front.report().clone(), self.shards.snapshot())
+        Counts {
+            front: self.front.report().clone(),
+            shards: self.shards.snapshot(),
+        }
     }
 
-    fn finish(mut self: Box<Self>) -> (FrontReport, ShardReport) {
+    fn finish(mut self: Box<Self>) -> Counts {
         self.front.finish(&mut self.shards);
-        let report = self.front.report().clone();
-        (report, self.shards.finish())
+        Counts {
+            front: self.front.report().clone(),
+            shards: self.shards.finish(),
+        }
     }
 }
 

@@ -7,6 +7,9 @@ mod compiler;
 mod files;
 mod program;
 
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) use program::Captured;
+
 pub use compiler::{Compiler, FilterError};
 pub use files::FileFilter;
 pub use program::{Instruction, InvalidProgram, Program};

@@ -62,7 +62,7 @@ const RETURN_K: u16 = 0x06;
 const RETURN_ACCUMULATOR: u16 = 0x16;
 
 /// What programs read of a frame.
-pub(super) trait Captured {
+pub(crate) trait Captured {
     /// So many captured bytes from an offset on, if there are.
     fn bytes_at<const N: usize>(&self, at: u32) -> Option<[u8; N]>;
 
@@ -168,7 +168,7 @@ impl Program {
 
     /// How many bytes the program takes; `None` where it reads past the captured bytes or divides
     /// by zero, which ends it as if it took none.
-    pub(super) fn run<C: Captured + ?Sized>(
+    pub(crate) fn run<C: Captured + ?Sized>(
         &self,
         captured: &C,
         wire_length_bytes: u32,

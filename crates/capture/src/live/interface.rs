@@ -11,7 +11,7 @@ use turboflow_packet::{Frame, LinkType};
 use super::block::{self, Reading};
 use super::ring::{Ring, RingSize};
 use super::socket::{self, KernelCounts, PacketSocket};
-use super::{InterfaceError, Offload, offloads};
+use super::{InterfaceError, Offload, fanout, offloads};
 use crate::batch::Batch;
 use crate::filter::Program;
 
@@ -48,6 +48,18 @@ pub struct InterfaceCounters {
     pub copies: u64,
     /// Delivered packets that the kernel says it had merged from several.
     pub merged: u64,
+}
+
+impl std::ops::AddAssign for InterfaceCounters {
+    /// Adds those of another ring of the interface.
+    fn add_assign(&mut self, other: Self) {
+        self.seen += other.seen;
+        self.dropped += other.dropped;
+        self.delivered += other.delivered;
+        self.delivered_bytes += other.delivered_bytes;
+        self.copies += other.copies;
+        self.merged += other.merged;
+    }
 }
 
 /// What an interface is doing.
@@ -95,6 +107,58 @@ impl Interface {
     /// Where there is no such interface, it may not be captured, or its frames are of a kind that
     /// TurboFlow does not read.
     pub fn open(name: &str, config: &InterfaceConfig) -> Result<Self, InterfaceError> {
+        Self::open_filtered(name, config, filter(config).as_ref())
+    }
+
+    /// Starts capturing with several rings, each for a reader of its own: every packet is in one of
+    /// them, and all packets of a pair of IP addresses in the same. They must be dropped together:
+    /// those that are left would get the packets of one that is gone.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and where the kernel does not deal packets out.
+    pub fn open_group(
+        name: &str,
+        config: &InterfaceConfig,
+        rings: usize,
+    ) -> Result<Vec<Self>, InterfaceError> {
+        if rings == 1 {
+            return Ok(vec![Self::open(name, config)?]);
+        }
+        let io = |what| {
+            move |source| InterfaceError::Io {
+                name: name.to_owned(),
+                what,
+                source,
+            }
+        };
+        let (mut interfaces, mut group) = (Vec::new(), None);
+        for _ in 0..rings {
+            // Nothing is let in before all are there.
+            let nothing = Program::take_nothing();
+            let interface = Self::open_filtered(name, config, Some(&nothing))?;
+            group = Some(interface.socket.join(group).map_err(io(
+                "cannot be shared by --readers (kernels older than 6.13 want it up at the start)",
+            ))?);
+            interfaces.push(interface);
+        }
+        if let Some(first) = interfaces.first() {
+            let program = fanout::program(rings, first.reading.link_type);
+            let dealt = first.socket.deal_by(&program);
+            dealt.map_err(io("its packets cannot be dealt out to --readers"))?;
+        }
+        let wanted = filter(config).unwrap_or_else(Program::take_everything);
+        for interface in &interfaces {
+            let opened = interface.socket.attach(&wanted);
+            opened.map_err(io("filter refused"))?;
+        }
+        Ok(interfaces)
+    }
+
+    fn open_filtered(
+        name: &str,
+        config: &InterfaceConfig,
+        filter: Option<&Program>,
+    ) -> Result<Self, InterfaceError> {
         let (kernel_name, index) = find(name)?;
         let io = |what| {
             move |source| InterfaceError::Io {
@@ -120,8 +184,8 @@ impl Interface {
             // Kernels before 4.20 do not know it; then they are passed over here.
             let _ = socket.set(libc::PACKET_IGNORE_OUTGOING, 1 as c_int);
         }
-        if let Some(program) = filter(config) {
-            socket.attach(&program).map_err(io("filter refused"))?;
+        if let Some(program) = filter {
+            socket.attach(program).map_err(io("filter refused"))?;
         }
         socket.bind(index).map_err(io("cannot be bound"))?;
         if !config.only_own_frames {

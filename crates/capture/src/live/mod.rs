@@ -14,17 +14,22 @@
 //! next is asked for. The socket belongs to no protocol until ring and filter are in place, so
 //! there is no packet from another interface or from before the filter to sort out.
 //!
+//! Several readers have a ring each of an interface ([`Interface::open_group`]); `fanout` is the
+//! program by which the kernel deals packets out to them.
+//!
 //! What the kernel counted and what was delivered are compared when a capture ends
 //! ([`Interface::close_intake`], [`Interface::is_empty`]): packets seen = delivered + dropped.
 
 mod block;
 mod error;
+mod fanout;
 mod interface;
 mod offloads;
 mod ring;
 mod socket;
 
 pub use error::InterfaceError;
+pub use fanout::MAX_READERS;
 pub use interface::{Interface, InterfaceConfig, InterfaceCounters, State, wait};
 pub use offloads::Offload;
 pub use ring::RingSize;

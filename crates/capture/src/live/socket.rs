@@ -92,13 +92,36 @@ impl PacketSocket {
 
     /// Leaves out, in the kernel, what the program does not take.
     pub(crate) fn attach(&self, program: &Program) -> io::Result<()> {
+        self.set_program(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
+    }
+
+    fn set_program(&self, level: c_int, option: c_int, program: &Program) -> io::Result<()> {
         let mut instructions: Vec<libc::sock_filter> =
             program.instructions().iter().map(kernel_form).collect();
         let program = libc::sock_fprog {
             len: instructions.len() as u16,
             filter: instructions.as_mut_ptr(),
         };
-        self.set_at(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
+        self.set_at(level, option, program)
+    }
+
+    /// Shares the packets of its interface with the other sockets of a group, or founds one; gives
+    /// the group. Until there is a program all packets go to the founder.
+    pub(crate) fn join(&self, group: Option<u16>) -> io::Result<u16> {
+        let kind = libc::PACKET_FANOUT_CBPF;
+        let (id, kind) = match group {
+            Some(id) => (id, kind),
+            None => (0, kind | libc::PACKET_FANOUT_FLAG_UNIQUEID),
+        };
+        self.set(libc::PACKET_FANOUT, u32::from(id) | (kind << 16))?;
+        // SAFETY: one number.
+        let joined = unsafe { self.get::<u32>(libc::SOL_PACKET, libc::PACKET_FANOUT)? };
+        Ok(joined as u16)
+    }
+
+    /// Lets a program say which socket of the group gets a packet, by its number in order of joining.
+    pub(crate) fn deal_by(&self, program: &Program) -> io::Result<()> {
+        self.set_program(libc::SOL_PACKET, libc::PACKET_FANOUT_DATA, program)
     }
 
     /// Starts the packets of an interface.

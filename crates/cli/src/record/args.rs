@@ -148,8 +148,8 @@ pub(crate) struct RecordArgs {
     #[arg(long, conflicts_with = "read", help_heading = "Interfaces")]
     pub(super) no_promiscuous: bool,
 
-    /// Memory in which the kernel keeps packets of one interface until they are read, from 64KiB to
-    /// 2GiB; where it is full, packets are dropped and counted
+    /// Memory in which the kernel keeps packets of one interface until they are read, for each
+    /// reader, from 64KiB to 2GiB; where it is full, packets are dropped and counted
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size_bytes)]
     #[arg(conflicts_with = "read", help_heading = "Interfaces")]
     pub(super) ring_size: u64,
@@ -254,11 +254,18 @@ pub(crate) struct RecordArgs {
     #[arg(help_heading = "Sending to collectors")]
     pub(super) enterprise_number: u32,
 
-    /// Threads that meter, each with a share of the flows; more than 1 adds a thread that reads and
-    /// parses. Records are the same whatever the number
+    /// Threads that meter, each with a share of the flows, for each reader; more than 1 adds a thread
+    /// that reads and parses. Records are the same whatever the number
     #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
     #[arg(help_heading = "Memory and speed")]
     pub(super) threads: u64,
+
+    /// Threads that read the interfaces, each with rings of its own and --threads of its own. Packets
+    /// are dealt out to them by their pair of IP addresses, so that a flow stays with one. Not with
+    /// --decapsulate
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
+    #[arg(conflicts_with = "read", help_heading = "Memory and speed")]
+    pub(super) readers: u64,
 
     /// Flows open at once, over all threads. When it is full, the oldest leave early with end
     /// reason 5, counted. Worst-case memory with the default definition: about 245 bytes for each

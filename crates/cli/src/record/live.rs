@@ -20,10 +20,12 @@ use crate::units::grouped;
 
 pub(super) use turboflow_capture::live::Interface;
 
-/// Opens all interfaces, or none; then no more rights are needed.
-pub(super) fn open_all(args: &RecordArgs) -> anyhow::Result<Vec<Interface>> {
+/// Opens all interfaces, or none, for each reader a ring of every one; then no more rights are
+/// needed.
+pub(super) fn open_all(args: &RecordArgs) -> anyhow::Result<Vec<Vec<Interface>>> {
     let ring = RingSize::new(args.ring_size)?;
-    let mut interfaces = Vec::new();
+    let count = usize::try_from(args.readers)?;
+    let mut readers: Vec<Vec<Interface>> = (0..count).map(|_| Vec::new()).collect();
     for (index, name) in args.interface.iter().enumerate() {
         if args.interface[..index].contains(name) {
             anyhow::bail!("interface {name} is named twice: its packets would be metered twice");
@@ -34,17 +36,20 @@ pub(super) fn open_all(args: &RecordArgs) -> anyhow::Result<Vec<Interface>> {
             only_own_frames: args.no_promiscuous,
             filter: compile(args, name)?,
         };
-        interfaces.push(Interface::open(name, &config)?);
+        let rings = Interface::open_group(name, &config, count)?;
+        for (reader, ring) in readers.iter_mut().zip(rings) {
+            reader.push(ring);
+        }
     }
     if let Some(user) = &args.user {
         privileges::drop_to(user)?;
     }
-    if !args.quiet {
+    if let (Some(interfaces), false) = (readers.first(), args.quiet) {
         interfaces
             .iter()
             .for_each(|interface| announce(args, interface));
     }
-    Ok(interfaces)
+    Ok(readers)
 }
 
 fn compile(args: &RecordArgs, name: &str) -> anyhow::Result<Option<Program>> {
@@ -64,8 +69,12 @@ fn announce(args: &RecordArgs, interface: &Interface) {
     } else {
         "all frames it sees (promiscuous)"
     };
+    let rings = match args.readers {
+        1 => format!("ring of {ring} KiB"),
+        readers => format!("{readers} rings of {ring} KiB"),
+    };
     say!(Info Listening, interface = name;
-        "listening on {name}: {which}, ring of {ring} KiB; Ctrl-C ends");
+        "listening on {name}: {which}, {rings}; Ctrl-C ends");
     if interface.state() == State::Down {
         say!(Warning InterfaceDown, interface = name;
             "{name} is down; its packets are metered once it is up");
@@ -104,7 +113,7 @@ fn warn_of_offloads(name: &str, active: &[Offload]) {
 pub(super) fn record(
     args: &RecordArgs,
     settings: &Settings,
-    interfaces: Vec<Interface>,
+    readers: Vec<Vec<Interface>>,
     outputs: LiveOutputs,
     bar: &mut ProgressBar,
 ) -> anyhow::Result<Report> {
@@ -125,7 +134,7 @@ pub(super) fn record(
     };
     let ran = record_interfaces(
         &settings.config,
-        interfaces,
+        readers,
         limits,
         outputs,
         &STOP,
@@ -138,7 +147,7 @@ pub(super) fn record(
 /// Meters interfaces for a screen, which shows itself how they are.
 pub(super) fn watch(
     config: &PipelineConfig,
-    interfaces: Vec<Interface>,
+    readers: Vec<Vec<Interface>>,
     output: Output,
     snapshots: &Snapshots,
 ) -> anyhow::Result<Report> {
@@ -148,9 +157,7 @@ pub(super) fn watch(
         changes: channel().1,
     };
     let silent = |_: LiveEvent<'_>| ();
-    let ran = record_interfaces(
-        config, interfaces, limits, outputs, &STOP, snapshots, silent,
-    )?;
+    let ran = record_interfaces(config, readers, limits, outputs, &STOP, snapshots, silent)?;
     Ok(Report::of_interfaces(ran))
 }
 

@@ -11,7 +11,7 @@ use super::{RecordArgs, Settings};
 /// There is none.
 pub(super) enum Interface {}
 
-pub(super) fn open_all(_args: &RecordArgs) -> anyhow::Result<Vec<Interface>> {
+pub(super) fn open_all(_args: &RecordArgs) -> anyhow::Result<Vec<Vec<Interface>>> {
     bail!(
         "interfaces (-i) can be captured on Linux only; elsewhere, pipe the packets in: \
          `tcpdump -w - | turboflow record -r -`"
@@ -21,18 +21,18 @@ pub(super) fn open_all(_args: &RecordArgs) -> anyhow::Result<Vec<Interface>> {
 pub(super) fn record(
     _args: &RecordArgs,
     _settings: &Settings,
-    interfaces: Vec<Interface>,
+    readers: Vec<Vec<Interface>>,
     _outputs: Vec<Output>,
     _bar: &mut ProgressBar,
 ) -> anyhow::Result<Report> {
-    bail!("{} interfaces cannot be captured", interfaces.len())
+    bail!("{} interfaces cannot be captured", readers.len())
 }
 
 pub(super) fn watch(
     _config: &PipelineConfig,
-    interfaces: Vec<Interface>,
+    readers: Vec<Vec<Interface>>,
     _output: Output,
     _snapshots: &Snapshots,
 ) -> anyhow::Result<Report> {
-    bail!("{} interfaces cannot be captured", interfaces.len())
+    bail!("{} interfaces cannot be captured", readers.len())
 }

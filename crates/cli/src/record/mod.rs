@@ -128,7 +128,8 @@ fn serve_metrics(args: &RecordArgs) -> anyhow::Result<()> {
 /// Where packets come from.
 enum Sources {
     Files(Vec<CaptureFile>, Option<Box<FileFilter>>),
-    Interfaces(Vec<live::Interface>),
+    /// For each reader its ring of every interface.
+    Interfaces(Vec<Vec<live::Interface>>),
 }
 
 impl Sources {
@@ -173,10 +174,10 @@ impl Sources {
                 let ran = record_files(&settings.config, files, filter, outputs, &STOP, draw)?;
                 Ok(Report::of_files(ran))
             }
-            Self::Interfaces(interfaces) => {
+            Self::Interfaces(readers) => {
                 let first = outputs;
                 let outputs = LiveOutputs { first, changes };
-                live::record(args, settings, interfaces, outputs, bar)
+                live::record(args, settings, readers, outputs, bar)
             }
         }
     }
@@ -196,6 +197,10 @@ fn summarise(settings: &Settings, outputs: &mut Outputs) -> Arc<Mutex<Summary>> 
 
 fn announce(settings: &Settings, sizes: &RunSizes) {
     let config = &settings.config;
+    let mut threads = counted(config.threads as u64, "thread");
+    if config.readers > 1 {
+        threads = format!("{} readers with {threads} each", config.readers);
+    }
     let mib = |bytes: usize| grouped(bytes.div_ceil(1 << 20) as u64);
     say!(Info Started, version = env!("CARGO_PKG_VERSION"), seed = config.seed,
         max_bytes = sizes.microflow_table_bytes + sizes.flow_cache_max_bytes;
@@ -203,7 +208,7 @@ fn announce(settings: &Settings, sizes: &RunSizes) {
         mib(sizes.microflow_table_bytes),
         mib(sizes.microflow_table_bytes + sizes.flow_cache_max_bytes),
         counted(config.max_flows as u64, "open flow"),
-        counted(config.threads as u64, "thread"),
+        threads,
         config.seed,
     );
 }

@@ -43,6 +43,7 @@ impl Settings {
             sizing,
             max_flows: usize::try_from(args.max_flows).map_err(|_| too_large("--max-flows"))?,
             threads: usize::try_from(args.threads).map_err(|_| too_large("--threads"))?,
+            readers: usize::try_from(args.readers).map_err(|_| too_large("--readers"))?,
             seed: args.seed.unwrap_or_else(random_seed),
             decapsulate: args.decapsulate.unwrap_or_default(),
             icmp_ports: args.icmp_ports,

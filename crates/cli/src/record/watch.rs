@@ -90,7 +90,7 @@ impl Watched {
                 report.stopped = false;
                 report
             }
-            Sources::Interfaces(interfaces) => live::watch(&config, interfaces, output, snapshots)?,
+            Sources::Interfaces(readers) => live::watch(&config, readers, output, snapshots)?,
         };
         Ok(Ended { report, config })
     }

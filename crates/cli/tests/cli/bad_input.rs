@@ -216,6 +216,7 @@ fn options_that_make_no_sense() {
     with(&["-i", "lo"], &["cannot be used with"]);
     with(&["--duration", "10s"], &["cannot be used with"]);
     with(&["--ring-size", "1MiB"], &["cannot be used with"]);
+    with(&["--readers", "2"], &["cannot be used with"]);
     with(&["tcp prt 443"], &["filter"]);
     with(&["--ring-size", "64M"], &["--ring-size", "64MiB"]);
 }
@@ -230,6 +231,10 @@ fn interfaces_that_cannot_be_captured() {
     ] {
         refused(&["record", "-i", interface], words);
     }
+    let many = ["record", "-i", "lo", "--readers", "65"];
+    refused(&many, &["--readers must be from 1 to 64"]);
+    let tunnels = ["record", "-i", "lo", "--readers", "2", "--decapsulate"];
+    refused(&tunnels, &["--readers 2 does not go with --decapsulate"]);
     let small = ["record", "-i", "lo", "--ring-size", "1KiB"];
     refused(&small, &["--ring-size must be from 65536"]);
 }

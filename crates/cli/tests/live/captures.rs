@@ -38,6 +38,15 @@ fn is_ethernet(path: &Path) -> bool {
 
 #[test]
 fn real_captures_give_the_records_of_their_files() {
+    replayed("1");
+}
+
+#[test]
+fn several_readers_give_the_records_of_one() {
+    replayed("3");
+}
+
+fn replayed(readers: &str) {
     let Some(link) = Link::new() else { return };
     let captures = captures();
     if captures.is_empty() {
@@ -48,7 +57,8 @@ fn real_captures_give_the_records_of_their_files() {
         let capture = capture.display().to_string();
         let (packets, expected) = of_file(&capture, &[]);
         let wanted = packets.to_string();
-        let options = [&["-w", "live.csv", "--packets", &wanted], &NO_TIMEOUTS[..]].concat();
+        let fixed = ["-w", "live.csv", "--packets", &wanted, "--readers", readers];
+        let options = [&fixed, &NO_TIMEOUTS[..]].concat();
         let recording = link.record(&[FAR], &options);
         if !link.replay(&capture, &["--pps", "20000"]) {
             // Shorter than a header or longer than the link takes.

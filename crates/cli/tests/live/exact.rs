@@ -70,12 +70,24 @@ pub(crate) fn equal(live: &Ended, of_file: &[String]) {
 #[test]
 fn a_replay_gives_the_records_of_its_file() {
     let Some(link) = Link::new() else { return };
-    for options in [&["--threads", "1"][..], &["--threads", "3"], &["--biflow"]] {
-        let ended = of_replay(&link, options);
+    for options in [
+        "--threads 1",
+        "--threads 3",
+        "--biflow",
+        "--readers 2",
+        "--readers 2 --threads 3",
+        "--readers 5 --biflow",
+        "--readers 2 --reassemble-flows",
+    ] {
+        let options: Vec<&str> = options.split(' ').collect();
+        let ended = of_replay(&link, &options);
         assert_eq!(ended.count("source_seen"), 13_035, "{options:?}");
         assert_eq!(ended.count("packets_non_ip"), 31);
         assert_eq!(ended.count("bytes_received"), OFFICE_BYTES);
-        equal(&ended, &of_file(&office(), options).1);
+        let is_live = |at: usize| at > 0 && options[at - 1] == "--readers";
+        let of_files = (0..options.len()).filter(|at| options[*at] != "--readers" && !is_live(*at));
+        let of_files: Vec<&str> = of_files.map(|at| options[at]).collect();
+        equal(&ended, &of_file(&office(), &of_files).1);
     }
 }
 
@@ -141,12 +153,27 @@ fn every_interface_is_metered_and_short_snaps_lose_no_length() {
 #[test]
 fn loopback_shows_every_packet_once() {
     let Some(link) = Link::new() else { return };
-    let options = ["-w", "live.csv", "--packets", "5", "udp"];
-    let recording = link.record(&["lo"], &options);
-    link.shell("for i in 1 2 3 4 5; do echo $i > /dev/udp/127.0.0.1/9; done");
+    for readers in ["1", "2"] {
+        let fixed = ["-w", "live.csv", "--packets", "5", "--readers"];
+        let options = [&fixed[..], &[readers, "udp"]].concat();
+        let recording = link.record(&["lo"], &options);
+        link.shell("for i in 1 2 3 4 5; do echo $i > /dev/udp/127.0.0.1/9; done");
+        let ended = recording.end().balanced(0);
+        assert_eq!(
+            (ended.count("packets_recorded"), ended.count("source_seen")),
+            (5, 5)
+        );
+    }
+}
+
+#[test]
+fn a_limit_of_packets_is_for_all_readers() {
+    let Some(link) = Link::new() else { return };
+    let options = ["-w", "live.csv", "--packets", "5000", "--readers", "2"];
+    let recording = link.record(&[NEAR, FAR], &options);
+    assert!(link.replay(&office(), &["--pps", "10000"]));
     let ended = recording.end().balanced(0);
-    assert_eq!(
-        (ended.count("packets_recorded"), ended.count("source_seen")),
-        (5, 5)
-    );
+    assert_eq!(ended.count("packets_received"), 5_000);
+    assert_eq!(ended.ledger["readers"], 2);
+    assert_eq!(ended.ledger["interfaces"].as_array().unwrap().len(), 2);
 }

@@ -76,8 +76,13 @@ fn conserves(metrics: &BTreeMap<String, u64>) {
 #[allow(clippy::disallowed_methods, reason = "the end has to come in time")]
 fn meters_answers_turns_its_files_and_ends_in_time() {
     let Some(link) = Link::new() else { return };
-    for threads in [1, 3] {
-        let mut running = serve(&link, &format!("threads = {threads}\n"));
+    for threads in [
+        "threads = 1\n",
+        "threads = 3\n",
+        "readers = 3\n",
+        "readers = 2\nthreads = 2\n",
+    ] {
+        let mut running = serve(&link, threads);
         assert!(link.replay(&office(), &HUNDRED));
         let scraped = loop {
             let scraped = metrics(&link);

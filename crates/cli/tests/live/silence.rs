@@ -37,13 +37,13 @@ fn flows_leave_on_time(link: &Link, recording: &Recording) {
 
 fn options(threads: &str) -> Vec<&str> {
     let fixed = "-w - --format csv --idle-timeout 1s --linger none --threads";
-    fixed.split(' ').chain([threads]).collect()
+    fixed.split(' ').chain(threads.split(' ')).collect()
 }
 
 #[test]
 fn on_a_silent_link() {
     let Some(link) = Link::new() else { return };
-    for threads in ["1", "2"] {
+    for threads in ["1", "2", "1 --readers 2", "2 --readers 3"] {
         let recording = link.record(&[FAR], &options(threads));
         flows_leave_on_time(&link, &recording);
         let ended = recording.interrupt().balanced(0);

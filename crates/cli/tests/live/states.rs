@@ -9,7 +9,14 @@ const HUNDRED: [&str; 4] = ["--pps", "10000", "--limit", "100"];
 #[test]
 fn down_and_up_again_is_survived() {
     let Some(link) = Link::new() else { return };
-    let mut recording = link.record(&[FAR], &["-w", "live.csv", "--packets", "200"]);
+    for readers in ["1", "3"] {
+        survives(&link, readers);
+    }
+}
+
+fn survives(link: &Link, readers: &str) {
+    let options = ["-w", "live.csv", "--packets", "200", "--readers", readers];
+    let mut recording = link.record(&[FAR], &options);
     assert!(link.replay(&office(), &HUNDRED));
     link.ip(&["link", "set", FAR, "down"]);
     recording.wait_for("vb is down");
@@ -41,32 +48,41 @@ fn a_new_name_changes_nothing() {
 #[test]
 fn one_that_is_down_at_the_start_is_waited_for() {
     let Some(link) = Link::new() else { return };
-    link.ip(&["link", "set", FAR, "down"]);
-    let mut recording = link.record(&[FAR], &["-w", "live.csv", "--packets", "100"]);
-    link.ip(&["link", "set", FAR, "up"]);
-    recording.wait_for("vb is up");
-    assert!(link.replay(&office(), &HUNDRED));
-    let ended = recording.end().balanced(0);
-    assert!(ended.said.contains("vb is down"), "{}", ended.said);
+    for readers in ["1", "2"] {
+        link.ip(&["link", "set", FAR, "down"]);
+        let options = ["-w", "live.csv", "--packets", "100", "--readers", readers];
+        let mut recording = link.record(&[FAR], &options);
+        link.ip(&["link", "set", FAR, "up"]);
+        recording.wait_for("vb is up");
+        assert!(link.replay(&office(), &HUNDRED));
+        let ended = recording.end().balanced(0);
+        assert!(ended.said.contains("vb is down"), "{}", ended.said);
+    }
 }
 
 #[test]
 fn removal_ends_the_run_and_loses_nothing() {
-    let Some(link) = Link::new() else { return };
-    let recording = link.record(&[FAR], &["-w", "live.csv"]);
-    assert!(link.replay(&office(), &HUNDRED));
-    link.ip(&["link", "del", NEAR]);
-    let ended = recording.end().balanced(1);
-    assert!(ended.said.contains("vb was removed"), "{}", ended.said);
-    assert_eq!(ended.count("packets_received"), 100);
+    for readers in ["1", "2"] {
+        let Some(link) = Link::new() else { return };
+        let recording = link.record(&[FAR], &["-w", "live.csv", "--readers", readers]);
+        assert!(link.replay(&office(), &HUNDRED));
+        link.ip(&["link", "del", NEAR]);
+        let ended = recording.end().balanced(1);
+        assert!(ended.said.contains("vb was removed"), "{}", ended.said);
+        assert_eq!(ended.count("packets_received"), 100);
+    }
 }
 
 #[test]
 fn sigterm_and_a_limit_of_time_end_a_run_well() {
     let Some(link) = Link::new() else { return };
-    let recording = link.record(&[FAR], &["-w", "live.csv"]);
-    recording.signal("TERM");
-    recording.end().balanced(0);
+    for readers in ["1", "3"] {
+        let recording = link.record(&[FAR], &["-w", "live.csv", "--readers", readers]);
+        assert!(link.replay(&office(), &HUNDRED));
+        recording.signal("TERM");
+        let ended = recording.end().balanced(0);
+        assert_eq!(ended.count("packets_received"), 100);
+    }
     let ended = link
         .record(&[FAR], &["-w", "live.csv", "--duration", "100ms"])
         .end();

@@ -69,14 +69,28 @@ fn udp_to(port: u16) -> Program {
     .unwrap()
 }
 
-fn listening(interface: Interface, packets: Option<u64>) -> Listening<impl FnMut(LiveEvent<'_>)> {
-    let config = PipelineConfig::default();
-    let meter = Meter::new(&config, |_shard| Box::new(|_records| {})).unwrap();
+fn together(packets: Option<u64>) -> Together {
     let limits = LiveLimits {
         duration: None,
         packets,
     };
-    Listening::new(vec![interface], meter, limits, |_event| {})
+    Together::new(limits, 1)
+}
+
+fn listening(
+    interface: Interface,
+    together: &Together,
+) -> Listening<'_, impl FnMut(LiveEvent<'_>)> {
+    let config = PipelineConfig::default();
+    let meter = Meter::new(&config, |_shard| Box::new(|_records| {})).unwrap();
+    Listening::new(vec![interface], meter, 0, together, |_event| {})
+}
+
+fn report<O: FnMut(LiveEvent<'_>)>(
+    listening: Listening<'_, O>,
+    failure: Option<io::Error>,
+) -> LiveReport {
+    LiveReport::of(vec![listening.finish(failure)])
 }
 
 #[track_caller]
@@ -88,10 +102,11 @@ fn balanced(report: &LiveReport) {
 #[test]
 fn blocks_that_wait_are_metered_however_long_it_takes() {
     let Some(interface) = waiting() else { return };
-    let mut listening = listening(interface, None);
+    let together = together(None);
+    let mut listening = listening(interface, &together);
     // Not even a moment for the kernel to hand over the last block, but all the time for the others.
     let closed = listening.close(Duration::ZERO);
-    let report = listening.report(closed.err());
+    let report = report(listening, closed.err());
     balanced(&report);
     let ledger = &report.ledger;
     assert!(ledger.packets_received > IN_TWO_BLOCKS, "{ledger:?}");
@@ -101,7 +116,9 @@ fn blocks_that_wait_are_metered_however_long_it_takes() {
 #[test]
 fn what_a_run_leaves_that_fails_is_unread() {
     let Some(interface) = waiting() else { return };
-    let report = listening(interface, None).report(Some(io::Error::other("no memory")));
+    let together = together(None);
+    let failure = io::Error::other("no memory");
+    let report = report(listening(interface, &together), Some(failure));
     balanced(&report);
     assert_eq!(report.ledger.source_unread, PACKETS);
 }
@@ -109,11 +126,37 @@ fn what_a_run_leaves_that_fails_is_unread() {
 #[test]
 fn packets_past_the_limit_are_counted_one_by_one() {
     let Some(interface) = waiting() else { return };
-    let mut listening = listening(interface, Some(100));
+    let together = together(Some(100));
+    let mut listening = listening(interface, &together);
     listening.listen(&Stop::new(), |_| {}).unwrap();
     listening.close(CLOSING).unwrap();
     assert_eq!(listening.unread, PACKETS - 100);
-    let report = listening.report(None);
+    let report = report(listening, None);
     balanced(&report);
     assert_eq!(report.ledger.packets_received, 100);
+}
+
+#[test]
+fn a_limit_is_for_all_readers_and_a_reader_that_stands_still_is_no_progress() {
+    let limits = LiveLimits {
+        duration: None,
+        packets: Some(100),
+    };
+    let together = Together::new(limits, 2);
+    assert_eq!((together.take(60), together.take(60)), (60, 40));
+    assert!(together.is_over());
+    assert_eq!((together.take(1), together.progress().packets), (0, 100));
+    let mut told = Vec::new();
+    together.been_round(0, 1);
+    assert!(together.all_been_round(&mut told));
+    together.been_round(0, 2);
+    assert!(!together.all_been_round(&mut told));
+    together.been_round(1, 3);
+    assert!(together.all_been_round(&mut told));
+    together.has_ended(1);
+    for dropped in 2..4 {
+        together.been_round(0, dropped);
+        assert!(together.all_been_round(&mut told));
+    }
+    assert_eq!(together.progress().dropped, 6);
 }
