@@ -118,6 +118,7 @@ fn configuration(choices: &[u8; CHOICES]) -> PipelineConfig {
         prompt: set(7),
         reassemble_flows: set(5).then_some(reassembly),
         sweep_ns: if set(6) { 1 } else { 10_000_000_000 },
+        ..PipelineConfig::default()
     }
 }
 
