@@ -51,7 +51,8 @@ impl NamePattern {
         PathBuf::from(name)
     }
 
-    /// The same, with a number before the extension where a file of that name exists.
+    /// The same, with a number before the extension where a file of that name exists or is being
+    /// written.
     #[must_use]
     pub fn free_path(&self, seconds: u64) -> PathBuf {
         let path = self.path(seconds);
@@ -64,8 +65,23 @@ impl NamePattern {
             path.with_file_name(name)
         });
         let mut paths = std::iter::once(path.clone()).chain(numbered);
-        paths.find(|path| !path.exists()).unwrap_or(path)
+        paths.find(|path| !is_taken(path)).unwrap_or(path)
     }
+}
+
+/// Whether a file has that name, or will have it once it is complete (`.NAME.PID-N.tmp` beside it).
+fn is_taken(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let unfinished = format!(".{name}.");
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let is_written = |entry: std::io::Result<std::fs::DirEntry>| {
+        let entry = entry.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        entry.is_ok_and(|entry| entry.starts_with(&unfinished) && entry.ends_with(".tmp"))
+    };
+    path.exists() || std::fs::read_dir(folder).is_ok_and(|mut entries| entries.any(is_written))
 }
 
 impl FromStr for NamePattern {

@@ -144,6 +144,7 @@ pub fn record_interfaces(
         });
         // Nobody sends: this is over once no ring of any reader can overflow any more.
         let _ = is_closed.recv();
+        writing.change(&outputs.changes);
         writing.wait_for_all();
         let (gates, threads): (Vec<_>, Vec<_>) = others.into_iter().unzip();
         drop(gates);

@@ -38,6 +38,8 @@ pub fn replay_files(
 ) -> Result<FilesReport, ConfigError> {
     let layout = config.compile()?;
     let writing = Outputs::start(outputs, config.prompt);
+    // A file waits for whoever looks at it.
+    writing.wait_for_all();
     let meter = Meter::new(config, |_shard| writing.deliver(layout.schema()))?;
     let mut reading = Reading::new(&files, filter);
     let mut replay = Replay {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Outputs that change while packets are metered.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -58,7 +58,8 @@ impl Following {
         let begin = next.write.iter().filter(|path| !kept.contains(path));
         let begin = begin.map(|path| maker.output(path));
         let begin = begin.collect::<anyhow::Result<Vec<_>>>()?;
-        let keep: Vec<String> = kept.iter().map(|path| name_of(path)).collect();
+        let keep = kept.iter().map(|path| output_name(path));
+        let keep = keep.collect::<anyhow::Result<Vec<String>>>()?;
         let (kept, begun, ended) = (keep.len(), begin.len(), self.now.write.len() - keep.len());
         say!(Info Reloaded, kept = kept, begun = begun, ended = ended;
             "the configuration was read anew; outputs that go on: {kept}, that begin: {begun}, \
@@ -85,6 +86,12 @@ impl Following {
             _ => collectors::tls(next),
         }
     }
+}
+
+/// What an output calls itself: a collector by its whole address, however much of it was written.
+fn output_name(path: &Path) -> anyhow::Result<String> {
+    let target = target_of(path)?;
+    Ok(target.map_or_else(|| name_of(path), |target| target.to_string()))
 }
 
 /// Outputs that are meant before and after. Those that follow other options now begin anew, but for

@@ -26,6 +26,10 @@ const CLOCK: Clock = Clock { wall_ms, monotonic };
 /// over within 5 s of being asked.
 const LIVE_LINGER: Duration = Duration::from_secs(4);
 
+/// How long that end may take for a collector that takes records slowly, or at the rate that was
+/// asked for: less than a service manager waits (`TimeoutStopSec`), so that what is lost is counted.
+const LIVE_DEADLINE: Duration = Duration::from_secs(10);
+
 /// The domain of records in files: there is nobody to be told apart from.
 const FILE_DOMAIN: u32 = 1;
 
@@ -124,6 +128,7 @@ pub(super) fn output(
         // A writer that waited would lose packets: rather lose records, and say so.
         options.patience = Duration::ZERO;
         options.linger = LIVE_LINGER;
+        options.deadline = Some(LIVE_DEADLINE);
     }
     let writer = send_to(target, schema, &wire, &options)?;
     let missing = left_out(target.protocol, schema, &wire.elements);

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::io::ErrorKind;
+use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
@@ -119,16 +120,21 @@ fn meters_answers_turns_its_files_and_ends_in_time() {
 #[test]
 fn outputs_change_when_the_configuration_does() {
     let Some(link) = Link::new() else { return };
-    let mut running = serve(&link, "metrics = \"none\"\n");
+    // Its port is left out: it is the same collector all the same.
+    let _collector = link.open(|| UdpSocket::bind("127.0.0.1:4739").unwrap());
+    let config = CONFIG.replace("csv\"]", "csv\", \"ipfix+udp://127.0.0.1\"]");
+    let folder = Folder::new();
+    folder.write("turboflow.toml", format!("{config}metrics = \"none\"\n"));
+    let mut running = link.start(folder, &["run", "--config", "turboflow.toml"], &[]);
     assert!(link.replay(&office(), &HUNDRED));
-    let other = CONFIG.replace("flows-%Y%m%dT%H%M%S.csv", "other.jsonl");
+    let other = config.replace("flows-%Y%m%dT%H%M%S.csv", "other.jsonl");
     running.folder.write(
         "turboflow.toml",
         format!("{other}threads = 2\nmetrics = \"none\"\n"),
     );
     running.signal("HUP");
     running.wait_for("threads: takes effect at the next start");
-    running.wait_for("that begin: 1, that end: 1");
+    running.wait_for("that go on: 1, that begin: 1, that end: 1");
     running.wait_for(".csv is complete");
     running
         .folder
@@ -144,7 +150,12 @@ fn outputs_change_when_the_configuration_does() {
     let files = ended.folder.names();
     let first = files.iter().filter(|name| name.starts_with("flows-"));
     let before: usize = first.map(|name| rows(&ended.folder.read(name)).len()).sum();
-    assert_eq!(before as u64 + records, ended.count("records_written"));
+    let in_files = before as u64 + records;
+    assert_eq!(
+        2 * in_files,
+        ended.count("records_written"),
+        "the collector got all of them"
+    );
     assert_eq!(ended.count("records_dropped"), 0);
 }
 

@@ -149,3 +149,13 @@ fn a_large_file_ends() {
     writer.finish().unwrap();
     assert!(names(folder.path()).len() >= 2);
 }
+
+#[test]
+fn two_outputs_of_one_name_and_time_are_two_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = start(folder.path(), "f-%H.csv", None);
+    let second = start(folder.path(), "f-%H.csv", None);
+    first.finish().unwrap();
+    second.finish().unwrap();
+    assert_eq!(names(folder.path()), ["f-01-1.csv", "f-01.csv"]);
+}

@@ -70,6 +70,9 @@ pub struct SendOptions {
     pub patience: Duration,
     /// How long the end waits for a collector that takes nothing.
     pub linger: Duration,
+    /// How long the end may take at most, though the collector takes records, slowly or at the
+    /// rate. `None`: as long as it needs.
+    pub deadline: Option<Duration>,
     /// Octets that wait in the queue at most.
     pub queue_bytes: usize,
     /// The clock.
@@ -91,6 +94,7 @@ impl SendOptions {
             template_interval: Duration::from_secs(30),
             patience: Duration::from_secs(5),
             linger: Duration::from_secs(5),
+            deadline: None,
             queue_bytes: 8 << 20,
             clock,
             resolve: |host, port| Ok((host, port).to_socket_addrs()?.collect()),

@@ -20,6 +20,8 @@ const REFUSAL_PAUSE: Duration = Duration::from_millis(10);
 /// How long new templates get before data follows in a datagram: a collector that decodes on
 /// several threads would else see the data first, now and then (goflow2 2.2.6 does).
 const TEMPLATE_PAUSE: Duration = Duration::from_millis(20);
+/// How long to wait for units at least, while there is no connection.
+const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 /// How long to wait for units at most, so that the clock is looked at.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// How often names of UDP collectors are looked up.
@@ -42,6 +44,9 @@ pub(super) struct Sender {
     pace: Pace,
     clock: Clock,
     linger: Duration,
+    deadline: Option<Duration>,
+    /// When the end is over, whatever still waits.
+    ends_by: Option<Duration>,
     observe: ObserveSending,
     /// What the collector is called.
     place: String,
@@ -81,6 +86,8 @@ impl Sender {
             pace: Pace::new(options.rate),
             clock: options.clock,
             linger: options.linger,
+            deadline: options.deadline,
+            ends_by: None,
             observe: options.observe,
             place: link.place(),
             is_told: false,
@@ -126,6 +133,10 @@ impl Sender {
 
     fn time_to_wait(&self) -> Duration {
         let now_ms = (self.clock.wall_ms)();
+        if !self.link.is_up() {
+            let left = self.back_off.left((self.clock.monotonic)(), false);
+            return left.clamp(SHORTEST_WAIT, LONGEST_WAIT);
+        }
         match self.session.due_ms() {
             // Nothing is due before the first record.
             Some(due_ms) if due_ms > 0 => {
@@ -169,6 +180,12 @@ impl Sender {
     }
 
     fn unit(&mut self, unit: &Unit) {
+        self.notice_end();
+        if self.is_past_deadline() {
+            self.gave_up = true;
+            self.lose(unit);
+            return;
+        }
         if let Unit::Data(data) = unit {
             let wait = self.pace.wait(data.flows, (self.clock.monotonic)());
             if !wait.is_zero() {
@@ -218,7 +235,8 @@ impl Sender {
         let until = (self.clock.monotonic)() + wait;
         loop {
             let now = (self.clock.monotonic)();
-            if now >= until {
+            self.notice_end();
+            if now >= until || self.is_past_deadline() {
                 break;
             }
             self.queue.pause(until - now);

@@ -15,9 +15,10 @@ use super::{Output, OutputReport, OutputSnapshot};
 
 /// Batches that wait for an output at most, where metering waits with them.
 const FILE_QUEUE_BATCHES: usize = 32;
-/// Batches that wait for an output at most, where metering does not wait: about a million records,
-/// for many flows may end at once.
-pub(super) const LIVE_QUEUE_BATCHES: usize = 128;
+/// Records that wait for an output at most, where metering does not wait: many flows may end at once.
+pub(super) const LIVE_QUEUE_RECORDS: usize = 1 << 20;
+/// Batches that do; many have few records.
+const LIVE_QUEUE_BATCHES: usize = 1 << 14;
 /// How long metering waits for an output whose queue has filled up: less than the ring of an
 /// interface holds.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -36,7 +37,7 @@ pub(super) struct Gauge {
     /// Records that it was given, those that wait included.
     received: AtomicU64,
     pub(super) failed: AtomicBool,
-    /// Batches in its queue.
+    /// Records in its queue.
     pub(super) waiting: AtomicUsize,
     /// Records for which there was no room.
     overrun: AtomicU64,
@@ -82,28 +83,30 @@ impl Lane {
         let (Some(queue), gauge) = (&self.queue, &self.gauge) else {
             return;
         };
-        let waiting = gauge.waiting.fetch_add(1, Ordering::Relaxed);
-        if waiting < LIVE_QUEUE_BATCHES / 2 {
+        let rows = batch.rows();
+        let waiting = gauge.waiting.fetch_add(rows, Ordering::Relaxed);
+        if waiting < LIVE_QUEUE_RECORDS / 2 {
             gauge.is_waited_for.store(true, Ordering::Relaxed);
         }
-        let rows = batch.rows() as u64;
         let alive = "an output's thread reads until its queue is closed";
         let mut waited = Duration::ZERO;
         let mut batch = Arc::clone(batch);
         loop {
             if !gauge.gives_up.load(Ordering::Relaxed) {
                 queue.send(batch).expect(alive);
-                gauge.received.fetch_add(rows, Ordering::Relaxed);
+                gauge.received.fetch_add(rows as u64, Ordering::Relaxed);
                 return;
             }
-            batch = match queue.try_send(batch) {
-                Ok(()) => {
-                    gauge.received.fetch_add(rows, Ordering::Relaxed);
-                    return;
-                }
-                Err(TrySendError::Full(batch)) => batch,
-                Err(TrySendError::Disconnected(_)) => unreachable!("{alive}"),
-            };
+            if gauge.waiting.load(Ordering::Relaxed) <= LIVE_QUEUE_RECORDS {
+                batch = match queue.try_send(batch) {
+                    Ok(()) => {
+                        gauge.received.fetch_add(rows as u64, Ordering::Relaxed);
+                        return;
+                    }
+                    Err(TrySendError::Full(batch)) => batch,
+                    Err(TrySendError::Disconnected(_)) => unreachable!("{alive}"),
+                };
+            }
             if waited >= PATIENCE || !gauge.is_waited_for.load(Ordering::Relaxed) {
                 break;
             }
@@ -111,8 +114,8 @@ impl Lane {
             waited += PAUSE;
         }
         gauge.is_waited_for.store(false, Ordering::Relaxed);
-        gauge.waiting.fetch_sub(1, Ordering::Relaxed);
-        gauge.overrun.fetch_add(rows, Ordering::Relaxed);
+        gauge.waiting.fetch_sub(rows, Ordering::Relaxed);
+        gauge.overrun.fetch_add(rows as u64, Ordering::Relaxed);
     }
 
     pub(super) fn wait_from_now_on(&self) {

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use turboflow_export::{ExportError, FlowWriter, WriteSummary};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
 
-use super::lane::LIVE_QUEUE_BATCHES;
+use super::lane::LIVE_QUEUE_RECORDS;
 use super::*;
 
 /// Records that a writer has got.
@@ -58,13 +58,20 @@ fn schema() -> Schema {
     }]
 }
 
+/// Records of a full batch.
+const FULL: usize = 8_192;
+
 /// Delivers batches of one record.
 fn deliver(outputs: &Outputs, batches: usize) {
+    deliver_batches(outputs, batches, 1);
+}
+
+fn deliver_batches(outputs: &Outputs, batches: usize, records: usize) {
     let schema = schema();
     let mut deliver = outputs.deliver(&schema);
     for _ in 0..batches {
         let mut batch = FlowBatch::new(&schema);
-        batch.push_row(&[Value::Unsigned(7)]);
+        (0..records).for_each(|_| batch.push_row(&[Value::Unsigned(7)]));
         deliver(&mut batch);
     }
 }
@@ -72,7 +79,8 @@ fn deliver(outputs: &Outputs, batches: usize) {
 #[test]
 fn a_stuck_output_loses_its_own_records_and_no_others() {
     let (open, gate) = channel();
-    let batches = LIVE_QUEUE_BATCHES as u64 + 100;
+    let batches = (LIVE_QUEUE_RECORDS / FULL) as u64 + 100;
+    let records = batches * FULL as u64;
     let seen = Seen::default();
     let mut well = output("well", None);
     well.writer = Box::new(Gated {
@@ -81,8 +89,8 @@ fn a_stuck_output_loses_its_own_records_and_no_others() {
     });
     let outputs = Outputs::start(vec![output("stuck", Some(gate)), well], true);
     for delivered in 1..=batches {
-        deliver(&outputs, 1);
-        while seen.load(Ordering::Relaxed) < delivered {
+        deliver_batches(&outputs, 1, FULL);
+        while seen.load(Ordering::Relaxed) < delivered * FULL as u64 {
             std::thread::yield_now();
         }
     }
@@ -91,10 +99,10 @@ fn a_stuck_output_loses_its_own_records_and_no_others() {
     let [stuck, well] = &reports[..] else {
         panic!("{reports:?}");
     };
-    assert!(stuck.records_overrun >= 99, "{stuck:?}");
+    assert!(stuck.records_overrun >= 99 * FULL as u64, "{stuck:?}");
     assert_eq!(stuck.records_dropped, stuck.records_overrun);
-    assert_eq!(stuck.records_written() + stuck.records_overrun, batches);
-    assert_eq!((well.records_written(), well.records_dropped), (batches, 0));
+    assert_eq!(stuck.records_written() + stuck.records_overrun, records);
+    assert_eq!((well.records_written(), well.records_dropped), (records, 0));
 }
 
 #[test]
@@ -104,9 +112,9 @@ fn at_the_end_and_for_files_nothing_is_lost_by_slowness() {
         let outputs = Outputs::start(vec![output("slow", Some(gate))], is_live);
         outputs.wait_for_all();
         let opens = std::thread::spawn(move || while open.send(()).is_ok() {});
-        deliver(&outputs, 3 * LIVE_QUEUE_BATCHES);
+        deliver(&outputs, 400);
         let reports = outputs.finish();
-        assert_eq!(reports[0].records_written(), 3 * LIVE_QUEUE_BATCHES as u64);
+        assert_eq!(reports[0].records_written(), 400);
         assert_eq!(reports[0].records_dropped, 0);
         opens.join().unwrap();
     }

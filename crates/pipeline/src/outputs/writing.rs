@@ -44,7 +44,7 @@ pub(super) fn write_all(
         };
         match next {
             Ok(batch) => {
-                gauge.waiting.fetch_sub(1, Ordering::Relaxed);
+                gauge.waiting.fetch_sub(batch.rows(), Ordering::Relaxed);
                 writing.write(&batch);
             }
             Err(RecvTimeoutError::Timeout) => {}

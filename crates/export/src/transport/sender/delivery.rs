@@ -98,13 +98,24 @@ impl Sender {
         if !self.is_ending {
             self.progress_at = (self.clock.monotonic)();
             self.is_ending = self.queue.is_closed();
+            let now = (self.clock.monotonic)();
+            self.ends_by = self
+                .deadline
+                .filter(|_| self.is_ending)
+                .map(|left| now + left);
         }
+    }
+
+    /// Whether the end has taken as long as it may, though records may still move.
+    pub(super) fn is_past_deadline(&self) -> bool {
+        self.ends_by.is_some_and(|by| (self.clock.monotonic)() > by)
     }
 
     /// Whether the end was asked for and nothing left for too long.
     fn is_time_up(&mut self) -> bool {
         self.notice_end();
-        (self.clock.monotonic)().saturating_sub(self.progress_at) > self.linger
+        let silence = (self.clock.monotonic)().saturating_sub(self.progress_at);
+        silence > self.linger || self.is_past_deadline()
     }
 
     /// Sends messages; false where the connection broke and all of them have to be sent again.
