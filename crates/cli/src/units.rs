@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+pub(crate) use turboflow_export::table::grouped;
 use turboflow_record::TimeUnit;
 
 /// A timeout: so many nanoseconds, or `None` where it is switched off.
@@ -153,19 +154,6 @@ pub(crate) fn time_unit(text: &str) -> Result<TimeUnit, String> {
         "ns" => Ok(TimeUnit::Nanoseconds),
         _ => Err("write ms, us or ns".to_owned()),
     }
-}
-
-/// A number with its thousands apart: `1,234,567`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// `number` of them in words: `1 packet`, `2,000 packets`.

@@ -109,6 +109,20 @@ fn cut(text: &str, width: usize) -> String {
         .collect()
 }
 
+/// A number with its thousands apart: `1,234,567`.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// A number with its magnitude: `999`, `1.2 k`, `34.5 M`, `678 G`.
 #[must_use]
 pub fn count(number: u64) -> String {

@@ -6,13 +6,21 @@ use netflow_parser::{FieldValue, NetflowPacket, NetflowParser};
 use turboflow_export::wire::{
     DATAGRAM_BYTES, Message, Protocol, Refresh, Session, WireOptions, encoder,
 };
-use turboflow_record::{Definition, ElementOptions, Schema, TimeUnit};
+use turboflow_record::{Definition, ElementOptions, Layout, Schema, TimeUnit};
 
 use crate::support::{Owned, batch};
 
 /// When messages are sent: shortly after the records' times.
 pub(crate) const NOW_MS: u64 = 1_700_000_100_000;
 pub(crate) const T0_NS: u64 = 1_700_000_000_000_000_000;
+
+/// The columns of a definition's records.
+pub(crate) fn schema_of(definition: &Definition, biflow: bool) -> Schema {
+    Layout::compile(definition, biflow)
+        .unwrap()
+        .schema()
+        .clone()
+}
 
 pub(crate) fn options(definition: &Definition, time: TimeUnit) -> WireOptions {
     let elements = ElementOptions {

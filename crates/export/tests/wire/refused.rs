@@ -2,20 +2,15 @@
 //! What a format cannot hold.
 
 use turboflow_export::wire::{Protocol, WireOptions, encoder};
-use turboflow_record::{
-    Definition, ElementOptions, Feature, Input, KeyField, Layout, Op, TimeUnit,
-};
+use turboflow_record::{Definition, ElementOptions, Feature, Input, KeyField, Op, TimeUnit};
 
-use crate::decode::options;
+use crate::decode::{options, schema_of};
 use crate::templates::rich;
 
 #[test]
 fn what_a_protocol_cannot_hold_is_refused_with_a_reason() {
     let definition = rich();
-    let schema = Layout::compile(&definition, false)
-        .unwrap()
-        .schema()
-        .clone();
+    let schema = schema_of(&definition, false);
     let options = options(&definition, TimeUnit::Milliseconds);
     let refused = |protocol| {
         let error = encoder(protocol, &schema, &options, "test")
@@ -24,10 +19,7 @@ fn what_a_protocol_cannot_hold_is_refused_with_a_reason() {
         error.to_string()
     };
     assert!(refused(Protocol::Netflow5).contains("destination address"));
-    let biflow = Layout::compile(&Definition::default(), true)
-        .unwrap()
-        .schema()
-        .clone();
+    let biflow = schema_of(&Definition::default(), true);
     let elements = Definition::default().elements(true, &ElementOptions::default());
     let options = WireOptions {
         elements,
@@ -46,10 +38,7 @@ fn netflow9_refuses_records_that_look_like_padding() {
             key: vec![KeyField::Protocol],
             features,
         };
-        let schema = Layout::compile(&definition, false)
-            .unwrap()
-            .schema()
-            .clone();
+        let schema = schema_of(&definition, false);
         let options = options(&definition, TimeUnit::Milliseconds);
         encoder(Protocol::Netflow9, &schema, &options, "test")
             .err()
@@ -68,10 +57,7 @@ fn ipfix_refusal(features: Vec<Feature>, biflow: bool) -> Option<String> {
         key: KeyField::FIVE_TUPLE.to_vec(),
         features,
     };
-    let schema = Layout::compile(&definition, biflow)
-        .unwrap()
-        .schema()
-        .clone();
+    let schema = schema_of(&definition, biflow);
     let options = WireOptions {
         elements: definition.elements(biflow, &ElementOptions::default()),
         ..WireOptions::default()

@@ -4,9 +4,9 @@
 use netflow_parser::{NetflowPacket, NetflowParser};
 use turboflow_export::wire::{Message, Protocol, Refresh, Session, WireOptions, encoder};
 use turboflow_export::{Format, to_writer};
-use turboflow_record::{Definition, Layout, TimeUnit};
+use turboflow_record::{Definition, TimeUnit};
 
-use crate::decode::{NOW_MS, decode, ipfix_records, messages, options, send};
+use crate::decode::{NOW_MS, decode, ipfix_records, messages, options, schema_of, send};
 use crate::support;
 use crate::support::default_schema;
 use crate::templates::{rich, rich_row};
@@ -139,7 +139,7 @@ fn a_flush_hands_over_every_record() {
 #[test]
 fn without_options_there_are_templates_and_flows_alone() {
     let definition = rich();
-    let layout = Layout::compile(&definition, false).unwrap();
+    let schema = schema_of(&definition, false);
     let row = rich_row("10.0.0.1", Some(7), Some(9), vec![1, 2]);
     let with = options(&definition, TimeUnit::Milliseconds);
     let without = WireOptions {
@@ -147,7 +147,7 @@ fn without_options_there_are_templates_and_flows_alone() {
         ..with.clone()
     };
     let rows = [row.clone(), row];
-    let sent = |options| messages(Protocol::Ipfix, layout.schema(), options, &rows).0;
+    let sent = |options| messages(Protocol::Ipfix, &schema, options, &rows).0;
     let (with, without) = (sent(&with), sent(&without));
     assert_eq!(decode(&with), decode(&without), "the same flows");
     assert_eq!(decode(&without).len(), 2);

@@ -4,11 +4,9 @@
 use std::collections::BTreeMap;
 
 use turboflow_export::wire::{Message, Protocol, WireOptions};
-use turboflow_record::{
-    Definition, ElementOptions, Feature, Input, KeyField, Layout, Op, TimeUnit,
-};
+use turboflow_record::{Definition, ElementOptions, Feature, Input, KeyField, Op, TimeUnit};
 
-use crate::decode::{T0_NS, decode, messages, number, options};
+use crate::decode::{T0_NS, decode, messages, number, options, schema_of};
 use crate::support::Owned;
 
 /// A definition with absent values and lists.
@@ -46,10 +44,7 @@ pub(crate) fn rich_row(
 #[test]
 fn absent_values_have_no_field_and_lists_are_basic_lists() {
     let definition = rich();
-    let schema = Layout::compile(&definition, false)
-        .unwrap()
-        .schema()
-        .clone();
+    let schema = schema_of(&definition, false);
     let options = options(&definition, TimeUnit::Milliseconds);
     let rows = [
         rich_row("192.0.2.1", Some(100), None, vec![40, 1500]),
@@ -112,10 +107,7 @@ fn type_information_has_the_numbers_of_the_registry() {
             feature("rate", Op::Rate, None),
         ],
     };
-    let schema = Layout::compile(&definition, false)
-        .unwrap()
-        .schema()
-        .clone();
+    let schema = schema_of(&definition, false);
     let options = options(&definition, TimeUnit::Milliseconds);
     let (messages, _) = messages(Protocol::Ipfix, &schema, &options, &[]);
     let types = type_information(&messages);
@@ -131,10 +123,7 @@ fn type_information_has_the_numbers_of_the_registry() {
 #[test]
 fn a_record_that_no_message_holds_is_counted() {
     let definition = rich();
-    let schema = Layout::compile(&definition, false)
-        .unwrap()
-        .schema()
-        .clone();
+    let schema = schema_of(&definition, false);
     let options = options(&definition, TimeUnit::Milliseconds);
     let rows = [
         rich_row("192.0.2.1", None, None, vec![u64::MAX; 180]),
@@ -161,10 +150,7 @@ fn templates_never_outgrow_their_bound() {
         key,
         features: vec![Feature::new("packets", Op::Count, None)],
     };
-    let schema = Layout::compile(&definition, false)
-        .unwrap()
-        .schema()
-        .clone();
+    let schema = schema_of(&definition, false);
     let options = options(&definition, TimeUnit::Milliseconds);
     let rows: Vec<_> = (0..256_u64)
         .map(|bits| {
@@ -221,7 +207,7 @@ fn biflow_with_times() -> Definition {
 #[test]
 fn times_that_a_biflow_lacks_stay_absent_past_the_bound() {
     let definition = biflow_with_times();
-    let schema = Layout::compile(&definition, true).unwrap().schema().clone();
+    let schema = schema_of(&definition, true);
     assert!(schema[11].nullable && schema[12].nullable, "{schema:?}");
     let row = |bits: u64| {
         let is_there = |bit: u64| bits >> bit & 1 == 1;

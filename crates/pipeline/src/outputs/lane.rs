@@ -15,9 +15,9 @@ use super::{Output, OutputReport, OutputSnapshot};
 
 /// Batches that wait for an output at most, where metering waits with them.
 const FILE_QUEUE_BATCHES: usize = 32;
-/// Records that wait for an output at most, where metering does not wait: many flows may end at once.
-pub(super) const LIVE_QUEUE_RECORDS: usize = 1 << 20;
-/// Batches that do; many have few records.
+/// Records that wait for an output at most, but for a batch: many flows may end at once.
+pub(super) const QUEUE_RECORDS: usize = 1 << 20;
+/// Batches that do where metering does not wait; many have few records.
 const LIVE_QUEUE_BATCHES: usize = 1 << 14;
 /// How long metering waits for an output whose queue has filled up: less than the ring of an
 /// interface holds.
@@ -46,6 +46,21 @@ pub(super) struct Gauge {
     is_waited_for: AtomicBool,
     gives_up: AtomicBool,
     sending: Option<Arc<SendGauge>>,
+}
+
+impl Gauge {
+    /// Counts records as waiting if there is room for them: whoever waits for room counts for nothing.
+    fn reserve(&self, rows: usize) -> bool {
+        let waiting = self.waiting.fetch_add(rows, Ordering::Relaxed);
+        if waiting < QUEUE_RECORDS / 2 {
+            self.is_waited_for.store(true, Ordering::Relaxed);
+        }
+        let has_room = waiting < QUEUE_RECORDS;
+        if !has_room {
+            self.waiting.fetch_sub(rows, Ordering::Relaxed);
+        }
+        has_room
+    }
 }
 
 impl Lane {
@@ -84,20 +99,17 @@ impl Lane {
             return;
         };
         let rows = batch.rows();
-        let waiting = gauge.waiting.fetch_add(rows, Ordering::Relaxed);
-        if waiting < LIVE_QUEUE_RECORDS / 2 {
-            gauge.is_waited_for.store(true, Ordering::Relaxed);
-        }
         let alive = "an output's thread reads until its queue is closed";
         let mut waited = Duration::ZERO;
         let mut batch = Arc::clone(batch);
         loop {
-            if !gauge.gives_up.load(Ordering::Relaxed) {
-                queue.send(batch).expect(alive);
-                gauge.received.fetch_add(rows as u64, Ordering::Relaxed);
-                return;
-            }
-            if gauge.waiting.load(Ordering::Relaxed) <= LIVE_QUEUE_RECORDS {
+            let gives_up = gauge.gives_up.load(Ordering::Relaxed);
+            if gauge.reserve(rows) {
+                if !gives_up {
+                    queue.send(batch).expect(alive);
+                    gauge.received.fetch_add(rows as u64, Ordering::Relaxed);
+                    return;
+                }
                 batch = match queue.try_send(batch) {
                     Ok(()) => {
                         gauge.received.fetch_add(rows as u64, Ordering::Relaxed);
@@ -106,15 +118,16 @@ impl Lane {
                     Err(TrySendError::Full(batch)) => batch,
                     Err(TrySendError::Disconnected(_)) => unreachable!("{alive}"),
                 };
+                gauge.waiting.fetch_sub(rows, Ordering::Relaxed);
             }
-            if waited >= PATIENCE || !gauge.is_waited_for.load(Ordering::Relaxed) {
+            let is_patient = waited < PATIENCE && gauge.is_waited_for.load(Ordering::Relaxed);
+            if gives_up && !is_patient {
                 break;
             }
             pause();
             waited += PAUSE;
         }
         gauge.is_waited_for.store(false, Ordering::Relaxed);
-        gauge.waiting.fetch_sub(rows, Ordering::Relaxed);
         gauge.overrun.fetch_add(rows as u64, Ordering::Relaxed);
     }
 

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use turboflow_export::{ExportError, FlowWriter, WriteSummary};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
 
-use super::lane::LIVE_QUEUE_RECORDS;
+use super::lane::QUEUE_RECORDS;
 use super::*;
 
 /// Records that a writer has got.
@@ -79,7 +80,7 @@ fn deliver_batches(outputs: &Outputs, batches: usize, records: usize) {
 #[test]
 fn a_stuck_output_loses_its_own_records_and_no_others() {
     let (open, gate) = channel();
-    let batches = (LIVE_QUEUE_RECORDS / FULL) as u64 + 100;
+    let batches = (QUEUE_RECORDS / FULL) as u64 + 100;
     let records = batches * FULL as u64;
     let seen = Seen::default();
     let mut well = output("well", None);
@@ -137,4 +138,29 @@ fn outputs_change_between_two_records() {
         .iter()
         .map(|one| (one.name.as_str(), one.records_written()));
     assert_eq!(written.collect::<Vec<_>>(), [("a", 5), ("b", 7), ("c", 2)]);
+}
+
+#[test]
+fn what_waits_is_bounded_also_where_metering_waits() {
+    let (open, gate) = channel();
+    let outputs = Outputs::start(vec![output("slow", Some(gate))], true);
+    outputs.wait_for_all();
+    let received = || outputs.snapshot()[0].records as usize;
+    std::thread::scope(|scope| {
+        scope.spawn(|| deliver_batches(&outputs, 2 * QUEUE_RECORDS / FULL, FULL));
+        while received() < QUEUE_RECORDS {
+            std::thread::yield_now();
+        }
+        // Nothing says that it stands still but that it does not move on for a while.
+        let (_silent, silence) = channel::<()>();
+        let while_waiting = silence.recv_timeout(Duration::from_millis(100));
+        assert!(while_waiting.is_err());
+        let at_rest = received();
+        drop(open);
+        assert!(at_rest <= QUEUE_RECORDS + 2 * FULL, "{at_rest}");
+    });
+    assert_eq!(
+        outputs.finish()[0].records_written(),
+        2 * QUEUE_RECORDS as u64
+    );
 }

@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use turboflow_export::table;
+pub(crate) use turboflow_export::table::grouped;
 
 use crate::bins::BINS_A_SECOND;
 
@@ -16,19 +17,6 @@ pub(crate) fn count(number: u64) -> String {
 pub(crate) fn bits(number: u64) -> String {
     let text = table::bytes(number);
     format!("{}bit", text.trim_end_matches('B'))
-}
-
-/// `1,234,567`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// The time of day, UTC.
