@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 10] = [
     "ip.h",
     "layout.h",
     "link.h",
@@ -12,7 +12,9 @@ const SOURCES: [&str; 8] = [
     "microflow.bpf.c",
     "parse.h",
     "reasons.h",
+    "row.h",
     "table.h",
+    "tested.h",
 ];
 
 fn main() {

@@ -23,24 +23,29 @@ struct base {
     __u8 min_ttl;
     __u8 max_ttl;
     __u8 end_reason;
-    __u8 padding;
+    // In the ring, the half of the table it was in. Padding to crates/record.
+    __u8 half;
 };
 _Static_assert(sizeof(struct base) == 48, "as in crates/record");
 
-// A slot of the table; empty where it has no packets. An IPv4 key leaves the last three words zero, an IPv6 key never
-// the last one, so that five equal words are one flow.
-struct row {
-    __u64 key[KEY_WORDS];
+// A slot of a table, and an item of the ring; empty where it has no packets. In the table, rows are apart by whole cache lines.
+struct row_v4 {
     struct base base;
-};
-_Static_assert(sizeof(struct row) == 88, "as in src/layout.rs");
-
-// What the ring carries: the size says which family it is.
-struct microflow_v4 {
     __u64 key[KEY_WORDS_V4];
-    struct base base;
 };
-_Static_assert(sizeof(struct microflow_v4) == 64, "MicroflowRecord<2, 0>");
+_Static_assert(sizeof(struct row_v4) == 64, "as in src/layout.rs");
+
+struct row_v6 {
+    struct base base;
+    __u64 key[KEY_WORDS];
+};
+_Static_assert(sizeof(struct row_v6) == 88, "as in src/layout.rs");
+
+// Behind an item of the ring where several CPUs share a table: with it, the records of a slot are put in order.
+struct ticket {
+    __u32 slot;
+    __u32 number;
+};
 
 // One packet, as `Packet` in crates/record/src/packet.rs without its time.
 struct packet {
@@ -62,9 +67,11 @@ _Static_assert(sizeof(struct outcome) == 56, "as in src/layout.rs");
 // The ledger of one CPU, and the cell of the clock that it is in.
 struct counters {
     __u64 packets_received;
-    __u64 bytes_received;
     __u64 packets_metered;
+    __u64 frame_bytes_metered;
     __u64 bytes_metered;
+    __u64 cell_start_ns;
+    __u64 cell_end_ns;
     __u64 evicted_collision;
     __u64 evicted_age;
     __u64 evicted_cut;
@@ -73,8 +80,6 @@ struct counters {
     __u64 bytes_dropped;
     __u64 rejected_packets[REASON_COUNT];
     __u64 rejected_bytes[REASON_COUNT];
-    __u64 cell_start_ns;
-    __u64 cell_end_ns;
 };
 _Static_assert(sizeof(struct counters) == 8 * (12 + 2 * REASON_COUNT), "as in src/layout.rs");
 
@@ -82,12 +87,25 @@ _Static_assert(sizeof(struct counters) == 8 * (12 + 2 * REASON_COUNT), "as in sr
 struct config {
     __u64 hash_keys[1 + 2 * KEY_WORDS];
     __u64 cell_ns;
-    // Added to the kernel's monotonic clock.
-    __u64 clock_offset_ns;
     __u32 slots;
+    // Tables a half: one for each CPU, or one that they share.
+    __u32 tables;
+    // For `fire` and `send`: flows that packets are spread over, and the interface they are sent from.
+    __u32 fire_flows;
+    __u32 fire_interface;
     // Marks after which no packet joins a record.
     __u8 evict_after;
     __u8 coarse_clock;
-    __u8 padding[2];
+    __u8 is_shared;
+    __u8 padding[5];
 };
-_Static_assert(sizeof(struct config) == 112, "as in src/layout.rs");
+_Static_assert(sizeof(struct config) == 120, "as in src/layout.rs");
+
+// Written by user space while the program runs.
+struct control {
+    // Added to the kernel's monotonic clock.
+    __u64 clock_offset_ns;
+    // The half of every table that packets go to: 0 or 1. User space empties the other one.
+    __u64 half;
+};
+_Static_assert(sizeof(struct control) == 16, "as in src/layout.rs");

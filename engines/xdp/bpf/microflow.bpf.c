@@ -6,16 +6,7 @@
 
 char LICENSE[] SEC("license") = "Apache-2.0";
 
-// What the last frame was to `parse`.
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, __u32);
-    __type(value, struct outcome);
-} parsed SEC(".maps");
-
-SEC("xdp.frags")
-int microflows(struct xdp_md *ctx)
+static __always_inline int take(struct xdp_md *ctx)
 {
     struct counters *counters = counters_of_this_cpu();
     struct packet packet = {};
@@ -24,10 +15,10 @@ int microflows(struct xdp_md *ctx)
     if (!counters)
         return XDP_PASS;
     counters->packets_received += 1;
-    counters->bytes_received += bytes;
     reason = parse_frame(ctx, &packet);
     if (reason == (__u32)PARSED) {
-        meter(counters, &packet);
+        counters->frame_bytes_metered += bytes;
+        meter_packet(counters, &packet);
     } else if (reason < REASON_COUNT) {
         counters->rejected_packets[reason] += 1;
         counters->rejected_bytes[reason] += bytes;
@@ -35,23 +26,10 @@ int microflows(struct xdp_md *ctx)
     return XDP_PASS;
 }
 
-// For tests and measurements: reads the frame and says what it is.
 SEC("xdp.frags")
-int parse(struct xdp_md *ctx)
+int microflows(struct xdp_md *ctx)
 {
-    __u32 only = 0;
-    struct packet packet = {};
-    struct outcome *outcome = bpf_map_lookup_elem(&parsed, &only);
-    if (!outcome)
-        return XDP_PASS;
-    outcome->reason = parse_frame(ctx, &packet);
-    outcome->packet = packet;
-    return XDP_PASS;
+    return take(ctx);
 }
 
-// For measurements: what a test run costs without any work.
-SEC("xdp.frags")
-int pass(struct xdp_md *ctx __attribute__((unused)))
-{
-    return XDP_PASS;
-}
+#include "tested.h"

@@ -3,15 +3,60 @@
 
 use turboflow_record::{MicroflowRecord, WORDS_V4, WORDS_V6};
 
-use crate::layout::{ROW_BYTES, V4_BYTES, record};
+use crate::layout::{BASE_WORDS, FIRST_NS_AT, record};
 
-/// Records that the kernel handed over, in the order in which each CPU evicted them.
+/// Records that the kernel handed over: those of a flow in the order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// Of IPv4 flows.
-    pub v4: Vec<MicroflowRecord<WORDS_V4, 0>>,
-    /// Of IPv6 flows.
-    pub v6: Vec<MicroflowRecord<WORDS_V6, 0>>,
+    pub(crate) v4: Rows<WORDS_V4>,
+    pub(crate) v6: Rows<WORDS_V6>,
+}
+
+/// Records of one family, as words of base and key.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rows<const K: usize> {
+    words: Vec<u64>,
+}
+
+impl<const K: usize> Rows<K> {
+    /// Words of a record.
+    pub(crate) const STRIDE: usize = BASE_WORDS + K;
+
+    pub(crate) fn push(&mut self, row: impl IntoIterator<Item = u64>) {
+        self.words.extend(row);
+        debug_assert_eq!(self.words.len() % Self::STRIDE, 0);
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u64]> {
+        self.words.chunks_exact(Self::STRIDE)
+    }
+
+    fn len(&self) -> usize {
+        self.words.len() / Self::STRIDE
+    }
+
+    /// Appends those that began before `end_ns` to `before`, keeps the others.
+    fn split_off_before(&mut self, end_ns: u64, before: &mut Self) {
+        if self.iter().all(|row| row[FIRST_NS_AT] >= end_ns) {
+            return;
+        }
+        if self.iter().all(|row| row[FIRST_NS_AT] < end_ns) {
+            before.words.append(&mut self.words);
+            return;
+        }
+        let all = std::mem::take(&mut self.words);
+        for row in all.chunks_exact(Self::STRIDE) {
+            let to = match row[FIRST_NS_AT] < end_ns {
+                true => &mut before.words,
+                false => &mut self.words,
+            };
+            to.extend_from_slice(row);
+        }
+    }
+
+    fn first_ns(&self) -> Option<u64> {
+        self.iter().map(|row| row[FIRST_NS_AT]).min()
+    }
 }
 
 impl Batch {
@@ -29,42 +74,71 @@ impl Batch {
 
     /// Forgets the records, keeps the memory.
     pub fn clear(&mut self) {
-        self.v4.clear();
-        self.v6.clear();
+        self.v4.words.clear();
+        self.v6.words.clear();
     }
 
-    /// Appends what the ring carried; false where its size is that of no record.
-    #[cfg_attr(
-        not(feature = "kernel"),
-        allow(dead_code, reason = "only a kernel has a ring")
-    )]
-    pub(crate) fn push_evicted(&mut self, bytes: &[u8]) -> bool {
-        match bytes.len() {
-            V4_BYTES => self.v4.extend(record(bytes)),
-            ROW_BYTES => self.v6.extend(record(bytes)),
-            _ => return false,
-        }
-        true
+    /// The records of IPv4 flows.
+    pub fn v4(&self) -> impl Iterator<Item = MicroflowRecord<WORDS_V4, 0>> + '_ {
+        self.v4.iter().map(record)
     }
 
-    /// Appends the flow that a row of the table holds, if it holds one; whether it does.
-    #[cfg_attr(
-        not(feature = "kernel"),
-        allow(dead_code, reason = "only a kernel has a table")
-    )]
-    pub(crate) fn push_row(&mut self, bytes: &[u8]) -> bool {
-        let Some(row) = record::<WORDS_V6>(bytes).filter(|row| row.base.packets > 0) else {
-            return false;
-        };
-        if row.key[WORDS_V6 - 1] != 0 {
-            self.v6.push(row);
-        } else {
-            self.v4.push(MicroflowRecord {
-                key: [row.key[0], row.key[1]],
-                base: row.base,
-                state: [],
-            });
+    /// The records of IPv6 flows.
+    pub fn v6(&self) -> impl Iterator<Item = MicroflowRecord<WORDS_V6, 0>> + '_ {
+        self.v6.iter().map(record)
+    }
+
+    /// Appends all of another, which is empty then.
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        self.v4.words.append(&mut other.v4.words);
+        self.v6.words.append(&mut other.v6.words);
+    }
+
+    /// Appends those that began before `end_ns` to `before`, in their order, and keeps the others in theirs.
+    pub(crate) fn split_off_before(&mut self, end_ns: u64, before: &mut Self) {
+        self.v4.split_off_before(end_ns, &mut before.v4);
+        self.v6.split_off_before(end_ns, &mut before.v6);
+    }
+
+    /// When the earliest began.
+    pub(crate) fn first_ns(&self) -> Option<u64> {
+        let families = [self.v4.first_ns(), self.v6.first_ns()];
+        families.into_iter().flatten().min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row<const K: usize>(number: u64, first_ns: u64) -> Vec<u64> {
+        let mut row = vec![0; Rows::<K>::STRIDE];
+        row[0] = number;
+        row[FIRST_NS_AT] = first_ns;
+        row
+    }
+
+    fn numbers(batch: &Batch) -> (Vec<u64>, Vec<u64>) {
+        (
+            batch.v4().map(|record| record.base.packets).collect(),
+            batch.v6().map(|record| record.base.packets).collect(),
+        )
+    }
+
+    #[test]
+    fn is_parted_by_time_and_stays_in_order() {
+        let mut batch = Batch::default();
+        for (number, first_ns) in [(1, 10), (2, 20), (3, 10), (4, 30)] {
+            batch.v4.push(row::<WORDS_V4>(number, first_ns));
+            batch.v6.push(row::<WORDS_V6>(number, first_ns - 5));
         }
-        true
+        assert_eq!(batch.first_ns(), Some(5));
+        let mut before = Batch::default();
+        batch.split_off_before(20, &mut before);
+        assert_eq!(numbers(&before), (vec![1, 3], vec![1, 2, 3]));
+        assert_eq!(numbers(&batch), (vec![2, 4], vec![4]));
+        batch.split_off_before(100, &mut before);
+        assert_eq!(numbers(&before), (vec![1, 3, 2, 4], vec![1, 2, 3, 4]));
+        assert!(batch.is_empty() && batch.first_ns().is_none());
     }
 }

@@ -4,19 +4,43 @@
 use crate::KernelError;
 use crate::layout::KEY_HALVES;
 
-/// Which clock stamps packets that come without a timestamp of the hardware's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which clock stamps packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clock {
     /// The kernel's tick: up to a tick (1 to 10 ms) late, and cheap.
     Coarse,
     /// Nanoseconds.
+    #[default]
     Precise,
+}
+
+/// Where packets are metered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tables {
+    /// A table on every CPU: nobody waits. A flow whose packets come to several CPUs has records on each of them, which
+    /// overlap in time; its totals are exact all the same.
+    #[default]
+    PerCpu,
+    /// One table, with a lock for each row: a flow has one record at a time, whichever CPUs its packets come to (TurboFlow,
+    /// Figure 9).
+    RowLock,
+}
+
+/// What programs that only tests and measurements run are set up with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tested {
+    /// Flows over which packets are spread by chance; 0 leaves them as they are.
+    pub flows: u32,
+    /// Index of the interface that packets are sent from.
+    pub interface: u32,
 }
 
 /// The engine's configuration.
 #[derive(Clone, Debug)]
 pub struct KernelConfig {
-    /// Slots of the table of each CPU.
+    /// Which tables.
+    pub tables: Tables,
+    /// Slots of a table for IPv4, and as many for IPv6.
     pub slots: u32,
     /// Bytes of the ring buffer: a power of two, and whole pages.
     pub ring_bytes: u32,
@@ -26,18 +50,18 @@ pub struct KernelConfig {
     pub evict_after: u8,
     /// Which clock.
     pub clock: Clock,
-    /// Nanoseconds from the monotonic clock's zero to that of the wall clock, 1970 subtracted.
-    pub clock_offset_ns: u64,
     /// Whether the programs that only tests and measurements run are loaded too: the verifier takes its time over each.
-    pub loads_tested_programs: bool,
+    pub tested: Option<Tested>,
     /// Random words that key the hash.
     pub hash_keys: [u64; KEY_HALVES],
 }
 
-/// Memory of the largest table of one CPU: 2^22 rows, 369 MB.
+/// The largest table.
 const MAX_SLOTS: u32 = 1 << 22;
 /// The kernel takes rings of whole pages; 4,096 is the smallest page there is.
 const PAGE_BYTES: u32 = 4_096;
+/// What the program divides the clock by has to fit.
+const MAX_CELL_NS: u64 = i64::MAX as u64;
 
 impl KernelConfig {
     pub(crate) fn validate(&self) -> Result<(), KernelError> {
@@ -59,30 +83,38 @@ impl KernelConfig {
             let allowed = "a power of two of at least 4096 bytes";
             return wrong("the size of the ring", self.ring_bytes.into(), allowed);
         }
-        if self.cell_ns == 0 {
-            return wrong("the length of a cell", 0, "at least 1 ns");
+        if self.cell_ns == 0 || self.cell_ns > MAX_CELL_NS {
+            let allowed = "1 ns to 292 years";
+            return wrong("the length of a cell", self.cell_ns, allowed);
         }
         Ok(())
     }
 
+    /// Tables a half, where there may be so many CPUs.
+    pub(crate) fn tables_a_half(&self, cpus: usize) -> Option<u32> {
+        let tables = match self.tables {
+            Tables::PerCpu => u32::try_from(cpus).ok()?,
+            Tables::RowLock => 1,
+        };
+        // Rows are numbered in 32 bits.
+        self.slots.checked_mul(tables)?.checked_mul(2)?;
+        Some(tables)
+    }
+
     /// As `struct config` of `bpf/layout.h` lies.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(112);
-        for word in self
-            .hash_keys
-            .iter()
-            .chain([&self.cell_ns, &self.clock_offset_ns])
-        {
+    pub(crate) fn bytes(&self, tables: u32) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(120);
+        for word in self.hash_keys.iter().chain([&self.cell_ns]) {
             bytes.extend(word.to_ne_bytes());
         }
-        bytes.extend(self.slots.to_ne_bytes());
-        bytes.extend([
-            self.evict_after,
-            u8::from(self.clock == Clock::Coarse),
-            0,
-            0,
-        ]);
-        debug_assert_eq!(bytes.len(), 112);
+        let Tested { flows, interface } = self.tested.unwrap_or_default();
+        for half_word in [self.slots, tables, flows, interface] {
+            bytes.extend(half_word.to_ne_bytes());
+        }
+        let is_coarse = u8::from(self.clock == Clock::Coarse);
+        let is_shared = u8::from(self.tables == Tables::RowLock);
+        bytes.extend([self.evict_after, is_coarse, is_shared, 0, 0, 0, 0, 0]);
+        debug_assert_eq!(bytes.len(), 120);
         bytes
     }
 }

@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ledger of the program, in the words of `crates/pipeline`'s.
+//! The ledger of the engine, in the words of `crates/pipeline`'s.
 
 use turboflow_packet::Rejected;
 
 use crate::layout::{COUNTER_WORDS, words};
 
-/// What the program did with the frames it saw, over all CPUs.
+/// What the engine did with the frames it saw, over all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounters {
     /// Frames seen.
     pub packets_received: u64,
-    /// Their bytes, as long as they were on the wire.
-    pub bytes_received: u64,
-    /// Packets that went into the table.
+    /// Packets that went into a table.
     pub packets_metered: u64,
+    /// Bytes of their frames, as long as they were on the wire.
+    pub frame_bytes_metered: u64,
     /// Bytes their IP headers declare.
     pub bytes_metered: u64,
     /// Records displaced by another flow.
     pub evicted_collision: u64,
-    /// Records of an earlier cell, displaced by the first packet of their slot in a later one.
+    /// Records taken out when their cell had ended, or displaced by the first packet of their slot in a later one.
     pub evicted_age: u64,
     /// Records that left because their next packet had to start a new one.
     pub evicted_cut: u64,
+    /// Records that were in a table at the end.
+    pub evicted_flush: u64,
     /// Of the evicted ones, those for which the ring had no room.
     pub microflows_dropped: u64,
     /// Packets in them.
@@ -38,22 +40,23 @@ impl KernelCounters {
     /// Records that left the tables, those for which the ring had no room included.
     #[must_use]
     pub const fn evicted(&self) -> u64 {
-        self.evicted_collision + self.evicted_age + self.evicted_cut
+        self.evicted_collision + self.evicted_age + self.evicted_cut + self.evicted_flush
     }
 
     /// Adds the counters of one CPU, as the kernel keeps them.
-    #[cfg_attr(
-        not(feature = "kernel"),
-        allow(dead_code, reason = "only a kernel counts")
-    )]
     pub(crate) fn add_cpu(&mut self, bytes: &[u8]) {
         debug_assert_eq!(bytes.len(), 8 * COUNTER_WORDS);
         let mut words = words(bytes);
+        // Where the program keeps start and end of its cell.
+        let mut cell = [0, 0];
+        let [cell_start_ns, cell_end_ns] = &mut cell;
         let totals = [
             &mut self.packets_received,
-            &mut self.bytes_received,
             &mut self.packets_metered,
+            &mut self.frame_bytes_metered,
             &mut self.bytes_metered,
+            cell_start_ns,
+            cell_end_ns,
             &mut self.evicted_collision,
             &mut self.evicted_age,
             &mut self.evicted_cut,

@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Loads the program, reads its ring, its ledger and, at the end, its table.
+//! Loads the program, and knows its maps.
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use libbpf_rs::{
-    MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramInput, RingBuffer,
-    RingBufferBuilder,
+    MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, RingBuffer, RingBufferBuilder,
+    num_possible_cpus,
 };
+use turboflow_record::WORDS_V4;
 
-use crate::{Batch, KernelConfig, KernelCounters, KernelError};
+use crate::attach::Link;
+use crate::batch::Rows;
+use crate::clock::EngineClock;
+use crate::collect::Collecting;
+use crate::grace::Grace;
+use crate::inbox::Inbox;
+use crate::memory::SharedMemory;
+use crate::{KernelConfig, KernelCounters, KernelError, Tables, Tester};
 
 /// The program as clang compiled it, aligned as its ELF headers want to be.
 #[repr(C, align(8))]
@@ -20,54 +29,24 @@ static PROGRAM: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(
     "/microflow.bpf.o"
 )));
 
-/// Bytes of `struct outcome` in `bpf/layout.h`.
-const OUTCOME_BYTES: usize = 56;
+/// Words from one IPv4 row of a table to the next: a cache line.
+pub(crate) const ROW_WORDS_V4: usize = Rows::<WORDS_V4>::STRIDE;
+/// Words from one IPv6 row to the next: two cache lines.
+pub(crate) const ROW_WORDS_V6: usize = 16;
 
-/// What the ring's reader leaves.
-#[derive(Default)]
-struct Inbox {
-    batch: Batch,
-    /// Items of the ring that are no records.
-    foreign: u64,
-}
-
-/// The engine in the kernel: loaded, with a table on every CPU.
+/// The engine in the kernel: loaded, and on the interfaces that it was attached to.
 pub struct KernelEngine {
-    object: Object,
-    table: MapHandle,
+    /// First, so that no packet comes any more when the rest goes.
+    pub(crate) links: Vec<Link>,
+    pub(crate) object: Arc<Object>,
+    pub(crate) table_v4: SharedMemory,
+    pub(crate) table_v6: SharedMemory,
+    pub(crate) control: SharedMemory,
+    pub(crate) ring: RingBuffer<'static>,
+    pub(crate) inbox: Rc<RefCell<Inbox>>,
+    pub(crate) collecting: Collecting,
     ledger: MapHandle,
-    ring: RingBuffer<'static>,
-    inbox: Rc<RefCell<Inbox>>,
-    slots: u32,
-}
-
-/// What is known when an engine has ended.
-#[derive(Clone, Copy, Debug)]
-pub struct Finished {
-    /// The whole ledger.
-    pub counters: KernelCounters,
-    /// Records that were still in a table.
-    pub evicted_flush: u64,
-}
-
-/// A program that can be run on a frame without a network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TestedProgram {
-    /// The engine itself.
-    Microflows,
-    /// The parser alone.
-    Parse,
-    /// Nothing at all: what a run costs.
-    Pass,
-}
-
-/// What a run gave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TestRun {
-    /// The program's verdict: 2 is `XDP_PASS`.
-    pub verdict: u32,
-    /// Nanoseconds a repetition, on average.
-    pub duration_ns: u64,
+    memory_bytes: u64,
 }
 
 impl KernelEngine {
@@ -77,138 +56,92 @@ impl KernelEngine {
     /// A configuration out of range, or what the kernel refused.
     pub fn load(config: &KernelConfig) -> Result<Self, KernelError> {
         config.validate()?;
+        // What libbpf would print is in the errors.
+        libbpf_rs::set_print(None);
+        let cpus = num_possible_cpus().map_err(KernelError::refused("count CPUs"))?;
+        let slots = config.slots;
+        let tables = config
+            .tables_a_half(cpus)
+            .ok_or(KernelError::TooManyRows { slots, cpus })?;
         let mut open = ObjectBuilder::default()
             .open_memory(&PROGRAM.0)
             .map_err(KernelError::refused("read its own program"))?;
-        configure(&mut open, config)?;
+        configure(&mut open, config, tables)?;
         let object = open
             .load()
             .map_err(KernelError::refused("load its program"))?;
-        let inbox = Rc::new(RefCell::new(Inbox::default()));
+        let shared = (config.tables == Tables::RowLock).then_some(slots);
+        let inbox = Rc::new(RefCell::new(Inbox::new(shared)));
         let ring = ring(&map(&object, "evicted")?, Rc::clone(&inbox))?;
-        Ok(Self {
-            table: map(&object, "table")?,
+        let clock = EngineClock::new(config.clock);
+        let table_v4 = shared_memory(&object, "table_v4")?;
+        let table_v6 = shared_memory(&object, "table_v6")?;
+        let table_words = table_v4.words().len() + table_v6.words().len();
+        let engine = Self {
+            links: Vec::new(),
+            control: shared_memory(&object, ".data.control")?,
+            collecting: Collecting::new(config, clock, Grace::new()?),
             ledger: map(&object, "ledger")?,
-            object,
+            memory_bytes: 8 * table_words as u64 + u64::from(config.ring_bytes),
+            table_v4,
+            table_v6,
+            object: Arc::new(object),
             ring,
             inbox,
-            slots: config.slots,
-        })
+        };
+        engine.set_clock();
+        Ok(engine)
     }
 
-    /// Appends what the program has evicted since the last call; never waits.
-    ///
-    /// # Errors
-    /// Where the ring cannot be read, or carried something that is no record.
-    pub fn drain(&mut self, batch: &mut Batch) -> Result<(), KernelError> {
-        std::mem::swap(&mut self.inbox.borrow_mut().batch, batch);
-        let consumed = self.ring.consume();
-        let mut inbox = self.inbox.borrow_mut();
-        std::mem::swap(&mut inbox.batch, batch);
-        consumed.map_err(KernelError::refused("read its ring"))?;
-        match inbox.foreign {
-            0 => Ok(()),
-            count => Err(KernelError::ForeignItems { count }),
-        }
+    /// Memory of the kernel's that tables and ring take.
+    #[must_use]
+    pub const fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
     }
 
-    /// What the program has done so far, over all CPUs.
+    /// What the engine has done so far, over all CPUs.
     ///
     /// # Errors
     /// Where the kernel does not give it.
     pub fn counters(&self) -> Result<KernelCounters, KernelError> {
-        let mut counters = KernelCounters::default();
-        for cpu in per_cpu(&self.ledger, 0, "read its ledger")? {
-            counters.add_cpu(&cpu);
+        let mut counters = self.collecting.counters();
+        let cpus = self
+            .ledger
+            .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
+            .map_err(KernelError::refused("read its ledger"))?;
+        for cpu in cpus.iter().flatten() {
+            counters.add_cpu(cpu);
         }
         Ok(counters)
     }
 
-    /// Appends all that is left: in the ring, and behind it in the tables. The program must not be
-    /// attached any more: what it meters meanwhile is in neither.
-    ///
-    /// # Errors
-    /// As [`KernelEngine::drain`] and [`KernelEngine::counters`].
-    pub fn finish(mut self, batch: &mut Batch) -> Result<Finished, KernelError> {
-        self.drain(batch)?;
-        let mut evicted_flush = 0;
-        for slot in 0..self.slots {
-            for row in per_cpu(&self.table, slot, "read its table")? {
-                evicted_flush += u64::from(batch.push_row(&row));
-            }
-        }
-        Ok(Finished {
-            counters: self.counters()?,
-            evicted_flush,
-        })
-    }
-
-    /// Runs a program `repeat` times on a frame, on this CPU, without a network.
-    ///
-    /// # Errors
-    /// Where the kernel refuses, as for frames of less than an Ethernet header.
-    pub fn test_run(
-        &self,
-        program: TestedProgram,
-        frame: &[u8],
-        repeat: u32,
-    ) -> Result<TestRun, KernelError> {
-        let name = program.name();
-        let program = self
-            .object
-            .progs_mut()
-            .find(|program| program.name() == name)
-            .ok_or(KernelError::Incomplete { name })?;
-        let input = ProgramInput {
-            data_in: Some(frame),
-            repeat,
-            ..Default::default()
-        };
-        let output = program
-            .test_run(input)
-            .map_err(KernelError::refused("run its program on a frame"))?;
-        Ok(TestRun {
-            verdict: output.return_value,
-            duration_ns: u64::try_from(output.duration.as_nanos()).unwrap_or(u64::MAX),
-        })
-    }
-
-    /// What the last frame was to [`TestedProgram::Parse`], as `struct outcome` of `bpf/layout.h` lies.
-    ///
-    /// # Errors
-    /// Where the kernel does not give it.
-    pub fn parsed(&self) -> Result<[u8; OUTCOME_BYTES], KernelError> {
-        map(&self.object, "parsed")?
-            .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
-            .map_err(KernelError::refused("read what it parsed"))?
-            .and_then(|bytes| bytes.try_into().ok())
-            .ok_or(KernelError::Incomplete { name: "parsed" })
+    /// Runs its programs on frames, without a network; from any thread.
+    #[must_use]
+    pub fn tester(&self) -> Tester {
+        Tester::new(Arc::clone(&self.object))
     }
 }
 
-impl TestedProgram {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Microflows => "microflows",
-            Self::Parse => "parse",
-            Self::Pass => "pass",
-        }
-    }
-}
+/// The program that interfaces run.
+pub(crate) const PROGRAM_NAME: &str = "microflows";
 
 /// Sets sizes and constants, before anything is in the kernel.
-fn configure(open: &mut OpenObject, config: &KernelConfig) -> Result<(), KernelError> {
+fn configure(open: &mut OpenObject, config: &KernelConfig, tables: u32) -> Result<(), KernelError> {
     const DOING: &str = "set up its program";
     for mut program in open.progs_mut() {
-        let wanted =
-            config.loads_tested_programs || program.name() == TestedProgram::Microflows.name();
+        let wanted = config.tested.is_some() || program.name() == PROGRAM_NAME;
         program.set_autoload(wanted);
     }
+    let rows = config.slots * tables * 2;
     for mut map in open.maps_mut() {
         match map.name().to_str() {
-            Some("table") => map.set_max_entries(config.slots),
+            Some("table_v4") => map.set_max_entries(rows),
+            Some("table_v6") => map
+                .set_max_entries(rows)
+                .and_then(|()| map.set_value_size(8 * ROW_WORDS_V6 as u32)),
+            Some("locks") if config.tables == Tables::RowLock => map.set_max_entries(config.slots),
             Some("evicted") => map.set_max_entries(config.ring_bytes),
-            Some(".rodata.config") => map.set_initial_value(&config.bytes()),
+            Some(".rodata.config") => map.set_initial_value(&config.bytes(tables)),
             _ => Ok(()),
         }
         .map_err(KernelError::refused(DOING))?;
@@ -216,7 +149,7 @@ fn configure(open: &mut OpenObject, config: &KernelConfig) -> Result<(), KernelE
     Ok(())
 }
 
-fn map(object: &Object, name: &'static str) -> Result<MapHandle, KernelError> {
+pub(crate) fn map(object: &Object, name: &'static str) -> Result<MapHandle, KernelError> {
     let map = object
         .maps()
         .find(|map| map.name() == name)
@@ -224,23 +157,20 @@ fn map(object: &Object, name: &'static str) -> Result<MapHandle, KernelError> {
     MapHandle::try_from(&map).map_err(KernelError::refused("open its maps"))
 }
 
+fn shared_memory(object: &Object, what: &'static str) -> Result<SharedMemory, KernelError> {
+    let map = map(object, what)?;
+    SharedMemory::map(&map).map_err(|source| KernelError::Map { what, source })
+}
+
 fn ring(map: &MapHandle, inbox: Rc<RefCell<Inbox>>) -> Result<RingBuffer<'static>, KernelError> {
     const DOING: &str = "map its ring";
     let mut builder = RingBufferBuilder::new();
     let receive = move |item: &[u8]| {
-        let mut inbox = inbox.borrow_mut();
-        inbox.foreign += u64::from(!inbox.batch.push_evicted(item));
+        inbox.borrow_mut().receive(item);
         0
     };
     builder
         .add(map, receive)
         .map_err(KernelError::refused(DOING))?;
     builder.build().map_err(KernelError::refused(DOING))
-}
-
-/// The value of every CPU.
-fn per_cpu(map: &MapHandle, index: u32, doing: &'static str) -> Result<Vec<Vec<u8>>, KernelError> {
-    map.lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY)
-        .map(Option::unwrap_or_default)
-        .map_err(KernelError::refused(doing))
 }

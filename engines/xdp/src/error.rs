@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can be wrong around the program.
 
+use std::io;
+
 /// Why the engine could not start or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
@@ -14,6 +16,17 @@ pub enum KernelError {
         /// What it may be.
         allowed: &'static str,
     },
+    /// The rows of all tables have no numbers.
+    #[error(
+        "{slots} microflow slots on each of {cpus} CPUs are more rows than the kernel engine can number; \
+         fewer slots, or one table for all CPUs (--table row-lock)"
+    )]
+    TooManyRows {
+        /// Slots of a table.
+        slots: u32,
+        /// CPUs that there may be.
+        cpus: usize,
+    },
     /// The kernel or libbpf refused.
     #[error(
         "the kernel engine could not {doing} ({source}); it needs root and BPF, --engine software needs neither"
@@ -24,6 +37,42 @@ pub enum KernelError {
         /// As libbpf says it.
         #[source]
         source: libbpf_rs::Error,
+    },
+    /// Memory of the program could not be mapped.
+    #[error("the kernel engine could not map its {what} ({source})")]
+    Map {
+        /// Which.
+        what: &'static str,
+        /// As the kernel says it.
+        #[source]
+        source: io::Error,
+    },
+    /// There is no such interface.
+    #[error("there is no interface {name}: `ip link` lists those there are")]
+    NoInterface {
+        /// As given.
+        name: String,
+    },
+    /// Another XDP program is on the interface.
+    #[error("{name} has an XDP program already (id {id}); --replace puts this one in its place")]
+    Occupied {
+        /// The interface.
+        name: String,
+        /// The program's, as bpftool lists it.
+        id: u32,
+    },
+    /// The program could not be put on an interface.
+    #[error("{name} does not take the kernel engine's program in {mode} mode ({source}); {mend}")]
+    Attach {
+        /// The interface.
+        name: String,
+        /// `native` or `generic`.
+        mode: &'static str,
+        /// As the kernel says it.
+        #[source]
+        source: io::Error,
+        /// What to do.
+        mend: &'static str,
     },
     /// The program that was compiled in has no map or program of that name.
     #[error("the kernel engine's program has no `{name}`: it was built wrongly")]
@@ -49,6 +98,12 @@ impl KernelError {
     /// Whether it was a missing right, and not a fault: `EPERM` or `EACCES`.
     #[must_use]
     pub fn is_permission(&self) -> bool {
-        matches!(self, Self::Refused { source, .. } if source.kind() == libbpf_rs::ErrorKind::PermissionDenied)
+        match self {
+            Self::Refused { source, .. } => source.kind() == libbpf_rs::ErrorKind::PermissionDenied,
+            Self::Attach { source, .. } | Self::Map { source, .. } => {
+                source.kind() == io::ErrorKind::PermissionDenied
+            }
+            _ => false,
+        }
     }
 }

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the program shares with user space, as bytes: `bpf/layout.h` is the other side.
+//! What the program shares with user space, as words: `bpf/layout.h` is the other side.
 
 use turboflow_packet::Rejected;
 use turboflow_record::{Base, Marks, MicroflowRecord, WORDS_V4, WORDS_V6};
 
-/// Bytes of a row of the table, and of an IPv6 record in the ring.
-pub(crate) const ROW_BYTES: usize = 8 * WORDS_V6 + size_of::<Base>();
-/// Bytes of an IPv4 record in the ring.
-pub(crate) const V4_BYTES: usize = 8 * WORDS_V4 + size_of::<Base>();
+/// Words of a record before its key.
+pub(crate) const BASE_WORDS: usize = size_of::<Base>() / 8;
+/// The word of [`Base`] with the first packet's time.
+pub(crate) const FIRST_NS_AT: usize = 2;
+/// The word of [`Base`] whose last byte says in which half of its table a record was.
+pub(crate) const HALF_AT: usize = 5;
 /// Words of the counters of one CPU.
 pub(crate) const COUNTER_WORDS: usize = 12 + 2 * Rejected::COUNT;
 /// Random words that key the hash: one, and one for each 32-bit half of a key.
 pub const KEY_HALVES: usize = 1 + 2 * WORDS_V6;
 
-const _: () = assert!(ROW_BYTES == 88);
-const _: () = assert!(V4_BYTES == size_of::<MicroflowRecord<WORDS_V4, 0>>());
+const _: () = assert!(8 * (BASE_WORDS + WORDS_V4) == size_of::<MicroflowRecord<WORDS_V4, 0>>());
 
 /// The 64-bit words of bytes that the kernel wrote.
 pub(crate) fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
@@ -22,14 +23,10 @@ pub(crate) fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
     words.iter().copied().map(u64::from_ne_bytes)
 }
 
-/// A record of the ring or a row of the table; `None` where the size is not `K` words and a base.
-pub(crate) fn record<const K: usize>(bytes: &[u8]) -> Option<MicroflowRecord<K, 0>> {
-    if bytes.len() != 8 * K + size_of::<Base>() {
-        return None;
-    }
-    let mut words = words(bytes);
+/// The record that `K` words of key and a base make.
+pub(crate) fn record<const K: usize>(row: &[u64]) -> MicroflowRecord<K, 0> {
+    let mut words = row.iter().copied();
     let mut next = || words.next().unwrap_or_default();
-    let key = std::array::from_fn(|_| next());
     let [packets, bytes, first_ns, last_ns, lengths, rest] = std::array::from_fn(|_| next());
     let [flags_low, flags_high, marks, tos, min_ttl, max_ttl, ..] = rest.to_le_bytes();
     let base = Base {
@@ -46,11 +43,11 @@ pub(crate) fn record<const K: usize>(bytes: &[u8]) -> Option<MicroflowRecord<K, 
         max_ttl,
         ..Base::default()
     };
-    Some(MicroflowRecord {
-        key,
+    MicroflowRecord {
+        key: std::array::from_fn(|_| next()),
         base,
         state: [],
-    })
+    }
 }
 
 #[cfg(test)]
@@ -59,15 +56,9 @@ mod tests {
 
     #[test]
     fn a_record_is_read_as_the_program_writes_it() {
-        let mut bytes = Vec::new();
-        for word in [11u64, 12, 3, 4, 5, 6] {
-            bytes.extend(word.to_le_bytes());
-        }
-        bytes.extend(40u32.to_le_bytes());
-        bytes.extend(1500u32.to_le_bytes());
-        bytes.extend(0x0812u16.to_le_bytes());
-        bytes.extend([0x11, 0xb8, 62, 64, 0, 0]);
-        let read = record::<WORDS_V4>(&bytes).expect("64 bytes");
+        let lengths = 40 | 1_500 << 32;
+        let rest = u64::from_le_bytes([0x12, 0x08, 0x11, 0xb8, 62, 64, 0, 1]);
+        let read = record::<WORDS_V4>(&[3, 4, 5, 6, lengths, rest, 11, 12]);
         assert_eq!(read.key, [11, 12]);
         let base = Base {
             packets: 3,
@@ -84,6 +75,5 @@ mod tests {
             ..Base::default()
         };
         assert_eq!(read.base, base);
-        assert!(record::<WORDS_V6>(&bytes).is_none());
     }
 }

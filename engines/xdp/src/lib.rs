@@ -3,33 +3,38 @@
 //! hands user space the evicted records alone (TurboFlow, section 4; `docs/engines.md`).
 //!
 //! ```text
-//!  frame ─▶ parse.h ─▶ table.h, one table a CPU ─▶ ring buffer ─▶ Batch ─▶ aggregator
-//!             └─▶ ledger, by reason   └─▶ ledger: evicted, dropped
+//!  frame ─▶ parse.h ─▶ table.h: private tables, or one ─▶ ring buffer ─▶ inbox ─┐
+//!             └─▶ ledger, by reason   └─▶ ledger: evicted, dropped             ├─▶ Batch ─▶ aggregator
+//!                         └─ at the end of a cell: the half that was turned from ┘
 //! ```
 //!
-//! The program is C (`bpf/`), compiled when the crate is built with the feature `kernel`. Without it there
-//! are only the layouts that the two sides share.
+//! The program is C (`bpf/`), compiled when the crate is built with the feature `kernel`. Without it the crate is
+//! empty, and needs nothing.
+#![cfg(feature = "kernel")]
 
 #[cfg(not(target_endian = "little"))]
 compile_error!("the program writes keys as little-endian words, which only such a machine reads");
 
+mod attach;
 mod batch;
-#[cfg(feature = "kernel")]
+mod clock;
+mod collect;
 mod config;
 mod counters;
-#[cfg(feature = "kernel")]
 mod engine;
-#[cfg(feature = "kernel")]
 mod error;
+mod grace;
+mod inbox;
 mod layout;
+mod memory;
+mod tested;
 
 pub use batch::Batch;
 pub use counters::KernelCounters;
 pub use layout::KEY_HALVES;
 
-#[cfg(feature = "kernel")]
-pub use config::{Clock, KernelConfig};
-#[cfg(feature = "kernel")]
-pub use engine::{Finished, KernelEngine, TestRun, TestedProgram};
-#[cfg(feature = "kernel")]
+pub use attach::XdpMode;
+pub use config::{Clock, KernelConfig, Tables, Tested};
+pub use engine::KernelEngine;
 pub use error::KernelError;
+pub use tested::{TestRun, TestedProgram, Tester};

@@ -2,7 +2,7 @@
 //! What a packet costs in the kernel, over a program that does nothing. A measurement, not a test: a JSON object a row from
 //! `cargo test -p turboflow-engine-xdp --features kernel cost -- --ignored --nocapture`.
 
-use turboflow_engine_xdp::{Clock, KernelConfig, KernelEngine, TestedProgram};
+use turboflow_engine_xdp::{Clock, KernelConfig, KernelEngine, Tables, Tested, TestedProgram};
 
 use crate::support::{config, load, tcp};
 
@@ -11,7 +11,7 @@ const ROUNDS: usize = 15;
 
 /// One packet again and again: a hit in the table every time.
 fn packet_ns(engine: &KernelEngine, program: TestedProgram) -> u64 {
-    let run = engine.test_run(program, &tcp(1, 0x10), REPETITIONS);
+    let run = engine.tester().run(program, &tcp(1, 0x10), REPETITIONS);
     run.unwrap().duration_ns
 }
 
@@ -19,14 +19,19 @@ fn packet_ns(engine: &KernelEngine, program: TestedProgram) -> u64 {
 #[ignore = "a measurement: it takes long, and nothing can fail"]
 fn cost_of_a_packet() {
     let precise = KernelConfig {
-        loads_tested_programs: true,
+        tested: Some(Tested::default()),
         ..config(65_536)
     };
     let coarse = KernelConfig {
         clock: Clock::Coarse,
         ..precise.clone()
     };
-    let (Some(precise), Some(coarse)) = (load(&precise), load(&coarse)) else {
+    let shared = KernelConfig {
+        tables: Tables::RowLock,
+        ..precise.clone()
+    };
+    let loaded = (load(&precise), load(&coarse), load(&shared));
+    let (Some(precise), Some(coarse), Some(shared)) = loaded else {
         return;
     };
     let rows = [
@@ -34,9 +39,10 @@ fn cost_of_a_packet() {
         ("parse", &precise, TestedProgram::Parse),
         ("table_precise_clock", &precise, TestedProgram::Microflows),
         ("table_coarse_clock", &coarse, TestedProgram::Microflows),
+        ("row_lock_precise_clock", &shared, TestedProgram::Microflows),
     ];
     // In turns, so that whoever else is on the machine meets all of them.
-    let mut runs = [const { Vec::new() }; 4];
+    let mut runs = [const { Vec::new() }; 5];
     for _ in 0..ROUNDS {
         for (runs, (_, engine, program)) in runs.iter_mut().zip(rows) {
             runs.push(packet_ns(engine, program));

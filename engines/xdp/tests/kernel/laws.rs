@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where records are cut: the rules of `docs/decisions/0001-cells.md` for engines.
 
-use turboflow_engine_xdp::{Batch, Finished, KernelConfig, KernelEngine};
+use turboflow_engine_xdp::{Batch, KernelConfig, KernelCounters, KernelEngine};
 use turboflow_record::{Marks, TCP_ACK, TCP_FIN, TCP_SYN};
 
-use crate::support::{SECOND_NS, config, load, meter, tcp};
+use crate::support::{SECOND_NS, config, finish, load, meter, tcp};
 
 /// A cell that ends long after the test.
 const ENDLESS_NS: u64 = 1_000_000 * SECOND_NS;
 
 /// Packets of the records that one flow with these flags is cut into, the last one by the flush.
-fn cuts(config: &KernelConfig, flags: &[u16]) -> Option<(Vec<u64>, Finished)> {
+fn cuts(config: &KernelConfig, flags: &[u16]) -> Option<(Vec<u64>, KernelCounters)> {
     let engine = load(config)?;
     Some(finish_with(engine, flags))
 }
 
-fn finish_with(engine: KernelEngine, flags: &[u16]) -> (Vec<u64>, Finished) {
+fn finish_with(engine: KernelEngine, flags: &[u16]) -> (Vec<u64>, KernelCounters) {
     flags
         .iter()
         .for_each(|&flags| meter(&engine, &tcp(1, flags as u8)));
     let mut batch = Batch::default();
-    let finished = engine.finish(&mut batch).unwrap();
-    let packets = batch.v4.iter().map(|record| record.base.packets).collect();
-    (packets, finished)
+    let counters = finish(engine, &mut batch);
+    let packets = batch.v4().map(|record| record.base.packets).collect();
+    (packets, counters)
 }
 
 fn endless() -> KernelConfig {
@@ -43,11 +43,11 @@ fn a_syn_joins_only_a_record_that_cannot_have_ended() {
         TCP_ACK,
         TCP_SYN,
     ];
-    let Some((packets, finished)) = cuts(&endless(), &flags) else {
+    let Some((packets, counters)) = cuts(&endless(), &flags) else {
         return;
     };
     assert_eq!(packets, [1, 4, 1]);
-    assert_eq!(finished.counters.evicted_cut, 2);
+    assert_eq!(counters.evicted_cut, 2);
 }
 
 #[test]
@@ -69,12 +69,12 @@ fn nothing_joins_a_record_of_an_earlier_cell() {
         cell_ns: 1,
         ..config(8)
     };
-    let Some((packets, finished)) = cuts(&config, &[TCP_ACK; 5]) else {
+    let Some((packets, counters)) = cuts(&config, &[TCP_ACK; 5]) else {
         return;
     };
     assert_eq!(packets, [1; 5]);
-    assert_eq!(finished.counters.evicted_age, 4);
-    assert_eq!(finished.evicted_flush, 1);
+    assert_eq!(counters.evicted_age, 4);
+    assert_eq!(counters.evicted_flush, 1);
 }
 
 #[test]

@@ -9,6 +9,7 @@
 #[path = "../../../../crates/packet/tests/support/build.rs"]
 mod build;
 mod cost;
+mod fire;
 #[path = "../../../../crates/packet/tests/support/generate.rs"]
 mod generate;
 mod laws;

@@ -3,7 +3,7 @@
 
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
-use turboflow_engine_xdp::{KernelConfig, KernelEngine, TestedProgram};
+use turboflow_engine_xdp::{KernelConfig, KernelEngine, Tested, TestedProgram};
 use turboflow_packet::{Parser, ParserConfig, Rejected};
 use turboflow_record::{Packet, TCP_ACK};
 
@@ -15,7 +15,7 @@ use crate::support::{
 
 fn with_parser() -> KernelConfig {
     KernelConfig {
-        loads_tested_programs: true,
+        tested: Some(Tested::default()),
         ..config(1)
     }
 }
@@ -55,10 +55,11 @@ fn in_user_space(bytes: &[u8]) -> Outcome {
 
 fn in_kernel(engine: &KernelEngine, bytes: &[u8]) -> Outcome {
     let run = engine
-        .test_run(TestedProgram::Parse, bytes, 1)
+        .tester()
+        .run(TestedProgram::Parse, bytes, 1)
         .unwrap_or_else(|error| panic!("{} bytes: {error}", bytes.len()));
     assert_eq!(run.verdict, VERDICT_PASS);
-    let outcome = engine.parsed().unwrap();
+    let outcome = engine.tester().parsed().unwrap();
     let (words, _) = outcome.as_chunks::<8>();
     let [key @ .., rest, reason] = std::array::from_fn::<_, 7, _>(|i| u64::from_le_bytes(words[i]));
     match usize::try_from(reason as i64) {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Engines to test, and frames to feed them.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use turboflow_capture::CaptureFile;
-use turboflow_engine_xdp::{Batch, Clock, KernelConfig, KernelEngine, TestedProgram};
+use turboflow_engine_xdp::{
+    Batch, Clock, KernelConfig, KernelCounters, KernelEngine, Tables, TestedProgram,
+};
 use turboflow_packet::{Frame, LinkType};
 use turboflow_record::{MicroflowRecord, WORDS_V6};
 
@@ -26,13 +29,13 @@ pub(crate) type Record = MicroflowRecord<WORDS_V6, 0>;
 
 pub(crate) fn config(slots: u32) -> KernelConfig {
     KernelConfig {
+        tables: Tables::PerCpu,
         slots,
         ring_bytes: 1 << 24,
         cell_ns: SECOND_NS,
         evict_after: 0,
         clock: Clock::Precise,
-        clock_offset_ns: 0,
-        loads_tested_programs: false,
+        tested: None,
         hash_keys: std::array::from_fn(|i| (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
     }
 }
@@ -56,14 +59,21 @@ pub(crate) fn load(config: &KernelConfig) -> Option<KernelEngine> {
 
 /// A test run takes place where its caller runs: on one CPU there is one table, and one order.
 fn stay_on_this_cpu() {
+    stay_on(rustix::thread::sched_getcpu());
+}
+
+pub(crate) fn stay_on(cpu: usize) {
     let mut cpus = rustix::thread::CpuSet::new();
-    cpus.set(rustix::thread::sched_getcpu());
+    cpus.set(cpu);
     rustix::thread::sched_setaffinity(None, &cpus).unwrap();
 }
 
-/// The kernel's monotonic clock, which the program reads too.
-pub(crate) fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+/// Both designs of the table.
+pub(crate) const DESIGNS: [Tables; 2] = [Tables::PerCpu, Tables::RowLock];
+
+/// The clock that records are comparable with.
+pub(crate) fn wall_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     now.tv_sec as u64 * SECOND_NS + now.tv_nsec as u64
 }
 
@@ -81,19 +91,36 @@ pub(crate) fn frame(bytes: &[u8]) -> Frame<'_> {
 /// Meters a frame; it has to pass.
 pub(crate) fn meter(engine: &KernelEngine, bytes: &[u8]) {
     let run = engine
-        .test_run(TestedProgram::Microflows, bytes, 1)
+        .tester()
+        .run(TestedProgram::Microflows, bytes, 1)
         .unwrap();
     assert_eq!(run.verdict, VERDICT_PASS);
 }
 
 /// The records of a batch at one width: of each family in the order of their eviction.
 pub(crate) fn records(batch: &Batch) -> Vec<Record> {
-    let v4 = batch.v4.iter().map(|record| Record {
+    let v4 = batch.v4().map(|record| Record {
         key: [record.key[0], record.key[1], 0, 0, 0],
         base: record.base,
         state: [],
     });
-    v4.chain(batch.v6.iter().copied()).collect()
+    v4.chain(batch.v6()).collect()
+}
+
+/// Appends all that is to be had now; up to which time that is all, if it says.
+pub(crate) fn collect(engine: &mut KernelEngine, batch: &mut Batch) -> Option<u64> {
+    let mut complete_ns = None;
+    while let Some(ns) = engine.collect(batch).unwrap() {
+        complete_ns = Some(ns);
+    }
+    complete_ns
+}
+
+/// Ends the engine; all that was left is appended.
+pub(crate) fn finish(mut engine: KernelEngine, batch: &mut Batch) -> KernelCounters {
+    engine.finish().unwrap();
+    collect(&mut engine, batch);
+    engine.counters().unwrap()
 }
 
 /// The Ethernet frames of a capture, in its order, as far as it can be read.
@@ -119,10 +146,10 @@ pub(crate) fn root() -> PathBuf {
 /// Every capture of the project, and the real ones where they are beside the checkout.
 pub(crate) fn captures() -> Vec<PathBuf> {
     let mut captures = Vec::new();
-    collect(&root().join("samples"), &mut captures);
+    add_captures(&root().join("samples"), &mut captures);
     let own = captures.len();
     assert!(own > 50, "the samples were found");
-    collect(&root().join("../shared/captures"), &mut captures);
+    add_captures(&root().join("../shared/captures"), &mut captures);
     if captures.len() == own {
         eprintln!(
             "SKIPPED: no captures at ../shared/captures: only the project's samples were compared"
@@ -132,11 +159,11 @@ pub(crate) fn captures() -> Vec<PathBuf> {
     captures
 }
 
-fn collect(folder: &Path, captures: &mut Vec<PathBuf>) {
+fn add_captures(folder: &Path, captures: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            collect(&path, captures);
+            add_captures(&path, captures);
         } else if !matches!(path.extension(), Some(end) if end == "toml" || end == "csv" || end == "md" || end == "py")
         {
             captures.push(path);
@@ -155,4 +182,36 @@ pub(crate) fn tcp(flow: u16, flags: u8) -> Vec<u8> {
     ]);
     bytes.resize(60, 0);
     bytes
+}
+
+/// What many records come to, without keeping them.
+#[derive(Default)]
+pub(crate) struct Totals {
+    pub(crate) records: u64,
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    /// When the last record of a flow ended.
+    last_ns: HashMap<[u64; 2], u64>,
+    /// Records that began before their flow's last one had ended.
+    pub(crate) overlapping: u64,
+}
+
+impl Totals {
+    pub(crate) fn take(&mut self, batch: &mut Batch) {
+        for record in batch.v4() {
+            let base = record.base;
+            assert!(base.first_ns <= base.last_ns);
+            self.records += 1;
+            self.packets += base.packets;
+            self.bytes += base.bytes;
+            let last_ns = self.last_ns.entry(record.key).or_default();
+            self.overlapping += u64::from(base.first_ns < *last_ns);
+            *last_ns = base.last_ns;
+        }
+        batch.clear();
+    }
+
+    pub(crate) fn flows(&self) -> usize {
+        self.last_ns.len()
+    }
 }

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// A row of the table and a packet: whether it joins, and what the two become. No maps, no clock.
+#pragma once
+
+#include "layout.h"
+#include "load.h"
+
+#define TCP_FIN 0x01
+#define TCP_SYN 0x02
+#define TCP_RST 0x04
+#define TCP_ACK 0x10
+
+// `Marks` in crates/record/src/microflow.rs.
+#define MARK_STARTS_WITH_SYN (1 << 0)
+#define MARK_FIN (1 << 1)
+#define MARK_REVERSE_FIN (1 << 2)
+#define MARK_RST (1 << 3)
+#define MARK_SYN (1 << 4)
+#define MARK_ENDS (MARK_FIN | MARK_REVERSE_FIN | MARK_RST)
+
+// In a section of its own, so that its map holds nothing else.
+const volatile struct config config SEC(".rodata.config");
+
+// A packet on its way into the table, and what does not change on it.
+struct arrival {
+    const struct packet *packet;
+    // Words of its key: a constant wherever this is inlined.
+    int key_words;
+    __u8 marks;
+    __u8 half;
+    __u64 now_ns;
+};
+
+// Why a row leaves, or not.
+enum leaves {
+    STAYS,
+    COLLISION,
+    AGE,
+    CUT,
+};
+
+static __always_inline __u64 *key_of(struct base *row)
+{
+    return (__u64 *)(row + 1);
+}
+
+static __always_inline __u8 marks_of(__u16 tcp_flags)
+{
+    __u8 marks = 0;
+    if ((tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN)
+        marks |= MARK_STARTS_WITH_SYN | MARK_SYN;
+    if (tcp_flags & TCP_FIN)
+        marks |= MARK_FIN;
+    if (tcp_flags & TCP_RST)
+        marks |= MARK_RST;
+    return marks;
+}
+
+static __always_inline __u64 hash_of_word(const struct packet *packet, int i)
+{
+    __u64 word = packet->key[i];
+    return config.hash_keys[1 + 2 * i] * (word & 0xffffffff) + config.hash_keys[2 + 2 * i] * (word >> 32);
+}
+
+// slot = (k0 + sum of k[i] * key[i] over 32-bit halves) >> 32, scaled: strongly universal over random 64-bit k (MULTILINEAR),
+// so that nobody without the keys can choose flows that meet.
+static __always_inline __u32 slot_of(const struct packet *packet, int key_words)
+{
+    __u64 sum = config.hash_keys[0] + hash_of_word(packet, 0) + hash_of_word(packet, 1);
+    if (key_words == KEY_WORDS)
+        sum += hash_of_word(packet, 2) + hash_of_word(packet, 3) + hash_of_word(packet, 4);
+    return (sum >> 32) * config.slots >> 32;
+}
+
+static __always_inline int is_same_flow(struct base *row, const struct arrival *arrival)
+{
+    const __u64 *key = key_of(row);
+    const __u64 *other = arrival->packet->key;
+    __u64 differs = (key[0] ^ other[0]) | (key[1] ^ other[1]);
+    if (arrival->key_words == KEY_WORDS)
+        differs |= (key[2] ^ other[2]) | (key[3] ^ other[3]) | (key[4] ^ other[4]);
+    return !differs;
+}
+
+// A SYN without ACK joins only a record that starts with one and holds no end; where the linger is 0, nothing joins a
+// record that holds one.
+static __always_inline int is_cut(const struct base *row, __u8 marks)
+{
+    __u8 resident = row->marks;
+    int takes_another_syn = (resident & (MARK_STARTS_WITH_SYN | MARK_ENDS)) == MARK_STARTS_WITH_SYN;
+    return ((marks & MARK_STARTS_WITH_SYN) && !takes_another_syn) || (resident & config.evict_after);
+}
+
+// The rules for engines in docs/decisions/0001-cells.md, for a row that holds packets.
+static __always_inline enum leaves why_it_leaves(struct base *row, const struct arrival *arrival, __u64 cell_start_ns)
+{
+    if (!is_same_flow(row, arrival))
+        return row->first_ns >= cell_start_ns ? COLLISION : AGE;
+    if (row->first_ns < cell_start_ns)
+        return AGE;
+    return is_cut(row, arrival->marks) ? CUT : STAYS;
+}
+
+static __always_inline void merge(struct base *row, const struct arrival *arrival)
+{
+    const struct packet *packet = arrival->packet;
+    __u32 length = packet->ip_length_bytes;
+    row->packets += 1;
+    row->bytes += length;
+    if (arrival->now_ns > row->last_ns)
+        row->last_ns = arrival->now_ns;
+    if (length < row->min_length_bytes)
+        row->min_length_bytes = length;
+    if (length > row->max_length_bytes)
+        row->max_length_bytes = length;
+    row->tcp_flags |= packet->tcp_flags;
+    row->marks |= arrival->marks & ~MARK_STARTS_WITH_SYN;
+    if (packet->ttl < row->min_ttl)
+        row->min_ttl = packet->ttl;
+    if (packet->ttl > row->max_ttl)
+        row->max_ttl = packet->ttl;
+}
+
+static __always_inline void settle(struct base *row, const struct arrival *arrival)
+{
+    const struct packet *packet = arrival->packet;
+    __u64 *key = key_of(row);
+    *row = (struct base){
+        .packets = 1,
+        .bytes = packet->ip_length_bytes,
+        .first_ns = arrival->now_ns,
+        .last_ns = arrival->now_ns,
+        .min_length_bytes = packet->ip_length_bytes,
+        .max_length_bytes = packet->ip_length_bytes,
+        .tcp_flags = packet->tcp_flags,
+        .marks = arrival->marks,
+        .tos = packet->tos,
+        .min_ttl = packet->ttl,
+        .max_ttl = packet->ttl,
+        .half = arrival->half,
+    };
+    key[0] = packet->key[0];
+    key[1] = packet->key[1];
+    if (arrival->key_words == KEY_WORDS) {
+        key[2] = packet->key[2];
+        key[3] = packet->key[3];
+        key[4] = packet->key[4];
+    }
+}
+
+// Who waited for the row's lock read the clock before whoever held it; and the kernel's fast clock may step back by
+// nanoseconds. Times of a slot do not.
+static __always_inline void displace(struct base *row, struct arrival *arrival)
+{
+    if (arrival->now_ns < row->last_ns)
+        arrival->now_ns = row->last_ns;
+    settle(row, arrival);
+}
+
+static __always_inline void copy_row(struct base *to, struct base *from, int key_words)
+{
+    if (key_words == KEY_WORDS)
+        *(struct row_v6 *)to = *(struct row_v6 *)from;
+    else
+        *(struct row_v4 *)to = *(struct row_v4 *)from;
+}

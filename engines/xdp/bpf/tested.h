@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs that only tests and measurements load.
+#pragma once
+
+// What the last frame was to `parse`.
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct outcome);
+} parsed SEC(".maps");
+
+// For tests and measurements: reads the frame and says what it is.
+SEC("xdp.frags")
+int parse(struct xdp_md *ctx)
+{
+    __u32 only = 0;
+    struct packet packet = {};
+    struct outcome *outcome = bpf_map_lookup_elem(&parsed, &only);
+    if (!outcome)
+        return XDP_PASS;
+    outcome->reason = parse_frame(ctx, &packet);
+    outcome->packet = packet;
+    return XDP_PASS;
+}
+
+// Gives an IPv4 frame one of `fire_flows` source addresses by chance.
+static __always_inline void spread(struct xdp_md *ctx)
+{
+    __u8 *frame = (__u8 *)(long)ctx->data;
+    if ((void *)(frame + 34) > (void *)(long)ctx->data_end || !config.fire_flows)
+        return;
+    *(__u32 *)(frame + 26) = (__u64)bpf_get_prandom_u32() * config.fire_flows >> 32;
+}
+
+// For tests and measurements: the engine on as many flows as are wanted, without a network.
+SEC("xdp.frags")
+int fire(struct xdp_md *ctx)
+{
+    spread(ctx);
+    return take(ctx);
+}
+
+// The same packets, sent from an interface.
+SEC("xdp")
+int send(struct xdp_md *ctx)
+{
+    spread(ctx);
+    return bpf_redirect(config.fire_interface, 0);
+}
+
+// For measurements: what a test run costs without any work.
+SEC("xdp.frags")
+int pass(struct xdp_md *ctx __attribute__((unused)))
+{
+    return XDP_PASS;
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Puts the program on interfaces, by links that the kernel takes off when this process ends, however it ends.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use libbpf_rs::libbpf_sys::{
+    BPF_XDP, XDP_FLAGS_DRV_MODE, XDP_FLAGS_SKB_MODE, bpf_link_create, bpf_link_create_opts,
+    bpf_link_detach, bpf_link_get_fd_by_id,
+};
+use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo};
+use libbpf_rs::{Xdp, XdpFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, netdevice, socket};
+
+use crate::engine::PROGRAM_NAME;
+use crate::{KernelEngine, KernelError};
+
+/// Where on its way a packet meets the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum XdpMode {
+    /// Native if the driver can, else generic.
+    #[default]
+    Auto,
+    /// In the driver, before the kernel makes a packet buffer of the frame.
+    Native,
+    /// Behind the driver: every interface can, and it is slower.
+    Generic,
+}
+
+/// The program on one interface.
+pub(crate) struct Link {
+    name: String,
+    index: u32,
+    /// Closing it takes the program off.
+    _link: OwnedFd,
+}
+
+impl XdpMode {
+    /// `native` or `generic`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Native => "native",
+            Self::Generic => "generic",
+        }
+    }
+
+    const fn flags(self) -> u32 {
+        match self {
+            Self::Auto => 0,
+            Self::Native => XDP_FLAGS_DRV_MODE,
+            Self::Generic => XDP_FLAGS_SKB_MODE,
+        }
+    }
+}
+
+impl KernelEngine {
+    /// Puts the program on an interface; the mode that it runs in. Frames pass on, whatever it makes of them.
+    ///
+    /// # Errors
+    /// Where there is no such interface, it has a program already and `replaces` is not set, or its driver refuses.
+    pub fn attach(
+        &mut self,
+        name: &str,
+        mode: XdpMode,
+        replaces: bool,
+    ) -> Result<XdpMode, KernelError> {
+        let index = index_of(name)?;
+        if let Some(id) = program_on(index) {
+            if !replaces {
+                let name = name.to_owned();
+                return Err(KernelError::Occupied { name, id });
+            }
+            take_off(name, index)?;
+        }
+        let wanted = match mode {
+            XdpMode::Auto => &[XdpMode::Native, XdpMode::Generic][..],
+            XdpMode::Native => &[XdpMode::Native],
+            XdpMode::Generic => &[XdpMode::Generic],
+        };
+        let mut refused = None;
+        for &mode in wanted {
+            match self.link(index, mode) {
+                Ok(link) => {
+                    let name = name.to_owned();
+                    let _link = link;
+                    self.links.push(Link { name, index, _link });
+                    return Ok(mode);
+                }
+                // The driver's own reason says more than that of the second try.
+                Err(error) => refused = refused.or(Some((mode, error))),
+            }
+        }
+        let (mode, source) = refused.expect("one mode at least was tried");
+        Err(refusal(name, index, mode, source))
+    }
+
+    /// The interfaces, of those attached, that are no more.
+    pub fn gone(&self) -> impl Iterator<Item = &str> {
+        let gone = self.links.iter().filter(|link| !exists(link.index));
+        gone.map(|link| link.name.as_str())
+    }
+
+    fn link(&self, index: u32, mode: XdpMode) -> io::Result<OwnedFd> {
+        let program = self
+            .object
+            .progs()
+            .find(|program| program.name() == PROGRAM_NAME)
+            .ok_or(io::ErrorKind::NotFound)?;
+        let options = bpf_link_create_opts {
+            sz: size_of::<bpf_link_create_opts>() as _,
+            flags: mode.flags(),
+            ..Default::default()
+        };
+        let program = program.as_fd().as_raw_fd();
+        // SAFETY: the options live for the call, and say their own size.
+        let fd = unsafe { bpf_link_create(program, index as i32, BPF_XDP, &options) };
+        if fd < 0 {
+            return Err(io::Error::from_raw_os_error(-fd));
+        }
+        // SAFETY: a link that was made just now, and is nobody else's.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    }
+}
+
+fn refusal(name: &str, index: u32, mode: XdpMode, source: io::Error) -> KernelError {
+    let name = name.to_owned();
+    // Somebody was faster.
+    if source.raw_os_error() == Some(Errno::BUSY.raw_os_error()) {
+        let id = program_on(index).unwrap_or_default();
+        return KernelError::Occupied { name, id };
+    }
+    let mend = match mode {
+        _ if source.kind() == io::ErrorKind::PermissionDenied => {
+            "it needs root or CAP_BPF and CAP_NET_ADMIN; --engine software needs neither"
+        }
+        XdpMode::Native => "--xdp-mode generic and --engine software work on every interface",
+        _ => "--engine software works on every interface",
+    };
+    KernelError::Attach {
+        name,
+        mode: mode.name(),
+        source,
+        mend,
+    }
+}
+
+fn control_socket() -> rustix::io::Result<OwnedFd> {
+    socket(AddressFamily::INET, SocketType::DGRAM, None)
+}
+
+fn index_of(name: &str) -> Result<u32, KernelError> {
+    let index = control_socket().and_then(|socket| netdevice::name_to_index(&socket, name));
+    index.map_err(|_| KernelError::NoInterface {
+        name: name.to_owned(),
+    })
+}
+
+fn exists(index: u32) -> bool {
+    let name = control_socket().and_then(|socket| netdevice::index_to_name(&socket, index));
+    !matches!(name, Err(Errno::NODEV | Errno::NXIO))
+}
+
+/// The number of the program that an interface has.
+fn program_on(index: u32) -> Option<u32> {
+    let anything = Xdp::new(control_socket().ok()?.as_fd()).query_id(index as i32, XdpFlags::NONE);
+    anything.ok().filter(|id| *id != 0)
+}
+
+/// Takes another program off, whether a link holds it or not.
+fn take_off(name: &str, index: u32) -> Result<(), KernelError> {
+    let failed = |source| KernelError::Attach {
+        name: name.to_owned(),
+        mode: XdpMode::Auto.name(),
+        source,
+        mend: "the program that is there could not be taken off: `ip link set dev IFACE xdp off` may",
+    };
+    let link = LinkInfoIter::default().find_map(|link| match link.info {
+        LinkTypeInfo::Xdp(xdp) if xdp.ifindex == index => Some(link.id),
+        _ => None,
+    });
+    if let Some(id) = link {
+        return detach_link(id).map_err(failed);
+    }
+    let nobody = control_socket().map_err(|error| failed(error.into()))?;
+    let xdp = Xdp::new(nobody.as_fd());
+    let taken = xdp.detach(index as i32, XdpFlags::DRV_MODE);
+    let taken = taken.and_then(|()| xdp.detach(index as i32, XdpFlags::SKB_MODE));
+    taken.map_err(|error| failed(io::Error::other(error)))
+}
+
+fn detach_link(id: u32) -> io::Result<()> {
+    // SAFETY: takes and gives numbers.
+    let fd = unsafe { bpf_link_get_fd_by_id(id) };
+    if fd < 0 {
+        return Err(io::Error::from_raw_os_error(-fd));
+    }
+    // SAFETY: a descriptor that was opened just now, and is nobody else's.
+    let link = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: takes and gives numbers; the descriptor is open.
+    match unsafe { bpf_link_detach(link.as_raw_fd()) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(-error)),
+    }
+}

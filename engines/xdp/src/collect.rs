@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Takes records out of the kernel: those of the ring as they come, and at the end of every cell those that are left
+//! in the tables.
+//!
+//! Every table has two halves. At the end of a cell user space turns the program to the other half and waits until no program
+//! runs that could have seen it otherwise; then the first half is its own, and rows are taken out without a lock. Records of the
+//! new half that reach the ring meanwhile wait. So:
+//!
+//! - nothing else writes to a half that is being emptied, by construction;
+//! - all packets before the turn are in hand after it: programs read the half before the clock;
+//! - records of a flow stay in order: the ring's of the old half, its rows, the ring's of the new one.
+
+use std::sync::atomic::Ordering;
+
+use crate::batch::Rows;
+use crate::clock::{CLOCK_SLACK_NS, EngineClock, Step};
+use crate::engine::{ROW_WORDS_V4, ROW_WORDS_V6};
+use crate::grace::Grace;
+use crate::memory::SharedMemory;
+use crate::{Batch, KernelConfig, KernelCounters, KernelEngine, KernelError};
+
+/// Words of `struct control` in `bpf/layout.h`.
+const CLOCK_OFFSET_AT: usize = 0;
+const HALF_AT: usize = 1;
+/// Records that may wait in user space for the end of a turn, in rings' worth; where there are more, the ring is left
+/// alone, and counts what it has no room for.
+const RINGS_HELD: usize = 4;
+/// Bytes of a record in the ring, about.
+const RECORD_BYTES: usize = 72;
+
+/// How far collecting has come.
+pub(crate) struct Collecting {
+    clock: EngineClock,
+    grace: Grace,
+    cell_ns: u64,
+    /// Records of packets before this are handed over as they come; it is the end of a cell.
+    cell_end_ns: u64,
+    /// Records of all packets before this are in hand.
+    complete_ns: u64,
+    /// While the old half is waited for: when the program was turned to the new one.
+    turned_ns: Option<u64>,
+    /// The wall clock was set back: everything in hand is of another time.
+    starts_over: Option<StartsOver>,
+    /// Records of later cells than the current one.
+    held: Batch,
+    due: Batch,
+    records_held_at_most: usize,
+    is_finished: bool,
+    evicted_age: u64,
+    evicted_flush: u64,
+}
+
+/// How far a new start has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StartsOver {
+    /// Records of the old time may be in the half that packets go to.
+    Asked,
+    /// The program has been turned to the other half since.
+    Turned,
+    /// They are all in hand.
+    InHand,
+}
+
+impl Collecting {
+    pub(crate) fn new(config: &KernelConfig, clock: EngineClock, grace: Grace) -> Self {
+        let now_ns = clock.now_ns();
+        let cell_start_ns = now_ns / config.cell_ns * config.cell_ns;
+        Self {
+            clock,
+            grace,
+            cell_ns: config.cell_ns,
+            cell_end_ns: cell_start_ns.saturating_add(config.cell_ns),
+            complete_ns: cell_start_ns,
+            turned_ns: None,
+            starts_over: None,
+            held: Batch::default(),
+            due: Batch::default(),
+            records_held_at_most: RINGS_HELD * config.ring_bytes as usize / RECORD_BYTES,
+            is_finished: false,
+            evicted_age: 0,
+            evicted_flush: 0,
+        }
+    }
+
+    /// What user space has taken out.
+    pub(crate) fn counters(&self) -> KernelCounters {
+        KernelCounters {
+            evicted_age: self.evicted_age,
+            evicted_flush: self.evicted_flush,
+            ..KernelCounters::default()
+        }
+    }
+
+    fn is_cell_complete(&self) -> bool {
+        self.complete_ns >= self.cell_end_ns || self.starts_over == Some(StartsOver::InHand)
+    }
+
+    /// Hands over what was held of the cell that is complete; the start of the next one.
+    fn next_cell(&mut self, batch: &mut Batch) -> u64 {
+        let start = |ns: u64| ns / self.cell_ns * self.cell_ns;
+        if self.starts_over == Some(StartsOver::InHand) {
+            self.starts_over = None;
+            batch.append(&mut self.held);
+            let next_ns = start(self.complete_ns);
+            self.cell_end_ns = next_ns.saturating_add(self.cell_ns);
+            return next_ns;
+        }
+        self.held.split_off_before(self.cell_end_ns, batch);
+        let latest_ns = start(self.complete_ns);
+        // Not past a cell that has records.
+        let first_ns = self.held.first_ns().map_or(latest_ns, start);
+        let next_ns = first_ns.min(latest_ns).max(self.cell_end_ns);
+        self.cell_end_ns = next_ns.saturating_add(self.cell_ns);
+        next_ns
+    }
+
+    /// Those of the current cell to `batch`, others are held.
+    fn sort_due(&mut self, batch: &mut Batch) {
+        // What was held is older.
+        self.held.split_off_before(self.cell_end_ns, batch);
+        self.due.split_off_before(self.cell_end_ns, batch);
+        self.held.append(&mut self.due);
+    }
+
+    fn wants_to_turn(&self) -> bool {
+        self.starts_over == Some(StartsOver::Asked)
+            || self.clock.now_ns() >= self.cell_end_ns.saturating_add(CLOCK_SLACK_NS)
+    }
+}
+
+impl KernelEngine {
+    /// Appends the records of the current cell that have come, those of a flow in the order of time. `Some` time, in
+    /// nanoseconds since 1970: with them, all packets before it have been handed over, and there may be more to hand
+    /// over at once. Never waits.
+    ///
+    /// # Errors
+    /// Where the ring cannot be read, or carried something that is no record.
+    pub fn collect(&mut self, batch: &mut Batch) -> Result<Option<u64>, KernelError> {
+        if self.collecting.is_cell_complete() {
+            return Ok(Some(self.collecting.next_cell(batch)));
+        }
+        if self.collecting.is_finished {
+            batch.append(&mut self.collecting.held);
+            return Ok(None);
+        }
+        self.follow_wall_clock();
+        let waiting = self.inbox.borrow().len() + self.collecting.held.len();
+        if waiting < self.collecting.records_held_at_most {
+            self.read_ring()?;
+        }
+        self.take_due(batch);
+        match self.collecting.turned_ns {
+            Some(turned_ns) if self.collecting.grace.is_over()? => {
+                self.end_turn(turned_ns, batch)?;
+            }
+            None if self.collecting.wants_to_turn() => self.turn(),
+            _ => {}
+        }
+        let is_complete = self.collecting.is_cell_complete();
+        Ok(is_complete.then(|| self.collecting.next_cell(batch)))
+    }
+
+    /// Takes the program off its interfaces and everything out of it. [`KernelEngine::collect`] hands it over, until it says
+    /// `None`.
+    ///
+    /// # Errors
+    /// As [`KernelEngine::collect`].
+    pub fn finish(&mut self) -> Result<(), KernelError> {
+        self.links.clear();
+        let mut batch = Batch::default();
+        if let Some(turned_ns) = self.collecting.turned_ns {
+            self.collecting.grace.wait()?;
+            self.end_turn(turned_ns, &mut batch)?;
+        }
+        self.turn();
+        self.collecting.grace.wait()?;
+        let aged = self.collecting.evicted_age;
+        let now_ns = self.collecting.clock.now_ns();
+        self.end_turn(now_ns.saturating_add(CLOCK_SLACK_NS), &mut batch)?;
+        let collecting = &mut self.collecting;
+        collecting.evicted_flush = collecting.evicted_age - aged;
+        collecting.evicted_age = aged;
+        // In front of what is held, for they are of earlier cells.
+        batch.append(&mut collecting.held);
+        collecting.held = batch;
+        collecting.is_finished = true;
+        Ok(())
+    }
+
+    /// Tells the program what to add to its clock.
+    pub(crate) fn set_clock(&self) {
+        let offset_ns = self.collecting.clock.offset_ns();
+        self.control.words()[CLOCK_OFFSET_AT].store(offset_ns, Ordering::Relaxed);
+    }
+
+    fn follow_wall_clock(&mut self) {
+        if let Some(step) = self.collecting.clock.follow() {
+            self.set_clock();
+            if step == Step::Back {
+                self.collecting.starts_over = Some(StartsOver::Asked);
+            }
+        }
+    }
+
+    fn read_ring(&mut self) -> Result<(), KernelError> {
+        self.ring
+            .consume()
+            .map_err(KernelError::refused("read its ring"))?;
+        match self.inbox.borrow().foreign() {
+            0 => Ok(()),
+            count => Err(KernelError::ForeignItems { count }),
+        }
+    }
+
+    fn take_due(&mut self, batch: &mut Batch) {
+        self.inbox.borrow_mut().take_due(&mut self.collecting.due);
+        self.collecting.sort_due(batch);
+    }
+
+    /// Turns the program to the other half of its tables.
+    fn turn(&mut self) {
+        let collecting = &mut self.collecting;
+        if collecting.starts_over == Some(StartsOver::Asked) {
+            collecting.starts_over = Some(StartsOver::Turned);
+        }
+        collecting.turned_ns = Some(collecting.clock.now_ns());
+        let half = &self.control.words()[HALF_AT];
+        // The rows of the half that is turned to were emptied before.
+        half.store(1 - half.load(Ordering::Relaxed), Ordering::Release);
+        collecting.grace.start();
+    }
+
+    /// No program writes to the old half any more: takes its records, first those in the ring.
+    fn end_turn(&mut self, turned_ns: u64, batch: &mut Batch) -> Result<(), KernelError> {
+        self.read_ring()?;
+        self.take_due(batch);
+        let old_half = 1 - self.control.words()[HALF_AT].load(Ordering::Relaxed);
+        let due = &mut self.collecting.due;
+        let rows = take_rows::<ROW_WORDS_V4, _>(&self.table_v4, old_half, &mut due.v4)
+            + take_rows::<ROW_WORDS_V6, _>(&self.table_v6, old_half, &mut due.v6);
+        let collecting = &mut self.collecting;
+        collecting.evicted_age += rows;
+        collecting.sort_due(batch);
+        self.inbox.borrow_mut().turn();
+        collecting.turned_ns = None;
+        collecting.complete_ns = turned_ns.saturating_sub(CLOCK_SLACK_NS);
+        if collecting.starts_over == Some(StartsOver::Turned) {
+            collecting.starts_over = Some(StartsOver::InHand);
+        }
+        Ok(())
+    }
+}
+
+/// Moves the records of a half to `to`; how many there were. `WORDS` lie from one row to the next.
+fn take_rows<const WORDS: usize, const K: usize>(
+    table: &SharedMemory,
+    half: u64,
+    to: &mut Rows<K>,
+) -> u64 {
+    let (first, second) = table.words().split_at(table.words().len() / 2);
+    let half = if half == 0 { first } else { second };
+    let (rows, _) = half.as_chunks::<WORDS>();
+    let mut taken = 0;
+    for row in rows {
+        // Its packets: none in an empty row.
+        if row[0].load(Ordering::Relaxed) == 0 {
+            continue;
+        }
+        let words = row[..Rows::<K>::STRIDE].iter();
+        to.push(words.map(|word| word.load(Ordering::Relaxed)));
+        row[0].store(0, Ordering::Relaxed);
+        taken += 1;
+    }
+    taken
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the ring's reader leaves: records by the half of the table they were in, in order.
+
+use std::collections::HashMap;
+
+use turboflow_record::{WORDS_V4, WORDS_V6};
+
+use crate::Batch;
+use crate::batch::Rows;
+use crate::layout::{HALF_AT, words};
+
+/// Bytes of `struct ticket` in `bpf/layout.h`.
+const TICKET_BYTES: usize = 8;
+const V4_BYTES: usize = 8 * Rows::<WORDS_V4>::STRIDE;
+const V6_BYTES: usize = 8 * Rows::<WORDS_V6>::STRIDE;
+
+/// Records of the ring that nobody has taken yet.
+pub(crate) struct Inbox {
+    /// The half whose records are due; those of the other one are of packets after its end.
+    half: u64,
+    due: Batch,
+    later: Batch,
+    tickets: Option<Tickets>,
+    /// Items of the ring that are no records.
+    foreign: u64,
+}
+
+/// Puts records of one slot in order: who shares a table may write to the ring in another order than that in which it took
+/// rows out. No number is missing for longer than a program runs.
+struct Tickets {
+    /// The number that comes next, by slot.
+    next: Vec<u32>,
+    /// Records that came before their turn, by slot and number.
+    early: HashMap<(u32, u32), Vec<u8>>,
+}
+
+impl Inbox {
+    /// Of a table that CPUs share, `shared_slots` says how many slots it has.
+    pub(crate) fn new(shared_slots: Option<u32>) -> Self {
+        let tickets = shared_slots.map(|slots| Tickets {
+            next: vec![0; slots as usize],
+            early: HashMap::new(),
+        });
+        Self {
+            half: 0,
+            due: Batch::default(),
+            later: Batch::default(),
+            tickets,
+            foreign: 0,
+        }
+    }
+
+    /// Takes an item of the ring.
+    pub(crate) fn receive(&mut self, item: &[u8]) {
+        if self.tickets.is_some() {
+            self.receive_with_ticket(item);
+        } else {
+            self.keep(item);
+        }
+    }
+
+    fn receive_with_ticket(&mut self, item: &[u8]) {
+        let ticket = item.len().checked_sub(TICKET_BYTES);
+        let Some((row, ticket)) = ticket.map(|at| item.split_at(at)) else {
+            self.foreign += 1;
+            return;
+        };
+        let ticket = words(ticket).next().unwrap_or_default();
+        let (slot, number) = (ticket as u32, (ticket >> 32) as u32);
+        let Some(tickets) = &mut self.tickets else {
+            return;
+        };
+        let Some(next) = tickets.next.get(slot as usize).copied() else {
+            self.foreign += 1;
+            return;
+        };
+        if number != next {
+            tickets.early.insert((slot, number), row.to_vec());
+            return;
+        }
+        self.keep(row);
+        self.keep_early_ones(slot, next.wrapping_add(1));
+    }
+
+    /// Keeps those of a slot whose turn has come.
+    fn keep_early_ones(&mut self, slot: u32, mut next: u32) {
+        while let Some(row) = self
+            .tickets
+            .as_mut()
+            .filter(|tickets| !tickets.early.is_empty())
+            .and_then(|tickets| tickets.early.remove(&(slot, next)))
+        {
+            self.keep(&row);
+            next = next.wrapping_add(1);
+        }
+        if let Some(tickets) = &mut self.tickets {
+            tickets.next[slot as usize] = next;
+        }
+    }
+
+    fn keep(&mut self, row: &[u8]) {
+        let half = row.get(8 * HALF_AT + 7).copied().unwrap_or_default();
+        let batch = match u64::from(half) == self.half {
+            true => &mut self.due,
+            false => &mut self.later,
+        };
+        match row.len() {
+            V4_BYTES => batch.v4.push(words(row)),
+            V6_BYTES => batch.v6.push(words(row)),
+            _ => self.foreign += 1,
+        }
+    }
+
+    /// Moves those that are due to the end of `batch`.
+    pub(crate) fn take_due(&mut self, batch: &mut Batch) {
+        batch.append(&mut self.due);
+    }
+
+    /// The rows of the half that was due have been taken too: the records of the other one are due from now on.
+    pub(crate) fn turn(&mut self) {
+        self.half = 1 - self.half;
+        self.due.append(&mut self.later);
+    }
+
+    /// How many records there are.
+    pub(crate) fn len(&self) -> usize {
+        let early = self.tickets.as_ref();
+        self.due.len() + self.later.len() + early.map_or(0, |tickets| tickets.early.len())
+    }
+
+    /// Items so far that were no records.
+    pub(crate) const fn foreign(&self) -> u64 {
+        self.foreign
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An item of the ring of a record of so many packets.
+    fn item(packets: u64, half: u64, ticket: Option<(u32, u32)>) -> Vec<u8> {
+        let mut row = [0; Rows::<WORDS_V4>::STRIDE];
+        row[0] = packets;
+        row[HALF_AT] = half << 56;
+        let ticket = ticket.map(|(slot, number)| u64::from(slot) | u64::from(number) << 32);
+        let words = row.into_iter().chain(ticket);
+        words.flat_map(u64::to_ne_bytes).collect()
+    }
+
+    fn due(inbox: &mut Inbox) -> Vec<u64> {
+        let mut batch = Batch::default();
+        inbox.take_due(&mut batch);
+        batch.v4().map(|record| record.base.packets).collect()
+    }
+
+    #[test]
+    fn what_comes_from_the_new_half_waits_for_the_old_one() {
+        let mut inbox = Inbox::new(None);
+        for (packets, half) in [(1, 0), (2, 1), (3, 0), (4, 1)] {
+            inbox.receive(&item(packets, half, None));
+        }
+        assert_eq!(due(&mut inbox), [1, 3]);
+        inbox.turn();
+        inbox.receive(&item(5, 1, None));
+        assert_eq!(due(&mut inbox), [2, 4, 5]);
+        assert_eq!(inbox.len(), 0);
+    }
+
+    #[test]
+    fn tickets_put_the_records_of_a_slot_in_order() {
+        let mut inbox = Inbox::new(Some(2));
+        for (packets, slot, number) in [(1, 0, 0), (4, 1, 2), (3, 1, 1), (2, 0, 1), (5, 1, 0)] {
+            inbox.receive(&item(packets, 0, Some((slot, number))));
+        }
+        assert_eq!(due(&mut inbox), [1, 2, 5, 3, 4]);
+        assert_eq!((inbox.len(), inbox.foreign()), (0, 0));
+    }
+
+    #[test]
+    fn tickets_go_round() {
+        let mut inbox = Inbox::new(Some(1));
+        inbox.tickets.as_mut().expect("has").next[0] = u32::MAX;
+        inbox.receive(&item(2, 0, Some((0, 0))));
+        inbox.receive(&item(1, 0, Some((0, u32::MAX))));
+        assert_eq!(due(&mut inbox), [1, 2]);
+    }
+
+    #[test]
+    fn what_is_no_record_is_counted() {
+        let mut inbox = Inbox::new(None);
+        inbox.receive(&[0; 63]);
+        let mut shared = Inbox::new(Some(1));
+        shared.receive(&[0; 7]);
+        shared.receive(&item(1, 0, Some((1, 0))));
+        assert_eq!((inbox.foreign(), shared.foreign()), (1, 2));
+    }
+}

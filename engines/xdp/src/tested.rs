@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Programs on single frames, without a network (`BPF_PROG_TEST_RUN`): for tests and measurements.
+
+use std::sync::Arc;
+
+use libbpf_rs::libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES;
+use libbpf_rs::{MapCore, MapFlags, Object, ProgramInput};
+
+use crate::KernelError;
+use crate::engine::{PROGRAM_NAME, map};
+
+/// Bytes of `struct outcome` in `bpf/layout.h`.
+const OUTCOME_BYTES: usize = 56;
+
+/// A program that can be run on a frame without a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TestedProgram {
+    /// The engine itself.
+    Microflows,
+    /// The parser alone.
+    Parse,
+    /// Nothing at all: what a run costs.
+    Pass,
+    /// The engine itself, on frames that are spread over flows.
+    Fire,
+    /// Sends such frames from an interface.
+    Send,
+}
+
+/// What a run gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TestRun {
+    /// The program's verdict: 2 is `XDP_PASS`.
+    pub verdict: u32,
+    /// Nanoseconds a repetition, on average.
+    pub duration_ns: u64,
+}
+
+/// Runs the programs of an engine.
+#[derive(Clone)]
+pub struct Tester {
+    object: Arc<Object>,
+}
+
+impl Tester {
+    pub(crate) const fn new(object: Arc<Object>) -> Self {
+        Self { object }
+    }
+
+    /// Runs a program `repeat` times on a frame, on this CPU, without a network.
+    ///
+    /// # Errors
+    /// Where the kernel refuses, as for frames of less than an Ethernet header.
+    pub fn run(
+        &self,
+        program: TestedProgram,
+        frame: &[u8],
+        repeat: u32,
+    ) -> Result<TestRun, KernelError> {
+        let flags = match program {
+            TestedProgram::Send => BPF_F_TEST_XDP_LIVE_FRAMES,
+            _ => 0,
+        };
+        let input = ProgramInput {
+            data_in: Some(frame),
+            repeat,
+            flags,
+            ..Default::default()
+        };
+        let name = program.name();
+        let program = self
+            .object
+            .progs_mut()
+            .find(|program| program.name() == name)
+            .ok_or(KernelError::Incomplete { name })?;
+        let output = program
+            .test_run(input)
+            .map_err(KernelError::refused("run its program on a frame"))?;
+        Ok(TestRun {
+            verdict: output.return_value,
+            duration_ns: u64::try_from(output.duration.as_nanos()).unwrap_or(u64::MAX),
+        })
+    }
+
+    /// What the last frame was to [`TestedProgram::Parse`], as `struct outcome` of `bpf/layout.h` lies.
+    ///
+    /// # Errors
+    /// Where the kernel does not give it.
+    pub fn parsed(&self) -> Result<[u8; OUTCOME_BYTES], KernelError> {
+        map(&self.object, "parsed")?
+            .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+            .map_err(KernelError::refused("read what it parsed"))?
+            .and_then(|bytes| bytes.try_into().ok())
+            .ok_or(KernelError::Incomplete { name: "parsed" })
+    }
+}
+
+impl TestedProgram {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Microflows => PROGRAM_NAME,
+            Self::Parse => "parse",
+            Self::Pass => "pass",
+            Self::Fire => "fire",
+            Self::Send => "send",
+        }
+    }
+}

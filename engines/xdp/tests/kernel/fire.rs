@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Two CPUs at full speed, with tables that are emptied all the while: nothing is lost, nothing is counted twice.
+
+use std::thread;
+use std::time::Duration;
+
+use turboflow_engine_xdp::{Batch, KernelConfig, KernelCounters, Tables, Tested, TestedProgram};
+
+use crate::support::{DESIGNS, Totals, collect, config, load, stay_on, tcp};
+
+const PACKETS: u64 = 10_000_000;
+/// Test runs can be interrupted only between repetitions.
+const REPETITIONS: u32 = 100_000;
+/// Sweeps follow each other as fast as the kernel lets them.
+const CELL_NS: u64 = 20_000_000;
+/// IP length of the packets.
+const LENGTH_BYTES: u64 = 40;
+
+/// Packets of `flows` flows from two CPUs; what came out of it.
+fn fire(config: &KernelConfig) -> Option<(Totals, KernelCounters)> {
+    let mut engine = load(config)?;
+    let cpus = thread::available_parallelism().unwrap().get().min(2);
+    assert!(cpus == 2 || std::env::var_os("TURBOFLOW_CI").is_none());
+    let share = PACKETS / cpus as u64;
+    let mut totals = Totals::default();
+    let mut batch = Batch::default();
+    thread::scope(|scope| {
+        let firing: Vec<_> = (0..cpus)
+            .map(|cpu| {
+                let tester = engine.tester();
+                scope.spawn(move || {
+                    stay_on(cpu);
+                    for _ in 0..share / u64::from(REPETITIONS) {
+                        let frame = tcp(1, 0x10);
+                        tester
+                            .run(TestedProgram::Fire, &frame, REPETITIONS)
+                            .unwrap();
+                    }
+                })
+            })
+            .collect();
+        while !firing.iter().all(thread::ScopedJoinHandle::is_finished) {
+            collect(&mut engine, &mut batch);
+            totals.take(&mut batch);
+            rest();
+        }
+    });
+    engine.finish().unwrap();
+    collect(&mut engine, &mut batch);
+    totals.take(&mut batch);
+    Some((totals, engine.counters().unwrap()))
+}
+
+fn config_of(tables: Tables, flows: u32, ring_bytes: u32) -> KernelConfig {
+    KernelConfig {
+        tables,
+        ring_bytes,
+        cell_ns: CELL_NS,
+        tested: Some(Tested {
+            flows,
+            ..Tested::default()
+        }),
+        ..config(16_384)
+    }
+}
+
+fn check(totals: &Totals, counters: &KernelCounters, flows: u32) {
+    assert_eq!(counters.packets_received, PACKETS);
+    assert_eq!(counters.packets_metered, PACKETS);
+    assert_eq!(counters.bytes_metered, PACKETS * LENGTH_BYTES);
+    assert_eq!(totals.packets + counters.packets_dropped, PACKETS);
+    assert_eq!(
+        totals.bytes + counters.bytes_dropped,
+        PACKETS * LENGTH_BYTES
+    );
+    assert_eq!(
+        totals.records + counters.microflows_dropped,
+        counters.evicted()
+    );
+    assert!(totals.flows() <= flows as usize);
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "as the pipeline does between two looks at the ring"
+)]
+fn rest() {
+    thread::sleep(Duration::from_millis(1));
+}
+
+#[test]
+fn received_is_recorded_while_tables_are_emptied() {
+    for tables in DESIGNS {
+        for flows in [1, 16_384, 1_000_000] {
+            let Some((totals, counters)) = fire(&config_of(tables, flows, 1 << 26)) else {
+                return;
+            };
+            check(&totals, &counters, flows);
+            assert!(counters.evicted_age > 10, "{counters:?}");
+            assert!(totals.flows() > flows as usize / 2);
+            if tables == Tables::RowLock {
+                assert_eq!(totals.overlapping, 0, "of {} records", totals.records);
+            }
+            eprintln!("{tables:?}, {flows} flows: {counters:?}");
+        }
+    }
+}
+
+#[test]
+fn a_tiny_ring_drops_what_it_counts() {
+    for tables in DESIGNS {
+        let Some((totals, counters)) = fire(&config_of(tables, 1_000_000, 4_096)) else {
+            return;
+        };
+        check(&totals, &counters, 1_000_000);
+        assert!(counters.packets_dropped > PACKETS / 10, "{counters:?}");
+    }
+}
