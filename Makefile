@@ -12,7 +12,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 # The engine in the kernel takes clang and two libraries; CI may not leave it out.
 KERNEL := $(or $(TURBOFLOW_CI),$(and $(shell command -v clang),$(wildcard /usr/include/libelf.h),$(wildcard /usr/include/zlib.h)))
-FEATURES := $(if $(KERNEL),--features turboflow-engine-xdp/kernel)
+FEATURES := $(if $(KERNEL),--features turboflow/kernel)
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TURBOFLOW := $(TARGET)/release/turboflow
@@ -33,7 +33,7 @@ test: set-up ## All tests: units, properties, goldens, real captures, doc tests,
 	@test -d ../shared/captures || echo "make test: real captures are not at ../shared/captures, so nothing was compared with them" >&2
 
 build: set-up ## The turboflow program, optimised: target/release/turboflow
-	cargo build --release --package turboflow
+	cargo build --release --package turboflow $(FEATURES)
 
 deb: build ## A Debian package: target/turboflow_VERSION_ARCH.deb
 	packaging/deb.sh $(TURBOFLOW) $(TARGET)

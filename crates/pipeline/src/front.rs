@@ -2,6 +2,8 @@
 //! The front of the pipeline: frames to packets, packets to cells of the clock and to shards.
 
 use turboflow_aggregate::Cell;
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+use turboflow_engine_xdp::Batch;
 use turboflow_packet::{Frame, Parser, ParserConfig, RejectClass, Rejected};
 use turboflow_record::{
     Base, Family, InputValues, KeyHasher, Lanes, Layout, MicroflowRecord, Packet, WORDS_V4,
@@ -146,6 +148,27 @@ impl<const N: usize> Front<N> {
         }
         if self.reassembles {
             self.release(shards);
+        }
+    }
+
+    /// Passes records of an engine elsewhere on to their shards.
+    #[cfg(all(target_os = "linux", feature = "kernel"))]
+    pub(crate) fn microflows(&mut self, batch: &Batch, shards: &mut impl Shards<N>) {
+        for MicroflowRecord { key, base, .. } in batch.v4() {
+            let state = [0; N];
+            self.push(
+                MicroflowRecord { key, base, state },
+                |pending| &mut pending.v4,
+                shards,
+            );
+        }
+        for MicroflowRecord { key, base, .. } in batch.v6() {
+            let state = [0; N];
+            self.push(
+                MicroflowRecord { key, base, state },
+                |pending| &mut pending.v6,
+                shards,
+            );
         }
     }
 

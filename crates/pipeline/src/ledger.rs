@@ -173,6 +173,7 @@ impl Ledger {
             clock_steps: front.clock_steps,
             microflows_merged: shards.cache.microflows_merged,
             microflows_resident: shards.microflows_waiting,
+            microflows_dropped: shards.microflows_dropped,
             flows_opened: shards.cache.flows_opened,
             flows_resident: shards.cache.flows_open,
             flows_peak: shards.cache.flows_peak,

@@ -9,12 +9,15 @@
 //! ```
 //!
 //! [`Meter`] is the part without files and threads of its own; [`record_files`] runs it over capture
-//! files, [`replay_files`] does so at their own pace, `record_interfaces` over network interfaces.
+//! files, [`replay_files`] does so at their own pace, `record_interfaces` over network interfaces; `record_kernel` merges what an
+//! engine in the kernel hands over (feature `kernel`).
 
 mod clock;
 mod config;
 mod files;
 mod front;
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+mod kernel;
 mod lane;
 mod ledger;
 #[cfg(target_os = "linux")]
@@ -29,6 +32,8 @@ mod threads;
 
 pub use config::{ConfigError, PipelineConfig, RunSizes};
 pub use files::{FilesReport, Progress, Stop, record_files};
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+pub use kernel::record_kernel;
 pub use ledger::{Imbalance, Ledger, ReasonCount};
 #[cfg(target_os = "linux")]
 pub use live::{LiveEvent, LiveLimits, LiveOutputs, LiveProgress, LiveReport, record_interfaces};

@@ -22,7 +22,8 @@ use crate::meter::DeliverRecords;
 use crate::outputs::{OutputChange, Outputs};
 use crate::snapshots::Snapshots;
 use crate::{ConfigError, Ledger, Meter, Output, OutputReport, PipelineConfig};
-use together::{EndsTheRun, Part, Together};
+use together::EndsTheRun;
+pub(crate) use together::{Part, Together};
 
 /// How long a packet may be on its way from its timestamp into the ring: queues between interrupt
 /// and socket, another processor's turn. A thousand times what is seen on an idle machine; a
@@ -190,6 +191,11 @@ impl LiveReport {
         // Together: the kernel deals packets of a ring that is gone out to the others.
         drop(rings);
         let sum = Part::sum(parts).expect("there is a reader");
+        Self::of_part(sum, failure)
+    }
+
+    /// What a run came to, but for its outputs.
+    pub(crate) fn of_part(sum: Part, failure: Option<io::Error>) -> Self {
         let ledger = sum.ledger();
         let (mut interfaces, mut gone) = (Vec::new(), Vec::new());
         for (name, counters, state) in sum.interfaces {
@@ -425,7 +431,7 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
     clippy::disallowed_methods,
     reason = "a run of a given duration has to end"
 )]
-fn instant() -> Instant {
+pub(crate) fn instant() -> Instant {
     Instant::now()
 }
 

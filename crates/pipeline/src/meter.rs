@@ -2,6 +2,10 @@
 //! A meter: frames in, flow records out, in memory.
 
 use turboflow_aggregate::Cell;
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+use turboflow_engine_software::EngineCounters;
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+use turboflow_engine_xdp::{Batch, KernelCounters};
 use turboflow_packet::Frame;
 use turboflow_record::{FlowBatch, InputValues, Layout, Packet};
 
@@ -67,6 +71,35 @@ impl Counts {
         Ledger::new(&self.front, &self.shards)
     }
 
+    /// The same with what an engine in the kernel has counted in the place of front and software engine. Of what its ring had no room
+    /// for, the frames' bytes are not known: they are among those received. CPUs go on while their counters are read, so that differences
+    /// may be off by what they do meanwhile.
+    #[cfg(all(target_os = "linux", feature = "kernel"))]
+    pub(crate) fn of_kernel(mut self, kernel: &KernelCounters) -> Self {
+        let (front, shards) = (&mut self.front, &mut self.shards);
+        front.rejected = kernel.rejected_packets;
+        front.rejected_bytes = kernel.rejected_bytes;
+        front.packets = kernel
+            .packets_metered
+            .saturating_sub(kernel.packets_dropped);
+        front.frames = front.packets + front.rejected.iter().sum::<u64>();
+        front.packet_frame_bytes = kernel.frame_bytes_metered;
+        front.frame_bytes = front.packet_frame_bytes + front.rejected_bytes.iter().sum::<u64>();
+        front.packet_bytes = kernel.bytes_metered.saturating_sub(kernel.bytes_dropped);
+        shards.packets_in = front.packets;
+        let gone = kernel.microflows_dropped + shards.cache.microflows_merged;
+        shards.microflows_waiting = kernel.evicted().saturating_sub(gone);
+        shards.engine = EngineCounters {
+            evicted_collision: kernel.evicted_collision,
+            evicted_age: kernel.evicted_age,
+            evicted_cut: kernel.evicted_cut,
+            evicted_flush: kernel.evicted_flush,
+            ..EngineCounters::default()
+        };
+        shards.microflows_dropped = kernel.microflows_dropped;
+        self
+    }
+
     /// Adds those of another meter.
     #[cfg(target_os = "linux")]
     pub(crate) fn merge(&mut self, other: &Self) {
@@ -87,6 +120,8 @@ pub struct Meter {
 trait MeterWork {
     fn frames(&mut self, frames: &[Frame<'_>]);
     fn packet(&mut self, packet: &Packet, values: &InputValues);
+    #[cfg(all(target_os = "linux", feature = "kernel"))]
+    fn microflows(&mut self, batch: &Batch);
     fn advance(&mut self, delivered_ns: u64);
     fn snapshot(&mut self) -> Counts;
     fn finish(self: Box<Self>) -> Counts;
@@ -123,6 +158,13 @@ impl Meter {
     /// Meters one packet that was parsed elsewhere, with the inputs that the layout needs.
     pub fn packet(&mut self, packet: &Packet, values: &InputValues) {
         self.work.packet(packet, values);
+    }
+
+    /// Merges microflow records that an engine elsewhere has made of the current cell's packets, those of a flow in the order of time.
+    /// They do not move the clock.
+    #[cfg(all(target_os = "linux", feature = "kernel"))]
+    pub(crate) fn microflows(&mut self, batch: &Batch) {
+        self.work.microflows(batch);
     }
 
     /// Moves the clock without a packet: a live source has delivered every packet up to this time,
@@ -196,6 +238,11 @@ impl<const N: usize, S: Shards<N> + FinishShards> MeterWork for Running<N, S> {
 
     fn packet(&mut self, packet: &Packet, values: &InputValues) {
         self.front.parsed(packet, values, &mut self.shards);
+    }
+
+    #[cfg(all(target_os = "linux", feature = "kernel"))]
+    fn microflows(&mut self, batch: &Batch) {
+        self.front.microflows(batch, &mut self.shards);
     }
 
     fn advance(&mut self, delivered_ns: u64) {

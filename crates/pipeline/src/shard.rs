@@ -21,6 +21,8 @@ pub(crate) struct ShardReport {
     /// Packets that came from the front.
     pub(crate) packets_in: u64,
     pub(crate) microflows_waiting: u64,
+    /// Records that an engine elsewhere could not hand over.
+    pub(crate) microflows_dropped: u64,
     pub(crate) packets_recorded: u64,
     pub(crate) bytes_recorded: u64,
 }
@@ -124,6 +126,7 @@ impl ShardReport {
         self.add(&other.engine, &other.cache);
         self.packets_in += other.packets_in;
         self.microflows_waiting += other.microflows_waiting;
+        self.microflows_dropped += other.microflows_dropped;
         self.packets_recorded += other.packets_recorded;
         self.bytes_recorded += other.bytes_recorded;
     }

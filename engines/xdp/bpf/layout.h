@@ -6,6 +6,8 @@
 
 #include "reasons.h"
 
+// Interfaces that an engine can be on.
+#define INTERFACES 16
 #define KEY_WORDS 5
 #define KEY_WORDS_V4 2
 
@@ -66,7 +68,6 @@ _Static_assert(sizeof(struct outcome) == 56, "as in src/layout.rs");
 
 // The ledger of one CPU, and the cell of the clock that it is in.
 struct counters {
-    __u64 packets_received;
     __u64 packets_metered;
     __u64 frame_bytes_metered;
     __u64 bytes_metered;
@@ -80,8 +81,11 @@ struct counters {
     __u64 bytes_dropped;
     __u64 rejected_packets[REASON_COUNT];
     __u64 rejected_bytes[REASON_COUNT];
+    // By the interface's place in `config.interfaces`.
+    __u64 packets_received[INTERFACES];
+    __u64 bytes_received[INTERFACES];
 };
-_Static_assert(sizeof(struct counters) == 8 * (12 + 2 * REASON_COUNT), "as in src/layout.rs");
+_Static_assert(sizeof(struct counters) == 8 * (11 + 2 * REASON_COUNT + 2 * INTERFACES), "as in src/layout.rs");
 
 // Written before the program is loaded, constant to the verifier.
 struct config {
@@ -93,13 +97,15 @@ struct config {
     // For `fire` and `send`: flows that packets are spread over, and the interface they are sent from.
     __u32 fire_flows;
     __u32 fire_interface;
+    __u32 interfaces[INTERFACES];
+    __u32 interface_count;
     // Marks after which no packet joins a record.
     __u8 evict_after;
     __u8 coarse_clock;
     __u8 is_shared;
-    __u8 padding[5];
+    __u8 padding[1];
 };
-_Static_assert(sizeof(struct config) == 120, "as in src/layout.rs");
+_Static_assert(sizeof(struct config) == 184, "as in src/layout.rs");
 
 // Written by user space while the program runs.
 struct control {

@@ -6,15 +6,29 @@
 
 char LICENSE[] SEC("license") = "Apache-2.0";
 
+// The place of the interface that the frame came in by. Where there is one, nothing is left of this.
+static __always_inline __u32 interface_of(struct xdp_md *ctx)
+{
+    __u32 place = 0;
+#pragma unroll
+    for (__u32 i = 1; i < INTERFACES; i++) {
+        if (i < config.interface_count && ctx->ingress_ifindex == config.interfaces[i])
+            place = i;
+    }
+    return place;
+}
+
 static __always_inline int take(struct xdp_md *ctx)
 {
     struct counters *counters = counters_of_this_cpu();
     struct packet packet = {};
     __u64 bytes = frame_bytes(ctx);
+    __u32 place = interface_of(ctx);
     __u32 reason;
     if (!counters)
         return XDP_PASS;
-    counters->packets_received += 1;
+    counters->packets_received[place] += 1;
+    counters->bytes_received[place] += bytes;
     reason = parse_frame(ctx, &packet);
     if (reason == (__u32)PARSED) {
         counters->frame_bytes_metered += bytes;

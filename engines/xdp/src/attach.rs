@@ -28,14 +28,6 @@ pub enum XdpMode {
     Generic,
 }
 
-/// The program on one interface.
-pub(crate) struct Link {
-    name: String,
-    index: u32,
-    /// Closing it takes the program off.
-    _link: OwnedFd,
-}
-
 impl XdpMode {
     /// `native` or `generic`.
     #[must_use]
@@ -57,24 +49,35 @@ impl XdpMode {
 }
 
 impl KernelEngine {
-    /// Puts the program on an interface; the mode that it runs in. Frames pass on, whatever it makes of them.
+    /// Puts the program on its interfaces, on all or on none; the mode that it runs in on each. Frames pass on, whatever it
+    /// makes of them.
     ///
     /// # Errors
-    /// Where there is no such interface, it has a program already and `replaces` is not set, or its driver refuses.
-    pub fn attach(
-        &mut self,
-        name: &str,
-        mode: XdpMode,
-        replaces: bool,
-    ) -> Result<XdpMode, KernelError> {
-        let index = index_of(name)?;
-        if let Some(id) = program_on(index) {
-            if !replaces {
-                let name = name.to_owned();
-                return Err(KernelError::Occupied { name, id });
+    /// Where one has a program already and `replaces` is not set, or its driver refuses.
+    pub fn attach(&mut self, mode: XdpMode, replaces: bool) -> Result<Vec<XdpMode>, KernelError> {
+        let (mut modes, mut links) = (Vec::new(), Vec::new());
+        for (name, index) in &self.interfaces {
+            if let Some(id) = program_on(*index) {
+                if !replaces {
+                    let name = name.clone();
+                    return Err(KernelError::Occupied { name, id });
+                }
+                take_off(name, *index)?;
             }
-            take_off(name, index)?;
+            let (mode, link) = self.attach_one(name, *index, mode)?;
+            modes.push(mode);
+            links.push(link);
         }
+        self.links = links;
+        Ok(modes)
+    }
+
+    fn attach_one(
+        &self,
+        name: &str,
+        index: u32,
+        mode: XdpMode,
+    ) -> Result<(XdpMode, OwnedFd), KernelError> {
         let wanted = match mode {
             XdpMode::Auto => &[XdpMode::Native, XdpMode::Generic][..],
             XdpMode::Native => &[XdpMode::Native],
@@ -83,12 +86,7 @@ impl KernelEngine {
         let mut refused = None;
         for &mode in wanted {
             match self.link(index, mode) {
-                Ok(link) => {
-                    let name = name.to_owned();
-                    let _link = link;
-                    self.links.push(Link { name, index, _link });
-                    return Ok(mode);
-                }
+                Ok(link) => return Ok((mode, link)),
                 // The driver's own reason says more than that of the second try.
                 Err(error) => refused = refused.or(Some((mode, error))),
             }
@@ -97,10 +95,14 @@ impl KernelEngine {
         Err(refusal(name, index, mode, source))
     }
 
-    /// The interfaces, of those attached, that are no more.
-    pub fn gone(&self) -> impl Iterator<Item = &str> {
-        let gone = self.links.iter().filter(|link| !exists(link.index));
-        gone.map(|link| link.name.as_str())
+    /// The interfaces, in the order of `KernelConfig::interfaces`.
+    pub fn interface_names(&self) -> impl Iterator<Item = &str> {
+        self.interfaces.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Whether the interfaces are still there, in the order of `KernelConfig::interfaces`.
+    pub fn are_there(&self) -> impl Iterator<Item = bool> {
+        self.interfaces.iter().map(|(_, index)| exists(*index))
     }
 
     fn link(&self, index: u32, mode: XdpMode) -> io::Result<OwnedFd> {
@@ -151,7 +153,7 @@ fn control_socket() -> rustix::io::Result<OwnedFd> {
     socket(AddressFamily::INET, SocketType::DGRAM, None)
 }
 
-fn index_of(name: &str) -> Result<u32, KernelError> {
+pub(crate) fn index_of(name: &str) -> Result<u32, KernelError> {
     let index = control_socket().and_then(|socket| netdevice::name_to_index(&socket, name));
     index.map_err(|_| KernelError::NoInterface {
         name: name.to_owned(),

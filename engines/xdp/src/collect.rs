@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use crate::batch::Rows;
 use crate::clock::{CLOCK_SLACK_NS, EngineClock, Step};
-use crate::engine::{ROW_WORDS_V4, ROW_WORDS_V6};
+use crate::engine::{ROW_WORDS_V4, ROW_WORDS_V6, lock};
 use crate::grace::Grace;
 use crate::memory::SharedMemory;
 use crate::{Batch, KernelConfig, KernelCounters, KernelEngine, KernelError};
@@ -33,6 +33,7 @@ pub(crate) struct Collecting {
     clock: EngineClock,
     grace: Grace,
     cell_ns: u64,
+    started_ns: u64,
     /// Records of packets before this are handed over as they come; it is the end of a cell.
     cell_end_ns: u64,
     /// Records of all packets before this are in hand.
@@ -69,6 +70,7 @@ impl Collecting {
             clock,
             grace,
             cell_ns: config.cell_ns,
+            started_ns: cell_start_ns,
             cell_end_ns: cell_start_ns.saturating_add(config.cell_ns),
             complete_ns: cell_start_ns,
             turned_ns: None,
@@ -144,7 +146,7 @@ impl KernelEngine {
             return Ok(None);
         }
         self.follow_wall_clock();
-        let waiting = self.inbox.borrow().len() + self.collecting.held.len();
+        let waiting = lock(&self.inbox).len() + self.collecting.held.len();
         if waiting < self.collecting.records_held_at_most {
             self.read_ring()?;
         }
@@ -158,6 +160,12 @@ impl KernelEngine {
         }
         let is_complete = self.collecting.is_cell_complete();
         Ok(is_complete.then(|| self.collecting.next_cell(batch)))
+    }
+
+    /// The start of the cell in which it began, in nanoseconds since 1970.
+    #[must_use]
+    pub const fn started_ns(&self) -> u64 {
+        self.collecting.started_ns
     }
 
     /// Takes the program off its interfaces and everything out of it. [`KernelEngine::collect`] hands it over, until it says
@@ -206,14 +214,14 @@ impl KernelEngine {
         self.ring
             .consume()
             .map_err(KernelError::refused("read its ring"))?;
-        match self.inbox.borrow().foreign() {
+        match lock(&self.inbox).foreign() {
             0 => Ok(()),
             count => Err(KernelError::ForeignItems { count }),
         }
     }
 
     fn take_due(&mut self, batch: &mut Batch) {
-        self.inbox.borrow_mut().take_due(&mut self.collecting.due);
+        lock(&self.inbox).take_due(&mut self.collecting.due);
         self.collecting.sort_due(batch);
     }
 
@@ -241,7 +249,7 @@ impl KernelEngine {
         let collecting = &mut self.collecting;
         collecting.evicted_age += rows;
         collecting.sort_due(batch);
-        self.inbox.borrow_mut().turn();
+        lock(&self.inbox).turn();
         collecting.turned_ns = None;
         collecting.complete_ns = turned_ns.saturating_sub(CLOCK_SLACK_NS);
         if collecting.starts_over == Some(StartsOver::Turned) {

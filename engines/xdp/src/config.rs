@@ -2,7 +2,7 @@
 //! How the program is set up before it is loaded.
 
 use crate::KernelError;
-use crate::layout::KEY_HALVES;
+use crate::layout::{INTERFACES, KEY_HALVES};
 
 /// Which clock stamps packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub struct Tested {
 /// The engine's configuration.
 #[derive(Clone, Debug)]
 pub struct KernelConfig {
+    /// Names of the interfaces that it is to be on, at most [`INTERFACES`].
+    pub interfaces: Vec<String>,
     /// Which tables.
     pub tables: Tables,
     /// Slots of a table for IPv4, and as many for IPv6.
@@ -83,6 +85,10 @@ impl KernelConfig {
             let allowed = "a power of two of at least 4096 bytes";
             return wrong("the size of the ring", self.ring_bytes.into(), allowed);
         }
+        if self.interfaces.len() > INTERFACES {
+            let count = self.interfaces.len() as u64;
+            return wrong("the number of interfaces", count, "at most 16");
+        }
         if self.cell_ns == 0 || self.cell_ns > MAX_CELL_NS {
             let allowed = "1 ns to 292 years";
             return wrong("the length of a cell", self.cell_ns, allowed);
@@ -102,19 +108,23 @@ impl KernelConfig {
     }
 
     /// As `struct config` of `bpf/layout.h` lies.
-    pub(crate) fn bytes(&self, tables: u32) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(120);
+    pub(crate) fn bytes(&self, tables: u32, interfaces: &[u32]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(184);
         for word in self.hash_keys.iter().chain([&self.cell_ns]) {
             bytes.extend(word.to_ne_bytes());
         }
         let Tested { flows, interface } = self.tested.unwrap_or_default();
-        for half_word in [self.slots, tables, flows, interface] {
+        let mut indices = [0; INTERFACES];
+        indices[..interfaces.len()].copy_from_slice(interfaces);
+        let count = interfaces.len() as u32;
+        let half_words = [self.slots, tables, flows, interface].into_iter();
+        for half_word in half_words.chain(indices).chain([count]) {
             bytes.extend(half_word.to_ne_bytes());
         }
         let is_coarse = u8::from(self.clock == Clock::Coarse);
         let is_shared = u8::from(self.tables == Tables::RowLock);
-        bytes.extend([self.evict_after, is_coarse, is_shared, 0, 0, 0, 0, 0]);
-        debug_assert_eq!(bytes.len(), 120);
+        bytes.extend([self.evict_after, is_coarse, is_shared, 0]);
+        debug_assert_eq!(bytes.len(), 184);
         bytes
     }
 }

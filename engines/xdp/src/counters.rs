@@ -3,13 +3,11 @@
 
 use turboflow_packet::Rejected;
 
-use crate::layout::{COUNTER_WORDS, words};
+use crate::layout::{COUNTER_WORDS, INTERFACES, words};
 
 /// What the engine did with the frames it saw, over all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounters {
-    /// Frames seen.
-    pub packets_received: u64,
     /// Packets that went into a table.
     pub packets_metered: u64,
     /// Bytes of their frames, as long as they were on the wire.
@@ -34,6 +32,10 @@ pub struct KernelCounters {
     pub rejected_packets: [u64; Rejected::COUNT],
     /// Their bytes on the wire.
     pub rejected_bytes: [u64; Rejected::COUNT],
+    /// Frames seen, by the interface's place in `KernelConfig::interfaces`.
+    pub packets_received: [u64; INTERFACES],
+    /// Their bytes, as long as they were on the wire.
+    pub bytes_received: [u64; INTERFACES],
 }
 
 impl KernelCounters {
@@ -41,6 +43,12 @@ impl KernelCounters {
     #[must_use]
     pub const fn evicted(&self) -> u64 {
         self.evicted_collision + self.evicted_age + self.evicted_cut + self.evicted_flush
+    }
+
+    /// Frames seen at all interfaces.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.packets_received.iter().sum()
     }
 
     /// Adds the counters of one CPU, as the kernel keeps them.
@@ -51,7 +59,6 @@ impl KernelCounters {
         let mut cell = [0, 0];
         let [cell_start_ns, cell_end_ns] = &mut cell;
         let totals = [
-            &mut self.packets_received,
             &mut self.packets_metered,
             &mut self.frame_bytes_metered,
             &mut self.bytes_metered,
@@ -67,7 +74,9 @@ impl KernelCounters {
         let rejected = self
             .rejected_packets
             .iter_mut()
-            .chain(&mut self.rejected_bytes);
+            .chain(&mut self.rejected_bytes)
+            .chain(&mut self.packets_received)
+            .chain(&mut self.bytes_received);
         for total in totals.into_iter().chain(rejected) {
             *total += words.next().unwrap_or_default();
         }

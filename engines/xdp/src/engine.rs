@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Loads the program, and knows its maps.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use libbpf_rs::{
     MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, RingBuffer, RingBufferBuilder,
@@ -11,7 +10,7 @@ use libbpf_rs::{
 };
 use turboflow_record::WORDS_V4;
 
-use crate::attach::Link;
+use crate::attach::index_of;
 use crate::batch::Rows;
 use crate::clock::EngineClock;
 use crate::collect::Collecting;
@@ -36,14 +35,15 @@ pub(crate) const ROW_WORDS_V6: usize = 16;
 
 /// The engine in the kernel: loaded, and on the interfaces that it was attached to.
 pub struct KernelEngine {
-    /// First, so that no packet comes any more when the rest goes.
-    pub(crate) links: Vec<Link>,
+    /// Closing one takes the program off its interface. First, so that no packet comes any more when the rest goes.
+    pub(crate) links: Vec<OwnedFd>,
+    pub(crate) interfaces: Vec<(String, u32)>,
     pub(crate) object: Arc<Object>,
     pub(crate) table_v4: SharedMemory,
     pub(crate) table_v6: SharedMemory,
     pub(crate) control: SharedMemory,
     pub(crate) ring: RingBuffer<'static>,
-    pub(crate) inbox: Rc<RefCell<Inbox>>,
+    pub(crate) inbox: Arc<Mutex<Inbox>>,
     pub(crate) collecting: Collecting,
     ledger: MapHandle,
     memory_bytes: u64,
@@ -66,19 +66,25 @@ impl KernelEngine {
         let mut open = ObjectBuilder::default()
             .open_memory(&PROGRAM.0)
             .map_err(KernelError::refused("read its own program"))?;
-        configure(&mut open, config, tables)?;
+        let interfaces = config.interfaces.iter();
+        let interfaces = interfaces
+            .map(|name| Ok((name.clone(), index_of(name)?)))
+            .collect::<Result<Vec<_>, KernelError>>()?;
+        let indices: Vec<u32> = interfaces.iter().map(|(_, index)| *index).collect();
+        configure(&mut open, config, tables, &indices)?;
         let object = open
             .load()
             .map_err(KernelError::refused("load its program"))?;
         let shared = (config.tables == Tables::RowLock).then_some(slots);
-        let inbox = Rc::new(RefCell::new(Inbox::new(shared)));
-        let ring = ring(&map(&object, "evicted")?, Rc::clone(&inbox))?;
+        let inbox = Arc::new(Mutex::new(Inbox::new(shared)));
+        let ring = ring(&map(&object, "evicted")?, Arc::clone(&inbox))?;
         let clock = EngineClock::new(config.clock);
         let table_v4 = shared_memory(&object, "table_v4")?;
         let table_v6 = shared_memory(&object, "table_v6")?;
         let table_words = table_v4.words().len() + table_v6.words().len();
         let engine = Self {
             links: Vec::new(),
+            interfaces,
             control: shared_memory(&object, ".data.control")?,
             collecting: Collecting::new(config, clock, Grace::new()?),
             ledger: map(&object, "ledger")?,
@@ -126,7 +132,12 @@ impl KernelEngine {
 pub(crate) const PROGRAM_NAME: &str = "microflows";
 
 /// Sets sizes and constants, before anything is in the kernel.
-fn configure(open: &mut OpenObject, config: &KernelConfig, tables: u32) -> Result<(), KernelError> {
+fn configure(
+    open: &mut OpenObject,
+    config: &KernelConfig,
+    tables: u32,
+    interfaces: &[u32],
+) -> Result<(), KernelError> {
     const DOING: &str = "set up its program";
     for mut program in open.progs_mut() {
         let wanted = config.tested.is_some() || program.name() == PROGRAM_NAME;
@@ -141,12 +152,17 @@ fn configure(open: &mut OpenObject, config: &KernelConfig, tables: u32) -> Resul
                 .and_then(|()| map.set_value_size(8 * ROW_WORDS_V6 as u32)),
             Some("locks") if config.tables == Tables::RowLock => map.set_max_entries(config.slots),
             Some("evicted") => map.set_max_entries(config.ring_bytes),
-            Some(".rodata.config") => map.set_initial_value(&config.bytes(tables)),
+            Some(".rodata.config") => map.set_initial_value(&config.bytes(tables, interfaces)),
             _ => Ok(()),
         }
         .map_err(KernelError::refused(DOING))?;
     }
     Ok(())
+}
+
+/// Only one thread at a time has the engine, and it alone reads the ring.
+pub(crate) fn lock(inbox: &Mutex<Inbox>) -> MutexGuard<'_, Inbox> {
+    inbox.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(crate) fn map(object: &Object, name: &'static str) -> Result<MapHandle, KernelError> {
@@ -162,11 +178,11 @@ fn shared_memory(object: &Object, what: &'static str) -> Result<SharedMemory, Ke
     SharedMemory::map(&map).map_err(|source| KernelError::Map { what, source })
 }
 
-fn ring(map: &MapHandle, inbox: Rc<RefCell<Inbox>>) -> Result<RingBuffer<'static>, KernelError> {
+fn ring(map: &MapHandle, inbox: Arc<Mutex<Inbox>>) -> Result<RingBuffer<'static>, KernelError> {
     const DOING: &str = "map its ring";
     let mut builder = RingBufferBuilder::new();
     let receive = move |item: &[u8]| {
-        inbox.borrow_mut().receive(item);
+        lock(&inbox).receive(item);
         0
     };
     builder

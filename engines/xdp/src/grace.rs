@@ -18,13 +18,38 @@ const DOING: &str = "wait for programs that run";
 /// (`maybe_wait_bpf_programs`; kernel 4.19 and later). That it holds another map than the tables is no matter: it waits for all
 /// programs.
 pub(crate) struct Grace {
+    /// Until the thread has started.
+    waiter: Option<Waiter>,
     requests: Option<Sender<()>>,
     ended: Receiver<libbpf_rs::Result<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
+/// What the thread works with.
+struct Waiter {
+    inner: MapHandle,
+    outer: MapHandle,
+    requested: Receiver<()>,
+    ends: Sender<libbpf_rs::Result<()>>,
+}
+
+impl Waiter {
+    fn run(self) {
+        let inner_fd = self.inner.as_fd().as_raw_fd().to_ne_bytes();
+        while self.requested.recv().is_ok() {
+            let waited = self
+                .outer
+                .update(&0u32.to_ne_bytes(), &inner_fd, MapFlags::ANY);
+            if self.ends.send(waited).is_err() {
+                return;
+            }
+        }
+    }
+}
+
 impl Grace {
-    /// Starts the thread.
+    /// Makes what the thread needs. It starts with the first wait, when this process may have given up rights: a thread that is there
+    /// before keeps them.
     ///
     /// # Errors
     /// Where the kernel makes no map of maps.
@@ -32,24 +57,24 @@ impl Grace {
         let (inner, outer) = maps().map_err(KernelError::refused(DOING))?;
         let (requests, requested) = channel();
         let (ends, ended) = channel();
-        let thread = std::thread::spawn(move || {
-            let inner_fd = inner.as_fd().as_raw_fd().to_ne_bytes();
-            while requested.recv().is_ok() {
-                let waited = outer.update(&0u32.to_ne_bytes(), &inner_fd, MapFlags::ANY);
-                if ends.send(waited).is_err() {
-                    return;
-                }
-            }
-        });
         Ok(Self {
+            waiter: Some(Waiter {
+                inner,
+                outer,
+                requested,
+                ends,
+            }),
             requests: Some(requests),
             ended,
-            thread: Some(thread),
+            thread: None,
         })
     }
 
     /// Begins to wait for the programs that run now.
-    pub(crate) fn start(&self) {
+    pub(crate) fn start(&mut self) {
+        if let Some(waiter) = self.waiter.take() {
+            self.thread = Some(std::thread::spawn(|| waiter.run()));
+        }
         if let Some(requests) = &self.requests {
             // A thread that is gone shows when its answer is asked for.
             let _ = requests.send(());

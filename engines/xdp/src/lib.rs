@@ -31,7 +31,7 @@ mod tested;
 
 pub use batch::Batch;
 pub use counters::KernelCounters;
-pub use layout::KEY_HALVES;
+pub use layout::{INTERFACES, KEY_HALVES};
 
 pub use attach::XdpMode;
 pub use config::{Clock, KernelConfig, Tables, Tested};

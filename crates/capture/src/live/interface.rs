@@ -352,7 +352,7 @@ impl Interface {
     }
 }
 
-fn find(name: &str) -> Result<(CString, c_int), InterfaceError> {
+pub(super) fn find(name: &str) -> Result<(CString, c_int), InterfaceError> {
     let present = || socket::names().join(", ");
     if name == "any" {
         return Err(InterfaceError::Any { present: present() });
@@ -365,7 +365,7 @@ fn find(name: &str) -> Result<(CString, c_int), InterfaceError> {
     })
 }
 
-fn packet_socket(name: &str) -> Result<PacketSocket, InterfaceError> {
+pub(super) fn packet_socket(name: &str) -> Result<PacketSocket, InterfaceError> {
     let name = name.to_owned();
     PacketSocket::open().map_err(|source| match source.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => InterfaceError::PermissionDenied { name },

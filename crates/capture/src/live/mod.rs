@@ -25,6 +25,7 @@ mod error;
 mod fanout;
 mod interface;
 mod offloads;
+mod promiscuous;
 mod ring;
 mod socket;
 
@@ -32,4 +33,5 @@ pub use error::InterfaceError;
 pub use fanout::MAX_READERS;
 pub use interface::{Interface, InterfaceConfig, InterfaceCounters, State, wait};
 pub use offloads::Offload;
+pub use promiscuous::Promiscuous;
 pub use ring::RingSize;

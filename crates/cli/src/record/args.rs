@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use turboflow_export::Format;
 use turboflow_packet::TunnelSet;
 use turboflow_record::TimeUnit;
@@ -15,6 +15,44 @@ use crate::units::{
     Timeout, count, duration, rotation, size_bytes, template_interval, time_unit, timeout,
     timeout_or_zero,
 };
+
+/// Where packets become microflow records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Engine {
+    /// In this program.
+    Software,
+    /// In the Linux kernel.
+    Xdp,
+}
+
+/// Where a packet meets the engine in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Mode {
+    /// Native if the driver can.
+    Auto,
+    /// In the driver.
+    Native,
+    /// Behind it.
+    Generic,
+}
+
+/// Whose the microflow tables of the engine in the kernel are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Table {
+    /// One for each CPU.
+    PerCpu,
+    /// One for all, with a lock for each row.
+    RowLock,
+}
+
+/// What stamps packets in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Clock {
+    /// Nanoseconds.
+    Precise,
+    /// The kernel's tick.
+    Coarse,
+}
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,6 +65,8 @@ Examples:
   Meter an interface until Ctrl-C, or for a minute; records are written as flows end
     turboflow record -i eth0 -w - --format jsonl
     turboflow record -i eth0 -i eth1 --duration 1m -w minute.parquet
+  The same in the kernel, where packets arrive: a fraction of the work
+    turboflow record -i eth0 --engine xdp -w flows.parquet
   A file every five minutes, named by its beginning
     turboflow record -i eth0 -w flows-%Y%m%dT%H%M%S.parquet --rotate 5m
   Only some packets, in the words of tcpdump
@@ -124,12 +164,56 @@ pub(crate) struct RecordArgs {
     #[arg(help_heading = "Input and output")]
     pub(super) log_format: LogFormat,
 
+    /// Where packets become microflow records: software (here, from packets that the kernel copies to a ring) or xdp (in
+    /// the kernel, where packets arrive; Linux, root). The engine in the kernel sees packets that come in, not those that this
+    /// host sends; it meters the default definition
+    #[arg(long, value_enum, default_value_t = Engine::Software, conflicts_with = "read")]
+    #[arg(
+        hide_possible_values = true,
+        value_name = "ENGINE",
+        help_heading = "Engine"
+    )]
+    pub(super) engine: Engine,
+
+    /// xdp: where a packet meets it: native (in the driver), generic (behind it: slower, on every interface), or auto, which
+    /// is native where the driver can
+    #[arg(long, value_enum, default_value_t = Mode::Auto, conflicts_with = "read")]
+    #[arg(
+        hide_possible_values = true,
+        value_name = "MODE",
+        help_heading = "Engine"
+    )]
+    pub(super) xdp_mode: Mode,
+
+    /// xdp: per-cpu, a microflow table on every CPU, or row-lock, one for all with a lock for each row: for flows whose
+    /// packets come to several CPUs, so that their records do not overlap in time. Totals are the same
+    #[arg(long, value_enum, default_value_t = Table::PerCpu, conflicts_with = "read")]
+    #[arg(
+        hide_possible_values = true,
+        value_name = "TABLE",
+        help_heading = "Engine"
+    )]
+    pub(super) table: Table,
+
+    /// xdp: precise (nanoseconds), or coarse, the kernel's tick: packets cost less, and times are up to 10 ms late
+    #[arg(long, value_enum, default_value_t = Clock::Precise, conflicts_with = "read")]
+    #[arg(
+        hide_possible_values = true,
+        value_name = "CLOCK",
+        help_heading = "Engine"
+    )]
+    pub(super) xdp_clock: Clock,
+
+    /// xdp: take the place of an XDP program that is on the interface already. It is not put back
+    #[arg(long, conflicts_with = "read", help_heading = "Engine")]
+    pub(super) replace: bool,
+
     /// End after so much time, such as 10s
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "read")]
     #[arg(help_heading = "Interfaces")]
     pub(super) duration: Option<Duration>,
 
-    /// End after so many packets
+    /// End after so many packets; with --engine xdp, soon after
     #[arg(long, value_name = "N", value_parser = count, conflicts_with = "read")]
     #[arg(help_heading = "Interfaces")]
     pub(super) packets: Option<u64>,
@@ -149,7 +233,8 @@ pub(crate) struct RecordArgs {
     pub(super) no_promiscuous: bool,
 
     /// Memory in which the kernel keeps packets of one interface until they are read, for each
-    /// reader, from 64KiB to 2GiB; where it is full, packets are dropped and counted
+    /// reader, from 64KiB to 2GiB; where it is full, packets are dropped and counted. With --engine xdp, of microflow
+    /// records, for all interfaces: a power of two, or the next lower one
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size_bytes)]
     #[arg(conflicts_with = "read", help_heading = "Interfaces")]
     pub(super) ring_size: u64,
@@ -276,8 +361,8 @@ pub(crate) struct RecordArgs {
     pub(super) max_flows: u64,
 
     /// Slots of the microflow table in front of the flow cache, over all threads, always used.
-    /// Default: 32,768 a thread, set aside while too few packets hit. Records are the same whatever
-    /// the number
+    /// Default: 32,768 a thread, set aside while too few packets hit. With --engine xdp, of each table of the
+    /// kernel's, and 16,384. Records are the same whatever the number
     #[arg(long, value_name = "N", value_parser = count, help_heading = "Memory and speed")]
     pub(super) microflow_slots: Option<u64>,
 

@@ -117,12 +117,34 @@ pub(super) fn record(
     outputs: LiveOutputs,
     bar: &mut ProgressBar,
 ) -> anyhow::Result<Report> {
-    let limits = LiveLimits {
+    let ran = told(bar, |observe| {
+        record_interfaces(
+            &settings.config,
+            readers,
+            limits(args),
+            outputs,
+            &STOP,
+            &SNAPSHOTS,
+            observe,
+        )
+    })?;
+    Ok(Report::of_interfaces(ran))
+}
+
+pub(super) const fn limits(args: &RecordArgs) -> LiveLimits {
+    LiveLimits {
         duration: args.duration,
         packets: args.packets,
-    };
+    }
+}
+
+/// Runs with somebody who is told how it goes: the person at the terminal, and the service manager.
+pub(super) fn told<T>(
+    bar: &mut ProgressBar,
+    run: impl FnOnce(&mut dyn FnMut(LiveEvent<'_>)) -> T,
+) -> T {
     let mut heartbeat = Heartbeat::start();
-    let observe = |event: LiveEvent<'_>| match event {
+    run(&mut |event| match event {
         LiveEvent::Progress(progress) => {
             heartbeat.beat();
             bar.draw_live(progress.into());
@@ -131,17 +153,7 @@ pub(super) fn record(
             bar.clear();
             say_change(name, state);
         }
-    };
-    let ran = record_interfaces(
-        &settings.config,
-        readers,
-        limits,
-        outputs,
-        &STOP,
-        &SNAPSHOTS,
-        observe,
-    )?;
-    Ok(Report::of_interfaces(ran))
+    })
 }
 
 /// Meters interfaces for a screen, which shows itself how they are.

@@ -6,6 +6,11 @@ mod change;
 mod collectors;
 mod filter;
 mod inputs;
+#[cfg_attr(
+    not(all(target_os = "linux", feature = "kernel")),
+    path = "kernel_elsewhere.rs"
+)]
+mod kernel;
 mod ledger_file;
 #[cfg_attr(not(target_os = "linux"), path = "live_elsewhere.rs")]
 mod live;
@@ -35,6 +40,7 @@ use crate::metrics::{self, MetricsAt};
 use crate::signals::{self, Hangups, STOP};
 use crate::units::{counted, grouped};
 
+use args::Engine;
 pub(crate) use args::RecordArgs;
 use change::Following;
 use ledger_file::LedgerFile;
@@ -76,7 +82,7 @@ fn record(mut args: RecordArgs, reread: Option<Reread>) -> anyhow::Result<Outcom
     // Before rights are given up: a key is for root alone.
     let tls = collectors::tls(&args)?;
     let (hangups, heard) = channel();
-    let sources = Sources::open_and_listen(&args, reread.is_some().then_some(hangups))?;
+    let sources = Sources::open_and_listen(&args, &settings, reread.is_some().then_some(hangups))?;
     let mut outputs = match Outputs::create(&args, &settings, tls.as_ref()) {
         Err(error) if is_broken_pipe(&error) => return Ok(Outcome::Well),
         outputs => outputs?,
@@ -130,27 +136,36 @@ enum Sources {
     Files(Vec<CaptureFile>, Option<Box<FileFilter>>),
     /// For each reader its ring of every interface.
     Interfaces(Vec<Vec<live::Interface>>),
+    /// The engine in the kernel, on its interfaces.
+    Kernel(Box<kernel::Engine>),
 }
 
 impl Sources {
     /// Opens all of them, or none, and listens to signals.
-    fn open_and_listen(args: &RecordArgs, hangups: Option<Hangups>) -> anyhow::Result<Self> {
+    fn open_and_listen(
+        args: &RecordArgs,
+        settings: &Settings,
+        hangups: Option<Hangups>,
+    ) -> anyhow::Result<Self> {
         let first = "finishing: what was read is written";
         let turns_files = hangups.is_some() || rotation::turns_files(args);
         let listen = || signals::listen(first, turns_files, hangups);
         if args.interface.is_empty() {
             // Before they are opened: a pipe may keep its reader waiting.
             listen()?;
-            return Self::open(args);
+            return Self::open(args, settings);
         }
         // After they are opened: rights are dropped before there is any other thread.
-        let sources = Self::open(args)?;
+        let sources = Self::open(args, settings)?;
         listen()?;
         Ok(sources)
     }
 
     /// Opens all of them, or none.
-    fn open(args: &RecordArgs) -> anyhow::Result<Self> {
+    fn open(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Self> {
+        if args.engine == Engine::Xdp {
+            return Ok(Self::Kernel(Box::new(kernel::open(args, settings)?)));
+        }
         if !args.interface.is_empty() {
             return Ok(Self::Interfaces(live::open_all(args)?));
         }
@@ -178,6 +193,11 @@ impl Sources {
                 let first = outputs;
                 let outputs = LiveOutputs { first, changes };
                 live::record(args, settings, readers, outputs, bar)
+            }
+            Self::Kernel(engine) => {
+                let first = outputs;
+                let outputs = LiveOutputs { first, changes };
+                kernel::record(args, settings, *engine, outputs, bar)
             }
         }
     }

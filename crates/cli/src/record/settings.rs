@@ -12,6 +12,7 @@ use turboflow_pipeline::PipelineConfig;
 use turboflow_record::{Definition, InputSet, Layout};
 
 use super::RecordArgs;
+use super::args::Engine;
 
 /// A configuration and the layout of its records.
 pub(super) struct Settings {
@@ -27,6 +28,8 @@ impl Settings {
         };
         let too_large = |option: &str| anyhow!("{option} is too large a number");
         let sizing = match args.microflow_slots {
+            // Its table is the kernel's.
+            _ if args.engine == Engine::Xdp => Sizing::Off,
             None => Sizing::Adaptive,
             Some(slots) => {
                 Sizing::Fixed(u32::try_from(slots).map_err(|_| too_large("--microflow-slots"))?)

@@ -9,7 +9,7 @@ use turboflow_record::Schema;
 
 use super::report::Report;
 use super::settings::Settings;
-use super::{RecordArgs, Sources, filter, live};
+use super::{RecordArgs, Sources, filter, kernel, live};
 use crate::exit::Outcome;
 use crate::signals::STOP;
 
@@ -40,7 +40,7 @@ impl Watched {
         if let Some(active_ns) = settings.config.timeouts.active_ns {
             settings.config.sweep_ns = settings.config.sweep_ns.min(active_ns);
         }
-        let sources = Sources::open(&args)?;
+        let sources = Sources::open(&args, &settings)?;
         Ok(Self {
             args,
             settings,
@@ -60,12 +60,12 @@ impl Watched {
                 [file] => file.name().to_owned(),
                 files => format!("{} files", files.len()),
             },
-            Sources::Interfaces(_) => self.args.interface.join(" "),
+            Sources::Interfaces(_) | Sources::Kernel(_) => self.args.interface.join(" "),
         }
     }
 
     pub(crate) const fn is_live(&self) -> bool {
-        matches!(self.sources, Sources::Interfaces(_))
+        matches!(self.sources, Sources::Interfaces(_) | Sources::Kernel(_))
     }
 
     pub(crate) const fn config(&self) -> &PipelineConfig {
@@ -91,6 +91,7 @@ impl Watched {
                 report
             }
             Sources::Interfaces(readers) => live::watch(&config, readers, output, snapshots)?,
+            Sources::Kernel(engine) => kernel::watch(&config, *engine, output, snapshots)?,
         };
         Ok(Ended { report, config })
     }

@@ -16,13 +16,13 @@ use crate::outputs::Outputs;
 use crate::snapshots::{LiveSnapshot, Snapshots};
 
 /// What one reader has counted, or all of them. Each part balances at its own moment, so the sum does.
-pub(super) struct Part {
-    pub(super) counts: Counts,
-    pub(super) interfaces: Vec<(String, InterfaceCounters, State)>,
+pub(crate) struct Part {
+    pub(crate) counts: Counts,
+    pub(crate) interfaces: Vec<(String, InterfaceCounters, State)>,
     /// Packets that the kernel has counted, and that are neither metered nor dropped.
-    pub(super) unread: u64,
+    pub(crate) unread: u64,
     /// Up to which time everything has been metered.
-    pub(super) clock_ns: u64,
+    pub(crate) clock_ns: u64,
 }
 
 impl Part {
@@ -76,7 +76,7 @@ impl Part {
     }
 }
 
-pub(super) struct Together {
+pub(crate) struct Together {
     packets_limit: u64,
     ends: Option<Instant>,
     packets: AtomicU64,
@@ -91,7 +91,7 @@ pub(super) struct Together {
 }
 
 impl Together {
-    pub(super) fn new(limits: LiveLimits, readers: usize) -> Self {
+    pub(crate) fn new(limits: LiveLimits, readers: usize) -> Self {
         Self {
             packets_limit: limits.packets.unwrap_or(u64::MAX),
             ends: limits
@@ -169,14 +169,14 @@ impl Together {
         self.ended.ask();
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.ended.asked()
             || self.left(self.packets.load(Ordering::Relaxed)) == 0
             || self.ends.is_some_and(|ends| instant() >= ends)
     }
 
     /// Adds a reader's part to the snapshot, if one is wanted.
-    pub(super) fn contribute(
+    pub(crate) fn contribute(
         &self,
         snapshots: &Snapshots,
         reader: usize,
@@ -193,7 +193,7 @@ impl Together {
     }
 
     /// Answers who asks for a snapshot, once all readers have added their parts.
-    pub(super) fn answer(&self, snapshots: &Snapshots, writing: &Outputs) {
+    pub(crate) fn answer(&self, snapshots: &Snapshots, writing: &Outputs) {
         if !snapshots.are_wanted() {
             return;
         }

@@ -65,7 +65,7 @@ fn config_of(tables: Tables, flows: u32, ring_bytes: u32) -> KernelConfig {
 }
 
 fn check(totals: &Totals, counters: &KernelCounters, flows: u32) {
-    assert_eq!(counters.packets_received, PACKETS);
+    assert_eq!(counters.received(), PACKETS);
     assert_eq!(counters.packets_metered, PACKETS);
     assert_eq!(counters.bytes_metered, PACKETS * LENGTH_BYTES);
     assert_eq!(totals.packets + counters.packets_dropped, PACKETS);

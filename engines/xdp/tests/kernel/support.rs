@@ -29,6 +29,7 @@ pub(crate) type Record = MicroflowRecord<WORDS_V6, 0>;
 
 pub(crate) fn config(slots: u32) -> KernelConfig {
     KernelConfig {
+        interfaces: Vec::new(),
         tables: Tables::PerCpu,
         slots,
         ring_bytes: 1 << 24,

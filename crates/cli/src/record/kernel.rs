@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow record -i --engine xdp`: the engine in the kernel, on its interfaces.
+
+use std::sync::mpsc::channel;
+
+use anyhow::bail;
+use turboflow_capture::live::{Interface, Promiscuous};
+use turboflow_engine_xdp::{KEY_HALVES, KernelConfig, KernelEngine, Tables, XdpMode};
+use turboflow_packet::LinkType;
+use turboflow_pipeline::{
+    LiveEvent, LiveLimits, LiveOutputs, Output, PipelineConfig, Snapshots, record_kernel,
+};
+use turboflow_record::{Definition, KeyHasher, Marks};
+
+use super::args::{Clock, Mode, Table};
+use super::progress::ProgressBar;
+use super::report::Report;
+use super::{RecordArgs, Settings, live, privileges};
+use crate::log::say;
+use crate::metrics::SNAPSHOTS;
+use crate::signals::STOP;
+use crate::units::grouped;
+
+/// Slots of a table: a MiB of IPv4 rows.
+const SLOTS: u64 = 16_384;
+
+/// The engine, and what keeps its interfaces as it wants them.
+pub(super) struct Engine {
+    engine: KernelEngine,
+    _promiscuous: Vec<Promiscuous>,
+}
+
+/// Loads the engine and puts it on all interfaces, or on none; then no more rights are needed.
+pub(super) fn open(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Engine> {
+    check(args, settings)?;
+    for (index, name) in args.interface.iter().enumerate() {
+        if args.interface[..index].contains(name) {
+            bail!("interface {name} is named twice");
+        }
+        if Interface::link_type_of(name)? != LinkType::Ethernet {
+            bail!(
+                "{name} is no Ethernet interface, and the engine in the kernel reads no other frames; \
+                 --engine software works"
+            );
+        }
+    }
+    let config = config_of(args, &settings.config)?;
+    let mut engine = KernelEngine::load(&config)?;
+    let modes = engine.attach(mode_of(args), args.replace)?;
+    let promiscuous = match args.no_promiscuous {
+        true => Vec::new(),
+        false => {
+            let names = args.interface.iter();
+            names
+                .map(|name| Promiscuous::hold(name))
+                .collect::<Result<_, _>>()?
+        }
+    };
+    if let Some(user) = &args.user {
+        privileges::drop_to(user)?;
+    }
+    if !args.quiet {
+        announce(args, &engine, &modes);
+    }
+    Ok(Engine {
+        engine,
+        _promiscuous: promiscuous,
+    })
+}
+
+/// What this engine cannot do, in the words of the options that ask for it.
+fn check(args: &RecordArgs, settings: &Settings) -> anyhow::Result<()> {
+    let unable = [
+        (
+            settings.config.definition != Definition::default(),
+            "--definition (it meters the default one)",
+        ),
+        (args.biflow, "--biflow"),
+        (args.decapsulate.is_some(), "--decapsulate"),
+        (args.reassemble_flows, "--reassemble-flows"),
+        (args.icmp_ports, "--icmp-ports"),
+        (!args.filter.is_empty(), "a filter"),
+        (args.snap_length.is_some(), "--snap-length"),
+        (args.readers > 1, "--readers"),
+    ];
+    let asked: Vec<_> = unable
+        .into_iter()
+        .filter_map(|(is_asked, option)| is_asked.then_some(option))
+        .collect();
+    if !asked.is_empty() {
+        bail!(
+            "the engine in the kernel does not know {}; leave it out, or use --engine software",
+            asked.join(", ")
+        );
+    }
+    Ok(())
+}
+
+fn config_of(args: &RecordArgs, config: &PipelineConfig) -> anyhow::Result<KernelConfig> {
+    let largest = 1_u64 << args.ring_size.clamp(1, 1 << 31).ilog2();
+    let hasher = KeyHasher::new(config.seed);
+    Ok(KernelConfig {
+        interfaces: args.interface.clone(),
+        tables: match args.table {
+            Table::PerCpu => Tables::PerCpu,
+            Table::RowLock => Tables::RowLock,
+        },
+        slots: u32::try_from(args.microflow_slots.unwrap_or(SLOTS)).unwrap_or(u32::MAX),
+        ring_bytes: u32::try_from(largest)?,
+        cell_ns: config.timeouts.cell_ns(config.max_age_ns),
+        evict_after: match config.timeouts.linger_ns {
+            Some(0) => Marks::ENDS,
+            _ => 0,
+        },
+        clock: match args.xdp_clock {
+            Clock::Precise => turboflow_engine_xdp::Clock::Precise,
+            Clock::Coarse => turboflow_engine_xdp::Clock::Coarse,
+        },
+        tested: None,
+        hash_keys: std::array::from_fn(|at| hash_key(&hasher, at)),
+    })
+}
+
+/// Of the same seed as everything else, and as unknown.
+fn hash_key(hasher: &KeyHasher, at: usize) -> u64 {
+    const { assert!(KEY_HALVES < 256) };
+    hasher.hash(&[at as u64, 0]).0
+}
+
+const fn mode_of(args: &RecordArgs) -> XdpMode {
+    match args.xdp_mode {
+        Mode::Auto => XdpMode::Auto,
+        Mode::Native => XdpMode::Native,
+        Mode::Generic => XdpMode::Generic,
+    }
+}
+
+fn announce(args: &RecordArgs, engine: &KernelEngine, modes: &[XdpMode]) {
+    let mib = grouped(engine.memory_bytes().div_ceil(1 << 20));
+    let tables = match args.table {
+        Table::PerCpu => "a table on every CPU",
+        Table::RowLock => "one table with locks",
+    };
+    for (name, mode) in args.interface.iter().zip(modes) {
+        let mode = mode.name();
+        say!(Info Listening, interface = name.as_str();
+            "listening on {name}: the engine in the kernel, {mode} mode, {tables}, {mib} MiB of the kernel's memory in all; \
+             packets that come in; Ctrl-C ends");
+    }
+}
+
+/// Meters interfaces until something ends it.
+pub(super) fn record(
+    args: &RecordArgs,
+    settings: &Settings,
+    engine: Engine,
+    outputs: LiveOutputs,
+    bar: &mut ProgressBar,
+) -> anyhow::Result<Report> {
+    let limits = live::limits(args);
+    let ran = live::told(bar, |observe| {
+        record_kernel(
+            &settings.config,
+            engine.engine,
+            limits,
+            outputs,
+            &STOP,
+            &SNAPSHOTS,
+            observe,
+        )
+    })?;
+    Ok(Report::of_interfaces(ran))
+}
+
+/// Meters interfaces for a screen, which shows itself how they are.
+pub(super) fn watch(
+    config: &PipelineConfig,
+    engine: Engine,
+    output: Output,
+    snapshots: &Snapshots,
+) -> anyhow::Result<Report> {
+    let limits = LiveLimits::default();
+    let outputs = LiveOutputs {
+        first: vec![output],
+        changes: channel().1,
+    };
+    let silent = |_: LiveEvent<'_>| ();
+    let ran = record_kernel(
+        config,
+        engine.engine,
+        limits,
+        outputs,
+        &STOP,
+        snapshots,
+        silent,
+    )?;
+    Ok(Report::of_interfaces(ran))
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `--engine xdp` in a program that was built without it.
+
+use anyhow::bail;
+use turboflow_pipeline::{LiveOutputs, Output, PipelineConfig, Snapshots};
+
+use super::progress::ProgressBar;
+use super::report::Report;
+use super::{RecordArgs, Settings};
+
+/// There is none.
+pub(super) enum Engine {}
+
+pub(super) fn open(_args: &RecordArgs, _settings: &Settings) -> anyhow::Result<Engine> {
+    bail!(
+        "this turboflow was built without the engine in the kernel (Linux; cargo build --features \
+         kernel, with clang, libelf-dev and zlib1g-dev); --engine software works"
+    )
+}
+
+pub(super) fn record(
+    _args: &RecordArgs,
+    _settings: &Settings,
+    engine: Engine,
+    _outputs: LiveOutputs,
+    _bar: &mut ProgressBar,
+) -> anyhow::Result<Report> {
+    match engine {}
+}
+
+pub(super) fn watch(
+    _config: &PipelineConfig,
+    engine: Engine,
+    _output: Output,
+    _snapshots: &Snapshots,
+) -> anyhow::Result<Report> {
+    match engine {}
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The main job with the engine in the kernel: microflow records in, outputs written, until somebody asks for the end.
+//!
+//! Packets never come here. The engine hands over the records of one cell of the clock after another, and says when it has
+//! handed over all of a cell; nothing is left to do but to merge them.
+
+use std::io;
+use std::time::Duration;
+
+use turboflow_capture::live::{InterfaceCounters, State};
+use turboflow_engine_xdp::{Batch, KernelCounters, KernelEngine};
+
+use crate::files::Stop;
+use crate::live::{Part, Together, instant};
+use crate::meter::Counts;
+use crate::outputs::Outputs;
+use crate::snapshots::Snapshots;
+use crate::{
+    ConfigError, LiveEvent, LiveLimits, LiveOutputs, LiveProgress, LiveReport, Meter, OutputReport,
+    PipelineConfig,
+};
+
+/// How long the ring fills between two looks at it. At 10 M records a second, 1.5 MB.
+const PAUSE: Duration = Duration::from_millis(2);
+/// As many records at one look mean that there are more by now.
+const MANY_RECORDS: usize = 16_384;
+/// How often the engine's counters are read for whoever watches: system calls, though few.
+const TELL_EVERY: Duration = Duration::from_millis(50);
+
+/// Meters the interfaces that an engine is on, until `stop` is asked for, a limit is reached, or every interface is gone.
+///
+/// With a limit on packets, the run ends soon after so many were seen; those that come meanwhile are metered too. What the engine's
+/// ring had no room for is in the ledger as `source_dropped`; the ring is one for all interfaces, and its losses are noted at the first.
+///
+/// # Errors
+/// What is wrong with the configuration. What fails later is in the report.
+pub fn record_kernel(
+    config: &PipelineConfig,
+    engine: KernelEngine,
+    limits: LiveLimits,
+    outputs: LiveOutputs,
+    stop: &Stop,
+    snapshots: &Snapshots,
+    observe: impl FnMut(LiveEvent<'_>),
+) -> Result<LiveReport, ConfigError> {
+    let layout = config.compile()?;
+    let mut writing = Outputs::start(outputs.first, config.prompt);
+    let meter = Meter::new(config, |_shard| writing.deliver(layout.schema()))?;
+    let together = Together::new(limits, 1);
+    let interfaces = engine.interface_names();
+    let interfaces = interfaces
+        .map(|name| (name.to_owned(), State::Up))
+        .collect();
+    let mut listening = Listening {
+        engine,
+        meter,
+        batch: Batch::default(),
+        counters: KernelCounters::default(),
+        clock_ns: 0,
+        interfaces,
+        together: &together,
+        packets_limit: limits.packets,
+        observe,
+    };
+    let listened = listening.listen(stop, |listening| {
+        writing.change(&outputs.changes);
+        if let Ok(part) = listening.part() {
+            together.contribute(snapshots, 0, || part);
+            together.answer(snapshots, &writing);
+        }
+    });
+    let closed = listening.close();
+    writing.change(&outputs.changes);
+    writing.wait_for_all();
+    let part = listening.finish();
+    let mut report = LiveReport::of_part(part, listened.and(closed).err());
+    report.outputs = writing.finish();
+    let outputs = &report.outputs;
+    report.ledger.records_dropped = outputs.iter().map(|output| output.records_dropped).sum();
+    report.ledger.records_written = outputs.iter().map(OutputReport::records_written).sum();
+    Ok(report)
+}
+
+/// The engine, and what merges its records.
+struct Listening<'a, O> {
+    engine: KernelEngine,
+    meter: Meter,
+    batch: Batch,
+    counters: KernelCounters,
+    /// Up to which time everything has been metered.
+    clock_ns: u64,
+    interfaces: Vec<(String, State)>,
+    together: &'a Together,
+    packets_limit: Option<u64>,
+    observe: O,
+}
+
+impl<O: FnMut(LiveEvent<'_>)> Listening<'_, O> {
+    fn listen(&mut self, stop: &Stop, mut between: impl FnMut(&mut Self)) -> io::Result<()> {
+        self.advance(self.engine.started_ns());
+        let mut tell = instant();
+        while !stop.asked() && !self.is_over() {
+            if self.merge_what_came()? < MANY_RECORDS {
+                pause();
+            }
+            if instant() >= tell {
+                tell = instant() + TELL_EVERY;
+                self.tell()?;
+                between(self);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        let is_enough = |limit| self.counters.received() >= limit;
+        self.together.is_over()
+            || self.packets_limit.is_some_and(is_enough)
+            || self
+                .interfaces
+                .iter()
+                .all(|(_, state)| *state == State::Gone)
+    }
+
+    /// Merges what the engine has; how many records that were.
+    fn merge_what_came(&mut self) -> io::Result<usize> {
+        let mut records = 0;
+        loop {
+            let complete_ns = self.engine.collect(&mut self.batch);
+            records += self.batch.len();
+            self.meter.microflows(&self.batch);
+            self.batch.clear();
+            match complete_ns.map_err(io::Error::other)? {
+                Some(complete_ns) => self.advance(complete_ns),
+                None => return Ok(records),
+            }
+        }
+    }
+
+    fn advance(&mut self, complete_ns: u64) {
+        self.clock_ns = complete_ns;
+        self.meter.advance(complete_ns);
+    }
+
+    fn tell(&mut self) -> io::Result<()> {
+        self.counters = self.engine.counters().map_err(io::Error::other)?;
+        for ((name, state), is_there) in self.interfaces.iter_mut().zip(self.engine.are_there()) {
+            if !is_there && *state != State::Gone {
+                *state = State::Gone;
+                (self.observe)(LiveEvent::Changed(name, State::Gone));
+            }
+        }
+        (self.observe)(LiveEvent::Progress(LiveProgress {
+            packets: self.counters.received(),
+            bytes: self.counters.bytes_received.iter().sum(),
+            dropped: self.counters.packets_dropped,
+        }));
+        Ok(())
+    }
+
+    /// Takes the engine off its interfaces, and merges all that was in it.
+    fn close(&mut self) -> io::Result<()> {
+        self.engine.finish().map_err(io::Error::other)?;
+        self.merge_what_came()?;
+        self.tell()
+    }
+
+    /// Where everything is at this moment.
+    fn part(&mut self) -> io::Result<Part> {
+        // What the shards have first: an engine is never behind.
+        let counts = self.meter.counts();
+        self.counters = self.engine.counters().map_err(io::Error::other)?;
+        Ok(self.part_of(counts))
+    }
+
+    /// Exports everything that is open.
+    fn finish(self) -> Part {
+        let Self {
+            meter,
+            counters,
+            interfaces,
+            clock_ns,
+            ..
+        } = self;
+        part(meter.finish_counting(), &counters, &interfaces, clock_ns)
+    }
+
+    fn part_of(&self, counts: Counts) -> Part {
+        part(counts, &self.counters, &self.interfaces, self.clock_ns)
+    }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "nothing says that the ring has something"
+)]
+fn pause() {
+    std::thread::sleep(PAUSE);
+}
+
+fn part(
+    counts: Counts,
+    counters: &KernelCounters,
+    interfaces: &[(String, State)],
+    clock_ns: u64,
+) -> Part {
+    let bytes = counters.bytes_received.iter();
+    let seen = counters.packets_received.iter().zip(bytes).zip(interfaces);
+    let mut interfaces: Vec<_> = seen
+        .map(|((&seen, &delivered_bytes), (name, state))| {
+            let counted = InterfaceCounters {
+                seen,
+                delivered: seen,
+                delivered_bytes,
+                ..InterfaceCounters::default()
+            };
+            (name.clone(), counted, *state)
+        })
+        .collect();
+    if let Some((_, first, _)) = interfaces.first_mut() {
+        first.dropped = counters.packets_dropped;
+        first.delivered = first.delivered.saturating_sub(first.dropped);
+    }
+    Part {
+        counts: counts.of_kernel(counters),
+        interfaces,
+        unread: 0,
+        clock_ns,
+    }
+}
