@@ -62,7 +62,7 @@ impl KernelEngine {
                     let name = name.clone();
                     return Err(KernelError::Occupied { name, id });
                 }
-                take_off(name, *index)?;
+                take_off(name, *index, id)?;
             }
             let (mode, link) = self.attach_one(name, *index, mode)?;
             modes.push(mode);
@@ -172,15 +172,16 @@ fn program_on(index: u32) -> Option<u32> {
 }
 
 /// Takes another program off, whether a link holds it or not.
-fn take_off(name: &str, index: u32) -> Result<(), KernelError> {
+fn take_off(name: &str, index: u32, program: u32) -> Result<(), KernelError> {
     let failed = |source| KernelError::Attach {
         name: name.to_owned(),
         mode: XdpMode::Auto.name(),
         source,
         mend: "the program that is there could not be taken off: `ip link set dev IFACE xdp off` may",
     };
+    // Links are those of all network namespaces, and each numbers its interfaces anew.
     let link = LinkInfoIter::default().find_map(|link| match link.info {
-        LinkTypeInfo::Xdp(xdp) if xdp.ifindex == index => Some(link.id),
+        LinkTypeInfo::Xdp(xdp) if xdp.ifindex == index && link.prog_id == program => Some(link.id),
         _ => None,
     });
     if let Some(id) = link {

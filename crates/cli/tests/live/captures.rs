@@ -15,7 +15,7 @@ const MOST_BYTES: u64 = 1 << 20;
 /// Little-endian pcap of microseconds or nanoseconds, of Ethernet.
 const MAGICS: [[u8; 4]; 2] = [[0xd4, 0xc3, 0xb2, 0xa1], [0x4d, 0x3c, 0xb2, 0xa1]];
 
-fn captures() -> Vec<PathBuf> {
+pub(crate) fn captures() -> Vec<PathBuf> {
     let mut found = Vec::new();
     for folder in FOLDERS {
         let folder = project(&format!("../shared/captures/{folder}"));

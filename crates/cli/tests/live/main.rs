@@ -13,6 +13,8 @@ mod collectors;
 mod drops;
 mod exact;
 mod faults;
+#[cfg(feature = "kernel")]
+mod kernel;
 mod link;
 mod service;
 mod silence;

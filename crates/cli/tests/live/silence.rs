@@ -11,13 +11,13 @@ use crate::support::{Folder, office, pcap_header, pcap_packet};
 /// Idle timeout 1 s, a cell of the clock 1 s, the lag of a live source 0.1 s; and what a busy
 /// machine adds.
 const ON_TIME: Duration = Duration::from_millis(2_100 + 2_000);
-const PACKETS: u64 = 100;
+pub(crate) const PACKETS: u64 = 100;
 /// Of these.
-const PACKETS_NON_IP: u64 = 6;
+pub(crate) const PACKETS_NON_IP: u64 = 6;
 
 /// Records of the first packets of the sample are there on time.
 #[allow(clippy::disallowed_methods, reason = "the test is about time")]
-fn flows_leave_on_time(link: &Link, recording: &Recording) {
+pub(crate) fn flows_leave_on_time(link: &Link, recording: &Recording) {
     let header = recording.stdout.recv_timeout(ON_TIME).unwrap();
     let at = |name: &str| header.split(',').position(|column| column == name).unwrap();
     let limit = PACKETS.to_string();
@@ -35,7 +35,7 @@ fn flows_leave_on_time(link: &Link, recording: &Recording) {
     }
 }
 
-fn options(threads: &str) -> Vec<&str> {
+pub(crate) fn options(threads: &str) -> Vec<&str> {
     let fixed = "-w - --format csv --idle-timeout 1s --linger none --threads";
     fixed.split(' ').chain(threads.split(' ')).collect()
 }

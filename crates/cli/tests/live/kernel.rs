@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `--engine xdp`: the engine in the kernel, on a veth pair. What it has to show is what packets through a ring show.
+
+use crate::captures::captures;
+use crate::exact::{NO_TIMEOUTS, equal, of_file};
+use crate::link::{FAR, Link, NEAR};
+use crate::silence::{PACKETS, PACKETS_NON_IP, flows_leave_on_time, options};
+use crate::support::{Folder, command, office};
+
+const XDP: [&str; 2] = ["--engine", "xdp"];
+const OFFICE_PACKETS: &str = "13035";
+
+/// A replay of a capture with few slots and many, in both designs, in both modes, on several threads: the records of the file.
+#[test]
+fn a_replay_gives_the_records_of_its_file() {
+    let Some(link) = Link::new() else { return };
+    let expected = of_file(&office(), &[]).1;
+    for options in [
+        "--threads 1",
+        "--threads 3 --table row-lock",
+        "--xdp-mode generic --microflow-slots 7",
+        "--xdp-mode native --microflow-slots 1 --table row-lock",
+        "--xdp-clock coarse",
+    ] {
+        let fixed = ["-w", "live.csv", "--packets", OFFICE_PACKETS];
+        let options: Vec<&str> = options.split(' ').collect();
+        let options = [&fixed, &XDP[..], &NO_TIMEOUTS, &options].concat();
+        let recording = link.record(&[FAR], &options);
+        assert!(link.replay(&office(), &["--pps", "10000"]));
+        let ended = recording.end().balanced(0);
+        assert_eq!(ended.count("source_seen"), 13_035, "{options:?}");
+        assert_eq!(ended.count("packets_non_ip"), 31);
+        equal(&ended, &expected);
+    }
+}
+
+#[test]
+fn real_captures_give_the_records_of_their_files() {
+    let Some(link) = Link::new() else { return };
+    let (mut compared, mut packets_compared) = (0, 0);
+    for (number, capture) in captures().into_iter().enumerate() {
+        let capture = capture.display().to_string();
+        let (packets, expected) = of_file(&capture, &[]);
+        let wanted = packets.to_string();
+        let table = ["per-cpu", "row-lock"][number % 2];
+        let fixed = ["-w", "live.csv", "--packets", &wanted, "--table", table];
+        let recording = link.record(&[FAR], &[&fixed, &XDP[..], &NO_TIMEOUTS].concat());
+        if !link.replay(&capture, &["--pps", "20000"]) {
+            eprintln!("tcpreplay cannot send all of {capture}");
+            recording.interrupt().balanced(0);
+            continue;
+        }
+        equal(&recording.end().balanced(0), &expected);
+        compared += 1;
+        packets_compared += packets;
+    }
+    eprintln!("{compared} captures of {packets_compared} packets replayed, no difference");
+}
+
+#[test]
+fn flows_leave_a_silent_link_on_time() {
+    let Some(link) = Link::new() else { return };
+    for table in ["1 --table per-cpu", "2 --table row-lock"] {
+        let recording = link.record(&[FAR], &[&options(table), &XDP[..]].concat());
+        flows_leave_on_time(&link, &recording);
+        let ended = recording.interrupt().balanced(0);
+        assert_eq!(ended.count("packets_received"), PACKETS);
+        assert_eq!(ended.count("packets_recorded"), PACKETS - PACKETS_NON_IP);
+    }
+}
+
+/// Once it is on its interfaces, nothing needs root.
+#[test]
+fn rights_can_be_given_up() {
+    let Some(link) = Link::new() else { return };
+    let folder = Folder::new();
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), everybody).unwrap();
+    let args = "record -w live.csv --ledger ledger.json --user nobody --table row-lock -i";
+    let mut args: Vec<&str> = args.split(' ').collect();
+    args.extend([FAR].iter().chain(&XDP));
+    let recording = link.start(folder, &args, &[]);
+    assert!(link.replay(&office(), &["--pps", "5000"]));
+    let ended = recording.interrupt().balanced(0);
+    assert_eq!(ended.count("source_seen"), 13_035);
+}
+
+/// Nobody reads the ring while the packets come, and every packet evicts a record.
+#[test]
+fn a_full_ring_is_counted_exactly() {
+    let Some(link) = Link::new() else { return };
+    let fixed = "-w live.csv --ring-size 64KiB --microflow-slots 1 --linger none";
+    for table in ["per-cpu", "row-lock"] {
+        let mut options: Vec<&str> = fixed.split(' ').collect();
+        options.extend(["--table", table]);
+        let recording = link.record(&[FAR], &[&options, &XDP[..]].concat());
+        recording.signal("STOP");
+        assert!(link.replay(&office(), &["--topspeed"]));
+        recording.signal("CONT");
+        let ended = recording.interrupt().balanced(1);
+        assert_eq!(ended.count("source_seen"), 13_035);
+        assert!(ended.count("source_dropped") > 1_000);
+        assert!(ended.count("microflows_dropped") > 1_000);
+        assert!(ended.said.contains("--ring-size"), "{}", ended.said);
+    }
+}
+
+/// Whether a program is on the interface.
+fn has_program(link: &Link) -> bool {
+    let mut command = link.inside("ip");
+    let listed = command.args(["link", "show", FAR]).output().unwrap();
+    String::from_utf8_lossy(&listed.stdout).contains("prog/xdp")
+}
+
+#[test]
+fn the_program_leaves_with_the_process() {
+    let Some(link) = Link::new() else { return };
+    for signal in ["INT", "KILL"] {
+        let recording = link.record(&[FAR], &[&["-w", "live.csv"], &XDP[..]].concat());
+        assert!(has_program(&link));
+        recording.signal(signal);
+        if signal == "KILL" {
+            recording.killed();
+        } else {
+            recording.end().balanced(0);
+        }
+        assert!(!has_program(&link), "{signal}");
+    }
+}
+
+/// What a second program says that wants the interface too.
+fn second(link: &Link, options: &[&str]) -> (Option<i32>, String) {
+    let program = command([""; 0]).get_program().to_os_string();
+    let mut second = link.inside(program.to_str().unwrap());
+    second.args(["record", "-i", FAR, "-w", "second.csv", "--duration", "1ms"]);
+    let output = second.args(XDP).args(options).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), said)
+}
+
+#[test]
+fn a_program_that_is_there_stays_unless_it_is_to_be_replaced() {
+    let Some(link) = Link::new() else { return };
+    let recording = link.record(&[FAR], &[&["-w", "live.csv"], &XDP[..]].concat());
+    for mode in ["native", "generic", "auto"] {
+        let (code, said) = second(&link, &["--xdp-mode", mode]);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(
+            said.contains("has an XDP program already") && said.contains("--replace"),
+            "{said}"
+        );
+    }
+    assert!(link.replay(&office(), &["--pps", "10000", "--limit", "100"]));
+    let folder = Folder::new();
+    let args = ["record", "-i", FAR, "-w", "replaced.csv", "--replace"];
+    let args = [&args[..], &XDP, &["--ledger", "ledger.json"]].concat();
+    let replacing = link.start(folder, &args, &[]);
+    assert!(link.replay(&office(), &["--pps", "10000", "--limit", "50"]));
+    assert_eq!(replacing.interrupt().balanced(0).count("source_seen"), 50);
+    assert_eq!(recording.interrupt().balanced(0).count("source_seen"), 100);
+}
+
+/// And a program on an interface of the same number in another namespace stays.
+#[test]
+fn one_that_no_link_holds_is_replaced_too() {
+    let (Some(link), Some(other)) = (Link::new(), Link::new()) else {
+        return;
+    };
+    let elsewhere = other.record(&[FAR], &[&["-w", "live.csv"], &XDP[..]].concat());
+    // Any program will do; ip puts it there for good. It reads no frames of several buffers.
+    for end in [NEAR, FAR] {
+        link.ip(&["link", "set", end, "mtu", "1500"]);
+    }
+    let folder = Folder::new();
+    let object = folder.file("pass.o");
+    let source = folder.write(
+        "pass.c",
+        b"__attribute__((section(\"xdp\"), used)) int pass(void *frame) { return 2; }\n".to_vec(),
+    );
+    link.shell(&format!("clang -O2 -target bpf -c {source} -o {object}"));
+    link.shell(&format!("ip link set dev {FAR} xdp obj {object} sec xdp"));
+    assert!(has_program(&link));
+    let (code, said) = second(&link, &[]);
+    assert_eq!(code, Some(2), "{said}");
+    let (code, said) = second(&link, &["--replace"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!has_program(&link) && has_program(&other));
+    elsewhere.interrupt().balanced(0);
+}
+
+#[test]
+fn removal_ends_the_run_and_loses_nothing() {
+    let Some(link) = Link::new() else { return };
+    let recording = link.record(&[FAR], &[&["-w", "live.csv"], &XDP[..]].concat());
+    assert!(link.replay(&office(), &["--pps", "10000", "--limit", "100"]));
+    link.ip(&["link", "del", NEAR]);
+    let ended = recording.end().balanced(1);
+    assert_eq!(ended.count("packets_received"), 100);
+    assert!(ended.said.contains("vb was removed"), "{}", ended.said);
+}
+
+#[test]
+fn what_it_cannot_do_is_said_with_the_mend() {
+    let Some(link) = Link::new() else { return };
+    for (options, named) in [
+        (&["--biflow"][..], "--biflow"),
+        (&["--decapsulate"], "--decapsulate"),
+        (&["--readers", "2"], "--readers"),
+        (&["tcp"], "a filter"),
+        (
+            &["--microflow-slots", "0"],
+            "the number of microflow slots is 0",
+        ),
+        (&["--microflow-slots", "5M"], "1 to 4194304"),
+        (&["-i", "nowhere"], "there is no interface nowhere"),
+    ] {
+        let (code, said) = second(&link, options);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains(named), "{said}");
+    }
+    assert!(!has_program(&link));
+}
