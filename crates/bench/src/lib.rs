@@ -8,6 +8,8 @@ mod aggregate;
 mod export;
 mod features;
 mod flood;
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+pub mod kernel;
 mod microflows;
 mod pipeline;
 mod plan;

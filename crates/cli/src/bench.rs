@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use turboflow_bench::{BENCHES, Options, Row};
 
 use crate::exit::Outcome;
@@ -20,10 +20,14 @@ Benchmarks:
   export     flow records into messages: IPFIX, NetFlow v9 and v5, without the socket
   flood      50 million distinct keys against a full flow cache
 
+  with --engine xdp: what a packet costs in the kernel, over a program that does nothing
+
 Examples:
   turboflow bench                                   all of it: about half an hour and 6 GB
   turboflow bench aggregate --flows 100K,1M --json  one benchmark, two sizes, a JSON object a row
-  turboflow bench pipeline --flows 1M --items 5M    shorter";
+  turboflow bench pipeline --flows 1M --items 5M    shorter
+  turboflow bench --engine xdp --flows 16K,1M       the engine in the kernel (root)
+  turboflow bench --engine xdp --send veth0 --flows 1M --items 10M   packets for one on a link's other end";
 
 /// `turboflow bench`, as typed.
 #[derive(Debug, Args)]
@@ -50,9 +54,26 @@ pub(crate) struct BenchArgs {
     /// Where a Redis server listens; its rows are left out where none answers
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6379")]
     redis: String,
+    /// The engine measured: software, with the benchmarks above, or xdp
+    #[arg(long, value_enum, default_value_t = Engine::Software, conflicts_with = "benches")]
+    #[arg(hide_possible_values = true)]
+    engine: Engine,
+    /// Send packets from this interface instead, as fast as the kernel can: as many as --items, Internet-like, of the first number
+    /// of --flows. On a veth pair its other end receives them
+    #[arg(long, value_name = "IFACE", requires = "engine")]
+    send: Option<String>,
     /// Print one JSON object a row
     #[arg(long)]
     json: bool,
+}
+
+/// The engine measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Engine {
+    /// In user space, with everything behind it.
+    Software,
+    /// In the kernel.
+    Xdp,
 }
 
 /// A whole number from 1 on, also with K or M behind it.
@@ -79,6 +100,9 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
         repetitions: args.repetitions,
         redis: args.redis.clone(),
     };
+    if let (Engine::Xdp, Some(interface)) = (args.engine, &args.send) {
+        return send(interface, &options);
+    }
     let all = BENCHES.map(|(name, _)| name.to_owned());
     let benches = if args.benches.is_empty() {
         &all[..]
@@ -98,10 +122,37 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
             "records/pkt"
         );
     }
+    if args.engine == Engine::Xdp {
+        return in_kernel(&options, args.json);
+    }
     for bench in benches {
         turboflow_bench::run(bench, &options, &mut |row| print(&row, args.json))?;
     }
     Ok(Outcome::Well)
+}
+
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+fn in_kernel(options: &Options, json: bool) -> anyhow::Result<Outcome> {
+    turboflow_bench::kernel::run(options, &mut |row| print(&row, json))?;
+    Ok(Outcome::Well)
+}
+
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+fn send(interface: &str, options: &Options) -> anyhow::Result<Outcome> {
+    let flows = options.flows.first().copied().unwrap_or(1);
+    let index = turboflow_engine_xdp::interface_index(interface)?;
+    turboflow_bench::kernel::send(index, u32::try_from(flows)?, options.items)?;
+    Ok(Outcome::Well)
+}
+
+#[cfg(not(all(target_os = "linux", feature = "kernel")))]
+fn in_kernel(_options: &Options, _json: bool) -> anyhow::Result<Outcome> {
+    anyhow::bail!(crate::record::WITHOUT_KERNEL)
+}
+
+#[cfg(not(all(target_os = "linux", feature = "kernel")))]
+fn send(_interface: &str, _options: &Options) -> anyhow::Result<Outcome> {
+    anyhow::bail!(crate::record::WITHOUT_KERNEL)
 }
 
 fn print(row: &Row, json: bool) {

@@ -94,7 +94,7 @@ struct config {
     __u32 slots;
     // Tables a half: one for each CPU, or one that they share.
     __u32 tables;
-    // For `fire` and `send`: flows that packets are spread over, and the interface they are sent from.
+    // For programs of tested.h: flows that packets are spread over, and the interface they are sent from.
     __u32 fire_flows;
     __u32 fire_interface;
     __u32 interfaces[INTERFACES];
@@ -103,9 +103,13 @@ struct config {
     __u8 evict_after;
     __u8 coarse_clock;
     __u8 is_shared;
-    __u8 padding[1];
+    // Frames end here.
+    __u8 drops;
+    // Of `fire_flows`, where they follow Zipf's law; 0 where packets are spread evenly.
+    __u8 fire_octaves;
+    __u8 padding[7];
 };
-_Static_assert(sizeof(struct config) == 184, "as in src/layout.rs");
+_Static_assert(sizeof(struct config) == 192, "as in src/layout.rs");
 
 // Written by user space while the program runs.
 struct control {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The XDP program: every packet into the microflow table, every other frame into a counter, all of them passed on.
+// The XDP program: every packet into the microflow table, every other frame into a counter, all of them passed on, or all dropped.
 
 #include "parse.h"
 #include "table.h"
@@ -37,7 +37,7 @@ static __always_inline int take(struct xdp_md *ctx)
         counters->rejected_packets[reason] += 1;
         counters->rejected_bytes[reason] += bytes;
     }
-    return XDP_PASS;
+    return config.drops ? XDP_DROP : XDP_PASS;
 }
 
 SEC("xdp.frags")

@@ -153,7 +153,11 @@ fn control_socket() -> rustix::io::Result<OwnedFd> {
     socket(AddressFamily::INET, SocketType::DGRAM, None)
 }
 
-pub(crate) fn index_of(name: &str) -> Result<u32, KernelError> {
+/// The number of an interface.
+///
+/// # Errors
+/// Where there is none of that name.
+pub fn interface_index(name: &str) -> Result<u32, KernelError> {
     let index = control_socket().and_then(|socket| netdevice::name_to_index(&socket, name));
     index.map_err(|_| KernelError::NoInterface {
         name: name.to_owned(),

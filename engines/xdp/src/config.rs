@@ -31,6 +31,8 @@ pub enum Tables {
 pub struct Tested {
     /// Flows over which packets are spread by chance; 0 leaves them as they are.
     pub flows: u32,
+    /// Whether that follows Zipf's law, in trains of packets of which 32 are under way, rather than being uniform.
+    pub is_skewed: bool,
     /// Index of the interface that packets are sent from.
     pub interface: u32,
 }
@@ -52,6 +54,8 @@ pub struct KernelConfig {
     pub evict_after: u8,
     /// Which clock.
     pub clock: Clock,
+    /// Whether frames end in the engine, as at a mirror port, rather than pass on.
+    pub drops: bool,
     /// Whether the programs that only tests and measurements run are loaded too: the verifier takes its time over each.
     pub tested: Option<Tested>,
     /// Random words that key the hash.
@@ -109,11 +113,15 @@ impl KernelConfig {
 
     /// As `struct config` of `bpf/layout.h` lies.
     pub(crate) fn bytes(&self, tables: u32, interfaces: &[u32]) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(184);
+        let mut bytes = Vec::with_capacity(192);
         for word in self.hash_keys.iter().chain([&self.cell_ns]) {
             bytes.extend(word.to_ne_bytes());
         }
-        let Tested { flows, interface } = self.tested.unwrap_or_default();
+        let Tested {
+            flows,
+            is_skewed,
+            interface,
+        } = self.tested.unwrap_or_default();
         let mut indices = [0; INTERFACES];
         indices[..interfaces.len()].copy_from_slice(interfaces);
         let count = interfaces.len() as u32;
@@ -123,8 +131,15 @@ impl KernelConfig {
         }
         let is_coarse = u8::from(self.clock == Clock::Coarse);
         let is_shared = u8::from(self.tables == Tables::RowLock);
-        bytes.extend([self.evict_after, is_coarse, is_shared, 0]);
-        debug_assert_eq!(bytes.len(), 184);
+        let drops = u8::from(self.drops);
+        let octaves = if is_skewed {
+            flows.max(1).ilog2() + 1
+        } else {
+            0
+        } as u8;
+        bytes.extend([self.evict_after, is_coarse, is_shared, drops, octaves]);
+        bytes.extend([0; 7]);
+        debug_assert_eq!(bytes.len(), 192);
         bytes
     }
 }

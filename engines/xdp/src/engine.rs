@@ -10,7 +10,7 @@ use libbpf_rs::{
 };
 use turboflow_record::WORDS_V4;
 
-use crate::attach::index_of;
+use crate::attach::interface_index;
 use crate::batch::Rows;
 use crate::clock::EngineClock;
 use crate::collect::Collecting;
@@ -68,7 +68,7 @@ impl KernelEngine {
             .map_err(KernelError::refused("read its own program"))?;
         let interfaces = config.interfaces.iter();
         let interfaces = interfaces
-            .map(|name| Ok((name.clone(), index_of(name)?)))
+            .map(|name| Ok((name.clone(), interface_index(name)?)))
             .collect::<Result<Vec<_>, KernelError>>()?;
         let indices: Vec<u32> = interfaces.iter().map(|(_, index)| *index).collect();
         configure(&mut open, config, tables, &indices)?;

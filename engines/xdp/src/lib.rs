@@ -33,7 +33,7 @@ pub use batch::Batch;
 pub use counters::KernelCounters;
 pub use layout::{INTERFACES, KEY_HALVES};
 
-pub use attach::XdpMode;
+pub use attach::{XdpMode, interface_index};
 pub use config::{Clock, KernelConfig, Tables, Tested};
 pub use engine::KernelEngine;
 pub use error::KernelError;

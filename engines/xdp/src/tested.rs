@@ -21,6 +21,8 @@ pub enum TestedProgram {
     Parse,
     /// Nothing at all: what a run costs.
     Pass,
+    /// Spreads frames over flows, and nothing else.
+    SpreadOnly,
     /// The engine itself, on frames that are spread over flows.
     Fire,
     /// Sends such frames from an interface.
@@ -101,6 +103,7 @@ impl TestedProgram {
             Self::Microflows => PROGRAM_NAME,
             Self::Parse => "parse",
             Self::Pass => "pass",
+            Self::SpreadOnly => "spread_only",
             Self::Fire => "fire",
             Self::Send => "send",
         }

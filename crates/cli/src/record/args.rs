@@ -204,6 +204,11 @@ pub(crate) struct RecordArgs {
     )]
     pub(super) xdp_clock: Clock,
 
+    /// xdp: packets end here once they are metered, as they should where a mirror port only brings copies. Never on an
+    /// interface that somebody needs: it goes deaf. Default: they pass on
+    #[arg(long, conflicts_with = "read", help_heading = "Engine")]
+    pub(super) xdp_drop: bool,
+
     /// xdp: take the place of an XDP program that is on the interface already. It is not put back
     #[arg(long, conflicts_with = "read", help_heading = "Engine")]
     pub(super) replace: bool,

@@ -116,6 +116,7 @@ fn config_of(args: &RecordArgs, config: &PipelineConfig) -> anyhow::Result<Kerne
             Clock::Precise => turboflow_engine_xdp::Clock::Precise,
             Clock::Coarse => turboflow_engine_xdp::Clock::Coarse,
         },
+        drops: args.xdp_drop,
         tested: None,
         hash_keys: std::array::from_fn(|at| hash_key(&hasher, at)),
     })
@@ -141,11 +142,15 @@ fn announce(args: &RecordArgs, engine: &KernelEngine, modes: &[XdpMode]) {
         Table::PerCpu => "a table on every CPU",
         Table::RowLock => "one table with locks",
     };
+    let ends = match args.xdp_drop {
+        true => ", and go nowhere from here (--xdp-drop)",
+        false => "",
+    };
     for (name, mode) in args.interface.iter().zip(modes) {
         let mode = mode.name();
         say!(Info Listening, interface = name.as_str();
             "listening on {name}: the engine in the kernel, {mode} mode, {tables}, {mib} MiB of the kernel's memory in all; \
-             packets that come in; Ctrl-C ends");
+             packets that come in{ends}; Ctrl-C ends");
     }
 }
 

@@ -8,14 +8,15 @@ use super::progress::ProgressBar;
 use super::report::Report;
 use super::{RecordArgs, Settings};
 
+/// What is missing, and the mend.
+pub(crate) const WITHOUT_KERNEL: &str = "this turboflow was built without the engine in the kernel \
+    (Linux; cargo build --features kernel, with clang, libelf-dev and zlib1g-dev); --engine software works";
+
 /// There is none.
 pub(super) enum Engine {}
 
 pub(super) fn open(_args: &RecordArgs, _settings: &Settings) -> anyhow::Result<Engine> {
-    bail!(
-        "this turboflow was built without the engine in the kernel (Linux; cargo build --features \
-         kernel, with clang, libelf-dev and zlib1g-dev); --engine software works"
-    )
+    bail!(WITHOUT_KERNEL)
 }
 
 pub(super) fn record(

@@ -43,6 +43,8 @@ use crate::units::{counted, grouped};
 use args::Engine;
 pub(crate) use args::RecordArgs;
 use change::Following;
+#[cfg(not(all(target_os = "linux", feature = "kernel")))]
+pub(crate) use kernel::WITHOUT_KERNEL;
 use ledger_file::LedgerFile;
 use outputs::Outputs;
 use progress::ProgressBar;

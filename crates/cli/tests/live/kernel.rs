@@ -175,7 +175,7 @@ fn one_that_no_link_holds_is_replaced_too() {
     let object = folder.file("pass.o");
     let source = folder.write(
         "pass.c",
-        b"__attribute__((section(\"xdp\"), used)) int pass(void *frame) { return 2; }\n".to_vec(),
+        b"__attribute__((section(\"xdp\"), used)) int pass(void *frame) { return 2; }\n",
     );
     link.shell(&format!("clang -O2 -target bpf -c {source} -o {object}"));
     link.shell(&format!("ip link set dev {FAR} xdp obj {object} sec xdp"));

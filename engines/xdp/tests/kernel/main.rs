@@ -8,7 +8,6 @@
 #[allow(dead_code, reason = "they are used there in other ways")]
 #[path = "../../../../crates/packet/tests/support/build.rs"]
 mod build;
-mod cost;
 mod fire;
 #[path = "../../../../crates/packet/tests/support/generate.rs"]
 mod generate;
