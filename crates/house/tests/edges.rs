@@ -39,6 +39,7 @@ const EXPORT: &str = "turboflow-export";
 const QUERY: &str = "turboflow-query";
 const PIPELINE: &str = "turboflow-pipeline";
 const TOP: &str = "turboflow-top";
+const PLAN: &str = "turboflow-plan";
 const WORKLOAD: &str = "turboflow-workload";
 const BENCH: &str = "turboflow-bench";
 const CLI: &str = "turboflow";
@@ -46,7 +47,7 @@ const HOUSE: &str = "turboflow-house";
 
 /// The table. Workload and bench serve tests, measurements and the generator: nothing that meters
 /// knows them.
-const ROOMS: [Room; 14] = [
+const ROOMS: [Room; 15] = [
     room(RECORD, &[]).that_borrows(&["thiserror", "toml"]),
     room(PACKET, &[RECORD]).that_borrows(&[]),
     room(ENGINE, &[RECORD]).that_borrows(&[]),
@@ -60,6 +61,7 @@ const ROOMS: [Room; 14] = [
         &[RECORD, PACKET, CAPTURE, ENGINE, AGGREGATE, EXPORT],
     ),
     room(TOP, &[RECORD, EXPORT, QUERY, PIPELINE]),
+    room(PLAN, &[RECORD]).that_borrows(&["serde", "thiserror"]),
     room(WORKLOAD, &[RECORD, PACKET]),
     room(
         BENCH,
@@ -70,8 +72,8 @@ const ROOMS: [Room; 14] = [
     room(
         CLI,
         &[
-            RECORD, PACKET, CAPTURE, ENGINE, AGGREGATE, EXPORT, QUERY, PIPELINE, TOP, WORKLOAD,
-            BENCH,
+            RECORD, PACKET, CAPTURE, ENGINE, AGGREGATE, EXPORT, QUERY, PIPELINE, TOP, PLAN,
+            WORKLOAD, BENCH,
         ],
     ),
     room(HOUSE, &[]),
