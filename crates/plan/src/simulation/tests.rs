@@ -103,6 +103,23 @@ fn counts_packets_flows_bytes_and_time() {
 }
 
 #[test]
+fn late_packets_begin_no_interval_and_a_clock_set_back_does() {
+    let mut packets = packets(&[1, 2, 3, 4, 5], 0, 1);
+    for (packet, at_ms) in packets
+        .iter_mut()
+        .zip([90_000, 90_600, 90_400, 90_700, 1_000])
+    {
+        packet.timestamp_ns = at_ms * MS_NS;
+    }
+    let measured = simulate(&packets, &config(&[64]));
+    let intervals = measured.intervals.iter();
+    let found: Vec<(u64, u64)> = intervals
+        .map(|interval| (interval.start_ns / MS_NS, interval.packets))
+        .collect();
+    assert_eq!(found, [(90_000, 1), (90_500, 3), (1_000, 1)]);
+}
+
+#[test]
 fn one_packet_tells_no_rate() {
     let measured = simulate(&packets(&[1], 0, 1), &config(&[4]));
     assert_eq!(measured.traffic().unwrap_err().argument, "observed_seconds");
