@@ -33,6 +33,30 @@ pub enum Target {
     },
 }
 
+impl Target {
+    /// Says what cannot be, whatever the traffic.
+    ///
+    /// # Errors
+    /// A ratio below 1, or anything else that is no number above 0.
+    pub fn check(self) -> Result<(), Impossible> {
+        let checked = match self {
+            Self::Default => Ok(1.0),
+            Self::PacketsPerMicroflow(ratio) if ratio >= 1.0 && ratio.is_finite() => Ok(ratio),
+            Self::PacketsPerMicroflow(ratio) => {
+                let mend = "a record holds a packet at least: 1 or more is needed";
+                Err(Impossible::new("target_ratio", ratio, mend))
+            }
+            Self::MicroflowsPerSecond(rate) => above_zero("target_rate", rate),
+            Self::Cores(cores) => above_zero("cores", cores),
+            Self::TableBytes(bytes) => above_zero("table_memory", bytes),
+            Self::Machine { table_bytes, cores } => {
+                above_zero("table_memory", table_bytes).and(above_zero("cores", cores))
+            }
+        };
+        checked.map(drop)
+    }
+}
+
 /// Packets for each microflow record that a table is to reach where nobody says otherwise.
 const DEFAULT_RATIO: f64 = 10.0;
 /// The share of what a table without end reaches that one with an end should be asked for.
@@ -190,6 +214,7 @@ impl Question<'_> {
     fn check(&self) -> Result<(), Impossible> {
         self.traffic.check()?;
         self.assumptions.check()?;
+        self.target.check()?;
         above_zero("copies", self.copies)?;
         if self.links == 0 {
             let mend = "one link at least is needed";
@@ -219,18 +244,10 @@ impl Question<'_> {
                 return Ok(Some(packets_per_second / ratio));
             }
             Target::PacketsPerMicroflow(ratio) => {
-                if !(ratio >= 1.0 && ratio.is_finite()) {
-                    let mend = "a record holds a packet at least: 1 or more is needed";
-                    return Err(Impossible::new("target_ratio", ratio, mend));
-                }
                 ("target_ratio", ratio, packets_per_second / ratio)
             }
-            Target::MicroflowsPerSecond(rate) => {
-                let rate = above_zero("target_rate", rate)?;
-                ("target_rate", rate, rate / links)
-            }
+            Target::MicroflowsPerSecond(rate) => ("target_rate", rate, rate / links),
             Target::Cores(cores) => {
-                let cores = above_zero("cores", cores)?;
                 let per_core = self.planned(Assumption::AggregatorRecordsPerSecondPerCore);
                 ("cores", cores, cores * per_core / links)
             }
@@ -299,7 +316,6 @@ impl Question<'_> {
         else {
             return Ok(0);
         };
-        let bytes = above_zero("table_memory", bytes)?;
         let record_bytes = self.get(Assumption::MicroflowRecordBytes);
         let slots = bytes / record_bytes / self.links as f64;
         if slots < 1.0 {
@@ -308,9 +324,6 @@ impl Question<'_> {
                 self.links
             );
             return Err(Impossible::new("table_memory", bytes, mend));
-        }
-        if let Target::Machine { cores, .. } = self.target {
-            above_zero("cores", cores)?;
         }
         Ok(slots as u64)
     }

@@ -114,21 +114,18 @@ fn sentence(plan: &Plan, target: Target) -> String {
 }
 
 fn provenance(source: &Source) -> String {
-    let mut text = format!(
-        "Measured on {}: {} packets in {:.3} s",
+    let without_flow = match source.frames_without_flow {
+        0 => String::new(),
+        frames => format!(", and {} frames of no flow", grouped(frames)),
+    };
+    format!(
+        "Measured on {}: {} packets in {:.3} s{without_flow}.\n\
+         In the busiest half second there were {} packets/s. Flows are active for {} s.\n\n",
         source.name,
         grouped(source.packets),
-        source.seconds
-    );
-    if source.frames_without_flow > 0 {
-        text += &format!(
-            ", and {} frames of no flow",
-            grouped(source.frames_without_flow)
-        );
-    }
-    text + &format!(
-        "; flows are active for {} s.\n\n",
-        source.idle_timeout_seconds
+        source.seconds,
+        amount(source.busiest_packets_per_second),
+        source.idle_timeout_seconds,
     )
 }
 
@@ -182,8 +179,8 @@ fn needs(plan: &Plan) -> String {
     let export = &plan.export;
     table.render(None)
         + &format!(
-            "Export: {} flow records, {}. Without another forwarding engine: {} to meter packets.\n",
-            a_second(export.flow_records_per_second),
+            "Export: {} flow records/s, {}. Without another forwarding engine: {} to meter packets.\n",
+            amount(export.flow_records_per_second),
             bits(export.bits_per_second),
             cores(plan.software_cores),
         )

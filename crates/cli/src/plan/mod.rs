@@ -26,6 +26,11 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<Outcome> {
         print(&answer::assumptions(&assumptions.shown(), args.json)?)?;
         return Ok(Outcome::Well);
     }
+    // What nobody can be told is said before a capture is read, or an interface watched for a minute.
+    args.target().check().map_err(|error| refused(&error))?;
+    if args.links == 0 {
+        bail!("--links is 0: one link at least is needed");
+    }
     let (mut traffic, watched) = traffic(args)?;
     traffic.check().map_err(|error| refused(&error))?;
     let copies = args.copies(&traffic, &assumptions)?;

@@ -31,6 +31,8 @@ pub(super) struct Source {
     pub(super) frames_without_flow: u64,
     /// Time that passed, without silences longer than the idle timeout.
     pub(super) seconds: f64,
+    /// Packets a second in the busiest half second.
+    pub(super) busiest_packets_per_second: f64,
     /// The idle timeout that says which flows are active, in seconds.
     pub(super) idle_timeout_seconds: f64,
 }
@@ -58,6 +60,7 @@ pub(super) fn watch(args: &PlanArgs, config: &SimulationConfig) -> anyhow::Resul
             packets: measured.packets,
             frames_without_flow,
             seconds: measured.seconds(),
+            busiest_packets_per_second: measured.busiest_packets_per_second(),
             idle_timeout_seconds: config.idle_timeout_ns as f64 / 1e9,
         },
         measured,

@@ -64,6 +64,8 @@ fn json_says_the_same_and_everything_adds_up() {
     let plan = answer(&["-r", &office, "--links", "40"]);
     assert_eq!(plan["source"]["packets"], 13_004);
     assert_eq!(plan["source"]["frames_without_flow"], 31);
+    let busiest = number(&plan["source"]["busiest_packets_per_second"]);
+    assert!(busiest > number(&plan["traffic"]["packets_per_second"]));
     let traffic = &plan["traffic"];
     let seconds = number(&plan["source"]["seconds"]);
     let packets = number(&traffic["packets_per_second"]) * seconds;
@@ -339,12 +341,20 @@ fn the_papers_tables_stand_beside_what_was_printed() {
     // The document owns up to every one.
     let document = fs::read_to_string(project("docs/planning.md")).unwrap();
     for deviation in deviations {
-        let cell = deviation["cell"].as_str().unwrap();
-        assert!(
-            document.contains(cell),
-            "docs/planning.md says nothing of {cell}"
-        );
+        let cell = &deviation["cell"];
+        let found = deviate.iter().find(|found| found["name"] == *cell).unwrap();
+        let percent = 100.0 * number(&found["deviation"]);
+        let row = format!("| {} | {percent:+.1} % |", cell.as_str().unwrap());
+        assert!(document.contains(&row), "docs/planning.md has no {row}");
     }
+    let all = paper["cells"].as_array().unwrap();
+    let inputs = all.iter().filter(|cell| cell["agrees"].is_null()).count();
+    let counts = format!(
+        "all {} cells. {} follow from printed inputs as they were printed, {inputs} are inputs",
+        all.len(),
+        all.len() - inputs - deviate.len(),
+    );
+    assert!(document.contains(&counts), "{counts}");
 }
 
 /// The blocks of docs/planning.md: a command behind `$`, and what it prints.
