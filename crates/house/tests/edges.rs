@@ -39,6 +39,7 @@ const EXPORT: &str = "turboflow-export";
 const QUERY: &str = "turboflow-query";
 const PIPELINE: &str = "turboflow-pipeline";
 const TOP: &str = "turboflow-top";
+const PLAN: &str = "turboflow-plan";
 const WORKLOAD: &str = "turboflow-workload";
 const BENCH: &str = "turboflow-bench";
 const CLI: &str = "turboflow";
@@ -46,31 +47,65 @@ const HOUSE: &str = "turboflow-house";
 
 /// The table. Workload and bench serve tests, measurements and the generator: nothing that meters
 /// knows them.
-const ROOMS: [Room; 14] = [
+const ROOMS: [Room; 15] = [
     room(RECORD, &[]).that_borrows(&["thiserror", "toml"]),
     room(PACKET, &[RECORD]).that_borrows(&[]),
     room(ENGINE, &[RECORD]).that_borrows(&[]),
-    room(KERNEL_ENGINE, &[RECORD, PACKET]).that_borrows(&["libbpf-rs", "libbpf-sys", "thiserror"]),
+    room(KERNEL_ENGINE, &[RECORD, PACKET]).that_borrows(&[
+        "libbpf-rs",
+        "libbpf-sys",
+        "memmap2",
+        "rustix",
+        "thiserror",
+    ]),
     room(AGGREGATE, &[RECORD]).that_borrows(&["memmap2"]),
     room(CAPTURE, &[PACKET]),
     room(EXPORT, &[RECORD]),
     room(QUERY, &[RECORD, EXPORT]),
     room(
         PIPELINE,
-        &[RECORD, PACKET, CAPTURE, ENGINE, AGGREGATE, EXPORT],
+        &[
+            RECORD,
+            PACKET,
+            CAPTURE,
+            ENGINE,
+            KERNEL_ENGINE,
+            AGGREGATE,
+            EXPORT,
+        ],
     ),
     room(TOP, &[RECORD, EXPORT, QUERY, PIPELINE]),
+    room(PLAN, &[RECORD]).that_borrows(&["serde", "thiserror"]),
     room(WORKLOAD, &[RECORD, PACKET]),
     room(
         BENCH,
         &[
-            RECORD, PACKET, CAPTURE, ENGINE, AGGREGATE, EXPORT, PIPELINE, WORKLOAD,
+            RECORD,
+            PACKET,
+            CAPTURE,
+            ENGINE,
+            KERNEL_ENGINE,
+            AGGREGATE,
+            EXPORT,
+            PIPELINE,
+            WORKLOAD,
         ],
     ),
     room(
         CLI,
         &[
-            RECORD, PACKET, CAPTURE, ENGINE, AGGREGATE, EXPORT, QUERY, PIPELINE, TOP, WORKLOAD,
+            RECORD,
+            PACKET,
+            CAPTURE,
+            ENGINE,
+            KERNEL_ENGINE,
+            AGGREGATE,
+            EXPORT,
+            QUERY,
+            PIPELINE,
+            TOP,
+            PLAN,
+            WORKLOAD,
             BENCH,
         ],
     ),
@@ -90,10 +125,10 @@ const LEAVES: [(&str, &[&str]); 14] = [
     ("libbpf-sys", &[KERNEL_ENGINE]),
     ("libc", &[CAPTURE]),
     ("libloading", &[CAPTURE]),
-    ("memmap2", &[AGGREGATE, CAPTURE]),
+    ("memmap2", &[AGGREGATE, CAPTURE, KERNEL_ENGINE]),
     ("parquet", &[EXPORT]),
     ("ratatui", &[TOP, CLI]),
-    ("rustix", &[CLI]),
+    ("rustix", &[KERNEL_ENGINE, CLI]),
     ("signal-hook", &[CLI]),
     ("zstd", &[CAPTURE, EXPORT]),
 ];

@@ -36,11 +36,12 @@ const CLOCK_ROOMS: [&str; 4] = [
 ];
 
 /// Rooms in which packets and records are values: nothing is read, written, waited for or said.
-const INNER_ROOMS: [&str; 4] = [
+const INNER_ROOMS: [&str; 5] = [
     "crates/record/",
     "crates/packet/",
+    "crates/plan/",
     "crates/aggregate/",
-    "engines/",
+    "engines/software/",
 ];
 
 /// What inner rooms do not touch.

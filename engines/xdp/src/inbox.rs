@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     /// An item of the ring of a record of so many packets.
-    fn item(packets: u64, half: u64, ticket: Option<(u32, u32)>) -> Vec<u8> {
+    fn evicted(packets: u64, half: u64, ticket: Option<(u32, u32)>) -> Vec<u8> {
         let mut row = [0; Rows::<WORDS_V4>::STRIDE];
         row[0] = packets;
         row[HALF_AT] = half << 56;
@@ -158,11 +158,11 @@ mod tests {
     fn what_comes_from_the_new_half_waits_for_the_old_one() {
         let mut inbox = Inbox::new(None);
         for (packets, half) in [(1, 0), (2, 1), (3, 0), (4, 1)] {
-            inbox.receive(&item(packets, half, None));
+            inbox.receive(&evicted(packets, half, None));
         }
         assert_eq!(due(&mut inbox), [1, 3]);
         inbox.turn();
-        inbox.receive(&item(5, 1, None));
+        inbox.receive(&evicted(5, 1, None));
         assert_eq!(due(&mut inbox), [2, 4, 5]);
         assert_eq!(inbox.len(), 0);
     }
@@ -171,7 +171,7 @@ mod tests {
     fn tickets_put_the_records_of_a_slot_in_order() {
         let mut inbox = Inbox::new(Some(2));
         for (packets, slot, number) in [(1, 0, 0), (4, 1, 2), (3, 1, 1), (2, 0, 1), (5, 1, 0)] {
-            inbox.receive(&item(packets, 0, Some((slot, number))));
+            inbox.receive(&evicted(packets, 0, Some((slot, number))));
         }
         assert_eq!(due(&mut inbox), [1, 2, 5, 3, 4]);
         assert_eq!((inbox.len(), inbox.foreign()), (0, 0));
@@ -181,8 +181,8 @@ mod tests {
     fn tickets_go_round() {
         let mut inbox = Inbox::new(Some(1));
         inbox.tickets.as_mut().expect("has").next[0] = u32::MAX;
-        inbox.receive(&item(2, 0, Some((0, 0))));
-        inbox.receive(&item(1, 0, Some((0, u32::MAX))));
+        inbox.receive(&evicted(2, 0, Some((0, 0))));
+        inbox.receive(&evicted(1, 0, Some((0, u32::MAX))));
         assert_eq!(due(&mut inbox), [1, 2]);
     }
 
@@ -192,7 +192,7 @@ mod tests {
         inbox.receive(&[0; 63]);
         let mut shared = Inbox::new(Some(1));
         shared.receive(&[0; 7]);
-        shared.receive(&item(1, 0, Some((1, 0))));
+        shared.receive(&evicted(1, 0, Some((1, 0))));
         assert_eq!((inbox.foreign(), shared.foreign()), (1, 2));
     }
 }

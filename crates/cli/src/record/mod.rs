@@ -5,6 +5,7 @@ mod args;
 mod change;
 mod collectors;
 mod filter;
+mod frames;
 mod inputs;
 #[cfg_attr(
     not(all(target_os = "linux", feature = "kernel")),
@@ -43,6 +44,7 @@ use crate::units::{counted, grouped};
 use args::Engine;
 pub(crate) use args::RecordArgs;
 use change::Following;
+pub(crate) use frames::{Frames, NotGiven};
 #[cfg(not(all(target_os = "linux", feature = "kernel")))]
 pub(crate) use kernel::WITHOUT_KERNEL;
 use ledger_file::LedgerFile;
@@ -174,6 +176,17 @@ impl Sources {
         let files = inputs::open_all(&args.read)?;
         let filter = filter::for_files(args, &files)?;
         Ok(Self::Files(files, filter.map(Box::new)))
+    }
+
+    /// What is captured or read, in words.
+    fn name(&self, args: &RecordArgs) -> String {
+        match self {
+            Self::Files(files, _) => match &files[..] {
+                [file] => file.name().to_owned(),
+                files => format!("{} files", files.len()),
+            },
+            Self::Interfaces(_) | Self::Kernel(_) => args.interface.join(" "),
+        }
     }
 
     fn record(

@@ -16,6 +16,7 @@ mod faults;
 #[cfg(feature = "kernel")]
 mod kernel;
 mod link;
+mod plan;
 mod service;
 mod silence;
 mod states;
