@@ -61,7 +61,7 @@ pub(super) struct Sender {
     /// Whether a datagram was refused since templates were last sent, and when they were for that.
     is_refused: bool,
     renewed_at: Duration,
-    /// Whether the system said so when the last datagram was sent.
+    /// Whether the last datagram of which something is known was refused.
     was_refused: bool,
     connections: u64,
     /// The end was asked for and the collector took nothing: nothing is tried any more.
@@ -149,7 +149,9 @@ impl Sender {
     /// Sends what is due while no records come, and looks after the connection.
     fn tick(&mut self) {
         self.greet();
-        if self.session.due_ms().is_none_or(|due_ms| due_ms == 0) || !self.link.is_up() {
+        let is_refused = self.notice_refusal();
+        self.was_refused = is_refused;
+        if !self.link.is_up() || !self.may_be_due() {
             return;
         }
         let mut messages = Vec::new();
@@ -157,6 +159,18 @@ impl Sender {
             messages.push(message)
         });
         self.send_all(messages);
+        // Of what has just left nobody knows yet.
+        self.was_refused |= is_refused;
+    }
+
+    /// Whether there is anything to say without a record: not before the first one, nor at the beginning of a
+    /// connection. Over UDP templates are sent again to a collector that was away, to see whether it is back.
+    fn may_be_due(&self) -> bool {
+        match self.session.due_ms() {
+            None => false,
+            Some(0) => !self.link.is_stream() && self.session.counters().messages > 0,
+            Some(_) => true,
+        }
     }
 
     /// Looks a UDP collector's name up from time to time, and follows it. One at another address, and

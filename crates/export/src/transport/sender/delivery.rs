@@ -200,6 +200,16 @@ impl Sender {
         self.progress_at = (self.clock.monotonic)();
     }
 
+    /// Asks whether the last datagram found nobody: while nothing is sent, nothing else would tell.
+    pub(super) fn notice_refusal(&mut self) -> bool {
+        let error = self.link.take_error();
+        let is_refused = error.is_some();
+        if let Some(error) = error {
+            self.refused(error);
+        }
+        is_refused
+    }
+
     /// The last datagram found nobody. Whoever listens there next has no templates.
     fn refused(&mut self, error: io::Error) {
         self.lose_last();
