@@ -9,13 +9,18 @@
 
 mod agreement;
 mod captures;
+mod clock;
 mod collectors;
 mod drops;
 mod exact;
 mod faults;
 mod link;
+mod names;
+#[path = "../cli/reader.rs"]
+mod reader;
 mod service;
 mod silence;
+mod stalled;
 mod states;
 #[path = "../cli/support.rs"]
 #[allow(dead_code, reason = "the other tests use the rest of it")]
