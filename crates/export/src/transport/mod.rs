@@ -49,7 +49,8 @@ pub type Resolve = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
 /// What happens to a connection.
 #[derive(Debug)]
 pub enum SendEvent<'a> {
-    /// It could not be made, or it broke, for that reason; it is tried again.
+    /// It could not be made, or it broke, or a datagram was refused, for that reason; it is tried
+    /// again.
     Lost(&'a io::Error),
     /// It takes records again.
     Back,

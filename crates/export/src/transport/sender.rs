@@ -28,6 +28,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(30);
 /// How often templates are sent to a collector that is away: when it is back, it has them that soon.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
+/// How long nothing that is sent to a collector that was away may be refused before it is back.
+const RETURN_INTERVAL: Duration = Duration::from_secs(3);
 
 /// What a sender did.
 pub(super) struct Sent {
@@ -58,8 +60,10 @@ pub(super) struct Sender {
     /// Whether the end was asked for, as far as this thread knows.
     is_ending: bool,
     looked_up_at: Duration,
-    /// Whether a datagram was refused since templates were last sent, and when they were for that.
+    /// Whether a datagram was refused since templates were last sent, when one was last, and when templates
+    /// were sent for that.
     is_refused: bool,
+    refused_at: Duration,
     renewed_at: Duration,
     /// Whether the last datagram of which something is known was refused.
     was_refused: bool,
@@ -97,6 +101,7 @@ impl Sender {
             looked_up_at: (options.clock.monotonic)(),
             connections: u64::from(!link.is_stream()),
             is_refused: false,
+            refused_at: Duration::ZERO,
             was_refused: false,
             renewed_at: Duration::ZERO,
             gave_up: false,
@@ -185,6 +190,9 @@ impl Sender {
             self.session.announce_anew();
             self.last = Message::default();
             self.connections += 1;
+        }
+        if !self.link.is_stream() && now.saturating_sub(self.refused_at) >= RETURN_INTERVAL {
+            self.tell_back();
         }
         if self.is_refused && now.saturating_sub(self.renewed_at) >= RENEWAL_INTERVAL {
             self.is_refused = false;
