@@ -156,6 +156,7 @@ impl Sender {
         self.greet();
         let is_refused = self.notice_refusal();
         self.was_refused = is_refused;
+        self.last = Message::default();
         if !self.link.is_up() || !self.may_be_due() {
             return;
         }
@@ -288,7 +289,8 @@ impl Sender {
     fn show(&self) {
         let counters = self.session.counters();
         self.gauge.show(SendSnapshot {
-            records_sent: counters.flows,
+            // The last datagram may yet be refused: what was shown as sent never becomes less.
+            records_sent: counters.flows - self.last.flows,
             records_lost: counters.flows_not_sent,
             messages: counters.messages,
             bytes: counters.bytes,
@@ -307,6 +309,7 @@ impl Sender {
                     self.lose_last();
                     self.failure = Some(error);
                 }
+                self.last = Message::default();
             }
             let mut messages = Vec::new();
             self.session.finish((self.clock.wall_ms)(), &mut |message| {
