@@ -7,7 +7,7 @@
 #   scripts/install-test-tools.sh [tests|bench|samples|all]...        default: tests
 set -euo pipefail
 
-tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool nfdump pmacct openssl systemd
+tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool libfaketime nfdump pmacct openssl systemd
     clang libelf-dev zlib1g-dev)
 bench=(nfdump softflowd argus-server argus-client redis-server hyperfine)
 samples=(tshark tcpdump iproute2 ethtool nginx-light openssl curl dnsmasq-base bind9-dnsutils openssh-server
@@ -28,10 +28,25 @@ install_goflow2() {
     GOBIN=$tools "$go" install "$goflow2" || echo "install-test-tools: goflow2 could not be built" >&2
 }
 
+# A decoder that is a library, behind a program of ours. It has its own lock file; built again only where it has changed.
+install_netgauze() {
+    local manifest=$tools/../../crates/cli/tests/collectors/netgauze/Cargo.toml
+    command -v cargo >/dev/null || { echo "install-test-tools: no Rust here, so no netgauze-flows either" >&2; return; }
+    echo "install-test-tools: building netgauze-flows"
+    if cargo build --quiet --locked --manifest-path "$manifest" --target-dir "$tools/build"; then
+        cp "$tools/build/debug/netgauze-flows" "$tools/"
+    else
+        echo "install-test-tools: netgauze-flows could not be built: its tests say so" >&2
+    fi
+}
+
 wanted=()
 for group in "${@:-tests}"; do
     case $group in
-    tests | all) install_goflow2 ;;
+    tests | all)
+        install_goflow2
+        install_netgauze
+        ;;
     esac
     case $group in
     tests) wanted+=("${tests[@]}") ;;

@@ -7,8 +7,10 @@
   encode   turboflow bench export: records a second on one core, no socket
   process  a capture file to a collector on loopback: turboflow record, as fast as it goes and paced, and softflowd,
            each in turn; the collector counts every flow record, and what is missing is said
-  live     an interface (a veth pair in a network namespace; root): turboflow record -i and tcpdump -w /dev/null,
-           each in turn at rising rates from one tcpreplay and several; drops are the kernel's count for each
+  live     an interface (a veth pair in a network namespace; root): turboflow record -i and tcpdump -w /dev/null; and
+           turboflow sending flow records to a collector there, with one reader and with two (the flow cache holds 20k flows,
+           so that records leave all the time); each in turn at rising rates from one tcpreplay and several; drops are the
+           kernel's count for each
 
 Standard output is a JSON object a row; DIRECTORY/DATE-MACHINE-export/ gets machine.md, command.txt, commit.txt,
 raw.jsonl and summary.md. Exit codes: 0 fine; 1 paced flow records were lost; 2 could not run.
@@ -41,6 +43,10 @@ RECEIVE_BUFFER_BYTES = 256 << 20
 RATES = ((1, 100_000, False), (1, 200_000, False), (1, 0, False), (2, 0, False), (1, 0, True), (4, 0, True))
 LIVE_PACKETS = 1_200_000
 RING_MIB = 64
+LISTENERS = ("turboflow", "tcpdump", "export_readers_1", "export_readers_2")
+SEND = ("-w", "ipfix+udp://127.0.0.1:4739", "--max-flows", "20k", "--idle-timeout", "1s")
+# Reads and forgets, so that nobody is told that nobody is there.
+SINK = "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('127.0.0.1', 4739))\nwhile s.recv(65536): pass"
 rows: list[dict] = []
 
 
@@ -171,6 +177,7 @@ def live(program: Path, repetitions: int) -> None:
         generate = ["generate", "-q", "-w", str(traffic), "--packets", "200k", "--traffic", "zipf"]
         subprocess.run([str(program), *generate], check=True)
         subprocess.run(["ip", "netns", "add", space], check=True)
+        sink = None
         try:
             for command in (
                 "link add va type veth peer name vb",
@@ -179,13 +186,17 @@ def live(program: Path, repetitions: int) -> None:
                 "link set vb up",
             ):
                 subprocess.run([*inside, "ip", *command.split()], check=True)
+            sink = subprocess.Popen([*inside, sys.executable, "-c", SINK])
             for round_number in range(1, repetitions + 1):
                 for senders, rate, starved in RATES:
-                    for tool in ("turboflow", "tcpdump"):
+                    for tool in LISTENERS:
                         row = {"part": "live", "tool": tool, "round": round_number, "senders": senders}
                         row["starved"] = starved
                         add(row | at_rate(inside, program, Path(name), tool, senders, rate, starved))
         finally:
+            if sink:
+                sink.kill()
+                sink.wait()
             subprocess.run(["ip", "netns", "delete", space], check=True)
 
 
@@ -193,8 +204,11 @@ def at_rate(
     inside: list[str], program: Path, work: Path, tool: str, senders: int, rate: int, starved: bool
 ) -> dict:
     ledger = work / "ledger.json"
+    record = [str(program), "record", "-i", "vb", "--ring-size", f"{RING_MIB}MiB", "--ledger", str(ledger)]
     commands = {
-        "turboflow": [str(program), "record", "-i", "vb", "--ring-size", f"{RING_MIB}MiB", "--ledger", str(ledger)],
+        "turboflow": record,
+        "export_readers_1": [*record, *SEND],
+        "export_readers_2": [*record, *SEND, "--readers", "2"],
         "tcpdump": ["tcpdump", "-n", "-i", "vb", "-B", str(RING_MIB << 10), "-w", "/dev/null"],
     }
     speed = ["--pps", str(rate)] if rate else ["--topspeed"]
@@ -218,13 +232,15 @@ def at_rate(
         talk.seek(0)
         heard = talk.read()
     sent = sum(found(r"Successful packets:\s+(\d+)", text, "tcpreplay") for text in said)
-    if tool == "turboflow":
+    if tool != "tcpdump":
         source = flattened(json.loads(ledger.read_text()))
         seen, dropped = source["source_seen"], source["source_dropped"]
     else:
         seen = found(r"^(\d+) packets received by filter", heard, "tcpdump")
         dropped = found(r"^(\d+) packets dropped by kernel", heard, "tcpdump")
     row = {"rate_asked": rate or "topspeed", "rate_offered": round(sent / took_s), "sent": sent, "seen": seen}
+    if tool.startswith("export"):
+        row |= {"records_sent": source["records_written"], "records_lost": source["records_dropped"]}
     return row | {"dropped": dropped, "processor_s": round(usage.ru_utime + usage.ru_stime, 2)}
 
 
@@ -257,12 +273,13 @@ def summary() -> str:
             lines.append(f"| {tool} | {wall_s:.3f} | {processor:.2f} | {sent} | {received} | {times} |")
         lines.append("")
     if of("live"):
-        lines += ["| senders, packets/s asked | offered: turboflow, tcpdump | dropped: turboflow, tcpdump | processor s |"]
+        tools = ", ".join(LISTENERS)
+        lines += [f"| senders, packets/s asked | offered: {tools} | dropped: {tools} | processor s |"]
         lines += ["|---|---|---|---|"]
         settings = dict.fromkeys((row["senders"], row["rate_asked"], row["starved"]) for row in of("live"))
         for senders, rate, starved in settings:
             setting = {"senders": senders, "rate_asked": rate, "starved": starved}
-            at = [of("live", **setting, tool=tool) for tool in ("turboflow", "tcpdump")]
+            at = [of("live", **setting, tool=tool) for tool in LISTENERS]
             offered = [str(round(statistics.median(row["rate_offered"] for row in runs))) for runs in at]
             drops = [" ".join(str(row["dropped"]) for row in runs) for runs in at]
             spent = [f"{statistics.median(row['processor_s'] for row in runs):.2f}" for runs in at]

@@ -113,6 +113,15 @@ pub enum ExportError {
 }
 
 impl ExportError {
+    /// Records that are whole in what was written or left.
+    #[must_use]
+    pub const fn records_written(&self) -> u64 {
+        match self {
+            Self::Write { records, .. } | Self::NotSent { records, .. } => *records,
+            _ => 0,
+        }
+    }
+
     /// The output could not be flushed or renamed.
     pub(crate) fn unfinished(place: String, source: io::Error) -> Self {
         match source.kind() {

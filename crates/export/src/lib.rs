@@ -28,4 +28,6 @@ pub use json::quoted as json_string;
 pub use name_pattern::NamePattern;
 pub use read::{FlowReader, ReadError, from_stream, read};
 pub use rotate::{RotateEvent, RotateOptions, rotate};
-pub use writer::{Compression, FlowWriter, WriteOptions, WriteSummary, create, to_writer};
+pub use writer::{
+    Compression, FlowWriter, WriteOptions, WriteProgress, WriteSummary, create, to_writer,
+};

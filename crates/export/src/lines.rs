@@ -5,7 +5,7 @@ use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData, Values};
 
 use crate::output::{Keep, Output};
 use crate::text::{ADDRESS_BYTES, FLOAT_BYTES, MAC_BYTES, Text, UNSIGNED_BYTES};
-use crate::{ExportError, FlowWriter, WriteSummary};
+use crate::{ExportError, FlowWriter, WriteProgress, WriteSummary};
 
 /// Text is handed to the system in chunks of about this size.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -114,6 +114,13 @@ impl<R: Row + 'static> FlowWriter for LineWriter<R> {
 
     fn flush(&mut self) -> Result<(), ExportError> {
         self.hand_over()
+    }
+
+    fn progress(&self) -> WriteProgress {
+        match &self.output {
+            Some(output) => output.progress(self.records),
+            None => WriteProgress::default(),
+        }
     }
 
     fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {

@@ -8,7 +8,7 @@ use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::ExportError;
+use crate::{ExportError, WriteProgress};
 
 /// Bytes on their way to a file or a stream, counted.
 pub(crate) struct Output {
@@ -87,6 +87,15 @@ impl Output {
     /// The target's name in errors.
     pub(crate) fn place(&self) -> &str {
         &self.place
+    }
+
+    /// What has become of records that were accepted: those in a file may yet be lost with it.
+    pub(crate) fn progress(&self, accepted: u64) -> WriteProgress {
+        let is_stream = matches!(self.sink, Sink::Stream(_));
+        WriteProgress {
+            records_written: if is_stream { accepted } else { 0 },
+            records_dropped: 0,
+        }
     }
 
     /// Bytes accepted so far.

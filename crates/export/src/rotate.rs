@@ -11,7 +11,7 @@ use turboflow_record::{Column, FlowBatch};
 
 use crate::name_pattern::NamePattern;
 use crate::writer::create_counted;
-use crate::{ExportError, FlowWriter, Format, WriteOptions, WriteSummary};
+use crate::{ExportError, FlowWriter, Format, WriteOptions, WriteProgress, WriteSummary};
 
 /// How long after a failure a new file is tried, where no turn comes before.
 const RETRY_MS: u64 = 60_000;
@@ -56,6 +56,8 @@ struct RotatingWriter {
     ends_ms: u64,
     turns: u64,
     total: WriteSummary,
+    /// Records that it was given.
+    given: u64,
     failure: Option<io::Error>,
 }
 
@@ -63,6 +65,8 @@ struct Current {
     writer: Box<dyn FlowWriter>,
     path: PathBuf,
     written_bytes: Arc<AtomicU64>,
+    /// Records of those that are on their way into this file.
+    given: u64,
 }
 
 /// A writer to files whose names are made of `pattern` and the time of their beginning. The first
@@ -92,6 +96,7 @@ pub fn rotate(
         ends_ms: u64::MAX,
         turns: (options.turns_asked)(),
         total: WriteSummary::default(),
+        given: 0,
         failure: None,
     };
     writer.begin(now_ms)?;
@@ -112,6 +117,7 @@ impl RotatingWriter {
             writer,
             path,
             written_bytes,
+            given: 0,
         });
         Ok(())
     }
@@ -162,14 +168,9 @@ impl RotatingWriter {
         let now_ms = (self.options.wall_ms)();
         self.current = None;
         self.ends_ms = self.ends_ms.min(now_ms.saturating_add(RETRY_MS));
+        self.total.records += error.records_written();
         self.failure = Some(match error {
-            ExportError::Write {
-                records, source, ..
-            } => {
-                self.total.records += records;
-                source
-            }
-            ExportError::Create { source, .. } => source,
+            ExportError::Write { source, .. } | ExportError::Create { source, .. } => source,
             other => io::Error::other(other.to_string()),
         });
     }
@@ -186,6 +187,11 @@ impl RotatingWriter {
 impl FlowWriter for RotatingWriter {
     fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
         self.turn();
+        let records = batch.rows() as u64;
+        self.given += records;
+        if let Some(current) = &mut self.current {
+            current.given += records;
+        }
         self.attempt(|writer| writer.write(batch));
         Ok(())
     }
@@ -198,6 +204,15 @@ impl FlowWriter for RotatingWriter {
 
     fn is_failing(&self) -> bool {
         self.current.is_none()
+    }
+
+    fn progress(&self) -> WriteProgress {
+        let waiting = self.current.as_ref().map_or(0, |current| current.given);
+        let records_written = self.total.records;
+        WriteProgress {
+            records_written,
+            records_dropped: self.given - records_written - waiting,
+        }
     }
 
     fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {

@@ -39,6 +39,11 @@ pub trait FlowWriter: Send {
         false
     }
 
+    /// What has become of the records so far: those of which it is known, which never become fewer.
+    fn progress(&self) -> WriteProgress {
+        WriteProgress::default()
+    }
+
     /// How the sending stands, where this is sent to a collector.
     fn sending(&self) -> Option<Arc<SendGauge>> {
         None
@@ -58,6 +63,15 @@ pub struct WriteSummary {
     pub records: u64,
     /// Bytes of the file or stream.
     pub bytes: u64,
+}
+
+/// What has become of records. The others wait: in buffers, or in a file that has no name yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteProgress {
+    /// In files that have their name, or with whoever reads the stream.
+    pub records_written: u64,
+    /// Could not be written.
+    pub records_dropped: u64,
 }
 
 /// How Parquet pages are compressed.

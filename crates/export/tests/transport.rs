@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use netflow_parser::variable_versions::ipfix::FlowSetBody;
 use netflow_parser::{NetflowPacket, NetflowParser};
 use support::{default_batch, default_options, default_schema};
-use turboflow_export::transport::{Clock, SendOptions, Target, send_to};
+use turboflow_export::transport::{Clock, SendEvent, SendOptions, SendSnapshot, Target, send_to};
 use turboflow_export::wire::WireOptions;
 use turboflow_export::{ExportError, FlowWriter};
 
@@ -183,6 +183,45 @@ fn a_collector_that_was_away_gets_templates_soon_and_sees_no_gap() {
     // Those that found nobody, and no other: the rest was sent before the templates.
     assert_eq!(lost(writer), 10);
 }
+
+#[test]
+fn a_last_datagram_that_found_nobody_is_counted_though_nothing_follows_it() {
+    let port = Collector::listen("127.0.0.1:0").port();
+    let url = format!("ipfix+udp://127.0.0.1:{port}");
+    let options = SendOptions {
+        observe: |_, event| TOLD.lock().unwrap().push(matches!(event, SendEvent::Back)),
+        ..options()
+    };
+    let mut writer = writer(&url, &wire(), &options);
+    let gauge = writer.sending().unwrap();
+    let until = |is_so: &dyn Fn(&SendSnapshot) -> bool| {
+        let begun = monotonic();
+        while !is_so(&gauge.read()) {
+            // Nothing that may yet be refused is told as sent: a counter never falls.
+            assert!(gauge.read().records_lost >= 3 || gauge.read().records_sent == 0);
+            assert!(monotonic() < begun + PATIENCE, "{:?}", gauge.read());
+            std::thread::yield_now();
+        }
+    };
+    send(&mut writer, 3);
+    until(&|now| (now.records_sent, now.records_lost, now.is_up) == (0, 3, false));
+    // It is back, which is noticed though no record comes.
+    let mut collector = Collector::listen(("127.0.0.1", port));
+    until(&|now| now.is_up);
+    send(&mut writer, 2);
+    collector.take(2);
+    let told = || TOLD.lock().unwrap().clone();
+    until(&|_| told().len() > 1);
+    assert_eq!(
+        told(),
+        [false, true],
+        "once that it is away, once that it is back"
+    );
+    assert_eq!(lost(writer), 3);
+}
+
+/// What was told of a collector: whether it is back.
+static TOLD: Mutex<Vec<bool>> = Mutex::new(Vec::new());
 
 #[test]
 fn a_collector_that_closes_at_once_is_not_asked_again_and_again() {

@@ -133,9 +133,10 @@ pub struct Ledger {
     pub flows_peak: u64,
     /// Flow records exported.
     pub flows_exported: Exported,
-    /// Flow records that all outputs wrote.
+    /// Flow records that all outputs wrote, once for each. While a run goes on, those in files that
+    /// have their name, with readers of streams and with collectors.
     pub records_written: u64,
-    /// Flow records that an output could not write.
+    /// Flow records that an output could not write, once for each.
     pub records_dropped: u64,
     /// Frames in no flow, by reason; reasons without a frame are left out.
     pub rejected: Vec<ReasonCount>,

@@ -39,6 +39,7 @@ pub(super) fn page(snapshot: &LiveSnapshot) -> Reply {
 
 #[cfg(test)]
 mod tests {
+    use turboflow_export::WriteProgress;
     use turboflow_pipeline::{Ledger, OutputSnapshot};
 
     use super::*;
@@ -48,6 +49,7 @@ mod tests {
             name: "a.csv".to_owned(),
             records: 0,
             records_overrun: 0,
+            progress: WriteProgress::default(),
             failed,
             sending: None,
         };

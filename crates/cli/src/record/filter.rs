@@ -7,6 +7,9 @@ use turboflow_capture::filter::{Compiler, FileFilter, FilterError};
 
 use super::RecordArgs;
 
+/// `DLT_EN10MB`.
+const DATA_LINK_ETHERNET: u32 = 1;
+
 /// Words that an expression can begin with (`man pcap-filter`).
 const BEGINNINGS: [&str; 61] = [
     "!",
@@ -97,6 +100,15 @@ fn begins_expression(text: &str) -> bool {
 /// The expression as one text.
 pub(super) fn expression(args: &RecordArgs) -> Option<String> {
     (!args.filter.is_empty()).then(|| args.filter.join(" "))
+}
+
+/// Whether an expression makes sense for Ethernet, as good as every interface. What the kernel gets is
+/// compiled for the interface itself, which need not be there yet.
+pub(super) fn check(args: &RecordArgs) -> anyhow::Result<()> {
+    if let Some(expression) = expression(args) {
+        Compiler::load()?.for_files(&expression, DATA_LINK_ETHERNET)?;
+    }
+    Ok(())
 }
 
 /// The filter for the frames of files, if one was asked for.

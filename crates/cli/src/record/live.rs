@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `turboflow record -i`: opening interfaces, and what is said while they are captured.
 
+use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
@@ -54,6 +55,18 @@ pub(super) fn open_all(args: &RecordArgs) -> anyhow::Result<Vec<Vec<Interface>>>
             .for_each(|interface| announce(args, interface));
     }
     Ok(readers)
+}
+
+/// Says what is wrong with the options, as far as that can be told without an interface.
+pub(super) fn check(args: &RecordArgs) -> anyhow::Result<()> {
+    args.user.as_deref().map_or(Ok(()), privileges::check)
+}
+
+/// Interfaces that are not there.
+pub(super) fn absent(args: &RecordArgs) -> Vec<&str> {
+    let names = args.interface.iter().map(String::as_str);
+    let is_absent = |name: &&str| !Path::new("/sys/class/net").join(name).exists();
+    names.filter(is_absent).collect()
 }
 
 fn compile(args: &RecordArgs, name: &str) -> anyhow::Result<Option<Program>> {

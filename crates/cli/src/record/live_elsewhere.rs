@@ -22,6 +22,14 @@ pub(super) fn open_all(_args: &RecordArgs) -> anyhow::Result<Vec<Vec<Interface>>
     )
 }
 
+pub(super) fn check(_args: &RecordArgs) -> anyhow::Result<()> {
+    Ok(())
+}
+
+pub(super) fn absent(args: &RecordArgs) -> Vec<&str> {
+    args.interface.iter().map(String::as_str).collect()
+}
+
 pub(super) fn record(
     _args: &RecordArgs,
     _settings: &Settings,

@@ -58,8 +58,18 @@ pub(crate) use watch::{Ended, Watched};
 
 /// Says what is wrong with the options, as far as that can be told without opening anything.
 pub(crate) fn check(args: &RecordArgs) -> anyhow::Result<()> {
-    Settings::new(args)?;
-    collectors::tls(args).map(|_| ())
+    let settings = Settings::new(args)?;
+    let tls = collectors::tls(args)?;
+    outputs::Maker::new(args, &settings, tls.as_ref())?.check()?;
+    filter::check(args)?;
+    live::check(args)
+}
+
+/// What has to be there when packets are metered, and is not here now.
+pub(crate) fn absent(args: &RecordArgs) -> Vec<String> {
+    let interfaces = live::absent(args).into_iter();
+    let interfaces = interfaces.map(|name| format!("interface {name}"));
+    interfaces.chain(outputs::absent_folders(args)).collect()
 }
 
 /// Applies other options to a run that goes on.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Creating outputs: all of them, or none.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use turboflow_export::transport::{Target, Tls};
+use turboflow_export::transport::{self, Target, Tls};
 use turboflow_export::{Format, WriteOptions, create, to_writer};
 use turboflow_pipeline::Output;
 
@@ -66,6 +67,21 @@ impl<'a> Maker<'a> {
         })
     }
 
+    /// Says what is wrong with any output, without creating it.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let (args, schema) = (self.args, self.settings.layout.schema());
+        for path in &args.write {
+            match collectors::target_of(path)? {
+                Some(target) => transport::check(&target, schema, &self.options.wire)?,
+                None => {
+                    format_of(path, args.format)?;
+                    rotation::pattern_of(args, path)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn output(&self, path: &Path) -> anyhow::Result<Output> {
         let (args, options) = (self.args, &self.options);
         let schema = self.settings.layout.schema();
@@ -100,6 +116,16 @@ impl<'a> Maker<'a> {
             ends_run: self.args.write.len() == 1 && self.args.ledger.is_none(),
         })
     }
+}
+
+/// Folders of files that are to be written, as far as they are not there.
+pub(super) fn absent_folders(args: &RecordArgs) -> impl Iterator<Item = String> {
+    let files = args.write.iter().chain(&args.ledger);
+    let files =
+        files.filter(|path| !is_stdout(path) && !path.to_str().is_some_and(Target::is_meant));
+    let folders: BTreeSet<_> = files.map(|path| directory_of(path)).collect();
+    let absent = folders.into_iter().filter(|folder| !folder.is_dir());
+    absent.map(|folder| format!("folder {}", folder.display()))
 }
 
 /// No file may be written twice, or be read and written.

@@ -25,6 +25,11 @@ pub(super) fn drop_to(user: &str) -> anyhow::Result<()> {
         .with_context(|| format!("cannot become user {user}"))
 }
 
+/// Whether there is such a user, and one that gives anything up.
+pub(super) fn check(user: &str) -> anyhow::Result<()> {
+    ids_of(user).map(|_| ())
+}
+
 fn ids_of(user: &str) -> anyhow::Result<(u32, u32)> {
     let numbers = |uid: &str, gid: &str| Some((uid.parse().ok()?, gid.parse().ok()?));
     let given = user

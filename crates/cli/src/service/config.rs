@@ -109,6 +109,7 @@ pub(super) fn parse(text: &str) -> Result<Config, Wrong> {
         let at = |what| Wrong::at(text, &key.span(), what);
         let arg = arg_of(&command, key.get_ref()).map_err(at)?;
         let words = words(arg, value.get_ref()).map_err(at)?;
+        says_something(key.get_ref(), &words).map_err(at)?;
         check(&command, arg, key.get_ref(), &words).map_err(at)?;
         written.insert(key.get_ref().to_string());
         if !words.is_empty() {
@@ -132,6 +133,16 @@ pub(super) fn parse(text: &str) -> Result<Config, Wrong> {
         }
     }
     Ok(config)
+}
+
+/// A list of nothing is as good as no key.
+fn says_something(key: &str, words: &[String]) -> Result<(), String> {
+    match NEEDED.iter().find(|(needed, _)| *needed == key) {
+        Some((_, mend)) if words.is_empty() => {
+            Err(format!("`{key}` is empty; write for example {mend}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn arg_of<'a>(command: &'a Command, key: &str) -> Result<&'a Arg, String> {
@@ -284,6 +295,13 @@ mod tests {
         let config = parse(&format!("{NEEDED}tls-cert = \"a.pem\"\n")).unwrap();
         let wrong = config.options().unwrap_err();
         assert!(wrong.what.contains("--tls-key"), "{wrong:?}");
+    }
+
+    #[test]
+    fn says_what_is_empty() {
+        let wrong = parse("interface = \"eth0\"\nwrite = []").unwrap_err();
+        assert_eq!(wrong.line, Some(2));
+        assert!(wrong.what.contains("`write` is empty"), "{wrong:?}");
     }
 
     #[test]

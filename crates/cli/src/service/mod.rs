@@ -19,7 +19,7 @@ const EXAMPLES: &str = "\
 Examples:
   A configuration to start from: every key with its default and what it means
     turboflow run --print-config > turboflow.toml
-  Does it hold? Nothing is opened or written
+  Would it start? Nothing is opened or written; interfaces and folders may yet come
     turboflow run --config turboflow.toml --check
   Meter until SIGTERM
     turboflow run --config /etc/turboflow.toml
@@ -41,7 +41,7 @@ pub(crate) struct RunArgs {
     #[arg(required_unless_present = "print_config")]
     config: Option<PathBuf>,
 
-    /// Check the configuration and end
+    /// Check the configuration, say what it names that is not here, and end
     #[arg(long, requires = "config")]
     check: bool,
 
@@ -57,7 +57,15 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Outcome> {
     };
     let (config, options) = reread::read(path)?;
     if args.check {
-        say!(Info ConfigurationChecked; "{} is right", path.display());
+        let name = path.display();
+        match record::absent(&options) {
+            absent if absent.is_empty() => say!(Info ConfigurationChecked; "{name} is right"),
+            absent => {
+                let listed = absent.join(", ");
+                say!(Warning ConfigurationChecked, absent = absent;
+                    "{name} is right, but what it names is not here yet: {listed}");
+            }
+        }
         return Ok(Outcome::Well);
     }
     let mut rereading = Rereading::new(path, config);

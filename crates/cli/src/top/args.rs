@@ -127,10 +127,16 @@ pub(crate) struct TopArgs {
     #[arg(default_missing_value = "all", help_heading = "Metering")]
     decapsulate: Option<TunnelSet>,
 
-    /// Threads that meter; more than 1 adds a thread that reads and parses
+    /// Threads that meter, for each reader; more than 1 adds a thread that reads and parses
     #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
     #[arg(help_heading = "Metering")]
     threads: u64,
+
+    /// Threads that read the interfaces, each with rings of its own and --threads of its own, as for
+    /// `turboflow record`. Not with --decapsulate
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
+    #[arg(conflicts_with = "read", help_heading = "Metering")]
+    readers: u64,
 
     /// Flows open in the meter at once, over all threads
     #[arg(long, value_name = "N", default_value = "10M", value_parser = count)]
@@ -251,6 +257,7 @@ impl TopArgs {
         }
         if self.is_live() {
             option("ring-size", &self.ring_size);
+            option("readers", &self.readers);
         }
         if let Some(bytes) = self.snap_length {
             option("snap-length", &bytes);

@@ -79,7 +79,7 @@ impl Watch {
             },
             health: Health {
                 flows_max: config.max_flows as u64,
-                threads: config.threads as u64,
+                threads: (config.threads * config.readers) as u64,
                 ..Health::default()
             },
             picture: Picture::default(),

@@ -15,6 +15,7 @@ mod log;
 mod outputs;
 mod package;
 mod plan;
+mod reader;
 mod record;
 #[cfg(target_os = "linux")]
 mod screen;

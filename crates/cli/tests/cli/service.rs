@@ -57,6 +57,45 @@ fn a_wrong_configuration_is_refused_with_its_line() {
 }
 
 #[test]
+fn a_check_finds_what_the_start_would_refuse() {
+    let folder = Folder::new();
+    let there = folder.file("flows.csv");
+    let needed = format!("interface = \"lo\"\nwrite = \"{there}\"\n");
+    let written = |name: &str| format!("interface = \"lo\"\nwrite = [{name}]\n");
+    let by_udp = "\"netflow5+udp://127.0.0.1\"";
+    for (text, words) in [
+        (written("\"flows.xyz\""), "flows.xyz"),
+        (written("\"a.csv\", \"./a.csv\""), "written twice"),
+        (written(""), "`write` is empty"),
+        (written("\"a-%j.csv\""), "%Y (year)"),
+        (written(by_udp) + "biflow = true", "biflow"),
+        (needed.clone() + "rotate = \"5m\"", "name has a time"),
+        (needed.clone() + "user = \"no-such-user\"", "no such user"),
+        (needed.clone() + "filter = \"tpc port 1\"", "tpc port 1"),
+    ] {
+        let config = folder.write("turboflow.toml", &text);
+        let ran = turboflow(["run", "--config", &config, "--check"]).exits(2);
+        assert_eq!(
+            ran.says(&[words, "turboflow.toml"]).stderr.lines().count(),
+            1
+        );
+    }
+    let config = folder.write("turboflow.toml", needed + "filter = \"tcp port 443\"");
+    let ran = turboflow(["run", "--config", &config, "--check"]).exits(0);
+    assert!(ran.stderr.ends_with("is right\n"), "{}", ran.stderr);
+    assert_eq!(folder.names(), ["turboflow.toml"]);
+}
+
+#[test]
+fn a_check_says_what_is_not_here_yet() {
+    let folder = Folder::new();
+    let text = "interface = [\"nowhere0\"]\nwrite = [\"/no/such/folder/a.csv\"]\n";
+    let config = folder.write("turboflow.toml", text);
+    let ran = turboflow(["run", "--config", &config, "--check"]).exits(0);
+    ran.says(&["is right", "interface nowhere0, folder /no/such/folder"]);
+}
+
+#[test]
 fn rotation_needs_names_with_a_time() {
     let folder = Folder::new();
     let rotated = |name: &str, option: &str| {

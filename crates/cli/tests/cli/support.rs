@@ -67,6 +67,7 @@ pub(crate) fn finish(command: &mut Command) -> Ran {
 pub(crate) fn is_installed(program: &str, version: &str) -> bool {
     let found = Command::new(program)
         .arg(version)
+        .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status();

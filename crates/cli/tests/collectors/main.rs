@@ -11,9 +11,11 @@ mod daemon;
 mod faults;
 mod flow;
 mod goflow2;
+mod netgauze;
 mod nfacctd;
 mod nfcapd;
 mod relay;
+mod sink;
 #[path = "../cli/support.rs"]
 #[allow(dead_code, reason = "the other tests use the rest of it")]
 mod support;

@@ -2,12 +2,10 @@
 //! Wireshark's dissector, which looks at every octet and follows sequence numbers: of what a socket
 //! got, over UDP and TCP, and of files.
 
-use std::io::Read;
-use std::net::{TcpListener, UdpSocket};
 use std::process::Command;
-use std::thread::{JoinHandle, spawn};
 
 use crate::flow::{Flow, OVER_UDP, as_shown, captures, equal, send};
+use crate::sink::Sink;
 use crate::support::{Folder, finish, is_installed, office, pcap_header, pcap_packet, turboflow};
 
 /// Raw IP: LINKTYPE_RAW.
@@ -17,78 +15,32 @@ const PORT: u16 = 4_739;
 const UDP: u8 = 17;
 const TCP: u8 = 6;
 
-/// A socket that keeps what it gets as a capture.
-struct Sink {
-    port: u16,
-    capture: JoinHandle<Vec<u8>>,
-    is_stream: bool,
+/// What a sink got over UDP, as tshark sees it.
+fn of_datagrams(datagrams: &[Vec<u8>]) -> Dissected {
+    let mut capture = pcap_header(RAW_IP);
+    for datagram in datagrams {
+        let mut segment = ports();
+        segment.extend((8 + datagram.len() as u16).to_be_bytes());
+        segment.extend([0; 2]);
+        segment.extend(datagram);
+        capture.extend(pcap_packet(0, &ip(UDP, &segment)));
+    }
+    Dissected::of_capture(&capture, "udp")
 }
 
-impl Sink {
-    fn udp() -> Self {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let port = socket.local_addr().unwrap().port();
-        let capture = spawn(move || {
-            let (mut capture, mut buffer) = (pcap_header(RAW_IP), vec![0; 1 << 16]);
-            loop {
-                let length = socket.recv(&mut buffer).unwrap();
-                if length == 0 {
-                    return capture;
-                }
-                let mut segment = ports();
-                segment.extend((8 + length as u16).to_be_bytes());
-                segment.extend([0; 2]);
-                segment.extend(&buffer[..length]);
-                capture.extend(pcap_packet(0, &ip(UDP, &segment)));
-            }
-        });
-        Self {
-            port,
-            capture,
-            is_stream: false,
-        }
+/// What a sink got over TCP, as tshark sees it.
+fn of_stream(parts: &[Vec<u8>]) -> Dissected {
+    let (mut capture, mut sequence) = (pcap_header(RAW_IP), 1_u32);
+    for part in parts {
+        let mut segment = ports();
+        segment.extend(sequence.to_be_bytes());
+        // Acknowledgement, 20 octets of header, ACK and PSH, a window.
+        segment.extend([0, 0, 0, 1, 0x50, 0x18, 0xff, 0xff, 0, 0, 0, 0]);
+        segment.extend(part);
+        capture.extend(pcap_packet(0, &ip(TCP, &segment)));
+        sequence += part.len() as u32;
     }
-
-    fn tcp() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let capture = spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let (mut capture, mut buffer) = (pcap_header(RAW_IP), vec![0; 8 << 10]);
-            let mut sequence = 1_u32;
-            loop {
-                let length = stream.read(&mut buffer).unwrap();
-                if length == 0 {
-                    return capture;
-                }
-                let mut segment = ports();
-                segment.extend(sequence.to_be_bytes());
-                // Acknowledgement, 20 octets of header, ACK and PSH, a window.
-                segment.extend([0, 0, 0, 1, 0x50, 0x18, 0xff, 0xff, 0, 0, 0, 0]);
-                segment.extend(&buffer[..length]);
-                capture.extend(pcap_packet(0, &ip(TCP, &segment)));
-                sequence += length as u32;
-            }
-        });
-        Self {
-            port,
-            capture,
-            is_stream: true,
-        }
-    }
-
-    /// What it got, as tshark sees it.
-    fn end(self) -> Dissected {
-        if !self.is_stream {
-            // Nothing overtakes on loopback: the end comes last.
-            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-            socket.send_to(&[], ("127.0.0.1", self.port)).unwrap();
-        }
-        let (folder, carrier) = (Folder::new(), if self.is_stream { "tcp" } else { "udp" });
-        let capture = folder.write("got.pcap", self.capture.join().unwrap());
-        let as_cflow = format!("{carrier}.port=={PORT},cflow");
-        Dissected::of(&["-r", &capture, "-d", &as_cflow])
-    }
+    Dissected::of_capture(&capture, "tcp")
 }
 
 /// Those of a collector, whatever ports the system gave: tshark sees traceroutes in some.
@@ -154,6 +106,14 @@ impl Fields {
 }
 
 impl Dissected {
+    /// Messages in packets of one protocol.
+    fn of_capture(capture: &[u8], carrier: &str) -> Self {
+        let folder = Folder::new();
+        let capture = folder.write("got.pcap", capture);
+        let as_cflow = format!("{carrier}.port=={PORT},cflow");
+        Self::of(&["-r", &capture, "-d", &as_cflow])
+    }
+
     /// Reads tshark's PDML, which has a field a line.
     fn of(args: &[&str]) -> Self {
         let read = finish(Command::new("tshark").args(args).args(["-T", "pdml"]));
@@ -202,7 +162,7 @@ fn tshark_reads_every_flow_over_udp_as_it_is() {
             let url = format!("{scheme}://127.0.0.1:{}", sink.port);
             let sent = send(&capture, &url, &["--export-rate", "20k"]);
             let sent = as_shown(sent, scheme != "ipfix+udp", scheme != "netflow5+udp");
-            let (got, what) = (sink.end(), format!("{scheme} of {capture}"));
+            let (got, what) = (of_datagrams(&sink.end()), format!("{scheme} of {capture}"));
             assert!(got.complaints.is_empty(), "{what}: {:#?}", got.complaints);
             equal(&got.flows, &sent, &what);
         }
@@ -218,7 +178,7 @@ fn tshark_reads_every_flow_over_tcp_as_it_is() {
         let sink = Sink::tcp();
         let url = format!("ipfix+tcp://127.0.0.1:{}", sink.port);
         let sent = send(&capture, &url, &[]);
-        let got = sink.end();
+        let got = of_stream(&sink.end());
         assert!(
             got.complaints.is_empty(),
             "{capture}: {:#?}",

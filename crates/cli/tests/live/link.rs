@@ -109,10 +109,22 @@ impl Link {
         args: &[&str],
         environment: &[(&str, &str)],
     ) -> Recording {
+        self.start_by(&[], folder, args, environment)
+    }
+
+    /// The same, by a command that becomes the program which its last words are.
+    pub(crate) fn start_by(
+        &self,
+        by: &[&str],
+        folder: Folder,
+        args: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Recording {
         let program = command([""; 0]).get_program().to_os_string();
         let mut command = Command::new("ip");
         command
             .args(["netns", "exec", &self.namespace])
+            .args(by)
             .arg(program);
         let mut child = command
             .args(args)

@@ -9,6 +9,7 @@
 
 mod agreement;
 mod captures;
+mod clock;
 mod collectors;
 mod drops;
 mod exact;
@@ -16,9 +17,13 @@ mod faults;
 #[cfg(feature = "kernel")]
 mod kernel;
 mod link;
+mod names;
 mod plan;
+#[path = "../cli/reader.rs"]
+mod reader;
 mod service;
 mod silence;
+mod stalled;
 mod states;
 #[path = "../cli/support.rs"]
 #[allow(dead_code, reason = "the other tests use the rest of it")]

@@ -97,6 +97,11 @@ fn meters_answers_turns_its_files_and_ends_in_time() {
         assert!(page(&link, "/other").starts_with("HTTP/1.1 404 "));
         running.signal("HUP");
         running.wait_for(".csv is complete");
+        let names = running.folder.names();
+        let first = names.iter().find(|name| name.ends_with(".csv")).unwrap();
+        let complete = rows(&running.folder.read(first)).len() as u64;
+        while metrics(&link)["records_written_total"] < complete {}
+        assert_eq!(metrics(&link)["records_written_total"], complete);
         assert!(link.replay(&office(), &HUNDRED));
         running.signal("TERM");
         let asked = Instant::now();

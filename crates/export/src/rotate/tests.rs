@@ -4,7 +4,9 @@
 use std::cell::Cell;
 use std::fs;
 
-use turboflow_record::{Definition, ElementOptions, Layout, Schema, TimeUnit};
+use turboflow_record::{
+    ColumnKind, Definition, ElementOptions, Feature, Input, Layout, Op, Schema, TimeUnit, Value,
+};
 
 use super::*;
 use crate::wire::WireOptions;
@@ -19,16 +21,33 @@ thread_local! {
 const START_MS: u64 = 1_795_309_323_000;
 
 fn schema() -> Schema {
-    let layout = Layout::compile(&Definition::default(), false).unwrap();
-    layout.schema().clone()
+    schema_of(&Definition::default())
 }
 
-fn write_options() -> WriteOptions {
+fn schema_of(definition: &Definition) -> Schema {
+    Layout::compile(definition, false).unwrap().schema().clone()
+}
+
+/// Flow records that have nothing but zeros in them, and lists.
+fn batch(schema: &Schema, records: usize, list: &[u64]) -> FlowBatch {
+    let mut batch = FlowBatch::new(schema);
+    let zero = |column: &Column| match column.kind {
+        ColumnKind::Address => Value::Address([0, 0, 0, 0].into()),
+        ColumnKind::List => Value::List(list),
+        ColumnKind::Float => Value::Float(0.0),
+        _ => Value::Unsigned(0),
+    };
+    let row: Vec<Value<'_>> = schema.iter().map(zero).collect();
+    (0..records).for_each(|_| batch.push_row(&row));
+    batch
+}
+
+fn write_options(definition: &Definition) -> WriteOptions {
     let elements = ElementOptions {
         enterprise: turboflow_record::DOCUMENTATION_ENTERPRISE,
         time: TimeUnit::Milliseconds,
     };
-    let elements = Definition::default().elements(false, &elements);
+    let elements = definition.elements(false, &elements);
     WriteOptions {
         wire: WireOptions {
             elements,
@@ -45,6 +64,15 @@ fn observe(event: &RotateEvent<'_>) {
 }
 
 fn start(folder: &Path, name: &str, every_ms: Option<u64>) -> Box<dyn FlowWriter> {
+    start_with(folder, name, every_ms, &Definition::default())
+}
+
+fn start_with(
+    folder: &Path,
+    name: &str,
+    every_ms: Option<u64>,
+    definition: &Definition,
+) -> Box<dyn FlowWriter> {
     NOW_MS.set(START_MS);
     let pattern: NamePattern = folder.join(name).to_str().unwrap().parse().unwrap();
     let options = RotateOptions {
@@ -55,7 +83,8 @@ fn start(folder: &Path, name: &str, every_ms: Option<u64>) -> Box<dyn FlowWriter
         observe,
     };
     let format = Format::from_path(Path::new(name)).unwrap();
-    rotate(pattern, format, &schema(), &write_options(), options).unwrap()
+    let (schema, write) = (schema_of(definition), write_options(definition));
+    rotate(pattern, format, &schema, &write, options).unwrap()
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -125,6 +154,49 @@ fn a_failure_is_told_and_the_next_file_tried() {
     assert!(!writer.is_failing());
     assert!(matches!(writer.finish(), Err(ExportError::Write { .. })));
     assert_eq!(names(&inner), ["f-010303.csv"]);
+}
+
+#[test]
+fn records_are_written_once_their_file_has_its_name_and_dropped_once_it_cannot() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    let mut writer = start(&inner, "f-%H%M%S.csv", None);
+    let write = |writer: &mut dyn FlowWriter, records| {
+        writer.write(&batch(&schema(), records, &[])).unwrap();
+        writer.flush().unwrap();
+        let progress = writer.progress();
+        (progress.records_written, progress.records_dropped)
+    };
+    assert_eq!(write(writer.as_mut(), 3), (0, 0));
+    TURNS.set(TURNS.get() + 1);
+    assert_eq!(write(writer.as_mut(), 2), (3, 0));
+    fs::remove_dir_all(&inner).unwrap();
+    TURNS.set(TURNS.get() + 1);
+    // Those in the file that is gone, and those that have no file to go to.
+    assert_eq!(write(writer.as_mut(), 1), (3, 3));
+    let ended = writer.finish();
+    assert!(matches!(ended, Err(ExportError::Write { records: 3, .. })));
+}
+
+#[test]
+fn a_record_that_the_format_cannot_hold_costs_its_file_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut definition = Definition::default();
+    let lengths = Feature::new("lengths", Op::List { k: 256 }, Some(Input::IpLength));
+    definition.features.push(lengths);
+    let schema = schema_of(&definition);
+    let mut writer = start_with(folder.path(), "f-%H%M%S.ipfix", None, &definition);
+    writer.write(&batch(&schema, 3, &[1])).unwrap();
+    // Longer than a message.
+    writer.write(&batch(&schema, 1, &[1_500; 20_000])).unwrap();
+    TURNS.set(TURNS.get() + 1);
+    writer.flush().unwrap();
+    let progress = writer.progress();
+    assert_eq!((progress.records_written, progress.records_dropped), (3, 1));
+    assert_eq!(names(folder.path()), ["f-010203.ipfix"]);
+    let ended = writer.finish();
+    assert!(matches!(ended, Err(ExportError::Write { records: 3, .. })));
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 /// What a collector was sent, and what not, up to one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendSnapshot {
-    /// Flow records that left.
+    /// Flow records that left; those of the last datagram once another has left, or a second has passed
+    /// without a refusal.
     pub records_sent: u64,
     /// Flow records that could not be sent, those that the format cannot hold included.
     pub records_lost: u64,

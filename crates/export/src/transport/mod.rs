@@ -49,7 +49,8 @@ pub type Resolve = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
 /// What happens to a connection.
 #[derive(Debug)]
 pub enum SendEvent<'a> {
-    /// It could not be made, or it broke, for that reason; it is tried again.
+    /// It could not be made, or it broke, or a datagram was refused, for that reason; it is tried
+    /// again.
     Lost(&'a io::Error),
     /// It takes records again.
     Back,
@@ -117,6 +118,26 @@ struct NetworkWriter {
     unexportable: u64,
 }
 
+/// Whether `target` can be sent records of that schema at all, without asking anybody.
+///
+/// # Errors
+/// [`ExportError::Encode`] where the format cannot hold them.
+pub fn check(target: &Target, schema: &[Column], wire: &WireOptions) -> Result<(), ExportError> {
+    let place = target.to_string();
+    encoder(target.protocol, schema, &carried(target, wire), &place).map(drop)
+}
+
+/// Over a stream messages are as long as they may be.
+fn carried(target: &Target, wire: &WireOptions) -> WireOptions {
+    WireOptions {
+        message_bytes: match target.carrier {
+            Carrier::Udp => wire.message_bytes,
+            Carrier::Tcp | Carrier::Tls => STREAM_MESSAGE_BYTES,
+        },
+        ..wire.clone()
+    }
+}
+
 /// A writer to the collector at `target`.
 ///
 /// A collector over TCP or TLS may be away: it is tried again, and templates are sent on every connection.
@@ -132,18 +153,10 @@ pub fn send_to(
     options: &SendOptions,
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
     let place = target.to_string();
-    let (wire, refresh) = match target.carrier {
-        Carrier::Udp => (wire.clone(), Refresh::DATAGRAMS),
-        Carrier::Tcp | Carrier::Tls => {
-            let message_bytes = STREAM_MESSAGE_BYTES;
-            (
-                WireOptions {
-                    message_bytes,
-                    ..wire.clone()
-                },
-                Refresh::STREAM,
-            )
-        }
+    let wire = carried(target, wire);
+    let refresh = match target.carrier {
+        Carrier::Udp => Refresh::DATAGRAMS,
+        Carrier::Tcp | Carrier::Tls => Refresh::STREAM,
     };
     let encoder = encoder(target.protocol, schema, &wire, &place)?;
     let interval_ms = u64::try_from(options.template_interval.as_millis()).unwrap_or(u64::MAX);

@@ -28,6 +28,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(30);
 /// How often templates are sent to a collector that is away: when it is back, it has them that soon.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
+/// How long nothing that is sent to a collector that was away may be refused before it is back.
+const RETURN_INTERVAL: Duration = Duration::from_secs(3);
 
 /// What a sender did.
 pub(super) struct Sent {
@@ -58,10 +60,12 @@ pub(super) struct Sender {
     /// Whether the end was asked for, as far as this thread knows.
     is_ending: bool,
     looked_up_at: Duration,
-    /// Whether a datagram was refused since templates were last sent, and when they were for that.
+    /// Whether a datagram was refused since templates were last sent, when one was last, and when templates
+    /// were sent for that.
     is_refused: bool,
+    refused_at: Duration,
     renewed_at: Duration,
-    /// Whether the system said so when the last datagram was sent.
+    /// Whether the last datagram of which something is known was refused.
     was_refused: bool,
     connections: u64,
     /// The end was asked for and the collector took nothing: nothing is tried any more.
@@ -97,6 +101,7 @@ impl Sender {
             looked_up_at: (options.clock.monotonic)(),
             connections: u64::from(!link.is_stream()),
             is_refused: false,
+            refused_at: Duration::ZERO,
             was_refused: false,
             renewed_at: Duration::ZERO,
             gave_up: false,
@@ -149,7 +154,10 @@ impl Sender {
     /// Sends what is due while no records come, and looks after the connection.
     fn tick(&mut self) {
         self.greet();
-        if self.session.due_ms().is_none_or(|due_ms| due_ms == 0) || !self.link.is_up() {
+        let is_refused = self.notice_refusal();
+        self.was_refused = is_refused;
+        self.last = Message::default();
+        if !self.link.is_up() || !self.may_be_due() {
             return;
         }
         let mut messages = Vec::new();
@@ -157,6 +165,18 @@ impl Sender {
             messages.push(message)
         });
         self.send_all(messages);
+        // Of what has just left nobody knows yet.
+        self.was_refused |= is_refused;
+    }
+
+    /// Whether there is anything to say without a record: not before the first one, nor at the beginning of a
+    /// connection. Over UDP templates are sent again to a collector that was away, to see whether it is back.
+    fn may_be_due(&self) -> bool {
+        match self.session.due_ms() {
+            None => false,
+            Some(0) => !self.link.is_stream() && self.session.counters().messages > 0,
+            Some(_) => true,
+        }
     }
 
     /// Looks a UDP collector's name up from time to time, and follows it. One at another address, and
@@ -171,6 +191,9 @@ impl Sender {
             self.session.announce_anew();
             self.last = Message::default();
             self.connections += 1;
+        }
+        if !self.link.is_stream() && now.saturating_sub(self.refused_at) >= RETURN_INTERVAL {
+            self.tell_back();
         }
         if self.is_refused && now.saturating_sub(self.renewed_at) >= RENEWAL_INTERVAL {
             self.is_refused = false;
@@ -266,7 +289,8 @@ impl Sender {
     fn show(&self) {
         let counters = self.session.counters();
         self.gauge.show(SendSnapshot {
-            records_sent: counters.flows,
+            // The last datagram may yet be refused: what was shown as sent never becomes less.
+            records_sent: counters.flows - self.last.flows,
             records_lost: counters.flows_not_sent,
             messages: counters.messages,
             bytes: counters.bytes,
@@ -285,6 +309,7 @@ impl Sender {
                     self.lose_last();
                     self.failure = Some(error);
                 }
+                self.last = Message::default();
             }
             let mut messages = Vec::new();
             self.session.finish((self.clock.wall_ms)(), &mut |message| {

@@ -6,7 +6,7 @@ use turboflow_record::{Column, FlowBatch};
 use super::session::Message;
 use super::{Encode, Protocol, Refresh, STREAM_MESSAGE_BYTES, Session, Unit, WireOptions, encoder};
 use crate::output::{Keep, Output};
-use crate::{ExportError, FlowWriter, WriteSummary};
+use crate::{ExportError, FlowWriter, WriteProgress, WriteSummary};
 
 /// Messages are handed to the system in chunks of about this size.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -141,6 +141,13 @@ impl FlowWriter for FileWriter {
         }
         self.complete_message();
         self.hand_over()
+    }
+
+    fn progress(&self) -> WriteProgress {
+        match &self.output {
+            Some(output) => output.progress(self.records),
+            None => WriteProgress::default(),
+        }
     }
 
     fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {

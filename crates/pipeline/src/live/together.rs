@@ -67,11 +67,17 @@ impl Part {
     }
 
     fn snapshot(self, writing: &Outputs) -> LiveSnapshot {
+        let outputs = writing.snapshot();
+        let progress = writing.progress(&outputs);
         LiveSnapshot {
-            ledger: self.ledger(),
+            ledger: Ledger {
+                records_written: progress.records_written,
+                records_dropped: progress.records_dropped,
+                ..self.ledger()
+            },
             clock_ns: self.clock_ns,
             interfaces: self.interfaces,
-            outputs: writing.snapshot(),
+            outputs,
         }
     }
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The way to one output: a bounded queue, and the thread that empties it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use turboflow_export::transport::SendGauge;
+use turboflow_export::WriteProgress;
+use turboflow_export::transport::{SendGauge, SendSnapshot};
 use turboflow_record::FlowBatch;
 
 use super::writing::write_all;
@@ -46,9 +47,16 @@ pub(super) struct Gauge {
     is_waited_for: AtomicBool,
     gives_up: AtomicBool,
     sending: Option<Arc<SendGauge>>,
+    /// As the output's thread saw it last; a collector's is in `sending`.
+    progress: Mutex<WriteProgress>,
 }
 
 impl Gauge {
+    /// Tells others what has become of the records.
+    pub(super) fn show(&self, progress: WriteProgress) {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
+    }
+
     /// Counts records as waiting if there is room for them: whoever waits for room counts for nothing.
     fn reserve(&self, rows: usize) -> bool {
         let waiting = self.waiting.fetch_add(rows, Ordering::Relaxed);
@@ -74,6 +82,7 @@ impl Lane {
             is_waited_for: AtomicBool::new(true),
             gives_up: AtomicBool::new(is_live),
             sending: output.writer.sending(),
+            progress: Mutex::default(),
         });
         let (queue, incoming) = sync_channel(match is_live {
             true => LIVE_QUEUE_BATCHES,
@@ -135,14 +144,38 @@ impl Lane {
         self.gauge.gives_up.store(false, Ordering::Relaxed);
     }
 
+    /// What has become of its records, as far as it is known.
+    pub(super) fn progress(&self) -> WriteProgress {
+        let sending = self.gauge.sending.as_ref().map(|sending| sending.read());
+        self.progress_with(sending.as_ref())
+    }
+
+    fn progress_with(&self, sending: Option<&SendSnapshot>) -> WriteProgress {
+        let gauge = &self.gauge;
+        let mut progress = match sending {
+            Some(sending) => WriteProgress {
+                records_written: sending.records_sent,
+                records_dropped: sending.records_lost,
+            },
+            None => *gauge
+                .progress
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        };
+        progress.records_dropped += gauge.overrun.load(Ordering::Relaxed);
+        progress
+    }
+
     pub(super) fn snapshot(&self) -> OutputSnapshot {
         let gauge = &self.gauge;
+        let sending = gauge.sending.as_ref().map(|sending| sending.read());
         OutputSnapshot {
             name: gauge.name.clone(),
             records: gauge.received.load(Ordering::Relaxed),
             records_overrun: gauge.overrun.load(Ordering::Relaxed),
             failed: gauge.failed.load(Ordering::Relaxed),
-            sending: gauge.sending.as_ref().map(|sending| sending.read()),
+            progress: self.progress_with(sending.as_ref()),
+            sending,
         }
     }
 

@@ -11,7 +11,7 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use turboflow_export::transport::SendSnapshot;
-use turboflow_export::{ExportError, FlowWriter, WriteSummary};
+use turboflow_export::{ExportError, FlowWriter, WriteProgress, WriteSummary};
 use turboflow_record::{FlowBatch, Schema};
 
 use crate::DeliverRecords;
@@ -52,10 +52,7 @@ impl OutputReport {
     pub const fn records_written(&self) -> u64 {
         match &self.outcome {
             Ok(summary) => summary.records,
-            Err(ExportError::Write { records, .. } | ExportError::NotSent { records, .. }) => {
-                *records
-            }
-            Err(_) => 0,
+            Err(error) => error.records_written(),
         }
     }
 
@@ -79,6 +76,9 @@ pub struct OutputSnapshot {
     pub records: u64,
     /// Records for which its queue had no room.
     pub records_overrun: u64,
+    /// What has become of the records that it should have got, those included for which its queue
+    /// had no room.
+    pub progress: WriteProgress,
     /// Whether it takes no records at the moment; those are counted as dropped.
     pub failed: bool,
     /// What became of them, where the output is a collector.
@@ -113,6 +113,17 @@ impl Outputs {
     pub(crate) fn snapshot(&self) -> Vec<OutputSnapshot> {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
         lanes.iter().map(Lane::snapshot).collect()
+    }
+
+    /// What has become of all records, of outputs that were completed too.
+    pub(crate) fn progress(&self, of: &[OutputSnapshot]) -> WriteProgress {
+        let mut sum = WriteProgress::default();
+        let ended = self.ended.iter().map(Lane::progress);
+        for one in of.iter().map(|output| output.progress).chain(ended) {
+            sum.records_written += one.records_written;
+            sum.records_dropped += one.records_dropped;
+        }
+        sum
     }
 
     /// What a shard calls with its finished records.

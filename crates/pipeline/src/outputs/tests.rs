@@ -141,6 +141,35 @@ fn outputs_change_between_two_records() {
 }
 
 #[test]
+fn what_has_become_of_records_is_told_of_outputs_that_ended_too() {
+    let (sender, changes) = channel();
+    let mut outputs = Outputs::start(vec![output("a", None), output("b", None)], true);
+    deliver(&outputs, 5);
+    let progress = |outputs: &Outputs| outputs.progress(&outputs.snapshot());
+    // These writers say nothing before their end.
+    assert_eq!(progress(&outputs), WriteProgress::default());
+    let keep = vec!["b".to_owned()];
+    sender
+        .send(OutputChange {
+            keep,
+            begin: vec![],
+        })
+        .unwrap();
+    outputs.change(&changes);
+    while progress(&outputs).records_written < 5 {
+        std::thread::yield_now();
+    }
+    deliver(&outputs, 2);
+    assert_eq!(progress(&outputs).records_written, 5);
+    let written = outputs
+        .finish()
+        .iter()
+        .map(OutputReport::records_written)
+        .sum::<u64>();
+    assert_eq!(written, 5 + 7);
+}
+
+#[test]
 fn what_waits_is_bounded_also_where_metering_waits() {
     let (open, gate) = channel();
     let outputs = Outputs::start(vec![output("slow", Some(gate))], true);

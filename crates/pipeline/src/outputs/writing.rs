@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use turboflow_export::{ExportError, FlowWriter};
+use turboflow_export::{ExportError, FlowWriter, WriteProgress};
 use turboflow_record::FlowBatch;
 
 use super::OutputReport;
@@ -55,8 +55,14 @@ pub(super) fn write_all(
             writing.flush();
         }
         gauge.failed.store(writing.is_failing(), Ordering::Relaxed);
+        gauge.show(writing.progress());
     }
-    writing.finish(gauge.name.clone())
+    let report = writing.finish(gauge.name.clone());
+    gauge.show(WriteProgress {
+        records_written: report.records_written(),
+        records_dropped: report.records_dropped,
+    });
+    report
 }
 
 impl Writing {
@@ -75,6 +81,14 @@ impl Writing {
             .is_none_or(|writer| writer.is_failing())
     }
 
+    fn progress(&self) -> WriteProgress {
+        match (&self.writer, &self.failure) {
+            (Some(writer), _) => writer.progress(),
+            (None, Some(failure)) => progress_after(failure, self.received),
+            (None, None) => unreachable!("a writer goes away only when it fails"),
+        }
+    }
+
     fn attempt(&mut self, work: impl FnOnce(&mut dyn FlowWriter) -> Result<(), ExportError>) {
         if let Some(writer) = &mut self.writer
             && let Err(error) = work(writer.as_mut())
@@ -89,16 +103,29 @@ impl Writing {
             (None, Some(writer)) => writer.finish(),
             (failure, _) => Err(failure.expect("a writer goes away only when it fails")),
         };
-        let mut report = OutputReport {
+        let records_dropped = match &outcome {
+            Ok(summary) => self.received.saturating_sub(summary.records),
+            Err(failure) => progress_after(failure, self.received).records_dropped,
+        };
+        OutputReport {
             name,
             outcome,
-            records_dropped: 0,
+            records_dropped,
             records_overrun: 0,
-        };
-        // A reader that went away (`| head`) has what it wanted: nothing is lost.
-        if !matches!(report.outcome, Err(ExportError::BrokenPipe)) {
-            report.records_dropped = self.received.saturating_sub(report.records_written());
         }
-        report
+    }
+}
+
+/// What has become of records whose output failed.
+fn progress_after(failure: &ExportError, received: u64) -> WriteProgress {
+    let records_written = failure.records_written();
+    // A reader that went away (`| head`) has what it wanted: nothing is lost.
+    let is_loss = !matches!(failure, ExportError::BrokenPipe);
+    WriteProgress {
+        records_written,
+        records_dropped: match is_loss {
+            true => received.saturating_sub(records_written),
+            false => 0,
+        },
     }
 }

@@ -86,11 +86,23 @@ impl Sender {
     fn disconnect(&mut self, error: io::Error) {
         self.link.disconnect();
         self.back_off.failed((self.clock.monotonic)());
+        self.tell_lost(error);
+    }
+
+    /// Tells once that the collector is away.
+    fn tell_lost(&mut self, error: io::Error) {
         if !self.is_told {
             self.is_told = true;
             (self.observe)(&self.place, &SendEvent::Lost(&error));
         }
         self.failure = Some(error);
+    }
+
+    /// Tells that it is back, where it was told to be away.
+    pub(super) fn tell_back(&mut self) {
+        if std::mem::take(&mut self.is_told) {
+            (self.observe)(&self.place, &SendEvent::Back);
+        }
     }
 
     /// From the moment when the end is asked for, time runs.
@@ -164,9 +176,7 @@ impl Sender {
         let now = (self.clock.monotonic)();
         if self.back_off.sent(now) {
             self.progress_at = now;
-            if std::mem::take(&mut self.is_told) {
-                (self.observe)(&self.place, &SendEvent::Back);
-            }
+            self.tell_back();
         }
     }
 
@@ -200,12 +210,23 @@ impl Sender {
         self.progress_at = (self.clock.monotonic)();
     }
 
+    /// Asks whether the last datagram found nobody: while nothing is sent, nothing else would tell.
+    pub(super) fn notice_refusal(&mut self) -> bool {
+        let error = self.link.take_error();
+        let is_refused = error.is_some();
+        if let Some(error) = error {
+            self.refused(error);
+        }
+        is_refused
+    }
+
     /// The last datagram found nobody. Whoever listens there next has no templates.
     fn refused(&mut self, error: io::Error) {
         self.lose_last();
-        self.failure = Some(error);
+        self.tell_lost(error);
         self.is_refused = true;
         self.was_refused = true;
+        self.refused_at = (self.clock.monotonic)();
     }
 
     pub(super) fn lose_last(&mut self) {

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A collector over TCP that stops reading for a minute: metering goes on, what finds no room is
+//! counted, and once it reads again it gets whole messages whose numbers follow.
+
+use std::net::{TcpListener, TcpStream};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use rustix::net::sockopt::set_socket_recv_buffer_size;
+
+use crate::agreement::{metric, of_output, sum};
+use crate::link::{Link, NEAR};
+use crate::reader::Reader;
+use crate::service::page;
+use crate::support::{Folder, rows, udp_capture, wait};
+
+const HERE: &str = "ipfix+tcp://127.0.0.1:4739";
+/// How long the collector reads nothing, and how often the program is asked meanwhile.
+const STALL_MS: u64 = 60_000;
+const LOOK_MS: u64 = 5_000;
+/// Flows of a capture that is sent again and again, each time as new ones. In a minute there are
+/// more than the queue to a collector holds.
+const FLOWS: u16 = 60_000;
+const PACKETS_PER_SECOND: &str = "6000";
+const CONFIG: &str = "interface = [\"vb\"]\nwrite = [\"ipfix+tcp://127.0.0.1:4739\", \"whole.csv\"]\n\
+                      ledger = \"ledger.json\"\nidle-timeout = \"1s\"\n";
+
+/// Buffers of the kernel as small as may be: what is in them counts as sent.
+fn listen(link: &Link) -> TcpListener {
+    for name in ["tcp_rmem", "tcp_wmem"] {
+        link.shell(&format!(
+            "echo 4096 16384 16384 > /proc/sys/net/ipv4/{name}"
+        ));
+    }
+    link.open(|| {
+        let listener = TcpListener::bind("127.0.0.1:4739").unwrap();
+        set_socket_recv_buffer_size(&listener, 16 << 10).unwrap();
+        listener
+    })
+}
+
+/// Reads to the end; says how many flows came so far.
+fn read_on(mut reader: Reader, mut stream: TcpStream, seen: &Arc<AtomicU64>) -> JoinHandle<Reader> {
+    let seen = Arc::clone(seen);
+    std::thread::spawn(move || {
+        loop {
+            let before = reader.messages;
+            reader.read(&mut stream, before + 1);
+            seen.store(reader.flows, Ordering::Relaxed);
+            if reader.messages == before {
+                return reader;
+            }
+        }
+    })
+}
+
+#[test]
+fn a_collector_that_stops_reading_for_a_minute_costs_what_finds_no_room() {
+    let Some(link) = Link::new() else { return };
+    let listener = listen(&link);
+    let folder = Folder::new();
+    let capture = folder.write("flows.pcap", udp_capture(FLOWS));
+    folder.write("turboflow.toml", CONFIG);
+    let running = link.start(folder, &["run", "--config", "turboflow.toml"], &[]);
+    let endless = ["--pps", PACKETS_PER_SECOND, "--loop", "0"];
+    let mut sending = link.inside("tcpreplay");
+    sending.args(["-q", "-i", NEAR]).args(endless);
+    let mut sending = sending.arg(&capture).stdout(Stdio::null()).spawn().unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut reader = Reader::default();
+    reader.read(&mut stream, 10);
+    let of_page = |name: &str| {
+        let page = page(&link, "/metrics");
+        let sent = metric(&page, "collector_records_sent_total", HERE);
+        (sum(&page, name), sent)
+    };
+    let (mut received, _) = of_page("packets_received_total");
+    for _ in 0..STALL_MS / LOOK_MS {
+        wait(LOOK_MS);
+        let (now, _) = of_page("packets_received_total");
+        assert!(now > received, "metering stands still at {now} packets");
+        received = now;
+    }
+    let (lost, sent) = of_page("collector_records_lost_total");
+    assert!(lost > 10_000, "{lost} were lost, {sent} sent");
+    assert!(page(&link, "/healthz").contains("failed"));
+    sending.kill().unwrap();
+    sending.wait().unwrap();
+    let seen = Arc::new(AtomicU64::new(0));
+    let reading = read_on(reader, stream, &seen);
+    // Everything that was metered is in a record; what waited has come.
+    let lost = loop {
+        let page = page(&link, "/metrics");
+        let of = |name: &str| metric(&page, name, HERE);
+        let [sent, lost] =
+            ["sent", "lost"].map(|what| of(&format!("collector_records_{what}_total")));
+        let all_left = of("output_records_total") == sent + lost;
+        if sum(&page, "flows_resident") == 0 && all_left {
+            break lost;
+        }
+        wait(100);
+    };
+    assert!(page(&link, "/healthz").ends_with("\r\n\r\nok\n"));
+    let before = seen.load(Ordering::Relaxed);
+    assert!(link.replay(&capture, &["--pps", "10000", "--limit", "1000"]));
+    while seen.load(Ordering::Relaxed) < before + 1_000 {
+        wait(100);
+    }
+    running.signal("TERM");
+    let ended = running.end().balanced(1);
+    let reader = reading.join().unwrap();
+    assert_eq!(reader.first_set, 2, "templates first");
+    assert_eq!(of_output(&ended, HERE, "records"), reader.flows);
+    assert_eq!(of_output(&ended, HERE, "records_dropped"), lost);
+    let exported = rows(&ended.folder.read("whole.csv")).len() as u64;
+    assert_eq!(reader.flows + lost, exported);
+    assert_eq!(exported, ended.count("packets_received"));
+    assert_eq!(ended.count("source_dropped"), 0);
+}
