@@ -19,7 +19,7 @@ TURBOFLOW := $(TARGET)/release/turboflow
 BENCH_CAPTURE := $(TARGET)/bench/zipf-10m.pcap
 
 .DEFAULT_GOAL := help
-.PHONY: help run test build deb docs bench bench-files bench-export fuzz sample lint ci clean
+.PHONY: help run test build deb docs bench bench-files bench-export bench-kernel fuzz sample lint ci clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -51,6 +51,9 @@ bench-files: build $(BENCH_CAPTURE) ## Whole processes against nfpcapd, softflow
 bench-export: build $(BENCH_CAPTURE) ## Sending flow records: encoding alone, softflowd side by side, live capture and tcpdump (root)
 	scripts/install-test-tools.sh bench || echo "bench-export: goes on with the tools that are here" >&2
 	bench/export/run.sh $(BENCH_CAPTURE) --turboflow $(TURBOFLOW)
+
+bench-kernel: build ## The engine in the kernel: cost of a packet, and a veth pair beside capture by a ring (root)
+	bench/kernel/run.sh --turboflow $(TURBOFLOW)
 
 fuzz: set-up ## Every fuzz target for a minute (FUZZ_SECONDS=60), or FUZZ_TARGETS="packet pcap"
 	FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh $(FUZZ_TARGETS)

@@ -8,7 +8,7 @@ use turboflow_engine_xdp::{
     TestedProgram,
 };
 
-use crate::{Options, Row};
+use crate::{Options, Row, Timer};
 
 /// Repetitions of a test run: as many records as the ring holds, at worst.
 const CHUNK: u32 = 100_000;
@@ -46,11 +46,11 @@ pub fn run(options: &Options, emit: &mut dyn FnMut(Row)) -> Result<(), KernelErr
     Ok(())
 }
 
-/// Sends packets of so many flows, Internet-like, from an interface, as fast as the kernel can.
+/// Sends packets of so many flows, Internet-like, from an interface, as fast as the kernel can; how fast that was.
 ///
 /// # Errors
 /// Where there is no such interface, or the kernel does not send.
-pub fn send(interface: u32, flows: u32, packets: u64) -> Result<(), KernelError> {
+pub fn send(interface: u32, flows: u32, packets: u64) -> Result<Row, KernelError> {
     let tested = Tested {
         flows,
         is_skewed: true,
@@ -58,13 +58,18 @@ pub fn send(interface: u32, flows: u32, packets: u64) -> Result<(), KernelError>
     };
     let engine = KernelEngine::load(&config(Tables::PerCpu, Clock::Precise, tested))?;
     let tester = engine.tester();
-    let mut left = packets;
-    while left > 0 {
-        let some = left.min(u64::from(CHUNK)) as u32;
-        tester.run(TestedProgram::Send, &frame(), some)?;
-        left -= u64::from(some);
-    }
-    Ok(())
+    let mut timer = Timer::default();
+    timer.time(|| {
+        let mut left = packets;
+        while left > 0 {
+            let some = left.min(u64::from(CHUNK)) as u32;
+            tester.run(TestedProgram::Send, &frame(), some)?;
+            left -= u64::from(some);
+        }
+        Ok(())
+    })?;
+    let took = timer.total();
+    Ok(Row::new("kernel", "send", u64::from(flows), "zipf", packets, took))
 }
 
 fn one_flow() -> Result<Vec<Contender>, KernelError> {

@@ -101,7 +101,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
         redis: args.redis.clone(),
     };
     if let (Engine::Xdp, Some(interface)) = (args.engine, &args.send) {
-        return send(interface, &options);
+        return send(interface, &options, args.json);
     }
     let all = BENCHES.map(|(name, _)| name.to_owned());
     let benches = if args.benches.is_empty() {
@@ -138,10 +138,11 @@ fn in_kernel(options: &Options, json: bool) -> anyhow::Result<Outcome> {
 }
 
 #[cfg(all(target_os = "linux", feature = "kernel"))]
-fn send(interface: &str, options: &Options) -> anyhow::Result<Outcome> {
+fn send(interface: &str, options: &Options, json: bool) -> anyhow::Result<Outcome> {
     let flows = options.flows.first().copied().unwrap_or(1);
     let index = turboflow_engine_xdp::interface_index(interface)?;
-    turboflow_bench::kernel::send(index, u32::try_from(flows)?, options.items)?;
+    let row = turboflow_bench::kernel::send(index, u32::try_from(flows)?, options.items)?;
+    print(&row, json);
     Ok(Outcome::Well)
 }
 
@@ -151,7 +152,7 @@ fn in_kernel(_options: &Options, _json: bool) -> anyhow::Result<Outcome> {
 }
 
 #[cfg(not(all(target_os = "linux", feature = "kernel")))]
-fn send(_interface: &str, _options: &Options) -> anyhow::Result<Outcome> {
+fn send(_interface: &str, _options: &Options, _json: bool) -> anyhow::Result<Outcome> {
     anyhow::bail!(crate::record::WITHOUT_KERNEL)
 }
 

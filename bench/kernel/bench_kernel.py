@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine in the kernel against an empty program, and against capture by a ring.
+
+Prints a JSON object a row: those of `turboflow bench --engine xdp`, and for each way of metering a veth pair how many packets a second
+it took and what the metering process spent.
+"""
+
+import argparse
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+
+NAMESPACE = f"turboflow-bench-{os.getpid()}"
+SENDS, METERS = "va", "vb"
+# Name, and options of `turboflow record`.
+WAYS = [
+    ("software", []),
+    ("xdp_per_cpu", ["--engine", "xdp"]),
+    ("xdp_row_lock", ["--engine", "xdp", "--table", "row-lock"]),
+    ("xdp_per_cpu_drop", ["--engine", "xdp", "--xdp-drop"]),
+    ("xdp_row_lock_drop", ["--engine", "xdp", "--table", "row-lock", "--xdp-drop"]),
+]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--turboflow", default="target/release/turboflow")
+    parser.add_argument("--flows", default="1M", help="of the packets that are sent, Internet-like")
+    parser.add_argument("--packets", type=int, default=20_000_000, help="sent each time")
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--parts", default="cost,link", help="cost, link")
+    arguments = parser.parse_args()
+    program = os.path.abspath(arguments.turboflow)
+    if "cost" in arguments.parts:
+        costs = ["bench", "--engine", "xdp", "--json", "--flows", "16K,1M", "--items", "1M"]
+        subprocess.run([program, *costs], check=True)
+    if "link" in arguments.parts:
+        with Link():
+            measure(program, arguments)
+
+
+class Link:
+    """A veth pair in a namespace of its own, with nobody at either end."""
+
+    def __enter__(self):
+        run("ip", "netns", "add", NAMESPACE)
+        run("ip", "-n", NAMESPACE, "link", "add", SENDS, "type", "veth", "peer", "name", METERS)
+        inside("bash", "-c", "for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 1 > $f; done")
+        for end in (SENDS, METERS):
+            run("ip", "-n", NAMESPACE, "link", "set", end, "up")
+        # Else an end without a program of its own loses what is redirected to it.
+        inside("ethtool", "-K", METERS, "gro", "on")
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run(["ip", "netns", "del", NAMESPACE], check=False)
+
+
+def run(*words):
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+
+
+def inside(*words):
+    run("ip", "netns", "exec", NAMESPACE, *words)
+
+
+def measure(program, arguments):
+    rounds = {name: [] for name, _ in WAYS}
+    for _ in range(arguments.repetitions):
+        # In turns, so that whoever else is on the machine meets all of them.
+        for name, options in WAYS:
+            rounds[name].append(once(program, options, arguments))
+    for name, results in rounds.items():
+        print(json.dumps(summary(name, arguments, results)), flush=True)
+
+
+def once(program, options, arguments):
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = os.path.join(folder, "ledger.json")
+        words = ["record", "-i", METERS, "-w", "/dev/null", "--format", "csv", "--ledger", ledger]
+        words += ["--idle-timeout", "60s", *options]
+        prefix = ["ip", "netns", "exec", NAMESPACE]
+        metering = subprocess.Popen(prefix + [program, *words], stderr=subprocess.PIPE, text=True)
+        for line in metering.stderr:
+            if "seed" in line:
+                break
+        send = ["bench", "--engine", "xdp", "--json", "--send", SENDS]
+        send += ["--flows", arguments.flows, "--items", str(arguments.packets)]
+        spent_s = -processor_s(metering.pid)
+        # Sender and receiver of a veth pair work on one core; whoever meters has the other.
+        words = prefix + ["taskset", "-c", "0", program, *send]
+        sent = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
+        spent_s += processor_s(metering.pid)
+        metering.send_signal(signal.SIGINT)
+        metering.stderr.read()
+        metering.wait()
+        with open(ledger, encoding="utf-8") as file:
+            counted = json.load(file)
+    evicted = sum(counted["microflows_evicted"].values())
+    return {
+        "seen": counted["source_seen"],
+        "dropped": counted["source_dropped"],
+        "received": counted["packets_received"],
+        "microflows": evicted,
+        "sent_per_s": sent["items_per_s"],
+        "spent_s": spent_s,
+        "balanced": counted["balanced"],
+    }
+
+
+def processor_s(pid):
+    """User and system time of a process and its threads so far."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def summary(name, arguments, results):
+    assert all(result["balanced"] for result in results), results
+    # What was sent and not received was dropped, whether or not anybody counts it.
+    rate = [result["sent_per_s"] * result["received"] / arguments.packets for result in results]
+    spent = [result["spent_s"] * 1e9 / max(result["received"], 1) for result in results]
+    return {
+        "bench": "link",
+        "design": name,
+        "flows": arguments.flows,
+        "packets_sent": arguments.packets,
+        "packets_received_per_s": round(statistics.median(rate)),
+        "process_ns_per_packet": round(statistics.median(spent), 2),
+        "microflows_per_packet": round(
+            statistics.median(result["microflows"] / max(result["seen"], 1) for result in results), 4
+        ),
+        "runs": results,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
