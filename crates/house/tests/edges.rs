@@ -40,13 +40,15 @@ const QUERY: &str = "turboflow-query";
 const PIPELINE: &str = "turboflow-pipeline";
 const TOP: &str = "turboflow-top";
 const WORKLOAD: &str = "turboflow-workload";
+const ACCURACY: &str = "turboflow-accuracy";
 const BENCH: &str = "turboflow-bench";
+const EVALUATION: &str = "turboflow-evaluation";
 const CLI: &str = "turboflow";
 const HOUSE: &str = "turboflow-house";
 
 /// The table. Workload and bench serve tests, measurements and the generator: nothing that meters
 /// knows them.
-const ROOMS: [Room; 14] = [
+const ROOMS: [Room; 16] = [
     room(RECORD, &[]).that_borrows(&["thiserror", "toml"]),
     room(PACKET, &[RECORD]).that_borrows(&[]),
     room(ENGINE, &[RECORD]).that_borrows(&[]),
@@ -61,6 +63,7 @@ const ROOMS: [Room; 14] = [
     ),
     room(TOP, &[RECORD, EXPORT, QUERY, PIPELINE]),
     room(WORKLOAD, &[RECORD, PACKET]),
+    room(ACCURACY, &[RECORD]).that_borrows(&[]),
     room(
         BENCH,
         &[
@@ -74,6 +77,10 @@ const ROOMS: [Room; 14] = [
             BENCH,
         ],
     ),
+    room(
+        EVALUATION,
+        &[RECORD, PACKET, ENGINE, PIPELINE, WORKLOAD, ACCURACY, BENCH],
+    ),
     room(HOUSE, &[]),
 ];
 
@@ -82,8 +89,8 @@ const KNOWN_TO_TESTS: [(&str, &[&str]); 2] = [(WORKLOAD, &[]), (CAPTURE, &[KERNE
 
 /// Heavy or far-reaching crates, and the leaves that need them.
 const LEAVES: [(&str, &[&str]); 14] = [
-    ("anyhow", &[CLI]),
-    ("clap", &[CLI]),
+    ("anyhow", &[CLI, EVALUATION]),
+    ("clap", &[CLI, EVALUATION]),
     ("flate2", &[CAPTURE]),
     ("hashbrown", &[BENCH]),
     ("libbpf-rs", &[KERNEL_ENGINE]),
