@@ -39,6 +39,7 @@ const EXPORT: &str = "turboflow-export";
 const QUERY: &str = "turboflow-query";
 const PIPELINE: &str = "turboflow-pipeline";
 const TOP: &str = "turboflow-top";
+const PLAN: &str = "turboflow-plan";
 const WORKLOAD: &str = "turboflow-workload";
 const ACCURACY: &str = "turboflow-accuracy";
 const BENCH: &str = "turboflow-bench";
@@ -48,7 +49,7 @@ const HOUSE: &str = "turboflow-house";
 
 /// The table. Workload and bench serve tests, measurements and the generator: nothing that meters
 /// knows them.
-const ROOMS: [Room; 16] = [
+const ROOMS: [Room; 17] = [
     room(RECORD, &[]).that_borrows(&["thiserror", "toml"]),
     room(PACKET, &[RECORD]).that_borrows(&[]),
     room(ENGINE, &[RECORD]).that_borrows(&[]),
@@ -62,6 +63,7 @@ const ROOMS: [Room; 16] = [
         &[RECORD, PACKET, CAPTURE, ENGINE, AGGREGATE, EXPORT],
     ),
     room(TOP, &[RECORD, EXPORT, QUERY, PIPELINE]),
+    room(PLAN, &[RECORD]).that_borrows(&["serde", "thiserror"]),
     room(WORKLOAD, &[RECORD, PACKET]),
     room(ACCURACY, &[RECORD]).that_borrows(&[]),
     room(
@@ -73,13 +75,15 @@ const ROOMS: [Room; 16] = [
     room(
         CLI,
         &[
-            RECORD, PACKET, CAPTURE, ENGINE, AGGREGATE, EXPORT, QUERY, PIPELINE, TOP, WORKLOAD,
-            BENCH,
+            RECORD, PACKET, CAPTURE, ENGINE, AGGREGATE, EXPORT, QUERY, PIPELINE, TOP, PLAN,
+            WORKLOAD, BENCH,
         ],
     ),
     room(
         EVALUATION,
-        &[RECORD, PACKET, ENGINE, PIPELINE, WORKLOAD, ACCURACY, BENCH],
+        &[
+            RECORD, PACKET, CAPTURE, ENGINE, PIPELINE, PLAN, WORKLOAD, ACCURACY, BENCH,
+        ],
     ),
     room(HOUSE, &[]),
 ];

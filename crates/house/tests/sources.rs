@@ -37,9 +37,10 @@ const CLOCK_ROOMS: [&str; 5] = [
 ];
 
 /// Rooms in which packets and records are values: nothing is read, written, waited for or said.
-const INNER_ROOMS: [&str; 4] = [
+const INNER_ROOMS: [&str; 5] = [
     "crates/record/",
     "crates/packet/",
+    "crates/plan/",
     "crates/aggregate/",
     "engines/",
 ];

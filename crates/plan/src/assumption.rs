@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a plan takes for granted: every number that is neither traffic nor a wish has a name, a
+//! default, and a source, and can be changed.
+
+use std::ops::{Bound, RangeBounds};
+
+use serde::Serialize;
+
+use crate::Impossible;
+
+/// A number that a plan takes for granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Assumption {
+    /// No flow record lasts longer: flows that do have several.
+    ActiveTimeoutSeconds,
+    /// Microflow records a second that a core merges.
+    AggregatorRecordsPerSecondPerCore,
+    /// Flow records a second that a core analyses.
+    AnalysisRecordsPerSecondPerCore,
+    /// Throughput of the bus between forwarding engine and processor.
+    BusBitsPerSecond,
+    /// Flow records a second that a core of a server collects and copies.
+    CollectorRecordsPerSecondPerCore,
+    /// The share of a core's time that is planned to be used.
+    CoreUtilization,
+    /// Headers of an export message: IPv4, UDP, IPFIX, set.
+    ExportHeaderBytes,
+    /// The largest export message, with the headers of IPFIX.
+    ExportMessageBytes,
+    /// A flow record in an export message.
+    ExportRecordBytes,
+    /// Updates a second that a core makes to a key-value store.
+    KeyValueUpdatesPerSecondPerCore,
+    /// Capacity of one link.
+    LinkBitsPerSecond,
+    /// Packets a second that a core meters where there is no other forwarding engine.
+    MeterPacketsPerSecondPerCore,
+    /// A microflow record: in the table, and on the bus.
+    MicroflowRecordBytes,
+    /// Cores of a server.
+    ServerCores,
+    /// Price of a server.
+    ServerCostUsd,
+    /// Power of a server under full load.
+    ServerPowerWatts,
+    /// Capacity of the switch whose processor aggregates.
+    SwitchBitsPerSecond,
+    /// Price of switches, for each Tb/s.
+    SwitchCostUsdPerTerabit,
+    /// Power of the switch's processor under full load.
+    SwitchProcessorPowerWatts,
+    /// Power of switches, for each Tb/s.
+    SwitchPowerWattsPerTerabit,
+}
+
+use Assumption as A;
+
+/// What is said of an assumption.
+struct Entry {
+    assumption: Assumption,
+    name: &'static str,
+    default: f64,
+    source: &'static str,
+}
+
+const fn entry(
+    assumption: Assumption,
+    name: &'static str,
+    default: f64,
+    source: &'static str,
+) -> Entry {
+    Entry {
+        assumption,
+        name,
+        default,
+        source,
+    }
+}
+
+const ENTRIES: [Entry; 20] = [
+    entry(
+        A::ActiveTimeoutSeconds,
+        "active_timeout_seconds",
+        120.0,
+        "the default of --active-timeout",
+    ),
+    entry(
+        A::AggregatorRecordsPerSecondPerCore,
+        "aggregator_records_per_second_per_core",
+        27.2e6,
+        "the slowest row of `turboflow bench aggregate` in docs/evaluation.md (20M flows, uniform)",
+    ),
+    entry(
+        A::AnalysisRecordsPerSecondPerCore,
+        "analysis_records_per_second_per_core",
+        4.25e6,
+        "TurboFlow, section 6.6: a traffic classifier",
+    ),
+    entry(
+        A::BusBitsPerSecond,
+        "bus_bits_per_second",
+        31.5e9,
+        "PCIe 3.0 x4, of Tofino and NFP-4000 (TurboFlow, section 6.3): 4 lanes of 8 GT/s, 128b/130b",
+    ),
+    entry(
+        A::CollectorRecordsPerSecondPerCore,
+        "collector_records_per_second_per_core",
+        50e6,
+        "TurboFlow, section 6.6: collecting flow records and copying them",
+    ),
+    entry(
+        A::CoreUtilization,
+        "core_utilization",
+        0.8,
+        "ours: a fifth is left for peaks between averages",
+    ),
+    entry(
+        A::ExportHeaderBytes,
+        "export_header_bytes",
+        48.0,
+        "IPv4 20, UDP 8, IPFIX message 16 and set 4 (RFC 7011, section 3)",
+    ),
+    entry(
+        A::ExportMessageBytes,
+        "export_message_bytes",
+        1_428.0,
+        "the default of --export-mtu, 1400, with IPv4 and UDP",
+    ),
+    entry(
+        A::ExportRecordBytes,
+        "export_record_bytes",
+        58.0,
+        "an IPv4 flow record of the default definition in IPFIX; IPv6 has 82, the paper's record 24",
+    ),
+    entry(
+        A::KeyValueUpdatesPerSecondPerCore,
+        "key_value_updates_per_second_per_core",
+        625e3,
+        "TurboFlow, section 6.6: Redis, for what a server-based system does to each flow",
+    ),
+    entry(
+        A::LinkBitsPerSecond,
+        "link_bits_per_second",
+        10e9,
+        "TurboFlow, Table 6: an Internet router link",
+    ),
+    entry(
+        A::MeterPacketsPerSecondPerCore,
+        "meter_packets_per_second_per_core",
+        14e6,
+        "the slowest row of `turboflow bench pipeline` in README.md (20M flows at random)",
+    ),
+    entry(
+        A::MicroflowRecordBytes,
+        "microflow_record_bytes",
+        64.0,
+        "IPv4 with the default definition (docs/architecture.md); IPv6 has 128, the paper's switch 24",
+    ),
+    entry(
+        A::ServerCores,
+        "server_cores",
+        8.0,
+        "TurboFlow, section 6.6: Intel Silver 4110",
+    ),
+    entry(
+        A::ServerCostUsd,
+        "server_cost_usd",
+        3_500.0,
+        "TurboFlow, section 6.6: approximately, in 2017",
+    ),
+    entry(
+        A::ServerPowerWatts,
+        "server_power_watts",
+        600.0,
+        "TurboFlow, section 6.6: under full load",
+    ),
+    entry(
+        A::SwitchBitsPerSecond,
+        "switch_bits_per_second",
+        3.2e12,
+        "TurboFlow, section 6.6: Wedge 100BF-32X, 32 times 100 Gb/s",
+    ),
+    entry(
+        A::SwitchCostUsdPerTerabit,
+        "switch_cost_usd_per_terabit",
+        3_600.0,
+        "TurboFlow, section 6.6: Wedge 100 series",
+    ),
+    entry(
+        A::SwitchProcessorPowerWatts,
+        "switch_processor_power_watts",
+        25.0,
+        "TurboFlow, section 6.6: the whole processor of a Wedge 100BF-32X",
+    ),
+    entry(
+        A::SwitchPowerWattsPerTerabit,
+        "switch_power_watts_per_terabit",
+        150.0,
+        "TurboFlow, section 6.6: Wedge 100 series, typical",
+    ),
+];
+
+impl Assumption {
+    /// All of them, by name.
+    pub fn all() -> impl Iterator<Item = Self> {
+        ENTRIES.iter().map(|entry| entry.assumption)
+    }
+
+    /// The one of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let entry = ENTRIES.iter().find(|entry| entry.name == name);
+        entry.map(|entry| entry.assumption)
+    }
+
+    /// Its name, with its unit.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.entry().name
+    }
+
+    /// What it is where nobody says otherwise.
+    #[must_use]
+    pub const fn default_value(self) -> f64 {
+        self.entry().default
+    }
+
+    /// Where the default comes from.
+    #[must_use]
+    pub const fn source(self) -> &'static str {
+        self.entry().source
+    }
+
+    const fn entry(self) -> &'static Entry {
+        &ENTRIES[self as usize]
+    }
+
+    /// What it may be, and that in words.
+    const fn bounds(self) -> ((Bound<f64>, Bound<f64>), &'static str) {
+        use Bound::{Excluded, Included, Unbounded};
+        match self {
+            A::CoreUtilization => (
+                (Excluded(0.0), Included(1.0)),
+                "a share above 0 and up to 1 is needed",
+            ),
+            A::ServerCostUsd
+            | A::ServerPowerWatts
+            | A::SwitchCostUsdPerTerabit
+            | A::SwitchProcessorPowerWatts
+            | A::SwitchPowerWattsPerTerabit
+            | A::ExportHeaderBytes => ((Included(0.0), Unbounded), "a number from 0 on is needed"),
+            _ => ((Excluded(0.0), Unbounded), "a number above 0 is needed"),
+        }
+    }
+}
+
+/// An assumption and its value, as an answer shows it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Assumed {
+    /// Its name, with its unit.
+    pub name: &'static str,
+    /// What the answer was computed with.
+    pub value: f64,
+    /// Whether that is the default.
+    pub is_default: bool,
+    /// Where it comes from.
+    pub source: String,
+}
+
+/// A value for every assumption.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assumptions {
+    values: [f64; ENTRIES.len()],
+    /// Where a value comes from that is not the default.
+    sources: [Option<String>; ENTRIES.len()],
+}
+
+impl Default for Assumptions {
+    fn default() -> Self {
+        Self {
+            values: std::array::from_fn(|index| ENTRIES[index].default),
+            sources: [const { None }; ENTRIES.len()],
+        }
+    }
+}
+
+impl Assumptions {
+    /// What is assumed.
+    #[must_use]
+    pub const fn get(&self, assumption: Assumption) -> f64 {
+        self.values[assumption as usize]
+    }
+
+    /// Assumes something else; `source` says on whose word.
+    ///
+    /// # Errors
+    /// Where it cannot be: a share above 1, a negative price, no number at all.
+    pub fn set(
+        &mut self,
+        assumption: Assumption,
+        value: f64,
+        source: impl Into<String>,
+    ) -> Result<(), Impossible> {
+        let (bounds, mend) = assumption.bounds();
+        if !value.is_finite() || !bounds.contains(&value) {
+            return Err(Impossible::new(assumption.name(), value, mend));
+        }
+        self.values[assumption as usize] = value;
+        self.sources[assumption as usize] = Some(source.into());
+        Ok(())
+    }
+
+    /// Says what contradicts itself.
+    ///
+    /// # Errors
+    /// Messages that have no room for a record.
+    pub fn check(&self) -> Result<(), Impossible> {
+        let message = self.get(A::ExportMessageBytes);
+        let needed = self.get(A::ExportHeaderBytes) + self.get(A::ExportRecordBytes);
+        if message < needed {
+            let mend = format!("headers and one record alone have {needed}");
+            return Err(Impossible::new(A::ExportMessageBytes.name(), message, mend));
+        }
+        Ok(())
+    }
+
+    /// All of them, for whoever reads the answer.
+    #[must_use]
+    pub fn shown(&self) -> Vec<Assumed> {
+        let shown = Assumption::all().map(|assumption| {
+            let index = assumption as usize;
+            let source = self.sources[index].clone();
+            Assumed {
+                name: assumption.name(),
+                value: self.values[index],
+                is_default: source.is_none(),
+                source: source.unwrap_or_else(|| assumption.source().to_owned()),
+            }
+        });
+        shown.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_assumption_has_its_own_entry_and_a_default_that_it_may_have() {
+        for (index, assumption) in Assumption::all().enumerate() {
+            assert_eq!(assumption as usize, index);
+            assert_eq!(Assumption::named(assumption.name()), Some(assumption));
+            let mut assumptions = Assumptions::default();
+            let set = assumptions.set(assumption, assumption.default_value(), "the test");
+            assert_eq!(set, Ok(()));
+            assert!(assumption.source().len() > 10);
+        }
+        assert_eq!(Assumptions::default().check(), Ok(()));
+        assert_eq!(Assumption::named("server_cost"), None);
+    }
+
+    #[test]
+    fn refuses_what_cannot_be_and_shows_who_said_what() {
+        let mut assumptions = Assumptions::default();
+        for (assumption, value) in [
+            (A::ServerCostUsd, -1.0),
+            (A::ServerCores, 0.0),
+            (A::CoreUtilization, 1.1),
+            (A::CoreUtilization, 0.0),
+            (A::LinkBitsPerSecond, f64::NAN),
+            (A::BusBitsPerSecond, f64::INFINITY),
+        ] {
+            let error = assumptions.set(assumption, value, "the test").unwrap_err();
+            assert_eq!(error.argument, assumption.name());
+        }
+        assert_eq!(assumptions, Assumptions::default());
+        assumptions.set(A::ServerCostUsd, 0.0, "a gift").unwrap();
+        let shown = assumptions.shown();
+        let cost = shown.iter().find(|shown| shown.name == "server_cost_usd");
+        let cost = cost.unwrap();
+        assert_eq!(
+            (cost.value, cost.is_default, cost.source.as_str()),
+            (0.0, false, "a gift")
+        );
+        assert_eq!(shown.iter().filter(|shown| shown.is_default).count(), 19);
+        assumptions
+            .set(A::ExportMessageBytes, 60.0, "the test")
+            .unwrap();
+        let error = assumptions.check().unwrap_err();
+        assert_eq!(error.argument, "export_message_bytes");
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How many links one machine carries (TurboFlow, section 6.4, Table 11).
+
+/// Halvings of an interval: more than the digits of a `f64`.
+const HALVINGS: u32 = 200;
+
+/// How many links fit, if the table's slots are divided evenly over them: the largest number, not
+/// necessarily whole, whose microflow records together are no more than the aggregator takes.
+///
+/// `microflows_per_second` says how many records one link makes with a table of so many slots, and
+/// never rises with them. More links mean smaller shares of the table, so more records from each.
+///
+/// # Source
+/// TurboFlow, section 6.2: "We allocate a different segment of the mFR table for each link".
+#[must_use]
+pub fn links_carried(
+    microflows_per_second: impl Fn(f64) -> f64,
+    table_slots: f64,
+    aggregator_records_per_second: f64,
+) -> f64 {
+    let fits = |links: f64| {
+        links * microflows_per_second(table_slots / links) <= aggregator_records_per_second
+    };
+    // No link makes fewer records than with a table without end. Where that is none, so many links are
+    // no answer that anybody could tell from endlessly many.
+    let fewest = microflows_per_second(f64::INFINITY).max(1e-15 * aggregator_records_per_second);
+    let (mut fit, mut too_many) = (0.0, 2.0 * aggregator_records_per_second / fewest);
+    for _ in 0..HALVINGS {
+        let middle = fit + (too_many - fit) / 2.0;
+        if fits(middle) {
+            fit = middle;
+        } else {
+            too_many = middle;
+        }
+    }
+    fit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn divides_what_the_aggregator_takes_where_the_table_says_nothing() {
+        let links = links_carried(|_| 500e3, 0.0, 13.73e6);
+        assert!((links - 27.46).abs() < 1e-9, "{links}");
+    }
+
+    #[test]
+    fn weighs_links_against_the_share_of_the_table_that_each_has() {
+        // A rate that halves when the table doubles: links * 1e9 * links / slots = takes.
+        let links = links_carried(|slots| 1e9 / slots, 1e6, 1e7);
+        assert!((links - 100.0).abs() < 1e-9, "{links}");
+        let more_table = links_carried(|slots| 1e9 / slots, 4e6, 1e7);
+        assert!((more_table - 200.0).abs() < 1e-9, "{more_table}");
+    }
+
+    #[test]
+    fn stops_where_a_table_cannot_be_halved() {
+        let step = |slots: f64| if slots >= 64.0 { 1.0 } else { 1e9 };
+        let links = links_carried(step, 640.0, 1e6);
+        assert!((links - 10.0).abs() < 1e-9, "{links}");
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Microflow records for each packet, by the size of the table.
+
+/// A measured curve: what share of packets begins a new microflow record, by slots of the table
+/// (TurboFlow, section 6.3, Figure 11).
+///
+/// Between measured sizes it is a line over the logarithm of the size, which is how Figure 11 is
+/// drawn. Below the smallest it goes on along the first line, up to a record a packet; above the largest
+/// it stays, for nothing is known there and larger tables are never worse.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShareCurve {
+    /// Natural logarithm of slots, and microflow records for each packet; by size.
+    points: Vec<(f64, f64)>,
+}
+
+impl ShareCurve {
+    /// A curve through pairs of slots and microflow records for each packet.
+    ///
+    /// # Panics
+    /// When there is no pair, or one has no slot.
+    #[must_use]
+    pub fn new(pairs: impl IntoIterator<Item = (u64, f64)>) -> Self {
+        let mut points: Vec<(f64, f64)> = pairs
+            .into_iter()
+            .map(|(slots, share)| {
+                assert!(slots > 0, "a table has slots");
+                ((slots as f64).ln(), share)
+            })
+            .collect();
+        assert!(!points.is_empty(), "a curve goes through a point at least");
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        points.dedup_by(|a, b| a.0 == b.0);
+        Self { points }
+    }
+
+    /// Microflow records for each packet with a table of that many slots, which may be a part of
+    /// one: tables that are divided over links rarely divide evenly.
+    #[must_use]
+    pub fn share(&self, slots: f64) -> f64 {
+        if slots < 1.0 {
+            return 1.0;
+        }
+        let at = slots.ln();
+        let next = self.points.partition_point(|(point, _)| *point <= at);
+        let last = self.points.len() - 1;
+        if next > last {
+            return self.points[last].1;
+        }
+        if last == 0 {
+            // Nothing says how it rises towards small tables.
+            return 1.0;
+        }
+        let (from, to) = (self.points[next.max(1) - 1], self.points[next.max(1)]);
+        let slope = (to.1 - from.1) / (to.0 - from.0);
+        (from.1 + (at - from.0) * slope).min(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goes_through_its_points_and_straight_between_them() {
+        let curve = ShareCurve::new([(4_096, 0.1), (64, 0.4), (512, 0.25)]);
+        for (slots, share) in [(64.0, 0.4), (512.0, 0.25), (4_096.0, 0.1)] {
+            assert!((curve.share(slots) - share).abs() < 1e-12, "{slots}");
+        }
+        // Half way over the logarithm.
+        let middle = curve.share((64.0f64 * 512.0).sqrt());
+        assert!((middle - 0.325).abs() < 1e-12, "{middle}");
+    }
+
+    #[test]
+    fn goes_on_towards_small_tables_and_stays_with_large_ones() {
+        let curve = ShareCurve::new([(64, 0.4), (512, 0.25)]);
+        assert!((curve.share(8.0) - 0.55).abs() < 1e-12);
+        assert_eq!(curve.share(0.5), 1.0);
+        assert_eq!(curve.share(0.0), 1.0);
+        assert_eq!(curve.share(1e9), 0.25);
+        let steep = ShareCurve::new([(64, 0.9), (512, 0.1)]);
+        assert_eq!(steep.share(2.0), 1.0);
+        assert_eq!(ShareCurve::new([(64, 0.4)]).share(8.0), 1.0);
+        assert_eq!(ShareCurve::new([(64, 0.4)]).share(64.0), 0.4);
+    }
+}

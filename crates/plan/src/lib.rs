@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What it takes to meter links, before anything is bought or set up: the worst case of microflow
+//! records, table memory, aggregator cores, bandwidth, capacity, cost and power.
+//!
+//! ```text
+//!  packets (hash, time) ─▶ Simulation ─▶ Measured ─┐
+//!                                                  ├─▶ Question ─▶ Plan
+//!  rates that somebody states ────────▶ Traffic ───┘      ▲
+//!                                            Assumptions ─┘
+//! ```
+//!
+//! The model is the paper's (TurboFlow, sections 5.4 and 6.4 to 6.7); [`paper`] computes the paper's
+//! own tables with it. The simulation knows hashes and times alone: whoever reads captures or
+//! interfaces feeds it. No I/O, no clock, no thread.
+
+mod assumption;
+mod capacity;
+mod cost;
+mod curve;
+mod impossible;
+mod measured;
+pub mod paper;
+mod question;
+mod simulation;
+mod traffic;
+mod worst_case;
+
+pub use assumption::{Assumed, Assumption, Assumptions};
+pub use capacity::links_carried;
+pub use cost::{Cost, MonitoringCost, Server, WorkloadRate, cost_per_terabit};
+pub use curve::ShareCurve;
+pub use impossible::Impossible;
+pub use measured::{Interval, Measured, MeasuredTable};
+pub use question::{Capacity, Export, Need, Plan, Question, TableRow, Target};
+pub use simulation::{MAX_INTERVALS, MAX_TABLES, Observed, Simulation, SimulationConfig};
+pub use traffic::Traffic;
+pub use worst_case::{
+    MAX_SLOTS, eviction_probability, slots_for_probability, slots_for_rate,
+    worst_case_microflows_per_second,
+};

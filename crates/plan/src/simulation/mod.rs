@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One pass over packets' hashes and times: how many microflow records tables of several sizes would
+//! hand on, and how many flows there are.
+
+mod flows;
+mod intervals;
+mod tables;
+
+use turboflow_record::KeyHash;
+
+use crate::impossible::Impossible;
+use crate::measured::{Interval, Measured, MeasuredTable};
+use flows::Flows;
+use intervals::Intervals;
+use tables::Table;
+
+pub use intervals::MAX_INTERVALS;
+
+/// The most tables that are simulated at once.
+pub const MAX_TABLES: usize = 64;
+
+/// What to simulate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimulationConfig {
+    /// Slots of each table.
+    pub table_slots: Vec<u32>,
+    /// A flow without packets for longer is over.
+    pub idle_timeout_ns: u64,
+    /// Length of the intervals whose counts are kept.
+    pub interval_ns: u64,
+    /// Flows kept at once; 32 to 64 bytes each.
+    pub max_flows: usize,
+}
+
+impl Default for SimulationConfig {
+    /// Tables of 64 to 2^20 slots, 30 s, half a second (TurboFlow, Figure 13), ten million flows.
+    fn default() -> Self {
+        Self {
+            table_slots: (6..=20).map(|power| 1 << power).collect(),
+            idle_timeout_ns: 30_000_000_000,
+            interval_ns: 500_000_000,
+            max_flows: 10_000_000,
+        }
+    }
+}
+
+/// What the simulation knows of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// Hash of its flow key.
+    pub hash: KeyHash,
+    /// Nanoseconds since 1970.
+    pub timestamp_ns: u64,
+    /// Bytes on the wire.
+    pub wire_bytes: u32,
+}
+
+/// Tables and flows, driven by packets.
+///
+/// Tables are those of the paper: direct-mapped, a record leaves when another flow takes its slot and
+/// for no other reason. What the product's engine does besides (it empties its table every second, and
+/// stands aside where that pays) depends on more than hashes.
+pub struct Simulation {
+    tables: Vec<Table>,
+    flows: Flows,
+    intervals: Intervals,
+    open: Option<Interval>,
+    /// Counts when the open interval began.
+    before: Interval,
+    packets: u64,
+    wire_bytes: u64,
+    hashes: Vec<KeyHash>,
+}
+
+impl Simulation {
+    /// Nothing observed yet.
+    ///
+    /// # Errors
+    /// A table without slots, more than [`MAX_TABLES`], or a time or number of flows that is 0.
+    pub fn new(config: &SimulationConfig) -> Result<Self, Impossible> {
+        for (argument, value) in [
+            ("idle_timeout_ns", config.idle_timeout_ns),
+            ("interval_ns", config.interval_ns),
+            ("max_flows", config.max_flows as u64),
+        ] {
+            if value == 0 {
+                return Err(Impossible::new(argument, 0.0, "1 at least is needed"));
+            }
+        }
+        if config.table_slots.contains(&0) {
+            return Err(Impossible::new(
+                "table_slots",
+                0.0,
+                "a table has a slot at least",
+            ));
+        }
+        let count = config.table_slots.len();
+        if count > MAX_TABLES {
+            let mend = format!("at most {MAX_TABLES} are simulated at once");
+            return Err(Impossible::new("table_slots", count as f64, mend));
+        }
+        let mut table_slots = config.table_slots.clone();
+        table_slots.sort_unstable();
+        table_slots.dedup();
+        Ok(Self {
+            before: Interval {
+                microflows: vec![0; table_slots.len()],
+                ..Interval::default()
+            },
+            tables: table_slots.into_iter().map(Table::new).collect(),
+            flows: Flows::new(config.idle_timeout_ns, config.max_flows),
+            intervals: Intervals::new(config.interval_ns),
+            open: None,
+            packets: 0,
+            wire_bytes: 0,
+            hashes: Vec::new(),
+        })
+    }
+
+    /// Takes packets, in the order of their arrival.
+    pub fn observe(&mut self, packets: &[Observed]) {
+        let mut left = packets;
+        while let Some(first) = left.first() {
+            let start_ns = self.intervals.start_of(first.timestamp_ns);
+            if self
+                .open
+                .as_ref()
+                .is_none_or(|open| open.start_ns != start_ns)
+            {
+                self.close_interval();
+                self.open = Some(Interval {
+                    start_ns,
+                    ..Interval::default()
+                });
+            }
+            let is_of_it =
+                |packet: &&Observed| self.intervals.start_of(packet.timestamp_ns) == start_ns;
+            let count = left.iter().take_while(is_of_it).count();
+            let (now, later) = left.split_at(count);
+            self.observe_interval(now);
+            left = later;
+        }
+    }
+
+    /// One table after the other, so that each is in the cache while its turn lasts.
+    fn observe_interval(&mut self, packets: &[Observed]) {
+        self.hashes.clear();
+        self.hashes.extend(packets.iter().map(|packet| packet.hash));
+        for table in &mut self.tables {
+            table.observe(&self.hashes);
+        }
+        for packet in packets {
+            self.flows.observe(packet.hash, packet.timestamp_ns);
+            self.wire_bytes += u64::from(packet.wire_bytes);
+        }
+        self.packets += packets.len() as u64;
+    }
+
+    fn close_interval(&mut self) {
+        let Some(mut interval) = self.open.take() else {
+            return;
+        };
+        let before = &mut self.before;
+        let since = |now: u64, before: &mut u64| now - std::mem::replace(before, now);
+        interval.packets = since(self.packets, &mut before.packets);
+        interval.flows_opened = since(self.flows.opened, &mut before.flows_opened);
+        let tables = self.tables.iter().zip(&mut before.microflows);
+        interval.microflows = tables
+            .map(|(table, before)| since(table.started, before))
+            .collect();
+        self.intervals.close(interval);
+    }
+
+    /// What was seen.
+    #[must_use]
+    pub fn finish(mut self) -> Measured {
+        self.close_interval();
+        let (interval_ns, intervals) = self.intervals.finish();
+        let tables = self.tables.iter().map(|table| MeasuredTable {
+            slots: table.slots(),
+            microflows: table.started,
+            evictions: table.evicted,
+        });
+        Measured {
+            packets: self.packets,
+            wire_bytes: self.wire_bytes,
+            observed_ns: self.flows.observed_ns,
+            flows_opened: self.flows.opened,
+            peak_active_flows: self.flows.peak_active,
+            untracked_packets: self.flows.untracked_packets,
+            clock_steps: self.flows.clock_steps,
+            tables: tables.collect(),
+            interval_ns,
+            intervals,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The simulation against plain code, and against the bound.
+
+use std::collections::{HashMap, HashSet};
+
+use proptest::prelude::*;
+use turboflow_record::KeyHasher;
+
+use super::*;
+
+const MS_NS: u64 = 1_000_000;
+
+fn config(table_slots: &[u32]) -> SimulationConfig {
+    SimulationConfig {
+        table_slots: table_slots.to_vec(),
+        ..SimulationConfig::default()
+    }
+}
+
+/// Packets of flows by number, so far apart.
+fn packets(flows: &[u64], apart_ns: u64, seed: u64) -> Vec<Observed> {
+    let hasher = KeyHasher::new(seed);
+    let packet = |(index, flow): (usize, &u64)| Observed {
+        hash: hasher.hash(&[*flow, 7]),
+        timestamp_ns: 1_000 * MS_NS + index as u64 * apart_ns,
+        wire_bytes: 100,
+    };
+    flows.iter().enumerate().map(packet).collect()
+}
+
+fn simulate(packets: &[Observed], config: &SimulationConfig) -> Measured {
+    let mut simulation = Simulation::new(config).unwrap();
+    // In uneven batches: nothing may depend on them.
+    for batch in packets.chunks(7) {
+        simulation.observe(batch);
+    }
+    simulation.finish()
+}
+
+/// The table in the plainest code there is.
+fn plain(packets: &[Observed], slots: u32) -> (u64, u64) {
+    let mut residents: HashMap<usize, u64> = HashMap::new();
+    let (mut started, mut evicted) = (0, 0);
+    for packet in packets {
+        match residents.insert(packet.hash.slot(slots), packet.hash.0) {
+            Some(resident) if resident == packet.hash.0 => {}
+            resident => {
+                started += 1;
+                evicted += u64::from(resident.is_some());
+            }
+        }
+    }
+    (started, evicted)
+}
+
+#[test]
+fn refuses_what_it_cannot_simulate() {
+    let refused = |config: SimulationConfig| Simulation::new(&config).err().unwrap().argument;
+    assert_eq!(refused(config(&[4, 0])), "table_slots");
+    assert_eq!(refused(config(&[1; MAX_TABLES + 1])), "table_slots");
+    let idle_timeout_ns = 0;
+    let never = SimulationConfig {
+        idle_timeout_ns,
+        ..config(&[4])
+    };
+    assert_eq!(refused(never), "idle_timeout_ns");
+    let interval_ns = 0;
+    assert_eq!(
+        refused(SimulationConfig {
+            interval_ns,
+            ..config(&[4])
+        }),
+        "interval_ns"
+    );
+    let max_flows = 0;
+    assert_eq!(
+        refused(SimulationConfig {
+            max_flows,
+            ..config(&[4])
+        }),
+        "max_flows"
+    );
+}
+
+#[test]
+fn counts_packets_flows_bytes_and_time() {
+    let packets = packets(&[1, 2, 1, 1, 3, 1], 250 * MS_NS, 1);
+    let measured = simulate(&packets, &config(&[1_024]));
+    assert_eq!((measured.packets, measured.wire_bytes), (6, 600));
+    assert_eq!((measured.flows_opened, measured.peak_active_flows), (3, 3));
+    assert_eq!(measured.observed_ns, 1_250 * MS_NS);
+    let traffic = measured.traffic().unwrap();
+    assert_eq!(traffic.packets_per_second, 4.8);
+    assert_eq!(traffic.flows_per_second, 2.4);
+    assert_eq!(traffic.mean_packet_bytes, Some(100.0));
+    let packets_by_interval: Vec<u64> = measured
+        .intervals
+        .iter()
+        .map(|interval| interval.packets)
+        .collect();
+    assert_eq!(packets_by_interval, [2, 2, 2]);
+    assert_eq!(measured.intervals[0].start_ns, 1_000 * MS_NS);
+}
+
+#[test]
+fn one_packet_tells_no_rate() {
+    let measured = simulate(&packets(&[1], 0, 1), &config(&[4]));
+    assert_eq!(measured.traffic().unwrap_err().argument, "observed_seconds");
+}
+
+/// Flows picked with a skew, as packets come: `flow = below^2 / flows`.
+fn skewed(flows: u64) -> impl Strategy<Value = Vec<u64>> {
+    let flow = (0..flows).prop_map(move |below| below * below / flows);
+    prop::collection::vec(flow, 1..400)
+}
+
+proptest! {
+    #[test]
+    fn equals_plain_tables_whatever_their_sizes(
+        flows in skewed(60),
+        slots in prop::collection::vec(1u32..300, 1..6),
+        seed in any::<u64>(),
+    ) {
+        let packets = packets(&flows, MS_NS, seed);
+        let measured = simulate(&packets, &config(&slots));
+        let wanted: HashSet<u32> = slots.iter().copied().collect();
+        prop_assert_eq!(measured.tables.len(), wanted.len());
+        for table in &measured.tables {
+            let found = (table.microflows, table.evictions);
+            prop_assert_eq!(found, plain(&packets, table.slots), "{} slots", table.slots);
+        }
+        let by_interval = |of: fn(&Interval) -> u64| measured.intervals.iter().map(of).sum::<u64>();
+        prop_assert_eq!(by_interval(|interval| interval.packets), measured.packets);
+        prop_assert_eq!(by_interval(|interval| interval.flows_opened), measured.flows_opened);
+        prop_assert_eq!(by_interval(|interval| interval.microflows[0]), measured.tables[0].microflows);
+    }
+
+    #[test]
+    fn a_table_without_end_evicts_nothing(flows in skewed(60), seed in any::<u64>()) {
+        let packets = packets(&flows, MS_NS, seed);
+        let distinct = flows.iter().collect::<HashSet<_>>().len();
+        let slots: HashSet<usize> = packets.iter().map(|packet| packet.hash.slot(1 << 26)).collect();
+        // Where chance puts two flows into one of so many slots, it has an end after all.
+        prop_assume!(slots.len() == distinct);
+        let distinct = distinct as u64;
+        let measured = simulate(&packets, &config(&[1, 1 << 26]));
+        let endless = measured.tables[1];
+        prop_assert_eq!((endless.microflows, endless.evictions), (distinct, 0));
+        prop_assert_eq!(measured.flows_opened, distinct);
+        // And a table of one slot begins a record whenever the flow changes.
+        let changes = 1 + flows.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64;
+        prop_assert_eq!(measured.tables[0].microflows, changes);
+    }
+
+    /// The bound is one of expectation over the hash function: so is the mean of many.
+    #[test]
+    fn the_worst_case_is_above_what_is_measured(
+        flows in skewed(60),
+        apart_ns in prop::sample::select(vec![MS_NS, 40 * MS_NS, 900 * MS_NS]),
+    ) {
+        const SEEDS: u64 = 64;
+        let slots = [4, 16, 64, 256];
+        let (mut worst, mut found) = ([0.0; 4], [const { Vec::new() }; 4]);
+        for seed in 0..SEEDS {
+            let measured = simulate(&packets(&flows, apart_ns, seed), &config(&slots));
+            for (index, table) in measured.tables.iter().enumerate() {
+                found[index].push(table.microflows as f64);
+                worst[index] = table.microflows as f64 * measured.worst_case_to_measured(table);
+            }
+        }
+        for (worst, found) in worst.into_iter().zip(found) {
+            let mean = found.iter().sum::<f64>() / SEEDS as f64;
+            let squares: f64 = found.iter().map(|found| (found - mean).powi(2)).sum();
+            let chance = 4.0 * (squares / (SEEDS * (SEEDS - 1)) as f64).sqrt();
+            prop_assert!(mean - chance <= worst * (1.0 + 1e-9), "{mean} of at most {worst}");
+        }
+    }
+}

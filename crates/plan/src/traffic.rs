@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What passes on one link.
+
+use serde::Serialize;
+
+use crate::Impossible;
+use crate::impossible::{above_zero, zero_or_more};
+
+/// The traffic of one link, as far as the model asks: the inputs of Equation 2.
+///
+/// # Source
+/// TurboFlow, section 5.4: `E[p]`, `E[f]` and `â`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Traffic {
+    /// Packets a second.
+    pub packets_per_second: f64,
+    /// Flows that begin, a second.
+    pub flows_per_second: f64,
+    /// The most flows that are active at a time.
+    pub active_flows: f64,
+    /// Bytes of a packet on the wire, on average; `None` where nobody said it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_packet_bytes: Option<f64>,
+}
+
+/// The shortest and the longest packet that a link carries, in bytes.
+const PACKET_BYTES: std::ops::RangeInclusive<f64> = 20.0..=65_575.0;
+
+impl Traffic {
+    /// Says what cannot be.
+    ///
+    /// # Errors
+    /// A rate that is no number or not above 0, more flows than packets, fewer than one active
+    /// flow, or packets of a size that there is not.
+    pub fn check(&self) -> Result<(), Impossible> {
+        let packets_per_second = above_zero("packets_per_second", self.packets_per_second)?;
+        let flows_per_second = zero_or_more("flows_per_second", self.flows_per_second)?;
+        if flows_per_second > packets_per_second {
+            let mend = format!(
+                "a flow begins with a packet, so there cannot be more than the \
+                 {packets_per_second} of packets_per_second"
+            );
+            return Err(Impossible::new("flows_per_second", flows_per_second, mend));
+        }
+        let active_flows = above_zero("active_flows", self.active_flows)?;
+        if active_flows < 1.0 {
+            let mend = "where there are packets, a flow is active: 1 at least";
+            return Err(Impossible::new("active_flows", active_flows, mend));
+        }
+        match self.mean_packet_bytes {
+            Some(bytes) if !PACKET_BYTES.contains(&bytes) => {
+                let mend = "packets have from 20 to 65575 bytes";
+                Err(Impossible::new("mean_packet_bytes", bytes, mend))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Bits a second on the link; `None` where nobody said how long packets are.
+    #[must_use]
+    pub fn bits_per_second(&self) -> Option<f64> {
+        self.mean_packet_bytes
+            .map(|bytes| bytes * 8.0 * self.packets_per_second)
+    }
+
+    /// Packets for each flow: no table hands on fewer records than one a flow.
+    #[must_use]
+    pub fn packets_per_flow(&self) -> f64 {
+        self.packets_per_second / self.flows_per_second
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINK: Traffic = Traffic {
+        packets_per_second: 500e3,
+        flows_per_second: 40e3,
+        active_flows: 100e3,
+        mean_packet_bytes: Some(700.0),
+    };
+
+    fn refused(traffic: Traffic, argument: &str) {
+        let error = traffic.check().unwrap_err();
+        assert_eq!(error.argument, argument, "{error}");
+        assert!(error.to_string().starts_with(argument), "{error}");
+    }
+
+    #[test]
+    fn accepts_a_link_and_tells_its_load() {
+        assert_eq!(LINK.check(), Ok(()));
+        assert_eq!(LINK.bits_per_second(), Some(2.8e9));
+        assert_eq!(LINK.packets_per_flow(), 12.5);
+    }
+
+    #[test]
+    fn names_what_cannot_be() {
+        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let packets_per_second = rate;
+            refused(
+                Traffic {
+                    packets_per_second,
+                    ..LINK
+                },
+                "packets_per_second",
+            );
+        }
+        for rate in [-1.0, f64::NAN, 500_001.0] {
+            let flows_per_second = rate;
+            refused(
+                Traffic {
+                    flows_per_second,
+                    ..LINK
+                },
+                "flows_per_second",
+            );
+        }
+        for active_flows in [0.0, 0.5, f64::NAN] {
+            refused(
+                Traffic {
+                    active_flows,
+                    ..LINK
+                },
+                "active_flows",
+            );
+        }
+        for bytes in [0.0, 19.0, 1e6, f64::NAN] {
+            let mean_packet_bytes = Some(bytes);
+            refused(
+                Traffic {
+                    mean_packet_bytes,
+                    ..LINK
+                },
+                "mean_packet_bytes",
+            );
+        }
+    }
+}
