@@ -44,13 +44,20 @@ enum Command {
 
 /// How much to measure.
 #[derive(Debug, clap::Args)]
-struct ScaleArgs {
+pub(crate) struct ScaleArgs {
     /// Little of everything: to see that it works, not to rely on
     #[arg(long)]
     quick: bool,
     /// Where a Redis server listens; one is started meanwhile if none is named and it is installed
     #[arg(long, value_name = "HOST:PORT")]
     redis: Option<String>,
+    /// Folder of captures of real traffic, for Figure 14; left out where there is none
+    #[arg(
+        long,
+        value_name = "DIRECTORY",
+        default_value = "../shared/captures/large"
+    )]
+    captures: PathBuf,
 }
 
 /// `turboflow-evaluation run`, as typed.
@@ -87,6 +94,7 @@ fn measure(part: &str, args: &ScaleArgs) -> anyhow::Result<ExitCode> {
     let scale = Scale {
         quick: args.quick,
         redis: args.redis.clone().unwrap_or_default(),
+        captures: args.captures.clone(),
     };
     let mut out = std::io::stdout().lock();
     let mut broken = None;

@@ -12,7 +12,7 @@ use turboflow_bench::Timer;
 use crate::facts::{Fact, Raw};
 use crate::parts::{PARTS, Part, part};
 use crate::redis::Server;
-use crate::{RunArgs, machine, report};
+use crate::{RunArgs, ScaleArgs, machine, report};
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let chosen = chosen(&args.parts)?;
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let redis = redis.or_else(|| server.as_ref().map(|server| server.address.clone()));
     for (index, part) in todo.iter().enumerate() {
         eprintln!("evaluation: [{}/{}] {}", index + 1, todo.len(), part.title);
-        if let Err(error) = measure(part, args.scale.quick, redis.as_deref(), &mut raw) {
+        if let Err(error) = measure(part, &args.scale, redis.as_deref(), &mut raw) {
             eprintln!("evaluation: FAILED: {}: {error:#}", part.name);
             failed.push(part.name);
         }
@@ -90,10 +90,16 @@ fn claim(out: &Path) -> anyhow::Result<()> {
 }
 
 /// Runs this program for one part and keeps what it prints.
-fn measure(part: &Part, quick: bool, redis: Option<&str>, raw: &mut Raw) -> anyhow::Result<()> {
+fn measure(
+    part: &Part,
+    scale: &ScaleArgs,
+    redis: Option<&str>,
+    raw: &mut Raw,
+) -> anyhow::Result<()> {
     let mut command = Command::new(std::env::current_exe().context("finding this program")?);
     command.args(["measure", part.name]).stdout(Stdio::piped());
-    if quick {
+    command.arg("--captures").arg(&scale.captures);
+    if scale.quick {
         command.arg("--quick");
     }
     if let Some(redis) = redis {

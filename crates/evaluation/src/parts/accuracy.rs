@@ -11,13 +11,12 @@ use turboflow_accuracy::{
 };
 use turboflow_bench::Timer;
 use turboflow_engine_software::Sizing;
-use turboflow_packet::{Parser, ParserConfig};
 use turboflow_pipeline::{Meter, PipelineConfig};
 use turboflow_record::{Column, FiveTuple, FlowBatch, InputValues, Packet, Value, WORDS_V4};
-use turboflow_workload::traffic::{FrameBuffer, FrameSizes, Skew, Traffic, TrafficConfig};
+use turboflow_workload::workloads::{Arrival, InternetConfig, Kind, Workload, WorkloadConfig};
 
 use super::{Give, Part, Scale};
-use crate::facts::{Fact, Facts};
+use crate::facts::{Fact, Facts, Raw};
 use crate::report::axis::{Spacing, short};
 use crate::report::chart::{Bars, Plot, Series};
 use crate::report::{Section, number, percent};
@@ -33,7 +32,8 @@ type Key = [u64; WORDS_V4];
 
 /// Memory that each sketch gets, and our microflow table: 1 MiB.
 const FAST_BYTES: usize = 1 << 20;
-const FRAMES: usize = 1 << 14;
+/// Ethernet header.
+const ETHERNET_BYTES: u32 = 14;
 const SEED: u64 = 1;
 
 fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
@@ -82,32 +82,23 @@ fn elastic() -> ElasticConfig {
     }
 }
 
-/// IPv4 packets of a link, parsed.
+/// Packets of the paper's Internet link, which are IPv4.
 fn link_traffic(packets: u64) -> anyhow::Result<Vec<Packet>> {
-    let mut traffic = Traffic::new(TrafficConfig {
-        packets,
-        flows: 200_000,
-        births_per_second: 12_000.0,
-        packets_per_second: 400_000.0,
-        frame_sizes: FrameSizes::Imix,
-        skew: Skew::Zipf {
-            exponent: 1.05,
-            mean_train_length: 5.0,
-        },
-        snap_length_bytes: Some(64),
-        ..TrafficConfig::default()
+    let workload = Workload::new(&WorkloadConfig {
+        packets: Some(packets),
+        seed: SEED,
+        ..WorkloadConfig::new(Kind::Internet(InternetConfig::default()))
     })?;
-    let mut parser = Parser::new(ParserConfig::default());
-    let mut buffer = FrameBuffer::with_capacity(FRAMES, 64);
-    let mut parsed = Vec::with_capacity(packets as usize);
-    while traffic.fill(&mut buffer, FRAMES) > 0 {
-        parsed.extend(
-            buffer
-                .frames()
-                .filter_map(|frame| parser.parse(&frame).ok()),
-        );
-    }
-    Ok(parsed)
+    let packet = |arrival: Arrival| Packet {
+        tuple: arrival.five_tuple(),
+        timestamp_ns: arrival.timestamp_ns,
+        ip_length_bytes: u32::from(arrival.ip_length_bytes),
+        frame_length_bytes: u32::from(arrival.ip_length_bytes) + ETHERNET_BYTES,
+        tcp_flags: arrival.tcp_flags,
+        ttl: 64,
+        tos: 0,
+    };
+    Ok(workload.map(packet).collect())
 }
 
 /// The words of an IPv4 5-tuple.
@@ -246,10 +237,11 @@ fn packets_by_flow(schema: &[Column], batches: &[FlowBatch]) -> anyhow::Result<H
     Ok(packets)
 }
 
-fn report(facts: &Facts, section: &mut Section) {
+fn report(raw: &Raw, section: &mut Section) {
+    let facts = &raw.part(PART.name);
     let (packets, flows) = (facts.first("packets"), facts.first("flows"));
     section.say(format!(
-        "{} packets of {} flows go through each method as parsed packets, in order, on one core. TurboFlow is the \
+        "{} packets of {} flows of the Internet workload go through each method as parsed packets, in order, on one core. TurboFlow is the \
          product itself: engine, aggregator, flow records, added up by flow; its numbers are compared with the truth as the others' \
          are. *Memory* is what has to be fast: the sketch, or our microflow table, 1 MiB each but for FlowRadar, which is sized by its \
          flows, and for sampling, whose flow cache it is. A flow is *named* if the method can say that it was there, *small* with at \
@@ -359,6 +351,8 @@ fn errors(facts: &Facts) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]
@@ -367,6 +361,7 @@ mod tests {
         let scale = Scale {
             quick: true,
             redis: String::new(),
+            captures: PathBuf::new(),
         };
         measure(&scale, &mut |fact| facts.push(fact)).unwrap();
         let facts = Facts(facts);

@@ -4,7 +4,7 @@
 use turboflow_bench::Options;
 
 use super::{Give, Part, Scale, benches};
-use crate::facts::Facts;
+use crate::facts::{Facts, Raw};
 use crate::report::axis::{Spacing, short};
 use crate::report::chart::Bars;
 use crate::report::{Section, number};
@@ -42,7 +42,8 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
     benches::run("cores", PART.name, &options, give)
 }
 
-fn report(facts: &Facts, section: &mut Section) {
+fn report(raw: &Raw, section: &mut Section) {
+    let facts = &raw.part(PART.name);
     section.say(
         "Microflow records merged into open flows. *Flat table*: linear probing, keys as a structure of fields; \
          *integer keys*: two 64-bit integers instead; *batched*: lookups in groups of ten, prefetched, which is all that the \

@@ -4,7 +4,7 @@
 use turboflow_bench::Options;
 
 use super::{Give, Part, Scale, benches};
-use crate::facts::Facts;
+use crate::facts::Raw;
 use crate::report::axis::short;
 use crate::report::{Section, number};
 
@@ -28,7 +28,8 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
     benches::run("features", PART.name, &options, give)
 }
 
-fn report(facts: &Facts, section: &mut Section) {
+fn report(raw: &Raw, section: &mut Section) {
+    let facts = &raw.part(PART.name);
     section.say(
         "Microflow records a second in the aggregator on one core, in millions. The paper goes from 4 features to 8; our default \
          definition has 10 that lie in every record, so the four of the paper cost what the ten do, and every further one goes \

@@ -6,9 +6,18 @@ mod accuracy;
 mod aggregator;
 mod benches;
 mod features;
+mod figure11;
+mod figure13;
+mod figure14;
+mod links;
+mod paper_tables;
 mod sweep;
+mod table10;
+mod table11;
 
-use crate::facts::{Fact, Facts};
+use std::path::PathBuf;
+
+use crate::facts::{Fact, Raw};
 use crate::report::Section;
 
 /// How much to measure.
@@ -18,6 +27,8 @@ pub(crate) struct Scale {
     pub(crate) quick: bool,
     /// Where a Redis server listens, `host:port`.
     pub(crate) redis: String,
+    /// Folder of captures of real traffic; it need not be there.
+    pub(crate) captures: PathBuf,
 }
 
 impl Scale {
@@ -37,13 +48,22 @@ pub(crate) struct Part {
     /// Its heading in the report.
     pub(crate) title: &'static str,
     pub(crate) measure: fn(&Scale, Give<'_>) -> anyhow::Result<()>,
-    pub(crate) report: fn(&Facts, &mut Section),
+    /// Also from what other parts measured, as far as they did.
+    pub(crate) report: fn(&Raw, &mut Section),
 }
 
 /// All of them, in the order of the report.
-pub(crate) const PARTS: [Part; 4] = [
+pub(crate) const PARTS: [Part; 12] = [
+    paper_tables::TABLE_5,
+    figure11::PART,
     aggregator::PART,
     features::PART,
+    table10::PART,
+    table11::PART,
+    figure13::PART,
+    figure14::PART,
+    paper_tables::TABLE_12,
+    paper_tables::TABLE_13,
     sweep::PART,
     accuracy::PART,
 ];

@@ -4,7 +4,7 @@
 use turboflow_bench::Options;
 
 use super::{Give, Part, Scale, benches};
-use crate::facts::Facts;
+use crate::facts::Raw;
 use crate::report::axis::{Spacing, short};
 use crate::report::chart::{Plot, Series};
 use crate::report::{Section, number};
@@ -33,7 +33,8 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
     benches::run("sweep", PART.name, &options, give)
 }
 
-fn report(facts: &Facts, section: &mut Section) {
+fn report(raw: &Raw, section: &mut Section) {
+    let facts = &raw.part(PART.name);
     section.say(
         "Frames of 64 bytes from memory through parser, microflow table, flow cache and expiry to flow records, on one core; a \
          tenth of the flows ends and is replaced every second of the traffic's clock, which runs at 10 M packets/s. The run fails \

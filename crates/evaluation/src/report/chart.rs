@@ -13,12 +13,21 @@ const BOTTOM: f64 = 345.0;
 const GRID: &str = "#ddd";
 const INK: &str = "#222";
 
+/// What a series is drawn with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Marks {
+    LineAndDots,
+    /// For many points.
+    Line,
+}
+
 /// Points that belong together.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
     pub(crate) name: String,
     pub(crate) points: Vec<(f64, f64)>,
     pub(crate) stroke: Stroke,
+    pub(crate) marks: Marks,
     /// Which colour; series of the same subject share one.
     pub(crate) colour: usize,
 }
@@ -29,6 +38,7 @@ impl Series {
             name: name.into(),
             points,
             stroke: Stroke::Solid,
+            marks: Marks::LineAndDots,
             colour,
         }
     }
@@ -37,6 +47,13 @@ impl Series {
         Self {
             stroke: Stroke::Dashed,
             ..Self::ours(name, colour, points)
+        }
+    }
+
+    pub(crate) fn without_dots(self) -> Self {
+        Self {
+            marks: Marks::Line,
+            ..self
         }
     }
 }
@@ -69,8 +86,10 @@ impl Plot<'_> {
                 .map(|(px, py)| (across(x.share(*px)), up(y.share(*py))))
                 .collect();
             drawing.path(&points, colour, series.stroke);
-            for point in &points {
-                drawing.dot(*point, colour, series.stroke);
+            if series.marks == Marks::LineAndDots {
+                for point in &points {
+                    drawing.dot(*point, colour, series.stroke);
+                }
             }
             let at = TOP + 6.0 + 20.0 * index as f64;
             drawing.path(

@@ -65,7 +65,7 @@ pub(crate) fn write(folder: &Path, raw_link: &str, run: &str, raw: &Raw) -> anyh
             continue;
         }
         let mut section = Section::default();
-        (part.report)(&raw.part(part.name), &mut section);
+        (part.report)(raw, &mut section);
         page += &section.text;
         for (name, svg) in &section.plots {
             let path = folder.join(format!("{name}.svg"));
