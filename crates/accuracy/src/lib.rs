@@ -36,7 +36,7 @@ pub use elastic::{ElasticConfig, ElasticSketch};
 pub use flow_radar::{FlowRadar, peeling_threshold};
 pub use hash_pipe::HashPipe;
 pub use sampling::{Pick, Sampling};
-pub use score::{SMALL_FLOW_PACKETS, Score, Truth};
+pub use score::{ERROR_STEPS, SMALL_FLOW_PACKETS, Score, Truth};
 
 /// Counts packets a flow, in one way or another, within memory fixed at the start where it can.
 pub trait FlowCounter<const K: usize> {

@@ -8,6 +8,9 @@ use crate::Answer;
 /// A flow of at most so many packets is a small one: what scans, floods and slow attacks are made of.
 pub const SMALL_FLOW_PACKETS: u64 = 10;
 
+/// Errors for which [`Score::shares_within`] tells how many flows are off by no more.
+pub const ERROR_STEPS: [f64; 4] = [0.0, 0.01, 0.1, 0.5];
+
 /// What there was: every flow with its packets.
 #[derive(Clone, Debug)]
 pub struct Truth<const K: usize> {
@@ -55,6 +58,8 @@ pub struct Score {
     pub error_p99: f64,
     /// The worst.
     pub error_max: f64,
+    /// Shares of the flows that are off by no more than each of [`ERROR_STEPS`].
+    pub shares_within: [f64; ERROR_STEPS.len()],
 }
 
 impl Score {
@@ -92,6 +97,10 @@ impl Score {
             error_p90: percentile(0.9),
             error_p99: percentile(0.99),
             error_max: percentile(1.0),
+            shares_within: ERROR_STEPS.map(|step| {
+                let within = errors.partition_point(|error| *error <= step);
+                share(within as u64, flows as u64)
+            }),
         }
     }
 }
@@ -121,6 +130,7 @@ mod tests {
             error_p90: 1.0,
             error_p99: 1.0,
             error_max: 1.0,
+            shares_within: [0.25, 0.25, 0.5, 0.75],
         };
         assert_eq!(score, expected);
     }

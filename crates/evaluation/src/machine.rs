@@ -5,8 +5,6 @@ use std::fs;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::Context;
-
 /// What belongs into `machine.md`, a line each.
 pub(crate) fn describe() -> String {
     let memory_kb = first("/proc/meminfo", "MemTotal:")
@@ -43,25 +41,20 @@ pub(crate) fn load() -> String {
     text.split(' ').take(3).collect::<Vec<_>>().join(" ")
 }
 
-/// The commit of the tree, with a word where it was changed since.
-pub(crate) fn commit() -> anyhow::Result<String> {
-    let git = |arguments: &[&str]| -> anyhow::Result<String> {
-        let output = Command::new("git").args(arguments).output();
-        let output = output.context("running git, which knows the commit")?;
-        anyhow::ensure!(
-            output.status.success(),
-            "git {} failed",
-            arguments.join(" ")
-        );
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+/// The commit of the tree, with a word where it was changed since, or where nobody knows it.
+pub(crate) fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        output.status.success().then_some(text)
     };
-    let head = git(&["rev-parse", "HEAD"])?;
-    let changed = git(&["status", "--porcelain", "--untracked-files=no"])?;
-    Ok(if changed.is_empty() {
-        head
-    } else {
-        format!("{head} and changes that are in no commit")
-    })
+    let Some(head) = git(&["rev-parse", "HEAD"]) else {
+        return "unknown: this is no git checkout".to_owned();
+    };
+    match git(&["status", "--porcelain", "--untracked-files=no"]) {
+        Some(changed) if changed.is_empty() => head,
+        _ => format!("{head} and changes that are in no commit"),
+    }
 }
 
 /// The date and the kind of machine: no host name.

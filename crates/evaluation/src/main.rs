@@ -71,6 +71,9 @@ pub(crate) struct RunArgs {
     /// Folder of the report; that of the run by default
     #[arg(long, value_name = "DIRECTORY")]
     report: Option<PathBuf>,
+    /// What else machine.md should say, such as who used the machine meanwhile
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
     /// Only these parts; all by default
     #[arg(long, value_name = "PART,...", value_delimiter = ',')]
     parts: Vec<String>,

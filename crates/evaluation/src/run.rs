@@ -50,7 +50,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     drop(server);
     if !todo.is_empty() {
-        write_circumstances(&out, args.scale.quick, &load_before)?;
+        write_circumstances(&out, args, &load_before)?;
     }
     let report_folder = args.report.as_ref().unwrap_or(&out);
     let name = out.file_name().unwrap_or_default().to_string_lossy();
@@ -77,7 +77,7 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Part>> {
 
 /// A run is of one commit: what was measured at another is not added to.
 fn claim(out: &Path) -> anyhow::Result<()> {
-    let (path, commit) = (out.join("commit.txt"), machine::commit()?);
+    let (path, commit) = (out.join("commit.txt"), machine::commit());
     if let Ok(before) = fs::read_to_string(&path) {
         ensure!(
             before.trim() == commit,
@@ -130,12 +130,16 @@ fn measure(
     })
 }
 
-fn write_circumstances(out: &Path, quick: bool, load_before: &str) -> anyhow::Result<()> {
+fn write_circumstances(out: &Path, args: &RunArgs, load_before: &str) -> anyhow::Result<()> {
     let mut text = machine::describe();
     text += &format!("- load average before: {load_before}\n");
     text += &format!("- load average after: {}\n", machine::load());
+    let quick = args.scale.quick;
     if quick {
         text += "- note: a quick run, to see that everything works; its speeds are no results\n";
+    }
+    if let Some(note) = &args.note {
+        text += &format!("- note: {note}\n");
     }
     let command = if quick {
         "make evaluation-quick\n"

@@ -82,7 +82,7 @@ const ROOMS: [Room; 17] = [
     room(
         EVALUATION,
         &[
-            RECORD, PACKET, CAPTURE, ENGINE, PIPELINE, PLAN, WORKLOAD, ACCURACY, BENCH,
+            RECORD, PACKET, CAPTURE, ENGINE, AGGREGATE, PIPELINE, PLAN, WORKLOAD, ACCURACY, BENCH,
         ],
     ),
     room(HOUSE, &[]),

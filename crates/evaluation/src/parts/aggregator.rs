@@ -6,7 +6,7 @@ use turboflow_bench::Options;
 use super::{Give, Part, Scale, benches};
 use crate::facts::{Facts, Raw};
 use crate::report::axis::{Spacing, short};
-use crate::report::chart::Bars;
+use crate::report::chart::{Bar, Bars};
 use crate::report::{Section, number};
 
 pub(super) const PART: Part = Part {
@@ -67,17 +67,17 @@ fn rate(facts: &Facts, design: &str, cores: f64) -> Option<f64> {
 fn cluster(facts: &Facts, flows: f64, traffic: &str, section: &mut Section) {
     let cores = facts.numbers("cores");
     let title = format!("{} flows, {traffic} traffic", short(flows));
-    let bars = DESIGNS.map(|(design, name)| {
+    let ours = DESIGNS.iter().enumerate().map(|(colour, (design, name))| {
         let values = cores.iter().map(|cores| rate(facts, design, *cores));
-        (name.to_owned(), values.collect())
+        Bar::ours(*name, colour, values.collect())
     });
-    let groups = cores.iter().map(|cores| format!("{cores} cores")).collect();
+    let groups = cores.iter().map(|cores| plural(*cores)).collect();
     let plot = Bars {
         title: &title,
-        x: "cores at work",
+        x: "",
         y: ("M microflow records/s", Spacing::Linear),
         groups,
-        bars: bars.to_vec(),
+        bars: ours.chain(papers(&cores)).collect(),
     };
     let name = format!("figure12-{}-{traffic}", short(flows).to_lowercase());
     section.plot(&name, &format!("Throughput by design: {title}"), plot.svg());
@@ -98,6 +98,37 @@ fn cluster(facts: &Facts, flows: f64, traffic: &str, section: &mut Section) {
     names.extend(DESIGNS.map(|(_, name)| name));
     names.push("in the paper, batched");
     section.table(&names, &rows);
+}
+
+/// The paper's bars, as far as its text says them: baselines on one core, its own on 1 to 4.
+fn papers(cores: &[f64]) -> Vec<Bar> {
+    let batched = |cores: &f64| PAPERS.get(*cores as usize - 1).copied();
+    let colour = |design: &str| DESIGNS.iter().position(|(name, _)| *name == design);
+    let mut bars: Vec<Bar> = PAPERS_FACTORS
+        .iter()
+        .map(|(design, factor)| {
+            let on_one = |cores: &f64| (*cores == 1.0).then_some(PAPERS[0] / factor);
+            let values = cores.iter().map(on_one).collect();
+            Bar::papers(
+                format!("{design}, paper's D1517"),
+                colour(design).unwrap_or(0),
+                values,
+            )
+        })
+        .collect();
+    let values = cores.iter().map(batched).collect();
+    bars.push(Bar::papers(
+        "batched, paper's D1517",
+        colour("paper").unwrap_or(0),
+        values,
+    ));
+    bars
+}
+
+/// A number of cores in words.
+pub(super) fn plural(cores: f64) -> String {
+    let plural = if cores == 1.0 { "" } else { "s" };
+    format!("{cores} core{plural}")
 }
 
 fn compare(facts: &Facts, section: &mut Section) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Figure 11: packets for each microflow record, by memory of the table, on each workload.
 
-use turboflow_plan::{Measured, SimulationConfig};
+use turboflow_plan::SimulationConfig;
 
-use super::links::{Link, PAPERS_RECORD_BYTES, links, simulate};
+use super::links::{Link, PAPERS_RECORD_BYTES, Simulated, links, simulate};
 use super::{Give, Part, Scale};
 use crate::facts::{Fact, Facts, Raw};
 use crate::report::axis::{Spacing, short};
@@ -35,13 +35,18 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
             200_000_000
         };
         let packets = scale.pick(full / 20, full);
-        let measured = simulate(link.kind, packets, 1, &SimulationConfig::default())?;
-        facts(&link, &measured, give)?;
+        let simulated = simulate(link.kind, packets, 1, &SimulationConfig::default())?;
+        facts(&link, &simulated, give)?;
     }
     Ok(())
 }
 
-fn facts(link: &Link, measured: &Measured, give: Give<'_>) -> anyhow::Result<()> {
+fn facts(link: &Link, simulated: &Simulated, give: Give<'_>) -> anyhow::Result<()> {
+    let Simulated {
+        measured,
+        flows_per_second,
+        asked,
+    } = simulated;
     let traffic = measured.traffic()?;
     for table in &measured.tables {
         let share = table.microflows as f64 / measured.packets as f64;
@@ -50,7 +55,9 @@ fn facts(link: &Link, measured: &Measured, give: Give<'_>) -> anyhow::Result<()>
             .value("gigabits", link.gigabits)
             .value("packets", measured.packets as f64)
             .value("packets_per_s", traffic.packets_per_second)
-            .value("flows_per_s", traffic.flows_per_second)
+            .value("flows_per_s", *flows_per_second)
+            .value("packets_per_s_asked", asked.packets_per_second)
+            .value("flows_per_s_asked", asked.flows_per_second)
             .value("active_flows", traffic.active_flows)
             .value(
                 "mean_packet_bytes",
@@ -126,25 +133,31 @@ fn rates(facts: &Facts, section: &mut Section) {
         .iter()
         .map(|link| {
             let of_link = facts.with("workload", link.name);
-            let value = |name: &str| short(of_link.first(name).unwrap_or(f64::NAN));
-            let names = [
-                "packets",
-                "packets_per_s",
-                "flows_per_s",
-                "active_flows",
-                "mean_packet_bytes",
-            ];
-            let mut row = vec![link.name.to_owned()];
-            row.extend(names.map(value));
-            row
+            let value = |name: &str| of_link.first(name).unwrap_or(f64::NAN);
+            let beside = |name: &str| {
+                let asked = value(&format!("{name}_asked"));
+                let off = (value(name) / asked - 1.0) * 100.0;
+                format!("{} ({}, {off:+.1} %)", short(value(name)), short(asked))
+            };
+            vec![
+                link.name.to_owned(),
+                short(value("packets")),
+                beside("packets_per_s"),
+                beside("flows_per_s"),
+                short(value("active_flows")),
+                short(value("mean_packet_bytes")),
+            ]
         })
         .collect();
-    section.say("The generated traffic, a flow being over after 30 s of silence:");
+    section.say(
+        "The generated traffic; in brackets what Table 6 says, for the Internet link what Table 10's loads and the slides do. Active is \
+         a flow with a packet within 30 s, at most:",
+    );
     let names = [
         "workload",
         "packets",
         "packets/s",
-        "flows/s",
+        "new flows/s",
         "active flows",
         "bytes a packet",
     ];

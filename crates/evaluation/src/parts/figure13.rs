@@ -3,7 +3,7 @@
 
 use turboflow_plan::{SimulationConfig, worst_case_microflows_per_second};
 
-use super::links::{PAPERS_RECORD_BYTES, links, simulate};
+use super::links::{PAPERS_RECORD_BYTES, Simulated, links, simulate};
 use super::{Give, Part, Scale};
 use crate::facts::{Fact, Raw};
 use crate::report::axis::{Spacing, short};
@@ -26,7 +26,7 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
         ..SimulationConfig::default()
     };
     let packets = scale.pick(6_000_000, 54_000_000);
-    let measured = simulate(internet.kind, packets, 1, &config)?;
+    let Simulated { measured, .. } = simulate(internet.kind, packets, 1, &config)?;
     let traffic = measured.traffic()?;
     let interval_s = measured.interval_ns as f64 / 1e9;
     let Some(first) = measured.intervals.first() else {

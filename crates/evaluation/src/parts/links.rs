@@ -10,7 +10,7 @@ use turboflow_packet::{Parser, ParserConfig};
 use turboflow_plan::{Measured, Observed, Simulation, SimulationConfig};
 use turboflow_record::{Family, FiveTuple, KeyHash, KeyHasher};
 use turboflow_workload::workloads::{
-    DataCenterConfig, InternetConfig, Kind, Switch, Workload, WorkloadConfig,
+    Asked, DataCenterConfig, InternetConfig, Kind, Switch, Workload, WorkloadConfig,
 };
 
 /// Bytes of a microflow record in the paper's switch: what 49 KB, 98 KB and so on in its Table 10
@@ -71,13 +71,23 @@ pub(super) fn links() -> [Link; 3] {
     ]
 }
 
+/// A workload that went through tables.
+pub(super) struct Simulated {
+    pub(super) measured: Measured,
+    /// Flows born a second. The simulation cannot tell these from flows that were under way when it
+    /// began.
+    pub(super) flows_per_second: f64,
+    /// What the paper states, or its sources.
+    pub(super) asked: Asked,
+}
+
 /// Runs so many packets of a workload through tables.
 pub(super) fn simulate(
     kind: Kind,
     packets: u64,
     seed: u64,
     config: &SimulationConfig,
-) -> anyhow::Result<Measured> {
+) -> anyhow::Result<Simulated> {
     let mut workload = Workload::new(&WorkloadConfig {
         packets: Some(packets),
         seed,
@@ -94,19 +104,27 @@ pub(super) fn simulate(
             wire_bytes: u32::from(arrival.ip_length_bytes) + ETHERNET_BYTES,
         }));
         if batch.is_empty() {
-            return Ok(simulation.finish());
+            return Ok(Simulated {
+                measured: simulation.finish(),
+                flows_per_second: workload.statistics().flows_per_second(),
+                asked: *workload.asked(),
+            });
         }
         simulation.observe(&batch);
     }
 }
 
 /// Runs the packets of a capture file through tables; those that are none are left out.
-pub(super) fn simulate_capture(path: &Path, config: &SimulationConfig) -> anyhow::Result<Measured> {
+pub(super) fn simulate_capture(
+    path: &Path,
+    seed: u64,
+    config: &SimulationConfig,
+) -> anyhow::Result<Measured> {
     let mut file =
         CaptureFile::open(path).with_context(|| format!("opening {}", path.display()))?;
     let mut parser = Parser::new(ParserConfig::default());
     let mut simulation = Simulation::new(config)?;
-    let hasher = KeyHasher::new(1);
+    let hasher = KeyHasher::new(seed);
     let mut observed = Vec::with_capacity(BATCH);
     while let Some(batch) = file
         .next_batch(BATCH)

@@ -148,7 +148,7 @@ pub(super) fn table(facts: &Facts, section: &mut Section) {
             line
         })
         .collect();
-    section.say("Computed here, and in brackets as printed:");
+    section.say("Computed here, and in brackets as printed; * where they differ:");
     section.table(&names, &rows);
     let agreeing = facts.with("agrees", "yes").0.len();
     let inputs = facts.with("agrees", "input").0.len();

@@ -35,7 +35,7 @@ fn report(raw: &Raw, section: &mut Section) {
          traffic with the most flows measured there. A table in a switch is assumed, as in the paper; in Tb/s:",
     );
     let mut names = vec!["workload and memory".to_owned()];
-    names.extend(merging.iter().map(|(cores, _)| format!("{cores} cores")));
+    names.extend(merging.iter().map(|(cores, _)| aggregator::plural(*cores)));
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut rows = Vec::new();
     for link in links() {

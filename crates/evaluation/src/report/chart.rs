@@ -103,21 +103,55 @@ impl Plot<'_> {
     }
 }
 
-/// Bars in groups: one value for each name in each group; `None` where there is none.
+/// Bars in groups.
 pub(crate) struct Bars<'a> {
     pub(crate) title: &'a str,
     pub(crate) x: &'a str,
     pub(crate) y: (&'a str, Spacing),
     pub(crate) groups: Vec<String>,
-    pub(crate) bars: Vec<(String, Vec<Option<f64>>)>,
+    pub(crate) bars: Vec<Bar>,
+}
+
+/// One bar in each group.
+pub(crate) struct Bar {
+    pub(crate) name: String,
+    /// For each group; `None` where there is none.
+    pub(crate) values: Vec<Option<f64>>,
+    pub(crate) stroke: Stroke,
+    /// Which colour; a bar of ours and the paper's for the same share one.
+    pub(crate) colour: usize,
+}
+
+impl Bar {
+    pub(crate) fn ours(name: impl Into<String>, colour: usize, values: Vec<Option<f64>>) -> Self {
+        Self {
+            name: name.into(),
+            values,
+            stroke: Stroke::Solid,
+            colour,
+        }
+    }
+
+    pub(crate) fn papers(name: impl Into<String>, colour: usize, values: Vec<Option<f64>>) -> Self {
+        Self {
+            stroke: Stroke::Dashed,
+            ..Self::ours(name, colour, values)
+        }
+    }
+
+    fn draw(&self, drawing: &mut Drawing, corner: (f64, f64), size: (f64, f64)) {
+        drawing.rectangle(
+            corner,
+            size,
+            COLOURS[self.colour % COLOURS.len()],
+            self.stroke,
+        );
+    }
 }
 
 impl Bars<'_> {
     pub(crate) fn svg(&self) -> String {
-        let values = self
-            .bars
-            .iter()
-            .flat_map(|(_, values)| values.iter().flatten());
+        let values = self.bars.iter().flat_map(|bar| bar.values.iter().flatten());
         let y = Axis::over(self.y.1, values.copied());
         let mut drawing = frame(self.title, self.x, self.y.0, &y);
         let group_width = (RIGHT - LEFT) / self.groups.len().max(1) as f64;
@@ -126,12 +160,12 @@ impl Bars<'_> {
             let left = LEFT + group_width * (group as f64 + 0.08);
             let middle = left + group_width * 0.42;
             drawing.text((middle, BOTTOM + 18.0), Anchor::Middle, name);
-            for (index, (_, values)) in self.bars.iter().enumerate() {
-                if let Some(value) = values.get(group).copied().flatten() {
+            for (index, bar) in self.bars.iter().enumerate() {
+                if let Some(value) = bar.values.get(group).copied().flatten() {
                     let height = BOTTOM - up(y.share(value));
                     let corner = (left + bar_width * index as f64, BOTTOM - height);
                     let size = (bar_width * 0.92, height);
-                    drawing.rectangle(corner, size, COLOURS[index % COLOURS.len()]);
+                    bar.draw(&mut drawing, corner, size);
                     if bar_width > 22.0 {
                         let above = (corner.0 + size.0 / 2.0, corner.1 - 4.0);
                         drawing.text(above, Anchor::Middle, &short(value));
@@ -140,11 +174,10 @@ impl Bars<'_> {
             }
         }
         axes(&mut drawing);
-        for (index, (name, _)) in self.bars.iter().enumerate() {
+        for (index, bar) in self.bars.iter().enumerate() {
             let at = TOP + 20.0 * index as f64;
-            let colour = COLOURS[index % COLOURS.len()];
-            drawing.rectangle((RIGHT + 18.0, at), (14.0, 12.0), colour);
-            drawing.text((RIGHT + 40.0, at + 10.0), Anchor::Start, name);
+            bar.draw(&mut drawing, (RIGHT + 18.0, at), (14.0, 12.0));
+            drawing.text((RIGHT + 40.0, at + 10.0), Anchor::Start, &bar.name);
         }
         drawing.finish()
     }
@@ -211,11 +244,13 @@ mod tests {
             y: ("M/s", Spacing::Linear),
             groups: vec!["1".to_owned(), "2".to_owned()],
             bars: vec![
-                ("a".to_owned(), vec![Some(1.0), Some(2.0)]),
-                ("b".to_owned(), vec![None, Some(4.0)]),
+                Bar::ours("a", 0, vec![Some(1.0), Some(2.0)]),
+                Bar::papers("b", 0, vec![None, Some(4.0)]),
             ],
         };
-        // Three bars, two legends, the paper.
-        assert_eq!(bars.svg().matches("<rect").count(), 6);
+        let svg = bars.svg();
+        // Three bars, two legends, the sheet.
+        assert_eq!(svg.matches("<rect").count(), 6);
+        assert_eq!(svg.matches("stroke-dasharray").count(), 2);
     }
 }

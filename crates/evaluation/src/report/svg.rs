@@ -84,9 +84,23 @@ impl Drawing {
         ));
     }
 
-    pub(crate) fn rectangle(&mut self, (x, y): (f64, f64), (w, h): (f64, f64), colour: &str) {
+    pub(crate) fn rectangle(
+        &mut self,
+        (x, y): (f64, f64),
+        (width, height): (f64, f64),
+        colour: &str,
+        stroke: Stroke,
+    ) {
+        let paint = match stroke {
+            Stroke::Solid => format!(r#"fill="{colour}""#),
+            Stroke::Dashed => {
+                format!(
+                    r##"fill="#fff" stroke="{colour}" stroke-width="1.5" stroke-dasharray="4 3""##
+                )
+            }
+        };
         self.add(format_args!(
-            r#"<rect x="{x:.1}" y="{y:.1}" width="{w:.1}" height="{h:.1}" fill="{colour}"/>"#
+            r#"<rect x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height:.1}" {paint}/>"#
         ));
     }
 
