@@ -34,7 +34,7 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
         } else {
             200_000_000
         };
-        let packets = scale.pick(full / 20, full);
+        let packets = scale.pick(full / 10, full);
         let simulated = simulate(link.kind, packets, 1, &SimulationConfig::default())?;
         facts(&link, &simulated, give)?;
     }
