@@ -122,6 +122,21 @@ pub fn run(bench: &str, options: &Options, row: &mut dyn FnMut(Row)) -> Result<(
     Ok(())
 }
 
+/// How fast one core of this machine aggregates: the first row of `turboflow bench aggregate` with that
+/// many flows, at random, in a few seconds.
+///
+/// # Panics
+/// When there is no flow, or there are more than the generator has.
+#[must_use]
+pub fn aggregator(flows: u64) -> Row {
+    let options = Options {
+        flows: vec![flows],
+        items: 4_000_000,
+        ..Options::default()
+    };
+    aggregate::ours(&options).expect("one design has one row")
+}
+
 /// There is no benchmark of that name.
 #[derive(Debug)]
 pub struct UnknownBench(String);

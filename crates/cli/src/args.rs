@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use crate::bench::BenchArgs;
 use crate::definition::DefinitionArgs;
 use crate::generate::GenerateArgs;
+use crate::plan::PlanArgs;
 use crate::record::RecordArgs;
 use crate::service::RunArgs;
 use crate::show::ShowArgs;
@@ -24,6 +25,7 @@ Start here:
   turboflow record -i eth0                       look at an interface, until Ctrl-C
   turboflow top -i eth0                          watch an interface
   turboflow show FLOWS.parquet --top 10          ask who talks most
+  turboflow plan -r FILE.pcap --links 40         what metering 40 such links takes
 
 Exit codes: 0 all well; 1 it ran, but something was damaged or lost (said on standard error);
 2 it could not run; 130 aborted by a second Ctrl-C.
@@ -57,6 +59,8 @@ pub(crate) enum Command {
     Top(Box<TopArgs>),
     /// Generate traffic of stated rates, sizes and skew into a capture file
     Generate(Box<GenerateArgs>),
+    /// Plan before you deploy: table memory, cores, bandwidth, capacity, cost
+    Plan(Box<PlanArgs>),
     /// Print, check and explain the definition of a flow record
     Definition(DefinitionArgs),
     /// Measure this machine: every design side by side in one run

@@ -12,6 +12,7 @@ mod generate;
 mod log;
 #[cfg_attr(not(target_os = "linux"), path = "metrics_elsewhere.rs")]
 mod metrics;
+mod plan;
 mod record;
 mod service;
 mod show;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Show(args) => show::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Generate(args) => generate::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Definition(args) => definition::run(&args),
         Command::Bench(args) => bench::run(&args),
     };

@@ -84,6 +84,13 @@ impl Measured {
         })
     }
 
+    /// Packets a second in the interval that had the most: what the mean does not tell.
+    #[must_use]
+    pub fn busiest_packets_per_second(&self) -> f64 {
+        let most = self.intervals.iter().map(|interval| interval.packets).max();
+        most.unwrap_or_default() as f64 * 1e9 / self.interval_ns as f64
+    }
+
     /// Microflow records for each packet, by size of the table (TurboFlow, Figure 11).
     ///
     /// # Panics

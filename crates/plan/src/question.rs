@@ -33,6 +33,30 @@ pub enum Target {
     },
 }
 
+impl Target {
+    /// Says what cannot be, whatever the traffic.
+    ///
+    /// # Errors
+    /// A ratio below 1, or anything else that is no number above 0.
+    pub fn check(self) -> Result<(), Impossible> {
+        let checked = match self {
+            Self::Default => Ok(1.0),
+            Self::PacketsPerMicroflow(ratio) if ratio >= 1.0 && ratio.is_finite() => Ok(ratio),
+            Self::PacketsPerMicroflow(ratio) => {
+                let mend = "a record holds a packet at least: 1 or more is needed";
+                Err(Impossible::new("target_ratio", ratio, mend))
+            }
+            Self::MicroflowsPerSecond(rate) => above_zero("target_rate", rate),
+            Self::Cores(cores) => above_zero("cores", cores),
+            Self::TableBytes(bytes) => above_zero("table_memory", bytes),
+            Self::Machine { table_bytes, cores } => {
+                above_zero("table_memory", table_bytes).and(above_zero("cores", cores))
+            }
+        };
+        checked.map(drop)
+    }
+}
+
 /// Packets for each microflow record that a table is to reach where nobody says otherwise.
 const DEFAULT_RATIO: f64 = 10.0;
 /// The share of what a table without end reaches that one with an end should be asked for.
@@ -43,8 +67,11 @@ const REACHABLE: f64 = 0.8;
 pub struct Question<'a> {
     /// What passes on one link.
     pub traffic: Traffic,
-    /// What was measured on packets of such a link; else only the worst case can be told.
+    /// What was measured on such packets; else only the worst case can be told.
     pub measured: Option<&'a Measured>,
+    /// How many independent copies of what was measured pass on one link: 1 where it was measured on such
+    /// a link, more where that was emptier than the links that are planned for.
+    pub copies: f64,
     /// How many such links there are, independent of each other, each with its share of the table.
     pub links: u64,
     /// What is wanted, or there.
@@ -109,6 +136,8 @@ pub struct TableRow {
 pub struct Plan {
     /// What passes on one link.
     pub traffic: Traffic,
+    /// Copies of what was measured that make up this traffic.
+    pub copies: f64,
     /// Links like it.
     pub links: u64,
     /// What the table is to reach: packets for each microflow record; `None` where its size is given.
@@ -155,6 +184,7 @@ impl Question<'_> {
         let meter_rate = Assumption::MeterPacketsPerSecondPerCore;
         Ok(Plan {
             traffic: self.traffic,
+            copies: self.copies,
             links: self.links,
             target_packets_per_microflow: self
                 .allowed_per_link()?
@@ -184,6 +214,8 @@ impl Question<'_> {
     fn check(&self) -> Result<(), Impossible> {
         self.traffic.check()?;
         self.assumptions.check()?;
+        self.target.check()?;
+        above_zero("copies", self.copies)?;
         if self.links == 0 {
             let mend = "one link at least is needed";
             return Err(Impossible::new("links", 0.0, mend));
@@ -212,18 +244,10 @@ impl Question<'_> {
                 return Ok(Some(packets_per_second / ratio));
             }
             Target::PacketsPerMicroflow(ratio) => {
-                if !(ratio >= 1.0 && ratio.is_finite()) {
-                    let mend = "a record holds a packet at least: 1 or more is needed";
-                    return Err(Impossible::new("target_ratio", ratio, mend));
-                }
                 ("target_ratio", ratio, packets_per_second / ratio)
             }
-            Target::MicroflowsPerSecond(rate) => {
-                let rate = above_zero("target_rate", rate)?;
-                ("target_rate", rate, rate / links)
-            }
+            Target::MicroflowsPerSecond(rate) => ("target_rate", rate, rate / links),
             Target::Cores(cores) => {
-                let cores = above_zero("cores", cores)?;
                 let per_core = self.planned(Assumption::AggregatorRecordsPerSecondPerCore);
                 ("cores", cores, cores * per_core / links)
             }
@@ -246,12 +270,10 @@ impl Question<'_> {
     fn needs(&self) -> Result<(Option<Need>, Option<Need>), Impossible> {
         let worst = |slots| worst_case_microflows_per_second(&self.traffic, slots);
         let curve = self.curve();
-        let share = |curve: &ShareCurve, slots: u64| {
-            curve.share(slots as f64) * self.traffic.packets_per_second
-        };
         let Some(allowed) = self.allowed_per_link()? else {
             let slots = self.given_slots()?;
-            let measured = curve.map(|curve| self.need(slots, share(&curve, slots)));
+            let rate = |curve| self.measured_rate(&curve, slots as f64);
+            let measured = curve.map(|curve| self.need(slots, rate(curve)));
             return Ok((Some(self.need(slots, worst(slots))), measured));
         };
         let worst_case = slots_for_rate(&self.traffic, allowed);
@@ -261,9 +283,9 @@ impl Question<'_> {
                 .measured
                 .into_iter()
                 .flat_map(|measured| &measured.tables);
-            let slots = simulated.map(|table| u64::from(table.slots));
+            let slots = simulated.map(|table| self.slots_per_link(table.slots));
             let slots = std::iter::once(0).chain(slots);
-            let rates = slots.map(|slots| (slots, share(&curve, slots)));
+            let rates = slots.map(|slots| (slots, self.measured_rate(&curve, slots as f64)));
             let mut enough = rates.filter(|(_, rate)| *rate <= allowed * (1.0 + 1e-12));
             enough.next().map(|(slots, rate)| self.need(slots, rate))
         });
@@ -275,6 +297,16 @@ impl Question<'_> {
         (!measured.tables.is_empty() && measured.packets > 0).then(|| measured.curve())
     }
 
+    /// Slots of a link's table that give every copy of what was measured that many.
+    fn slots_per_link(&self, slots: u32) -> u64 {
+        (f64::from(slots) * self.copies).ceil() as u64
+    }
+
+    /// Microflow records a second that one link makes with a table of so many slots.
+    fn measured_rate(&self, curve: &ShareCurve, slots: f64) -> f64 {
+        curve.share(slots / self.copies) * self.traffic.packets_per_second
+    }
+
     /// Slots that each link has of a table whose size is given.
     fn given_slots(&self) -> Result<u64, Impossible> {
         let (Target::TableBytes(bytes)
@@ -284,7 +316,6 @@ impl Question<'_> {
         else {
             return Ok(0);
         };
-        let bytes = above_zero("table_memory", bytes)?;
         let record_bytes = self.get(Assumption::MicroflowRecordBytes);
         let slots = bytes / record_bytes / self.links as f64;
         if slots < 1.0 {
@@ -293,9 +324,6 @@ impl Question<'_> {
                 self.links
             );
             return Err(Impossible::new("table_memory", bytes, mend));
-        }
-        if let Target::Machine { cores, .. } = self.target {
-            above_zero("cores", cores)?;
         }
         Ok(slots as u64)
     }
@@ -324,7 +352,7 @@ impl Question<'_> {
         let merges = cores * self.planned(Assumption::AggregatorRecordsPerSecondPerCore);
         let worst = |slots: f64| worst_case_microflows_per_second(&self.traffic, slots as u64);
         let measured = self.curve().map(|curve| {
-            let rate = |slots: f64| curve.share(slots) * self.traffic.packets_per_second;
+            let rate = |slots: f64| self.measured_rate(&curve, slots);
             links_carried(rate, slots, merges)
         });
         Some(Capacity {
@@ -352,7 +380,9 @@ impl Question<'_> {
         let slots: Vec<u64> = match self.measured {
             Some(measured) => {
                 let tables = measured.tables.iter();
-                tables.map(|table| table.slots.into()).collect()
+                tables
+                    .map(|table| self.slots_per_link(table.slots))
+                    .collect()
             }
             None => SHOWN_SLOTS.map(|power| 4u64.pow(power)).collect(),
         };
@@ -364,7 +394,7 @@ impl Question<'_> {
                 / worst_case_microflows_per_second(&self.traffic, slots),
             measured_packets_per_microflow: curve
                 .as_ref()
-                .map(|curve| 1.0 / curve.share(slots as f64)),
+                .map(|curve| packets_per_second / self.measured_rate(curve, slots as f64)),
         };
         slots.into_iter().map(row).collect()
     }

@@ -56,6 +56,17 @@ impl Traffic {
         }
     }
 
+    /// So many independent copies of it on one link.
+    #[must_use]
+    pub fn times(self, copies: f64) -> Self {
+        Self {
+            packets_per_second: self.packets_per_second * copies,
+            flows_per_second: self.flows_per_second * copies,
+            active_flows: (self.active_flows * copies).max(1.0),
+            mean_packet_bytes: self.mean_packet_bytes,
+        }
+    }
+
     /// Bits a second on the link; `None` where nobody said how long packets are.
     #[must_use]
     pub fn bits_per_second(&self) -> Option<f64> {
@@ -92,6 +103,8 @@ mod tests {
         assert_eq!(LINK.check(), Ok(()));
         assert_eq!(LINK.bits_per_second(), Some(2.8e9));
         assert_eq!(LINK.packets_per_flow(), 12.5);
+        assert_eq!(LINK.times(0.5).bits_per_second(), Some(1.4e9));
+        assert_eq!(LINK.times(1e-9).active_flows, 1.0);
     }
 
     #[test]

@@ -2,13 +2,17 @@
 //! `turboflow record -i`: opening interfaces, and what is said while they are captured.
 
 use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use turboflow_capture::filter::{Compiler, Program};
-use turboflow_capture::live::{InterfaceConfig, Offload, RingSize, State};
+use turboflow_capture::live::{InterfaceConfig, Offload, RingSize, State, wait};
+use turboflow_packet::Frame;
 use turboflow_pipeline::{
     LiveEvent, LiveLimits, LiveOutputs, Output, PipelineConfig, Snapshots, record_interfaces,
 };
 
+use super::frames::NotGiven;
 use super::progress::ProgressBar;
 use super::report::Report;
 use super::{RecordArgs, Settings, filter, privileges};
@@ -159,6 +163,76 @@ pub(super) fn watch(
     let silent = |_: LiveEvent<'_>| ();
     let ran = record_interfaces(config, readers, limits, outputs, &STOP, snapshots, silent)?;
     Ok(Report::of_interfaces(ran))
+}
+
+/// How long to wait for packets at a time: a signal may go unheard so long.
+const WAIT: Duration = Duration::from_millis(50);
+/// How long the kernel may take at the end to hand over a block of packets that it has counted.
+const CLOSING: Duration = Duration::from_secs(2);
+
+/// Gives the frames of interfaces away that come in that time.
+pub(super) fn give(
+    readers: Vec<Vec<Interface>>,
+    lasts: Duration,
+    mut take: impl FnMut(&[Frame<'_>]),
+) -> anyhow::Result<NotGiven> {
+    let mut interfaces: Vec<Interface> = readers.into_iter().flatten().collect();
+    let ends = now() + lasts;
+    let is_gone = |interface: &Interface| interface.state() == State::Gone;
+    while !STOP.asked() && now() < ends && !interfaces.iter().all(is_gone) {
+        if !give_block(&mut interfaces, &mut take) {
+            wait(&mut interfaces, WAIT).context("cannot wait for packets")?;
+        }
+    }
+    for interface in &interfaces {
+        interface.close_intake()?;
+    }
+    let gives_up = now() + CLOSING;
+    while now() < gives_up && !all_empty(&mut interfaces)? {
+        if !give_block(&mut interfaces, &mut take) {
+            wait(&mut interfaces, Duration::from_millis(1))?;
+        }
+    }
+    let mut not_given = NotGiven::default();
+    for mut interface in interfaces {
+        not_given.dropped += interface.counters()?.dropped;
+        if is_gone(&interface) {
+            not_given.gone.push(interface.name().to_owned());
+        }
+    }
+    Ok(not_given)
+}
+
+/// Gives the oldest block away that waits in any ring, if there is one.
+fn give_block(interfaces: &mut [Interface], take: &mut impl FnMut(&[Frame<'_>])) -> bool {
+    let waiting = interfaces.iter().enumerate();
+    let oldest = waiting
+        .filter_map(|(index, interface)| Some((interface.next_ns()?, index)))
+        .min();
+    let Some((_, index)) = oldest else {
+        return false;
+    };
+    if let Some(batch) = interfaces[index].next_batch() {
+        take(batch.frames());
+    }
+    true
+}
+
+/// Whether all that the kernel has counted was given.
+fn all_empty(interfaces: &mut [Interface]) -> std::io::Result<bool> {
+    let mut empty = true;
+    for interface in interfaces {
+        empty &= interface.is_empty()?;
+    }
+    Ok(empty)
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "whoever watches says for how long"
+)]
+fn now() -> Instant {
+    Instant::now()
 }
 
 fn say_change(name: &str, state: State) {

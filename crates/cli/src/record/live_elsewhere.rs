@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Interfaces on systems other than Linux: they cannot be captured.
 
+use std::time::Duration;
+
 use anyhow::bail;
+use turboflow_packet::Frame;
 use turboflow_pipeline::{Output, PipelineConfig, Snapshots};
 
+use super::frames::NotGiven;
 use super::progress::ProgressBar;
 use super::report::Report;
 use super::{RecordArgs, Settings};
@@ -34,5 +38,13 @@ pub(super) fn watch(
     _output: Output,
     _snapshots: &Snapshots,
 ) -> anyhow::Result<Report> {
+    bail!("{} interfaces cannot be captured", readers.len())
+}
+
+pub(super) fn give(
+    readers: Vec<Vec<Interface>>,
+    _lasts: Duration,
+    _take: impl FnMut(&[Frame<'_>]),
+) -> anyhow::Result<NotGiven> {
     bail!("{} interfaces cannot be captured", readers.len())
 }

@@ -5,6 +5,7 @@ mod args;
 mod change;
 mod collectors;
 mod filter;
+mod frames;
 mod inputs;
 mod ledger_file;
 #[cfg_attr(not(target_os = "linux"), path = "live_elsewhere.rs")]
@@ -37,6 +38,7 @@ use crate::units::{counted, grouped};
 
 pub(crate) use args::RecordArgs;
 use change::Following;
+pub(crate) use frames::{Frames, NotGiven};
 use ledger_file::LedgerFile;
 use outputs::Outputs;
 use progress::ProgressBar;
@@ -157,6 +159,17 @@ impl Sources {
         let files = inputs::open_all(&args.read)?;
         let filter = filter::for_files(args, &files)?;
         Ok(Self::Files(files, filter.map(Box::new)))
+    }
+
+    /// What is captured or read, in words.
+    fn name(&self, args: &RecordArgs) -> String {
+        match self {
+            Self::Files(files, _) => match &files[..] {
+                [file] => file.name().to_owned(),
+                files => format!("{} files", files.len()),
+            },
+            Self::Interfaces(_) => args.interface.join(" "),
+        }
     }
 
     fn record(

@@ -20,6 +20,18 @@ pub(crate) struct Watched {
     sources: Sources,
 }
 
+/// Options of `turboflow record`, for another command.
+pub(super) fn understand(
+    command: &'static str,
+    words: Vec<OsString>,
+) -> anyhow::Result<RecordArgs> {
+    let command = RecordArgs::augment_args(Command::new(command)).no_binary_name(true);
+    let matches = command.try_get_matches_from(words)?;
+    let mut args = RecordArgs::from_arg_matches(&matches)?;
+    filter::separate(&mut args);
+    Ok(args)
+}
+
 /// How a run ended.
 pub(crate) struct Ended {
     report: Report,
@@ -30,10 +42,7 @@ impl Watched {
     /// Opens all sources, or none; `words` are options of `turboflow record`. Rights are dropped
     /// then, so there must be no other thread yet.
     pub(crate) fn open(words: Vec<OsString>) -> anyhow::Result<Self> {
-        let command = RecordArgs::augment_args(Command::new("top")).no_binary_name(true);
-        let matches = command.try_get_matches_from(words)?;
-        let mut args = RecordArgs::from_arg_matches(&matches)?;
-        filter::separate(&mut args);
+        let args = understand("top", words)?;
         let mut settings = Settings::new(&args)?;
         // Somebody waits for the records of files, too.
         settings.config = settings.config.live();
@@ -55,13 +64,7 @@ impl Watched {
 
     /// What is captured or read, in words.
     pub(crate) fn name(&self) -> String {
-        match &self.sources {
-            Sources::Files(files, _) => match &files[..] {
-                [file] => file.name().to_owned(),
-                files => format!("{} files", files.len()),
-            },
-            Sources::Interfaces(_) => self.args.interface.join(" "),
-        }
+        self.sources.name(&self.args)
     }
 
     pub(crate) const fn is_live(&self) -> bool {

@@ -11,6 +11,7 @@ fn the_picture_names_every_command() {
         "show",
         "top",
         "generate",
+        "plan",
         "definition",
         "──▶",
         "Exit codes",
@@ -29,7 +30,15 @@ fn the_picture_names_every_command() {
 
 #[test]
 fn every_command_has_examples_and_exit_codes() {
-    for name in ["record", "run", "show", "top", "generate", "definition"] {
+    for name in [
+        "record",
+        "run",
+        "show",
+        "top",
+        "generate",
+        "plan",
+        "definition",
+    ] {
         for args in [[name, "--help"], ["help", name]] {
             let help = turboflow(args).exits(0).stdout;
             for words in [

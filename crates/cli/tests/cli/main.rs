@@ -14,6 +14,7 @@ mod invariance;
 mod log;
 mod outputs;
 mod package;
+mod plan;
 mod record;
 #[cfg(target_os = "linux")]
 mod screen;

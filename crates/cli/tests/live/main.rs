@@ -14,6 +14,7 @@ mod drops;
 mod exact;
 mod faults;
 mod link;
+mod plan;
 mod service;
 mod silence;
 mod states;

@@ -9,6 +9,7 @@
 
 #[path = "../../../packet/tests/support/ground_truth.rs"]
 mod ground_truth;
+mod plan;
 mod ways;
 
 use std::collections::{BTreeMap, HashSet};

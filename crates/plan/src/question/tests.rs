@@ -16,6 +16,7 @@ fn question(assumptions: &Assumptions, target: Target) -> Question<'_> {
     Question {
         traffic: LINK,
         measured: None,
+        copies: 1.0,
         links: 4,
         target,
         assumptions,
@@ -135,6 +136,28 @@ fn what_was_measured_chooses_among_the_tables_that_were_simulated() {
     // A record for each flow of four seconds: the largest table measured has that.
     question.target = Target::PacketsPerMicroflow(19.9);
     assert!(question.answer().unwrap().measured.is_some());
+}
+
+#[test]
+fn copies_of_what_was_measured_share_a_link_and_its_table() {
+    let assumptions = Assumptions::default();
+    let measured = measured();
+    let mut question = question(&assumptions, Target::PacketsPerMicroflow(10.0));
+    question.traffic = measured.traffic().unwrap();
+    question.measured = Some(&measured);
+    let one = question.answer().unwrap().measured.unwrap();
+    question.copies = 2.5;
+    question.traffic.packets_per_second *= 2.5;
+    question.traffic.flows_per_second *= 2.5;
+    question.traffic.active_flows *= 2.5;
+    let more = question.answer().unwrap();
+    let need = more.measured.unwrap();
+    assert_eq!(need.slots_per_link, (one.slots_per_link * 5).div_ceil(2));
+    assert_eq!(need.packets_per_microflow, one.packets_per_microflow);
+    assert!((need.microflows_per_second / one.microflows_per_second - 2.5).abs() < 1e-9);
+    assert_eq!(more.tables[1].slots_per_link, 5);
+    question.copies = f64::NAN;
+    refused(&question, "copies");
 }
 
 #[test]

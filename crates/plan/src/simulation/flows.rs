@@ -99,7 +99,7 @@ impl Flows {
         if last_part == part {
             return;
         }
-        if last_part + KEPT as u64 > part {
+        if last_part.saturating_add(KEPT as u64) > part {
             self.active_by_part[last_part as usize % KEPT] -= 1;
             self.active -= 1;
         }
@@ -134,7 +134,7 @@ impl Flows {
         let passed_ns = timestamp_ns.saturating_sub(clock.now_ns);
         clock.now_ns += passed_ns;
         if passed_ns <= self.idle_timeout_ns {
-            self.observed_ns += passed_ns;
+            self.observed_ns = self.observed_ns.saturating_add(passed_ns);
         }
         if part > clock.part {
             let gone = (part - clock.part).min(KEPT as u64);
@@ -154,7 +154,7 @@ impl Flows {
             self.swept = Some(part);
             let part_ns = self.part_ns;
             self.last_ns
-                .retain(|_, last_ns| *last_ns / part_ns + KEPT as u64 > part);
+                .retain(|_, last_ns| (*last_ns / part_ns).saturating_add(KEPT as u64) > part);
         }
         self.last_ns.len() < self.max_flows
     }

@@ -33,10 +33,10 @@ pub struct SimulationConfig {
 }
 
 impl Default for SimulationConfig {
-    /// Tables of 64 to 2^20 slots, 30 s, half a second (TurboFlow, Figure 13), ten million flows.
+    /// Tables of 1 to 2^20 slots, 30 s, half a second (TurboFlow, Figure 13), ten million flows.
     fn default() -> Self {
         Self {
-            table_slots: (6..=20).map(|power| 1 << power).collect(),
+            table_slots: (0..=20).map(|power| 1 << power).collect(),
             idle_timeout_ns: 30_000_000_000,
             interval_ns: 500_000_000,
             max_flows: 10_000_000,
@@ -67,6 +67,7 @@ pub struct Simulation {
     open: Option<Interval>,
     /// Counts when the open interval began.
     before: Interval,
+    idle_timeout_ns: u64,
     packets: u64,
     wire_bytes: u64,
     hashes: Vec<KeyHash>,
@@ -111,6 +112,7 @@ impl Simulation {
             flows: Flows::new(config.idle_timeout_ns, config.max_flows),
             intervals: Intervals::new(config.interval_ns),
             open: None,
+            idle_timeout_ns: config.idle_timeout_ns,
             packets: 0,
             wire_bytes: 0,
             hashes: Vec::new(),
@@ -121,25 +123,34 @@ impl Simulation {
     pub fn observe(&mut self, packets: &[Observed]) {
         let mut left = packets;
         while let Some(first) = left.first() {
-            let start_ns = self.intervals.start_of(first.timestamp_ns);
-            if self
-                .open
-                .as_ref()
-                .is_none_or(|open| open.start_ns != start_ns)
-            {
-                self.close_interval();
-                self.open = Some(Interval {
-                    start_ns,
-                    ..Interval::default()
-                });
-            }
-            let is_of_it =
-                |packet: &&Observed| self.intervals.start_of(packet.timestamp_ns) == start_ns;
+            let open_ns = self.open.as_ref().map(|open| open.start_ns);
+            let start_ns = match open_ns {
+                Some(start_ns) if self.is_of_interval(start_ns, first) => start_ns,
+                _ => self.open_interval(first.timestamp_ns),
+            };
+            let is_of_it = |packet: &&Observed| self.is_of_interval(start_ns, packet);
             let count = left.iter().take_while(is_of_it).count();
             let (now, later) = left.split_at(count);
             self.observe_interval(now);
             left = later;
         }
+    }
+
+    /// Late packets count where they come, unless time was set back.
+    const fn is_of_interval(&self, start_ns: u64, packet: &Observed) -> bool {
+        let timestamp_ns = packet.timestamp_ns;
+        self.intervals.start_of(timestamp_ns) <= start_ns
+            && timestamp_ns.saturating_add(self.idle_timeout_ns) >= start_ns
+    }
+
+    fn open_interval(&mut self, timestamp_ns: u64) -> u64 {
+        self.close_interval();
+        let start_ns = self.intervals.start_of(timestamp_ns);
+        self.open = Some(Interval {
+            start_ns,
+            ..Interval::default()
+        });
+        start_ns
     }
 
     /// One table after the other, so that each is in the cache while its turn lasts.

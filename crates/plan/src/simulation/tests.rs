@@ -99,7 +99,25 @@ fn counts_packets_flows_bytes_and_time() {
         .map(|interval| interval.packets)
         .collect();
     assert_eq!(packets_by_interval, [2, 2, 2]);
+    assert_eq!(measured.busiest_packets_per_second(), 4.0);
     assert_eq!(measured.intervals[0].start_ns, 1_000 * MS_NS);
+}
+
+#[test]
+fn late_packets_begin_no_interval_and_a_clock_set_back_does() {
+    let mut packets = packets(&[1, 2, 3, 4, 5], 0, 1);
+    for (packet, at_ms) in packets
+        .iter_mut()
+        .zip([90_000, 90_600, 90_400, 90_700, 1_000])
+    {
+        packet.timestamp_ns = at_ms * MS_NS;
+    }
+    let measured = simulate(&packets, &config(&[64]));
+    let intervals = measured.intervals.iter();
+    let found: Vec<(u64, u64)> = intervals
+        .map(|interval| (interval.start_ns / MS_NS, interval.packets))
+        .collect();
+    assert_eq!(found, [(90_000, 1), (90_500, 3), (1_000, 1)]);
 }
 
 #[test]
@@ -115,6 +133,29 @@ fn skewed(flows: u64) -> impl Strategy<Value = Vec<u64>> {
 }
 
 proptest! {
+    /// Captures hold any times, and people ask for any timeout.
+    #[test]
+    fn counts_every_packet_once_whatever_the_times(
+        times in prop::collection::vec(
+            prop_oneof![any::<u64>(), 0..100u64, (u64::MAX - 100)..=u64::MAX],
+            1..80,
+        ),
+        idle_timeout_ns in prop_oneof![1..100u64, any::<u64>().prop_map(|ns| ns.max(1))],
+        max_flows in 1usize..20,
+    ) {
+        let mut packets = packets(&(0..times.len() as u64).map(|at| at % 9).collect::<Vec<_>>(), 0, 3);
+        for (packet, at_ns) in packets.iter_mut().zip(&times) {
+            packet.timestamp_ns = *at_ns;
+        }
+        let config = SimulationConfig { idle_timeout_ns, max_flows, interval_ns: 10, ..config(&[4]) };
+        let measured = simulate(&packets, &config);
+        prop_assert_eq!(measured.packets, times.len() as u64);
+        let sum: u64 = measured.intervals.iter().map(|interval| interval.packets).sum();
+        prop_assert_eq!(sum, measured.packets);
+        prop_assert!(measured.flows_opened <= measured.packets);
+        prop_assert!(measured.peak_active_flows <= max_flows as u64);
+    }
+
     #[test]
     fn equals_plain_tables_whatever_their_sizes(
         flows in skewed(60),

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The answer to a planner: a sentence, then tables; or one JSON object.
+
+use serde::Serialize;
+use turboflow_export::table::{self, Align, Table};
+use turboflow_plan::{Assumed, MonitoringCost, Need, Plan, Target};
+
+use super::watch::{Source, Watched};
+use crate::units::grouped;
+
+/// An answer, ready to be shown.
+#[derive(Serialize)]
+pub(super) struct Answer<'a> {
+    /// The answer in a sentence or two.
+    answer: String,
+    /// Where the traffic was measured; absent where it was stated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'a Source>,
+    #[serde(flatten)]
+    plan: &'a Plan,
+}
+
+impl<'a> Answer<'a> {
+    pub(super) fn new(plan: &'a Plan, target: Target, watched: Option<&'a Watched>) -> Self {
+        Self {
+            answer: sentence(plan, target),
+            source: watched.map(|watched| &watched.source),
+            plan,
+        }
+    }
+
+    pub(super) fn render(&self, json: bool) -> anyhow::Result<String> {
+        if json {
+            return Ok(serde_json::to_string_pretty(self)? + "\n");
+        }
+        let (plan, mut text) = (self.plan, format!("{}\n\n", self.answer));
+        if let Some(source) = self.source {
+            text += &provenance(source);
+        }
+        text += &traffic(plan);
+        text += "\nWhat it takes\n";
+        text += &needs(plan);
+        text += "\nWhat it costs, for each Tb/s of links and for these\n";
+        text += &costs(plan);
+        text += "\nPackets for each microflow record, by size of one link's table\n";
+        text += &sizes(plan);
+        text += "\nTaken for granted (`--assume NAME=VALUE`)\n";
+        text += &assumed(&plan.assumptions);
+        Ok(text)
+    }
+}
+
+/// The list of assumptions alone.
+pub(super) fn assumptions(shown: &[Assumed], json: bool) -> anyhow::Result<String> {
+    if json {
+        return Ok(serde_json::to_string_pretty(shown)? + "\n");
+    }
+    Ok(assumed(shown))
+}
+
+fn sentence(plan: &Plan, target: Target) -> String {
+    let kind = match plan.copies {
+        1.0 => "like this".to_owned(),
+        copies => format!("with {} times this traffic", amount(copies)),
+    };
+    if let Some(capacity) = &plan.capacity {
+        let whole = |links: f64| grouped(links.floor() as u64);
+        let worst = whole(capacity.links_worst_case);
+        return match capacity.links_measured.map(whole) {
+            Some(links) => format!(
+                "That table and those cores carry {links} links {kind}; in the worst case {worst}."
+            ),
+            None => {
+                format!("That table and those cores carry {worst} links {kind} in the worst case.")
+            }
+        };
+    }
+    let (links, needs) = match plan.links {
+        1 => (format!("One link {kind}"), "needs"),
+        links => (format!("{} links {kind}", grouped(links)), "need"),
+    };
+    let Some(need) = plan.measured.or(plan.worst_case) else {
+        return format!("{links}: no table is large enough in the worst case.");
+    };
+    let ratio = amount(need.packets_per_microflow);
+    let rest = format!(
+        "{} to aggregate, {} on the bus and {} of export bandwidth",
+        cores(need.aggregator_cores),
+        bits(need.bus_bits_per_second),
+        bits(plan.export.bits_per_second)
+    );
+    if matches!(target, Target::TableBytes(_)) {
+        return format!(
+            "{links} {needs}, with a table that makes one microflow record of {ratio} packets, {rest}."
+        );
+    }
+    let table = if need.slots_per_link == 0 {
+        "no table at all".to_owned()
+    } else {
+        format!(
+            "{} of table, which makes one microflow record of {ratio} packets",
+            table::bytes(need.table_bytes as u64)
+        )
+    };
+    let worst = match (plan.measured, plan.worst_case) {
+        (Some(_), Some(worst)) => format!(
+            " In the worst case the table has to have {} for that.",
+            table::bytes(worst.table_bytes as u64)
+        ),
+        (Some(_), None) => " In the worst case no table is large enough.".to_owned(),
+        (None, _) => " That is the worst case.".to_owned(),
+    };
+    format!("{links} {needs} {table}, {rest}.{worst}")
+}
+
+fn provenance(source: &Source) -> String {
+    let without_flow = match source.frames_without_flow {
+        0 => String::new(),
+        frames => format!(", and {} frames of no flow", grouped(frames)),
+    };
+    format!(
+        "Measured on {}: {} packets in {:.3} s{without_flow}.\n\
+         In the busiest half second there were {} packets/s. Flows are active for {} s.\n\n",
+        source.name,
+        grouped(source.packets),
+        source.seconds,
+        amount(source.busiest_packets_per_second),
+        source.idle_timeout_seconds,
+    )
+}
+
+fn traffic(plan: &Plan) -> String {
+    let traffic = &plan.traffic;
+    let mut table = columns(["Traffic", "one link", "all links"]);
+    let links = plan.links as f64;
+    let mut row = |name: &str, value: f64, show: fn(f64) -> String| {
+        table.push(vec![name.to_owned(), show(value), show(value * links)]);
+    };
+    row("packets", traffic.packets_per_second, a_second);
+    row("new flows", traffic.flows_per_second, a_second);
+    row("active flows, at most", traffic.active_flows, amount);
+    if let Some(load) = traffic.bits_per_second() {
+        row("load", load, bits);
+    }
+    table.render(None)
+}
+
+fn needs(plan: &Plan) -> String {
+    let mut table = columns(["", "measured", "worst case"]);
+    let mut row = |name: &str, show: &dyn Fn(&Need) -> String| {
+        let of = |need: &Option<Need>| need.as_ref().map_or_else(|| "-".to_owned(), show);
+        table.push(vec![
+            name.to_owned(),
+            of(&plan.measured),
+            of(&plan.worst_case),
+        ]);
+    };
+    row("slots of one link's table", &|need| {
+        grouped(need.slots_per_link)
+    });
+    row("table memory, all links", &|need| {
+        table::bytes(need.table_bytes as u64)
+    });
+    row("packets a microflow record", &|need| {
+        amount(need.packets_per_microflow)
+    });
+    row("microflow records", &|need| {
+        a_second(need.microflows_per_second)
+    });
+    row("cores to aggregate", &|need| amount(need.aggregator_cores));
+    row("bus load", &|need| bits(need.bus_bits_per_second));
+    if let Some(capacity) = &plan.capacity {
+        let measured = capacity
+            .links_measured
+            .map_or_else(|| "-".to_owned(), amount);
+        let worst = amount(capacity.links_worst_case);
+        table.push(vec!["links carried".to_owned(), measured, worst]);
+    }
+    let export = &plan.export;
+    table.render(None)
+        + &format!(
+            "Export: {} flow records/s, {}. Without another forwarding engine: {} to meter packets.\n",
+            amount(export.flow_records_per_second),
+            bits(export.bits_per_second),
+            cores(plan.software_cores),
+        )
+}
+
+fn costs(plan: &Plan) -> String {
+    let mut table = columns(["", "in the switch", "", "in servers", ""]);
+    let (ours, theirs) = (&plan.cost, &plan.server_based_cost);
+    let mut row = |name: &str, times: f64, of: fn(&MonitoringCost) -> turboflow_plan::Cost| {
+        let (ours, theirs) = (of(ours), of(theirs));
+        table.push(vec![
+            name.to_owned(),
+            usd(ours.usd_per_terabit * times),
+            watts(ours.watts_per_terabit * times),
+            usd(theirs.usd_per_terabit * times),
+            watts(theirs.watts_per_terabit * times),
+        ]);
+    };
+    row("switches", 1.0, |cost| cost.switches);
+    row("making flow records", 1.0, |cost| cost.generation);
+    row("analysing them", 1.0, |cost| cost.analysis);
+    row("monitoring, for each Tb/s", 1.0, MonitoringCost::monitoring);
+    let all = format!("for these {} Tb/s", amount(plan.terabits_per_second));
+    row(&all, plan.terabits_per_second, MonitoringCost::monitoring);
+    table.render(None)
+}
+
+fn sizes(plan: &Plan) -> String {
+    let mut table = columns(["slots", "memory", "measured", "worst case"]);
+    // Every other of those that were simulated: a factor of four between rows.
+    let step = if plan.measured.is_some() { 2 } else { 1 };
+    for row in plan.tables.iter().step_by(step) {
+        let measured = row.measured_packets_per_microflow;
+        table.push(vec![
+            grouped(row.slots_per_link),
+            table::bytes(row.table_bytes_per_link as u64),
+            measured.map_or_else(|| "-".to_owned(), amount),
+            amount(row.worst_case_packets_per_microflow),
+        ]);
+    }
+    table.render(None)
+}
+
+fn assumed(shown: &[Assumed]) -> String {
+    let mut table = Table::new([
+        ("name", Align::Left),
+        ("value", Align::Right),
+        ("source", Align::Left),
+    ]);
+    for one in shown {
+        let value = one.value.to_string();
+        table.push(vec![one.name.to_owned(), value, one.source.clone()]);
+    }
+    table.render(None)
+}
+
+fn columns<const N: usize>(names: [&str; N]) -> Table {
+    let align = |index| {
+        if index == 0 {
+            Align::Left
+        } else {
+            Align::Right
+        }
+    };
+    Table::new(
+        names
+            .into_iter()
+            .enumerate()
+            .map(|(index, name)| (name, align(index))),
+    )
+}
+
+/// Three digits that count.
+fn amount(value: f64) -> String {
+    match value {
+        0.0 => "0".to_owned(),
+        value if value < 0.001 => "< 0.001".to_owned(),
+        value if value < 1.0 => format!("{value:.3}"),
+        value if value < 10.0 => format!("{value:.2}"),
+        value if value < 100.0 => format!("{value:.1}"),
+        value => table::count(value.round() as u64),
+    }
+}
+
+fn a_second(value: f64) -> String {
+    format!("{}/s", amount(value))
+}
+
+fn bits(value: f64) -> String {
+    let amount = amount(value);
+    let gap = if amount.ends_with(char::is_numeric) {
+        " "
+    } else {
+        ""
+    };
+    format!("{amount}{gap}b/s")
+}
+
+fn cores(value: f64) -> String {
+    let amount = amount(value);
+    let plural = if amount == "1.00" { "" } else { "s" };
+    format!("{amount} core{plural}")
+}
+
+fn usd(value: f64) -> String {
+    format!("${}", amount(value))
+}
+
+fn watts(value: f64) -> String {
+    format!("{} W", amount(value))
+}

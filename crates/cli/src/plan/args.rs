@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow plan` as typed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use clap::Args;
+use turboflow_packet::TunnelSet;
+use turboflow_plan::{Assumption, Assumptions, Impossible, SimulationConfig, Target, Traffic};
+
+use crate::units::{count, duration, size_bytes};
+
+const EXAMPLES: &str = "\
+Examples:
+  What does it take to meter 40 links like the one in this capture?
+    turboflow plan -r office.pcap --links 40
+  Like the one at this interface, watched for a minute? The right to capture is needed
+    turboflow plan -i eth0 --for 1m
+  Like one of which I know the rates?
+    turboflow plan --packets-per-second 500k --flows-per-second 20k --active-flows 100k
+  The capture is of a quiet link: what if 10 Gb/s links like it were 30 % full?
+    turboflow plan -r office.pcap --utilization 0.3
+  I have 1 MB of table and 4 cores: how many links is that?
+    turboflow plan -r office.pcap --table-memory 1MB --cores 4
+  How much table do I need to make do with one core for 200 links?
+    turboflow plan -r office.pcap --links 200 --cores 1
+  With microflow records of 24 bytes and cheaper servers, on this machine's own cores
+    turboflow plan -r office.pcap --assume microflow_record_bytes=24 \\
+        --assume server_cost_usd=2000 --measure
+  The tables of the TurboFlow paper, from its inputs, beside what it printed
+    turboflow plan --paper
+
+Exit codes: 0 all well; 1 a capture was damaged, or packets were dropped: the answer is that of
+the rest; 2 the question cannot be answered: something is impossible, or contradicts itself.";
+
+/// Plan before you deploy: how much table memory, how many cores, how much bandwidth, how many
+/// links, at what cost.
+///
+/// Traffic comes from captures or an interface, on which tables of many sizes are simulated, or from
+/// stated rates. Answers are a sentence and tables; everything taken for granted is shown, and
+/// --assume changes it. docs/planning.md explains the model.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct PlanArgs {
+    /// Capture files of one link, as one stream of packets; `-` is standard input
+    #[arg(short, long = "read", value_name = "FILE", num_args = 1..)]
+    #[arg(help_heading = "Traffic of one link")]
+    read: Vec<PathBuf>,
+
+    /// Interface to watch; repeat for the parts of one link. Needs the right to capture (CAP_NET_RAW)
+    #[arg(short, long, value_name = "IFACE", conflicts_with = "read")]
+    #[arg(help_heading = "Traffic of one link")]
+    interface: Vec<String>,
+
+    /// Only packets of which this is true, as tcpdump has it; needs libpcap
+    #[arg(value_name = "FILTER", help_heading = "Traffic of one link")]
+    filter: Vec<String>,
+
+    /// How long to watch the interface
+    #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = duration)]
+    #[arg(help_heading = "Traffic of one link")]
+    pub(super) lasts: Duration,
+
+    /// Packets a second, where no packets are read. Numbers may have k, M or G
+    #[arg(long, value_name = "RATE", value_parser = number, allow_negative_numbers = true)]
+    #[arg(conflicts_with_all = ["read", "interface"], help_heading = "Traffic of one link")]
+    #[arg(requires_all = ["flows_per_second", "active_flows"])]
+    packets_per_second: Option<f64>,
+
+    /// Flows that begin, a second
+    #[arg(long, value_name = "RATE", value_parser = number, allow_negative_numbers = true)]
+    #[arg(requires = "packets_per_second", help_heading = "Traffic of one link")]
+    flows_per_second: Option<f64>,
+
+    /// The most flows that have a packet within the idle timeout
+    #[arg(long, value_name = "N", value_parser = number, allow_negative_numbers = true)]
+    #[arg(requires = "packets_per_second", help_heading = "Traffic of one link")]
+    active_flows: Option<f64>,
+
+    /// Mean size of packets on the wire; without it nothing is said of the links' load
+    #[arg(long, value_name = "BYTES", value_parser = number, allow_negative_numbers = true)]
+    #[arg(requires = "packets_per_second", help_heading = "Traffic of one link")]
+    mean_packet_bytes: Option<f64>,
+
+    /// Fill each link to that share of its capacity, with independent copies of its traffic: for captures
+    /// of links that are emptier than those planned for. Default: the traffic as it is
+    #[arg(long, value_name = "SHARE", value_parser = number, allow_negative_numbers = true)]
+    #[arg(help_heading = "Question")]
+    pub(super) utilization: Option<f64>,
+
+    /// Links like it, each with its own traffic and its share of the table
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
+    #[arg(help_heading = "Question")]
+    pub(super) links: u64,
+
+    /// A table that hands on one microflow record for so many packets. Default: 10, or four fifths of
+    /// what is possible where that is less
+    #[arg(long, value_name = "PACKETS", value_parser = number, allow_negative_numbers = true)]
+    #[arg(conflicts_with_all = ["target_rate", "cores", "table_memory"], help_heading = "Question")]
+    target_ratio: Option<f64>,
+
+    /// A table that hands on at most so many microflow records a second, from all links
+    #[arg(long, value_name = "RATE", value_parser = number, allow_negative_numbers = true)]
+    #[arg(conflicts_with_all = ["cores", "table_memory"], help_heading = "Question")]
+    target_rate: Option<f64>,
+
+    /// A table with which so many cores can aggregate; with --table-memory: what they carry
+    #[arg(long, value_name = "N", value_parser = number, allow_negative_numbers = true)]
+    #[arg(help_heading = "Question")]
+    cores: Option<f64>,
+
+    /// Memory of the table for all links, such as 1MB or 512KiB: what it gives
+    #[arg(long, value_name = "SIZE", value_parser = size_bytes, help_heading = "Question")]
+    table_memory: Option<u64>,
+
+    /// Take something else for granted, such as server_cost_usd=2000; repeat for more.
+    /// --assumptions lists them
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "Assumptions")]
+    assume: Vec<String>,
+
+    /// Measure how many records a second a core of this machine merges, instead of assuming it. Takes
+    /// some seconds; leave the machine alone meanwhile
+    #[arg(long, help_heading = "Assumptions")]
+    pub(super) measure: bool,
+
+    /// A flow without packets for longer is over, and begins anew with its next packet
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    #[arg(help_heading = "Assumptions")]
+    idle_timeout: Duration,
+
+    /// Enter tunnels, as `turboflow record` does: all, or those listed
+    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "all", help_heading = "Assumptions")]
+    decapsulate: Option<TunnelSet>,
+
+    /// Memory in which the kernel keeps packets of an interface until they are read
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size_bytes)]
+    #[arg(conflicts_with = "read", help_heading = "Assumptions")]
+    ring_size: u64,
+
+    /// Seed of the hash function that chooses slots
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        help_heading = "Assumptions"
+    )]
+    pub(super) seed: u64,
+
+    /// Print one JSON object
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+
+    /// List what is taken for granted, with defaults and sources
+    #[arg(long, conflicts_with_all = ["read", "interface", "paper"], help_heading = "Output")]
+    pub(super) assumptions: bool,
+
+    /// Compute Tables 5 and 10 to 13 of the TurboFlow paper from its inputs, beside what it printed
+    #[arg(long, conflicts_with_all = ["read", "interface", "packets_per_second"])]
+    #[arg(help_heading = "Output")]
+    pub(super) paper: bool,
+}
+
+/// A number such as `0.5`, `40k` or `1.5M`; what it may be is said by whoever uses it.
+fn number(text: &str) -> Result<f64, String> {
+    let plain = text.replace('_', "");
+    let (digits, factor) = match plain.as_bytes().last() {
+        Some(b'k' | b'K') => (&plain[..plain.len() - 1], 1e3),
+        Some(b'M') => (&plain[..plain.len() - 1], 1e6),
+        Some(b'G') => (&plain[..plain.len() - 1], 1e9),
+        _ => (plain.as_str(), 1.0),
+    };
+    let number: f64 = digits
+        .parse()
+        .map_err(|_| "write a number such as 1000, 0.5, 40k or 1.5M".to_owned())?;
+    Ok(number * factor)
+}
+
+/// An argument that cannot be, as the command line has it.
+pub(super) fn refused(error: &Impossible) -> anyhow::Error {
+    let Impossible {
+        argument,
+        value,
+        mend,
+    } = error;
+    if Assumption::named(argument).is_some() {
+        return anyhow!("--assume {argument}={value}: {mend}");
+    }
+    match *argument {
+        "observed_seconds" => anyhow!("{mend}"),
+        "idle_timeout_ns" => anyhow!("--idle-timeout is {value}: {mend}"),
+        argument => anyhow!("--{} is {value}: {mend}", argument.replace('_', "-")),
+    }
+}
+
+impl PlanArgs {
+    /// The traffic, where somebody states it.
+    pub(super) fn stated(&self) -> Option<Traffic> {
+        Some(Traffic {
+            packets_per_second: self.packets_per_second?,
+            flows_per_second: self.flows_per_second?,
+            active_flows: self.active_flows?,
+            mean_packet_bytes: self.mean_packet_bytes,
+        })
+    }
+
+    /// Whether there are packets to look at.
+    pub(super) const fn has_source(&self) -> bool {
+        !self.read.is_empty() || !self.interface.is_empty()
+    }
+
+    pub(super) const fn target(&self) -> Target {
+        let table_bytes = match self.table_memory {
+            Some(bytes) => Some(bytes as f64),
+            None => None,
+        };
+        match (self.target_ratio, self.target_rate, self.cores, table_bytes) {
+            (_, _, Some(cores), Some(table_bytes)) => Target::Machine { table_bytes, cores },
+            (_, _, None, Some(table_bytes)) => Target::TableBytes(table_bytes),
+            (_, _, Some(cores), None) => Target::Cores(cores),
+            (_, Some(rate), None, None) => Target::MicroflowsPerSecond(rate),
+            (Some(ratio), None, None, None) => Target::PacketsPerMicroflow(ratio),
+            (None, None, None, None) => Target::Default,
+        }
+    }
+
+    /// How many copies of a traffic fill a link as far as is asked for.
+    pub(super) fn copies(
+        &self,
+        traffic: &Traffic,
+        assumptions: &Assumptions,
+    ) -> anyhow::Result<f64> {
+        let Some(share) = self.utilization else {
+            return Ok(1.0);
+        };
+        if !(share > 0.0 && share <= 1.0) {
+            bail!("--utilization is {share}: a share above 0 and up to 1 is needed");
+        }
+        let Some(load) = traffic.bits_per_second() else {
+            bail!("--utilization needs to know how long packets are: add --mean-packet-bytes");
+        };
+        Ok(share * assumptions.get(Assumption::LinkBitsPerSecond) / load)
+    }
+
+    /// What to simulate.
+    pub(super) fn simulation(&self) -> SimulationConfig {
+        SimulationConfig {
+            idle_timeout_ns: u64::try_from(self.idle_timeout.as_nanos()).unwrap_or(u64::MAX),
+            ..SimulationConfig::default()
+        }
+    }
+
+    pub(super) fn assumed(&self) -> anyhow::Result<Assumptions> {
+        let mut assumptions = Assumptions::default();
+        for text in &self.assume {
+            let Some((name, value)) = text.split_once('=') else {
+                bail!("--assume {text}: write NAME=VALUE, such as server_cost_usd=2000");
+            };
+            let Some(assumption) = Assumption::named(name.trim()) else {
+                bail!("--assume {text}: there is no {name}; --assumptions lists what there is");
+            };
+            let value = number(value.trim()).map_err(|mend| anyhow!("--assume {text}: {mend}"))?;
+            let set = assumptions.set(assumption, value, "--assume");
+            set.map_err(|error| refused(&error))?;
+        }
+        Ok(assumptions)
+    }
+
+    /// The command line of a `turboflow record` that reads the same packets.
+    pub(super) fn record_words(&self) -> Vec<OsString> {
+        let mut words: Vec<OsString> = Vec::new();
+        for name in &self.interface {
+            words.push(format!("--interface={name}").into());
+        }
+        if !self.interface.is_empty() {
+            words.push(format!("--ring-size={}", self.ring_size).into());
+        }
+        if let Some(tunnels) = &self.decapsulate {
+            words.push(format!("--decapsulate={tunnels}").into());
+        }
+        for path in &self.read {
+            let mut word = OsString::from("--read=");
+            word.push(path);
+            words.push(word);
+        }
+        words.push("--".into());
+        words.extend(self.filter.iter().map(OsString::from));
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_numbers_and_leaves_their_meaning_to_others() {
+        for (text, value) in [
+            ("7", 7.0),
+            ("0.5", 0.5),
+            ("1_000", 1e3),
+            ("40k", 40e3),
+            ("1.5M", 1.5e6),
+            ("2G", 2e9),
+            ("-1", -1.0),
+        ] {
+            assert_eq!(number(text), Ok(value));
+        }
+        assert!(number("NaN").is_ok_and(f64::is_nan));
+        for text in ["", "k", "1.2.3", "ten", "1m"] {
+            assert!(number(text).is_err(), "{text}");
+        }
+    }
+}

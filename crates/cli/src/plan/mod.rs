@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow plan`: what it takes to meter links, before anything is bought or set up.
+
+mod answer;
+mod args;
+mod paper;
+mod watch;
+
+use anyhow::bail;
+use turboflow_plan::{Assumption, Assumptions, Question, Traffic};
+
+use crate::exit::{Outcome, print};
+use answer::Answer;
+use args::refused;
+use watch::Watched;
+
+pub(crate) use args::PlanArgs;
+
+pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<Outcome> {
+    if args.paper {
+        print(&paper::render(args.json)?)?;
+        return Ok(Outcome::Well);
+    }
+    let mut assumptions = args.assumed()?;
+    if args.assumptions {
+        print(&answer::assumptions(&assumptions.shown(), args.json)?)?;
+        return Ok(Outcome::Well);
+    }
+    // What nobody can be told is said before a capture is read, or an interface watched for a minute.
+    args.target().check().map_err(|error| refused(&error))?;
+    if args.links == 0 {
+        bail!("--links is 0: one link at least is needed");
+    }
+    let (mut traffic, watched) = traffic(args)?;
+    traffic.check().map_err(|error| refused(&error))?;
+    let copies = args.copies(&traffic, &assumptions)?;
+    traffic = traffic.times(copies);
+    let ask = |assumptions: &Assumptions| {
+        let question = Question {
+            traffic,
+            measured: watched.as_ref().map(|watched| &watched.measured),
+            copies,
+            links: args.links,
+            target: args.target(),
+            assumptions,
+        };
+        question.answer().map_err(|error| refused(&error))
+    };
+    let mut plan = ask(&assumptions)?;
+    // What cannot be has been said before the benchmark runs.
+    if args.measure {
+        measure(args, &traffic, &mut assumptions)?;
+        plan = ask(&assumptions)?;
+    }
+    let answer = Answer::new(&plan, args.target(), watched.as_ref());
+    print(&answer.render(args.json)?)?;
+    Ok(watched.map_or(Outcome::Well, |watched| watched.say()))
+}
+
+/// What passes on one link: measured, or stated.
+fn traffic(args: &PlanArgs) -> anyhow::Result<(Traffic, Option<Watched>)> {
+    if let Some(traffic) = args.stated() {
+        return Ok((traffic, None));
+    }
+    if !args.has_source() {
+        bail!(
+            "what passes on a link? Read captures of one (-r FILE), watch one (-i IFACE), or state \
+             --packets-per-second, --flows-per-second and --active-flows"
+        );
+    }
+    let watched = watch::watch(args, &args.simulation())?;
+    let traffic = watched.measured.traffic();
+    Ok((traffic.map_err(|error| refused(&error))?, Some(watched)))
+}
+
+/// Flows with which the aggregator is measured: what is open at a time, within what a benchmark takes.
+const MEASURED_FLOWS: std::ops::RangeInclusive<f64> = 1e3..=20e6;
+
+fn measure(
+    args: &PlanArgs,
+    traffic: &Traffic,
+    assumptions: &mut Assumptions,
+) -> anyhow::Result<()> {
+    let open = traffic.active_flows * args.links as f64;
+    let flows = open.clamp(*MEASURED_FLOWS.start(), *MEASURED_FLOWS.end()) as u64;
+    let row = turboflow_bench::aggregator(flows);
+    let per_core = Assumption::AggregatorRecordsPerSecondPerCore;
+    let source = format!("measured on this machine with {flows} flows (--measure)");
+    let set = assumptions.set(per_core, row.items_per_s, source);
+    set.map_err(|error| refused(&error))
+}

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow plan`: answers that add up, questions that are refused, and the examples of
+//! docs/planning.md as they stand there.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{
+    Folder, command, finish, office, pcap_header, pcap_packet, project, turboflow, udp_capture,
+    udp_frame,
+};
+
+/// The answer to a question, as JSON.
+fn answer(words: &[&str]) -> Value {
+    let words = ["plan", "--json"].into_iter().chain(words.iter().copied());
+    serde_json::from_str(&turboflow(words).exits(0).stdout).unwrap()
+}
+
+fn number(value: &Value) -> f64 {
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("no number: {value}"))
+}
+
+#[test]
+fn answers_for_a_capture_in_a_sentence_and_tables() {
+    let office = office();
+    let ran = turboflow(["plan", "-r", &office, "--links", "40"]).exits(0);
+    let first = ran.stdout.lines().next().unwrap();
+    assert!(first.starts_with("40 links like this need "), "{first}");
+    for words in [
+        "of table",
+        "cores to aggregate",
+        "on the bus",
+        "export bandwidth",
+        "worst case",
+    ] {
+        assert!(first.contains(words), "nothing of {words:?} in {first}");
+    }
+    for words in [
+        "13,004 packets",
+        "What it takes",
+        "in servers",
+        "server_cost_usd",
+        "--assume",
+    ] {
+        assert!(
+            ran.stdout.contains(words),
+            "nothing of {words:?} in {}",
+            ran.stdout
+        );
+    }
+    let again = turboflow(["plan", "-r", &office, "--links", "40"]).exits(0);
+    assert_eq!(ran.stdout, again.stdout);
+}
+
+#[test]
+fn json_says_the_same_and_everything_adds_up() {
+    let office = office();
+    let plan = answer(&["-r", &office, "--links", "40"]);
+    assert_eq!(plan["source"]["packets"], 13_004);
+    assert_eq!(plan["source"]["frames_without_flow"], 31);
+    let busiest = number(&plan["source"]["busiest_packets_per_second"]);
+    assert!(busiest > number(&plan["traffic"]["packets_per_second"]));
+    let traffic = &plan["traffic"];
+    let seconds = number(&plan["source"]["seconds"]);
+    let packets = number(&traffic["packets_per_second"]) * seconds;
+    assert!((packets - 13_004.0).abs() < 1e-6, "{packets}");
+    for need in ["measured", "worst_case"] {
+        let need = &plan[need];
+        let rate = number(&need["microflows_per_second"]);
+        let ratio = 40.0 * number(&traffic["packets_per_second"]) / rate;
+        assert!((ratio / number(&need["packets_per_microflow"]) - 1.0).abs() < 1e-9);
+        assert!(ratio >= 10.0);
+        assert_eq!(number(&need["bus_bits_per_second"]), rate * 64.0 * 8.0);
+        let slots = number(&need["slots_per_link"]);
+        assert_eq!(number(&need["table_bytes"]), slots * 40.0 * 64.0);
+    }
+    assert!(number(&plan["measured"]["table_bytes"]) < number(&plan["worst_case"]["table_bytes"]));
+    for row in plan["tables"].as_array().unwrap() {
+        let measured = number(&row["measured_packets_per_microflow"]);
+        assert!(
+            measured >= number(&row["worst_case_packets_per_microflow"]),
+            "{row}"
+        );
+    }
+    assert_eq!(number(&plan["terabits_per_second"]), 0.4);
+}
+
+#[test]
+fn several_captures_of_any_format_and_a_pipe_are_one_stream() {
+    let (folder, office, links) = (Folder::new(), office(), project("samples/two-links.pcapng"));
+    let both = answer(&["-r", &links, &office]);
+    let one = answer(&["-r", &links]);
+    let packets = |plan: &Value| number(&plan["source"]["packets"]);
+    assert_eq!(packets(&both), packets(&one) + 13_004.0);
+    let mut piped = command(["plan", "-r", "-", "--json"]);
+    let piped = finish(piped.stdin(Stdio::from(fs::File::open(&office).unwrap()))).exits(0);
+    let piped: Value = serde_json::from_str(&piped.stdout).unwrap();
+    assert_eq!(piped["tables"], answer(&["-r", &office])["tables"]);
+    // A filter, and a capture that is cut in its last packet.
+    let some = answer(&["-r", &office, "tcp", "port", "443"]);
+    assert!(packets(&some) > 0.0 && packets(&some) < 13_004.0);
+    let mut cut = udp_capture(100);
+    cut.truncate(cut.len() - 5);
+    let cut = folder.write("cut.pcap", cut);
+    let ran = turboflow(["plan", "-r", &cut, "--target-ratio", "1"]).exits(1);
+    assert!(
+        ran.stdout.contains("99 packets") && ran.stderr.contains("cut.pcap"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn rates_that_are_stated_give_the_worst_case() {
+    let stated = [
+        "--packets-per-second",
+        "328k",
+        "--flows-per-second",
+        "8.9k",
+        "--active-flows",
+        "20k",
+    ];
+    let ask = |more: &[&str]| answer(&[&stated[..], more].concat());
+    let plan = ask(&[
+        "--table-memory",
+        "1MB",
+        "--assume",
+        "microflow_record_bytes=24",
+    ]);
+    assert_eq!(plan["measured"], Value::Null);
+    let slots = plan["worst_case"]["slots_per_link"].as_u64().unwrap();
+    assert_eq!(slots, 41_666);
+    let evicts = 1.0 - (1.0 - 1.0 / slots as f64).powf(20e3);
+    let rate = number(&plan["worst_case"]["microflows_per_second"]);
+    assert!(
+        (rate / (8.9e3 + 319.1e3 * evicts) - 1.0).abs() < 1e-9,
+        "{rate}"
+    );
+    // A machine for twice as many links carries twice as many.
+    let machine = |table: &str, cores: &str| {
+        let plan = ask(&["--table-memory", table, "--cores", cores]);
+        number(&plan["capacity"]["links_worst_case"])
+    };
+    let (one, two) = (machine("1GB", "1"), machine("2GB", "2"));
+    assert!((two / one - 2.0).abs() < 1e-3, "{one} and {two}");
+    // Half full of long packets, and twice as much of everything.
+    let utilized = ask(&["--mean-packet-bytes", "1000", "--utilization", "0.5248"]);
+    assert!((number(&utilized["copies"]) - 2.0).abs() < 1e-9);
+    assert_eq!(number(&utilized["traffic"]["packets_per_second"]), 656e3);
+}
+
+#[test]
+fn every_assumption_is_listed_and_can_be_changed() {
+    let list = turboflow(["plan", "--assumptions", "--json"])
+        .exits(0)
+        .stdout;
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let list = list.as_array().unwrap();
+    assert!(list.len() >= 19);
+    let office = office();
+    for one in list {
+        let name = one["name"].as_str().unwrap();
+        assert!(one["source"].as_str().unwrap().len() > 10, "{name}");
+        let other = number(&one["value"]) * 1.25;
+        let other = if name == "core_utilization" {
+            0.5
+        } else {
+            other
+        };
+        let changed = format!("{name}={other}");
+        let plan = answer(&["-r", &office, "--assume", &changed]);
+        let (plan, default) = (&plan, &answer(&["-r", &office]));
+        let kept = |plan: &Value| {
+            let mut plan = plan.clone();
+            plan["assumptions"] = Value::Null;
+            plan
+        };
+        // Nothing is listed that the answer does not depend on, but for the bus, which nothing fills.
+        let is_used = name != "bus_bits_per_second";
+        assert_eq!(kept(plan) != kept(default), is_used, "{name}");
+    }
+}
+
+#[test]
+fn measures_the_aggregator_of_this_machine_where_asked() {
+    let plan = answer(&["-r", &office(), "--measure"]);
+    let assumptions = plan["assumptions"].as_array().unwrap();
+    let name = "aggregator_records_per_second_per_core";
+    let measured = assumptions.iter().find(|one| one["name"] == name).unwrap();
+    assert_eq!(measured["is_default"], false);
+    assert!(
+        measured["source"]
+            .as_str()
+            .unwrap()
+            .contains("1000 flows (--measure)")
+    );
+}
+
+/// What a flow record takes in IPFIX is what the planner assumes.
+#[test]
+fn an_exported_record_has_the_size_that_is_assumed() {
+    let folder = Folder::new();
+    let bytes = |flows: u16| {
+        let capture = folder.write("some.pcap", udp_capture(flows));
+        let file = folder.file("some.ipfix");
+        turboflow(["record", "-q", "-r", &capture, "-w", &file]).exits(0);
+        fs::metadata(&file).unwrap().len()
+    };
+    assert_eq!(bytes(12) - bytes(2), 10 * 58);
+    let list = turboflow(["plan", "--assumptions"]).exits(0).stdout;
+    let row = list
+        .lines()
+        .find(|line| line.starts_with("export_record_bytes"));
+    assert_eq!(row.unwrap().split_whitespace().nth(1), Some("58"));
+}
+
+#[test]
+fn impossible_questions_get_one_error_that_names_the_argument() {
+    let office = office();
+    let read = ["-r", &office];
+    let rates = [
+        "--packets-per-second=1000",
+        "--flows-per-second=100",
+        "--active-flows=500",
+    ];
+    let [packets, flows, active] = rates;
+    for (words, said) in [
+        (&[][..], "-r FILE"),
+        (&[&read[..], &["--links", "0"]].concat(), "--links is 0"),
+        (&[&read[..], &["--cores", "0"]].concat(), "--cores is 0"),
+        (&[&read[..], &["--cores=-2"]].concat(), "--cores is -2"),
+        (&[&read[..], &["--cores=NaN"]].concat(), "--cores is NaN"),
+        (
+            &[&read[..], &["--table-memory=0"]].concat(),
+            "--table-memory is 0",
+        ),
+        (
+            &[&read[..], &["--table-memory=63", "--links=1"]].concat(),
+            "--table-memory is 63",
+        ),
+        (
+            &[&read[..], &["--target-ratio=0.5"]].concat(),
+            "--target-ratio is 0.5",
+        ),
+        (
+            &[&read[..], &["--target-ratio=18"]].concat(),
+            "one for 17.53 packets",
+        ),
+        (
+            &[&read[..], &["--target-rate=1"]].concat(),
+            "--target-rate is 1",
+        ),
+        (
+            &[&read[..], &["--utilization=1.5"]].concat(),
+            "--utilization is 1.5",
+        ),
+        (
+            &[&read[..], &["--assume", "server_cost_usd=-1"]].concat(),
+            "--assume server_cost_usd=-1",
+        ),
+        (
+            &[&read[..], &["--assume", "server_cores=0"]].concat(),
+            "--assume server_cores=0",
+        ),
+        (
+            &[&read[..], &["--assume", "cost=1"]].concat(),
+            "--assumptions lists",
+        ),
+        (
+            &[&read[..], &["--assume", "server_cores"]].concat(),
+            "NAME=VALUE",
+        ),
+        (
+            &[&read[..], &["--assume", "link_bits_per_second=1M"]].concat(),
+            "--assume link_bits_per_second=1000000",
+        ),
+        (
+            &[packets, "--flows-per-second=1001", active],
+            "--flows-per-second is 1001",
+        ),
+        (
+            &["--packets-per-second=0", flows, active],
+            "--packets-per-second is 0",
+        ),
+        (
+            &["--packets-per-second=inf", flows, active],
+            "--packets-per-second is inf",
+        ),
+        (&[packets, flows, "--active-flows=0"], "--active-flows is 0"),
+        (&[packets, flows], "--active-flows"),
+        (
+            &[packets, flows, active, "--utilization=0.5"],
+            "--mean-packet-bytes",
+        ),
+        (
+            &[packets, flows, active, "--mean-packet-bytes=1"],
+            "--mean-packet-bytes is 1",
+        ),
+        (&["-r", "nothere.pcap"], "nothere.pcap does not exist"),
+    ] {
+        let ran = turboflow(["plan"].iter().chain(words)).exits(2);
+        assert_eq!(ran.stdout, "", "{words:?}");
+        ran.says(&[said]);
+    }
+}
+
+#[test]
+fn a_capture_that_tells_no_rate_is_refused() {
+    let folder = Folder::new();
+    let one = [pcap_header(1), pcap_packet(5, &udp_frame(1))].concat();
+    let none = folder.write("none.pcap", pcap_header(1));
+    for capture in [folder.write("one.pcap", one), none] {
+        let ran = turboflow(["plan", "-r", &capture]).exits(2);
+        ran.says(&["two packets at different times"]);
+    }
+}
+
+#[test]
+fn the_papers_tables_stand_beside_what_was_printed() {
+    let text = turboflow(["plan", "--paper"]).exits(0).stdout;
+    for words in [
+        "0.65 (0.651)",
+        "$268 (268.8)",
+        "479 W (479.9)",
+        "6.4 Tb/s (6.75!)",
+    ] {
+        assert!(text.contains(words), "nothing of {words:?} in {text}");
+    }
+    assert!(!text.contains("not listed"), "{text}");
+    let paper = turboflow(["plan", "--paper", "--json"]).exits(0).stdout;
+    let paper: Value = serde_json::from_str(&paper).unwrap();
+    let deviations = paper["deviations"].as_array().unwrap();
+    let cells = paper["cells"].as_array().unwrap().iter();
+    let deviate: Vec<&Value> = cells.filter(|cell| cell["agrees"] == false).collect();
+    assert_eq!(deviate.len(), deviations.len());
+    // The document owns up to every one.
+    let document = fs::read_to_string(project("docs/planning.md")).unwrap();
+    for deviation in deviations {
+        let cell = &deviation["cell"];
+        let found = deviate.iter().find(|found| found["name"] == *cell).unwrap();
+        let percent = 100.0 * number(&found["deviation"]);
+        let row = format!("| {} | {percent:+.1} % |", cell.as_str().unwrap());
+        assert!(document.contains(&row), "docs/planning.md has no {row}");
+    }
+    let all = paper["cells"].as_array().unwrap();
+    let inputs = all.iter().filter(|cell| cell["agrees"].is_null()).count();
+    let counts = format!(
+        "all {} cells. {} follow from printed inputs as they were printed, {inputs} are inputs",
+        all.len(),
+        all.len() - inputs - deviate.len(),
+    );
+    assert!(document.contains(&counts), "{counts}");
+}
+
+/// The blocks of docs/planning.md: a command behind `$`, and what it prints.
+#[test]
+fn the_examples_of_the_document_are_answered_as_it_says() {
+    let folder = Folder::new();
+    let samples = fs::canonicalize(project("samples")).unwrap();
+    symlink(samples, folder.path().join("samples")).unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_turboflow")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let document = fs::read_to_string(project("docs/planning.md")).unwrap();
+    let blocks: Vec<&str> = document.split("```console\n").skip(1).collect();
+    assert!(blocks.len() >= 6);
+    for block in blocks {
+        let block = block.split("```").next().unwrap();
+        let (command, printed) = block.strip_prefix("$ ").unwrap().split_once('\n').unwrap();
+        let ran = finish(
+            Command::new("sh")
+                .args(["-c", command])
+                .env("PATH", &path)
+                .current_dir(folder.path()),
+        )
+        .exits(0);
+        assert_eq!(ran.stdout, printed, "{command}");
+    }
+}
