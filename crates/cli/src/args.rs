@@ -55,7 +55,7 @@ pub(crate) enum Command {
     Show(Box<ShowArgs>),
     /// Watch interfaces or a capture: flows and hosts by rate, protocols, the meter's health
     Top(Box<TopArgs>),
-    /// Generate traffic of stated rates, sizes and skew into a capture file
+    /// Generate traffic of stated rates, sizes and skew, or after published measurements
     Generate(Box<GenerateArgs>),
     /// Print, check and explain the definition of a flow record
     Definition(DefinitionArgs),

@@ -95,3 +95,85 @@ fn contradictions_are_refused() {
         .says(&["/dev/full", "No space left"]);
     turboflow(["generate"]).exits(2).says(&["--write"]);
 }
+
+#[test]
+fn workloads_come_out_as_published_and_the_meter_counts_the_same() {
+    for (workload, packets, flows) in [
+        ("internet", "450.0 k", "9.10 k"),
+        ("dc-tor", "124.0 M", "478.0 k"),
+        ("dc-aggregation", "134.0 M", "1.29 M"),
+    ] {
+        let folder = Folder::new();
+        let file = folder.file("a.pcap");
+        let args = [
+            "--workload",
+            workload,
+            "--packets",
+            "30k",
+            "--snap-length",
+            "64",
+        ];
+        let said = turboflow(["generate", "-w", &file].into_iter().chain(args)).exits(0);
+        let line = |name, asked| format!("{name:<20}{asked:>12}");
+        said.says(&[&line("packets/s", packets), &line("new flows/s", flows)])
+            .says(&["30,000 packets", "asked for", "came out", "under way"]);
+        let ran = turboflow(["record", "-r", &file]).exits(0);
+        assert!(ran.stdout.contains("30,000 recorded"), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_duration_is_the_traffics_own_time() {
+    let common = ["generate", "--to-memory", "--duration"];
+    let args = ["20ms", "--workload", "internet"];
+    turboflow(common.into_iter().chain(args))
+        .exits(0)
+        .says(&["in 0.020 s"]);
+    let args = ["10ms", "--workload", "probe-stress", "--flows", "100k"];
+    turboflow(common.into_iter().chain(args)).exits(0).says(&[
+        "100,000 packets in 0.010 s",
+        "100,000 at any time, 100 born",
+    ]);
+}
+
+#[test]
+fn a_workload_refuses_what_it_does_not_know() {
+    for (args, words) in [
+        (
+            &["--workload", "internet", "--flows", "5"][..],
+            &[
+                "--flows is of no use with --workload internet",
+                "probe-stress",
+            ][..],
+        ),
+        (
+            &["--load", "0.5"],
+            &["--load is of no use without --workload"],
+        ),
+        (
+            &["--workload", "dc-tor", "--load", "1.5"],
+            &["load 1.5", "0.95"],
+        ),
+        (
+            &["--workload", "internet", "--births-per-second", "1M"],
+            &["1000000 new flows per second cannot come from 450000"],
+        ),
+        (
+            &["--workload", "probe-stress", "--births-per-second", "20M"],
+            &["births per second cannot come"],
+        ),
+        (&["--workload", "dc-tor", "--packets", "0"], &["0 packets"]),
+        (
+            &["--packets", "5", "--duration", "5s"],
+            &["cannot be used with"],
+        ),
+        (&["--workload", "lan"], &["dc-aggregation"]),
+    ] {
+        turboflow(["generate", "--to-memory"].iter().chain(args))
+            .exits(2)
+            .says(words);
+    }
+    turboflow(["generate", "--to-memory", "-w", "a.pcap"])
+        .exits(2)
+        .says(&["cannot be used with"]);
+}
