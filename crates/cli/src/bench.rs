@@ -19,6 +19,7 @@ Benchmarks:
   plan       a definition's compiled plan against the same work written by hand
   export     flow records into messages: IPFIX, NetFlow v9 and v5, without the socket
   flood      50 million distinct keys against a full flow cache
+  generate   traffic itself: packets, frames in memory, a capture file in the temporary directory
 
 Examples:
   turboflow bench                                   all of it: about half an hour and 6 GB

@@ -2,6 +2,7 @@
 //! What was asked for, and what came out.
 
 use turboflow_export::table;
+use turboflow_workload::links::LinksStatistics;
 use turboflow_workload::traffic::{Skew, Statistics, TrafficConfig};
 use turboflow_workload::workloads::{self, Asked};
 
@@ -106,6 +107,10 @@ pub(super) fn of_workload(asked: &Asked, hit: &workloads::Statistics, seed: u64)
             hit.mean_packet_bytes(),
         ),
     ] {
+        // Flows that do not come and go have no rate.
+        if asked == 0.0 || asked.is_infinite() {
+            continue;
+        }
         let off = 100.0 * (hit / asked - 1.0);
         let (asked, hit) = (scaled(asked), scaled(hit));
         lines.push(format!("{name:<20}{asked:>12}{hit:>12} {off:>+7.1} %"));
@@ -118,6 +123,46 @@ pub(super) fn of_workload(asked: &Asked, hit: &workloads::Statistics, seed: u64)
         grouped(flows.active),
     ));
     lines.join("\n")
+}
+
+/// Of a router's links.
+pub(super) fn of_links(links: usize, hit: &LinksStatistics, seed: u64) -> String {
+    let seconds = (hit.last_ns - hit.first_ns).max(1) as f64 / 1e9;
+    let (packets, bits) = (hit.packets as f64, hit.wire_bytes as f64 * 8.0);
+    format!(
+        "{} of {} in {seconds:.3} s of the traffic's time; seed {seed}\n\
+         packets/s {}, bits/s on the wire {}; of a link {} and {}",
+        counted(hit.packets, "packet"),
+        counted(links as u64, "link"),
+        scaled(packets / seconds).trim_end(),
+        scaled(bits / seconds).trim_end(),
+        scaled(packets / seconds / links as f64).trim_end(),
+        scaled(bits / seconds / links as f64).trim_end(),
+    )
+}
+
+/// Of packets sent out of an interface.
+#[cfg(target_os = "linux")]
+pub(super) fn of_sending(name: &str, sent: &super::sending::Sent) -> String {
+    let seconds = |ns: u64| ns.max(1) as f64 / 1e9;
+    let packets = sent.packets as f64;
+    let rate = packets / seconds(sent.took_ns);
+    let asked = match sent.asked_ns {
+        0 => "as fast as they go".to_owned(),
+        asked_ns => {
+            let asked = packets / seconds(asked_ns);
+            let off = 100.0 * (rate / asked - 1.0);
+            format!("asked for {}, off by {off:+.2} %", scaled(asked).trim_end())
+        }
+    };
+    format!(
+        "interface {name}: {} ({}) sent in {:.3} s: {} packets/s, {asked}; it was full {}",
+        counted(sent.packets, "packet"),
+        table::bytes(sent.bytes),
+        seconds(sent.took_ns),
+        scaled(rate).trim_end(),
+        counted(sent.waits, "time"),
+    )
 }
 
 /// A number with four digits and a unit.
