@@ -8,6 +8,7 @@ mod aggregate;
 mod export;
 mod features;
 mod flood;
+mod generate;
 mod microflows;
 mod pipeline;
 mod plan;
@@ -18,7 +19,7 @@ pub use report::{Row, Timer};
 use turboflow_workload::traffic::Skew;
 
 /// The benchmarks there are, with a sentence for each.
-pub const BENCHES: [(&str, &str); 8] = [
+pub const BENCHES: [(&str, &str); 9] = [
     (
         "aggregate",
         "merging microflow records: ours, the paper's method, hashbrown, std, Redis",
@@ -43,6 +44,10 @@ pub const BENCHES: [(&str, &str); 8] = [
     (
         "flood",
         "50 million distinct keys against a full flow cache: memory, speed, conservation",
+    ),
+    (
+        "generate",
+        "traffic itself: packets, frames in memory, a capture file",
     ),
     (
         "sweep",
@@ -114,6 +119,7 @@ pub fn run(bench: &str, options: &Options, row: &mut dyn FnMut(Row)) -> Result<(
         "export" => export::run(options, row),
         "features" => features::run(options, row),
         "flood" => flood::run(options, row),
+        "generate" => generate::run(options, row),
         "pipeline" => pipeline::run(options, row),
         "plan" => plan::run(options, row),
         "sweep" => sweep::run(options, row),

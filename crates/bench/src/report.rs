@@ -16,7 +16,7 @@ pub struct Row {
     pub design: String,
     /// Flows in the traffic.
     pub flows: u64,
-    /// How packets spread over flows: `uniform` or `zipf`.
+    /// How packets spread over flows: `uniform` or `zipf`, or the name of a workload.
     pub traffic: &'static str,
     /// Items (microflow records or packets) a second, of all cores together.
     pub items_per_s: f64,

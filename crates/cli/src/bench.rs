@@ -20,6 +20,7 @@ Benchmarks:
   plan       a definition's compiled plan against the same work written by hand
   export     flow records into messages: IPFIX, NetFlow v9 and v5, without the socket
   flood      50 million distinct keys against a full flow cache
+  generate   traffic itself: packets, frames in memory, a capture file in the temporary directory
   sweep      active flows of which a tenth is replaced every second, frames in memory to flow records
 
 Examples:

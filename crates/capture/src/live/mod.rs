@@ -17,6 +17,8 @@
 //! Several readers have a ring each of an interface ([`Interface::open_group`]); `fanout` is the
 //! program by which the kernel deals packets out to them.
 //!
+//! [`Sender`] goes the other way: frames of a generator out of an interface.
+//!
 //! What the kernel counted and what was delivered are compared when a capture ends
 //! ([`Interface::close_intake`], [`Interface::is_empty`]): packets seen = delivered + dropped.
 
@@ -26,6 +28,7 @@ mod fanout;
 mod interface;
 mod offloads;
 mod ring;
+mod send;
 mod socket;
 
 pub use error::InterfaceError;
@@ -33,3 +36,4 @@ pub use fanout::MAX_READERS;
 pub use interface::{Interface, InterfaceConfig, InterfaceCounters, State, wait};
 pub use offloads::Offload;
 pub use ring::RingSize;
+pub use send::{SendError, Sender};

@@ -13,6 +13,7 @@ mod collectors;
 mod drops;
 mod exact;
 mod faults;
+mod generate;
 mod link;
 mod plan;
 mod service;

@@ -27,6 +27,7 @@ struct Place {
     timestamp_ns: u64,
     end: usize,
     wire_length_bytes: u32,
+    link_type: LinkType,
 }
 
 impl FrameBuffer {
@@ -82,7 +83,7 @@ impl FrameBuffer {
             wire_length_bytes: place.wire_length_bytes,
             timestamp_ns: place.timestamp_ns,
             interface: 0,
-            link_type: LinkType::Ethernet,
+            link_type: place.link_type,
         }
     }
 
@@ -90,6 +91,32 @@ impl FrameBuffer {
     #[inline(always)]
     pub fn frames(&self) -> impl ExactSizeIterator<Item = Frame<'_>> {
         (0..self.len()).map(|index| self.frame(index))
+    }
+
+    /// Appends a copy of a frame.
+    pub fn push_frame(&mut self, frame: &Frame<'_>) {
+        self.push_with(frame.timestamp_ns, frame.wire_length_bytes, |bytes| {
+            bytes.extend_from_slice(frame.bytes);
+        });
+        if let Some(place) = self.places.last_mut() {
+            place.link_type = frame.link_type;
+        }
+    }
+
+    /// Appends a frame whose bytes `append` appends.
+    pub(crate) fn push_with(
+        &mut self,
+        timestamp_ns: u64,
+        wire_length_bytes: u32,
+        append: impl FnOnce(&mut Vec<u8>),
+    ) {
+        append(&mut self.bytes);
+        self.places.push(Place {
+            timestamp_ns,
+            end: self.bytes.len(),
+            wire_length_bytes,
+            link_type: LinkType::Ethernet,
+        });
     }
 
     /// Appends a frame; returns its length on the wire and how much of it was captured, in bytes.
@@ -107,6 +134,7 @@ impl FrameBuffer {
             timestamp_ns,
             end,
             wire_length_bytes: wire_bytes,
+            link_type: LinkType::Ethernet,
         });
         (wire_bytes, captured_bytes)
     }

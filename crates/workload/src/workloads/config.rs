@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a workload is asked for, and what is refused.
 
+use super::adversarial::{ATTACK_IP_BYTES, AdversarialConfig, COLLIDING_FLOWS_MAX};
 use super::data_center::{ACK_IP_BYTES, DATA_IP_BYTES, DataCenterConfig, LOAD, LOAD_MAX, LOAD_MIN};
 use super::internet::{FLOW_PACKETS_MAX, InternetConfig};
 use super::statistics::Asked;
@@ -9,6 +10,8 @@ use crate::traffic::FRAME_BYTES_MIN;
 /// Whose traffic it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
+    /// Packets that make work.
+    Adversarial(AdversarialConfig),
     /// What crosses a switch of a data centre.
     DataCenter(DataCenterConfig),
     /// What passes between two core routers of the Internet.
@@ -24,6 +27,11 @@ impl Kind {
     #[must_use]
     pub fn asked(&self) -> Asked {
         match self {
+            Self::Adversarial(config) => Asked {
+                packets_per_second: config.packets_per_second,
+                flows_per_second: config.flows_per_second(),
+                mean_packet_bytes: f64::from(ATTACK_IP_BYTES),
+            },
             Self::DataCenter(config) => {
                 let (packets, flows) = config.switch.published();
                 let scale = config.load / LOAD;
@@ -87,6 +95,7 @@ impl WorkloadConfig {
             return Err(WorkloadError::SnapLength { bytes });
         }
         match &self.kind {
+            Kind::Adversarial(config) => config.check(),
             Kind::DataCenter(config) => config.check(),
             Kind::Internet(config) => config.check(),
         }
@@ -96,6 +105,15 @@ impl WorkloadConfig {
 /// What is wrong with a [`WorkloadConfig`].
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum WorkloadError {
+    /// Too few or too many flows.
+    #[error(
+        "{flows} flows asked for; ask for at least 1, and for 2 to {COLLIDING_FLOWS_MAX} that \
+         collide"
+    )]
+    Flows {
+        /// What was asked for.
+        flows: u64,
+    },
     /// Flows of no law that is known.
     #[error(
         "flows of {mean:.1} packets on average; packets per second over new flows per second \
@@ -142,6 +160,19 @@ pub enum WorkloadError {
     Share {
         /// What was asked for.
         value: f64,
+    },
+    /// Flows that cannot be found.
+    #[error(
+        "{flows} flows into {into_slots} of {slots} slots; the slots that they fall into are at \
+         least 1 and at most all, and not so few that 2 billion keys do not hold the flows"
+    )]
+    Slots {
+        /// Flows asked for.
+        flows: u64,
+        /// Slots of the table.
+        slots: u32,
+        /// Slots that the flows are to fall into.
+        into_slots: u32,
     },
     /// The captured part is too short.
     #[error("snap length {bytes}; it is at least {FRAME_BYTES_MIN} bytes")]

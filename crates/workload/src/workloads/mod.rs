@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Workloads after published measurements: the traffic that the paper's evaluation is built on
-//! (TurboFlow, section 6.2 and Table 6), with real births and deaths.
+//! (TurboFlow, section 6.2 and Table 6), with real births and deaths; and attacks on meters.
 //!
 //! Packets come one at a time, as [`Arrival`]s, or as frames; memory grows with the flows under
 //! way, not with the packets. The same seed gives the same packets.
@@ -16,6 +16,7 @@
 //! # Ok::<(), turboflow_workload::workloads::WorkloadError>(())
 //! ```
 
+mod adversarial;
 mod config;
 mod data_center;
 mod internet;
@@ -23,6 +24,7 @@ mod statistics;
 
 use turboflow_record::{Family, FiveTuple, Packet};
 
+pub use adversarial::{ATTACK_IP_BYTES, AdversarialConfig, Attack, COLLIDING_FLOWS_MAX, Placing};
 pub use config::{Kind, WorkloadConfig, WorkloadError};
 pub use data_center::{
     ACK_IP_BYTES, AGGREGATION_SWITCHES, DATA_IP_BYTES, DataCenterConfig, FLOW_PACKETS,
@@ -32,6 +34,7 @@ pub use internet::{FLOW_PACKETS_MAX, InternetConfig};
 pub use statistics::{Asked, FlowCounts, Statistics};
 
 use crate::traffic::{Endpoints, FrameBuffer, Headers, Shape, UDP};
+use adversarial::Adversarial;
 use data_center::DataCenter;
 use internet::Internet;
 
@@ -105,6 +108,7 @@ pub(crate) trait Source {
 
 #[derive(Clone, Debug)]
 enum Traffic {
+    Adversarial(Adversarial),
     DataCenter(Box<DataCenter>),
     Internet(Box<Internet>),
 }
@@ -113,6 +117,7 @@ enum Traffic {
 macro_rules! with_source {
     ($traffic:expr, $source:ident => $work:expr) => {
         match $traffic {
+            Traffic::Adversarial($source) => $work,
             Traffic::DataCenter($source) => $work,
             Traffic::Internet($source) => $work,
         }
@@ -139,6 +144,7 @@ impl Workload {
         config.check()?;
         let (start_ns, seed) = (config.start_ns, config.seed);
         let traffic = match config.kind {
+            Kind::Adversarial(kind) => Traffic::Adversarial(Adversarial::new(kind, start_ns, seed)),
             Kind::DataCenter(kind) => {
                 Traffic::DataCenter(Box::new(DataCenter::new(kind, start_ns, seed)))
             }

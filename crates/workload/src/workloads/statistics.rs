@@ -21,7 +21,7 @@ pub struct FlowCounts {
 pub struct Asked {
     /// Packets per second.
     pub packets_per_second: f64,
-    /// New flows per second.
+    /// New flows per second; 0 where flows do not come and go.
     pub flows_per_second: f64,
     /// Mean length of the IP packets, in bytes.
     pub mean_packet_bytes: f64,
@@ -34,7 +34,7 @@ impl Asked {
         self.packets_per_second * self.mean_packet_bytes * 8.0
     }
 
-    /// Mean size of a flow, in packets.
+    /// Mean size of a flow, in packets; infinite where flows do not come and go.
     #[must_use]
     pub const fn mean_flow_packets(&self) -> f64 {
         self.packets_per_second / self.flows_per_second

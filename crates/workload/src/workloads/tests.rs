@@ -219,6 +219,7 @@ proptest! {
         let kind = match kinds()[which].0 {
             Kind::DataCenter(config) => Kind::DataCenter(DataCenterConfig { load, ..config }),
             Kind::Internet(config) => Kind::Internet(InternetConfig { flows_per_second, ..config }),
+            other => other,
         };
         let config = WorkloadConfig { packets: Some(3_000), seed, ..WorkloadConfig::new(kind) };
         let packets: Vec<_> = Workload::new(&config).unwrap().collect();
