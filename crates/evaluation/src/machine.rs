@@ -51,7 +51,11 @@ pub(crate) fn commit() -> String {
     let Some(head) = git(&["rev-parse", "HEAD"]) else {
         return "unknown: this is no git checkout".to_owned();
     };
-    match git(&["status", "--porcelain", "--untracked-files=no"]) {
+    // Without documents and runs, which this program writes itself.
+    let sources = [":(top)", ":(top,exclude)docs", ":(top,exclude)bench/runs"];
+    let mut status = vec!["status", "--porcelain", "--untracked-files=no", "--"];
+    status.extend(sources);
+    match git(&status) {
         Some(changed) if changed.is_empty() => head,
         _ => format!("{head} and changes that are in no commit"),
     }
