@@ -22,7 +22,6 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         .unwrap_or_else(|| Path::new("bench/runs").join(machine::folder_name()));
     fs::create_dir_all(&out).with_context(|| format!("creating {}", out.display()))?;
     let load_before = machine::load();
-    claim(&out)?;
     let mut raw = Raw::open(&out)?;
     let todo: Vec<&Part> = chosen
         .into_iter()
@@ -33,6 +32,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
             "evaluation: all parts are in {}: remove it to measure anew",
             out.display()
         );
+    } else {
+        claim(&out)?;
     }
     let mut failed = Vec::new();
     let server = match args.scale.redis {

@@ -91,7 +91,7 @@ fn ratio_at(facts: &Facts, bytes: f64) -> f64 {
 fn report(raw: &Raw, section: &mut Section) {
     let facts = raw.part(PART.name);
     section.say(
-        "Tables of 64 to 2^20 slots, direct-mapped as the paper's, all driven by the same packets. Memory is counted as the paper does, \
+        "Tables of 1 to 2^20 slots, direct-mapped as the paper's, all driven by the same packets. Memory is counted as the paper does, \
          24 bytes a slot. The paper's points are those of its Table 10: the load on the bus gives microflow records a second, and \
          Table 6, or for the Internet link our rate, packets a second.",
     );

@@ -107,7 +107,7 @@ fn report(raw: &Raw, section: &mut Section) {
     let by_group = GROUPS.iter().flat_map(|group| all.with("group", group).0);
     let facts = Facts(by_group.collect());
     section.say(
-        "Equation 2's microflow records over those of a simulated table, for tables of 64 to 2^20 slots: eight Internet links over the \
+        "Equation 2's microflow records over those of a simulated table, for tables of 1 to 2^20 slots: eight Internet links over the \
          rates of Table 6, both switches, and real captures where they lie beside the checkout. \
          Active flows are those with a packet within the last 30 s, at most. Captures of less than a million packets go through tables of \
          32 hash functions each, and the mean counts, for Equation 2 speaks of expectations.",

@@ -72,8 +72,9 @@ pub(super) fn report(raw: &Raw, section: &mut Section) {
     );
     section.say(
         "What the paper says without numbers (sections 2.1 and 2.2) shows: sampling loses nearly all small flows and is off by \
-         the interval for those it sees; FlowRadar is as exact as TurboFlow while its table has cells enough and falls apart where \
-         it has not, and its decoding is work for a server; Count-Min cannot name flows; HashPipe keeps heavy flows alone; the \
+         the interval for those it sees; FlowRadar names every flow while its table has cells enough and falls apart where \
+         it has not, one flow that its filter takes for a known one spoils the packets of many others on the way of the \
+         decoding, and that decoding is work for a server; Count-Min cannot name flows; HashPipe keeps heavy flows alone; the \
          Elastic sketch is good at elephants and approximate for the rest. TurboFlow names every flow and counts every packet; \
          what it spends is the memory of a flow cache beside the fast table. Nanoseconds a packet are those of this \
          processor: switches do the sketches' work in hardware.",
