@@ -16,6 +16,14 @@ pub struct FlowCounts {
     pub active: u64,
 }
 
+impl FlowCounts {
+    /// A flow ended; one that was never seen does not count.
+    pub(super) const fn end(&mut self, was_seen: bool) {
+        self.deaths += was_seen as u64;
+        self.active -= was_seen as u64;
+    }
+}
+
 /// What was asked for: of the paper's workloads, what is published of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Asked {

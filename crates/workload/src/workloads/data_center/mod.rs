@@ -219,14 +219,18 @@ impl DataCenter {
             let sender = &mut self.senders[self.turn];
             self.turn += 1;
             let now_ns = self.round_ns + sender.phase_ns;
-            let Some(sent) = sender.send(now_ns, &mut self.nursery) else {
+            if !sender.has_packet(now_ns, &mut self.nursery) {
                 continue;
-            };
+            }
             let (data_crosses, ack_crosses) = match self.switch {
                 Switch::TopOfRack => (true, true),
                 Switch::Aggregation => self.spray.both(),
             };
-            sender.count(&sent, data_crosses || ack_crosses, &mut self.counts);
+            if !(data_crosses | ack_crosses) {
+                sender.send_elsewhere(&mut self.counts);
+                continue;
+            }
+            let sent = sender.send(&mut self.counts);
             let transfer = sent.transfer;
             let data = Crossing {
                 timestamp_ns: now_ns,

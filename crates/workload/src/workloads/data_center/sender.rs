@@ -34,6 +34,20 @@ pub(super) struct Transfer {
     is_seen: bool,
 }
 
+impl Transfer {
+    /// None at all.
+    const NONE: Self = Self {
+        flow: 0,
+        packets_left: 0,
+        last_ip_bytes: 0,
+        source: 0,
+        destination: 0,
+        route: Route::Near,
+        has_begun: false,
+        is_seen: false,
+    };
+}
+
 impl Ord for Transfer {
     /// The greatest has least left; of equals, the oldest.
     fn cmp(&self, other: &Self) -> Ordering {
@@ -161,7 +175,8 @@ pub(super) struct Sender {
     link: Link,
     mean_gap_ns: f64,
     next_birth_ns: u64,
-    current: Option<Transfer>,
+    /// Without packets where nothing is sent.
+    current: Transfer,
     waiting: BinaryHeap<Transfer>,
 }
 
@@ -178,65 +193,69 @@ impl Sender {
             link,
             mean_gap_ns,
             next_birth_ns: begin_ns + nursery.gap_ns(mean_gap_ns),
-            current: None,
+            current: Transfer::NONE,
             waiting: BinaryHeap::new(),
         }
     }
 
-    /// The packet of the slot at `now_ns`, if a flow has one.
+    /// Lets flows in that are born by `now_ns`; says whether one has a packet for the slot.
     #[inline(always)]
-    pub(super) fn send(&mut self, now_ns: u64, nursery: &mut Nursery) -> Option<Sent> {
+    pub(super) fn has_packet(&mut self, now_ns: u64, nursery: &mut Nursery) -> bool {
         while self.next_birth_ns <= now_ns {
             self.admit(nursery);
         }
-        let current = self.current.as_mut()?;
-        let transfer = *current;
-        current.has_begun = true;
-        current.packets_left -= 1;
-        let ip_length_bytes = if current.packets_left == 0 {
-            self.current = self.waiting.pop();
-            transfer.last_ip_bytes
-        } else {
-            DATA_IP_BYTES
-        };
-        Some(Sent {
+        self.current.packets_left > 0
+    }
+
+    /// Sends a packet that does not cross the watched switch, nor its acknowledgement.
+    #[inline(always)]
+    pub(super) fn send_elsewhere(&mut self, counts: &mut FlowCounts) {
+        self.current.has_begun = true;
+        self.current.packets_left -= 1;
+        if self.current.packets_left == 0 {
+            counts.end(self.current.is_seen);
+            self.take_next();
+        }
+    }
+
+    /// Sends a packet that crosses the watched switch, or its acknowledgement does.
+    #[inline(always)]
+    pub(super) fn send(&mut self, counts: &mut FlowCounts) -> Sent {
+        let transfer = self.current;
+        let is_birth = u64::from(!transfer.is_seen);
+        counts.births += is_birth;
+        counts.active += is_birth;
+        self.current.is_seen = true;
+        self.current.has_begun = true;
+        self.current.packets_left -= 1;
+        let mut ip_length_bytes = DATA_IP_BYTES;
+        if self.current.packets_left == 0 {
+            ip_length_bytes = transfer.last_ip_bytes;
+            counts.end(true);
+            self.take_next();
+        }
+        Sent {
             transfer,
             ip_length_bytes,
-        })
+        }
+    }
+
+    #[cold]
+    fn take_next(&mut self) {
+        self.current = self.waiting.pop().unwrap_or(Transfer::NONE);
     }
 
     #[cold]
     fn admit(&mut self, nursery: &mut Nursery) {
         let newcomer = nursery.transfer(self.link);
         self.next_birth_ns += nursery.gap_ns(self.mean_gap_ns);
-        match &mut self.current {
-            Some(current) if newcomer > *current => {
-                self.waiting.push(std::mem::replace(current, newcomer));
-            }
-            Some(_) => self.waiting.push(newcomer),
-            None => self.current = Some(newcomer),
+        if self.current.packets_left == 0 {
+            self.current = newcomer;
+        } else if newcomer > self.current {
+            self.waiting
+                .push(std::mem::replace(&mut self.current, newcomer));
+        } else {
+            self.waiting.push(newcomer);
         }
-    }
-
-    /// Counts the flow of a packet just sent; `crosses`: it, or its acknowledgement, crosses the
-    /// watched switch.
-    #[inline(always)]
-    pub(super) fn count(&mut self, sent: &Sent, crosses: bool, counts: &mut FlowCounts) {
-        if crosses && !sent.transfer.is_seen {
-            counts.births += 1;
-            counts.active += 1;
-            if let Some(current) = self.current_of(sent) {
-                current.is_seen = true;
-            }
-        }
-        if sent.is_last() && (crosses || sent.transfer.is_seen) {
-            counts.deaths += 1;
-            counts.active -= 1;
-        }
-    }
-
-    fn current_of(&mut self, sent: &Sent) -> Option<&mut Transfer> {
-        let same = |current: &&mut Transfer| current.flow == sent.transfer.flow;
-        self.current.as_mut().filter(same)
     }
 }

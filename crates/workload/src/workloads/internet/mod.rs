@@ -9,7 +9,7 @@ mod flow;
 mod law;
 mod wheel;
 
-use turboflow_record::Family;
+use turboflow_record::{Family, prefetch};
 
 use super::{Arrival, FlowCounts, Source, WorkloadError};
 use crate::random::Random;
@@ -162,7 +162,11 @@ impl Internet {
 impl Source for Internet {
     #[inline(always)]
     fn next_arrival(&mut self) -> Arrival {
-        let (mut entry, now_ns) = self.wheel.pop();
+        let flows = self.flows.as_ptr();
+        let (mut entry, now_ns) = self.wheel.pop(|entry| {
+            // Flows are looked up all over memory, so they are asked for in time.
+            prefetch(flows.wrapping_add(entry.wrapping_sub(1) as usize));
+        });
         if entry == BIRTH {
             entry = self.give_birth(now_ns);
         }

@@ -4,13 +4,31 @@
 //! The near turn has a list for every tick, the far one a list for every near turn (Varghese and
 //! Lauck, SOSP 1987). Entries of one tick come out in any order, and at a time that is never
 //! before the last one's: a tick is chosen so short that it rarely holds two.
+//!
+//! Most entries wait in the far turn, in lists that are written and read from end to end; the few
+//! of the near turn stay in the first-level cache.
 
 /// Lists of a turn.
-const LISTS: u64 = 4_096;
+const LISTS: u64 = 1_024;
 /// The end of a list.
 const END: u32 = u32::MAX;
 
-/// When entries, small numbers, are due.
+/// An entry, a small number, and when it is due.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    at_ns: u64,
+    entry: u32,
+}
+
+/// A place in the near turn.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    due: Due,
+    /// Who follows in the list, or among the free.
+    next: u32,
+}
+
+/// When entries are due.
 #[derive(Clone, Debug)]
 pub(super) struct Wheel {
     /// A tick has two to this power nanoseconds.
@@ -22,9 +40,9 @@ pub(super) struct Wheel {
     near: Box<[u32]>,
     /// A bit for each near list that is not empty.
     occupied: [u64; (LISTS / 64) as usize],
-    far: Box<[u32]>,
-    /// Of each entry: when it is due, and who follows in its list.
-    entries: Vec<(u64, u32)>,
+    nodes: Vec<Node>,
+    free: u32,
+    far: Box<[Vec<Due>]>,
     now_ns: u64,
 }
 
@@ -38,49 +56,62 @@ impl Wheel {
             cursor: 0,
             near: vec![END; LISTS as usize].into(),
             occupied: [0; (LISTS / 64) as usize],
-            far: vec![END; LISTS as usize].into(),
-            entries: Vec::new(),
+            nodes: Vec::new(),
+            free: END,
+            far: vec![Vec::new(); LISTS as usize].into(),
             now_ns: start_ns,
         }
     }
 
-    /// Makes `entry` due at `due_ns`, or now if that is past. It must not be due already.
+    /// Makes `entry` due at `at_ns`, or now if that is past.
     #[inline(always)]
-    pub(super) fn insert(&mut self, entry: u32, due_ns: u64) {
-        if entry as usize >= self.entries.len() {
-            self.entries.resize(entry as usize + 1, (0, END));
-        }
-        let tick = (due_ns >> self.shift).max(self.base + self.cursor);
-        let list = if tick < self.base + LISTS {
-            let place = tick - self.base;
-            self.occupied[(place / 64) as usize] |= 1 << (place % 64);
-            &mut self.near[place as usize]
+    pub(super) fn insert(&mut self, entry: u32, at_ns: u64) {
+        let due = Due { at_ns, entry };
+        let tick = (at_ns >> self.shift).max(self.base + self.cursor);
+        if tick < self.base + LISTS {
+            self.insert_near(due, tick - self.base);
         } else {
             // Beyond the far turn's end it wraps: the entry is looked at once a turn.
-            &mut self.far[(tick / LISTS % LISTS) as usize]
-        };
-        self.entries[entry as usize] = (due_ns, *list);
-        *list = entry;
+            self.far[(tick / LISTS % LISTS) as usize].push(due);
+        }
     }
 
-    /// Takes out the entry that is due next, and says when.
+    #[inline(always)]
+    fn insert_near(&mut self, due: Due, place: u64) {
+        let list = &mut self.near[place as usize];
+        let node = Node { due, next: *list };
+        if let Some(unused) = self.nodes.get_mut(self.free as usize) {
+            *list = self.free;
+            self.free = std::mem::replace(unused, node).next;
+        } else {
+            *list = self.nodes.len() as u32;
+            self.nodes.push(node);
+        }
+        self.occupied[(place / 64) as usize] |= 1 << (place % 64);
+    }
+
+    /// Takes out the entry that is due next, and says when. `announce` hears of entries that will
+    /// be due soon.
     ///
     /// There must be one.
     #[inline(always)]
-    pub(super) fn pop(&mut self) -> (u32, u64) {
+    pub(super) fn pop(&mut self, announce: impl Fn(u32)) -> (u32, u64) {
         loop {
             if let Some(place) = self.next_occupied() {
                 self.cursor = place;
-                let entry = self.near[place as usize];
-                let (due_ns, next) = self.entries[entry as usize];
-                self.near[place as usize] = next;
-                if next == END {
+                let list = &mut self.near[place as usize];
+                let taken = *list;
+                let node = &mut self.nodes[taken as usize];
+                let due = node.due;
+                *list = std::mem::replace(&mut node.next, self.free);
+                self.free = taken;
+                if *list == END {
                     self.occupied[(place / 64) as usize] &= !(1 << (place % 64));
                 }
-                self.now_ns = self.now_ns.max(due_ns);
-                return (entry, self.now_ns);
+                self.now_ns = self.now_ns.max(due.at_ns);
+                return (due.entry, self.now_ns);
             }
-            self.turn();
+            self.turn(&announce);
         }
     }
 
@@ -96,17 +127,23 @@ impl Wheel {
     }
 
     /// Goes on to the next near turn.
-    #[cold]
-    fn turn(&mut self) {
+    #[inline(never)]
+    fn turn(&mut self, announce: &impl Fn(u32)) {
         self.base += LISTS;
         self.cursor = 0;
         let list = (self.base / LISTS % LISTS) as usize;
-        let mut entry = std::mem::replace(&mut self.far[list], END);
-        while entry != END {
-            let (due_ns, next) = self.entries[entry as usize];
-            self.insert(entry, due_ns);
-            entry = next;
-        }
+        let mut entries = std::mem::take(&mut self.far[list]);
+        let end = self.base + LISTS;
+        // Those of a later turn stay where they are.
+        entries.retain(|&due| {
+            let tick = (due.at_ns >> self.shift).max(self.base);
+            if tick < end {
+                announce(due.entry);
+                self.insert_near(due, tick - self.base);
+            }
+            tick >= end
+        });
+        self.far[list] = entries;
     }
 }
 
@@ -121,15 +158,15 @@ mod tests {
         let mut wheel = Wheel::new(1_000_000, tick_ns);
         let mut random = Random::new(3);
         let mut due_ns = vec![0; 1_000];
-        // Some beyond the far turn, which spans 2^30 ns here.
-        let spans = [1, 100, 100_000, 1 << 29, 1 << 32];
+        // Some beyond the far turn, which spans 2^26 ns here.
+        let spans = [1, 100, 100_000, 1 << 25, 1 << 28];
         for (entry, due_ns) in due_ns.iter_mut().enumerate() {
             *due_ns = 1_000_000 + random.below(spans[entry % spans.len()]);
             wheel.insert(entry as u32, *due_ns);
         }
         let mut last_ns = 0;
         for _ in 0..20_000 {
-            let (entry, now_ns) = wheel.pop();
+            let (entry, now_ns) = wheel.pop(|_| ());
             assert!(now_ns >= last_ns);
             assert!(now_ns >= due_ns[entry as usize]);
             assert!(now_ns < due_ns[entry as usize] + tick_ns);
