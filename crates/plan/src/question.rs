@@ -107,9 +107,13 @@ pub struct Export {
     pub bits_per_second: f64,
 }
 
-/// How many links a machine carries.
+/// How many links a machine carries (TurboFlow, Table 11).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Capacity {
+    /// Memory of its table, for all links.
+    pub table_bytes: f64,
+    /// Cores that aggregate.
+    pub cores: f64,
     /// Links, not necessarily whole, at worst.
     pub links_worst_case: f64,
     /// Links, by what was measured.
@@ -161,12 +165,18 @@ pub struct Plan {
     pub terabits_per_second: f64,
     /// Sizes of table, side by side.
     pub tables: Vec<TableRow>,
+    /// Machines side by side: the memory and the cores of Table 11.
+    pub machines: Vec<Capacity>,
     /// What was taken for granted.
     pub assumptions: Vec<Assumed>,
 }
 
 /// Slots of tables that are shown where nothing was measured: powers of four.
 const SHOWN_SLOTS: std::ops::RangeInclusive<u32> = 3..=12;
+
+/// Memory and cores of machines that are shown (TurboFlow, Table 11).
+const SHOWN_TABLE_BYTES: [f64; 6] = [0.0, 1e6, 4e6, 8e6, 16e6, 24e6];
+const SHOWN_CORES: [f64; 4] = [1.0, 2.0, 3.0, 4.0];
 
 impl Question<'_> {
     /// Answers it.
@@ -191,13 +201,17 @@ impl Question<'_> {
                 .map(|allowed| (self.traffic.packets_per_second / allowed).max(1.0)),
             worst_case,
             measured,
-            capacity: self.capacity(),
+            capacity: match self.target {
+                Target::Machine { table_bytes, cores } => Some(self.capacity(table_bytes, cores)),
+                _ => None,
+            },
             software_cores: packets_per_second / self.planned(meter_rate),
             export: self.export(),
             cost: MonitoringCost::in_switch(rate, self.assumptions),
             server_based_cost: MonitoringCost::in_servers(rate, self.assumptions),
             terabits_per_second: rate.terabits_per_second * self.links as f64,
             tables: self.tables(),
+            machines: self.machines(),
             assumptions: self.assumptions.shown(),
         })
     }
@@ -344,10 +358,12 @@ impl Question<'_> {
         }
     }
 
-    fn capacity(&self) -> Option<Capacity> {
-        let Target::Machine { table_bytes, cores } = self.target else {
-            return None;
-        };
+    fn machines(&self) -> Vec<Capacity> {
+        let of = |table_bytes| SHOWN_CORES.map(|cores| self.capacity(table_bytes, cores));
+        SHOWN_TABLE_BYTES.into_iter().flat_map(of).collect()
+    }
+
+    fn capacity(&self, table_bytes: f64, cores: f64) -> Capacity {
         let slots = table_bytes / self.get(Assumption::MicroflowRecordBytes);
         let merges = cores * self.planned(Assumption::AggregatorRecordsPerSecondPerCore);
         let worst = |slots: f64| worst_case_microflows_per_second(&self.traffic, slots as u64);
@@ -355,10 +371,12 @@ impl Question<'_> {
             let rate = |slots: f64| self.measured_rate(&curve, slots);
             links_carried(rate, slots, merges)
         });
-        Some(Capacity {
+        Capacity {
+            table_bytes,
+            cores,
             links_worst_case: links_carried(worst, slots, merges),
             links_measured: measured,
-        })
+        }
     }
 
     fn export(&self) -> Export {

@@ -44,6 +44,13 @@ impl<'a> Answer<'a> {
         text += &costs(plan);
         text += "\nPackets for each microflow record, by size of one link's table\n";
         text += &sizes(plan);
+        let which = if plan.measured.is_some() {
+            "measured"
+        } else {
+            "worst case"
+        };
+        text += &format!("\nLinks carried, by table memory and cores ({which})\n");
+        text += &machines(plan);
         text += "\nTaken for granted (`--assume NAME=VALUE`)\n";
         text += &assumed(&plan.assumptions);
         Ok(text)
@@ -220,6 +227,22 @@ fn sizes(plan: &Plan) -> String {
             measured.map_or_else(|| "-".to_owned(), amount),
             amount(row.worst_case_packets_per_microflow),
         ]);
+    }
+    table.render(None)
+}
+
+fn machines(plan: &Plan) -> String {
+    let rows = plan
+        .machines
+        .chunk_by(|a, b| a.table_bytes == b.table_bytes);
+    let mut table = columns(["memory", "1 core", "2 cores", "3 cores", "4 cores"]);
+    for row in rows {
+        let links = row.iter().map(|machine| {
+            let links = machine.links_measured.unwrap_or(machine.links_worst_case);
+            grouped(links.floor() as u64)
+        });
+        let memory = table::bytes(row[0].table_bytes as u64);
+        table.push(std::iter::once(memory).chain(links).collect());
     }
     table.render(None)
 }

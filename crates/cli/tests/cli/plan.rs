@@ -42,6 +42,7 @@ fn answers_for_a_capture_in_a_sentence_and_tables() {
         assert!(first.contains(words), "nothing of {words:?} in {first}");
     }
     for words in [
+        "Links carried, by table memory and cores (measured)",
         "13,004 packets",
         "What it takes",
         "in servers",

@@ -94,6 +94,16 @@ fn targets_lead_to_each_other() {
         cores: need.aggregator_cores,
     };
     let plan = question(&assumptions, machine).answer().unwrap();
+    // More table or more cores never carry fewer; and without a table every packet is a record.
+    let carried: Vec<f64> = plan
+        .machines
+        .iter()
+        .map(|one| one.links_worst_case)
+        .collect();
+    assert_eq!(carried.len(), 24);
+    assert!(carried.chunks(4).all(|row| row.is_sorted()));
+    assert!((0..4).all(|cores| carried[cores..].iter().step_by(4).is_sorted()));
+    assert!((carried[3] / (4.0 * 27.2e6 * 0.8 / 500e3) - 1.0).abs() < 1e-9);
     let links = plan.capacity.unwrap().links_worst_case;
     assert!((links - 4.0).abs() < 1e-3, "{links}");
 }

@@ -99,7 +99,7 @@ impl Flows {
         if last_part == part {
             return;
         }
-        if last_part.saturating_add(KEPT as u64) > part {
+        if part - last_part < KEPT as u64 {
             self.active_by_part[last_part as usize % KEPT] -= 1;
             self.active -= 1;
         }
@@ -154,7 +154,7 @@ impl Flows {
             self.swept = Some(part);
             let part_ns = self.part_ns;
             self.last_ns
-                .retain(|_, last_ns| (*last_ns / part_ns).saturating_add(KEPT as u64) > part);
+                .retain(|_, last_ns| part - *last_ns / part_ns < KEPT as u64);
         }
         self.last_ns.len() < self.max_flows
     }
