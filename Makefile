@@ -16,13 +16,14 @@ FEATURES := $(if $(KERNEL),--features turboflow/kernel)
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TURBOFLOW := $(TARGET)/release/turboflow
+EVALUATION := $(TARGET)/release/turboflow-evaluation
 BENCH_CAPTURE := $(TARGET)/bench/zipf-10m.pcap
 
 .DEFAULT_GOAL := help
-.PHONY: help run test build deb docs bench bench-files bench-export bench-kernel fuzz sample lint ci clean
+.PHONY: help run test build deb docs bench bench-files bench-export bench-kernel evaluation evaluation-quick fuzz sample lint ci clean
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 
 run: build ## Meter a capture and look at it: samples/office.pcap, or CAPTURE=FILE ARGS="--biflow ..."
 	$(TURBOFLOW) record -r $(CAPTURE) $(ARGS)
@@ -55,6 +56,13 @@ bench-export: build $(BENCH_CAPTURE) ## Sending flow records: encoding alone, so
 bench-kernel: build ## The engine in the kernel: cost of a packet, and a veth pair beside capture by a ring (root)
 	bench/kernel/run.sh --turboflow $(TURBOFLOW)
 
+evaluation: $(EVALUATION) ## The papers' evaluation again, under an hour: bench/runs/DATE-MACHINE-evaluation, docs/evaluation/report.md
+	$(EVALUATION) run --report docs/evaluation $(ARGS)
+
+evaluation-quick: $(EVALUATION) ## The same within minutes, to see that it works: target/evaluation-quick
+	rm -rf $(TARGET)/evaluation-quick
+	$(EVALUATION) run --quick --out $(TARGET)/evaluation-quick $(ARGS)
+
 fuzz: set-up ## Every fuzz target for a minute (FUZZ_SECONDS=60), or FUZZ_TARGETS="packet pcap"
 	FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh $(FUZZ_TARGETS)
 
@@ -78,6 +86,11 @@ clean: ## Remove everything that was built
 .PHONY: set-up
 set-up:
 	@scripts/set-up.sh
+
+# Cargo knows whether it is up to date.
+.PHONY: $(EVALUATION)
+$(EVALUATION): set-up
+	cargo build --release --package turboflow-evaluation
 
 # About 300 K flows that come and go, with the skew and packet trains of an Internet link, 64 captured bytes a packet.
 $(BENCH_CAPTURE): | build

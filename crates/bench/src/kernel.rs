@@ -69,7 +69,14 @@ pub fn send(interface: u32, flows: u32, packets: u64) -> Result<Row, KernelError
         Ok(())
     })?;
     let took = timer.total();
-    Ok(Row::new("kernel", "send", u64::from(flows), "zipf", packets, took))
+    Ok(Row::new(
+        "kernel",
+        "send",
+        u64::from(flows),
+        "zipf",
+        packets,
+        took,
+    ))
 }
 
 fn one_flow() -> Result<Vec<Contender>, KernelError> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Benchmarks behind `turboflow bench`: every design runs in the same harness, on the same
-//! traffic, in one run, on one core.
+//! traffic, in one run, on one core unless it says otherwise.
 //!
 //! Numbers of different runs or machines do not compare; the designs of one run do.
 
@@ -8,21 +8,27 @@ mod aggregate;
 mod export;
 mod features;
 mod flood;
+mod generate;
 #[cfg(all(target_os = "linux", feature = "kernel"))]
 pub mod kernel;
 mod microflows;
 mod pipeline;
 mod plan;
 mod report;
+mod sweep;
 
 pub use report::{Row, Timer};
 use turboflow_workload::traffic::Skew;
 
 /// The benchmarks there are, with a sentence for each.
-pub const BENCHES: [(&str, &str); 6] = [
+pub const BENCHES: [(&str, &str); 9] = [
     (
         "aggregate",
         "merging microflow records: ours, the paper's method, hashbrown, std, Redis",
+    ),
+    (
+        "cores",
+        "the aggregator on 1 to all cores: std, flat, integer keys, the paper's method, ours, Redis",
     ),
     (
         "pipeline",
@@ -40,6 +46,14 @@ pub const BENCHES: [(&str, &str); 6] = [
     (
         "flood",
         "50 million distinct keys against a full flow cache: memory, speed, conservation",
+    ),
+    (
+        "generate",
+        "traffic itself: packets, frames in memory, a capture file",
+    ),
+    (
+        "sweep",
+        "active flows of which a tenth is replaced every second, frames in memory to flow records",
     ),
 ];
 
@@ -103,11 +117,14 @@ impl Spread {
 pub fn run(bench: &str, options: &Options, row: &mut dyn FnMut(Row)) -> Result<(), UnknownBench> {
     match bench {
         "aggregate" => aggregate::run(options, row),
+        "cores" => aggregate::cores::run(options, row),
         "export" => export::run(options, row),
         "features" => features::run(options, row),
         "flood" => flood::run(options, row),
+        "generate" => generate::run(options, row),
         "pipeline" => pipeline::run(options, row),
         "plan" => plan::run(options, row),
+        "sweep" => sweep::run(options, row),
         _ => return Err(UnknownBench(bench.to_owned())),
     }
     Ok(())

@@ -17,7 +17,11 @@ pub(crate) struct Microflows {
 
 impl Microflows {
     pub(crate) fn new(flows: u64, spread: Spread) -> Self {
-        let numbers = keys(flows, spread.skew(), 1).expect("the benchmark's flows are in range");
+        Self::with_seed(flows, spread, 1)
+    }
+
+    pub(crate) fn with_seed(flows: u64, spread: Spread, seed: u64) -> Self {
+        let numbers = keys(flows, spread.skew(), seed).expect("the benchmark's flows are in range");
         Self { numbers, at_ns: 1 }
     }
 

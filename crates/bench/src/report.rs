@@ -16,9 +16,9 @@ pub struct Row {
     pub design: String,
     /// Flows in the traffic.
     pub flows: u64,
-    /// How packets spread over flows: `uniform` or `zipf`.
+    /// How packets spread over flows: `uniform` or `zipf`, or the name of a workload.
     pub traffic: &'static str,
-    /// Items (microflow records or packets) a second on one core.
+    /// Items (microflow records or packets) a second, of all cores together.
     pub items_per_s: f64,
     /// Nanoseconds an item.
     pub ns_per_item: f64,
@@ -28,6 +28,9 @@ pub struct Row {
     /// Microflow records for each packet; absent where packets were not metered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub microflows_per_packet: Option<f64>,
+    /// Cores that worked at the same time; absent where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cores: Option<u32>,
 }
 
 impl Row {
@@ -51,6 +54,7 @@ impl Row {
             ns_per_item: seconds * 1e9 / items.max(1) as f64,
             bytes_per_flow: None,
             microflows_per_packet: None,
+            cores: None,
         }
     }
 }

@@ -57,7 +57,7 @@ pub(crate) enum Command {
     Show(Box<ShowArgs>),
     /// Watch interfaces or a capture: flows and hosts by rate, protocols, the meter's health
     Top(Box<TopArgs>),
-    /// Generate traffic of stated rates, sizes and skew into a capture file
+    /// Generate traffic of stated rates, sizes and skew, or after published measurements
     Generate(Box<GenerateArgs>),
     /// Plan before you deploy: table memory, cores, bandwidth, capacity, cost
     Plan(Box<PlanArgs>),

@@ -9,16 +9,19 @@ use turboflow_bench::{BENCHES, Options, Row};
 use crate::exit::Outcome;
 
 const EXAMPLES: &str = "\
-Every design of a benchmark runs on the same traffic, on one core, in this one run: compare rows
+Every design of a benchmark runs on the same traffic, in this one run, on one core but for `cores`: compare rows
 of one run, never numbers of different runs or machines. Leave the machine alone meanwhile.
 
 Benchmarks:
   aggregate  merging microflow records: ours, the paper's method, hashbrown, std, Redis
+  cores      the aggregator on one core, two, ... all: std, flat table, integer keys, the paper's, ours, Redis
   pipeline   frames in memory to open flows, by stage, with and without microflow table
   features   what four more features cost the aggregator
   plan       a definition's compiled plan against the same work written by hand
   export     flow records into messages: IPFIX, NetFlow v9 and v5, without the socket
   flood      50 million distinct keys against a full flow cache
+  generate   traffic itself: packets, frames in memory, a capture file in the temporary directory
+  sweep      active flows of which a tenth is replaced every second, frames in memory to flow records
 
   with --engine xdp: what a packet costs in the kernel, over a program that does nothing
 

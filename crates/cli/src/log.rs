@@ -82,6 +82,7 @@ events! {
     OutputOverrun "output_overrun"
     PacketsDropped "packets_dropped"
     PacketsMerged "packets_merged"
+    RateMissed "rate_missed"
     ReloadRefused "reload_refused"
     Reloaded "reloaded"
     Serving "serving"

@@ -41,13 +41,15 @@ const PIPELINE: &str = "turboflow-pipeline";
 const TOP: &str = "turboflow-top";
 const PLAN: &str = "turboflow-plan";
 const WORKLOAD: &str = "turboflow-workload";
+const ACCURACY: &str = "turboflow-accuracy";
 const BENCH: &str = "turboflow-bench";
+const EVALUATION: &str = "turboflow-evaluation";
 const CLI: &str = "turboflow";
 const HOUSE: &str = "turboflow-house";
 
 /// The table. Workload and bench serve tests, measurements and the generator: nothing that meters
 /// knows them.
-const ROOMS: [Room; 15] = [
+const ROOMS: [Room; 17] = [
     room(RECORD, &[]).that_borrows(&["thiserror", "toml"]),
     room(PACKET, &[RECORD]).that_borrows(&[]),
     room(ENGINE, &[RECORD]).that_borrows(&[]),
@@ -77,6 +79,7 @@ const ROOMS: [Room; 15] = [
     room(TOP, &[RECORD, EXPORT, QUERY, PIPELINE]),
     room(PLAN, &[RECORD]).that_borrows(&["serde", "thiserror"]),
     room(WORKLOAD, &[RECORD, PACKET]),
+    room(ACCURACY, &[RECORD]).that_borrows(&[]),
     room(
         BENCH,
         &[
@@ -109,6 +112,12 @@ const ROOMS: [Room; 15] = [
             BENCH,
         ],
     ),
+    room(
+        EVALUATION,
+        &[
+            RECORD, PACKET, CAPTURE, ENGINE, AGGREGATE, PIPELINE, PLAN, WORKLOAD, ACCURACY, BENCH,
+        ],
+    ),
     room(HOUSE, &[]),
 ];
 
@@ -117,8 +126,8 @@ const KNOWN_TO_TESTS: [(&str, &[&str]); 2] = [(WORKLOAD, &[]), (CAPTURE, &[KERNE
 
 /// Heavy or far-reaching crates, and the leaves that need them.
 const LEAVES: [(&str, &[&str]); 14] = [
-    ("anyhow", &[CLI]),
-    ("clap", &[CLI]),
+    ("anyhow", &[CLI, EVALUATION]),
+    ("clap", &[CLI, EVALUATION]),
     ("flate2", &[CAPTURE]),
     ("hashbrown", &[BENCH]),
     ("libbpf-rs", &[KERNEL_ENGINE]),

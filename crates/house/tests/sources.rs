@@ -28,11 +28,12 @@ const INTRODUCTIONS: [&str; 9] = [
 ];
 
 /// Rooms that may ask what time it is.
-const CLOCK_ROOMS: [&str; 4] = [
+const CLOCK_ROOMS: [&str; 5] = [
     "crates/capture/",
     "crates/pipeline/",
     "crates/cli/",
     "crates/bench/",
+    "crates/evaluation/",
 ];
 
 /// Rooms in which packets and records are values: nothing is read, written, waited for or said.

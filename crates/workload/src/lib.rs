@@ -3,11 +3,15 @@
 //!
 //! - [`mod@reference`]: the oracle, a per-packet flow meter that keeps every packet.
 //! - [`traffic`]: frames of millions of flows with stated skew, rates and mix.
+//! - [`workloads`]: the paper's traffic: an Internet link and data-centre switches, calibrated.
+//! - [`links`]: many links from the capture of one.
 //! - [`sequences`]: random packet sequences that sit on the edges of the rules.
 //! - [`definitions`]: random record definitions.
 
 pub mod definitions;
+pub mod links;
 mod random;
 pub mod reference;
 pub mod sequences;
 pub mod traffic;
+pub mod workloads;

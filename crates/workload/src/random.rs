@@ -31,6 +31,24 @@ impl Random {
         scale(self.word(), bound)
     }
 
+    /// A number above 0 and below 1.
+    #[inline(always)]
+    pub(crate) const fn fraction(&mut self) -> f64 {
+        ((self.word() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
+    }
+
+    /// A number of the exponential distribution of mean 1.
+    #[inline(always)]
+    pub(crate) fn exponential(&mut self) -> f64 {
+        -self.fraction().ln()
+    }
+
+    /// A number of the normal distribution of mean 0 and deviation 1 (Box and Muller's form).
+    pub(crate) fn normal(&mut self) -> f64 {
+        let radius = (2.0 * self.exponential()).sqrt();
+        radius * (std::f64::consts::TAU * self.fraction()).cos()
+    }
+
     /// True `percent` times in 100.
     pub(crate) const fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent

@@ -4,14 +4,14 @@
 use std::collections::HashMap;
 
 use turboflow_aggregate::FlowCache;
-use turboflow_record::{Base, Definition, KeyHasher, Layout, MicroflowRecord, prefetch};
+use turboflow_record::{Base, Definition, Layout, MicroflowRecord};
 
 use crate::microflows::cache;
 
-type Record = MicroflowRecord<2, 0>;
+pub(super) type Record = MicroflowRecord<2, 0>;
 
 /// A table that merges microflow records into flows.
-pub(super) trait Design {
+pub(super) trait Design: Send {
     const NAME: &'static str;
     /// An empty table that will hold `flows`.
     fn new(flows: usize) -> Self;
@@ -50,62 +50,6 @@ impl Design for TurboflowCache {
 
     fn size_bytes(&self) -> Option<usize> {
         Some(self.cache.size_bytes())
-    }
-}
-
-/// The paper's aggregator rebuilt (TurboFlow, section 5.2): linear probing over a flat table at
-/// load one half, keys as two 64-bit integers, lookups in batches of ten whose slots are
-/// prefetched first.
-pub(super) struct PaperTable {
-    slots: Vec<Record>,
-    mask: usize,
-    hasher: KeyHasher,
-}
-
-impl Design for PaperTable {
-    const NAME: &'static str = "paper";
-
-    fn new(flows: usize) -> Self {
-        let slots = (2 * flows).next_power_of_two();
-        Self {
-            slots: vec![Record::default(); slots],
-            mask: slots - 1,
-            hasher: KeyHasher::new(1),
-        }
-    }
-
-    fn merge(&mut self, batch: &[Record]) {
-        const PREFETCHED: usize = 10;
-        for group in batch.chunks(PREFETCHED) {
-            let mut homes = [0; PREFETCHED];
-            for (home, record) in homes.iter_mut().zip(group) {
-                *home = self.hasher.hash(&record.key).0 as usize & self.mask;
-                prefetch(&raw const self.slots[*home]);
-            }
-            for (&home, record) in homes.iter().zip(group) {
-                let mut place = home;
-                loop {
-                    let slot = &mut self.slots[place];
-                    if slot.key == record.key {
-                        slot.base.merge(&record.base);
-                        break;
-                    }
-                    if slot.key == [0, 0] {
-                        *slot = *record;
-                        break;
-                    }
-                    place = (place + 1) & self.mask;
-                }
-            }
-        }
-    }
-
-    fn packets(self) -> u64 {
-        self.slots.iter().map(|record| record.base.packets).sum()
-    }
-
-    fn size_bytes(&self) -> Option<usize> {
-        Some(self.slots.len() * size_of::<Record>())
     }
 }
 

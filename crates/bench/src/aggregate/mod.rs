@@ -2,13 +2,16 @@
 //! The aggregator against what else one would use: all merge the same stream of microflow records
 //! of the default definition into open flows.
 
+pub(crate) mod cores;
 mod designs;
+mod linear;
 mod redis;
 
 use crate::microflows::{BATCH, Microflows, every_flow};
 use crate::report::{Measured, in_turn, median};
 use crate::{Options, Row, Spread, Timer};
-use designs::{Design, HashbrownTable, PaperTable, StdTable, TurboflowCache};
+use designs::{Design, HashbrownTable, StdTable, TurboflowCache};
+use linear::PaperTable;
 
 pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
     for &flows in &options.flows {

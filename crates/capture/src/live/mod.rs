@@ -17,6 +17,8 @@
 //! Several readers have a ring each of an interface ([`Interface::open_group`]); `fanout` is the
 //! program by which the kernel deals packets out to them.
 //!
+//! [`Sender`] goes the other way: frames of a generator out of an interface.
+//!
 //! What the kernel counted and what was delivered are compared when a capture ends
 //! ([`Interface::close_intake`], [`Interface::is_empty`]): packets seen = delivered + dropped.
 
@@ -27,6 +29,7 @@ mod interface;
 mod offloads;
 mod promiscuous;
 mod ring;
+mod send;
 mod socket;
 
 pub use error::InterfaceError;
@@ -35,3 +38,4 @@ pub use interface::{Interface, InterfaceConfig, InterfaceCounters, State, wait};
 pub use offloads::Offload;
 pub use promiscuous::Promiscuous;
 pub use ring::RingSize;
+pub use send::{SendError, Sender};

@@ -2,7 +2,7 @@
 //! System calls of a packet socket, and nothing else.
 
 use std::ffi::{CStr, CString, c_char, c_int};
-use std::io;
+use std::io::{self, IoSlice};
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
@@ -10,7 +10,11 @@ use std::ptr::{self, NonNull};
 use crate::filter::{Instruction, Program};
 
 /// A raw packet socket. It gets no packet before it is bound.
+#[derive(Debug)]
 pub(crate) struct PacketSocket(OwnedFd);
+
+/// Frames handed over in one call.
+pub(crate) const MESSAGES_AT_ONCE: usize = 64;
 
 /// What the kernel has counted since it was asked last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,9 +130,18 @@ impl PacketSocket {
 
     /// Starts the packets of an interface.
     pub(crate) fn bind(&self, interface_index: c_int) -> io::Result<()> {
+        self.bind_for(interface_index, libc::ETH_P_ALL as u16)
+    }
+
+    /// Sends to an interface from now on, and gets no packets of it.
+    pub(crate) fn bind_to_send(&self, interface_index: c_int) -> io::Result<()> {
+        self.bind_for(interface_index, 0)
+    }
+
+    fn bind_for(&self, interface_index: c_int, protocol: u16) -> io::Result<()> {
         let address = libc::sockaddr_ll {
             sll_family: libc::AF_PACKET as u16,
-            sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+            sll_protocol: protocol.to_be(),
             sll_ifindex: interface_index,
             sll_hatype: 0,
             sll_pkttype: 0,
@@ -140,6 +153,24 @@ impl PacketSocket {
         let outcome =
             unsafe { libc::bind(self.0.as_raw_fd(), ptr::from_ref(&address).cast(), length) };
         checked(outcome).map(drop)
+    }
+
+    /// Hands frames to the interface; says how many of them, from the first on, it took.
+    pub(crate) fn send(&self, frames: &[IoSlice<'_>]) -> io::Result<usize> {
+        // SAFETY: a header of zeros is one without name, buffers and control data.
+        let mut messages: [libc::mmsghdr; MESSAGES_AT_ONCE] = unsafe { mem::zeroed() };
+        let count = frames.len().min(MESSAGES_AT_ONCE);
+        for (message, frame) in messages.iter_mut().zip(frames) {
+            // A slice to write from is the kernel's `iovec`, as its documentation promises.
+            message.msg_hdr.msg_iov = ptr::from_ref(frame).cast_mut().cast();
+            message.msg_hdr.msg_iovlen = 1;
+        }
+        let descriptor = self.0.as_raw_fd();
+        // SAFETY: the kernel reads as many headers as are given, writes their lengths, and only
+        // reads the frames, which live in the caller.
+        let sent =
+            checked(unsafe { libc::sendmmsg(descriptor, messages.as_mut_ptr(), count as u32, 0) })?;
+        Ok(sent as usize)
     }
 
     /// Asks the interface for frames to other stations too, for as long as the socket lives.

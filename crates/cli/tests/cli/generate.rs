@@ -95,3 +95,194 @@ fn contradictions_are_refused() {
         .says(&["/dev/full", "No space left"]);
     turboflow(["generate"]).exits(2).says(&["--write"]);
 }
+
+#[test]
+fn workloads_come_out_as_published_and_the_meter_counts_the_same() {
+    for (workload, packets, flows) in [
+        ("internet", "450.0 k", "9.10 k"),
+        ("dc-tor", "124.0 M", "478.0 k"),
+        ("dc-aggregation", "134.0 M", "1.29 M"),
+    ] {
+        let folder = Folder::new();
+        let file = folder.file("a.pcap");
+        let args = [
+            "--workload",
+            workload,
+            "--packets",
+            "30k",
+            "--snap-length",
+            "64",
+        ];
+        let said = turboflow(["generate", "-w", &file].into_iter().chain(args)).exits(0);
+        let line = |name, asked| format!("{name:<20}{asked:>12}");
+        said.says(&[&line("packets/s", packets), &line("new flows/s", flows)])
+            .says(&["30,000 packets", "asked for", "came out", "under way"]);
+        let ran = turboflow(["record", "-r", &file]).exits(0);
+        assert!(ran.stdout.contains("30,000 recorded"), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_duration_is_the_traffics_own_time() {
+    let common = ["generate", "--to-memory", "--duration"];
+    let args = ["20ms", "--workload", "internet"];
+    turboflow(common.into_iter().chain(args))
+        .exits(0)
+        .says(&["in 0.020 s"]);
+    let args = ["10ms", "--workload", "probe-stress", "--flows", "100k"];
+    turboflow(common.into_iter().chain(args)).exits(0).says(&[
+        "100,000 packets in 0.010 s",
+        "100,000 at any time, 100 born",
+    ]);
+}
+
+#[test]
+fn a_workload_refuses_what_it_does_not_know() {
+    for (args, words) in [
+        (
+            &["--workload", "internet", "--flows", "5"][..],
+            &[
+                "--flows is of no use with --workload internet",
+                "probe-stress",
+            ][..],
+        ),
+        (
+            &["--load", "0.5"],
+            &["--load is of no use without --workload"],
+        ),
+        (
+            &["--workload", "dc-tor", "--load", "1.5"],
+            &["load 1.5", "0.95"],
+        ),
+        (
+            &["--workload", "internet", "--births-per-second", "1M"],
+            &["1000000 new flows per second cannot come from 450000"],
+        ),
+        (
+            &["--workload", "probe-stress", "--births-per-second", "20M"],
+            &["births per second cannot come"],
+        ),
+        (&["--workload", "dc-tor", "--packets", "0"], &["0 packets"]),
+        (
+            &["--packets", "5", "--duration", "5s"],
+            &["cannot be used with"],
+        ),
+        (&["--workload", "lan"], &["dc-aggregation"]),
+        (&["--speed", "2"], &["--speed is of no use without -i"]),
+        (
+            &["--workload", "adversarial"],
+            &["--attack", "single-packets"],
+        ),
+        (
+            &[
+                "--workload",
+                "adversarial",
+                "--attack",
+                "all-at-once",
+                "--meter-seed",
+                "1",
+            ],
+            &["--meter-seed is of no use without --attack collisions"],
+        ),
+        (
+            &[
+                "--workload",
+                "adversarial",
+                "--attack",
+                "collisions",
+                "--into-slots",
+                "0",
+            ],
+            &["1000 flows into 0 of 32768 slots"],
+        ),
+        (
+            &[
+                "--workload",
+                "adversarial",
+                "--attack",
+                "single-packets",
+                "--flows",
+                "5",
+            ],
+            &["--flows is of no use"],
+        ),
+        (
+            &["--attack", "collisions"],
+            &["--attack is of no use without --workload"],
+        ),
+        (&["--links", "2"], &["--read"]),
+    ] {
+        turboflow(["generate", "--to-memory"].iter().chain(args))
+            .exits(2)
+            .says(words);
+    }
+    turboflow(["generate", "--to-memory", "-w", "a.pcap"])
+        .exits(2)
+        .says(&["cannot be used with"]);
+    #[cfg(target_os = "linux")]
+    turboflow(["generate", "-i", "no-such-link"])
+        .exits(2)
+        .says(&["no interface no-such-link; there are: lo"]);
+}
+
+#[test]
+fn collisions_defeat_the_table_of_the_meter_whose_seed_they_know() {
+    let folder = Folder::new();
+    let (file, ledger) = (folder.file("a.pcap"), folder.file("ledger.json"));
+    let attack = ["--workload", "adversarial", "--attack", "collisions"];
+    let args = ["--meter-seed", "7", "--packets", "20k"];
+    turboflow(
+        ["generate", "-w", &file]
+            .into_iter()
+            .chain(attack)
+            .chain(args),
+    )
+    .exits(0);
+    for (seed, least, most) in [("7", 19_900, 20_000), ("8", 0, 3_000)] {
+        let fixed = ["record", "-r", &file, "--ledger", &ledger, "--seed", seed];
+        let table = ["--microflow-slots", "32768", "--threads", "1"];
+        turboflow(fixed.into_iter().chain(table)).exits(0);
+        let ledger: serde_json::Value = serde_json::from_str(&folder.read("ledger.json")).unwrap();
+        let evicted = ledger["microflows_evicted"]["collision"].as_u64().unwrap();
+        assert!((least..=most).contains(&evicted), "{seed}: {evicted}");
+    }
+}
+
+#[test]
+fn a_router_has_the_links_asked_for_each_with_flows_of_its_own() {
+    let folder = Folder::new();
+    let (one, all) = (folder.file("one.pcap"), folder.file("all.pcap"));
+    let args = ["--packets", "3000", "--flows", "100", "--ipv6-share", "0.5"];
+    turboflow(["generate", "-w", &one].into_iter().chain(args)).exits(0);
+    turboflow(["generate", "-w", &all, "--links", "8", "-r", &one])
+        .exits(0)
+        .says(&["24,000 packets of 8 links"]);
+    let flows = |file: &str| {
+        let ledger = folder.file("ledger.json");
+        turboflow(["record", "-r", file, "--ledger", &ledger]).exits(0);
+        let ledger: serde_json::Value = serde_json::from_str(&folder.read("ledger.json")).unwrap();
+        assert_eq!(ledger["packets_recorded"], ledger["packets_received"]);
+        ledger["flows_opened"].as_u64().unwrap()
+    };
+    assert_eq!(flows(&all), 8 * flows(&one));
+    for (links, words) in [("0", "0 links"), ("5000", "5000 links")] {
+        turboflow(["generate", "--to-memory", "--links", links, "-r", &one])
+            .exits(2)
+            .says(&[words, "1 to 4094"]);
+    }
+    turboflow(["generate", "--to-memory", "--links", "2", "-r", "-"])
+        .exits(2)
+        .says(&["standard input"]);
+    turboflow([
+        "generate",
+        "--to-memory",
+        "--links",
+        "2",
+        "-r",
+        &one,
+        "--flows",
+        "3",
+    ])
+    .exits(2)
+    .says(&["--flows is of no use with --links"]);
+}

@@ -14,6 +14,7 @@ mod collectors;
 mod drops;
 mod exact;
 mod faults;
+mod generate;
 #[cfg(feature = "kernel")]
 mod kernel;
 mod link;

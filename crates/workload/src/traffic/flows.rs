@@ -111,12 +111,12 @@ pub(super) struct Flow {
 
 /// Addresses and ports of a flow: a bijection of the flow's number, so no two numbers share them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Endpoints {
+pub(crate) struct Endpoints {
     /// The low 32 bits of the source address, in host order: all of it in IPv4.
-    pub(super) source: u32,
-    pub(super) destination: u32,
-    pub(super) source_port: u16,
-    pub(super) destination_port: u16,
+    pub(crate) source: u32,
+    pub(crate) destination: u32,
+    pub(crate) source_port: u16,
+    pub(crate) destination_port: u16,
 }
 
 /// Leading bytes of every generated IPv6 address, from the range for documentation (RFC 3849).
@@ -128,7 +128,7 @@ impl Endpoints {
     /// The 64 bits of the mixed number are dealt out: 23 to each address (clients in 10.0.0.0/9,
     /// servers in 10.128.0.0/9), 16 to the source port, 2 to the destination port.
     #[inline(always)]
-    pub(super) const fn of(flow_number: u64) -> Self {
+    pub(crate) const fn of(flow_number: u64) -> Self {
         let bits = mix(flow_number.wrapping_add(0x9e37_79b9_7f4a_7c15));
         let host_mask = (1 << 23) - 1;
         Self {
@@ -138,28 +138,34 @@ impl Endpoints {
             destination_port: DESTINATION_PORTS[(bits >> 62) as usize],
         }
     }
+
+    #[inline(always)]
+    pub(crate) fn five_tuple(&self, family: Family, protocol: u8) -> FiveTuple {
+        let (source, destination) = (self.source.to_be_bytes(), self.destination.to_be_bytes());
+        let ([s0, s1], [d0, d1]) = (
+            self.source_port.to_be_bytes(),
+            self.destination_port.to_be_bytes(),
+        );
+        let ports = [s0, s1, d0, d1];
+        match family {
+            Family::V4 => {
+                let mut addresses = [0; 8];
+                addresses[..4].copy_from_slice(&source);
+                addresses[4..].copy_from_slice(&destination);
+                FiveTuple::v4(addresses, ports, protocol)
+            }
+            Family::V6 => {
+                FiveTuple::v6(address_v6(source), address_v6(destination), ports, protocol)
+            }
+        }
+    }
 }
 
 /// The 5-tuple of a flow: different for every number, and never another's reversed.
 #[inline(always)]
 #[must_use]
 pub fn five_tuple(flow_number: u64, family: Family, protocol: u8) -> FiveTuple {
-    let ends = Endpoints::of(flow_number);
-    let (source, destination) = (ends.source.to_be_bytes(), ends.destination.to_be_bytes());
-    let ([s0, s1], [d0, d1]) = (
-        ends.source_port.to_be_bytes(),
-        ends.destination_port.to_be_bytes(),
-    );
-    let ports = [s0, s1, d0, d1];
-    match family {
-        Family::V4 => {
-            let mut addresses = [0; 8];
-            addresses[..4].copy_from_slice(&source);
-            addresses[4..].copy_from_slice(&destination);
-            FiveTuple::v4(addresses, ports, protocol)
-        }
-        Family::V6 => FiveTuple::v6(address_v6(source), address_v6(destination), ports, protocol),
-    }
+    Endpoints::of(flow_number).five_tuple(family, protocol)
 }
 
 fn address_v6(low: [u8; 4]) -> [u8; 16] {

@@ -8,9 +8,9 @@ use turboflow_record::{Family, TCP_ACK};
 use super::flows::{Endpoints, PREFIX_V6};
 
 /// Protocol number of TCP.
-pub(super) const TCP: u8 = 6;
+pub(crate) const TCP: u8 = 6;
 /// Protocol number of UDP.
-pub(super) const UDP: u8 = 17;
+pub(crate) const UDP: u8 = 17;
 
 /// Room for the longest headers, Ethernet with tag, IPv6 and TCP (78 bytes), in whole words.
 const HEADERS_BYTES_MAX: usize = 80;
@@ -27,6 +27,7 @@ struct Place {
     timestamp_ns: u64,
     end: usize,
     wire_length_bytes: u32,
+    link_type: LinkType,
 }
 
 impl FrameBuffer {
@@ -82,7 +83,7 @@ impl FrameBuffer {
             wire_length_bytes: place.wire_length_bytes,
             timestamp_ns: place.timestamp_ns,
             interface: 0,
-            link_type: LinkType::Ethernet,
+            link_type: place.link_type,
         }
     }
 
@@ -92,9 +93,35 @@ impl FrameBuffer {
         (0..self.len()).map(|index| self.frame(index))
     }
 
+    /// Appends a copy of a frame.
+    pub fn push_frame(&mut self, frame: &Frame<'_>) {
+        self.push_with(frame.timestamp_ns, frame.wire_length_bytes, |bytes| {
+            bytes.extend_from_slice(frame.bytes);
+        });
+        if let Some(place) = self.places.last_mut() {
+            place.link_type = frame.link_type;
+        }
+    }
+
+    /// Appends a frame whose bytes `append` appends.
+    pub(crate) fn push_with(
+        &mut self,
+        timestamp_ns: u64,
+        wire_length_bytes: u32,
+        append: impl FnOnce(&mut Vec<u8>),
+    ) {
+        append(&mut self.bytes);
+        self.places.push(Place {
+            timestamp_ns,
+            end: self.bytes.len(),
+            wire_length_bytes,
+            link_type: LinkType::Ethernet,
+        });
+    }
+
     /// Appends a frame; returns its length on the wire and how much of it was captured, in bytes.
     #[inline(always)]
-    pub(super) fn push(&mut self, headers: &Headers, shape: &Shape) -> (u32, u32) {
+    pub(crate) fn push(&mut self, headers: &Headers, shape: &Shape) -> (u32, u32) {
         let (bytes, headers_bytes) = headers.encode(shape.frame_bytes, shape.number);
         let wire_bytes = shape.frame_bytes.max(headers_bytes);
         let captured_bytes = wire_bytes.min(shape.snap_bytes);
@@ -107,6 +134,7 @@ impl FrameBuffer {
             timestamp_ns,
             end,
             wire_length_bytes: wire_bytes,
+            link_type: LinkType::Ethernet,
         });
         (wire_bytes, captured_bytes)
     }
@@ -114,24 +142,24 @@ impl FrameBuffer {
 
 /// What is a packet's own, beside its flow's.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// Length asked for, in bytes.
-    pub(super) frame_bytes: u32,
-    pub(super) snap_bytes: u32,
-    pub(super) timestamp_ns: u64,
+    pub(crate) frame_bytes: u32,
+    pub(crate) snap_bytes: u32,
+    pub(crate) timestamp_ns: u64,
     /// Number of the packet: its IP identification and TCP sequence number.
-    pub(super) number: u64,
+    pub(crate) number: u64,
 }
 
 /// What the headers of a packet say of its flow.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Headers {
-    pub(super) ends: Endpoints,
-    pub(super) family: Family,
-    pub(super) protocol: u8,
-    pub(super) vlan: Option<u16>,
-    pub(super) ttl: u8,
-    pub(super) tcp_flags: u16,
+pub(crate) struct Headers {
+    pub(crate) ends: Endpoints,
+    pub(crate) family: Family,
+    pub(crate) protocol: u8,
+    pub(crate) vlan: Option<u16>,
+    pub(crate) ttl: u8,
+    pub(crate) tcp_flags: u16,
 }
 
 /// The one's complement sum of the words given (RFC 1071), folded and inverted.

@@ -31,12 +31,13 @@ pub use config::{
     ConfigError, EXPONENT_MAX, FLOWS_MAX, FRAME_BYTES_MAX, FRAME_BYTES_MIN, FrameSizes, SIZES_MAX,
     Skew, TrafficConfig,
 };
+pub(crate) use flows::Endpoints;
 pub use flows::{CONCURRENT_TRAINS, FlowNumbers, five_tuple, keys};
 pub use frame::FrameBuffer;
+pub(crate) use frame::{Headers, Shape, TCP, UDP};
 
 use crate::random::Random;
 use flows::{Births, Flow};
-use frame::{Headers, Shape, UDP};
 use kinds::Kinds;
 use schedule::{Event, Schedule, Sizes};
 

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Interfaces on systems other than Linux: nothing can be sent out of them.
+
+use super::{GenerateArgs, Generator, Outcome};
+
+pub(super) fn run(
+    _args: &GenerateArgs,
+    _name: &str,
+    _generator: &mut dyn Generator,
+) -> anyhow::Result<Outcome> {
+    anyhow::bail!("packets can be sent out of interfaces (-i) on Linux only: write a file with -w")
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where and of what a run was: `machine.md`, `commit.txt`, and the name of its folder.
+
+use std::fs;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What belongs into `machine.md`, a line each.
+pub(crate) fn describe() -> String {
+    let memory_kb = first("/proc/meminfo", "MemTotal:")
+        .and_then(|text| text.trim_end_matches(" kB").parse::<f64>().ok());
+    let memory = memory_kb.map_or_else(
+        || "unknown".to_owned(),
+        |kb| format!("{:.1} GiB", kb / f64::from(1 << 20)),
+    );
+    // Without what a distribution or a host adds to the version.
+    let release = read("/proc/sys/kernel/osrelease");
+    let kernel = release.split('-').next().unwrap_or_default().to_owned();
+    let facts = [
+        ("processor", processor()),
+        (
+            "logical processors",
+            std::thread::available_parallelism()
+                .map_or(0, usize::from)
+                .to_string(),
+        ),
+        (
+            "last-level cache",
+            first("/proc/cpuinfo", "cache size").unwrap_or_else(unknown),
+        ),
+        ("memory", memory),
+        ("kernel", kernel),
+    ];
+    let lines = facts.map(|(name, value)| format!("- {name}: {value}\n"));
+    lines.concat()
+}
+
+/// Load averages of 1, 5 and 15 minutes.
+pub(crate) fn load() -> String {
+    let text = read("/proc/loadavg");
+    text.split(' ').take(3).collect::<Vec<_>>().join(" ")
+}
+
+/// The commit of the tree, with a word where it was changed since, or where nobody knows it.
+pub(crate) fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        output.status.success().then_some(text)
+    };
+    let Some(head) = git(&["rev-parse", "HEAD"]) else {
+        return "unknown: this is no git checkout".to_owned();
+    };
+    // Without documents and runs, which this program writes itself.
+    let sources = [":(top)", ":(top,exclude)docs", ":(top,exclude)bench/runs"];
+    let mut status = vec!["status", "--porcelain", "--untracked-files=no", "--"];
+    status.extend(sources);
+    match git(&status) {
+        Some(changed) if changed.is_empty() => head,
+        _ => format!("{head} and changes that are in no commit"),
+    }
+}
+
+/// The date and the kind of machine: no host name.
+pub(crate) fn folder_name() -> String {
+    let words = ["(R)", "(TM)", "CPU"]
+        .iter()
+        .fold(processor(), |name, word| name.replace(word, " "));
+    let kind: Vec<String> = words
+        .split('@')
+        .next()
+        .unwrap_or_default()
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    format!("{}-{}-evaluation", today(), kind.join("-"))
+}
+
+fn processor() -> String {
+    first("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+}
+
+fn unknown() -> String {
+    "unknown".to_owned()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).map_or_else(|_| unknown(), |text| text.trim().to_owned())
+}
+
+/// What stands behind a name and a colon in the first line that begins with the name.
+fn first(path: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a run has a date")]
+fn today() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    date(now.map_or(0, |since| since.as_secs() / 86_400))
+}
+
+/// The date of a day counted from 1970-01-01, in the Gregorian calendar.
+fn date(mut days: u64) -> String {
+    let leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
+    let mut year = 1970;
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let lengths = [
+        31,
+        28 + u64::from(leap(year)),
+        31,
+        30,
+        31,
+        30,
+        31,
+        31,
+        30,
+        31,
+        30,
+        31,
+    ];
+    let mut month = 0;
+    while days >= lengths[month] {
+        days -= lengths[month];
+        month += 1;
+    }
+    format!("{year}-{:02}-{:02}", month + 1, days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        let days = [0, 59, 11_016, 19_782, 20_779];
+        let dates = [
+            "1970-01-01",
+            "1970-03-01",
+            "2000-02-29",
+            "2024-02-29",
+            "2026-11-22",
+        ];
+        assert_eq!(days.map(date), dates);
+    }
+
+    #[test]
+    fn a_machine_has_a_name_for_paths() {
+        let name = folder_name();
+        assert!(name.ends_with("-evaluation"));
+        assert!(
+            name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'),
+            "{name}"
+        );
+    }
+}

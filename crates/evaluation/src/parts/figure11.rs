@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Figure 11: packets for each microflow record, by memory of the table, on each workload.
+
+use turboflow_plan::SimulationConfig;
+
+use super::links::{Link, PAPERS_RECORD_BYTES, Simulated, links, simulate};
+use super::{Give, Part, Scale};
+use crate::facts::{Fact, Facts, Raw};
+use crate::report::axis::{Spacing, short};
+use crate::report::chart::{Plot, Series};
+use crate::report::{Section, number};
+
+pub(super) const PART: Part = Part {
+    name: "figure11",
+    title: "Figure 11: packets for each microflow record, by memory",
+    measure,
+    report,
+};
+
+/// What section 6.3 says: packets for each record with that memory, in bytes, at least.
+const STATED: [(&str, f64, f64); 5] = [
+    ("Internet link", 1e6, 10.0),
+    ("ToR switch", 1e6, 10.0),
+    ("aggregation switch", 1e6, 10.0),
+    ("ToR switch", 100e3, 135.0),
+    ("aggregation switch", 100e3, 45.0),
+];
+
+fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
+    for link in links() {
+        // A minute and more of an Internet link, seconds of switches that forward as much in one.
+        let full = if link.gigabits < 100.0 {
+            40_000_000
+        } else {
+            200_000_000
+        };
+        let packets = scale.pick(full / 10, full);
+        let simulated = simulate(link.kind, packets, 1, &SimulationConfig::default())?;
+        facts(&link, &simulated, give)?;
+    }
+    Ok(())
+}
+
+fn facts(link: &Link, simulated: &Simulated, give: Give<'_>) -> anyhow::Result<()> {
+    let Simulated {
+        measured,
+        flows_per_second,
+        asked,
+    } = simulated;
+    let traffic = measured.traffic()?;
+    for table in &measured.tables {
+        let share = table.microflows as f64 / measured.packets as f64;
+        let fact = Fact::new(PART.name)
+            .of("workload", link.name)
+            .value("gigabits", link.gigabits)
+            .value("packets", measured.packets as f64)
+            .value("packets_per_s", traffic.packets_per_second)
+            .value("flows_per_s", *flows_per_second)
+            .value("packets_per_s_asked", asked.packets_per_second)
+            .value("flows_per_s_asked", asked.flows_per_second)
+            .value("active_flows", traffic.active_flows)
+            .value(
+                "mean_packet_bytes",
+                traffic.mean_packet_bytes.unwrap_or(f64::NAN),
+            )
+            .value("slots", f64::from(table.slots))
+            .value("table_bytes", f64::from(table.slots) * PAPERS_RECORD_BYTES)
+            .value("microflows_per_s", share * traffic.packets_per_second)
+            .value("packets_per_microflow", 1.0 / share)
+            .value(
+                "worst_case_to_measured",
+                measured.worst_case_to_measured(table),
+            );
+        give(fact);
+    }
+    Ok(())
+}
+
+/// Packets for each record with so much memory, on the logarithmic line between measured sizes.
+fn ratio_at(facts: &Facts, bytes: f64) -> f64 {
+    let points = facts.points("table_bytes", "packets_per_microflow");
+    let pairs = points
+        .windows(2)
+        .find(|pair| pair[0].0 <= bytes && bytes <= pair[1].0);
+    pairs.map_or(f64::NAN, |pair| {
+        let ((x0, y0), (x1, y1)) = (pair[0], pair[1]);
+        y0 * (y1 / y0).powf((bytes / x0).ln() / (x1 / x0).ln())
+    })
+}
+
+fn report(raw: &Raw, section: &mut Section) {
+    let facts = raw.part(PART.name);
+    section.say(
+        "Tables of 1 to 2^20 slots, direct-mapped as the paper's, all driven by the same packets. Memory is counted as the paper does, \
+         24 bytes a slot. The paper's points are those of its Table 10: the load on the bus gives microflow records a second, and \
+         Table 6, or for the Internet link our rate, packets a second.",
+    );
+    let mut series = Vec::new();
+    for (colour, link) in links().iter().enumerate() {
+        let ours = facts.with("workload", link.name);
+        let Some(rate) = ours.first("packets_per_s") else {
+            continue;
+        };
+        let points = ours.points("table_bytes", "packets_per_microflow");
+        series.push(Series::ours(link.name, colour, points));
+        let papers = link.papers_bus_mbits.map(|(slots, mbits)| {
+            let records = mbits * 1e6 / (PAPERS_RECORD_BYTES * 8.0);
+            (f64::from(slots) * PAPERS_RECORD_BYTES, rate / records)
+        });
+        let name = format!("{}, paper", link.name);
+        series.push(Series::papers(name, colour, papers.to_vec()));
+    }
+    let plot = Plot {
+        title: "Packets for each microflow record",
+        x: (
+            "memory of the table, bytes (24 a slot)",
+            Spacing::Logarithmic,
+        ),
+        y: ("packets for each microflow record", Spacing::Logarithmic),
+        series,
+    };
+    section.plot(
+        "figure11",
+        "Packets for each microflow record, by memory and workload",
+        plot.svg(),
+    );
+    rates(&facts, section);
+    stated(&facts, section);
+}
+
+fn rates(facts: &Facts, section: &mut Section) {
+    let rows: Vec<Vec<String>> = links()
+        .iter()
+        .map(|link| {
+            let of_link = facts.with("workload", link.name);
+            let value = |name: &str| of_link.first(name).unwrap_or(f64::NAN);
+            let beside = |name: &str| {
+                let asked = value(&format!("{name}_asked"));
+                let off = (value(name) / asked - 1.0) * 100.0;
+                format!("{} ({}, {off:+.1} %)", short(value(name)), short(asked))
+            };
+            vec![
+                link.name.to_owned(),
+                short(value("packets")),
+                beside("packets_per_s"),
+                beside("flows_per_s"),
+                short(value("active_flows")),
+                short(value("mean_packet_bytes")),
+            ]
+        })
+        .collect();
+    section.say(
+        "The generated traffic; in brackets what Table 6 says, for the Internet link what Table 10's loads and the slides do. Active is \
+         a flow with a packet within 30 s, at most:",
+    );
+    let names = [
+        "workload",
+        "packets",
+        "packets/s",
+        "new flows/s",
+        "active flows",
+        "bytes a packet",
+    ];
+    section.table(&names, &rows);
+}
+
+fn stated(facts: &Facts, section: &mut Section) {
+    let rows: Vec<Vec<String>> = STATED
+        .iter()
+        .map(|(workload, bytes, papers)| {
+            let ours = ratio_at(&facts.with("workload", workload), *bytes);
+            let verdict = if ours >= *papers {
+                "reached".to_owned()
+            } else {
+                format!("**{:.0} % short**", (1.0 - ours / papers) * 100.0)
+            };
+            vec![
+                format!("{workload}, {}B", short(*bytes)),
+                number(ours, 1),
+                number(*papers, 0),
+                verdict,
+            ]
+        })
+        .collect();
+    section.say("What section 6.3 states in words:");
+    section.table(
+        &["", "packets for each record, ours", "paper, at least", ""],
+        &rows,
+    );
+    section.say(
+        "Where it differs: the paper's traces are CAIDA's of 2015 and a simulator's, ours are generated after the statistics \
+         that it and its sources state. How long packets of one flow keep together, on which small tables depend, is not among those.",
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_lie_on_the_line_between_measured_sizes() {
+        let fact = |bytes: f64, ratio: f64| {
+            Fact::new("x")
+                .value("table_bytes", bytes)
+                .value("packets_per_microflow", ratio)
+        };
+        let facts = Facts(vec![fact(100.0, 2.0), fact(10_000.0, 8.0)]);
+        assert!((ratio_at(&facts, 1_000.0) - 4.0).abs() < 1e-9);
+        assert!(ratio_at(&facts, 50.0).is_nan());
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An axis: from numbers to places on the paper, and where its ticks are.
+
+/// How numbers are spread along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spacing {
+    Linear,
+    /// By powers of ten.
+    Logarithmic,
+}
+
+/// An axis that holds all its numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Axis {
+    spacing: Spacing,
+    low: f64,
+    high: f64,
+}
+
+impl Axis {
+    /// One that reaches from the least to the greatest of the numbers, from 0 if it is linear.
+    pub(crate) fn over(spacing: Spacing, numbers: impl Iterator<Item = f64>) -> Self {
+        let usable =
+            |number: &f64| number.is_finite() && (spacing == Spacing::Linear || *number > 0.0);
+        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+        for number in numbers.filter(usable) {
+            low = low.min(number);
+            high = high.max(number);
+        }
+        if low > high {
+            (low, high) = (1.0, 10.0);
+        }
+        match spacing {
+            Spacing::Linear => {
+                let step = round_step(high.max(f64::MIN_POSITIVE) / 5.0);
+                Self {
+                    spacing,
+                    low: 0.0,
+                    high: (high / step).ceil().max(1.0) * step,
+                }
+            }
+            Spacing::Logarithmic => {
+                let low = 10_f64.powf(low.log10().floor());
+                let high = 10_f64.powf(high.log10().ceil()).max(low * 10.0);
+                Self { spacing, low, high }
+            }
+        }
+    }
+
+    /// The share of the axis, 0 to 1, at which a number lies.
+    pub(crate) fn share(&self, number: f64) -> f64 {
+        let share = match self.spacing {
+            Spacing::Linear => (number - self.low) / (self.high - self.low),
+            Spacing::Logarithmic => {
+                (number.max(f64::MIN_POSITIVE) / self.low).log10() / (self.high / self.low).log10()
+            }
+        };
+        share.clamp(0.0, 1.0)
+    }
+
+    /// Numbers to write at the axis.
+    pub(crate) fn ticks(&self) -> Vec<f64> {
+        match self.spacing {
+            Spacing::Linear => {
+                let step = round_step(self.high / 5.0);
+                let count = (self.high / step).round() as usize;
+                (0..=count).map(|index| index as f64 * step).collect()
+            }
+            Spacing::Logarithmic => {
+                let decades = (self.high / self.low).log10().round() as i32;
+                (0..=decades)
+                    .map(|decade| self.low * 10_f64.powi(decade))
+                    .collect()
+            }
+        }
+    }
+}
+
+/// 1, 2 or 5 times a power of ten, not below the number.
+fn round_step(least: f64) -> f64 {
+    let power = 10_f64.powf(least.log10().floor());
+    let step = [1.0, 2.0, 5.0].map(|digit| digit * power);
+    step.into_iter()
+        .find(|step| *step >= least * (1.0 - 1e-9))
+        .unwrap_or(10.0 * power)
+}
+
+/// A number in as few characters as tell it: 950, 1.5K, 20M, 0.04.
+pub(crate) fn short(number: f64) -> String {
+    let magnitude = number.abs();
+    let (value, unit) = match magnitude {
+        m if m >= 1e9 => (number / 1e9, "G"),
+        m if m >= 1e6 => (number / 1e6, "M"),
+        m if m >= 1e3 => (number / 1e3, "K"),
+        _ => (number, ""),
+    };
+    let digits = match value.abs() {
+        v if v >= 100.0 || v == 0.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 1.0 => 2,
+        v => (-v.log10().floor()) as usize + 1,
+    };
+    let text = format!("{value:.digits$}");
+    let trimmed = if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &text
+    };
+    format!("{trimmed}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_short() {
+        let numbers = [
+            0.0, 950.0, 1_500.0, 20e6, 0.04, 0.000_125, 13.73, 1e9, 100.0,
+        ];
+        let texts = [
+            "0", "950", "1.5K", "20M", "0.04", "0.00013", "13.7", "1G", "100",
+        ];
+        assert_eq!(numbers.map(short), texts);
+    }
+
+    #[test]
+    fn a_linear_axis_begins_at_0_and_holds_everything() {
+        let axis = Axis::over(Spacing::Linear, [3.0, 47.0].into_iter());
+        assert_eq!(axis.ticks(), [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]);
+        assert_eq!(axis.share(25.0), 0.5);
+    }
+
+    #[test]
+    fn a_logarithmic_axis_goes_by_powers_of_ten() {
+        let axis = Axis::over(Spacing::Logarithmic, [0.0, 20.0, 3_000.0].into_iter());
+        assert_eq!(axis.ticks(), [10.0, 100.0, 1_000.0, 10_000.0]);
+        assert!((axis.share(100.0) - 1.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_axis_of_nothing_is_an_axis() {
+        for spacing in [Spacing::Linear, Spacing::Logarithmic] {
+            let axis = Axis::over(spacing, std::iter::empty());
+            assert!(axis.ticks().len() > 1);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The report: a page of Markdown with plots beside it.
+
+pub(crate) mod axis;
+pub(crate) mod chart;
+mod svg;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+
+use crate::facts::Raw;
+use crate::parts::PARTS;
+
+/// What the report says of one part.
+#[derive(Default)]
+pub(crate) struct Section {
+    text: String,
+    /// Names without their ending, and drawings.
+    plots: Vec<(String, String)>,
+}
+
+impl Section {
+    /// A paragraph.
+    pub(crate) fn say(&mut self, text: impl AsRef<str>) {
+        writeln!(self.text, "{}\n", text.as_ref()).expect("a string takes any text");
+    }
+
+    /// A table; the first row names the columns.
+    pub(crate) fn table(&mut self, names: &[&str], rows: &[Vec<String>]) {
+        let mut line = |cells: &[&str]| {
+            writeln!(self.text, "| {} |", cells.join(" | ")).expect("a string takes any text");
+        };
+        line(names);
+        line(&vec!["---"; names.len()]);
+        for row in rows {
+            line(&row.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+        self.text.push('\n');
+    }
+
+    /// A drawing, kept in a file of that name.
+    pub(crate) fn plot(&mut self, name: &str, shows: &str, svg: String) {
+        self.say(format!("![{shows}]({name}.svg)"));
+        self.plots.push((name.to_owned(), svg));
+    }
+}
+
+/// Writes `report.md` and its plots. `raw_link` leads from there to the folder of the run.
+pub(crate) fn write(folder: &Path, raw_link: &str, run: &str, raw: &Raw) -> anyhow::Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+    let mut page = format!(
+        "# The papers' evaluation, run again\n\n\
+         Written by `make evaluation` from the run [{run}]({raw_link}raw.jsonl); \
+         [machine]({raw_link}machine.md), [commit]({raw_link}commit.txt), \
+         [command]({raw_link}command.txt). Do not edit: run it again. In the plots full lines, dots and bars are ours; dashed \
+         lines, rings and outlines are the paper's numbers.\n\n"
+    );
+    for part in &PARTS {
+        writeln!(page, "## {}\n", part.title).expect("a string takes any text");
+        if !raw.is_complete(part.name) {
+            page += "Not measured in this run.\n\n";
+            continue;
+        }
+        let mut section = Section::default();
+        (part.report)(raw, &mut section);
+        page += &section.text;
+        for (name, svg) in &section.plots {
+            let path = folder.join(format!("{name}.svg"));
+            fs::write(&path, svg).with_context(|| format!("writing {}", path.display()))?;
+        }
+    }
+    let path = folder.join("report.md");
+    fs::write(&path, page.trim_end().to_owned() + "\n")
+        .with_context(|| format!("writing {}", path.display()))
+}
+
+/// A number with that many digits behind the point; `-` where there is none.
+pub(crate) fn number(value: f64, digits: usize) -> String {
+    if value.is_nan() {
+        "-".to_owned()
+    } else {
+        format!("{value:.digits$}")
+    }
+}
+
+/// A share as a percentage.
+pub(crate) fn percent(share: f64) -> String {
+    number(share * 100.0, 2) + " %"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_is_paragraphs_tables_and_plots() {
+        let mut section = Section::default();
+        section.say("Words.");
+        section.table(&["a", "b"], &[vec!["1".to_owned(), number(f64::NAN, 1)]]);
+        section.plot("figure", "what it shows", "<svg/>".to_owned());
+        let expected =
+            "Words.\n\n| a | b |\n| --- | --- |\n| 1 | - |\n\n![what it shows](figure.svg)\n\n";
+        assert_eq!(section.text, expected);
+        assert_eq!(section.plots, [("figure".to_owned(), "<svg/>".to_owned())]);
+        assert_eq!(percent(0.1234), "12.34 %");
+    }
+}

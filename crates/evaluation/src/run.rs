@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A whole run: part by part, each in a process of its own, then the report.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Component, Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, ensure};
+use turboflow_bench::Timer;
+
+use crate::facts::{Fact, Raw};
+use crate::parts::{PARTS, Part, part};
+use crate::redis::Server;
+use crate::{RunArgs, ScaleArgs, machine, report};
+
+pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let chosen = chosen(&args.parts)?;
+    let out = args
+        .out
+        .clone()
+        .unwrap_or_else(|| Path::new("bench/runs").join(machine::folder_name()));
+    fs::create_dir_all(&out).with_context(|| format!("creating {}", out.display()))?;
+    let load_before = machine::load();
+    let mut raw = Raw::open(&out)?;
+    let todo: Vec<&Part> = chosen
+        .into_iter()
+        .filter(|part| !raw.is_complete(part.name))
+        .collect();
+    if todo.is_empty() {
+        eprintln!(
+            "evaluation: all parts are in {}: remove it to measure anew",
+            out.display()
+        );
+    } else {
+        claim(&out)?;
+    }
+    let mut failed = Vec::new();
+    let server = match args.scale.redis {
+        None if !todo.is_empty() => Server::start(),
+        _ => None,
+    };
+    let redis = args.scale.redis.clone();
+    let redis = redis.or_else(|| server.as_ref().map(|server| server.address.clone()));
+    for (index, part) in todo.iter().enumerate() {
+        eprintln!("evaluation: [{}/{}] {}", index + 1, todo.len(), part.title);
+        if let Err(error) = measure(part, &args.scale, redis.as_deref(), &mut raw) {
+            eprintln!("evaluation: FAILED: {}: {error:#}", part.name);
+            failed.push(part.name);
+        }
+    }
+    drop(server);
+    if !todo.is_empty() {
+        write_circumstances(&out, args, &load_before)?;
+    }
+    let report_folder = args.report.as_ref().unwrap_or(&out);
+    let name = out.file_name().unwrap_or_default().to_string_lossy();
+    let page = report_folder.join("report.md");
+    report::write(report_folder, &link(report_folder, &out), &name, &raw)?;
+    eprintln!("evaluation: the report is {}", page.display());
+    if failed.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprintln!(
+        "evaluation: failed: {}; run it again to measure what is missing",
+        failed.join(", ")
+    );
+    Ok(ExitCode::FAILURE)
+}
+
+fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Part>> {
+    if names.is_empty() {
+        const ALL: &[Part] = &PARTS;
+        return Ok(ALL.iter().collect());
+    }
+    names.iter().map(|name| part(name)).collect()
+}
+
+/// A run is of one commit: what was measured at another is not added to.
+fn claim(out: &Path) -> anyhow::Result<()> {
+    let (path, commit) = (out.join("commit.txt"), machine::commit());
+    if let Ok(before) = fs::read_to_string(&path) {
+        ensure!(
+            before.trim() == commit,
+            "{} was measured at {}, this is {commit}: remove it, or name another with --out",
+            out.display(),
+            before.trim()
+        );
+    }
+    fs::write(&path, commit + "\n").with_context(|| format!("writing {}", path.display()))
+}
+
+/// Runs this program for one part and keeps what it prints.
+fn measure(
+    part: &Part,
+    scale: &ScaleArgs,
+    redis: Option<&str>,
+    raw: &mut Raw,
+) -> anyhow::Result<()> {
+    let mut command = Command::new(std::env::current_exe().context("finding this program")?);
+    command.args(["measure", part.name]).stdout(Stdio::piped());
+    command.arg("--captures").arg(&scale.captures);
+    if scale.quick {
+        command.arg("--quick");
+    }
+    if let Some(redis) = redis {
+        command.args(["--redis", redis]);
+    }
+    let mut timer = Timer::default();
+    timer.time(|| -> anyhow::Result<()> {
+        let mut child = command.spawn().context("starting its process")?;
+        let stdout = child.stdout.take().context("its output is a pipe")?;
+        for line in BufReader::new(stdout).lines() {
+            let line = line.context("reading what it measured")?;
+            let fact = serde_json::from_str(&line)
+                .with_context(|| format!("it printed what is no fact: {line}"))?;
+            raw.add(fact)?;
+        }
+        let status = child.wait().context("waiting for its process")?;
+        ensure!(
+            status.success(),
+            "its process ended with {status}, see above"
+        );
+        Ok(())
+    })?;
+    let took_s = timer.total().as_secs_f64();
+    eprintln!("evaluation: {} took {took_s:.1} s", part.name);
+    raw.add(Fact {
+        complete_after_s: Some(took_s),
+        ..Fact::new(part.name)
+    })
+}
+
+fn write_circumstances(out: &Path, args: &RunArgs, load_before: &str) -> anyhow::Result<()> {
+    let mut text = machine::describe();
+    text += &format!("- load average before: {load_before}\n");
+    text += &format!("- load average after: {}\n", machine::load());
+    let quick = args.scale.quick;
+    if quick {
+        text += "- note: a quick run, to see that everything works; its speeds are no results\n";
+    }
+    if let Some(note) = &args.note {
+        text += &format!("- note: {note}\n");
+    }
+    let command = if quick {
+        "make evaluation-quick\n"
+    } else {
+        "make evaluation\n"
+    };
+    for (name, text) in [("machine.md", text.as_str()), ("command.txt", command)] {
+        let path = out.join(name);
+        fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The way from one folder to another, both below the one in which this runs; empty or with a slash
+/// at its end.
+fn link(from: &Path, to: &Path) -> String {
+    let parts = |path: &Path| -> Vec<PathBuf> {
+        path.components()
+            .filter(|part| *part != Component::CurDir)
+            .map(|part| PathBuf::from(part.as_os_str()))
+            .collect()
+    };
+    let (from, to) = (parts(from), parts(to));
+    let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    let mut link = "../".repeat(from.len() - shared);
+    for part in &to[shared..] {
+        link += &format!("{}/", part.display());
+    }
+    link
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_links_to_its_run() {
+        let link = |from: &str, to: &str| link(Path::new(from), Path::new(to));
+        assert_eq!(
+            link("docs/evaluation", "bench/runs/x"),
+            "../../bench/runs/x/"
+        );
+        assert_eq!(link("target/x", "./target/x"), "");
+        assert_eq!(link("target", "target/x"), "x/");
+    }
+
+    #[test]
+    fn a_run_of_another_commit_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("commit.txt"), "0123\n").unwrap();
+        let error = claim(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("was measured at 0123"), "{error}");
+    }
+}

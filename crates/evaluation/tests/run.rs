@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The program as `make evaluation` runs it: goes on after a part that fails, and where it stopped.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Parts that take no time, and one that reads the captures it is given.
+const PARTS: &str = "figure14,table12,table13";
+
+fn run(folder: &Path, captures: &Path, parts: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_turboflow-evaluation"))
+        .args(["run", "--quick", "--parts", parts, "--redis", "127.0.0.1:1"])
+        .arg("--out")
+        .arg(folder)
+        .arg("--captures")
+        .arg(captures)
+        .output()
+        .expect("the program starts")
+}
+
+fn talk(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_part_that_fails_is_named_and_measured_by_the_next_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, captures) = (folder.path().join("run"), folder.path().join("captures"));
+    fs::create_dir(&captures).unwrap();
+    let broken = captures.join("broken.pcap");
+    fs::write(&broken, "no capture").unwrap();
+
+    let first = run(&out, &captures, PARTS);
+    let said = talk(&first);
+    assert_eq!(first.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("FAILED: figure14") && said.contains("broken.pcap"),
+        "{said}"
+    );
+    assert!(said.contains("table13 took"), "{said}");
+    let report = fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(report.contains("## Figure 14: worst case to measured\n\nNot measured in this run."));
+    assert!(report.contains("42 of 42 computed cells agree"));
+
+    fs::remove_file(broken).unwrap();
+    let second = run(&out, &captures, PARTS);
+    let said = talk(&second);
+    assert_eq!(second.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("[1/1] Figure 14"),
+        "only what is missing: {said}"
+    );
+    let report = fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(report.contains("The bound holds") && out.join("figure14.svg").exists());
+    for name in ["machine.md", "commit.txt", "command.txt", "raw.jsonl"] {
+        assert!(out.join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn a_part_that_there_is_not_is_refused_with_those_that_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), folder.path(), "figure12,table99");
+    let said = talk(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("table99") && said.contains("figure11"),
+        "{said}"
+    );
+}

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A switch of the simulated data centre that the paper measured (TurboFlow, section 6.2).
+//!
+//! The paper's traces come from YAPS, a simulator of two tiers of switches fed with the flow
+//! sizes that Benson, Akella and Maltz measured (IMC 2010). Nothing here is fitted to Table 6 or
+//! Figure 11; they follow from the simulator's published parameters:
+//!
+//! - 144 hosts in 9 racks at 40 Gb/s, 4 aggregation switches (the paper, section 6.2);
+//! - a load of 0.6, flows that arrive as a Poisson process between any two hosts, sizes by
+//!   [`FLOW_PACKETS`], 1,460 bytes of payload a packet, an ACK of 40 bytes for each, packets and
+//!   ACKs sprayed over the aggregation switches one by one, links of 200 ns (YAPS's defaults);
+//! - the flow with least left goes first on every link, at its full rate (pFabric, SIGCOMM 2013).
+//!
+//! Left out: queues in switches, losses, retransmissions. A link sends in slots of 300 ns, a
+//! packet's time at 40 Gb/s, at a phase of its own, so time order costs no sorting.
+
+mod sender;
+
+use std::collections::VecDeque;
+
+use turboflow_record::{Family, TCP_ACK, TCP_FIN, TCP_SYN};
+
+use super::{Arrival, FlowCounts, Source, WorkloadError};
+use crate::random::{Random, mix};
+use crate::traffic::{Endpoints, TCP};
+use sender::{Nursery, Route, Sender, Transfer};
+
+/// Hosts.
+pub const HOSTS: u64 = 144;
+/// Racks, each with a top-of-rack switch.
+pub const RACKS: u64 = 9;
+/// Aggregation switches.
+pub const AGGREGATION_SWITCHES: u64 = 4;
+/// Rate of a host's link, in bits per second.
+pub const HOST_BITS_PER_SECOND: f64 = 40e9;
+/// IP bytes of a full packet: 1,460 of payload, 40 of headers.
+pub const DATA_IP_BYTES: u16 = 1_500;
+/// IP bytes of an acknowledgement.
+pub const ACK_IP_BYTES: u16 = 40;
+
+const HOSTS_PER_RACK: u64 = HOSTS / RACKS;
+/// A full packet's time on a host's link.
+const SLOT_NS: u64 = 300;
+/// Time on any link.
+const PROPAGATION_NS: u64 = 200;
+/// An acknowledgement's time on a host's link.
+const ACK_NS: u64 = 8;
+/// What is simulated before the first packet, so that no link begins empty: thirty times the
+/// time that the largest flow takes.
+const WARM_UP_NS: u64 = 20_000_000;
+
+/// Cumulated shares of flows up to so many packets, with straight lines between: the sizes that
+/// YAPS draws from for this measurement ("IMC10": Benson and others, 2010). Half of the flows are
+/// one packet, and 15 % of them carry 98 % of the packets.
+pub const FLOW_PACKETS: [(f64, f64); 11] = [
+    (1.0, 0.5),
+    (2.0, 0.6),
+    (3.0, 0.7),
+    (5.0, 0.75),
+    (7.0, 0.8),
+    (40.0, 0.8125),
+    (72.0, 0.825),
+    (137.0, 0.85),
+    (267.0, 0.9),
+    (1_187.0, 0.95),
+    (2_107.0, 1.0),
+];
+
+/// Which switch is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    /// Between the racks: 1,440 Gb/s, 1,291 K flows and 134.0 M packets a second (Table 6).
+    Aggregation,
+    /// Of a rack of 16 hosts: 1,280 Gb/s, 478 K flows and 124.0 M packets a second (Table 6).
+    TopOfRack,
+}
+
+impl Switch {
+    /// Packets and flows a second in Table 6.
+    #[must_use]
+    pub const fn published(self) -> (f64, f64) {
+        match self {
+            Self::Aggregation => (134.0e6, 1_291e3),
+            Self::TopOfRack => (124.0e6, 478e3),
+        }
+    }
+}
+
+/// What data-centre traffic is asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DataCenterConfig {
+    /// The switch that is watched.
+    pub switch: Switch,
+    /// Share of every host's link that data packets take, [`LOAD_MIN`] to [`LOAD_MAX`].
+    pub load: f64,
+}
+
+/// The load of the paper's simulator.
+pub const LOAD: f64 = 0.6;
+/// The least load.
+pub const LOAD_MIN: f64 = 0.01;
+/// The greatest load: beyond it queues would grow without end.
+pub const LOAD_MAX: f64 = 0.95;
+
+impl DataCenterConfig {
+    /// A switch at the load of the paper's simulator.
+    #[must_use]
+    pub const fn new(switch: Switch) -> Self {
+        Self { switch, load: LOAD }
+    }
+
+    pub(super) fn check(&self) -> Result<(), WorkloadError> {
+        if (LOAD_MIN..=LOAD_MAX).contains(&self.load) {
+            Ok(())
+        } else {
+            Err(WorkloadError::Load { value: self.load })
+        }
+    }
+}
+
+/// A packet that crosses the watched switch.
+#[derive(Clone, Copy, Debug)]
+struct Crossing {
+    timestamp_ns: u64,
+    flow: u64,
+    source: u8,
+    destination: u8,
+    ip_length_bytes: u16,
+    tcp_flags: u16,
+}
+
+/// The packets that cross a switch.
+#[derive(Clone, Debug)]
+pub(super) struct DataCenter {
+    switch: Switch,
+    /// In the order of their phases.
+    senders: Vec<Sender>,
+    /// The sender whose slot comes next.
+    turn: usize,
+    round_ns: u64,
+    nursery: Nursery,
+    /// The data packet that comes next.
+    data: Crossing,
+    /// Acknowledgements on their way, by how far they have to go: each in order of time.
+    near: VecDeque<Crossing>,
+    far: VecDeque<Crossing>,
+    spray: Spray,
+    counts: FlowCounts,
+}
+
+impl DataCenter {
+    pub(super) fn new(config: DataCenterConfig, start_ns: u64, seed: u64) -> Self {
+        let begin_ns = start_ns.saturating_sub(WARM_UP_NS);
+        let mut nursery = Nursery::new(seed);
+        let senders = senders(config, begin_ns, seed, &mut nursery);
+        let nothing = Crossing {
+            timestamp_ns: 0,
+            flow: 0,
+            source: 0,
+            destination: 0,
+            ip_length_bytes: 0,
+            tcp_flags: 0,
+        };
+        let mut data_center = Self {
+            switch: config.switch,
+            senders,
+            turn: 0,
+            round_ns: begin_ns,
+            nursery,
+            data: nothing,
+            near: VecDeque::new(),
+            far: VecDeque::new(),
+            spray: Spray::new(seed),
+            counts: FlowCounts::default(),
+        };
+        data_center.data = data_center.next_data();
+        while data_center.next_ns() < start_ns {
+            data_center.next_crossing();
+        }
+        let active = data_center.counts.active;
+        data_center.counts = FlowCounts {
+            active,
+            ..FlowCounts::default()
+        };
+        data_center
+    }
+
+    fn next_ns(&self) -> u64 {
+        let near_ns = self.near.front().map_or(u64::MAX, |ack| ack.timestamp_ns);
+        let far_ns = self.far.front().map_or(u64::MAX, |ack| ack.timestamp_ns);
+        self.data.timestamp_ns.min(near_ns).min(far_ns)
+    }
+
+    #[inline(always)]
+    fn next_crossing(&mut self) -> Crossing {
+        let next_ns = self.next_ns();
+        if self.data.timestamp_ns == next_ns {
+            let data = self.data;
+            self.data = self.next_data();
+            return data;
+        }
+        let is_next = |ack: &&Crossing| ack.timestamp_ns == next_ns;
+        let queue = match self.near.front().filter(is_next) {
+            Some(_) => &mut self.near,
+            None => &mut self.far,
+        };
+        queue.pop_front().expect("the earliest time is a queue's")
+    }
+
+    /// Goes from slot to slot until a data packet crosses the switch. The acknowledgements of the
+    /// packets passed go on their way.
+    #[inline(always)]
+    fn next_data(&mut self) -> Crossing {
+        loop {
+            if self.turn == self.senders.len() {
+                self.turn = 0;
+                self.round_ns += SLOT_NS;
+            }
+            let sender = &mut self.senders[self.turn];
+            self.turn += 1;
+            let now_ns = self.round_ns + sender.phase_ns;
+            if !sender.has_packet(now_ns, &mut self.nursery) {
+                continue;
+            }
+            let (data_crosses, ack_crosses) = match self.switch {
+                Switch::TopOfRack => (true, true),
+                Switch::Aggregation => self.spray.both(),
+            };
+            if !(data_crosses | ack_crosses) {
+                sender.send_elsewhere(&mut self.counts);
+                continue;
+            }
+            let sent = sender.send(&mut self.counts);
+            let transfer = sent.transfer;
+            let data = Crossing {
+                timestamp_ns: now_ns,
+                flow: transfer.flow,
+                source: transfer.source,
+                destination: transfer.destination,
+                ip_length_bytes: sent.ip_length_bytes,
+                tcp_flags: sent.tcp_flags(),
+            };
+            if ack_crosses {
+                self.acknowledge(&data, transfer);
+            }
+            if data_crosses {
+                return data;
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, data: &Crossing, transfer: Transfer) {
+        let (queue, delay_ns) = match transfer.route {
+            Route::Near => (&mut self.near, ack_delay_ns(1)),
+            Route::Middle => (&mut self.near, ack_delay_ns(2)),
+            Route::Far => (&mut self.far, ack_delay_ns(3)),
+        };
+        queue.push_back(Crossing {
+            timestamp_ns: data.timestamp_ns + delay_ns,
+            ip_length_bytes: ACK_IP_BYTES,
+            tcp_flags: TCP_ACK,
+            ..*data
+        });
+    }
+}
+
+/// From the watched switch over so many links to the receiver, and back. Switches forward before
+/// a packet is complete, so it waits for its bytes once.
+const fn ack_delay_ns(links: u64) -> u64 {
+    2 * links * PROPAGATION_NS + SLOT_NS + ACK_NS
+}
+
+/// The links whose packets cross the watched switch, in the order of their phases.
+fn senders(
+    config: DataCenterConfig,
+    begin_ns: u64,
+    seed: u64,
+    nursery: &mut Nursery,
+) -> Vec<Sender> {
+    let bits = nursery.mean_packets() * f64::from(DATA_IP_BYTES) * 8.0;
+    let births_per_ns = config.load * HOST_BITS_PER_SECOND / bits / 1e9;
+    let elsewhere = (HOSTS - HOSTS_PER_RACK) as f64 / (HOSTS - 1) as f64;
+    let (hosts, kinds): (u64, &[_]) = match config.switch {
+        // What a rack's hosts send, and what comes for them from other racks: the links down are
+        // queues by least left, as the links up are.
+        Switch::TopOfRack => (HOSTS_PER_RACK, &[(true, 1.0), (false, elsewhere)]),
+        // Of all hosts, what leaves their racks.
+        Switch::Aggregation => (HOSTS, &[(true, elsewhere)]),
+    };
+    let mut random = Random::new(mix(seed) ^ hosts);
+    let mut senders = Vec::new();
+    for &(is_up, share) in kinds {
+        for host in 0..hosts {
+            let mean_gap_ns = 1.0 / (births_per_ns * share);
+            let phase_ns = random.below(SLOT_NS);
+            let leaves_rack = config.switch == Switch::Aggregation;
+            let link = sender::Link {
+                host: host as u8,
+                is_up,
+                leaves_rack,
+            };
+            senders.push(Sender::new(link, phase_ns, begin_ns, mean_gap_ns, nursery));
+        }
+    }
+    senders.sort_by_key(|sender| sender.phase_ns);
+    senders
+}
+
+impl Source for DataCenter {
+    #[inline(always)]
+    fn next_arrival(&mut self) -> Arrival {
+        let crossing = self.next_crossing();
+        Arrival {
+            timestamp_ns: crossing.timestamp_ns,
+            flow: crossing.flow,
+            ends: ends(&crossing),
+            family: Family::V4,
+            protocol: TCP,
+            ip_length_bytes: crossing.ip_length_bytes,
+            tcp_flags: crossing.tcp_flags,
+        }
+    }
+
+    fn flow_counts(&self) -> FlowCounts {
+        self.counts
+    }
+}
+
+/// Hosts are 10.rack.0.host; the ports are the flow's number, so no two flows share them.
+#[inline(always)]
+const fn ends(crossing: &Crossing) -> Endpoints {
+    const fn address(host: u8) -> u32 {
+        let (rack, place) = (host as u64 / HOSTS_PER_RACK, host as u64 % HOSTS_PER_RACK);
+        10 << 24 | (rack as u32) << 16 | (place as u32 + 1)
+    }
+    Endpoints {
+        source: address(crossing.source),
+        destination: address(crossing.destination),
+        source_port: crossing.flow as u16,
+        destination_port: (crossing.flow >> 16) as u16 ^ 5_001,
+    }
+}
+
+/// Deals packets out over the aggregation switches: one in four goes over the watched one.
+#[derive(Clone, Debug)]
+struct Spray {
+    random: Random,
+    word: u64,
+    left: u32,
+}
+
+impl Spray {
+    const fn new(seed: u64) -> Self {
+        Self {
+            random: Random::new(mix(seed) ^ 0x5bd1),
+            word: 0,
+            left: 0,
+        }
+    }
+
+    /// Whether a packet and its acknowledgement cross the watched switch.
+    #[inline(always)]
+    const fn both(&mut self) -> (bool, bool) {
+        if self.left == 0 {
+            self.word = self.random.word();
+            self.left = 16;
+        }
+        let bits = self.word;
+        self.word >>= 4;
+        self.left -= 1;
+        (bits & 3 == 0, bits >> 2 & 3 == 0)
+    }
+}
+
+/// TCP flags of a data packet.
+const fn data_flags(has_begun: bool, is_last: bool) -> u16 {
+    match (has_begun, is_last) {
+        (_, true) => TCP_ACK | TCP_FIN,
+        (true, false) => TCP_ACK,
+        (false, false) => TCP_SYN,
+    }
+}

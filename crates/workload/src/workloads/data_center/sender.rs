@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A link of a host: flows that wait for it, and which of them sends.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use super::{
+    ACK_IP_BYTES, DATA_IP_BYTES, FLOW_PACKETS, FlowCounts, HOSTS, HOSTS_PER_RACK, data_flags,
+};
+use crate::random::Random;
+
+/// How far the receiver is from the watched switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// One link: in the switch's own rack.
+    Near,
+    /// Two: from an aggregation switch.
+    Middle,
+    /// Three: in another rack.
+    Far,
+}
+
+/// A flow that has packets left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Transfer {
+    pub(super) flow: u64,
+    packets_left: u32,
+    last_ip_bytes: u16,
+    pub(super) source: u8,
+    pub(super) destination: u8,
+    pub(super) route: Route,
+    has_begun: bool,
+    /// Whether a packet of it crossed the watched switch.
+    is_seen: bool,
+}
+
+impl Transfer {
+    /// None at all.
+    const NONE: Self = Self {
+        flow: 0,
+        packets_left: 0,
+        last_ip_bytes: 0,
+        source: 0,
+        destination: 0,
+        route: Route::Near,
+        has_begun: false,
+        is_seen: false,
+    };
+}
+
+impl Ord for Transfer {
+    /// The greatest has least left; of equals, the oldest.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let left = other.packets_left.cmp(&self.packets_left);
+        left.then(other.flow.cmp(&self.flow))
+    }
+}
+
+impl PartialOrd for Transfer {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Whose link it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    pub(super) host: u8,
+    /// From the host, or to it from other racks.
+    pub(super) is_up: bool,
+    /// Whether only flows that leave the rack count.
+    pub(super) leaves_rack: bool,
+}
+
+/// Where flows come from.
+#[derive(Clone, Debug)]
+pub(super) struct Nursery {
+    random: Random,
+    flows: u64,
+}
+
+impl Nursery {
+    pub(super) const fn new(seed: u64) -> Self {
+        Self {
+            random: Random::new(seed),
+            flows: 0,
+        }
+    }
+
+    /// Mean size of a flow in packets, as full ones.
+    pub(super) fn mean_packets(&self) -> f64 {
+        let first = FLOW_PACKETS[0].1;
+        let rest = FLOW_PACKETS.windows(2).map(|pair| {
+            let ((from, below), (to, up_to)) = (pair[0], pair[1]);
+            (up_to - below) * (from + to) / 2.0
+        });
+        first + rest.sum::<f64>()
+    }
+
+    /// Time to the next event of a Poisson process.
+    fn gap_ns(&mut self, mean_ns: f64) -> u64 {
+        (self.random.exponential() * mean_ns) as u64
+    }
+
+    /// Size of a flow, in packets; the last one need not be full.
+    fn size(&mut self) -> f64 {
+        let share = self.random.fraction();
+        let above = FLOW_PACKETS.partition_point(|(_, up_to)| *up_to < share);
+        let (to, up_to) = FLOW_PACKETS[above];
+        let Some((from, below)) = above.checked_sub(1).map(|index| FLOW_PACKETS[index]) else {
+            return to;
+        };
+        from + (to - from) * (share - below) / (up_to - below)
+    }
+
+    fn transfer(&mut self, link: Link) -> Transfer {
+        let size = self.size();
+        let payload = f64::from(DATA_IP_BYTES - ACK_IP_BYTES);
+        let packets = size.ceil();
+        let last = (size - packets + 1.0) * payload;
+        let own_rack = u64::from(link.host) / HOSTS_PER_RACK;
+        let outside = || (own_rack + 1) * HOSTS_PER_RACK;
+        let peer = if link.is_up && !link.leaves_rack {
+            // Any other host.
+            (u64::from(link.host) + 1 + self.random.below(HOSTS - 1)) % HOSTS
+        } else {
+            (outside() + self.random.below(HOSTS - HOSTS_PER_RACK)) % HOSTS
+        };
+        let (source, destination) = match link.is_up {
+            true => (link.host, peer as u8),
+            false => (peer as u8, link.host),
+        };
+        let route = match (link.leaves_rack, link.is_up && peer >= HOSTS_PER_RACK) {
+            (true, _) => Route::Middle,
+            (false, true) => Route::Far,
+            (false, false) => Route::Near,
+        };
+        self.flows += 1;
+        Transfer {
+            flow: self.flows,
+            packets_left: packets as u32,
+            last_ip_bytes: ACK_IP_BYTES + (last as u16).max(1),
+            source,
+            destination,
+            route,
+            has_begun: false,
+            is_seen: false,
+        }
+    }
+}
+
+/// A packet that was sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    /// The flow as it was before.
+    pub(super) transfer: Transfer,
+    pub(super) ip_length_bytes: u16,
+}
+
+impl Sent {
+    const fn is_last(&self) -> bool {
+        self.transfer.packets_left == 1
+    }
+
+    pub(super) const fn tcp_flags(&self) -> u16 {
+        data_flags(self.transfer.has_begun, self.is_last())
+    }
+}
+
+/// A link in slots.
+#[derive(Clone, Debug)]
+pub(super) struct Sender {
+    /// Where in a round its slot lies.
+    pub(super) phase_ns: u64,
+    link: Link,
+    mean_gap_ns: f64,
+    next_birth_ns: u64,
+    /// Without packets where nothing is sent.
+    current: Transfer,
+    waiting: BinaryHeap<Transfer>,
+}
+
+impl Sender {
+    pub(super) fn new(
+        link: Link,
+        phase_ns: u64,
+        begin_ns: u64,
+        mean_gap_ns: f64,
+        nursery: &mut Nursery,
+    ) -> Self {
+        Self {
+            phase_ns,
+            link,
+            mean_gap_ns,
+            next_birth_ns: begin_ns + nursery.gap_ns(mean_gap_ns),
+            current: Transfer::NONE,
+            waiting: BinaryHeap::new(),
+        }
+    }
+
+    /// Lets flows in that are born by `now_ns`; says whether one has a packet for the slot.
+    #[inline(always)]
+    pub(super) fn has_packet(&mut self, now_ns: u64, nursery: &mut Nursery) -> bool {
+        while self.next_birth_ns <= now_ns {
+            self.admit(nursery);
+        }
+        self.current.packets_left > 0
+    }
+
+    /// Sends a packet that does not cross the watched switch, nor its acknowledgement.
+    #[inline(always)]
+    pub(super) fn send_elsewhere(&mut self, counts: &mut FlowCounts) {
+        self.current.has_begun = true;
+        self.current.packets_left -= 1;
+        if self.current.packets_left == 0 {
+            counts.end(self.current.is_seen);
+            self.take_next();
+        }
+    }
+
+    /// Sends a packet that crosses the watched switch, or its acknowledgement does.
+    #[inline(always)]
+    pub(super) fn send(&mut self, counts: &mut FlowCounts) -> Sent {
+        let transfer = self.current;
+        let is_birth = u64::from(!transfer.is_seen);
+        counts.births += is_birth;
+        counts.active += is_birth;
+        self.current.is_seen = true;
+        self.current.has_begun = true;
+        self.current.packets_left -= 1;
+        let mut ip_length_bytes = DATA_IP_BYTES;
+        if self.current.packets_left == 0 {
+            ip_length_bytes = transfer.last_ip_bytes;
+            counts.end(true);
+            self.take_next();
+        }
+        Sent {
+            transfer,
+            ip_length_bytes,
+        }
+    }
+
+    #[cold]
+    fn take_next(&mut self) {
+        self.current = self.waiting.pop().unwrap_or(Transfer::NONE);
+    }
+
+    #[cold]
+    fn admit(&mut self, nursery: &mut Nursery) {
+        let newcomer = nursery.transfer(self.link);
+        self.next_birth_ns += nursery.gap_ns(self.mean_gap_ns);
+        if self.current.packets_left == 0 {
+            self.current = newcomer;
+        } else if newcomer > self.current {
+            self.waiting
+                .push(std::mem::replace(&mut self.current, newcomer));
+        } else {
+            self.waiting.push(newcomer);
+        }
+    }
+}

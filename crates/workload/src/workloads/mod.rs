@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Workloads after published measurements: the traffic that the paper's evaluation is built on
+//! (TurboFlow, section 6.2 and Table 6), with real births and deaths; and attacks on meters.
+//!
+//! Packets come one at a time, as [`Arrival`]s, or as frames; memory grows with the flows under
+//! way, not with the packets. The same seed gives the same packets.
+//!
+//! ```
+//! use turboflow_workload::workloads::{InternetConfig, Kind, Workload, WorkloadConfig};
+//!
+//! let kind = Kind::Internet(InternetConfig::default());
+//! let config = WorkloadConfig { packets: Some(10_000), ..WorkloadConfig::new(kind) };
+//! let mut workload = Workload::new(&config)?;
+//! let bytes: u64 = workload.by_ref().map(|packet| u64::from(packet.ip_length_bytes)).sum();
+//! assert_eq!(workload.statistics().ip_bytes, bytes);
+//! # Ok::<(), turboflow_workload::workloads::WorkloadError>(())
+//! ```
+
+mod adversarial;
+mod config;
+mod data_center;
+mod internet;
+mod statistics;
+
+use turboflow_record::{Family, FiveTuple, Packet};
+
+pub use adversarial::{ATTACK_IP_BYTES, AdversarialConfig, Attack, COLLIDING_FLOWS_MAX, Placing};
+pub use config::{Kind, WorkloadConfig, WorkloadError};
+pub use data_center::{
+    ACK_IP_BYTES, AGGREGATION_SWITCHES, DATA_IP_BYTES, DataCenterConfig, FLOW_PACKETS,
+    HOST_BITS_PER_SECOND, HOSTS, LOAD, LOAD_MAX, LOAD_MIN, RACKS, Switch,
+};
+pub use internet::{FLOW_PACKETS_MAX, InternetConfig};
+pub use statistics::{Asked, FlowCounts, Statistics};
+
+use crate::traffic::{Endpoints, FrameBuffer, Headers, Shape, UDP};
+use adversarial::Adversarial;
+use data_center::DataCenter;
+use internet::Internet;
+
+const ETHERNET_BYTES: u32 = 14;
+
+/// A packet as it arrives, before a frame is made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When, in ns since 1970; never before the packet that came last.
+    pub timestamp_ns: u64,
+    /// Which flow: no two flows of a workload have the same number.
+    pub flow: u64,
+    /// IP version.
+    pub family: Family,
+    /// 6 for TCP, 17 for UDP.
+    pub protocol: u8,
+    /// Length of the IP packet, headers included.
+    pub ip_length_bytes: u16,
+    /// TCP flags; 0 for UDP.
+    pub tcp_flags: u16,
+    pub(crate) ends: Endpoints,
+}
+
+impl Arrival {
+    /// Addresses, ports and protocol.
+    #[inline(always)]
+    #[must_use]
+    pub fn five_tuple(&self) -> FiveTuple {
+        self.ends.five_tuple(self.family, self.protocol)
+    }
+
+    /// The packet as a parser would give it.
+    #[inline(always)]
+    #[must_use]
+    pub fn packet(&self) -> Packet {
+        Packet {
+            tuple: self.five_tuple(),
+            timestamp_ns: self.timestamp_ns,
+            ip_length_bytes: u32::from(self.ip_length_bytes),
+            frame_length_bytes: u32::from(self.ip_length_bytes) + ETHERNET_BYTES,
+            tcp_flags: self.tcp_flags,
+            ttl: self.ttl(),
+            tos: 0,
+        }
+    }
+
+    const fn ttl(&self) -> u8 {
+        64 - ((self.ends.source >> 3) & 15) as u8
+    }
+
+    #[inline(always)]
+    fn headers(&self) -> Headers {
+        Headers {
+            ends: self.ends,
+            family: self.family,
+            protocol: self.protocol,
+            vlan: None,
+            ttl: self.ttl(),
+            tcp_flags: self.tcp_flags,
+        }
+    }
+}
+
+/// An endless source of packets.
+pub(crate) trait Source {
+    /// The packet that comes next.
+    fn next_arrival(&mut self) -> Arrival;
+    /// Flows since the first packet.
+    fn flow_counts(&self) -> FlowCounts;
+}
+
+#[derive(Clone, Debug)]
+enum Traffic {
+    Adversarial(Adversarial),
+    DataCenter(Box<DataCenter>),
+    Internet(Box<Internet>),
+}
+
+/// Runs the same code for every source, without asking which for each packet.
+macro_rules! with_source {
+    ($traffic:expr, $source:ident => $work:expr) => {
+        match $traffic {
+            Traffic::Adversarial($source) => $work,
+            Traffic::DataCenter($source) => $work,
+            Traffic::Internet($source) => $work,
+        }
+    };
+}
+
+/// A generator of packets.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    traffic: Traffic,
+    asked: Asked,
+    packets_left: u64,
+    end_ns: u64,
+    snap_bytes: u32,
+    statistics: Statistics,
+}
+
+impl Workload {
+    /// A generator at its first packet.
+    ///
+    /// # Errors
+    /// When the configuration asks for something impossible.
+    pub fn new(config: &WorkloadConfig) -> Result<Self, WorkloadError> {
+        config.check()?;
+        let (start_ns, seed) = (config.start_ns, config.seed);
+        let traffic = match config.kind {
+            Kind::Adversarial(kind) => Traffic::Adversarial(Adversarial::new(kind, start_ns, seed)),
+            Kind::DataCenter(kind) => {
+                Traffic::DataCenter(Box::new(DataCenter::new(kind, start_ns, seed)))
+            }
+            Kind::Internet(kind) => {
+                Traffic::Internet(Box::new(Internet::new(kind, start_ns, seed)))
+            }
+        };
+        let lasts_ns = config.duration_ns.unwrap_or(u64::MAX);
+        Ok(Self {
+            traffic,
+            asked: config.kind.asked(),
+            packets_left: config.packets.unwrap_or(u64::MAX),
+            end_ns: start_ns.saturating_add(lasts_ns),
+            snap_bytes: config.snap_length_bytes.unwrap_or(u32::MAX),
+            statistics: Statistics::starting_at(start_ns),
+        })
+    }
+
+    /// The packet that comes next; `None` after the last.
+    #[inline(always)]
+    pub fn next_packet(&mut self) -> Option<Arrival> {
+        let arrival = with_source!(&mut self.traffic, source => {
+            (self.packets_left > 0).then(|| source.next_arrival())
+        });
+        let arrival = arrival.filter(|arrival| arrival.timestamp_ns < self.end_ns);
+        let Some(arrival) = arrival else {
+            self.packets_left = 0;
+            return None;
+        };
+        self.packets_left -= 1;
+        self.statistics.add(&arrival);
+        Some(arrival)
+    }
+
+    /// Replaces the content of `buffer` by the next `frames` frames, fewer at the end. Returns how
+    /// many there are now: 0 after the last packet.
+    pub fn fill(&mut self, buffer: &mut FrameBuffer, frames: usize) -> usize {
+        buffer.clear();
+        let wanted = usize::try_from(self.packets_left).unwrap_or(usize::MAX);
+        let wanted = wanted.min(frames);
+        let (end_ns, snap_bytes) = (self.end_ns, self.snap_bytes);
+        // Counted in a local copy, which the compiler can keep in registers.
+        let mut statistics = self.statistics;
+        with_source!(&mut self.traffic, source => {
+            for _ in 0..wanted {
+                let arrival = source.next_arrival();
+                if arrival.timestamp_ns >= end_ns {
+                    break;
+                }
+                let captured_bytes = push(buffer, &arrival, snap_bytes, statistics.packets);
+                statistics.captured_bytes += u64::from(captured_bytes);
+                statistics.add(&arrival);
+            }
+        });
+        self.statistics = statistics;
+        self.packets_left = match buffer.len() {
+            pushed if pushed < wanted => 0,
+            pushed => self.packets_left - pushed as u64,
+        };
+        buffer.len()
+    }
+
+    /// What was generated so far.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        let flows = with_source!(&self.traffic, source => source.flow_counts());
+        Statistics {
+            flows,
+            ..self.statistics
+        }
+    }
+
+    /// What was asked for.
+    #[must_use]
+    pub const fn asked(&self) -> &Asked {
+        &self.asked
+    }
+}
+
+impl Iterator for Workload {
+    type Item = Arrival;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Arrival> {
+        self.next_packet()
+    }
+}
+
+/// Appends the frame of a packet; returns how many bytes of it were captured.
+#[inline(always)]
+fn push(buffer: &mut FrameBuffer, arrival: &Arrival, snap_bytes: u32, number: u64) -> u32 {
+    let shape = Shape {
+        frame_bytes: u32::from(arrival.ip_length_bytes) + ETHERNET_BYTES,
+        snap_bytes,
+        timestamp_ns: arrival.timestamp_ns,
+        number,
+    };
+    buffer.push(&arrival.headers(), &shape).1
+}
+
+#[cfg(test)]
+mod tests;
