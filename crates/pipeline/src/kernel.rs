@@ -170,7 +170,10 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<'_, O> {
         // What the shards have first: an engine is never behind.
         let counts = self.meter.counts();
         self.counters = self.engine.counters().map_err(io::Error::other)?;
-        Ok(self.part_of(counts))
+        let mut part = part(counts, &self.counters, &self.interfaces, self.clock_ns);
+        // CPUs are in the middle of packets, and go on while they are read.
+        part.find_unread();
+        Ok(part)
     }
 
     /// Exports everything that is open.
@@ -183,10 +186,6 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<'_, O> {
             ..
         } = self;
         part(meter.finish_counting(), &counters, &interfaces, clock_ns)
-    }
-
-    fn part_of(&self, counts: Counts) -> Part {
-        part(counts, &self.counters, &self.interfaces, self.clock_ns)
     }
 }
 

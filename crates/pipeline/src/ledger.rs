@@ -294,6 +294,32 @@ impl Ledger {
     }
 }
 
+impl Ledger {
+    /// [`Ledger::imbalances`] of a run that is over: nothing may be on its way any more.
+    #[must_use]
+    pub fn imbalances_at_the_end(&self) -> Vec<Imbalance> {
+        let left = [
+            (
+                "packets that are in no record at the end",
+                self.packets_resident,
+            ),
+            (
+                "microflow records that were not merged",
+                self.microflows_resident,
+            ),
+            ("flows that were not exported", self.flows_resident),
+        ];
+        let left = left.into_iter().filter(|(_, count)| *count > 0);
+        let mut imbalances = self.imbalances();
+        imbalances.extend(left.map(|(what, left)| Imbalance {
+            what,
+            left,
+            right: 0,
+        }));
+        imbalances
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -79,16 +79,20 @@ impl Counts {
         let (front, shards) = (&mut self.front, &mut self.shards);
         front.rejected = kernel.rejected_packets;
         front.rejected_bytes = kernel.rejected_bytes;
-        front.packets = kernel
+        let held = kernel
             .packets_metered
             .saturating_sub(kernel.packets_dropped);
+        front.packets = held.max(shards.packets_recorded);
         front.frames = front.packets + front.rejected.iter().sum::<u64>();
         front.packet_frame_bytes = kernel.frame_bytes_metered;
         front.frame_bytes = front.packet_frame_bytes + front.rejected_bytes.iter().sum::<u64>();
         front.packet_bytes = kernel.bytes_metered.saturating_sub(kernel.bytes_dropped);
         shards.packets_in = front.packets;
-        let gone = kernel.microflows_dropped + shards.cache.microflows_merged;
-        shards.microflows_waiting = kernel.evicted().saturating_sub(gone);
+        let not_merged = kernel
+            .evicted()
+            .saturating_sub(shards.cache.microflows_merged);
+        shards.microflows_dropped = kernel.microflows_dropped.min(not_merged);
+        shards.microflows_waiting = not_merged - shards.microflows_dropped;
         shards.engine = EngineCounters {
             evicted_collision: kernel.evicted_collision,
             evicted_age: kernel.evicted_age,
@@ -96,7 +100,6 @@ impl Counts {
             evicted_flush: kernel.evicted_flush,
             ..EngineCounters::default()
         };
-        shards.microflows_dropped = kernel.microflows_dropped;
         self
     }
 

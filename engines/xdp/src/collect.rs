@@ -12,6 +12,9 @@
 
 use std::sync::atomic::Ordering;
 
+use libbpf_rs::libbpf_sys::{ring__consumer_pos, ring__producer_pos, ring_buffer__ring};
+use libbpf_rs::{AsRawLibbpf as _, RingBuffer};
+
 use crate::batch::Rows;
 use crate::clock::{CLOCK_SLACK_NS, EngineClock, Step};
 use crate::engine::{ROW_WORDS_V4, ROW_WORDS_V6, lock};
@@ -38,8 +41,8 @@ pub(crate) struct Collecting {
     cell_end_ns: u64,
     /// Records of all packets before this are in hand.
     complete_ns: u64,
-    /// While the old half is waited for: when the program was turned to the new one.
-    turned_ns: Option<u64>,
+    /// While the old half is waited for: the turn to the new one.
+    turn: Option<Turn>,
     /// The wall clock was set back: everything in hand is of another time.
     starts_over: Option<StartsOver>,
     /// Records of later cells than the current one.
@@ -49,6 +52,14 @@ pub(crate) struct Collecting {
     is_finished: bool,
     evicted_age: u64,
     evicted_flush: u64,
+}
+
+/// A turn that has not ended.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    at_ns: u64,
+    /// Where the ring ended when no program ran any more that saw the old half: its records are before.
+    ring_end: Option<u64>,
 }
 
 /// How far a new start has come.
@@ -73,7 +84,7 @@ impl Collecting {
             started_ns: cell_start_ns,
             cell_end_ns: cell_start_ns.saturating_add(config.cell_ns),
             complete_ns: cell_start_ns,
-            turned_ns: None,
+            turn: None,
             starts_over: None,
             held: Batch::default(),
             due: Batch::default(),
@@ -147,16 +158,13 @@ impl KernelEngine {
         }
         self.follow_wall_clock();
         let waiting = lock(&self.inbox).len() + self.collecting.held.len();
-        if waiting < self.collecting.records_held_at_most {
-            self.read_ring()?;
-        }
+        let room = self.collecting.records_held_at_most.saturating_sub(waiting);
+        self.read_ring(room)?;
         self.take_due(batch);
-        match self.collecting.turned_ns {
-            Some(turned_ns) if self.collecting.grace.is_over()? => {
-                self.end_turn(turned_ns, batch)?;
-            }
-            None if self.collecting.wants_to_turn() => self.turn(),
-            _ => {}
+        if self.collecting.turn.is_some() {
+            self.try_to_end_turn(batch)?;
+        } else if self.collecting.wants_to_turn() {
+            self.turn();
         }
         let is_complete = self.collecting.is_cell_complete();
         Ok(is_complete.then(|| self.collecting.next_cell(batch)))
@@ -176,15 +184,14 @@ impl KernelEngine {
     pub fn finish(&mut self) -> Result<(), KernelError> {
         self.links.clear();
         let mut batch = Batch::default();
-        if let Some(turned_ns) = self.collecting.turned_ns {
-            self.collecting.grace.wait()?;
-            self.end_turn(turned_ns, &mut batch)?;
-        }
-        self.turn();
+        self.end_any_turn(&mut batch)?;
+        // A program that was on its way when it was taken off may have seen either half.
+        self.collecting.grace.start();
         self.collecting.grace.wait()?;
+        self.turn();
         let aged = self.collecting.evicted_age;
-        let now_ns = self.collecting.clock.now_ns();
-        self.end_turn(now_ns.saturating_add(CLOCK_SLACK_NS), &mut batch)?;
+        self.end_any_turn(&mut batch)?;
+        self.take_due(&mut batch);
         let collecting = &mut self.collecting;
         collecting.evicted_flush = collecting.evicted_age - aged;
         collecting.evicted_age = aged;
@@ -210,10 +217,13 @@ impl KernelEngine {
         }
     }
 
-    fn read_ring(&mut self) -> Result<(), KernelError> {
-        self.ring
-            .consume()
-            .map_err(KernelError::refused("read its ring"))?;
+    /// Reads at most so many records of the ring: whoever writes may be faster than this.
+    fn read_ring(&mut self, records: usize) -> Result<(), KernelError> {
+        let read = self.ring.consume_raw_n(records);
+        if read < 0 {
+            let error = libbpf_rs::Error::from_raw_os_error(-read);
+            return Err(KernelError::refused("read its ring")(error));
+        }
         match lock(&self.inbox).foreign() {
             0 => Ok(()),
             count => Err(KernelError::ForeignItems { count }),
@@ -231,16 +241,52 @@ impl KernelEngine {
         if collecting.starts_over == Some(StartsOver::Asked) {
             collecting.starts_over = Some(StartsOver::Turned);
         }
-        collecting.turned_ns = Some(collecting.clock.now_ns());
+        collecting.turn = Some(Turn {
+            at_ns: collecting.clock.now_ns(),
+            ring_end: None,
+        });
         let half = &self.control.words()[HALF_AT];
         // The rows of the half that is turned to were emptied before.
         half.store(1 - half.load(Ordering::Relaxed), Ordering::Release);
         collecting.grace.start();
     }
 
-    /// No program writes to the old half any more: takes its records, first those in the ring.
-    fn end_turn(&mut self, turned_ns: u64, batch: &mut Batch) -> Result<(), KernelError> {
-        self.read_ring()?;
+    /// Ends the turn that is under way, if there is one, however long it takes.
+    fn end_any_turn(&mut self, batch: &mut Batch) -> Result<(), KernelError> {
+        while let Some(turn) = &mut self.collecting.turn {
+            if turn.ring_end.is_none() {
+                self.collecting.grace.wait()?;
+                turn.ring_end = Some(ring_end(&self.ring));
+            }
+            self.try_to_end_turn(batch)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the turn if nobody writes to the old half any more, and all its records in the ring have been read: one of the new
+    /// half that is not complete yet may lie before them.
+    fn try_to_end_turn(&mut self, batch: &mut Batch) -> Result<(), KernelError> {
+        let Some(mut turn) = self.collecting.turn else {
+            return Ok(());
+        };
+        if turn.ring_end.is_none() {
+            if !self.collecting.grace.is_over()? {
+                return Ok(());
+            }
+            turn.ring_end = Some(ring_end(&self.ring));
+            self.collecting.turn = Some(turn);
+        }
+        // A ring's worth at most.
+        self.read_ring(self.collecting.records_held_at_most)?;
+        let is_read = turn.ring_end <= Some(ring_read_to(&self.ring));
+        if is_read && !lock(&self.inbox).waits_for_tickets() {
+            self.end_turn(turn.at_ns, batch);
+        }
+        Ok(())
+    }
+
+    /// Takes what is left in the old half, behind what was in the ring.
+    fn end_turn(&mut self, turned_ns: u64, batch: &mut Batch) {
         self.take_due(batch);
         let old_half = 1 - self.control.words()[HALF_AT].load(Ordering::Relaxed);
         let due = &mut self.collecting.due;
@@ -250,12 +296,29 @@ impl KernelEngine {
         collecting.evicted_age += rows;
         collecting.sort_due(batch);
         lock(&self.inbox).turn();
-        collecting.turned_ns = None;
+        collecting.turn = None;
         collecting.complete_ns = turned_ns.saturating_sub(CLOCK_SLACK_NS);
         if collecting.starts_over == Some(StartsOver::Turned) {
             collecting.starts_over = Some(StartsOver::InHand);
         }
-        Ok(())
+    }
+}
+
+/// Where the next record of the ring will be written.
+fn ring_end(ring: &RingBuffer<'_>) -> u64 {
+    // SAFETY: libbpf's ring manager lives as long as its wrapper and has one ring; both calls read a position of it.
+    unsafe {
+        let only = ring_buffer__ring(ring.as_libbpf_object().as_ptr(), 0);
+        ring__producer_pos(only)
+    }
+}
+
+/// Up to where the ring has been read.
+fn ring_read_to(ring: &RingBuffer<'_>) -> u64 {
+    // SAFETY: as above.
+    unsafe {
+        let only = ring_buffer__ring(ring.as_libbpf_object().as_ptr(), 0);
+        ring__consumer_pos(only)
     }
 }
 

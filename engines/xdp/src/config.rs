@@ -7,7 +7,7 @@ use crate::layout::{INTERFACES, KEY_HALVES};
 /// Which clock stamps packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clock {
-    /// The kernel's tick: up to a tick (1 to 10 ms) late, and cheap.
+    /// The kernel's tick: up to a tick (1 to 10 ms) too early, and cheap.
     Coarse,
     /// Nanoseconds.
     #[default]

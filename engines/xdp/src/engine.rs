@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use libbpf_rs::{
     MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, RingBuffer, RingBufferBuilder,
-    num_possible_cpus,
 };
 use turboflow_record::WORDS_V4;
 
@@ -58,7 +57,7 @@ impl KernelEngine {
         config.validate()?;
         // What libbpf would print is in the errors.
         libbpf_rs::set_print(None);
-        let cpus = num_possible_cpus().map_err(KernelError::refused("count CPUs"))?;
+        let cpus = cpu_numbers()?;
         let slots = config.slots;
         let tables = config
             .tables_a_half(cpus)
@@ -130,6 +129,17 @@ impl KernelEngine {
 
 /// The program that interfaces run.
 pub(crate) const PROGRAM_NAME: &str = "microflows";
+
+/// One more than the highest number a CPU may have: numbers may be left out.
+fn cpu_numbers() -> Result<usize, KernelError> {
+    let what = "CPUs";
+    let possible = std::fs::read_to_string("/sys/devices/system/cpu/possible")
+        .map_err(|source| KernelError::Map { what, source })?;
+    let last = possible.trim().rsplit([',', '-']).next();
+    let last = last.and_then(|number| number.parse::<usize>().ok());
+    last.map(|last| last + 1)
+        .ok_or(KernelError::Incomplete { name: what })
+}
 
 /// Sets sizes and constants, before anything is in the kernel.
 fn configure(

@@ -122,6 +122,12 @@ impl Inbox {
         self.due.append(&mut self.later);
     }
 
+    /// Whether a record is missing before one that is here.
+    pub(crate) fn waits_for_tickets(&self) -> bool {
+        let tickets = self.tickets.as_ref();
+        tickets.is_some_and(|tickets| !tickets.early.is_empty())
+    }
+
     /// How many records there are.
     pub(crate) fn len(&self) -> usize {
         let early = self.tickets.as_ref();

@@ -195,7 +195,7 @@ pub(crate) struct RecordArgs {
     )]
     pub(super) table: Table,
 
-    /// xdp: precise (nanoseconds), or coarse, the kernel's tick: packets cost less, and times are up to 10 ms late
+    /// xdp: precise (nanoseconds), or coarse, the kernel's tick: packets cost less, and times are up to 10 ms too early
     #[arg(long, value_enum, default_value_t = Clock::Precise, conflicts_with = "read")]
     #[arg(
         hide_possible_values = true,

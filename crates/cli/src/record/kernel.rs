@@ -45,8 +45,10 @@ pub(super) fn open(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Eng
         }
     }
     let config = config_of(args, &settings.config)?;
+    if let Some(user) = &args.user {
+        privileges::check(user)?;
+    }
     let mut engine = KernelEngine::load(&config)?;
-    let modes = engine.attach(mode_of(args), args.replace)?;
     let promiscuous = match args.no_promiscuous {
         true => Vec::new(),
         false => {
@@ -56,6 +58,8 @@ pub(super) fn open(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Eng
                 .collect::<Result<_, _>>()?
         }
     };
+    // Last: it may take another program's place.
+    let modes = engine.attach(mode_of(args), args.replace)?;
     if let Some(user) = &args.user {
         privileges::drop_to(user)?;
     }

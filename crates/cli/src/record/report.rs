@@ -62,7 +62,7 @@ impl Report {
         damaged.retain(|error| !is_stop(error));
         let satisfied = outputs.iter().any(went_away);
         Self {
-            imbalances: ledger.imbalances(),
+            imbalances: ledger.imbalances_at_the_end(),
             ledger,
             damaged,
             stopped: (stopped || interrupted) && !satisfied,
@@ -83,7 +83,7 @@ impl Report {
             packets_merged: counters.merged,
         };
         Self {
-            imbalances: ran.ledger.imbalances(),
+            imbalances: ran.ledger.imbalances_at_the_end(),
             ledger: ran.ledger,
             damaged: Vec::new(),
             outputs: ran.outputs,

@@ -238,6 +238,11 @@ impl Ended {
         let delivered = self.count("packets_received");
         let (dropped, unread) = (self.count("source_dropped"), self.count("source_unread"));
         assert_eq!(self.count("source_seen"), delivered + dropped + unread);
+        assert_eq!(self.count("packets_resident"), 0);
+        let rejected = ["non_ip", "malformed", "truncated", "unknown_link_type"];
+        let rejected = rejected.map(|reason| self.count(&format!("packets_{reason}")));
+        let rejected: u64 = rejected.iter().sum();
+        assert_eq!(self.count("packets_recorded") + rejected, delivered);
         self
     }
 }

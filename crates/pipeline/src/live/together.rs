@@ -60,7 +60,7 @@ impl Part {
     }
 
     /// Puts down as unread what the kernel has counted and nothing else accounts for.
-    pub(super) fn find_unread(&mut self) {
+    pub(crate) fn find_unread(&mut self) {
         let ledger = self.ledger();
         let accounted = ledger.packets_received + ledger.source_dropped;
         self.unread = ledger.source_seen.saturating_sub(accounted);
