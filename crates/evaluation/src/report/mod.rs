@@ -55,8 +55,8 @@ pub(crate) fn write(folder: &Path, raw_link: &str, run: &str, raw: &Raw) -> anyh
         "# The papers' evaluation, run again\n\n\
          Written by `make evaluation` from the run [{run}]({raw_link}raw.jsonl); \
          [machine]({raw_link}machine.md), [commit]({raw_link}commit.txt), \
-         [command]({raw_link}command.txt). Do not edit: run it again. In the plots full lines, dots and bars are ours; dashed \
-         lines, rings and outlines are the paper's numbers.\n\n"
+         [command]({raw_link}command.txt). Do not edit: run it again. In the plots full lines, \
+         dots and bars are ours; dashed lines, rings and outlines are the paper's numbers.\n\n"
     );
     for part in &PARTS {
         writeln!(page, "## {}\n", part.title).expect("a string takes any text");
