@@ -42,7 +42,7 @@ deb: build ## A Debian package: target/turboflow_VERSION_ARCH.deb
 docs: set-up ## API documentation of all crates: target/doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps $(FEATURES)
 
-bench: build ## Aggregator, pipeline, features, flood: one JSON object a row; BENCH="aggregate --flows 1M" for a part
+bench: build ## Aggregator, pipeline, features, flood, generator: one JSON object a row; BENCH="aggregate --flows 1M" for a part
 	$(TURBOFLOW) bench --json $(BENCH)
 
 bench-files: build $(BENCH_CAPTURE) ## Whole processes against nfpcapd, softflowd and argus on a 10 M-packet capture

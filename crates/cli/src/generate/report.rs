@@ -22,9 +22,11 @@ pub(super) fn of_traffic(config: &TrafficConfig, statistics: &Statistics) -> Str
     let births = config.births_per_second * seconds;
     let mut lines = vec![
         format!(
-            "{} in {seconds:.3} s of the capture's time ({}/s), {} on the wire, {} captured; seed {}",
+            "{} in {seconds:.3} s of the capture's time ({}/s, {}b/s), {} on the wire, {} captured; \
+             seed {}",
             counted(statistics.packets, "packet"),
             table::count((packets / seconds.max(1e-9)) as u64),
+            scaled(statistics.wire_bytes as f64 * 8.0 / seconds.max(1e-9)).trim_end(),
             table::bytes(statistics.wire_bytes),
             table::bytes(statistics.captured_bytes),
             config.seed,

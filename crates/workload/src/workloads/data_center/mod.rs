@@ -11,19 +11,25 @@
 //!   ACKs sprayed over the aggregation switches one by one, links of 200 ns (YAPS's defaults);
 //! - the flow with least left goes first on every link, at its full rate (pFabric, SIGCOMM 2013).
 //!
-//! Left out: queues in switches, losses, retransmissions. A link sends in slots of 300 ns, a
-//! packet's time at 40 Gb/s, at a phase of its own, so time order costs no sorting.
+//! A link sends in slots of 300 ns, a packet's time at 40 Gb/s, at a phase of its own, so time order
+//! costs no sorting.
+//!
+//! Deviation: queues in switches, losses and retransmissions are left out. An acknowledgement has
+//! the key of its flow, not the reversed one: Table 6's flows come out that way only.
 
+mod links;
 mod sender;
+mod spray;
 
 use std::collections::VecDeque;
 
-use turboflow_record::{Family, TCP_ACK, TCP_FIN, TCP_SYN};
+use turboflow_record::{Family, TCP_ACK};
 
 use super::{Arrival, FlowCounts, Source, WorkloadError};
-use crate::random::{Random, mix};
 use crate::traffic::{Endpoints, TCP};
-use sender::{Nursery, Route, Sender, Transfer};
+use links::Links;
+use sender::{Route, Transfer};
+use spray::Spray;
 
 /// Hosts.
 pub const HOSTS: u64 = 144;
@@ -51,7 +57,7 @@ const WARM_UP_NS: u64 = 20_000_000;
 
 /// Cumulated shares of flows up to so many packets, with straight lines between: the sizes that
 /// YAPS draws from for this measurement ("IMC10": Benson and others, 2010). Half of the flows are
-/// one packet, and 15 % of them carry 98 % of the packets.
+/// one packet, and 15 % of them carry 96 % of the packets.
 pub const FLOW_PACKETS: [(f64, f64); 11] = [
     (1.0, 0.5),
     (2.0, 0.6),
@@ -133,12 +139,7 @@ struct Crossing {
 #[derive(Clone, Debug)]
 pub(super) struct DataCenter {
     switch: Switch,
-    /// In the order of their phases.
-    senders: Vec<Sender>,
-    /// The sender whose slot comes next.
-    turn: usize,
-    round_ns: u64,
-    nursery: Nursery,
+    links: Links,
     /// The data packet that comes next.
     data: Crossing,
     /// Acknowledgements on their way, by how far they have to go: each in order of time.
@@ -151,8 +152,6 @@ pub(super) struct DataCenter {
 impl DataCenter {
     pub(super) fn new(config: DataCenterConfig, start_ns: u64, seed: u64) -> Self {
         let begin_ns = start_ns.saturating_sub(WARM_UP_NS);
-        let mut nursery = Nursery::new(seed);
-        let senders = senders(config, begin_ns, seed, &mut nursery);
         let nothing = Crossing {
             timestamp_ns: 0,
             flow: 0,
@@ -163,10 +162,7 @@ impl DataCenter {
         };
         let mut data_center = Self {
             switch: config.switch,
-            senders,
-            turn: 0,
-            round_ns: begin_ns,
-            nursery,
+            links: Links::new(config, begin_ns, seed),
             data: nothing,
             near: VecDeque::new(),
             far: VecDeque::new(),
@@ -212,16 +208,7 @@ impl DataCenter {
     #[inline(always)]
     fn next_data(&mut self) -> Crossing {
         loop {
-            if self.turn == self.senders.len() {
-                self.turn = 0;
-                self.round_ns += SLOT_NS;
-            }
-            let sender = &mut self.senders[self.turn];
-            self.turn += 1;
-            let now_ns = self.round_ns + sender.phase_ns;
-            if !sender.has_packet(now_ns, &mut self.nursery) {
-                continue;
-            }
+            let (sender, now_ns) = self.links.next_slot();
             let (data_crosses, ack_crosses) = match self.switch {
                 Switch::TopOfRack => (true, true),
                 Switch::Aggregation => self.spray.both(),
@@ -270,42 +257,6 @@ const fn ack_delay_ns(links: u64) -> u64 {
     2 * links * PROPAGATION_NS + SLOT_NS + ACK_NS
 }
 
-/// The links whose packets cross the watched switch, in the order of their phases.
-fn senders(
-    config: DataCenterConfig,
-    begin_ns: u64,
-    seed: u64,
-    nursery: &mut Nursery,
-) -> Vec<Sender> {
-    let bits = nursery.mean_packets() * f64::from(DATA_IP_BYTES) * 8.0;
-    let births_per_ns = config.load * HOST_BITS_PER_SECOND / bits / 1e9;
-    let elsewhere = (HOSTS - HOSTS_PER_RACK) as f64 / (HOSTS - 1) as f64;
-    let (hosts, kinds): (u64, &[_]) = match config.switch {
-        // What a rack's hosts send, and what comes for them from other racks: the links down are
-        // queues by least left, as the links up are.
-        Switch::TopOfRack => (HOSTS_PER_RACK, &[(true, 1.0), (false, elsewhere)]),
-        // Of all hosts, what leaves their racks.
-        Switch::Aggregation => (HOSTS, &[(true, elsewhere)]),
-    };
-    let mut random = Random::new(mix(seed) ^ hosts);
-    let mut senders = Vec::new();
-    for &(is_up, share) in kinds {
-        for host in 0..hosts {
-            let mean_gap_ns = 1.0 / (births_per_ns * share);
-            let phase_ns = random.below(SLOT_NS);
-            let leaves_rack = config.switch == Switch::Aggregation;
-            let link = sender::Link {
-                host: host as u8,
-                is_up,
-                leaves_rack,
-            };
-            senders.push(Sender::new(link, phase_ns, begin_ns, mean_gap_ns, nursery));
-        }
-    }
-    senders.sort_by_key(|sender| sender.phase_ns);
-    senders
-}
-
 impl Source for DataCenter {
     #[inline(always)]
     fn next_arrival(&mut self) -> Arrival {
@@ -338,45 +289,5 @@ const fn ends(crossing: &Crossing) -> Endpoints {
         destination: address(crossing.destination),
         source_port: crossing.flow as u16,
         destination_port: (crossing.flow >> 16) as u16 ^ 5_001,
-    }
-}
-
-/// Deals packets out over the aggregation switches: one in four goes over the watched one.
-#[derive(Clone, Debug)]
-struct Spray {
-    random: Random,
-    word: u64,
-    left: u32,
-}
-
-impl Spray {
-    const fn new(seed: u64) -> Self {
-        Self {
-            random: Random::new(mix(seed) ^ 0x5bd1),
-            word: 0,
-            left: 0,
-        }
-    }
-
-    /// Whether a packet and its acknowledgement cross the watched switch.
-    #[inline(always)]
-    const fn both(&mut self) -> (bool, bool) {
-        if self.left == 0 {
-            self.word = self.random.word();
-            self.left = 16;
-        }
-        let bits = self.word;
-        self.word >>= 4;
-        self.left -= 1;
-        (bits & 3 == 0, bits >> 2 & 3 == 0)
-    }
-}
-
-/// TCP flags of a data packet.
-const fn data_flags(has_begun: bool, is_last: bool) -> u16 {
-    match (has_begun, is_last) {
-        (_, true) => TCP_ACK | TCP_FIN,
-        (true, false) => TCP_ACK,
-        (false, false) => TCP_SYN,
     }
 }

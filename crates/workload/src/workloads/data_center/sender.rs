@@ -4,9 +4,9 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use super::{
-    ACK_IP_BYTES, DATA_IP_BYTES, FLOW_PACKETS, FlowCounts, HOSTS, HOSTS_PER_RACK, data_flags,
-};
+use turboflow_record::{TCP_ACK, TCP_FIN, TCP_SYN};
+
+use super::{ACK_IP_BYTES, DATA_IP_BYTES, FLOW_PACKETS, FlowCounts, HOSTS, HOSTS_PER_RACK};
 use crate::random::Random;
 
 /// How far the receiver is from the watched switch.
@@ -64,7 +64,7 @@ impl PartialOrd for Transfer {
 
 /// Whose link it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Link {
+pub(super) struct Owner {
     pub(super) host: u8,
     /// From the host, or to it from other racks.
     pub(super) is_up: bool,
@@ -88,18 +88,13 @@ impl Nursery {
     }
 
     /// Mean size of a flow in packets, as full ones.
-    pub(super) fn mean_packets(&self) -> f64 {
+    pub(super) fn mean_packets() -> f64 {
         let first = FLOW_PACKETS[0].1;
         let rest = FLOW_PACKETS.windows(2).map(|pair| {
             let ((from, below), (to, up_to)) = (pair[0], pair[1]);
             (up_to - below) * (from + to) / 2.0
         });
         first + rest.sum::<f64>()
-    }
-
-    /// Time to the next event of a Poisson process.
-    fn gap_ns(&mut self, mean_ns: f64) -> u64 {
-        (self.random.exponential() * mean_ns) as u64
     }
 
     /// Size of a flow, in packets; the last one need not be full.
@@ -113,24 +108,24 @@ impl Nursery {
         from + (to - from) * (share - below) / (up_to - below)
     }
 
-    fn transfer(&mut self, link: Link) -> Transfer {
+    fn transfer(&mut self, owner: Owner) -> Transfer {
         let size = self.size();
         let payload = f64::from(DATA_IP_BYTES - ACK_IP_BYTES);
         let packets = size.ceil();
         let last = (size - packets + 1.0) * payload;
-        let own_rack = u64::from(link.host) / HOSTS_PER_RACK;
+        let own_rack = u64::from(owner.host) / HOSTS_PER_RACK;
         let outside = || (own_rack + 1) * HOSTS_PER_RACK;
-        let peer = if link.is_up && !link.leaves_rack {
+        let peer = if owner.is_up && !owner.leaves_rack {
             // Any other host.
-            (u64::from(link.host) + 1 + self.random.below(HOSTS - 1)) % HOSTS
+            (u64::from(owner.host) + 1 + self.random.below(HOSTS - 1)) % HOSTS
         } else {
             (outside() + self.random.below(HOSTS - HOSTS_PER_RACK)) % HOSTS
         };
-        let (source, destination) = match link.is_up {
-            true => (link.host, peer as u8),
-            false => (peer as u8, link.host),
+        let (source, destination) = match owner.is_up {
+            true => (owner.host, peer as u8),
+            false => (peer as u8, owner.host),
         };
-        let route = match (link.leaves_rack, link.is_up && peer >= HOSTS_PER_RACK) {
+        let route = match (owner.leaves_rack, owner.is_up && peer >= HOSTS_PER_RACK) {
             (true, _) => Route::Middle,
             (false, true) => Route::Far,
             (false, false) => Route::Near,
@@ -172,38 +167,27 @@ impl Sent {
 pub(super) struct Sender {
     /// Where in a round its slot lies.
     pub(super) phase_ns: u64,
-    link: Link,
-    mean_gap_ns: f64,
-    next_birth_ns: u64,
+    /// Its flows, as a share of those of a host.
+    pub(super) share: f64,
+    owner: Owner,
     /// Without packets where nothing is sent.
     current: Transfer,
     waiting: BinaryHeap<Transfer>,
 }
 
 impl Sender {
-    pub(super) fn new(
-        link: Link,
-        phase_ns: u64,
-        begin_ns: u64,
-        mean_gap_ns: f64,
-        nursery: &mut Nursery,
-    ) -> Self {
+    pub(super) fn new(owner: Owner, phase_ns: u64, share: f64) -> Self {
         Self {
             phase_ns,
-            link,
-            mean_gap_ns,
-            next_birth_ns: begin_ns + nursery.gap_ns(mean_gap_ns),
+            share,
+            owner,
             current: Transfer::NONE,
             waiting: BinaryHeap::new(),
         }
     }
 
-    /// Lets flows in that are born by `now_ns`; says whether one has a packet for the slot.
     #[inline(always)]
-    pub(super) fn has_packet(&mut self, now_ns: u64, nursery: &mut Nursery) -> bool {
-        while self.next_birth_ns <= now_ns {
-            self.admit(nursery);
-        }
+    pub(super) const fn has_packet(&self) -> bool {
         self.current.packets_left > 0
     }
 
@@ -245,10 +229,9 @@ impl Sender {
         self.current = self.waiting.pop().unwrap_or(Transfer::NONE);
     }
 
-    #[cold]
-    fn admit(&mut self, nursery: &mut Nursery) {
-        let newcomer = nursery.transfer(self.link);
-        self.next_birth_ns += nursery.gap_ns(self.mean_gap_ns);
+    /// Lets a flow in that is born.
+    pub(super) fn admit(&mut self, nursery: &mut Nursery) {
+        let newcomer = nursery.transfer(self.owner);
         if self.current.packets_left == 0 {
             self.current = newcomer;
         } else if newcomer > self.current {
@@ -257,5 +240,14 @@ impl Sender {
         } else {
             self.waiting.push(newcomer);
         }
+    }
+}
+
+/// TCP flags of a data packet.
+const fn data_flags(has_begun: bool, is_last: bool) -> u16 {
+    match (has_begun, is_last) {
+        (_, true) => TCP_ACK | TCP_FIN,
+        (true, false) => TCP_ACK,
+        (false, false) => TCP_SYN,
     }
 }
