@@ -35,8 +35,8 @@ impl<const K: usize> CountMin<K> {
         }
     }
 
-    /// The sketch that says at most `error` of all packets too many, but with probability `failure`:
-    /// width e / error, depth ln(1 / failure).
+    /// The sketch that says at most `error` of all packets too many, but with probability
+    /// `failure`: width e / error, depth ln(1 / failure).
     ///
     /// # Panics
     /// When one of them is not between 0 and 1.

@@ -36,8 +36,8 @@ struct Bucket<const K: usize> {
 
 /// Heavy and light part.
 ///
-/// A flow that has held its bucket from its first packet on is counted exactly. For every other the light
-/// part, a Count-Min sketch, never says too few, as long as its counters do not reach 255, and with
+/// A flow that has held its bucket from its first packet on is counted exactly. For every other the
+/// light part, a Count-Min sketch, never says too few, as long as its counters do not reach 255, and with
 /// probability 1 - e^-depth at most e / width of the packets that went there too many.
 #[derive(Clone, Debug)]
 pub struct ElasticSketch<const K: usize> {
@@ -234,7 +234,8 @@ mod tests {
         for key in &steady {
             assert_eq!(answer.packets(key), stream.truth.packets[key]);
         }
-        // Of 100 elephants in 4,000 buckets one pair or two meet in a bucket, which one of them loses.
+        // Of 100 elephants in 4,000 buckets one pair or two meet in a bucket, which one of them
+        // loses.
         let elephants = &heaviest[..100];
         let listed = elephants
             .iter()

@@ -25,8 +25,8 @@ struct Cell<const K: usize> {
 /// Every flow lies in `hashes` cells. Where a cell holds one flow alone, its key and packets can be
 /// read and taken out of its other cells, which may leave others alone. That ends with every
 /// flow decoded, most probably, if there are more than [`peeling_threshold`] cells a flow, and gets
-/// stuck with most flows undecoded if there are fewer. A flow that the filter takes for a known one is
-/// never in the table, and its packets go to others.
+/// stuck with most flows undecoded if there are fewer. A flow that the filter takes for a known one
+/// is never in the table, and its packets go to others.
 #[derive(Clone, Debug)]
 pub struct FlowRadar<const K: usize> {
     filter: Vec<u64>,
@@ -40,8 +40,8 @@ pub struct FlowRadar<const K: usize> {
 /// How many cells a flow the decoding needs, for 3 to 5 hash functions and many flows.
 ///
 /// # Source
-/// The thresholds of peeling random hypergraphs, on which the decoding of FlowRadar and of invertible
-/// Bloom lookup tables (Goodrich and Mitzenmacher, 2011) rests.
+/// The thresholds of peeling random hypergraphs, on which the decoding of FlowRadar and of
+/// invertible Bloom lookup tables (Goodrich and Mitzenmacher, 2011) rests.
 #[must_use]
 pub const fn peeling_threshold(hashes: usize) -> Option<f64> {
     match hashes {

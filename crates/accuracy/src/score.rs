@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use crate::Answer;
 
-/// A flow of at most so many packets is a small one: what scans, floods and slow attacks are made of.
+/// A flow of at most so many packets is a small one: what scans, floods and slow attacks are made
+/// of.
 pub const SMALL_FLOW_PACKETS: u64 = 10;
 
 /// Errors for which [`Score::shares_within`] tells how many flows are off by no more.

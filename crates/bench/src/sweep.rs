@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The offload paper's sweep (Deri and others, section V): from 10,000 to 20 million active flows, a
-//! tenth of them replaced every second, at 10 M packets a second of the traffic's own time, from
+//! The offload paper's sweep (Deri and others, section V): from 10,000 to 20 million active flows,
+//! a tenth of them replaced every second, at 10 M packets a second of the traffic's own time, from
 //! memory through the whole pipeline on one core.
 
 use turboflow_packet::Frame;

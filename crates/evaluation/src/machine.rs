@@ -2,6 +2,7 @@
 //! Where and of what a run was: `machine.md`, `commit.txt`, and the name of its folder.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -33,6 +34,15 @@ pub(crate) fn describe() -> String {
     ];
     let lines = facts.map(|(name, value)| format!("- {name}: {value}\n"));
     lines.concat()
+}
+
+/// The notes in the `machine.md` of a run.
+pub(crate) fn notes(run: &Path) -> Vec<String> {
+    let text = fs::read_to_string(run.join("machine.md")).unwrap_or_default();
+    let notes = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("- note: "));
+    notes.map(str::to_owned).collect()
 }
 
 /// Load averages of 1, 5 and 15 minutes.

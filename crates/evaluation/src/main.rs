@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The evaluation of the TurboFlow paper, and what the offload paper and the sketches' papers claim,
-//! run again: `make evaluation`.
+//! The evaluation of the TurboFlow paper, and what the offload paper and the sketches' papers
+//! claim, run again: `make evaluation`.
 //!
 //! Every part is measured in a process of its own, so that one that fails does not take the others
 //! with it and leaves no memory behind. What is measured is kept line by line; a run that was

@@ -12,7 +12,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts one that keeps nothing on the disk; `None` where it is not installed or does not answer.
+    /// Starts one that keeps nothing on the disk; `None` where it is not installed or does not
+    /// answer.
     pub(crate) fn start() -> Option<Self> {
         let port = TcpListener::bind("127.0.0.1:0")
             .and_then(|listener| listener.local_addr())

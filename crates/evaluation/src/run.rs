@@ -12,6 +12,7 @@ use turboflow_bench::Timer;
 use crate::facts::{Fact, Raw};
 use crate::parts::{PARTS, Part, part};
 use crate::redis::Server;
+use crate::report::Origin;
 use crate::{RunArgs, ScaleArgs, machine, report};
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
@@ -56,7 +57,12 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let report_folder = args.report.as_ref().unwrap_or(&out);
     let name = out.file_name().unwrap_or_default().to_string_lossy();
     let page = report_folder.join("report.md");
-    report::write(report_folder, &link(report_folder, &out), &name, &raw)?;
+    let origin = Origin {
+        run: &name,
+        link: &link(report_folder, &out),
+        notes: &machine::notes(&out),
+    };
+    report::write(report_folder, &origin, &raw)?;
     eprintln!("evaluation: the report is {}", page.display());
     if failed.is_empty() {
         return Ok(ExitCode::SUCCESS);

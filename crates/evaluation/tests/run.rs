@@ -52,6 +52,7 @@ fn a_part_that_fails_is_named_and_measured_by_the_next_run() {
         "only what is missing: {said}"
     );
     let report = fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(report.contains("Note: a quick run"));
     assert!(report.contains("The bound holds") && out.join("figure14.svg").exists());
     for name in ["machine.md", "commit.txt", "command.txt", "raw.jsonl"] {
         assert!(out.join(name).exists(), "{name}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The paper's aggregator rebuilt, and the steps that lead to it (TurboFlow, section 5.2, Figure 12):
-//! linear probing over a flat table at load one half.
+//! The paper's aggregator rebuilt, and the steps that lead to it (TurboFlow, section 5.2, Figure
+//! 12): linear probing over a flat table at load one half.
 //!
 //! | design | keys | lookups |
 //! |---|---|---|

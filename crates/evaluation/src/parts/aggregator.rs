@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Figure 12: throughput of the aggregator with one optimisation after the other, on 1 to all cores.
+//! Figure 12: throughput of the aggregator with one optimisation after the other, on 1 to all
+//! cores.
 
 use turboflow_bench::Options;
 
@@ -45,9 +46,10 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
 fn report(raw: &Raw, section: &mut Section) {
     let facts = &raw.part(PART.name);
     section.say(
-        "Microflow records merged into open flows. *Flat table*: linear probing, keys as a structure of fields; \
-         *integer keys*: two 64-bit integers instead; *batched*: lookups in groups of ten, prefetched, which is all that the \
-         paper has; *ours* is the product's flow cache. Every core has a table and flows of its own.",
+        "Microflow records merged into open flows. *Flat table*: linear probing, keys as a \
+         structure of fields; *integer keys*: two 64-bit integers instead; *batched*: lookups in \
+         groups of ten, prefetched, which is all that the paper has; *ours* is the product's flow \
+         cache. Every core has a table and flows of its own.",
     );
     for flows in facts.numbers("flows") {
         for traffic in facts.names("traffic") {
@@ -142,8 +144,8 @@ fn compare(facts: &Facts, section: &mut Section) {
                     (paper, ours, rate(&here, baseline, 1.0))
                 {
                     factors.push(format!(
-                        "at {} flows, {traffic}, the paper's method is {:.1} times {baseline} and ours {:.1} times, where the paper \
-                         says {papers}",
+                        "at {} flows, {traffic}, the paper's method is {:.1} times {baseline} and \
+                         ours {:.1} times, where the paper says {papers}",
                         short(flows),
                         paper / base,
                         ours / base
@@ -154,10 +156,12 @@ fn compare(facts: &Facts, section: &mut Section) {
     }
     section.say(format!("On one core: {}.", factors.join("; ")));
     section.say(
-        "Where it differs: the paper's bars are of an Intel D1517 of 1.6 GHz and of traces whose flows it does not say; \
-         ratios depend on how much of a table fits in the caches, and Zipf traffic is kinder to every design than uniform. \
-         `std` here is Rust's map with its own hash, which is no slower than `std::unordered_map` and so makes the factors \
-         smaller. Redis is one server on one core, its client on another, and pays the way through a socket.",
+        "Where it differs: the paper's bars are of an Intel D1517 of 1.6 GHz and of traces whose \
+         flows it does not say; ratios depend on how much of a table fits in the caches, and Zipf \
+         traffic is kinder to every design than uniform. `std` here is Rust's map with its own \
+         hash, which keeps flows in one table, where `std::unordered_map` has a node for each. \
+         Redis is one server on one core, its client on another, and pays the way through a \
+         socket.",
     );
     if facts.with("design", "redis").0.is_empty() {
         section.say("No Redis server was found, so its bars are missing.");

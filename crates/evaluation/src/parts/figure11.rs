@@ -91,9 +91,10 @@ fn ratio_at(facts: &Facts, bytes: f64) -> f64 {
 fn report(raw: &Raw, section: &mut Section) {
     let facts = raw.part(PART.name);
     section.say(
-        "Tables of 1 to 2^20 slots, direct-mapped as the paper's, all driven by the same packets. Memory is counted as the paper does, \
-         24 bytes a slot. The paper's points are those of its Table 10: the load on the bus gives microflow records a second, and \
-         Table 6, or for the Internet link our rate, packets a second.",
+        "Tables of 1 to 2^20 slots, direct-mapped as the paper's, all driven by the same packets. \
+         Memory is counted as the paper does, 24 bytes a slot. The paper's points are those of its \
+         Table 10: the load on the bus gives microflow records a second, and Table 6, or for the \
+         Internet link our rate, packets a second.",
     );
     let mut series = Vec::new();
     for (colour, link) in links().iter().enumerate() {
@@ -150,8 +151,8 @@ fn rates(facts: &Facts, section: &mut Section) {
         })
         .collect();
     section.say(
-        "The generated traffic; in brackets what Table 6 says, for the Internet link what Table 10's loads and the slides do. Active is \
-         a flow with a packet within 30 s, at most:",
+        "The generated traffic; in brackets what Table 6 says, for the Internet link what Table \
+         10's loads and the slides do. Active is a flow with a packet within 30 s, at most:",
     );
     let names = [
         "workload",
@@ -188,8 +189,9 @@ fn stated(facts: &Facts, section: &mut Section) {
         &rows,
     );
     section.say(
-        "Where it differs: the paper's traces are CAIDA's of 2015 and a simulator's, ours are generated after the statistics \
-         that it and its sources state. How long packets of one flow keep together, on which small tables depend, is not among those.",
+        "Where it differs: the paper's traces are CAIDA's of 2015 and a simulator's, ours are \
+         generated after the statistics that it and its sources state. How long packets of one \
+         flow keep together, on which small tables depend, is not among those.",
     );
 }
 

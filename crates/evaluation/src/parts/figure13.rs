@@ -57,8 +57,8 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
 fn report(raw: &Raw, section: &mut Section) {
     let facts = raw.part(PART.name);
     section.say(
-        "Microflow records a second on the Internet workload, in intervals of half a second, for three sizes of the table; dashed, \
-         Equation 2's worst case for the traffic's means.",
+        "Microflow records a second on the Internet workload, in intervals of half a second, for \
+         three sizes of the table; dashed, Equation 2's worst case for the traffic's means.",
     );
     let mut series = Vec::new();
     let mut rows = Vec::new();
@@ -100,8 +100,9 @@ fn report(raw: &Raw, section: &mut Section) {
         &rows,
     );
     section.say(
-        "The rate is steady from the first seconds on, as the paper found: a short sample is enough to choose a table. Where it \
-         differs: the workload keeps its rates by construction, while the paper's trace of an hour also drifts.",
+        "The rate is steady from the first seconds on, as the paper found: a short sample is \
+         enough to choose a table. Where it differs: the workload keeps its rates by construction, \
+         while the paper's trace of an hour also drifts.",
     );
 }
 

@@ -34,7 +34,8 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
         if first.packets == 0 || first.traffic().is_err() {
             continue;
         }
-        // Equation 2 is an expectation, from which a few packets stray: the mean of many hash functions.
+        // Equation 2 is an expectation, from which a few packets stray: the mean of many hash
+        // functions.
         let more = if first.packets < SHORT_CAPTURE {
             HASH_FUNCTIONS
         } else {
@@ -107,10 +108,11 @@ fn report(raw: &Raw, section: &mut Section) {
     let by_group = GROUPS.iter().flat_map(|group| all.with("group", group).0);
     let facts = Facts(by_group.collect());
     section.say(
-        "Equation 2's microflow records over those of a simulated table, for tables of 1 to 2^20 slots: eight Internet links over the \
-         rates of Table 6, both switches, and real captures where they lie beside the checkout. \
-         Active flows are those with a packet within the last 30 s, at most. Captures of less than a million packets go through tables of \
-         32 hash functions each, and the mean counts, for Equation 2 speaks of expectations.",
+        "Equation 2's microflow records over those of a simulated table, for tables of 1 to 2^20 \
+         slots: eight Internet links over the rates of Table 6, both switches, and real captures \
+         where they lie beside the checkout. Active flows are those with a packet within the last \
+         30 s, at most. Captures of less than a million packets go through tables of 32 hash \
+         functions each, and the mean counts, for Equation 2 speaks of expectations.",
     );
     section.plot(
         "figure14",
@@ -175,9 +177,10 @@ fn verdict(facts: &Facts) -> String {
         broken => format!("The bound **does not hold** for {}", broken.join(", ")),
     };
     format!(
-        "{verdict}; the least ratio is {:.5}, and {by_chance} of {} lie below 1 by less than three standard errors of the mean over hash \
-         functions. Ratios close to 1 are those of floods and scans, in which nearly every packet is a flow of its own, and \
-         of tables so small that nearly every packet evicts: there the worst case is what happens.",
+        "{verdict}; the least ratio is {:.5}, and {by_chance} of {} lie below 1 by less than three \
+         standard errors of the mean over hash functions. Ratios close to 1 are those of floods \
+         and scans, in which nearly every packet is a flow of its own, and of tables so small that \
+         nearly every packet evicts: there the worst case is what happens.",
         least.unwrap_or(f64::NAN),
         facts.0.len(),
     )

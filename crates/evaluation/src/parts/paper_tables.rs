@@ -14,16 +14,18 @@ pub(super) const TABLE_5: Part = Part {
     measure: |_, give| measure_5(give),
     report: |raw, section| {
         section.say(
-            "Equation 1, with *a* active flows and tables of 1 to 5 times as many slots. The paper does not say *a*; its first cell \
-             tells that it was 8, 9 or 10, and 10 is taken here. Its digits are cut off, not rounded.",
+            "Equation 1, with *a* active flows and tables of 1 to 5 times as many slots. The paper \
+             does not say *a*; its first cell tells that it was 8, 9 or 10, and 10 is taken here. \
+             Its digits are cut off, not rounded.",
         );
         let facts = raw.part("table5");
         table(&facts.with("is", "cell"), section);
         let simulated = facts.with("is", "simulated");
         let rows: Vec<Vec<String>> = simulated.0.iter().map(simulated_row).collect();
         section.say(
-            "The same by simulation: 10,000 flows that send by turns, the worst order there is, for every packet then finds the slot \
-             taken that its flow shares with any other. In any other order fewer evict: packets of one flow follow each other.",
+            "The same by simulation: 10,000 flows that send by turns, the worst order there is, \
+             for every packet then finds the slot taken that its flow shares with any other. In \
+             any other order fewer evict: packets of one flow follow each other.",
         );
         section.table(
             &["slots", "Equation 1", "packets that evict, simulated"],
@@ -38,8 +40,9 @@ pub(super) const TABLE_12: Part = Part {
     measure: |_, give| cells("table12", paper::table_12(), give),
     report: |raw, section| {
         section.say(
-            "Equation 3 with the inputs of section 6.6, per Tb/s: what flow records add to switches. Prices follow from a server of \
-             3600 dollars, not from the \"approximately $3500\" of the text.",
+            "Equation 3 with the inputs of section 6.6, per Tb/s: what flow records add to \
+             switches. Prices follow from a server of 3600 dollars, not from the \"approximately \
+             $3500\" of the text.",
         );
         table(&raw.part("table12"), section);
     },
@@ -50,7 +53,10 @@ pub(super) const TABLE_13: Part = Part {
     title: "Table 13: cost beside server-based systems",
     measure: |_, give| cells("table13", paper::table_13(), give),
     report: |raw, section| {
-        section.say("The same inputs; the other systems update a key-value store in a server for every flow.");
+        section.say(
+            "The same inputs; the other systems update a key-value store in a server for every \
+             flow.",
+        );
         table(&raw.part("table13"), section);
     },
 };

@@ -36,9 +36,10 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
 fn report(raw: &Raw, section: &mut Section) {
     let facts = &raw.part(PART.name);
     section.say(
-        "Frames of 64 bytes from memory through parser, microflow table, flow cache and expiry to flow records, on one core; a \
-         tenth of the flows ends and is replaced every second of the traffic's clock, which runs at 10 M packets/s. The run fails \
-         if a packet is lost or a flow has to leave early.",
+        "Frames of 64 bytes from memory through parser, microflow table, flow cache and expiry to \
+         flow records, on one core; a tenth of the flows ends and is replaced every second of the \
+         traffic's clock, which runs at 10 M packets/s. The run fails if a packet is lost or a \
+         flow has to leave early.",
     );
     let drops = FLOWS.iter().zip(PAPERS_DROPS);
     let papers: Vec<(f64, f64)> = drops
@@ -85,14 +86,16 @@ fn report(raw: &Raw, section: &mut Section) {
         &rows,
     );
     section.say(
-        "Where it differs: Cento is offered 10 M packets/s by a network card and drops what it cannot take, so its numbers end \
-         at 10; it receives from the card, ours reads memory, and its packets are of 970 bytes and carry data that inspection \
-         would look at. Its drops without inspection or offload are those of the paper's Table I.",
+        "Where it differs: Cento is offered 10 M packets/s by a network card and drops what it \
+         cannot take, so its numbers end at 10; it receives from the card, ours reads memory, and \
+         its packets are of 970 bytes and carry data that inspection would look at. Its drops \
+         without inspection or offload are those of the paper's Table I.",
     );
     if let Some((_, rate)) = ours.iter().find(|(flows, _)| *flows == 20e6) {
         let verdict = if *rate >= 10.0 { "met" } else { "**missed**" };
         section.say(format!(
-            "The goal of 10 M packets/s on one core with 20 M active flows and 2 M new ones a second is {verdict}: {rate:.1} M."
+            "The goal of 10 M packets/s on one core with 20 M active flows and 2 M new ones a \
+             second is {verdict}: {rate:.1} M."
         ));
     }
 }

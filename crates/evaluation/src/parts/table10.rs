@@ -26,8 +26,9 @@ fn report(raw: &Raw, section: &mut Section) {
         return;
     }
     section.say(
-        "The same for the generated workloads of Figure 11, in Mb/s: microflow records of 24 bytes as the paper's, in brackets of our 64, which \
-         hold ten features and 64-bit counters. The paper's load behind the stroke.",
+        "The same for the generated workloads of Figure 11, in Mb/s: microflow records of 24 bytes \
+         as the paper's, in brackets of our 64, which hold ten features and 64-bit counters. The \
+         paper's load behind the stroke.",
     );
     let mut names = vec!["table"];
     let links = links();
@@ -57,7 +58,8 @@ fn report(raw: &Raw, section: &mut Section) {
     rows.push(network(&measured));
     section.table(&names, &rows);
     section.say(
-        "Where it differs: the loads follow from Figure 11's ratios, so they are off by what those are; see there.",
+        "Where it differs: the loads follow from Figure 11's ratios, so they are off by what those \
+         are; see there.",
     );
 }
 

@@ -27,12 +27,16 @@ fn report(raw: &Raw, section: &mut Section) {
     );
     let merging = merging(&rates);
     if curves.0.is_empty() || merging.is_empty() {
-        section.say("Figures 11 and 12 were not both measured in this run, so there is no capacity of this machine.");
+        section.say(
+            "Figures 11 and 12 were not both measured in this run, so there is no capacity of this \
+             machine.",
+        );
         return;
     }
     section.say(
-        "The same for this machine: the generated workloads' ratios of Figure 11, and what our aggregator merged in Figure 12 on uniform \
-         traffic with the most flows measured there. A table in a switch is assumed, as in the paper; in Tb/s:",
+        "The same for this machine: the generated workloads' ratios of Figure 11, and what our \
+         aggregator merged in Figure 12 on uniform traffic with the most flows measured there. A \
+         table in a switch is assumed, as in the paper; in Tb/s:",
     );
     let mut names = vec!["workload and memory".to_owned()];
     names.extend(merging.iter().map(|(cores, _)| aggregator::plural(*cores)));
@@ -56,8 +60,9 @@ fn report(raw: &Raw, section: &mut Section) {
     }
     section.table(&names, &rows);
     section.say(
-        "Where it differs: this processor merges several times the records of the paper's switch processor, and has as many cores as \
-         are shown. A capacity is that of links of 10 Gb/s, or of switches, at the load that the workload has.",
+        "Where it differs: this processor merges several times the records of the paper's switch \
+         processor, and has as many cores as are shown. A capacity is that of links of 10 Gb/s, or \
+         of switches, at the load that the workload has.",
     );
 }
 

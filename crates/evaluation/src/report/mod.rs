@@ -48,16 +48,30 @@ impl Section {
     }
 }
 
-/// Writes `report.md` and its plots. `raw_link` leads from there to the folder of the run.
-pub(crate) fn write(folder: &Path, raw_link: &str, run: &str, raw: &Raw) -> anyhow::Result<()> {
+/// Where the report's numbers come from.
+pub(crate) struct Origin<'a> {
+    /// The run's name.
+    pub(crate) run: &'a str,
+    /// Leads from the report to the folder of the run; empty, or with a slash at its end.
+    pub(crate) link: &'a str,
+    /// What has to be known of it.
+    pub(crate) notes: &'a [String],
+}
+
+/// Writes `report.md` and its plots.
+pub(crate) fn write(folder: &Path, origin: &Origin<'_>, raw: &Raw) -> anyhow::Result<()> {
+    let Origin { run, link, notes } = origin;
     fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
     let mut page = format!(
         "# The papers' evaluation, run again\n\n\
-         Written by `make evaluation` from the run [{run}]({raw_link}raw.jsonl); \
-         [machine]({raw_link}machine.md), [commit]({raw_link}commit.txt), \
-         [command]({raw_link}command.txt). Do not edit: run it again. In the plots full lines, dots and bars are ours; dashed \
-         lines, rings and outlines are the paper's numbers.\n\n"
+         Written by `make evaluation` from the run [{run}]({link}raw.jsonl); \
+         [machine]({link}machine.md), [commit]({link}commit.txt), \
+         [command]({link}command.txt). Do not edit: run it again. In the plots full lines, \
+         dots and bars are ours; dashed lines, rings and outlines are the paper's numbers.\n\n"
     );
+    for note in *notes {
+        writeln!(page, "Note: {note}.\n").expect("a string takes any text");
+    }
     for part in &PARTS {
         writeln!(page, "## {}\n", part.title).expect("a string takes any text");
         if !raw.is_complete(part.name) {

@@ -54,7 +54,8 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
             run.counter(&design, Sampling::new(pick, interval, SEED));
         }
     }
-    // 40 bits a flow and ten hash functions: not one flow passes for a known one. With ten bits some do.
+    // 40 bits a flow and ten hash functions: not one flow passes for a known one. With ten bits
+    // some do.
     let radars = [
         ("FlowRadar, 1.3 cells a flow", 1.3, 40, 10),
         ("FlowRadar, 1.1 cells a flow", 1.1, 40, 10),

@@ -13,11 +13,13 @@ pub(super) fn report(raw: &Raw, section: &mut Section) {
     let facts = &raw.part(PART.name);
     let (packets, flows) = (facts.first("packets"), facts.first("flows"));
     section.say(format!(
-        "{} packets of {} flows of the Internet workload go through each method as parsed packets, in order, on one core. TurboFlow is the \
-         product itself: engine, aggregator, flow records, added up by flow; its numbers are compared with the truth as the others' \
-         are. *Memory* is what has to be fast: the sketch, or our microflow table, 1 MiB each but for FlowRadar, which is sized by its \
-         flows, and for sampling, whose flow cache it is. A flow is *named* if the method can say that it was there, *small* with at \
-         most 10 packets; the error is |said - true| / true, a flow that is not known counting as 0 packets.",
+        "{} packets of {} flows of the Internet workload go through each method as parsed packets, \
+         in order, on one core. TurboFlow is the product itself: engine, aggregator, flow records, \
+         added up by flow; its numbers are compared with the truth as the others' are. *Memory* is \
+         what has to be fast: the sketch, or our microflow table, 1 MiB each but for FlowRadar, \
+         which is sized by its flows, and for sampling, whose flow cache it is. A flow is *named* \
+         if the method can say that it was there, *small* with at most 10 packets; the error is \
+         |said - true| / true, a flow that is not known counting as 0 packets.",
         short(packets.unwrap_or(f64::NAN)),
         short(flows.unwrap_or(f64::NAN)),
     ));
@@ -71,13 +73,15 @@ pub(super) fn report(raw: &Raw, section: &mut Section) {
         errors(facts),
     );
     section.say(
-        "What the paper says without numbers (sections 2.1 and 2.2) shows: sampling loses nearly all small flows and is off by \
-         the interval for those it sees; FlowRadar names every flow while its table has cells enough and falls apart where \
-         it has not, one flow that its filter takes for a known one spoils the packets of many others on the way of the \
-         decoding, and that decoding is work for a server; Count-Min cannot name flows; HashPipe keeps heavy flows alone; the \
-         Elastic sketch is good at elephants and approximate for the rest. TurboFlow names every flow and counts every packet; \
-         what it spends is the memory of a flow cache beside the fast table. Nanoseconds a packet are those of this \
-         processor: switches do the sketches' work in hardware.",
+        "What the paper says without numbers (sections 2.1 and 2.2) shows: sampling loses nearly \
+         all small flows and counts those it sees in steps of the interval; FlowRadar names every \
+         flow while its table has cells enough and falls apart where it has not, one flow that its \
+         filter takes for a known one spoils the packets of many others on the way of the \
+         decoding, and that decoding is work for a server; Count-Min cannot name flows; HashPipe \
+         keeps heavy flows alone; the Elastic sketch is good at elephants and approximate for the \
+         rest. TurboFlow names every flow and counts every packet; what it spends is the memory of \
+         a flow cache beside the fast table. Nanoseconds a packet are those of this processor: \
+         switches do the sketches' work in hardware.",
     );
 }
 
