@@ -20,7 +20,7 @@ EVALUATION := $(TARGET)/release/turboflow-evaluation
 BENCH_CAPTURE := $(TARGET)/bench/zipf-10m.pcap
 
 .DEFAULT_GOAL := help
-.PHONY: help run test build deb docs bench bench-files bench-export bench-kernel evaluation evaluation-quick fuzz sample lint ci clean
+.PHONY: help run test build deb docs bench bench-files bench-export evaluation evaluation-quick fuzz sample lint ci clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -52,9 +52,6 @@ bench-files: build $(BENCH_CAPTURE) ## Whole processes against nfpcapd, softflow
 bench-export: build $(BENCH_CAPTURE) ## Sending flow records: encoding alone, softflowd side by side, live capture and tcpdump (root)
 	scripts/install-test-tools.sh bench || echo "bench-export: goes on with the tools that are here" >&2
 	bench/export/run.sh $(BENCH_CAPTURE) --turboflow $(TURBOFLOW)
-
-bench-kernel: build ## The engine in the kernel: cost of a packet, and a veth pair beside capture by a ring (root)
-	bench/kernel/run.sh --turboflow $(TURBOFLOW)
 
 evaluation: $(EVALUATION) ## The papers' evaluation again, under an hour: bench/runs/DATE-MACHINE-evaluation, docs/evaluation/report.md
 	$(EVALUATION) run --report docs/evaluation $(ARGS)

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `--engine xdp`: the engine in the kernel, on a veth pair. What it has to show is what packets through a ring show.
 
+use std::process::Stdio;
+
 use crate::captures::captures;
 use crate::exact::{NO_TIMEOUTS, equal, of_file};
 use crate::link::{FAR, Link, NEAR};
+use crate::service::{conserves, metrics, page, serve};
 use crate::silence::{PACKETS, PACKETS_NON_IP, flows_leave_on_time, options};
 use crate::support::{Folder, command, office};
 
@@ -54,6 +57,7 @@ fn real_captures_give_the_records_of_their_files() {
         compared += 1;
         packets_compared += packets;
     }
+    assert!(compared > 0 || captures().is_empty());
     eprintln!("{compared} captures of {packets_compared} packets replayed, no difference");
 }
 
@@ -103,6 +107,32 @@ fn a_full_ring_is_counted_exactly() {
         assert!(ended.count("microflows_dropped") > 1_000);
         assert!(ended.said.contains("--ring-size"), "{}", ended.said);
     }
+}
+
+/// Metrics balance in the middle of traffic, when CPUs are in the middle of packets.
+#[test]
+fn a_service_balances_whenever_it_is_asked() {
+    let Some(link) = Link::new() else { return };
+    let running = serve(&link, "engine = \"xdp\"\nmicroflow-slots = 7\n");
+    let mut flood = link.inside("tcpreplay");
+    flood.args(["-q", "-i", NEAR, "--topspeed", "--loop", "0", &office()]);
+    let mut flood = flood
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut packets = 0;
+    for _ in 0..30 {
+        let scraped = metrics(&link);
+        conserves(&scraped);
+        assert!(page(&link, "/healthz").starts_with("HTTP/1.1 200 OK"));
+        packets = scraped["packets_received_total"].max(packets);
+    }
+    flood.kill().unwrap();
+    flood.wait().unwrap();
+    assert!(packets > 1_000, "{packets}");
+    running.signal("TERM");
+    running.end().balanced(0);
 }
 
 /// Whether a program is on the interface.

@@ -18,7 +18,7 @@ const CONFIG: &str = "interface = [\"vb\"]\nwrite = [\"flows-%Y%m%dT%H%M%S.csv\"
 /// What systemd gives a service that is to stop may be longer; ours needs no more.
 const STOPS_WITHIN: Duration = Duration::from_secs(5);
 
-fn serve(link: &Link, more: &str) -> Recording {
+pub(crate) fn serve(link: &Link, more: &str) -> Recording {
     assert_eq!(FAR, "vb");
     let folder = Folder::new();
     folder.write("turboflow.toml", format!("{CONFIG}{more}"));
@@ -35,7 +35,7 @@ pub(crate) fn page(link: &Link, path: &str) -> String {
 }
 
 /// The samples without labels, by name without `turboflow_`.
-fn metrics(link: &Link) -> BTreeMap<String, u64> {
+pub(crate) fn metrics(link: &Link) -> BTreeMap<String, u64> {
     let page = page(link, "/metrics");
     let (head, body) = page.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
@@ -50,7 +50,7 @@ fn metrics(link: &Link) -> BTreeMap<String, u64> {
 
 /// Every packet is in a record, resident, or in a counter, as the metrics have it.
 #[track_caller]
-fn conserves(metrics: &BTreeMap<String, u64>) {
+pub(crate) fn conserves(metrics: &BTreeMap<String, u64>) {
     let sum = |names: &[&str]| names.iter().map(|name| metrics[*name]).sum::<u64>();
     let received = metrics["packets_received_total"];
     let somewhere = [
