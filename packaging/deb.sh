@@ -43,6 +43,11 @@ gzip -n -9 "$documents/changelog" "$root/usr/share/man/man1/turboflow.1"
 
 # Of its libraries only libc's version matters: the newest symbol that the program asks for.
 libc=$(objdump -T "$root/usr/bin/turboflow" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -1)
+depends="libc6 (>= ${libc#GLIBC_}), libgcc-s1"
+# The engine in the kernel is read by libelf, where the program was built with it.
+if objdump -p "$root/usr/bin/turboflow" | grep -q 'NEEDED *libelf'; then
+    depends+=", libelf1t64 | libelf1, zlib1g"
+fi
 mkdir "$root/DEBIAN"
 cat >"$root/DEBIAN/control" <<END
 Package: turboflow
@@ -52,7 +57,7 @@ Maintainer: The TurboFlow developers <turboflow@turboflow.invalid>
 Section: net
 Priority: optional
 Homepage: https://github.com/turboflow/turboflow
-Depends: libc6 (>= ${libc#GLIBC_}), libgcc-s1
+Depends: $depends
 Recommends: libpcap0.8t64 | libpcap0.8
 Suggests: ethtool
 Installed-Size: $(du -sk --exclude=DEBIAN "$root" | cut -f 1)

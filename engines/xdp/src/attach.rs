@@ -136,7 +136,7 @@ fn refusal(name: &str, index: u32, mode: XdpMode, source: io::Error) -> KernelEr
     }
     let mend = match mode {
         _ if source.kind() == io::ErrorKind::PermissionDenied => {
-            "it needs root or CAP_BPF and CAP_NET_ADMIN; --engine software needs neither"
+            "it needs root or CAP_NET_ADMIN; --engine software needs neither"
         }
         XdpMode::Native => "--xdp-mode generic and --engine software work on every interface",
         _ => "--engine software works on every interface",

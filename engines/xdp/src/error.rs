@@ -29,7 +29,8 @@ pub enum KernelError {
     },
     /// The kernel or libbpf refused.
     #[error(
-        "the kernel engine could not {doing} ({source}); it needs root and BPF, --engine software needs neither"
+        "the kernel engine could not {doing} ({source}); it needs root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_NET_RAW; \
+         --engine software needs the last one alone"
     )]
     Refused {
         /// Doing what.
