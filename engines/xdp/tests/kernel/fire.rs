@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use turboflow_engine_xdp::{Batch, KernelConfig, KernelCounters, Tables, Tested, TestedProgram};
 
-use crate::support::{DESIGNS, Totals, collect, config, load, stay_on, tcp};
+use crate::support::{DESIGNS, Totals, collect, config, load_for_all_cpus, stay_on, tcp};
 
 const PACKETS: u64 = 10_000_000;
 /// Test runs can be interrupted only between repetitions.
@@ -18,7 +18,7 @@ const LENGTH_BYTES: u64 = 40;
 
 /// Packets of `flows` flows from two CPUs; what came out of it.
 fn fire(config: &KernelConfig) -> Option<(Totals, KernelCounters)> {
-    let mut engine = load(config)?;
+    let mut engine = load_for_all_cpus(config)?;
     let cpus = thread::available_parallelism().unwrap().get().min(2);
     assert!(cpus == 2 || std::env::var_os("TURBOFLOW_CI").is_none());
     let share = PACKETS / cpus as u64;

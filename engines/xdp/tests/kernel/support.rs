@@ -42,13 +42,18 @@ pub(crate) fn config(slots: u32) -> KernelConfig {
     }
 }
 
-/// The loaded engine; `None`, and said loudly, where this user or kernel may not. In CI that fails.
+/// The loaded engine, for a test that runs it on one CPU; `None`, and said loudly, where this user or kernel may not. In CI that
+/// fails.
 pub(crate) fn load(config: &KernelConfig) -> Option<KernelEngine> {
+    let engine = load_for_all_cpus(config)?;
+    stay_on_this_cpu();
+    Some(engine)
+}
+
+/// The same for several CPUs.
+pub(crate) fn load_for_all_cpus(config: &KernelConfig) -> Option<KernelEngine> {
     match KernelEngine::load(config) {
-        Ok(engine) => {
-            stay_on_this_cpu();
-            Some(engine)
-        }
+        Ok(engine) => Some(engine),
         Err(error) if error.is_permission() && std::env::var_os("TURBOFLOW_CI").is_none() => {
             eprintln!(
                 "############ SKIPPED: the kernel engine was not tested: {error} ############"
