@@ -16,7 +16,7 @@ use crate::meter::Counts;
 use crate::outputs::Outputs;
 use crate::snapshots::Snapshots;
 use crate::{
-    ConfigError, LiveEvent, LiveLimits, LiveOutputs, LiveProgress, LiveReport, Meter, OutputReport,
+    ConfigError, LiveEvent, LiveLimits, LiveOutputs, LiveProgress, LiveReport, Meter,
     PipelineConfig,
 };
 
@@ -73,12 +73,8 @@ pub fn record_kernel(
     writing.change(&outputs.changes);
     writing.wait_for_all();
     let part = listening.finish();
-    let mut report = LiveReport::of_part(part, listened.and(closed).err());
-    report.outputs = writing.finish();
-    let outputs = &report.outputs;
-    report.ledger.records_dropped = outputs.iter().map(|output| output.records_dropped).sum();
-    report.ledger.records_written = outputs.iter().map(OutputReport::records_written).sum();
-    Ok(report)
+    let report = LiveReport::of_part(part, listened.and(closed).err());
+    Ok(report.with_outputs(writing.finish()))
 }
 
 /// The engine, and what merges its records.

@@ -158,12 +158,8 @@ pub fn record_interfaces(
         }
         Ok(finished)
     })?;
-    let mut report = LiveReport::of(finished);
-    report.outputs = writing.finish();
-    let outputs = &report.outputs;
-    report.ledger.records_dropped = outputs.iter().map(|output| output.records_dropped).sum();
-    report.ledger.records_written = outputs.iter().map(OutputReport::records_written).sum();
-    Ok(report)
+    let report = LiveReport::of(finished);
+    Ok(report.with_outputs(writing.finish()))
 }
 
 /// The meter of one reader.
@@ -192,6 +188,14 @@ impl LiveReport {
         drop(rings);
         let sum = Part::sum(parts).expect("there is a reader");
         Self::of_part(sum, failure)
+    }
+
+    /// The same with what became of its outputs.
+    pub(crate) fn with_outputs(mut self, outputs: Vec<OutputReport>) -> Self {
+        self.ledger.records_dropped = outputs.iter().map(|output| output.records_dropped).sum();
+        self.ledger.records_written = outputs.iter().map(OutputReport::records_written).sum();
+        self.outputs = outputs;
+        self
     }
 
     /// What a run came to, but for its outputs.

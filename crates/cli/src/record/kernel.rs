@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `turboflow record -i --engine xdp`: the engine in the kernel, on its interfaces.
 
-use std::sync::mpsc::channel;
-
 use anyhow::bail;
 use turboflow_capture::live::{Interface, Promiscuous};
 use turboflow_engine_xdp::{KEY_HALVES, KernelConfig, KernelEngine, Tables, XdpMode};
@@ -189,10 +187,7 @@ pub(super) fn watch(
     snapshots: &Snapshots,
 ) -> anyhow::Result<Report> {
     let limits = LiveLimits::default();
-    let outputs = LiveOutputs {
-        first: vec![output],
-        changes: channel().1,
-    };
+    let outputs = live::alone(output);
     let silent = |_: LiveEvent<'_>| ();
     let ran = record_kernel(
         config,

@@ -173,6 +173,14 @@ pub(super) fn told<T>(
     })
 }
 
+/// One output, to which nothing is added.
+pub(super) fn alone(output: Output) -> LiveOutputs {
+    LiveOutputs {
+        first: vec![output],
+        changes: channel().1,
+    }
+}
+
 /// Meters interfaces for a screen, which shows itself how they are.
 pub(super) fn watch(
     config: &PipelineConfig,
@@ -181,10 +189,7 @@ pub(super) fn watch(
     snapshots: &Snapshots,
 ) -> anyhow::Result<Report> {
     let limits = LiveLimits::default();
-    let outputs = LiveOutputs {
-        first: vec![output],
-        changes: channel().1,
-    };
+    let outputs = alone(output);
     let silent = |_: LiveEvent<'_>| ();
     let ran = record_interfaces(config, readers, limits, outputs, &STOP, snapshots, silent)?;
     Ok(Report::of_interfaces(ran))

@@ -15,7 +15,7 @@ const MOST_BYTES: u64 = 1 << 20;
 /// Little-endian pcap of microseconds or nanoseconds, of Ethernet.
 const MAGICS: [[u8; 4]; 2] = [[0xd4, 0xc3, 0xb2, 0xa1], [0x4d, 0x3c, 0xb2, 0xa1]];
 
-pub(crate) fn captures() -> Vec<PathBuf> {
+fn captures() -> Vec<PathBuf> {
     let mut found = Vec::new();
     for folder in FOLDERS {
         let folder = project(&format!("../shared/captures/{folder}"));
@@ -38,28 +38,29 @@ fn is_ethernet(path: &Path) -> bool {
 
 #[test]
 fn real_captures_give_the_records_of_their_files() {
-    replayed("1");
+    replayed(&["--readers", "1"]);
 }
 
 #[test]
 fn several_readers_give_the_records_of_one() {
-    replayed("3");
+    replayed(&["--readers", "3"]);
 }
 
-fn replayed(readers: &str) {
+/// Replays all of them to a program with these options.
+pub(crate) fn replayed(options: &[&str]) {
     let Some(link) = Link::new() else { return };
     let captures = captures();
     if captures.is_empty() {
         eprintln!("############ NOT TESTED: no real captures at ../shared/captures ############");
     }
     let (mut compared, mut packets_compared) = (0, 0);
+    let are_here = !captures.is_empty();
     for capture in captures {
         let capture = capture.display().to_string();
         let (packets, expected) = of_file(&capture, &[]);
         let wanted = packets.to_string();
-        let fixed = ["-w", "live.csv", "--packets", &wanted, "--readers", readers];
-        let options = [&fixed, &NO_TIMEOUTS[..]].concat();
-        let recording = link.record(&[FAR], &options);
+        let fixed = ["-w", "live.csv", "--packets", &wanted];
+        let recording = link.record(&[FAR], &[&fixed, options, &NO_TIMEOUTS].concat());
         if !link.replay(&capture, &["--pps", "20000"]) {
             // Shorter than a header or longer than the link takes.
             eprintln!("tcpreplay cannot send all of {capture}");
@@ -70,5 +71,6 @@ fn replayed(readers: &str) {
         compared += 1;
         packets_compared += packets;
     }
+    assert!(compared > 0 || !are_here);
     eprintln!("{compared} captures of {packets_compared} packets replayed, no difference");
 }
