@@ -56,8 +56,6 @@ impl<const K: usize, const N: usize> Views<K, N> {
     }
 
     /// A new flow will put out one of these.
-    #[cold]
-    #[inline(never)]
     fn fetch_neighbours(&self, side: usize, bucket: usize, tag: u16) {
         // SAFETY: `bucket` is a home bucket of a region whose arrays outlive this view.
         let line = unsafe { &*self.lines[side].add(bucket) };
@@ -88,6 +86,15 @@ impl<const K: usize, const N: usize, const MOVING: bool> LookAhead<K, N, MOVING>
         prefetch(self.views.lines[side].wrapping_add(home));
     }
 
+    /// There is no flow of that home and tag.
+    #[cold]
+    #[inline(never)]
+    fn prepare_for_new(&self, side: usize, bucket: usize, tag: u16) {
+        if self.crowded {
+            self.views.fetch_neighbours(side, bucket, tag);
+        }
+    }
+
     /// Stage two.
     #[inline(always)]
     fn locate<V: Vectors>(&mut self, vectors: V, index: usize) {
@@ -98,8 +105,8 @@ impl<const K: usize, const N: usize, const MOVING: bool> LookAhead<K, N, MOVING>
         // Without a match this is slot 1 of the next bucket, whose key will tell; a region has
         // spare buckets after its last home, so there is one.
         let matches = line.matches(vectors, tag);
-        if matches == 0 && self.crowded {
-            self.views.fetch_neighbours(side, bucket, tag);
+        if matches == 0 {
+            self.prepare_for_new(side, bucket, tag);
         }
         let slot = bucket * SLOTS + matches.trailing_zeros() as usize;
         self.slots[index] = slot as u32 | home & if MOVING { IN_OLD } else { 0 };
@@ -229,10 +236,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         // SAFETY: stage two computed the slot from a bucket of that region; the arrays live, and no
         // other reference into them does.
         let flow = unsafe { &mut *ahead.views.records[side].add(slot) };
-        if vectors.same_key(&flow.key, &microflow.key)
-            && vectors.passes(gate, &flow.base, &microflow.base)
-        {
-            vectors.merge_in_order(&mut flow.base, &microflow.base);
+        if vectors.merge_if_passes(gate, flow, microflow) {
             if N > 0 {
                 vectors.merge_state(&self.plan, &mut flow.state, &microflow.state);
             }

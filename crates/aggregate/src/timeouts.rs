@@ -95,6 +95,7 @@ impl Cuts {
                 oldest_later_ns: u64::MAX,
                 flow_marks: u8::MAX,
                 later_marks: u8::MAX,
+                ..MergeGate::default()
             },
         }
     }
@@ -109,6 +110,7 @@ impl Cuts {
             oldest_later_ns: cell.watermark_ns,
             flow_marks: self.ends,
             later_marks: self.ends,
+            ..MergeGate::default()
         };
     }
 

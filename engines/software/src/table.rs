@@ -73,8 +73,8 @@ pub struct SoftwareEngine<const K: usize, const N: usize> {
     occupied: Vec<u32>,
     hasher: KeyHasher,
     plan: Plan,
-    config: EngineConfig,
-    watermark_ns: u64,
+    /// What certainly joins; [`joins`] decides about the rest.
+    gate: MergeGate,
     watch: HitWatch,
     hits_needed_percent: u64,
     counters: EngineCounters,
@@ -114,8 +114,11 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
             occupied: Vec::with_capacity(slots as usize),
             hasher,
             plan,
-            config,
-            watermark_ns: 0,
+            gate: MergeGate {
+                flow_marks: config.evict_after,
+                later_marks: Marks::STARTS_WITH_SYN,
+                ..MergeGate::default()
+            },
             watch: HitWatch::new(config.sizing),
             hits_needed_percent: 0,
             counters: EngineCounters::default(),
@@ -153,7 +156,7 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
     /// table: the share of packets that must hit for it to pay.
     pub fn enter_cell(&mut self, watermark_ns: u64, hits_needed_percent: u64) {
         debug_assert!(self.occupied.is_empty());
-        self.watermark_ns = watermark_ns;
+        self.gate.oldest_first_ns = watermark_ns;
         self.hits_needed_percent = hits_needed_percent;
     }
 
@@ -199,7 +202,7 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
     ) {
         evicted.reserve(packets.len());
         let slot_count = self.slots.len() as u32;
-        let (hasher, gate) = (self.hasher, self.gate());
+        let (hasher, gate) = (self.hasher, self.gate);
         let mut ahead = [0u32; PREFETCH_DISTANCE];
         let slot_of =
             |packet: &MicroflowRecord<K, N>| hasher.hash(&packet.key).slot(slot_count) as u32;
@@ -215,11 +218,11 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
                 prefetch(self.slots.as_ptr().wrapping_add(slot as usize));
             }
             let resident = &mut self.slots[place as usize];
-            if vectors.same_key(&resident.key, &packet.key)
-                && (vectors.passes(&gate, &resident.base, &packet.base)
-                    || joins(self.watermark_ns, self.config.evict_after, resident, packet))
-            {
-                vectors.merge_in_order(&mut resident.base, &packet.base);
+            let merged = vectors.merge_if_passes(&gate, resident, packet);
+            if merged || joins(&gate, resident, packet) {
+                if !merged {
+                    vectors.merge_in_order(&mut resident.base, &packet.base);
+                }
                 if N > 0 {
                     vectors.merge_state(&self.plan, &mut resident.state, &packet.state);
                 }
@@ -233,17 +236,6 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
                 evicted.push(*resident);
                 *resident = *packet;
             }
-        }
-    }
-
-    /// What certainly joins; [`joins`] decides about the rest.
-    const fn gate(&self) -> MergeGate {
-        MergeGate {
-            oldest_first_ns: self.watermark_ns,
-            oldest_last_ns: 0,
-            oldest_later_ns: 0,
-            flow_marks: self.config.evict_after,
-            later_marks: Marks::STARTS_WITH_SYN,
         }
     }
 
@@ -264,17 +256,16 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
     }
 }
 
-/// Whether a packet may join the record of its key: it belongs to the same cell, came no earlier
+/// Whether a packet may join a record: it is of its key and belongs to the same cell, came no earlier
 /// than the record began, and nothing that could end a flow lies between.
 #[inline(always)]
 fn joins<const K: usize, const N: usize>(
-    watermark_ns: u64,
-    evict_after: u8,
+    gate: &MergeGate,
     resident: &MicroflowRecord<K, N>,
     packet: &MicroflowRecord<K, N>,
 ) -> bool {
     let (base, marks) = (&resident.base, packet.base.marks);
-    let in_cell = base.first_ns >= watermark_ns && packet.base.first_ns >= base.first_ns;
+    let in_cell = base.first_ns >= gate.oldest_first_ns && packet.base.first_ns >= base.first_ns;
     let starts = marks.any(Marks::STARTS_WITH_SYN) && !base.marks.takes_another_syn();
-    in_cell & !starts & !base.marks.any(evict_after)
+    resident.key == packet.key && in_cell & !starts & !base.marks.any(gate.flow_marks)
 }

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::support::{Folder, is_installed, office, project, turboflow};
+use crate::support::{Folder, is_installed, is_libpcap_here, office, project, turboflow};
 
 const EXPRESSIONS: [&str; 16] = [
     "tcp port 443",
@@ -74,22 +74,6 @@ fn takes_what_tcpdump_takes() {
             assert_eq!(ledger["filter"], expression);
         }
     }
-}
-
-/// Whether filters can be compiled here; says so where not.
-fn is_libpcap_here() -> bool {
-    let lacks = turboflow(["record", "-q", "-r", &office(), "tcp"])
-        .stderr
-        .contains("need libpcap");
-    if lacks {
-        let in_ci = std::env::var_os("TURBOFLOW_CI").is_some();
-        assert!(
-            !in_ci,
-            "libpcap is not here; scripts/install-test-tools.sh installs it"
-        );
-        eprintln!("############ SKIPPED: no libpcap to compile filters with ############");
-    }
-    !lacks
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::support::{
-    Folder, command, finish, office, pcap_header, pcap_packet, project, turboflow, udp_capture,
-    udp_frame,
+    Folder, command, finish, is_libpcap_here, office, pcap_header, pcap_packet, project, turboflow,
+    udp_capture, udp_frame,
 };
 
 /// The answer to a question, as JSON.
@@ -103,9 +103,11 @@ fn several_captures_of_any_format_and_a_pipe_are_one_stream() {
     let piped = finish(piped.stdin(Stdio::from(fs::File::open(&office).unwrap()))).exits(0);
     let piped: Value = serde_json::from_str(&piped.stdout).unwrap();
     assert_eq!(piped["tables"], answer(&["-r", &office])["tables"]);
-    // A filter, and a capture that is cut in its last packet.
-    let some = answer(&["-r", &office, "tcp", "port", "443"]);
-    assert!(packets(&some) > 0.0 && packets(&some) < 13_004.0);
+    if is_libpcap_here() {
+        let some = answer(&["-r", &office, "tcp", "port", "443"]);
+        assert!(packets(&some) > 0.0 && packets(&some) < 13_004.0);
+    }
+    // A capture that is cut in its last packet.
     let mut cut = udp_capture(100);
     cut.truncate(cut.len() - 5);
     let cut = folder.write("cut.pcap", cut);

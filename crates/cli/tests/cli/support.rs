@@ -80,6 +80,22 @@ pub(crate) fn is_installed(program: &str, version: &str) -> bool {
     found.is_ok()
 }
 
+/// Whether filters can be compiled here; says so where not.
+pub(crate) fn is_libpcap_here() -> bool {
+    let lacks = turboflow(["record", "-q", "-r", &office(), "tcp"])
+        .stderr
+        .contains("need libpcap");
+    if lacks {
+        let in_ci = std::env::var_os("TURBOFLOW_CI").is_some();
+        assert!(
+            !in_ci,
+            "libpcap is not here; scripts/install-test-tools.sh installs it"
+        );
+        eprintln!("############ SKIPPED: no libpcap to compile filters with ############");
+    }
+    !lacks
+}
+
 /// A port of UDP that nobody uses at the moment.
 pub(crate) fn free_port() -> u16 {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -4,7 +4,7 @@
 use std::arch::x86_64::*;
 
 use super::{JOINED_MARKS, MergeGate, Vectors, WithVectors};
-use crate::{Base, Plan};
+use crate::{Base, MicroflowRecord, Plan};
 
 /// Proof that the machine has AVX-512 F, BW, DQ and VL, and BMI2.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +61,70 @@ fn tail(base: &Base) -> __m128i {
     // SAFETY: the last 16 bytes of 48.
     unsafe { _mm_loadu_si128(std::ptr::from_ref(base).cast::<__m128i>().add(2)) }
 }
+
+/// Key and base of two records as a line each, compared and merged in one go.
+///
+/// ```text
+/// 64-bit lane   0    1    2        3      4      5     6               7
+///             +---------+---------+------+------+-----+-------+-------+-----------------------------+
+///             | key     | packets | bytes| first| last| min l.| max l.| flags marks tos ttls end    |
+///             +---------+---------+------+------+-----+-------+-------+-----------------------------+
+/// ```
+///
+/// # Safety
+/// Both point to a line of memory, aligned to lines, that lies as drawn; the machine has the vectors of
+/// [`Avx512`].
+#[inline(always)]
+unsafe fn merge_line(gate: &MergeGate, flow: *mut __m512i, later: *const __m512i) -> bool {
+    // SAFETY: the caller's.
+    unsafe {
+        let (a, b) = (_mm512_load_si512(flow), _mm512_load_si512(later));
+        let lanes = &gate.lanes;
+        let last_lane = |bits: u64| _mm512_set_epi64(bits.cast_signed(), 0, 0, 0, 0, 0, 0, 0);
+        let marks = |marks: u8| last_lane(u64::from(marks) << 16);
+        // (a ^ b) & key, and a | b & c: bits that must not be.
+        let wrong =
+            _mm512_ternarylogic_epi64::<0x28>(a, b, _mm512_set_epi64(0, 0, 0, 0, 0, 0, -1, -1));
+        let wrong = _mm512_ternarylogic_epi64::<0xf8>(wrong, a, marks(gate.flow_marks));
+        let wrong = _mm512_ternarylogic_epi64::<0xf8>(wrong, b, marks(gate.later_marks));
+        let wrong = _mm512_test_epi64_mask(wrong, wrong);
+        let oldest = (
+            gate.oldest_last_ns.cast_signed(),
+            gate.oldest_first_ns.cast_signed(),
+        );
+        let oldest = _mm512_set_epi64(0, 0, oldest.0, oldest.1, 0, 0, 0, 0);
+        let old = _mm512_cmplt_epu64_mask(a, oldest);
+        let oldest_later = _mm512_set1_epi64(gate.oldest_later_ns.cast_signed());
+        let start = _mm512_maskz_max_epu64(lanes.first, a, oldest_later);
+        let late = _mm512_cmplt_epu64_mask(b, start);
+        if (wrong | old | late) != 0 {
+            return false;
+        }
+        let sum = _mm512_mask_add_epi64(a, lanes.sums, a, b);
+        let merged = _mm512_mask_max_epu64(sum, lanes.last, a, b);
+        let merged = _mm512_mask_min_epu32(merged, lanes.min_length, a, b);
+        let merged = _mm512_mask_max_epu32(merged, lanes.max_length, a, b);
+        let joins = last_lane(0xffff | (JOINED_MARKS as u64) << 16);
+        let merged = _mm512_ternarylogic_epi64::<0xf8>(merged, b, joins);
+        let merged = _mm512_mask_min_epu8(merged, lanes.min_ttl, a, b);
+        let merged = _mm512_mask_max_epu8(merged, lanes.max_ttl, a, b);
+        _mm512_store_si512(flow, merged);
+        true
+    }
+}
+
+const _: () = {
+    use std::mem::{align_of, offset_of};
+    assert!(
+        offset_of!(MicroflowRecord<2, 0>, key) == 0
+            && offset_of!(MicroflowRecord<2, 0>, base) == 16
+    );
+    assert!(
+        offset_of!(MicroflowRecord<2, 8>, key) == 0
+            && offset_of!(MicroflowRecord<2, 8>, base) == 16
+    );
+    assert!(align_of::<MicroflowRecord<2, 8>>() == 64);
+};
 
 impl Vectors for Avx512 {
     #[inline(always)]
@@ -130,6 +194,23 @@ impl Vectors for Avx512 {
             _mm256_storeu_si256(flow.cast(), merged);
             _mm_storeu_si128(flow.cast::<__m128i>().add(2), rest);
         }
+    }
+
+    #[inline(always)]
+    fn merge_if_passes<const K: usize, const N: usize>(
+        self,
+        gate: &MergeGate,
+        flow: &mut MicroflowRecord<K, N>,
+        later: &MicroflowRecord<K, N>,
+    ) -> bool {
+        if K == 2 {
+            let flow = std::ptr::from_mut(flow).cast();
+            let later = std::ptr::from_ref(later).cast();
+            // SAFETY: a record of two key words is at least a line long, aligned to lines, and begins
+            // with key and base (asserted below); both are borrowed for the call, one of them mutably.
+            return unsafe { merge_line(gate, flow, later) };
+        }
+        super::merge_in_steps(self, gate, flow, later)
     }
 
     #[inline(always)]

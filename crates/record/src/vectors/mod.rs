@@ -22,7 +22,7 @@ pub use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub use avx512::Avx512;
 
-use crate::{Base, Marks, Plan};
+use crate::{Base, Marks, MicroflowRecord, Plan};
 
 /// The widest vectors that this machine has.
 #[derive(Clone, Copy, Debug)]
@@ -119,6 +119,18 @@ pub trait Vectors: Copy {
         flow.merge(later);
     }
 
+    /// Merges all but the further words of `later` into `flow`, if both are of one key and the gate
+    /// lets them; whether it did.
+    #[inline(always)]
+    fn merge_if_passes<const K: usize, const N: usize>(
+        self,
+        gate: &MergeGate,
+        flow: &mut MicroflowRecord<K, N>,
+        later: &MicroflowRecord<K, N>,
+    ) -> bool {
+        merge_in_steps(self, gate, flow, later)
+    }
+
     /// A bit for every lane equal to `value`.
     #[inline(always)]
     fn equal_lanes(self, lanes: &[u16; 32], value: u16) -> u32 {
@@ -130,6 +142,22 @@ pub trait Vectors: Copy {
     fn merge_state<const N: usize>(self, plan: &Plan, flow: &mut [u64; N], later: &[u64; N]) {
         plan.merge(flow, later);
     }
+}
+
+/// [`Vectors::merge_if_passes`] for any key.
+#[inline(always)]
+fn merge_in_steps<V: Vectors, const K: usize, const N: usize>(
+    vectors: V,
+    gate: &MergeGate,
+    flow: &mut MicroflowRecord<K, N>,
+    later: &MicroflowRecord<K, N>,
+) -> bool {
+    let joins =
+        vectors.same_key(&flow.key, &later.key) && vectors.passes(gate, &flow.base, &later.base);
+    if joins {
+        vectors.merge_in_order(&mut flow.base, &later.base);
+    }
+    joins
 }
 
 /// No vectors but those that the compiler finds.
@@ -180,6 +208,36 @@ pub struct MergeGate {
     pub flow_marks: u8,
     /// Marks of which the later record has none.
     pub later_marks: u8,
+    /// Which lanes of a line a merge does what with.
+    pub lanes: LineLanes,
+}
+
+/// What a merge does with the lanes of a line (AVX-512 masks, see `merge_line` there). They are data, since
+/// constants would be put into mask registers anew at every merge: an eighth of its instructions.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct LineLanes {
+    min_ttl: u64,
+    max_ttl: u64,
+    min_length: u16,
+    max_length: u16,
+    sums: u8,
+    first: u8,
+    last: u8,
+}
+
+impl Default for LineLanes {
+    fn default() -> Self {
+        Self {
+            min_ttl: 1 << 60,
+            max_ttl: 1 << 61,
+            min_length: 1 << 12,
+            max_length: 1 << 13,
+            sums: 0b0000_1100,
+            first: 0b0001_0000,
+            last: 0b0010_0000,
+        }
+    }
 }
 
 impl MergeGate {

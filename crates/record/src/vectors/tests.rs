@@ -40,6 +40,7 @@ fn gate() -> impl Strategy<Value = MergeGate> {
             oldest_later_ns,
             flow_marks,
             later_marks,
+            ..MergeGate::default()
         },
     )
 }
@@ -74,6 +75,47 @@ impl WithVectors for Compare {
     fn run<V: Vectors>(self, vectors: V) -> (bool, bool) {
         let passes = vectors.passes(&self.0, &self.1, &self.2);
         (passes, vectors.same_key(&self.3, &self.4))
+    }
+}
+
+struct MergeIf<const K: usize>(MergeGate, MicroflowRecord<K, 8>, MicroflowRecord<K, 8>);
+
+impl<const K: usize> WithVectors for MergeIf<K> {
+    type Output = (bool, MicroflowRecord<K, 8>);
+
+    fn run<V: Vectors>(mut self, vectors: V) -> Self::Output {
+        let merged = vectors.merge_if_passes(&self.0, &mut self.1, &self.2);
+        (merged, self.1)
+    }
+}
+
+/// Merges by every width, where key and gate let it and where not.
+fn merges_if_passes<const K: usize>(
+    gate: MergeGate,
+    key: [u64; K],
+    bases: [Base; 2],
+    differs: usize,
+) {
+    let [base, later] = bases;
+    let state = [7; 8];
+    let flow = MicroflowRecord { key, base, state };
+    let mut other = key;
+    if let Some(word) = other.get_mut(differs) {
+        *word ^= 1 << 63;
+    }
+    let passes = key == other && gate.passes(&base, &later);
+    let mut expected = flow;
+    if passes {
+        expected.base.merge(&later);
+    }
+    let later = MicroflowRecord {
+        key: other,
+        base: later,
+        state: [9; 8],
+    };
+    for machine in widths() {
+        let found = machine.run(MergeIf(gate, flow, later));
+        assert_eq!(found, (passes, expected), "{machine:?}");
     }
 }
 
@@ -113,6 +155,22 @@ proptest! {
             let found = machine.run(Compare(gate, flow, later, a, b));
             prop_assert_eq!(found, expected, "{:?}", machine);
         }
+    }
+
+    #[test]
+    fn merges_where_key_and_gate_let_it(
+        mut gate in gate(),
+        mut bases in [base(), base()],
+        key in any::<[u64; 5]>(),
+        differs in 0..8usize,
+        is_open in any::<bool>(),
+    ) {
+        if is_open {
+            bases[1].first_ns = bases[1].first_ns.max(bases[0].first_ns);
+            gate = MergeGate::default();
+        }
+        merges_if_passes(gate, [key[0], key[1]], bases, differs);
+        merges_if_passes(gate, key, bases, differs);
     }
 
     #[test]
