@@ -9,7 +9,7 @@ use crate::terminal::Terminal;
 fn top(options: &[&str]) -> Terminal {
     let office = office();
     let words = ["top", "-r", &office].into_iter();
-    Terminal::start(command(words.chain(options.iter().copied())), 24, 80)
+    Terminal::start(&command(words.chain(options.iter().copied())), 24, 80)
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     /// Starts a command on a screen of that size.
-    pub(crate) fn start(mut command: Command, rows: u16, columns: u16) -> Self {
+    pub(crate) fn start(command: &Command, rows: u16, columns: u16) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -44,8 +44,14 @@ impl Terminal {
         tcsetwinsize(&slave, size(rows, columns)).unwrap();
         let before = tcgetattr(&slave).unwrap();
         let end = || Stdio::from(slave.try_clone().unwrap());
-        let child = command.env("TERM", "xterm").env_remove("NO_COLOR");
-        let child = child
+        // A session of its own: programs ask the terminal that governs their session, which would be the one that the
+        // tests were started from.
+        let child = Command::new("setsid")
+            .arg("--ctty")
+            .arg(command.get_program())
+            .args(command.get_args())
+            .env("TERM", "xterm")
+            .env_remove("NO_COLOR")
             .stdin(end())
             .stdout(end())
             .stderr(end())

@@ -14,7 +14,7 @@ pub enum Tunnel {
     SixInFour,
     /// GRE with IP, MPLS, Ethernet (NVGRE too), ERSPAN or PPP (PPTP) inside (RFC 2784, 2890, 2637).
     Gre,
-    /// VXLAN, UDP destination ports 4789 and 8472 (RFC 7348).
+    /// VXLAN, UDP destination ports 4789 and 8472 (RFC 7348), and its extension VXLAN-GPE on 4790.
     Vxlan,
     /// GENEVE, UDP destination port 6081 (RFC 8926).
     Geneve,

@@ -14,6 +14,7 @@ const GTP_U_PORT: u16 = 2152;
 const TEREDO_PORT: u16 = 3544;
 const VXLAN_PORT: u16 = 4789;
 const GENEVE_PORT: u16 = 6081;
+const VXLAN_GPE_PORT: u16 = 4790;
 /// Linux's VXLAN port from before the registration.
 const OLD_VXLAN_PORT: u16 = 8472;
 
@@ -21,7 +22,7 @@ const OLD_VXLAN_PORT: u16 = 8472;
 /// counts there.
 fn tunnel_of(source: u16, destination: u16) -> Option<Tunnel> {
     match (source, destination) {
-        (_, VXLAN_PORT | OLD_VXLAN_PORT) => Some(Tunnel::Vxlan),
+        (_, VXLAN_PORT | VXLAN_GPE_PORT | OLD_VXLAN_PORT) => Some(Tunnel::Vxlan),
         (_, GENEVE_PORT) => Some(Tunnel::Geneve),
         (_, GTP_U_PORT) | (GTP_U_PORT, _) => Some(Tunnel::GtpU),
         (_, TEREDO_PORT) | (TEREDO_PORT, _) => Some(Tunnel::Teredo),
@@ -38,12 +39,14 @@ pub(crate) fn may_be_tunnel(ports: [u8; 4]) -> bool {
 
 /// The header behind a UDP header at `offset`, where it belongs to a tunnel of `entered`.
 pub(super) fn enter(bytes: &[u8], offset: usize, entered: TunnelSet) -> Option<Inner> {
-    let tunnel = tunnel_of(u16_at(bytes, offset)?, u16_at(bytes, offset + 2)?)?;
+    let (source, destination) = (u16_at(bytes, offset)?, u16_at(bytes, offset + 2)?);
+    let tunnel = tunnel_of(source, destination)?;
     if !entered.contains(tunnel) {
         return None;
     }
     let payload = offset + 8;
     match tunnel {
+        Tunnel::Vxlan if destination == VXLAN_GPE_PORT => vxlan_gpe(bytes, payload),
         Tunnel::Vxlan => vxlan(bytes, payload),
         Tunnel::Geneve => geneve(bytes, payload),
         Tunnel::GtpU => gtp_u(bytes, payload),
@@ -59,6 +62,24 @@ fn vxlan(bytes: &[u8], offset: usize) -> Option<Inner> {
         return None;
     }
     let mut inner = Inner::behind_ethernet(bytes, offset + 8)?;
+    inner.fields.vni = u24_at(bytes, offset + 4);
+    Some(inner)
+}
+
+/// draft-ietf-nvo3-vxlan-gpe, section 3: as VXLAN, and with the P bit the last of the reserved bytes says what
+/// follows in Ethernet's place.
+fn vxlan_gpe(bytes: &[u8], offset: usize) -> Option<Inner> {
+    let [flags, _, _, next]: [u8; 4] = array_at(bytes, offset)?;
+    let announced = match (flags & 0x04 != 0, next) {
+        (false, _) | (true, 3) => return vxlan(bytes, offset),
+        (true, 1) => ether_type::IPV4,
+        (true, 2) => ether_type::IPV6,
+        (true, _) => return None,
+    };
+    if flags & 0x08 == 0 {
+        return None;
+    }
+    let mut inner = Inner::behind_ether_type(bytes, offset + 8, announced)?;
     inner.fields.vni = u24_at(bytes, offset + 4);
     Some(inner)
 }

@@ -138,6 +138,25 @@ fn enters_vxlan_and_knows_its_vni() {
 }
 
 #[test]
+fn enters_vxlan_gpe_by_its_next_protocol() {
+    let frame = ethernet(0x0800, &inner());
+    let gpe = |flags, next, payload: &[u8]| {
+        let header = [flags, 0, 0, next, 0x01, 0x02, 0x03, 0];
+        ipv4(17, &udp(50_000, 4790, &join(&[&header, payload])))
+    };
+    // Without the P bit what follows is Ethernet, whatever the last byte says.
+    for (flags, next, payload) in [(0x08, 1, &frame), (0x0c, 3, &frame), (0x0c, 1, &inner())] {
+        let values = expect_inner(entered(Tunnel::Vxlan, &gpe(flags, next, payload)));
+        assert_eq!(values.get(Input::Vni), Some(0x01_0203));
+    }
+    let (packet, _) = entered(Tunnel::Vxlan, &gpe(0x0c, 2, &inner_v6()));
+    assert_eq!((flow(&packet), packet.ip_length_bytes), (INNER, 53));
+    // A network service header; no I flag.
+    expect_outer(&gpe(0x0c, 4, &inner()));
+    expect_outer(&gpe(0x04, 1, &inner()));
+}
+
+#[test]
 fn enters_geneve_past_its_options() {
     let frame = ethernet(0x0800, &inner());
     let header = |words: u8, kind: [u8; 2]| {
