@@ -67,7 +67,8 @@ pub(crate) fn run(args: &DefinitionArgs) -> anyhow::Result<Outcome> {
 
 fn compile(path: Option<&PathBuf>, biflow: bool) -> anyhow::Result<(Definition, Layout)> {
     let definition = match path {
-        Some(path) => read_definition(path)?,
+        // The engine that sees most.
+        Some(path) => read_definition(path, InputSet::of_kernel_engine(), "xdp")?,
         None => Definition::default(),
     };
     let name = path.map_or_else(|| "options".to_owned(), |path| path.display().to_string());

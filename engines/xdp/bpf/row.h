@@ -18,9 +18,6 @@
 #define MARK_SYN (1 << 4)
 #define MARK_ENDS (MARK_FIN | MARK_REVERSE_FIN | MARK_RST)
 
-// In a section of its own, so that its map holds nothing else.
-const volatile struct config config SEC(".rodata.config");
-
 // A packet on its way into the table, and what does not change on it.
 struct arrival {
     const struct packet *packet;
@@ -121,10 +118,10 @@ static __always_inline void merge(struct base *row, const struct arrival *arriva
         row->max_ttl = packet->ttl;
 }
 
-static __always_inline void settle(struct base *row, const struct arrival *arrival)
+// All of a row but its key.
+static __always_inline void begin(struct base *row, const struct arrival *arrival)
 {
     const struct packet *packet = arrival->packet;
-    __u64 *key = key_of(row);
     *row = (struct base){
         .packets = 1,
         .bytes = packet->ip_length_bytes,
@@ -139,6 +136,13 @@ static __always_inline void settle(struct base *row, const struct arrival *arriv
         .max_ttl = packet->ttl,
         .half = arrival->half,
     };
+}
+
+static __always_inline void settle(struct base *row, const struct arrival *arrival)
+{
+    const struct packet *packet = arrival->packet;
+    __u64 *key = key_of(row);
+    begin(row, arrival);
     key[0] = packet->key[0];
     key[1] = packet->key[1];
     if (arrival->key_words == KEY_WORDS) {
@@ -150,10 +154,15 @@ static __always_inline void settle(struct base *row, const struct arrival *arriv
 
 // Who waited for the row's lock read the clock before whoever held it; and the kernel's fast clock may step back by
 // nanoseconds. Times of a slot do not.
-static __always_inline void displace(struct base *row, struct arrival *arrival)
+static __always_inline void wait_for_slot(const struct base *row, struct arrival *arrival)
 {
     if (arrival->now_ns < row->last_ns)
         arrival->now_ns = row->last_ns;
+}
+
+static __always_inline void displace(struct base *row, struct arrival *arrival)
+{
+    wait_for_slot(row, arrival);
     settle(row, arrival);
 }
 
