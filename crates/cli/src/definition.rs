@@ -79,8 +79,18 @@ fn compile(path: Option<&PathBuf>, biflow: bool) -> anyhow::Result<(Definition, 
 
 fn check(path: &PathBuf, biflow: bool) -> anyhow::Result<String> {
     let (definition, layout) = compile(Some(path), biflow)?;
+    let in_files = InputSet::of_capture_files();
+    let inputs = definition.inputs();
+    let elsewhere: InputSet = inputs
+        .iter()
+        .filter(|input| !in_files.contains(*input))
+        .collect();
+    let note = match elsewhere.is_empty() {
+        true => String::new(),
+        false => format!("; {} with --engine xdp only", elsewhere.names()),
+    };
     Ok(format!(
-        "{} is right: {}, {}, {}\n",
+        "{} is right: {}, {}, {}{note}\n",
         path.display(),
         counted(definition.key.len() as u64, "key field"),
         counted(definition.features.len() as u64, "feature"),

@@ -100,14 +100,16 @@ static __always_inline void fold_value(__u64 *state, const volatile struct step 
     }
 }
 
-static __always_inline void fold_step(__u64 *state, const struct sample *sample, __u64 present, int number)
+// Whether there was a step of that number.
+static __always_inline int fold_step(__u64 *state, const struct sample *sample, __u64 present, int number)
 {
     const volatile struct step *step = &plan.steps[number];
     __u8 of;
     if (step->fold == FOLD_NOTHING)
-        return;
+        return 0;
     of = step->of % VALUES;
     fold_value(state, step, sample->values[of], -(present >> of & 1));
+    return 1;
 }
 
 // The gap before this packet, where one came before.
@@ -121,31 +123,22 @@ static __always_inline __u64 gap_before(const __u64 *state, struct sample *sampl
     return (__u64)(before != 0) << GAP;
 }
 
-#define FOLD_8(FIRST)                                                                                                              \
-    fold_step(state, sample, present, FIRST);                                                                                      \
-    fold_step(state, sample, present, FIRST + 1);                                                                                  \
-    fold_step(state, sample, present, FIRST + 2);                                                                                  \
-    fold_step(state, sample, present, FIRST + 3);                                                                                  \
-    fold_step(state, sample, present, FIRST + 4);                                                                                  \
-    fold_step(state, sample, present, FIRST + 5);                                                                                  \
-    fold_step(state, sample, present, FIRST + 6);                                                                                  \
-    fold_step(state, sample, present, FIRST + 7)
+#define FOLD_4(FIRST)                                                                                                              \
+    (fold_step(state, sample, present, FIRST) && fold_step(state, sample, present, FIRST + 1) &&                                   \
+     fold_step(state, sample, present, FIRST + 2) && fold_step(state, sample, present, FIRST + 3))
+#define FOLD_16(FIRST) (FOLD_4(FIRST) && FOLD_4(FIRST + 4) && FOLD_4(FIRST + 8) && FOLD_4(FIRST + 12))
 
-// Folds the packet into a state. Steps have code of their own each: what is left of them has no branch over what they do.
+// Folds the packet into a state. Steps have code of their own each: what is left of them has no branch over what they do, and of
+// those behind the last one, nothing.
 static __always_inline void fold_packet(__u64 *state, struct sample *sample, __u64 now_ns)
 {
     __u64 present = sample->present;
+    int is_full;
     sample->values[TIMESTAMP] = now_ns;
     present |= gap_before(state, sample, now_ns);
     _Static_assert(PLAN_STEPS == 64, "so many follow");
-    FOLD_8(0);
-    FOLD_8(8);
-    FOLD_8(16);
-    FOLD_8(24);
-    FOLD_8(32);
-    FOLD_8(40);
-    FOLD_8(48);
-    FOLD_8(56);
+    is_full = FOLD_16(0) && FOLD_16(16) && FOLD_16(32) && FOLD_16(48);
+    (void)is_full;
 }
 
 // A state that no packet has gone into.

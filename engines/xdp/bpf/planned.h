@@ -48,74 +48,81 @@ static __always_inline int parse_placed(struct xdp_md *ctx, struct packet *packe
     return reason == PARSED ? walk_ip(ctx, network, packet) : reason;
 }
 
-static __always_inline void add_to_key(struct sample *sample, int number)
+// Whether there was a step of that number.
+static __always_inline int add_to_key(struct sample *sample, int number)
 {
     const volatile struct key_step *step = &plan.key_steps[number];
     __u64 mask;
     __u8 of;
     if (!step->is_used)
-        return;
+        return 0;
     of = step->of % VALUES;
     mask = of >= FIRST_OF_KEY ? ~0ULL : -(sample->present >> of & 1);
     sample->key[step->word % PLAN_KEY_WORDS] |= (sample->values[of] & mask & step->keep) << (step->shift & 63);
     if (step->presence != NO_BIT)
         sample->key[0] |= (mask & 1) << (step->presence & 63);
+    return 1;
 }
 
 // The key of a packet; how many words of it there are.
 static __always_inline __u32 make_key(struct sample *sample, const struct packet *packet)
 {
-    const __u32 of_tuple = packet->key[KEY_WORDS - 1] ? KEY_WORDS : KEY_WORDS_V4;
-    if (!plan.key_words) {
-#pragma unroll
-        for (int i = 0; i < KEY_WORDS; i++)
-            sample->key[i] = packet->key[i];
-        return of_tuple;
-    }
+    // The 5-tuple stays where it is.
+    if (!plan.key_words)
+        return packet->key[KEY_WORDS - 1] ? KEY_WORDS : KEY_WORDS_V4;
 #pragma unroll
     for (__u32 i = 0; i < PLAN_KEY_WORDS; i++) {
-        if (i < plan.key_words)
-            sample->key[i] = i ? 0 : plan.key_header;
+        if (i >= plan.key_words)
+            break;
+        sample->key[i] = i ? 0 : plan.key_header;
     }
 #pragma unroll
-    for (int i = 0; i < PLAN_KEY_STEPS; i++)
-        add_to_key(sample, i);
+    for (int i = 0; i < PLAN_KEY_STEPS; i++) {
+        if (!add_to_key(sample, i))
+            break;
+    }
     return plan.key_words;
 }
 
 // As `slot_of`.
-static __always_inline __u32 planned_slot_of(const struct sample *sample, __u32 key_words)
+static __always_inline __u32 planned_slot_of(const struct sample *sample, const struct packet *packet, __u32 key_words)
 {
     __u64 sum = plan.hash_keys[0];
+    if (!plan.key_words)
+        return slot_of(packet, key_words);
 #pragma unroll
     for (__u32 i = 0; i < PLAN_KEY_WORDS; i++) {
-        if (i < key_words) {
-            __u64 word = sample->key[i];
-            sum += plan.hash_keys[1 + 2 * i] * (word & 0xffffffff) + plan.hash_keys[2 + 2 * i] * (word >> 32);
-        }
+        __u64 word;
+        if (i >= plan.key_words)
+            break;
+        word = sample->key[i];
+        sum += plan.hash_keys[1 + 2 * i] * (word & 0xffffffff) + plan.hash_keys[2 + 2 * i] * (word >> 32);
     }
     return (sum >> 32) * config.slots >> 32;
 }
 
-static __always_inline int is_same_planned_flow(struct base *row, const struct sample *sample, __u32 key_words)
+static __always_inline int is_same_planned_flow(struct base *row, const struct arrival *arrival, const struct sample *sample)
 {
     const __u64 *key = planned_key_of(row);
     __u64 differs = 0;
+    if (!plan.key_words)
+        return is_same_tuple(key, arrival);
 #pragma unroll
     for (__u32 i = 0; i < PLAN_KEY_WORDS; i++) {
-        if (i < key_words)
-            differs |= key[i] ^ sample->key[i];
+        if (i >= plan.key_words)
+            break;
+        differs |= key[i] ^ sample->key[i];
     }
     return !differs;
 }
 
 // As `why_it_leaves`.
 static __always_inline enum leaves why_planned_leaves(struct base *row, const struct arrival *arrival, const struct sample *sample,
-                                                      __u32 key_words, __u64 cell_start_ns)
+                                                      __u64 cell_start_ns)
 {
     if (!row->packets)
         return STAYS;
-    if (!is_same_planned_flow(row, sample, key_words))
+    if (!is_same_planned_flow(row, arrival, sample))
         return row->first_ns >= cell_start_ns ? COLLISION : AGE;
     if (row->first_ns < cell_start_ns)
         return AGE;
@@ -137,16 +144,18 @@ static __always_inline void copy_planned_row(struct base *to, struct base *from,
 }
 
 // Base, an empty state, and the key.
-static __always_inline void settle_planned(struct base *row, const struct arrival *arrival, const struct sample *sample,
-                                           __u32 key_words)
+static __always_inline void settle_planned(struct base *row, const struct arrival *arrival, const struct sample *sample)
 {
     __u64 *key = planned_key_of(row);
     begin(row, arrival);
     clear_state(state_of(row));
+    if (!plan.key_words)
+        settle_tuple(key, arrival);
 #pragma unroll
     for (__u32 i = 0; i < PLAN_KEY_WORDS; i++) {
-        if (i < key_words)
-            key[i] = sample->key[i];
+        if (i >= plan.key_words)
+            break;
+        key[i] = sample->key[i];
     }
 }
 
@@ -169,7 +178,7 @@ static __always_inline int enter_row(struct base *row, struct lock *lock, __u32 
 {
     // Without a lock the look at the row was of just now.
     if (config.is_shared)
-        turnover->why = why_planned_leaves(row, arrival, sample, shape.key_words, cell_start_ns);
+        turnover->why = why_planned_leaves(row, arrival, sample, cell_start_ns);
     if (row->packets && turnover->why == STAYS) {
         merge(row, arrival);
     } else {
@@ -188,7 +197,7 @@ static __always_inline int enter_row(struct base *row, struct lock *lock, __u32 
             }
             wait_for_slot(row, arrival);
         }
-        settle_planned(row, arrival, sample, shape.key_words);
+        settle_planned(row, arrival, sample);
     }
     fold_packet(state_of(row), sample, arrival->now_ns);
     return 1;
@@ -218,7 +227,7 @@ static __always_inline void meter_planned_row(struct counters *counters, struct 
         if (!lock)
             return;
     }
-    why = why_planned_leaves(row, arrival, sample, shape.key_words, counters->cell_start_ns);
+    why = why_planned_leaves(row, arrival, sample, counters->cell_start_ns);
     wants_room = why != STAYS;
 #pragma clang loop unroll(disable)
     for (int i = 0; i < 2 && !is_done; i++) {
@@ -239,8 +248,9 @@ static __always_inline void meter_planned(struct counters *counters, const struc
 {
     struct arrival arrival = {.packet = packet, .marks = marks_of(packet->tcp_flags)};
     struct shape shape = shape_of(make_key(sample, packet));
-    __u32 slot = planned_slot_of(sample, shape.key_words);
+    __u32 slot = planned_slot_of(sample, packet, shape.key_words);
     struct base *row;
+    arrival.key_words = shape.key_words;
     enter_half(&arrival);
     enter_cell(counters, arrival.now_ns);
     __u32 tables_before = arrival.half * config.tables + (config.is_shared ? 0 : bpf_get_smp_processor_id());

@@ -69,14 +69,18 @@ static __always_inline __u32 slot_of(const struct packet *packet, int key_words)
     return (sum >> 32) * config.slots >> 32;
 }
 
-static __always_inline int is_same_flow(struct base *row, const struct arrival *arrival)
+static __always_inline int is_same_tuple(const __u64 *key, const struct arrival *arrival)
 {
-    const __u64 *key = key_of(row);
     const __u64 *other = arrival->packet->key;
     __u64 differs = (key[0] ^ other[0]) | (key[1] ^ other[1]);
     if (arrival->key_words == KEY_WORDS)
         differs |= (key[2] ^ other[2]) | (key[3] ^ other[3]) | (key[4] ^ other[4]);
     return !differs;
+}
+
+static __always_inline int is_same_flow(struct base *row, const struct arrival *arrival)
+{
+    return is_same_tuple(key_of(row), arrival);
 }
 
 // A SYN without ACK joins only a record that starts with one and holds no end; where the linger is 0, nothing joins a
@@ -138,11 +142,9 @@ static __always_inline void begin(struct base *row, const struct arrival *arriva
     };
 }
 
-static __always_inline void settle(struct base *row, const struct arrival *arrival)
+static __always_inline void settle_tuple(__u64 *key, const struct arrival *arrival)
 {
     const struct packet *packet = arrival->packet;
-    __u64 *key = key_of(row);
-    begin(row, arrival);
     key[0] = packet->key[0];
     key[1] = packet->key[1];
     if (arrival->key_words == KEY_WORDS) {
@@ -150,6 +152,12 @@ static __always_inline void settle(struct base *row, const struct arrival *arriv
         key[3] = packet->key[3];
         key[4] = packet->key[4];
     }
+}
+
+static __always_inline void settle(struct base *row, const struct arrival *arrival)
+{
+    begin(row, arrival);
+    settle_tuple(key_of(row), arrival);
 }
 
 // Who waited for the row's lock read the clock before whoever held it; and the kernel's fast clock may step back by

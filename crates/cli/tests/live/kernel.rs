@@ -56,7 +56,7 @@ k = 20
 [[feature]]
 name = "variance"
 op = "variance"
-of = "frame_length"
+of = "payload_length"
 [[feature]]
 name = "sizes"
 op = "histogram"

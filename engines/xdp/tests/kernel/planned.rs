@@ -4,6 +4,8 @@
 
 use std::collections::HashMap;
 
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
 use turboflow_engine_xdp::{Batch, KernelConfig, KernelEngine};
 use turboflow_packet::{Parser, ParserConfig};
 use turboflow_record::{
@@ -11,6 +13,7 @@ use turboflow_record::{
     Op, Packet, StateStep, WORDS_WIDE, What,
 };
 
+use crate::generate;
 use crate::support::{
     DESIGNS, captures, collect, config, finish, frame, frames_of, is_runnable, load, meter, root,
     tcp,
@@ -158,17 +161,21 @@ fn compare_totals(totals: &HashMap<Key, Record>, expected: &Expected, layout: &L
     timed
 }
 
-/// Runs all frames with a definition, in both designs, with these numbers of slots; `None` where this user may not.
-fn compare(frames: &[Vec<u8>], definition: &Definition, slots: &[u32]) -> Option<()> {
+/// Runs all frames with a definition, in both designs, with each of these configurations; `None` where this user may not.
+fn compare(
+    frames: &[Vec<u8>],
+    definition: &Definition,
+    configs: &[KernelConfig],
+) -> Option<Expected> {
     let layout = compile(definition);
     let expected = Expected::of(frames, &layout);
     for tables in DESIGNS {
-        for &slots in slots {
+        for config in configs {
             let config = KernelConfig {
                 tables,
                 layout: Some(layout.clone()),
                 ring_bytes: 1 << 26,
-                ..config(slots)
+                ..config.clone()
             };
             let mut engine = load(&config)?;
             let mut batch = Batch::default();
@@ -187,7 +194,7 @@ fn compare(frames: &[Vec<u8>], definition: &Definition, slots: &[u32]) -> Option
             assert!(timed > 0, "some flows are short");
         }
     }
-    Some(())
+    Some(expected)
 }
 
 /// Every op, of every input of which it says anything.
@@ -270,19 +277,50 @@ fn of_every_kind() -> Vec<Vec<u8>> {
     runnable(cases.flat_map(|path| frames_of(&path)).collect())
 }
 
+/// Those of the project's samples, in turn with every definition.
 #[test]
 fn every_op_of_every_input() {
     let features = all_features();
     assert!(features.len() > 250, "{}", features.len());
-    let definitions = definitions(&features, &KeyField::FIVE_TUPLE);
-    eprintln!(
-        "{} features in {} definitions",
-        features.len(),
-        definitions.len()
-    );
-    let frames = [of_every_kind(), office()].concat();
-    for definition in &definitions {
-        if compare(&frames, definition, &[7, 65_536]).is_none() {
+    let mut frames = [of_every_kind(), office()].concat();
+    // The samples have no priority but 0.
+    let plain = tcp(1, 0x18);
+    frames.push([&plain[..12], &[0x81, 0, 0xa0, 5], &plain[12..]].concat());
+    let inputs = InputSet::of_kernel_engine();
+    let mut met = InputSet::EMPTY;
+    for definition in &definitions(&features, &KeyField::FIVE_TUPLE) {
+        let Some(expected) = compare(&frames, definition, &[config(7), config(65_536)]) else {
+            return;
+        };
+        let packets = expected.packets.values().flatten();
+        met = packets.fold(met, |met, (_, values)| {
+            let nonzero = inputs.iter().filter(|input| values.get(*input) > Some(0));
+            met.union(nonzero.collect())
+        });
+    }
+    let unmet = inputs.iter().filter(|input| !met.contains(*input));
+    let unmet: InputSet = unmet.filter(|input| !input.is_always_present()).collect();
+    // Tunnels are not entered; test runs have one queue; gaps are none of a single packet.
+    assert_eq!(unmet.names(), "vni, teid, gre_key, gap, receive_queue");
+}
+
+/// Frames of every kind, half of them damaged: those that the parser's own tests are made of.
+#[test]
+fn inputs_of_generated_frames() {
+    let mut runner = TestRunner::deterministic();
+    let strategy = generate::frames();
+    let generated = (0..4_000).map(|_| strategy.new_tree(&mut runner).unwrap().current());
+    let frames = runnable(generated.collect());
+    let features = all_features();
+    let some = features.into_iter().filter(|feature| {
+        matches!(
+            feature.op,
+            Op::Count | Op::Min | Op::Max | Op::List { .. } | Op::GapMax
+        )
+    });
+    let some: Vec<Feature> = some.collect();
+    for definition in &definitions(&some, &KeyField::FIVE_TUPLE) {
+        if compare(&frames, definition, &[config(1_024)]).is_none() {
             return;
         }
     }
@@ -305,7 +343,16 @@ fn sizes_and_gaps_of_all_captures() {
     let frames = captures().iter().flat_map(|path| frames_of(path)).collect();
     let frames: Vec<Vec<u8>> = runnable(frames);
     let definition = timed(&KeyField::FIVE_TUPLE, &features);
-    let _ = compare(&frames, &definition, &[1, 65_536]);
+    let configs = [config(1), config(65_536)];
+    if compare(&frames, &definition, &configs).is_none() {
+        return;
+    }
+    // Cells so short that the runs cross thousands.
+    let short = KernelConfig {
+        cell_ns: 50_000,
+        ..config(1_024)
+    };
+    let _ = compare(&office(), &definition, &[short]);
 }
 
 /// Every field of a key: alone, with others, all at once; IPv4 and IPv6 flows in one table.
@@ -339,7 +386,7 @@ fn every_key() {
         key
     }));
     for key in keys {
-        if compare(&frames, &timed(&key, &features), &[64]).is_none() {
+        if compare(&frames, &timed(&key, &features), &[config(64)]).is_none() {
             return;
         }
     }
@@ -416,5 +463,27 @@ fn what_is_too_large_is_refused_with_its_number() {
         contents,
         "this definition takes 65 different values to keep; the engine in the kernel has room for 64; \
          --engine software works"
+    );
+}
+
+#[test]
+fn what_it_cannot_see_is_refused_by_name() {
+    for (input, name) in [
+        (Input::QueueDepth, "queue_depth"),
+        (Input::HardwareTimestamp, "hardware_timestamp"),
+    ] {
+        let error = refused(with(&[Feature::new("x", Op::Last, Some(input))]));
+        let expected = format!("the engine in the kernel does not see `{name}`");
+        assert_eq!(error, expected);
+    }
+    let last = Feature::new("x", Op::Last, Some(Input::Ttl));
+    let definition = timed(&KeyField::FIVE_TUPLE, &[last]);
+    let joined = refused(KernelConfig {
+        layout: Some(Layout::compile(&definition, true).unwrap()),
+        ..config(8)
+    });
+    assert!(
+        joined.contains("does not join the two directions"),
+        "{joined}"
     );
 }
