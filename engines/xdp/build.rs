@@ -4,17 +4,24 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 17] = [
+    "fold.h",
+    "inputs.h",
     "ip.h",
     "layout.h",
     "link.h",
     "load.h",
     "microflow.bpf.c",
     "parse.h",
+    "place.h",
+    "plan.h",
+    "planned.h",
     "reasons.h",
     "row.h",
+    "spread.h",
     "table.h",
     "tested.h",
+    "values.h",
 ];
 
 fn main() {

@@ -7,6 +7,7 @@ use turboflow_engine_xdp::{
     Batch, Clock, KEY_HALVES, KernelConfig, KernelEngine, KernelError, Tables, Tested,
     TestedProgram,
 };
+use turboflow_record::{Definition, Feature, Input, Layout, Op};
 
 use crate::{Options, Row, Timer};
 
@@ -30,8 +31,8 @@ struct Contender {
     packets: u64,
 }
 
-/// Rows of one flow: `empty`, `parse`, the designs with both clocks; and of the numbers of flows asked for: `spread` alone, and
-/// behind it the designs.
+/// Rows of one flow: `empty`, `parse`, the designs with both clocks, and with further features; and of the numbers of flows asked
+/// for: `spread` alone, and behind it the designs.
 ///
 /// # Errors
 /// Where the kernel does not load the engine.
@@ -81,6 +82,13 @@ pub fn send(interface: u32, flows: u32, packets: u64) -> Result<Row, KernelError
 
 fn one_flow() -> Result<Vec<Contender>, KernelError> {
     let load = |tables, clock| KernelEngine::load(&config(tables, clock, Tested::default()));
+    let load_with = |features, tables| {
+        let config = KernelConfig {
+            layout: Some(with_features(features)),
+            ..config(tables, Clock::Precise, Tested::default())
+        };
+        KernelEngine::load(&config)
+    };
     let contender = |design: &str, engine, program| Contender {
         design: design.to_owned(),
         engine,
@@ -101,6 +109,9 @@ fn one_flow() -> Result<Vec<Contender>, KernelError> {
         contender("per_cpu_coarse", load(per_cpu, coarse)?, metered),
         contender("row_lock", load(row_lock, precise)?, metered),
         contender("row_lock_coarse", load(row_lock, coarse)?, metered),
+        contender("per_cpu_1_feature", load_with(1, per_cpu)?, metered),
+        contender("per_cpu_4_features", load_with(4, per_cpu)?, metered),
+        contender("row_lock_4_features", load_with(4, row_lock)?, metered),
     ])
 }
 
@@ -173,9 +184,24 @@ impl Contender {
     }
 }
 
+/// The default definition, and so many features more.
+fn with_features(count: usize) -> Layout {
+    let feature = Feature::new;
+    let more = [
+        feature("payload", Op::Sum, Some(Input::PayloadLength)),
+        feature("smallest_window", Op::Min, Some(Input::TcpWindow)),
+        feature("first_sequence", Op::First, Some(Input::TcpSequence)),
+        feature("longest_gap", Op::GapMax, None),
+    ];
+    let mut definition = Definition::default();
+    definition.features.extend_from_slice(&more[..count]);
+    Layout::compile(&definition, false).expect("it makes sense")
+}
+
 fn config(tables: Tables, clock: Clock, tested: Tested) -> KernelConfig {
     KernelConfig {
         interfaces: Vec::new(),
+        layout: None,
         tables,
         slots: SLOTS,
         ring_bytes: RING_BYTES,

@@ -67,7 +67,8 @@ pub(crate) fn run(args: &DefinitionArgs) -> anyhow::Result<Outcome> {
 
 fn compile(path: Option<&PathBuf>, biflow: bool) -> anyhow::Result<(Definition, Layout)> {
     let definition = match path {
-        Some(path) => read_definition(path)?,
+        // The engine that sees most.
+        Some(path) => read_definition(path, InputSet::of_kernel_engine(), "xdp")?,
         None => Definition::default(),
     };
     let name = path.map_or_else(|| "options".to_owned(), |path| path.display().to_string());
@@ -78,8 +79,18 @@ fn compile(path: Option<&PathBuf>, biflow: bool) -> anyhow::Result<(Definition, 
 
 fn check(path: &PathBuf, biflow: bool) -> anyhow::Result<String> {
     let (definition, layout) = compile(Some(path), biflow)?;
+    let in_files = InputSet::of_capture_files();
+    let inputs = definition.inputs();
+    let elsewhere: InputSet = inputs
+        .iter()
+        .filter(|input| !in_files.contains(*input))
+        .collect();
+    let note = match elsewhere.is_empty() {
+        true => String::new(),
+        false => format!("; {} with --engine xdp only", elsewhere.names()),
+    };
     Ok(format!(
-        "{} is right: {}, {}, {}\n",
+        "{} is right: {}, {}, {}{note}\n",
         path.display(),
         counted(definition.key.len() as u64, "key field"),
         counted(definition.features.len() as u64, "feature"),

@@ -194,8 +194,10 @@ fn value(
         Input::GreKey => walk.tunnel.gre_key.map(u64::from),
         Input::IngressInterface => Some(frame.interface.into()),
         Input::FlowLabel | Input::IpOptions => None,
-        // Switches see these; direction and gap are the engine's to know.
+        // Switches see these, or engines; direction and gap are the engine's to know.
         Input::EgressInterface
+        | Input::ReceiveQueue
+        | Input::HardwareTimestamp
         | Input::QueueDepth
         | Input::HopLatency
         | Input::Direction

@@ -154,6 +154,9 @@ impl<const N: usize> Front<N> {
     /// Passes records of an engine elsewhere on to their shards.
     #[cfg(all(target_os = "linux", feature = "kernel"))]
     pub(crate) fn microflows(&mut self, batch: &Batch, shards: &mut impl Shards<N>) {
+        if batch.is_planned() {
+            return self.planned_microflows(batch, shards);
+        }
         for MicroflowRecord { key, base, .. } in batch.v4() {
             let state = [0; N];
             self.push(
@@ -169,6 +172,22 @@ impl<const N: usize> Front<N> {
                 |pending| &mut pending.v6,
                 shards,
             );
+        }
+    }
+
+    /// The same of records that an engine elsewhere has laid out as this layout has them.
+    #[cfg(all(target_os = "linux", feature = "kernel"))]
+    fn planned_microflows(&mut self, batch: &Batch, shards: &mut impl Shards<N>) {
+        if self.make == Make::Wide {
+            let records = batch.planned_wide();
+            return records
+                .for_each(|record| self.push(record, |pending| &mut pending.wide, shards));
+        }
+        for record in batch.planned_v4() {
+            self.push(record, |pending| &mut pending.v4, shards);
+        }
+        for record in batch.planned_v6() {
+            self.push(record, |pending| &mut pending.v6, shards);
         }
     }
 

@@ -26,7 +26,7 @@ pub enum KeyField {
 
 impl KeyField {
     /// The inputs that may be part of a key: those that stay the same over a flow.
-    pub const INPUTS: [Input; 18] = [
+    pub const INPUTS: [Input; 19] = [
         Input::Tos,
         Input::FlowLabel,
         Input::IcmpType,
@@ -45,6 +45,7 @@ impl KeyField {
         Input::EgressInterface,
         Input::Ttl,
         Input::TcpFlags,
+        Input::ReceiveQueue,
     ];
 
     /// The seven fields that are no [`Input`].

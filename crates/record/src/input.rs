@@ -76,6 +76,10 @@ pub enum Input {
     /// Nanoseconds since the flow's previous packet; 0 where the clock ran backwards. Absent for
     /// the first packet of a record.
     Gap,
+    /// Receive queue of the interface that the packet came in by (the engine in the kernel).
+    ReceiveQueue,
+    /// When the interface's own clock saw the packet, ns of that clock. No engine sees it today: `docs/engines.md` says why.
+    HardwareTimestamp,
 }
 
 impl Input {
@@ -83,7 +87,7 @@ impl Input {
     pub const COUNT: usize = Self::ALL.len();
 
     /// Every input, in the order of their numbers.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 35] = [
         Self::IpLength,
         Self::FrameLength,
         Self::Timestamp,
@@ -117,6 +121,8 @@ impl Input {
         Self::HopLatency,
         Self::Direction,
         Self::Gap,
+        Self::ReceiveQueue,
+        Self::HardwareTimestamp,
     ];
 
     /// The name used in definitions and column names.
@@ -156,6 +162,8 @@ impl Input {
             Self::HopLatency => "hop_latency",
             Self::Direction => "direction",
             Self::Gap => "gap",
+            Self::ReceiveQueue => "receive_queue",
+            Self::HardwareTimestamp => "hardware_timestamp",
         }
     }
 
@@ -177,11 +185,23 @@ impl InputSet {
     /// The inputs a frame in a capture file can give.
     #[must_use]
     pub fn of_capture_files() -> Self {
-        let unseen = [Input::EgressInterface, Input::QueueDepth, Input::HopLatency];
+        let unseen = [
+            Input::EgressInterface,
+            Input::QueueDepth,
+            Input::HopLatency,
+            Input::ReceiveQueue,
+            Input::HardwareTimestamp,
+        ];
         Input::ALL
             .into_iter()
             .filter(|input| !unseen.contains(input))
             .collect()
+    }
+
+    /// The inputs that the engine in the Linux kernel sees (`engines/xdp`): those of frames, and where they came in.
+    #[must_use]
+    pub fn of_kernel_engine() -> Self {
+        Self::of_capture_files().with(Input::ReceiveQueue)
     }
 
     /// This set and `input`.

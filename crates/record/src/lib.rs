@@ -30,7 +30,10 @@ pub use fault::{Fault, InvalidDefinition, MAX_EDGES, MAX_LIST, MAX_NAME_BYTES, N
 pub use hash::{KeyHash, KeyHasher};
 pub use input::{Input, InputSet};
 pub use key::{Family, FiveTuple, WORDS_V4, WORDS_V6, transport_word};
-pub use layout::{Lanes, Layout, LayoutError, Plan, STATE_WORDS, WORDS_WIDE};
+pub use layout::{
+    KeySteps, Lanes, Layout, LayoutError, Plan, STATE_WORDS, Spot, StateStep, Steps, WORDS_WIDE,
+    What,
+};
 pub use microflow::{Base, EndReason, Marks, MicroflowRecord};
 pub use packet::{InputValues, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 pub use prefetch::prefetch;

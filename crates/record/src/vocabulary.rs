@@ -25,9 +25,10 @@ impl Input {
             Self::Ttl | Self::Tos | Self::IcmpType | Self::IcmpCode | Self::VlanPriority => 8,
             Self::Direction => 8,
             Self::TcpFlags | Self::TcpWindow | Self::FragmentOffset => 16,
-            Self::Vlan | Self::InnerVlan | Self::EtherType => 16,
+            Self::Vlan | Self::InnerVlan | Self::EtherType | Self::ReceiveQueue => 16,
             Self::SourceMac | Self::DestinationMac => 48,
-            Self::Timestamp | Self::TcpOptions | Self::HopLatency | Self::Gap => 64,
+            Self::Timestamp | Self::HardwareTimestamp => 64,
+            Self::TcpOptions | Self::HopLatency | Self::Gap => 64,
             _ => 32,
         }
     }
@@ -36,7 +37,7 @@ impl Input {
     #[must_use]
     pub const fn column_kind(self) -> ColumnKind {
         match self {
-            Self::Timestamp => ColumnKind::TimestampNs,
+            Self::Timestamp | Self::HardwareTimestamp => ColumnKind::TimestampNs,
             Self::SourceMac | Self::DestinationMac => ColumnKind::Mac,
             _ => ColumnKind::Unsigned { bits: self.bits() },
         }
@@ -58,7 +59,7 @@ impl Input {
 
     pub(crate) const fn meaning(self) -> Meaning {
         match self {
-            Self::Timestamp => Meaning::Time,
+            Self::Timestamp | Self::HardwareTimestamp => Meaning::Time,
             Self::Direction => Meaning::Direction,
             Self::IpLength
             | Self::FrameLength
@@ -110,6 +111,8 @@ impl Input {
             Self::HopLatency => "time spent in the hop, in ns; switch engines",
             Self::Direction => "0 from the initiator, 1 from the responder; biflow only",
             Self::Gap => "ns since the previous packet; absent for a record's first",
+            Self::ReceiveQueue => "receive queue of the interface; --engine xdp only",
+            Self::HardwareTimestamp => "time of the interface's own clock; no engine sees it yet",
         }
     }
 }

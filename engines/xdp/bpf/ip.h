@@ -22,14 +22,6 @@
 #define PROTOCOL_SCTP 132
 #define PROTOCOL_UDP_LITE 136
 
-// Where the transport header is, and where the datagram's bytes end: link-layer padding lies behind.
-struct transport {
-    __u64 offset;
-    __u64 end;
-    __u8 protocol;
-    __u8 is_later_fragment;
-};
-
 static __always_inline __u64 smaller(__u64 a, __u64 b)
 {
     return a < b ? a : b;
@@ -47,8 +39,9 @@ static __always_inline int has_ports(__u8 protocol)
 }
 
 // RFC 791, section 3.1.
-static __always_inline int read_v4(struct xdp_md *ctx, __u32 offset, struct packet *packet, struct transport *transport)
+static __always_inline int read_v4(struct xdp_md *ctx, struct network *network, struct packet *packet, struct transport *transport)
 {
+    const __u32 offset = network->offset;
     __u8 header[20];
     __u64 captured = frame_bytes(ctx);
     __u32 header_bytes, total;
@@ -72,6 +65,10 @@ static __always_inline int read_v4(struct xdp_md *ctx, __u32 offset, struct pack
     transport->end = smaller(captured, offset + (__u64)packet->ip_length_bytes);
     transport->protocol = header[9];
     transport->is_later_fragment = (header[6] & 0x1f) || header[7];
+    if (config.has_plan && ((header[6] & 0x3f) || header[7])) {
+        network->is_fragment = 1;
+        network->fragment_offset_bytes = (__u16)((header[6] & 0x1f) << 8 | header[7]) << 3;
+    }
     packet->ttl = header[8];
     packet->tos = header[1];
     __builtin_memcpy(&packet->key[0], header + 12, 8);
@@ -104,7 +101,7 @@ static __always_inline __u32 jumbo_length(struct xdp_md *ctx, __u32 offset)
 }
 
 // Walks extension headers until a value that is none, a later fragment, or the end of what was captured.
-static __always_inline void walk_extensions(struct xdp_md *ctx, struct transport *transport)
+static __always_inline void walk_extensions(struct xdp_md *ctx, struct network *network, struct transport *transport)
 {
     __u64 offset = transport->offset, end = transport->end;
     __u8 protocol = transport->protocol;
@@ -114,6 +111,9 @@ static __always_inline void walk_extensions(struct xdp_md *ctx, struct transport
             if (!load_before(ctx, end, offset, header, 8))
                 break;
             protocol = header[0];
+            // In memory of which the verifier knows nothing: a local variable would give it a state for each place.
+            if (config.has_plan)
+                network->fragment_header = offset;
             offset += 8;
             if (header[2] || header[3] & 0xf8) {
                 transport->is_later_fragment = 1;
@@ -134,8 +134,9 @@ static __always_inline void walk_extensions(struct xdp_md *ctx, struct transport
 }
 
 // RFC 8200, section 3.
-static __always_inline int read_v6(struct xdp_md *ctx, __u32 offset, struct packet *packet, struct transport *transport)
+static __always_inline int read_v6(struct xdp_md *ctx, struct network *network, struct packet *packet, struct transport *transport)
 {
+    const __u32 offset = network->offset;
     __u8 header[8];
     __u64 payload, length;
     if (!load(ctx, offset, header, 1))
@@ -154,12 +155,26 @@ static __always_inline int read_v6(struct xdp_md *ctx, __u32 offset, struct pack
     packet->ip_length_bytes = smaller(length, 0xffffffff);
     packet->ttl = header[7];
     packet->tos = header[0] << 4 | header[1] >> 4;
-    walk_extensions(ctx, transport);
+    walk_extensions(ctx, network, transport);
     return PARSED;
 }
 
+// What the last fragment header says (RFC 8200, section 4.5).
+static __always_inline void note_fragment(struct xdp_md *ctx, struct network *network)
+{
+    __be16 place = 0;
+    __be32 identification = 0;
+    if (!network->fragment_header)
+        return;
+    load(ctx, network->fragment_header + 2, &place, sizeof(place));
+    load(ctx, network->fragment_header + 4, &identification, sizeof(identification));
+    network->is_fragment = 1;
+    network->fragment_offset_bytes = bpf_ntohs(place) & 0xfff8;
+    network->identification = bpf_ntohl(identification);
+}
+
 // The packet whose IP header was announced. Not static, as `walk_link`.
-__attribute__((noinline)) int walk_ip(struct xdp_md *ctx, const struct network *network, struct packet *packet)
+__attribute__((noinline)) int walk_ip(struct xdp_md *ctx, struct network *network, struct packet *packet)
 {
     struct transport transport = {};
     __u32 ports = 0;
@@ -169,9 +184,9 @@ __attribute__((noinline)) int walk_ip(struct xdp_md *ctx, const struct network *
         return LINK_HEADER_NOT_CAPTURED;
     is_v6 = network->announced == IPV6;
     if (is_v6)
-        reason = read_v6(ctx, network->offset, packet, &transport);
+        reason = read_v6(ctx, network, packet, &transport);
     else
-        reason = read_v4(ctx, network->offset, packet, &transport);
+        reason = read_v4(ctx, network, packet, &transport);
     if (reason != PARSED)
         return reason;
     if (!transport.is_later_fragment && has_ports(transport.protocol) &&
@@ -181,6 +196,10 @@ __attribute__((noinline)) int walk_ip(struct xdp_md *ctx, const struct network *
         !load_before(ctx, transport.end, transport.offset + 12, &flags, sizeof(flags)))
         flags = 0;
     packet->tcp_flags = bpf_ntohs(flags) & 0xfff;
+    if (config.has_plan) {
+        network->transport = transport;
+        note_fragment(ctx, network);
+    }
     if (is_v6)
         packet->key[4] = transport_word(ports, transport.protocol, 6);
     else

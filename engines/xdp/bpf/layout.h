@@ -107,7 +107,9 @@ struct config {
     __u8 drops;
     // Of `fire_flows`, where they follow Zipf's law; 0 where packets are spread evenly.
     __u8 fire_octaves;
-    __u8 padding[7];
+    // Records are those of `plan` (plan.h).
+    __u8 has_plan;
+    __u8 padding[6];
 };
 _Static_assert(sizeof(struct config) == 192, "as in src/layout.rs");
 

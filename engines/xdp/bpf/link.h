@@ -3,6 +3,7 @@
 #pragma once
 
 #include "load.h"
+#include "place.h"
 #include "reasons.h"
 
 // `MAX_LINK_HEADERS` of crates/packet.
@@ -25,14 +26,6 @@
 #define TYPE_OLD_SERVICE_VLAN 0x9100
 // The largest value that is an 802.3 length and not a type.
 #define MAX_LENGTH 1500
-
-// Where the network header is, and what announced it.
-enum announced { BY_MPLS = 1, BY_PPP = 2, IPV4 = 4, IPV6 = 6 };
-
-struct network {
-    __u32 offset;
-    __u32 announced;
-};
 
 static __always_inline int unknown_ether_type(__u16 type)
 {
@@ -76,6 +69,23 @@ static __always_inline int behind_llc(struct xdp_md *ctx, __u32 *offset, __u16 *
     return *type > MAX_LENGTH ? PARSED : LLC;
 }
 
+// Notes the tag at `offset`, of which the two outermost are inputs. Whether it was there.
+static __always_inline int note_tag(struct xdp_md *ctx, __u32 offset, struct network *network)
+{
+    __be16 control;
+    if (!config.has_plan)
+        return 1;
+    if (!load(ctx, offset, &control, sizeof(control)))
+        return 0;
+    if (network->tags == 0)
+        network->tag_control = bpf_ntohs(control);
+    else if (network->tags == 1)
+        network->inner_tag_control = bpf_ntohs(control);
+    if (network->tags < 2)
+        network->tags += 1;
+    return 1;
+}
+
 // Tags of any depth, until something that is none.
 static __always_inline int walk_tags(struct xdp_md *ctx, struct network *network)
 {
@@ -87,7 +97,7 @@ static __always_inline int walk_tags(struct xdp_md *ctx, struct network *network
     type = bpf_ntohs(field);
     for (int i = 0; i < MAX_LINK_HEADERS; i++) {
         if (type == TYPE_VLAN || type == TYPE_SERVICE_VLAN || type == TYPE_OLD_SERVICE_VLAN) {
-            if (!load(ctx, offset + 2, &field, sizeof(field)))
+            if (!note_tag(ctx, offset, network) || !load(ctx, offset + 2, &field, sizeof(field)))
                 return LINK_HEADER_NOT_CAPTURED;
             type = bpf_ntohs(field);
             offset += 4;
@@ -97,6 +107,8 @@ static __always_inline int walk_tags(struct xdp_md *ctx, struct network *network
                 return reason;
         } else {
             network->offset = offset;
+            if (config.has_plan)
+                network->ether_type = type;
             switch (type) {
             case TYPE_IPV4:
                 network->announced = IPV4;
@@ -159,6 +171,10 @@ static __always_inline int walk_mpls(struct xdp_md *ctx, struct network *network
         if (!load(ctx, offset, entry, sizeof(entry)))
             return LINK_HEADER_NOT_CAPTURED;
         offset += 4;
+        if (config.has_plan && !network->has_mpls_label) {
+            network->has_mpls_label = 1;
+            network->mpls_label = (__u32)entry[0] << 12 | (__u32)entry[1] << 4 | entry[2] >> 4;
+        }
         if (!(entry[2] & 1))
             continue;
         if (!load(ctx, offset, &first, 1))

@@ -7,6 +7,11 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#include "layout.h"
+
+// In a section of its own, so that its map holds nothing else.
+const volatile struct config config SEC(".rodata.config");
+
 static __always_inline __u64 frame_bytes(struct xdp_md *ctx)
 {
     return bpf_xdp_get_buff_len(ctx);

@@ -2,6 +2,8 @@
 // The XDP program: every packet into the microflow table, every other frame into a counter, all of them passed on, or all dropped.
 
 #include "parse.h"
+#include "planned.h"
+#include "spread.h"
 #include "table.h"
 
 char LICENSE[] SEC("license") = "Apache-2.0";
@@ -18,24 +20,60 @@ static __always_inline __u32 interface_of(struct xdp_md *ctx)
     return place;
 }
 
+static __always_inline void count_received(struct xdp_md *ctx, struct counters *counters, __u64 bytes)
+{
+    __u32 place = interface_of(ctx);
+    counters->packets_received[place] += 1;
+    counters->bytes_received[place] += bytes;
+}
+
+static __always_inline void count_rejected(struct counters *counters, __u32 reason, __u64 bytes)
+{
+    if (reason < REASON_COUNT) {
+        counters->rejected_packets[reason] += 1;
+        counters->rejected_bytes[reason] += bytes;
+    }
+}
+
 static __always_inline int take(struct xdp_md *ctx)
 {
     struct counters *counters = counters_of_this_cpu();
     struct packet packet = {};
     __u64 bytes = frame_bytes(ctx);
-    __u32 place = interface_of(ctx);
     __u32 reason;
     if (!counters)
         return XDP_PASS;
-    counters->packets_received[place] += 1;
-    counters->bytes_received[place] += bytes;
+    count_received(ctx, counters, bytes);
     reason = parse_frame(ctx, &packet);
     if (reason == (__u32)PARSED) {
         counters->frame_bytes_metered += bytes;
         meter_packet(counters, &packet);
-    } else if (reason < REASON_COUNT) {
-        counters->rejected_packets[reason] += 1;
-        counters->rejected_bytes[reason] += bytes;
+    } else {
+        count_rejected(counters, reason, bytes);
+    }
+    return config.drops ? XDP_DROP : XDP_PASS;
+}
+
+// The same with records of a plan: a program of its own, so that this one stays as it is.
+static __always_inline int take_planned(struct xdp_md *ctx)
+{
+    struct counters *counters = counters_of_this_cpu();
+    struct sample *sample = sample_of_this_cpu();
+    struct packet packet = {};
+    struct network network = {};
+    __u64 bytes = frame_bytes(ctx);
+    __u32 reason;
+    if (!counters || !sample)
+        return XDP_PASS;
+    network.frame_bytes = bytes;
+    count_received(ctx, counters, bytes);
+    reason = parse_placed(ctx, &packet, &network);
+    if (reason == (__u32)PARSED) {
+        counters->frame_bytes_metered += bytes;
+        take_sample(ctx, &network, &packet, sample);
+        meter_planned(counters, &packet, sample);
+    } else {
+        count_rejected(counters, reason, bytes);
     }
     return config.drops ? XDP_DROP : XDP_PASS;
 }
@@ -44,6 +82,14 @@ SEC("xdp.frags")
 int microflows(struct xdp_md *ctx)
 {
     return take(ctx);
+}
+
+SEC("xdp.frags")
+int planned(struct xdp_md *ctx)
+{
+    // Not in a program beside it, as `fire`: this one is long.
+    spread(ctx);
+    return take_planned(ctx);
 }
 
 #include "tested.h"

@@ -18,9 +18,6 @@
 #define MARK_SYN (1 << 4)
 #define MARK_ENDS (MARK_FIN | MARK_REVERSE_FIN | MARK_RST)
 
-// In a section of its own, so that its map holds nothing else.
-const volatile struct config config SEC(".rodata.config");
-
 // A packet on its way into the table, and what does not change on it.
 struct arrival {
     const struct packet *packet;
@@ -72,14 +69,18 @@ static __always_inline __u32 slot_of(const struct packet *packet, int key_words)
     return (sum >> 32) * config.slots >> 32;
 }
 
-static __always_inline int is_same_flow(struct base *row, const struct arrival *arrival)
+static __always_inline int is_same_tuple(const __u64 *key, const struct arrival *arrival)
 {
-    const __u64 *key = key_of(row);
     const __u64 *other = arrival->packet->key;
     __u64 differs = (key[0] ^ other[0]) | (key[1] ^ other[1]);
     if (arrival->key_words == KEY_WORDS)
         differs |= (key[2] ^ other[2]) | (key[3] ^ other[3]) | (key[4] ^ other[4]);
     return !differs;
+}
+
+static __always_inline int is_same_flow(struct base *row, const struct arrival *arrival)
+{
+    return is_same_tuple(key_of(row), arrival);
 }
 
 // A SYN without ACK joins only a record that starts with one and holds no end; where the linger is 0, nothing joins a
@@ -121,10 +122,10 @@ static __always_inline void merge(struct base *row, const struct arrival *arriva
         row->max_ttl = packet->ttl;
 }
 
-static __always_inline void settle(struct base *row, const struct arrival *arrival)
+// All of a row but its key.
+static __always_inline void begin(struct base *row, const struct arrival *arrival)
 {
     const struct packet *packet = arrival->packet;
-    __u64 *key = key_of(row);
     *row = (struct base){
         .packets = 1,
         .bytes = packet->ip_length_bytes,
@@ -139,6 +140,11 @@ static __always_inline void settle(struct base *row, const struct arrival *arriv
         .max_ttl = packet->ttl,
         .half = arrival->half,
     };
+}
+
+static __always_inline void settle_tuple(__u64 *key, const struct arrival *arrival)
+{
+    const struct packet *packet = arrival->packet;
     key[0] = packet->key[0];
     key[1] = packet->key[1];
     if (arrival->key_words == KEY_WORDS) {
@@ -148,12 +154,23 @@ static __always_inline void settle(struct base *row, const struct arrival *arriv
     }
 }
 
+static __always_inline void settle(struct base *row, const struct arrival *arrival)
+{
+    begin(row, arrival);
+    settle_tuple(key_of(row), arrival);
+}
+
 // Who waited for the row's lock read the clock before whoever held it; and the kernel's fast clock may step back by
 // nanoseconds. Times of a slot do not.
-static __always_inline void displace(struct base *row, struct arrival *arrival)
+static __always_inline void wait_for_slot(const struct base *row, struct arrival *arrival)
 {
     if (arrival->now_ns < row->last_ns)
         arrival->now_ns = row->last_ns;
+}
+
+static __always_inline void displace(struct base *row, struct arrival *arrival)
+{
+    wait_for_slot(row, arrival);
     settle(row, arrival);
 }
 

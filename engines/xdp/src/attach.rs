@@ -13,7 +13,6 @@ use libbpf_rs::{Xdp, XdpFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 
-use crate::engine::PROGRAM_NAME;
 use crate::{KernelEngine, KernelError};
 
 /// Where on its way a packet meets the program.
@@ -109,7 +108,7 @@ impl KernelEngine {
         let program = self
             .object
             .progs()
-            .find(|program| program.name() == PROGRAM_NAME)
+            .find(|program| program.name() == self.program_name())
             .ok_or(io::ErrorKind::NotFound)?;
         let options = bpf_link_create_opts {
             sz: size_of::<bpf_link_create_opts>() as _,

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Microflow records on their way to the aggregator.
 
-use turboflow_record::{MicroflowRecord, WORDS_V4, WORDS_V6};
+use turboflow_record::{MicroflowRecord, WORDS_V4, WORDS_V6, WORDS_WIDE};
 
 use crate::layout::{BASE_WORDS, FIRST_NS_AT, record};
+use crate::planned::Planned;
 
 /// Records that the kernel handed over: those of a flow in the order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     pub(crate) v4: Rows<WORDS_V4>,
     pub(crate) v6: Rows<WORDS_V6>,
+    pub(crate) planned: Planned,
 }
 
 /// Records of one family, as words of base and key.
@@ -63,7 +65,7 @@ impl Batch {
     /// How many records.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.v4.len() + self.v6.len()
+        self.v4.len() + self.v6.len() + self.planned.len()
     }
 
     /// Whether there is none.
@@ -76,34 +78,71 @@ impl Batch {
     pub fn clear(&mut self) {
         self.v4.words.clear();
         self.v6.words.clear();
+        self.planned.clear();
     }
 
     /// The records of IPv4 flows.
     pub fn v4(&self) -> impl Iterator<Item = MicroflowRecord<WORDS_V4, 0>> + '_ {
-        self.v4.iter().map(record)
+        self.v4.iter().map(|row| record(row, 0))
     }
 
     /// The records of IPv6 flows.
     pub fn v6(&self) -> impl Iterator<Item = MicroflowRecord<WORDS_V6, 0>> + '_ {
-        self.v6.iter().map(record)
+        self.v6.iter().map(|row| record(row, 0))
+    }
+
+    /// Whether there are records of another layout than the default one's: where an engine has one, all are.
+    #[must_use]
+    pub fn is_planned(&self) -> bool {
+        self.planned.len() > 0
+    }
+
+    /// The records of IPv4 flows of such a layout, whose key is the 5-tuple.
+    ///
+    /// # Panics
+    /// Here and below, when `N` is less than the words that the layout's state takes.
+    pub fn planned_v4<const N: usize>(
+        &self,
+    ) -> impl Iterator<Item = MicroflowRecord<WORDS_V4, N>> + '_ {
+        self.planned.v4.records()
+    }
+
+    /// The records of IPv6 flows of such a layout.
+    pub fn planned_v6<const N: usize>(
+        &self,
+    ) -> impl Iterator<Item = MicroflowRecord<WORDS_V6, N>> + '_ {
+        self.planned.v6.records()
+    }
+
+    /// The records of a layout whose key is another.
+    pub fn planned_wide<const N: usize>(
+        &self,
+    ) -> impl Iterator<Item = MicroflowRecord<WORDS_WIDE, N>> + '_ {
+        self.planned.v6.records()
     }
 
     /// Appends all of another, which is empty then.
     pub(crate) fn append(&mut self, other: &mut Self) {
         self.v4.words.append(&mut other.v4.words);
         self.v6.words.append(&mut other.v6.words);
+        self.planned.append(&mut other.planned);
     }
 
     /// Appends those that began before `end_ns` to `before`, in their order, and keeps the others in theirs.
     pub(crate) fn split_off_before(&mut self, end_ns: u64, before: &mut Self) {
         self.v4.split_off_before(end_ns, &mut before.v4);
         self.v6.split_off_before(end_ns, &mut before.v6);
+        self.planned.split_off_before(end_ns, &mut before.planned);
     }
 
     /// When the earliest began.
     pub(crate) fn first_ns(&self) -> Option<u64> {
-        let families = [self.v4.first_ns(), self.v6.first_ns()];
-        families.into_iter().flatten().min()
+        let all = [
+            self.v4.first_ns(),
+            self.v6.first_ns(),
+            self.planned.first_ns(),
+        ];
+        all.into_iter().flatten().min()
     }
 }
 

@@ -20,7 +20,7 @@ use crate::clock::{CLOCK_SLACK_NS, EngineClock, Step};
 use crate::engine::{ROW_WORDS_V4, ROW_WORDS_V6, lock};
 use crate::grace::Grace;
 use crate::memory::SharedMemory;
-use crate::{Batch, KernelConfig, KernelCounters, KernelEngine, KernelError};
+use crate::{Batch, KernelConfig, KernelCounters, KernelEngine, KernelError, planned};
 
 /// Words of `struct control` in `bpf/layout.h`.
 const CLOCK_OFFSET_AT: usize = 0;
@@ -28,8 +28,8 @@ const HALF_AT: usize = 1;
 /// Records that may wait in user space for the end of a turn, in rings' worth; where there are more, the ring is left
 /// alone, and counts what it has no room for.
 const RINGS_HELD: usize = 4;
-/// Bytes of a record in the ring, about.
-const RECORD_BYTES: usize = 72;
+/// Bytes of a record in the ring, about: a ticket and the ring's own 8 included.
+pub(crate) const RECORD_BYTES: usize = 72;
 
 /// How far collecting has come.
 pub(crate) struct Collecting {
@@ -74,7 +74,12 @@ enum StartsOver {
 }
 
 impl Collecting {
-    pub(crate) fn new(config: &KernelConfig, clock: EngineClock, grace: Grace) -> Self {
+    pub(crate) fn new(
+        config: &KernelConfig,
+        clock: EngineClock,
+        grace: Grace,
+        record_bytes: usize,
+    ) -> Self {
         let now_ns = clock.now_ns();
         let cell_start_ns = now_ns / config.cell_ns * config.cell_ns;
         Self {
@@ -88,7 +93,7 @@ impl Collecting {
             starts_over: None,
             held: Batch::default(),
             due: Batch::default(),
-            records_held_at_most: RINGS_HELD * config.ring_bytes as usize / RECORD_BYTES,
+            records_held_at_most: RINGS_HELD * config.ring_bytes as usize / record_bytes,
             is_finished: false,
             evicted_age: 0,
             evicted_flush: 0,
@@ -290,8 +295,16 @@ impl KernelEngine {
         self.take_due(batch);
         let old_half = 1 - self.control.words()[HALF_AT].load(Ordering::Relaxed);
         let due = &mut self.collecting.due;
-        let rows = take_rows::<ROW_WORDS_V4, _>(&self.table_v4, old_half, &mut due.v4)
-            + take_rows::<ROW_WORDS_V6, _>(&self.table_v6, old_half, &mut due.v6);
+        let rows = match self.shape {
+            Some(shape) => {
+                let tables = [&self.table_v4, &self.table_v6];
+                planned::take_rows(tables, old_half, shape, &mut due.planned)
+            }
+            None => {
+                take_rows::<ROW_WORDS_V4, _>(&self.table_v4, old_half, &mut due.v4)
+                    + take_rows::<ROW_WORDS_V6, _>(&self.table_v6, old_half, &mut due.v6)
+            }
+        };
         let collecting = &mut self.collecting;
         collecting.evicted_age += rows;
         collecting.sort_due(batch);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How the program is set up before it is loaded.
 
+use turboflow_record::Layout;
+
 use crate::KernelError;
-use crate::layout::{INTERFACES, KEY_HALVES};
+use crate::layout::{INTERFACES, KEY_HALVES, TUPLE_HALVES};
 
 /// Which clock stamps packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +44,8 @@ pub struct Tested {
 pub struct KernelConfig {
     /// Names of the interfaces that it is to be on, at most [`INTERFACES`].
     pub interfaces: Vec<String>,
+    /// What records hold: of one direction; `None` for the default definition.
+    pub layout: Option<Layout>,
     /// Which tables.
     pub tables: Tables,
     /// Slots of a table for IPv4, and as many for IPv6.
@@ -65,7 +69,7 @@ pub struct KernelConfig {
 /// The largest table.
 const MAX_SLOTS: u32 = 1 << 22;
 /// The kernel takes rings of whole pages; 4,096 is the smallest page there is.
-const PAGE_BYTES: u32 = 4_096;
+pub(crate) const PAGE_BYTES: u32 = 4_096;
 /// What the program divides the clock by has to fit.
 const MAX_CELL_NS: u64 = i64::MAX as u64;
 
@@ -112,9 +116,10 @@ impl KernelConfig {
     }
 
     /// As `struct config` of `bpf/layout.h` lies.
-    pub(crate) fn bytes(&self, tables: u32, interfaces: &[u32]) -> Vec<u8> {
+    pub(crate) fn bytes(&self, tables: u32, interfaces: &[u32], has_plan: bool) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(192);
-        for word in self.hash_keys.iter().chain([&self.cell_ns]) {
+        let hash_keys = self.hash_keys.iter().take(TUPLE_HALVES);
+        for word in hash_keys.chain([&self.cell_ns]) {
             bytes.extend(word.to_ne_bytes());
         }
         let Tested {
@@ -137,8 +142,16 @@ impl KernelConfig {
         } else {
             0
         } as u8;
-        bytes.extend([self.evict_after, is_coarse, is_shared, drops, octaves]);
-        bytes.extend([0; 7]);
+        let has_plan = u8::from(has_plan);
+        bytes.extend([
+            self.evict_after,
+            is_coarse,
+            is_shared,
+            drops,
+            octaves,
+            has_plan,
+        ]);
+        bytes.extend([0; 6]);
         debug_assert_eq!(bytes.len(), 192);
         bytes
     }

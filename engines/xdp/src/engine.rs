@@ -12,10 +12,12 @@ use turboflow_record::WORDS_V4;
 use crate::attach::interface_index;
 use crate::batch::Rows;
 use crate::clock::EngineClock;
-use crate::collect::Collecting;
+use crate::collect::{Collecting, RECORD_BYTES};
 use crate::grace::Grace;
 use crate::inbox::Inbox;
 use crate::memory::SharedMemory;
+use crate::plan::{KernelPlan, Shape};
+use crate::planned::row_words;
 use crate::{KernelConfig, KernelCounters, KernelError, Tables, Tester};
 
 /// The program as clang compiled it, aligned as its ELF headers want to be.
@@ -43,6 +45,8 @@ pub struct KernelEngine {
     pub(crate) control: SharedMemory,
     pub(crate) ring: RingBuffer<'static>,
     pub(crate) inbox: Arc<Mutex<Inbox>>,
+    /// Of records of a plan; `None` where they are the default definition's.
+    pub(crate) shape: Option<Shape>,
     pub(crate) collecting: Collecting,
     ledger: MapHandle,
     memory_bytes: u64,
@@ -55,6 +59,11 @@ impl KernelEngine {
     /// A configuration out of range, or what the kernel refused.
     pub fn load(config: &KernelConfig) -> Result<Self, KernelError> {
         config.validate()?;
+        let plan = match &config.layout {
+            Some(layout) => KernelPlan::new(layout)?,
+            None => None,
+        };
+        let shape = plan.as_ref().map(KernelPlan::shape);
         // What libbpf would print is in the errors.
         libbpf_rs::set_print(None);
         let cpus = cpu_numbers()?;
@@ -70,22 +79,23 @@ impl KernelEngine {
             .map(|name| Ok((name.clone(), interface_index(name)?)))
             .collect::<Result<Vec<_>, KernelError>>()?;
         let indices: Vec<u32> = interfaces.iter().map(|(_, index)| *index).collect();
-        configure(&mut open, config, tables, &indices)?;
+        configure(&mut open, config, tables, &indices, plan.as_ref())?;
         let object = open
             .load()
             .map_err(KernelError::refused("load its program"))?;
         let shared = (config.tables == Tables::RowLock).then_some(slots);
-        let inbox = Arc::new(Mutex::new(Inbox::new(shared)));
+        let inbox = Arc::new(Mutex::new(Inbox::new(shared, shape)));
         let ring = ring(&map(&object, "evicted")?, Arc::clone(&inbox))?;
         let clock = EngineClock::new(config.clock);
         let table_v4 = shared_memory(&object, "table_v4")?;
         let table_v6 = shared_memory(&object, "table_v6")?;
         let table_words = table_v4.words().len() + table_v6.words().len();
+        let record_bytes = shape.map_or(RECORD_BYTES, |shape| 8 * shape.words_v6());
         let engine = Self {
             links: Vec::new(),
             interfaces,
             control: shared_memory(&object, ".data.control")?,
-            collecting: Collecting::new(config, clock, Grace::new()?),
+            collecting: Collecting::new(config, clock, Grace::new()?, record_bytes),
             ledger: map(&object, "ledger")?,
             memory_bytes: 8 * table_words as u64 + u64::from(config.ring_bytes),
             table_v4,
@@ -93,6 +103,7 @@ impl KernelEngine {
             object: Arc::new(object),
             ring,
             inbox,
+            shape,
         };
         engine.set_clock();
         Ok(engine)
@@ -123,12 +134,24 @@ impl KernelEngine {
     /// Runs its programs on frames, without a network; from any thread.
     #[must_use]
     pub fn tester(&self) -> Tester {
-        Tester::new(Arc::clone(&self.object))
+        Tester::new(Arc::clone(&self.object), self.shape.is_some())
+    }
+
+    /// The program that interfaces run.
+    pub(crate) const fn program_name(&self) -> &'static str {
+        match self.shape {
+            Some(_) => PLANNED_NAME,
+            None => PROGRAM_NAME,
+        }
     }
 }
 
-/// The program that interfaces run.
+/// The program for the default definition.
 pub(crate) const PROGRAM_NAME: &str = "microflows";
+/// The same for any other one.
+pub(crate) const PLANNED_NAME: &str = "planned";
+/// Programs that `planned` is in the place of: the verifier takes its time over each.
+const NOT_PLANNED: [&str; 2] = [PROGRAM_NAME, "fire"];
 
 /// One more than the highest number a CPU may have: numbers may be left out.
 fn cpu_numbers() -> Result<usize, KernelError> {
@@ -147,22 +170,41 @@ fn configure(
     config: &KernelConfig,
     tables: u32,
     interfaces: &[u32],
+    plan: Option<&KernelPlan>,
 ) -> Result<(), KernelError> {
     const DOING: &str = "set up its program";
     for mut program in open.progs_mut() {
-        let wanted = config.tested.is_some() || program.name() == PROGRAM_NAME;
+        let name = program.name().to_str().unwrap_or_default();
+        let (mine, others) = match plan {
+            Some(_) => (PLANNED_NAME, &NOT_PLANNED[..]),
+            None => (PROGRAM_NAME, &[PLANNED_NAME][..]),
+        };
+        let wanted = name == mine || config.tested.is_some() && !others.contains(&name);
         program.set_autoload(wanted);
     }
     let rows = config.slots * tables * 2;
+    let shape = plan.map(KernelPlan::shape);
+    let has_v4 = shape.is_none_or(|shape| shape.wide_key_words.is_none());
+    let row_v4 = shape.map_or(ROW_WORDS_V4, |shape| row_words(shape.words_v4()));
+    let row_v6 = shape.map_or(ROW_WORDS_V6, |shape| row_words(shape.words_v6()));
     for mut map in open.maps_mut() {
         match map.name().to_str() {
-            Some("table_v4") => map.set_max_entries(rows),
+            Some("table_v4") if !has_v4 => Ok(()),
+            Some("table_v4") => map
+                .set_max_entries(rows)
+                .and_then(|()| map.set_value_size(8 * row_v4 as u32)),
             Some("table_v6") => map
                 .set_max_entries(rows)
-                .and_then(|()| map.set_value_size(8 * ROW_WORDS_V6 as u32)),
+                .and_then(|()| map.set_value_size(8 * row_v6 as u32)),
             Some("locks") if config.tables == Tables::RowLock => map.set_max_entries(config.slots),
             Some("evicted") => map.set_max_entries(config.ring_bytes),
-            Some(".rodata.config") => map.set_initial_value(&config.bytes(tables, interfaces)),
+            Some(".rodata.config") => {
+                map.set_initial_value(&config.bytes(tables, interfaces, plan.is_some()))
+            }
+            Some(".rodata.plan") => match plan {
+                Some(plan) => map.set_initial_value(&plan.bytes(&config.hash_keys)),
+                None => Ok(()),
+            },
             _ => Ok(()),
         }
         .map_err(KernelError::refused(DOING))?;

@@ -27,6 +27,29 @@ pub enum KernelError {
         /// CPUs that there may be.
         cpus: usize,
     },
+    /// A record definition needs more than the engine has.
+    #[error(
+        "this definition takes {needed} {what}; the engine in the kernel has room for {room}; --engine software works"
+    )]
+    TooLarge {
+        /// Of what.
+        what: &'static str,
+        /// As much as it needs.
+        needed: usize,
+        /// As much as there is.
+        room: usize,
+    },
+    /// A record definition names an input that is not seen here.
+    #[error("the engine in the kernel does not see `{input}`")]
+    Unseen {
+        /// Its name.
+        input: &'static str,
+    },
+    /// The layout joins two directions.
+    #[error(
+        "the engine in the kernel does not join the two directions of a flow; --engine software does"
+    )]
+    Biflow,
     /// The kernel or libbpf refused.
     #[error(
         "the kernel engine could not {doing} ({source}); it needs root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_NET_RAW; \

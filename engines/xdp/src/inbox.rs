@@ -8,6 +8,7 @@ use turboflow_record::{WORDS_V4, WORDS_V6};
 use crate::Batch;
 use crate::batch::Rows;
 use crate::layout::{HALF_AT, words};
+use crate::plan::Shape;
 
 /// Bytes of `struct ticket` in `bpf/layout.h`.
 const TICKET_BYTES: usize = 8;
@@ -21,6 +22,8 @@ pub(crate) struct Inbox {
     due: Batch,
     later: Batch,
     tickets: Option<Tickets>,
+    /// Of records of a plan.
+    shape: Option<Shape>,
     /// Items of the ring that are no records.
     foreign: u64,
 }
@@ -36,7 +39,7 @@ struct Tickets {
 
 impl Inbox {
     /// Of a table that CPUs share, `shared_slots` says how many slots it has.
-    pub(crate) fn new(shared_slots: Option<u32>) -> Self {
+    pub(crate) fn new(shared_slots: Option<u32>, shape: Option<Shape>) -> Self {
         let tickets = shared_slots.map(|slots| Tickets {
             next: vec![0; slots as usize],
             early: HashMap::new(),
@@ -46,6 +49,7 @@ impl Inbox {
             due: Batch::default(),
             later: Batch::default(),
             tickets,
+            shape,
             foreign: 0,
         }
     }
@@ -104,6 +108,10 @@ impl Inbox {
             true => &mut self.due,
             false => &mut self.later,
         };
+        if let Some(shape) = self.shape {
+            self.foreign += u64::from(!batch.planned.push(words(row), shape));
+            return;
+        }
         match row.len() {
             V4_BYTES => batch.v4.push(words(row)),
             V6_BYTES => batch.v6.push(words(row)),
@@ -162,7 +170,7 @@ mod tests {
 
     #[test]
     fn what_comes_from_the_new_half_waits_for_the_old_one() {
-        let mut inbox = Inbox::new(None);
+        let mut inbox = Inbox::new(None, None);
         for (packets, half) in [(1, 0), (2, 1), (3, 0), (4, 1)] {
             inbox.receive(&evicted(packets, half, None));
         }
@@ -175,7 +183,7 @@ mod tests {
 
     #[test]
     fn tickets_put_the_records_of_a_slot_in_order() {
-        let mut inbox = Inbox::new(Some(2));
+        let mut inbox = Inbox::new(Some(2), None);
         for (packets, slot, number) in [(1, 0, 0), (4, 1, 2), (3, 1, 1), (2, 0, 1), (5, 1, 0)] {
             inbox.receive(&evicted(packets, 0, Some((slot, number))));
         }
@@ -185,7 +193,7 @@ mod tests {
 
     #[test]
     fn tickets_go_round() {
-        let mut inbox = Inbox::new(Some(1));
+        let mut inbox = Inbox::new(Some(1), None);
         inbox.tickets.as_mut().expect("has").next[0] = u32::MAX;
         inbox.receive(&evicted(2, 0, Some((0, 0))));
         inbox.receive(&evicted(1, 0, Some((0, u32::MAX))));
@@ -194,9 +202,9 @@ mod tests {
 
     #[test]
     fn what_is_no_record_is_counted() {
-        let mut inbox = Inbox::new(None);
+        let mut inbox = Inbox::new(None, None);
         inbox.receive(&[0; 63]);
-        let mut shared = Inbox::new(Some(1));
+        let mut shared = Inbox::new(Some(1), None);
         shared.receive(&[0; 7]);
         shared.receive(&evicted(1, 0, Some((1, 0))));
         assert_eq!((inbox.foreign(), shared.foreign()), (1, 2));

@@ -2,7 +2,7 @@
 //! What the program shares with user space, as words: `bpf/layout.h` is the other side.
 
 use turboflow_packet::Rejected;
-use turboflow_record::{Base, Marks, MicroflowRecord, WORDS_V4, WORDS_V6};
+use turboflow_record::{Base, Marks, MicroflowRecord, WORDS_V4, WORDS_V6, WORDS_WIDE};
 
 /// Words of a record before its key.
 pub(crate) const BASE_WORDS: usize = size_of::<Base>() / 8;
@@ -14,24 +14,45 @@ pub(crate) const HALF_AT: usize = 5;
 pub(crate) const COUNTER_WORDS: usize = 11 + 2 * Rejected::COUNT + 2 * INTERFACES;
 /// The most interfaces that an engine can be on.
 pub const INTERFACES: usize = 16;
-/// Random words that key the hash: one, and one for each 32-bit half of a key.
-pub const KEY_HALVES: usize = 1 + 2 * WORDS_V6;
+/// Random words that key the hash of the 5-tuple: one, and one for each 32-bit half.
+pub(crate) const TUPLE_HALVES: usize = 1 + 2 * WORDS_V6;
+/// The same for any key.
+pub const KEY_HALVES: usize = 1 + 2 * WORDS_WIDE;
 
 const _: () = assert!(8 * (BASE_WORDS + WORDS_V4) == size_of::<MicroflowRecord<WORDS_V4, 0>>());
 
 /// The 64-bit words of bytes that the kernel wrote.
-pub(crate) fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+pub(crate) fn words(bytes: &[u8]) -> impl ExactSizeIterator<Item = u64> + '_ {
     let (words, _) = bytes.as_chunks::<8>();
     words.iter().copied().map(u64::from_ne_bytes)
 }
 
-/// The record that `K` words of key and a base make.
-pub(crate) fn record<const K: usize>(row: &[u64]) -> MicroflowRecord<K, 0> {
+/// The record that a base and a key make, and further features between them: as many words of each as there are, zeros up to what
+/// the record has room for.
+pub(crate) fn record<const K: usize, const N: usize>(
+    row: &[u64],
+    state_words: usize,
+) -> MicroflowRecord<K, N> {
+    let (state, key) = row[BASE_WORDS..].split_at(state_words);
+    MicroflowRecord {
+        key: padded(key),
+        base: base(row),
+        state: padded(state),
+    }
+}
+
+fn padded<const N: usize>(words: &[u64]) -> [u64; N] {
+    let mut padded = [0; N];
+    padded[..words.len()].copy_from_slice(words);
+    padded
+}
+
+fn base(row: &[u64]) -> Base {
     let mut words = row.iter().copied();
     let mut next = || words.next().unwrap_or_default();
     let [packets, bytes, first_ns, last_ns, lengths, rest] = std::array::from_fn(|_| next());
     let [flags_low, flags_high, marks, tos, min_ttl, max_ttl, ..] = rest.to_le_bytes();
-    let base = Base {
+    Base {
         packets,
         bytes,
         first_ns,
@@ -44,11 +65,6 @@ pub(crate) fn record<const K: usize>(row: &[u64]) -> MicroflowRecord<K, 0> {
         min_ttl,
         max_ttl,
         ..Base::default()
-    };
-    MicroflowRecord {
-        key: std::array::from_fn(|_| next()),
-        base,
-        state: [],
     }
 }
 
@@ -60,8 +76,11 @@ mod tests {
     fn a_record_is_read_as_the_program_writes_it() {
         let lengths = 40 | 1_500 << 32;
         let rest = u64::from_le_bytes([0x12, 0x08, 0x11, 0xb8, 62, 64, 0, 1]);
-        let read = record::<WORDS_V4>(&[3, 4, 5, 6, lengths, rest, 11, 12]);
+        let read = record::<WORDS_V4, 0>(&[3, 4, 5, 6, lengths, rest, 11, 12], 0);
         assert_eq!(read.key, [11, 12]);
+        let planned = record::<WORDS_V6, 8>(&[3, 4, 5, 6, lengths, rest, 7, 8, 9, 11], 3);
+        assert_eq!(planned.state, [7, 8, 9, 0, 0, 0, 0, 0]);
+        assert_eq!((planned.key, planned.base), ([11, 0, 0, 0, 0], read.base));
         let base = Base {
             packets: 3,
             bytes: 4,

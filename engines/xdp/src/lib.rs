@@ -2,6 +2,8 @@
 //! The forwarding engine in the kernel: an XDP program keeps the microflow table where packets arrive and
 //! hands user space the evicted records alone (TurboFlow, section 4; `docs/engines.md`).
 //!
+//! A record definition other than the default one is constants of a second program (`bpf/plan.h`).
+//!
 //! ```text
 //!  frame ─▶ parse.h ─▶ table.h: private tables, or one ─▶ ring buffer ─▶ inbox ─┐
 //!             └─▶ ledger, by reason   └─▶ ledger: evicted, dropped             ├─▶ Batch ─▶ aggregator
@@ -27,6 +29,8 @@ mod grace;
 mod inbox;
 mod layout;
 mod memory;
+mod plan;
+mod planned;
 mod tested;
 
 pub use batch::Batch;

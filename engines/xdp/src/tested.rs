@@ -7,7 +7,7 @@ use libbpf_rs::libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES;
 use libbpf_rs::{MapCore, MapFlags, Object, ProgramInput};
 
 use crate::KernelError;
-use crate::engine::{PROGRAM_NAME, map};
+use crate::engine::{PLANNED_NAME, PROGRAM_NAME, map};
 
 /// Bytes of `struct outcome` in `bpf/layout.h`.
 const OUTCOME_BYTES: usize = 56;
@@ -42,11 +42,12 @@ pub struct TestRun {
 #[derive(Clone)]
 pub struct Tester {
     object: Arc<Object>,
+    has_plan: bool,
 }
 
 impl Tester {
-    pub(crate) const fn new(object: Arc<Object>) -> Self {
-        Self { object }
+    pub(crate) const fn new(object: Arc<Object>, has_plan: bool) -> Self {
+        Self { object, has_plan }
     }
 
     /// Runs a program `repeat` times on a frame, on this CPU, without a network.
@@ -69,7 +70,7 @@ impl Tester {
             flags,
             ..Default::default()
         };
-        let name = program.name();
+        let name = program.name(self.has_plan);
         let program = self
             .object
             .progs_mut()
@@ -98,8 +99,9 @@ impl Tester {
 }
 
 impl TestedProgram {
-    const fn name(self) -> &'static str {
+    const fn name(self, has_plan: bool) -> &'static str {
         match self {
+            Self::Microflows | Self::Fire if has_plan => PLANNED_NAME,
             Self::Microflows => PROGRAM_NAME,
             Self::Parse => "parse",
             Self::Pass => "pass",

@@ -166,7 +166,7 @@ pub(crate) struct RecordArgs {
 
     /// Where packets become microflow records: software (here, from packets that the kernel copies to a ring) or xdp (in
     /// the kernel, where packets arrive; Linux, root). The engine in the kernel sees packets that come in, not those that this
-    /// host sends; it meters the default definition
+    /// host sends
     #[arg(long, value_enum, default_value_t = Engine::Software, conflicts_with = "read")]
     #[arg(
         hide_possible_values = true,

@@ -8,7 +8,7 @@ use turboflow_packet::LinkType;
 use turboflow_pipeline::{
     LiveEvent, LiveLimits, LiveOutputs, Output, PipelineConfig, Snapshots, record_kernel,
 };
-use turboflow_record::{Definition, KeyHasher, Marks};
+use turboflow_record::{KeyHasher, Marks};
 
 use super::args::{Clock, Mode, Table};
 use super::progress::ProgressBar;
@@ -30,7 +30,7 @@ pub(super) struct Engine {
 
 /// Loads the engine and puts it on all interfaces, or on none; then no more rights are needed.
 pub(super) fn open(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Engine> {
-    check(args, settings)?;
+    check(args)?;
     for (index, name) in args.interface.iter().enumerate() {
         if args.interface[..index].contains(name) {
             bail!("interface {name} is named twice");
@@ -42,7 +42,7 @@ pub(super) fn open(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Eng
             );
         }
     }
-    let config = config_of(args, &settings.config)?;
+    let config = config_of(args, settings)?;
     if let Some(user) = &args.user {
         privileges::check(user)?;
     }
@@ -71,12 +71,8 @@ pub(super) fn open(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Eng
 }
 
 /// What this engine cannot do, in the words of the options that ask for it.
-fn check(args: &RecordArgs, settings: &Settings) -> anyhow::Result<()> {
+fn check(args: &RecordArgs) -> anyhow::Result<()> {
     let unable = [
-        (
-            settings.config.definition != Definition::default(),
-            "--definition (it meters the default one)",
-        ),
         (args.biflow, "--biflow"),
         (args.decapsulate.is_some(), "--decapsulate"),
         (args.reassemble_flows, "--reassemble-flows"),
@@ -98,11 +94,13 @@ fn check(args: &RecordArgs, settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn config_of(args: &RecordArgs, config: &PipelineConfig) -> anyhow::Result<KernelConfig> {
+fn config_of(args: &RecordArgs, settings: &Settings) -> anyhow::Result<KernelConfig> {
+    let config = &settings.config;
     let largest = 1_u64 << args.ring_size.clamp(1, 1 << 31).ilog2();
     let hasher = KeyHasher::new(config.seed);
     Ok(KernelConfig {
         interfaces: args.interface.clone(),
+        layout: Some(settings.layout.clone()),
         tables: match args.table {
             Table::PerCpu => Tables::PerCpu,
             Table::RowLock => Tables::RowLock,

@@ -23,7 +23,10 @@ pub(super) struct Settings {
 impl Settings {
     pub(super) fn new(args: &RecordArgs) -> anyhow::Result<Self> {
         let definition = match &args.definition {
-            Some(path) => read_definition(path)?,
+            Some(path) => {
+                let (seen, by) = seen_by(args.engine);
+                read_definition(path, seen, by)?
+            }
             None => Definition::default(),
         };
         let too_large = |option: &str| anyhow!("{option} is too large a number");
@@ -72,14 +75,22 @@ impl Settings {
     }
 }
 
-/// Reads a definition and checks that capture files have what it asks for.
-pub(crate) fn read_definition(path: &Path) -> anyhow::Result<Definition> {
+/// What an engine sees of packets, and how errors call it.
+fn seen_by(engine: Engine) -> (InputSet, &'static str) {
+    match engine {
+        Engine::Software => (InputSet::of_capture_files(), "capture files"),
+        Engine::Xdp => (InputSet::of_kernel_engine(), "xdp"),
+    }
+}
+
+/// Reads a definition and checks that whoever sees `seen` has what it asks for.
+pub(crate) fn read_definition(path: &Path, seen: InputSet, by: &str) -> anyhow::Result<Definition> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the definition {name}"))?;
     let definition = Definition::parse(&text).map_err(|error| anyhow!("{name}, {error}"))?;
     definition
-        .check_inputs(InputSet::of_capture_files(), "capture files")
+        .check_inputs(seen, by)
         .map_err(|error| anyhow!("{name}: {error}"))?;
     Ok(definition)
 }

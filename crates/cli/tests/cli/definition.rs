@@ -35,6 +35,35 @@ fn a_wrong_one_is_refused_with_line_and_mend() {
         .says(&["/nonexistent"]);
 }
 
+/// An input that packets in files lack: right, and said; refused where files are read.
+#[test]
+fn what_only_the_kernel_sees_is_said() {
+    let folder = Folder::new();
+    let text = "[[feature]]\nname = \"queue\"\nop = \"last\"\nof = \"receive_queue\"\n";
+    let path = folder.write("d.toml", text);
+    let checked = turboflow(["definition", "--check", &path]).exits(0).stdout;
+    assert!(
+        checked.ends_with("7 columns; receive_queue with --engine xdp only\n"),
+        "{checked}"
+    );
+    turboflow([
+        "record",
+        "-r",
+        &office(),
+        "-w",
+        "x.csv",
+        "--definition",
+        &path,
+    ])
+    .exits(2)
+    .says(&["`capture files` cannot see `receive_queue`"]);
+    let text = text.replace("receive_queue", "hardware_timestamp");
+    let path = folder.write("d.toml", text);
+    turboflow(["definition", "--check", &path])
+        .exits(2)
+        .says(&["`xdp` cannot see `hardware_timestamp`"]);
+}
+
 #[test]
 fn lists_everything_with_one_line_each() {
     let list = turboflow(["definition", "--list"]).exits(0).stdout;

@@ -44,6 +44,124 @@ fn real_captures_give_the_records_of_their_files() {
     }
 }
 
+const BY_SIZE: &str = r#"
+[[feature]]
+name = "packets"
+op = "count"
+[[feature]]
+name = "lengths"
+op = "list"
+of = "payload_length"
+k = 20
+[[feature]]
+name = "variance"
+op = "variance"
+of = "payload_length"
+[[feature]]
+name = "sizes"
+op = "histogram"
+of = "ip_length"
+edges = [64, 128, 256, 512, 1024]
+[[feature]]
+name = "options"
+op = "bit_or"
+of = "tcp_options"
+[[feature]]
+name = "smallest_window"
+op = "min"
+of = "tcp_window"
+[[feature]]
+name = "last_sequence"
+op = "last"
+of = "tcp_sequence"
+"#;
+
+const BY_TAG: &str = r#"
+[key]
+fields = ["source_address", "destination_address", "vlan", "inner_vlan", "ether_type"]
+[[feature]]
+name = "packets"
+op = "count"
+[[feature]]
+name = "ports"
+op = "max"
+of = "tcp_acknowledgement"
+"#;
+
+/// A replay with record definitions of two keys, in both designs: the records of the file.
+#[test]
+fn a_definition_gives_the_records_of_its_file() {
+    let Some(link) = Link::new() else { return };
+    // Tags are in the frames, where the program reads them.
+    for end in [NEAR, FAR] {
+        link.shell(&format!("ethtool -K {end} rxvlan off txvlan off"));
+    }
+    let folder = Folder::new();
+    for (name, text) in [("by-size.toml", BY_SIZE), ("by-tag.toml", BY_TAG)] {
+        let definition = folder.write(name, text);
+        let expected = of_file(&office(), &["--definition", &definition]).1;
+        for options in [
+            "--threads 1",
+            "--threads 2 --table row-lock --microflow-slots 7",
+            "--xdp-mode generic --microflow-slots 1",
+        ] {
+            let fixed = ["-w", "live.csv", "--packets", OFFICE_PACKETS];
+            let options: Vec<&str> = options.split(' ').collect();
+            let definition = ["--definition", &definition];
+            let options = [&fixed, &XDP[..], &NO_TIMEOUTS, &definition, &options].concat();
+            let recording = link.record(&[FAR], &options);
+            assert!(link.replay(&office(), &["--pps", "10000"]));
+            let ended = recording.end().balanced(0);
+            assert_eq!(ended.count("source_seen"), 13_035, "{options:?}");
+            equal(&ended, &expected);
+        }
+    }
+}
+
+/// What only an engine sees, in the key and as a feature.
+#[test]
+fn interface_and_queue_are_those_that_packets_came_in_by() {
+    let Some(link) = Link::new() else { return };
+    let folder = Folder::new();
+    let definition = r#"
+[key]
+fields = ["ingress_interface", "receive_queue"]
+[[feature]]
+name = "packets"
+op = "count"
+[[feature]]
+name = "highest_queue"
+op = "max"
+of = "receive_queue"
+"#;
+    let definition = folder.write("by-interface.toml", definition);
+    let index = link
+        .inside("cat")
+        .arg(format!("/sys/class/net/{FAR}/ifindex"))
+        .output();
+    let index = String::from_utf8(index.unwrap().stdout).unwrap();
+    let fixed = [
+        "-w",
+        "live.csv",
+        "--packets",
+        "200",
+        "--definition",
+        &definition,
+    ];
+    let options = [&fixed[..], &XDP, &NO_TIMEOUTS].concat();
+    let recording = link.record(&[FAR], &options);
+    assert!(link.replay(&office(), &["--pps", "10000", "--limit", "200"]));
+    let ended = recording.end().balanced(0);
+    let packets = ended.count("packets_recorded");
+    assert_eq!(
+        ended.folder.read("live.csv"),
+        format!(
+            "ingress_interface,receive_queue,packets,highest_queue,end_reason\n{},0,{packets},0,4\n",
+            index.trim()
+        )
+    );
+}
+
 #[test]
 fn flows_leave_a_silent_link_on_time() {
     let Some(link) = Link::new() else { return };
@@ -215,8 +333,21 @@ fn removal_ends_the_run_and_loses_nothing() {
 #[test]
 fn what_it_cannot_do_is_said_with_the_mend() {
     let Some(link) = Link::new() else { return };
+    let folder = Folder::new();
+    let feature = |text: &str| format!("[[feature]]\nname = \"x\"\n{text}\n");
+    let long = folder.write("long.toml", feature("op = \"list\"\nof = \"ttl\"\nk = 120"));
+    let clock = "op = \"last\"\nof = \"hardware_timestamp\"";
+    let clock = folder.write("clock.toml", feature(clock));
     for (options, named) in [
-        (&["--biflow"][..], "--biflow"),
+        (
+            &["--definition", &long][..],
+            "this definition takes 121 words of state; the engine in the kernel has room for 120; --engine software works",
+        ),
+        (
+            &["--definition", &clock],
+            "engine `xdp` cannot see `hardware_timestamp`; it sees: ip_length",
+        ),
+        (&["--biflow"], "--biflow"),
         (&["--decapsulate"], "--decapsulate"),
         (&["--readers", "2"], "--readers"),
         (&["tcp"], "a filter"),

@@ -159,7 +159,7 @@ fn meaning(feature: &Feature) -> (DataType, Semantics, Units) {
 
 fn value_type(input: Input) -> DataType {
     match input {
-        Input::Timestamp => DataType::DateTimeNanoseconds,
+        Input::Timestamp | Input::HardwareTimestamp => DataType::DateTimeNanoseconds,
         Input::SourceMac | Input::DestinationMac => DataType::MacAddress,
         _ => match input.bits() {
             0..=8 => DataType::Unsigned8,

@@ -30,13 +30,17 @@ pub(super) enum KeyPlan {
 
 /// Where one field of a wide key lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Spot {
-    pub(super) field: KeyField,
-    pub(super) word: u8,
-    pub(super) shift: u8,
-    pub(super) bits: u8,
-    /// The bit of the header that says whether the packets carry it; `None` where all do.
-    pub(super) presence: Option<u8>,
+pub struct Spot {
+    /// Which field.
+    pub field: KeyField,
+    /// The word; an address takes the one after it, too.
+    pub word: u8,
+    /// Its lowest bit in the word.
+    pub shift: u8,
+    /// How many bits of it there are: 128 for an address.
+    pub bits: u8,
+    /// The bit of the first word that says whether the packets carry it; `None` where all do.
+    pub presence: Option<u8>,
 }
 
 /// A wide key: where its fields lie, and the steps that fill it for each direction.

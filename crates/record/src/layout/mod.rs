@@ -16,6 +16,7 @@ mod moments;
 mod plan;
 mod program;
 mod rows;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -32,10 +33,13 @@ use crate::{
 pub use error::LayoutError;
 use export::{Buffers, FeatureColumn, KeyColumn};
 use form::{BaseField, Form, FormMaker, Number, column_kind, is_nullable};
+pub use key::Spot;
 use key::{FAMILY_SHIFT, KeyPlan, OUTER_FAMILY_SHIFT, counterpart};
 pub use plan::Plan;
 use program::{Program, needs_input};
 use rows::RecordRows;
+pub use steps::{KeySteps, StateStep, Steps};
+pub use words::What;
 use words::{Side, Words};
 
 /// Words of a wide key: any key that is not the plain 5-tuple.
@@ -76,6 +80,7 @@ struct Compiled {
     /// Key columns: of IPv4 records and of IPv6 records, or twice those of wide records.
     key_columns: [Vec<KeyColumn>; 2],
     feature_columns: Vec<FeatureColumn>,
+    words: Words,
     state_words: usize,
     /// Of packets that run with the key, and against it.
     programs: [Program; 2],
@@ -101,6 +106,7 @@ impl Layout {
         words.place();
         let feature_columns = feature_columns(definition, biflow, &mut words);
         let key = KeyPlan::new(&definition.key);
+        let plan = Plan::new(&words);
         let compiled = Compiled {
             schema: schema(definition, biflow),
             needs: needs(definition, &words),
@@ -111,10 +117,11 @@ impl Layout {
             state_words,
             programs: [false, true].map(|reversed| Program::new(&words, reversed)),
             machine: Machine::detect(),
+            words,
         };
         Ok(Self {
             compiled: Arc::new(compiled),
-            plan: Plan::new(&words),
+            plan,
         })
     }
 
@@ -165,6 +172,13 @@ impl Layout {
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// How a packet becomes a record, for an engine that does it in code of its own. Of one direction's packets: biflows are
+    /// joined by those who see both.
+    #[must_use]
+    pub fn steps(&self) -> Steps {
+        Steps::new(&self.compiled.words, &self.compiled.key)
     }
 
     /// The key of a packet, and whether the packet runs against it (in biflows only).

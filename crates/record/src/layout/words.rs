@@ -40,18 +40,18 @@ pub(super) enum Class {
     List,
 }
 
-/// What a word or several hold.
+/// What a word or several of a record's state hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub enum What {
     /// Packets, or those that carry the input.
     Count,
     /// Sum of the input.
     Sum,
-    /// Counts by value: one word a bin.
+    /// Counts by value: one word a bin, and one edge less.
     Bins(Vec<u64>),
     /// Smallest value.
     Min,
-    /// Largest value, as [`encode_max`] has it.
+    /// Largest value, as the complement of the number after it: the smallest is kept.
     Max,
     /// OR of the values.
     BitOr,
@@ -87,7 +87,9 @@ impl What {
         }
     }
 
-    fn words(&self) -> usize {
+    /// How many words that takes.
+    #[must_use]
+    pub fn words(&self) -> usize {
         match self {
             Self::Bins(edges) => edges.len() + 1,
             Self::WideSum | Self::WideSquares => 2,

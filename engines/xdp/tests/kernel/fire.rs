@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use turboflow_engine_xdp::{Batch, KernelConfig, KernelCounters, Tables, Tested, TestedProgram};
+use turboflow_record::{Definition, Feature, Input, Layout, Op};
 
 use crate::support::{DESIGNS, Totals, collect, config, load_for_all_cpus, stay_on, tcp};
 
@@ -15,6 +16,8 @@ const REPETITIONS: u32 = 100_000;
 const CELL_NS: u64 = 20_000_000;
 /// IP length of the packets.
 const LENGTH_BYTES: u64 = 40;
+/// Length of their frames.
+const FRAME_BYTES: u64 = 60;
 
 /// Packets of `flows` flows from two CPUs; what came out of it.
 fn fire(config: &KernelConfig) -> Option<(Totals, KernelCounters)> {
@@ -114,5 +117,37 @@ fn a_tiny_ring_drops_what_it_counts() {
         };
         check(&totals, &counters, 1_000_000);
         assert!(counters.packets_dropped > PACKETS / 10, "{counters:?}");
+    }
+}
+
+/// The same with further features, which are folded under the lock too: none is lost or counted twice.
+#[test]
+fn features_of_a_plan_while_tables_are_emptied() {
+    let feature = Feature::new;
+    let definition = Definition {
+        features: vec![
+            feature("frame_bytes", Op::Sum, Some(Input::FrameLength)),
+            feature("gaps", Op::GapMax, None),
+            feature("windows", Op::Max, Some(Input::TcpWindow)),
+        ],
+        ..Definition::default()
+    };
+    let layout = Layout::compile(&definition, false).unwrap();
+    for tables in DESIGNS {
+        for flows in [1, 1_000_000] {
+            let config = KernelConfig {
+                layout: Some(layout.clone()),
+                ..config_of(tables, flows, 1 << 27)
+            };
+            let Some((totals, counters)) = fire(&config) else {
+                return;
+            };
+            check(&totals, &counters, flows);
+            // What the ring had no room for aside.
+            assert_eq!(totals.first_words, totals.packets * FRAME_BYTES);
+            if tables == Tables::RowLock {
+                assert_eq!(totals.overlapping, 0, "of {} records", totals.records);
+            }
+        }
     }
 }

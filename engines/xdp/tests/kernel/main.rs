@@ -13,5 +13,6 @@ mod fire;
 mod generate;
 mod laws;
 mod parser;
+mod planned;
 mod support;
 mod table;

@@ -30,6 +30,7 @@ pub(crate) type Record = MicroflowRecord<WORDS_V6, 0>;
 pub(crate) fn config(slots: u32) -> KernelConfig {
     KernelConfig {
         interfaces: Vec::new(),
+        layout: None,
         tables: Tables::PerCpu,
         slots,
         ring_bytes: 1 << 24,
@@ -199,19 +200,25 @@ pub(crate) struct Totals {
     pub(crate) bytes: u64,
     /// When the last record of a flow ended.
     last_ns: HashMap<[u64; 2], u64>,
+    /// Sum of the first words of further features.
+    pub(crate) first_words: u64,
     /// Records that began before their flow's last one had ended.
     pub(crate) overlapping: u64,
 }
 
 impl Totals {
     pub(crate) fn take(&mut self, batch: &mut Batch) {
-        for record in batch.v4() {
-            let base = record.base;
+        let planned = batch.planned_v4::<8>().map(|record| {
+            self.first_words = self.first_words.wrapping_add(record.state[0]);
+            (record.key, record.base)
+        });
+        let records = batch.v4().map(|record| (record.key, record.base));
+        for (key, base) in records.chain(planned) {
             assert!(base.first_ns <= base.last_ns);
             self.records += 1;
             self.packets += base.packets;
             self.bytes += base.bytes;
-            let last_ns = self.last_ns.entry(record.key).or_default();
+            let last_ns = self.last_ns.entry(key).or_default();
             self.overlapping += u64::from(base.first_ns < *last_ns);
             *last_ns = base.last_ns;
         }

@@ -6,14 +6,16 @@ use crate::{Definition, Feature, Input, InputSet, KeyField, Op};
 const FIELDS: &str = "source_address, destination_address, source_port, destination_port, \
     protocol, outer_source_address, outer_destination_address, tos, flow_label, icmp_type, \
     icmp_code, vlan, inner_vlan, vlan_priority, mpls_label, source_mac, destination_mac, \
-    ether_type, vni, teid, gre_key, ingress_interface, egress_interface, ttl, tcp_flags";
+    ether_type, vni, teid, gre_key, ingress_interface, egress_interface, ttl, tcp_flags, \
+    receive_queue";
 const OPS: &str = "count, sum, min, max, first, last, nth, bit_or, mean, variance, gap_min, \
     gap_max, gap_mean, gap_variance, histogram, list, duration, rate";
 const INPUTS: &str = "ip_length, frame_length, timestamp, tcp_flags, tcp_window, tcp_sequence, \
     tcp_acknowledgement, tcp_options, ttl, tos, flow_label, identification, fragment_offset, \
     ip_options, payload_length, icmp_type, icmp_code, vlan, inner_vlan, vlan_priority, \
     mpls_label, source_mac, destination_mac, ether_type, vni, teid, gre_key, \
-    ingress_interface, egress_interface, queue_depth, hop_latency, direction, gap";
+    ingress_interface, egress_interface, queue_depth, hop_latency, direction, gap, \
+    receive_queue, hardware_timestamp";
 
 /// Text by text: the whole of its error.
 #[track_caller]

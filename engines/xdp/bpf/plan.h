@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// A record definition other than the default one, as data: which values of a packet are wanted, how they make its key, and how they
+// fold into words of a record. src/plan.rs writes it before the program is loaded; to the verifier it is constant, so that it takes
+// out what a definition does not ask for. The words, and what folding does to them, are those of crates/record/src/layout.
+#pragma once
+
+#include "load.h"
+#include "values.h"
+
+// Words of state that a record has at most.
+#define PLAN_WORDS 120
+// Contents of the state: every one has its own code in the program, and jumps there reach 32,767 instructions.
+#define PLAN_STEPS 64
+// Fields of a key, addresses in two halves.
+#define PLAN_KEY_STEPS 27
+// Words of a key that is not the 5-tuple.
+#define PLAN_KEY_WORDS 16
+// Edges of all histograms: each has one bin more, and a bin is a word.
+#define PLAN_EDGES PLAN_WORDS
+
+// `What` in crates/record/src/layout/words.rs.
+enum fold {
+    FOLD_NOTHING,
+    FOLD_COUNT,
+    FOLD_SUM,
+    FOLD_BINS,
+    FOLD_MIN,
+    FOLD_MAX,
+    FOLD_BIT_OR,
+    FOLD_FIRST,
+    FOLD_LAST,
+    FOLD_WIDE_SUM,
+    FOLD_WIDE_SQUARES,
+    FOLD_LIST,
+};
+
+struct step {
+    __u8 fold;
+    // An `enum value`.
+    __u8 of;
+    __u16 word;
+    // Values that a list keeps; edges of a histogram.
+    __u16 count;
+    // The first of these edges.
+    __u16 edge;
+};
+_Static_assert(sizeof(struct step) == 8, "as in src/plan.rs");
+
+// key[word] |= (value & keep) << shift, and, where the packet has it, a bit of key[0] that says so.
+struct key_step {
+    __u64 keep;
+    __u8 of;
+    __u8 word;
+    __u8 shift;
+    // NO_BIT where every packet has it.
+    __u8 presence;
+    // Whether there is a step.
+    __u8 is_used;
+    __u8 padding[3];
+};
+_Static_assert(sizeof(struct key_step) == 16, "as in src/plan.rs");
+
+#define NO_BIT 255
+#define NO_WORD 0xffffffff
+
+struct plan {
+    // A bit for each value that is filled in.
+    __u64 wanted;
+    __u64 hash_keys[1 + 2 * PLAN_KEY_WORDS];
+    // What the first word of every key that is not the 5-tuple has.
+    __u64 key_header;
+    __u64 edges[PLAN_EDGES];
+    struct step steps[PLAN_STEPS];
+    struct key_step key_steps[PLAN_KEY_STEPS];
+    __u32 state_words;
+    // 0 where the key is the 5-tuple.
+    __u32 key_words;
+    // Words of smallest values: all ones where there is none.
+    __u32 min_start;
+    __u32 min_end;
+    // The word with the time of the packet that came last, plus one, where gaps are measured.
+    __u32 last_arrival;
+    __u32 padding;
+};
+_Static_assert(sizeof(struct plan) == 8 * (2 + 1 + 2 * PLAN_KEY_WORDS + PLAN_EDGES + PLAN_STEPS + 2 * PLAN_KEY_STEPS + 3),
+               "as in src/plan.rs");
+
+const volatile struct plan plan SEC(".rodata.plan");
+
+// What is known of one packet.
+struct sample {
+    // A bit for each value that the packet has.
+    __u64 present;
+    __u64 values[VALUES];
+    __u64 key[PLAN_KEY_WORDS];
+};
+
+// One packet at a time runs on a CPU.
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct sample);
+} samples SEC(".maps");
+
+static __always_inline struct sample *sample_of_this_cpu(void)
+{
+    __u32 only = 0;
+    return bpf_map_lookup_elem(&samples, &only);
+}
+
+static __always_inline int wants(int value)
+{
+    return plan.wanted >> value & 1;
+}
+
+// The key, behind the state.
+static __always_inline __u64 *planned_key_of(struct base *row)
+{
+    return (__u64 *)(row + 1) + plan.state_words;
+}
+
+static __always_inline __u64 *state_of(struct base *row)
+{
+    return (__u64 *)(row + 1);
+}

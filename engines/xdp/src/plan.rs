@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A record definition as constants of the program: `struct plan` of `bpf/plan.h`.
+
+use turboflow_record::{
+    Input, InputSet, KeyField, KeySteps, Lanes, Layout, StateStep, Steps, WORDS_V4, WORDS_V6,
+    WORDS_WIDE, What,
+};
+
+use crate::KernelError;
+use crate::config::PAGE_BYTES;
+use crate::layout::{BASE_WORDS, KEY_HALVES};
+
+/// Words of state that a record has at most.
+const MAX_WORDS: usize = 120;
+/// Contents of the state: every one has its own code in the program.
+const MAX_STEPS: usize = 64;
+/// Fields of a key, addresses in two halves.
+const MAX_KEY_STEPS: usize = 27;
+const MAX_EDGES: usize = MAX_WORDS;
+/// Bytes of `struct plan`.
+const PLAN_BYTES: usize = 8 * (2 + KEY_HALVES + MAX_EDGES + MAX_STEPS + 2 * MAX_KEY_STEPS + 3);
+
+/// The largest record, its ticket and what the ring puts before it fit the smallest ring.
+const _: () = assert!(8 * (BASE_WORDS + MAX_WORDS + WORDS_WIDE + 2) < PAGE_BYTES as usize);
+
+/// Numbers of `enum value` that are no input.
+mod of_key {
+    pub(super) const SOURCE_PORT: u8 = 48;
+    pub(super) const DESTINATION_PORT: u8 = 49;
+    pub(super) const PROTOCOL: u8 = 50;
+    pub(super) const FAMILY: u8 = 51;
+    pub(super) const SOURCE_ADDRESS: u8 = 52;
+    pub(super) const DESTINATION_ADDRESS: u8 = 54;
+}
+
+/// What stands for none.
+const NO_BIT: u8 = 255;
+const NO_WORD: u32 = u32::MAX;
+
+/// How the records of a plan lie in tables and ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) state_words: usize,
+    /// Of a key that is not the 5-tuple: IPv4 and IPv6 flows are in one table then.
+    pub(crate) wide_key_words: Option<usize>,
+}
+
+impl Shape {
+    /// Words of the IPv4 records.
+    pub(crate) const fn words_v4(&self) -> usize {
+        BASE_WORDS + self.state_words + WORDS_V4
+    }
+
+    /// Words of the IPv6 records, or of those of both families.
+    pub(crate) fn words_v6(&self) -> usize {
+        BASE_WORDS + self.state_words + self.wide_key_words.unwrap_or(WORDS_V6)
+    }
+}
+
+/// A record definition that the program `planned` measures.
+#[derive(Clone, Debug)]
+pub(crate) struct KernelPlan {
+    steps: Steps,
+}
+
+impl KernelPlan {
+    /// The plan of a layout; `None` where its records are those of the default definition, for which there is a faster program.
+    ///
+    /// # Errors
+    /// What is over a limit, or cannot be seen here.
+    pub(crate) fn new(layout: &Layout) -> Result<Option<Self>, KernelError> {
+        let steps = layout.steps();
+        if layout.lanes() == Lanes::ByFamily && steps.words == 0 {
+            return Ok(None);
+        }
+        let plan = Self { steps };
+        plan.check(layout)?;
+        Ok(Some(plan))
+    }
+
+    fn check(&self, layout: &Layout) -> Result<(), KernelError> {
+        if layout.is_biflow() {
+            return Err(KernelError::Biflow);
+        }
+        let seen = InputSet::of_kernel_engine();
+        if let Some(input) = self.inputs().find(|input| !seen.contains(*input)) {
+            let input = input.name();
+            return Err(KernelError::Unseen { input });
+        }
+        let counted = [
+            ("words of state", self.steps.words, MAX_WORDS),
+            (
+                "different values to keep",
+                self.steps.state.len(),
+                MAX_STEPS,
+            ),
+        ];
+        match counted.into_iter().find(|(_, needed, room)| needed > room) {
+            Some((what, needed, room)) => Err(KernelError::TooLarge { what, needed, room }),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        Shape {
+            state_words: self.steps.words,
+            wide_key_words: match self.steps.key {
+                KeySteps::FiveTuple => None,
+                KeySteps::Wide { words, .. } => Some(words),
+            },
+        }
+    }
+
+    /// All inputs that it folds or has in its key.
+    fn inputs(&self) -> impl Iterator<Item = Input> {
+        let of_state = self.steps.state.iter().filter_map(|step| step.of);
+        let fields = match &self.steps.key {
+            KeySteps::FiveTuple => &[][..],
+            KeySteps::Wide { fields, .. } => fields.as_slice(),
+        };
+        let of_key = fields.iter().filter_map(|spot| match spot.field {
+            KeyField::Input(input) => Some(input),
+            _ => None,
+        });
+        of_state.chain(of_key)
+    }
+
+    /// As `struct plan` of `bpf/plan.h` lies.
+    pub(crate) fn bytes(&self, hash_keys: &[u64; KEY_HALVES]) -> Vec<u8> {
+        let mut bytes = Bytes::default();
+        let wanted = self
+            .inputs()
+            .fold(0, |wanted, input| wanted | 1 << input as u8);
+        bytes.word(wanted);
+        hash_keys.iter().for_each(|key| bytes.word(*key));
+        let (key_words, header) = match self.steps.key {
+            KeySteps::FiveTuple => (0, 0),
+            KeySteps::Wide { words, header, .. } => (words as u32, header),
+        };
+        bytes.word(header);
+        self.edges().for_each(|edge| bytes.word(edge));
+        bytes.fill_to(8 * (2 + KEY_HALVES + MAX_EDGES));
+        let mut edge = 0;
+        for step in &self.steps.state {
+            bytes.step(step, &mut edge);
+        }
+        bytes.fill_to(8 * (2 + KEY_HALVES + MAX_EDGES + MAX_STEPS));
+        self.key_steps(&mut bytes);
+        bytes.fill_to(PLAN_BYTES - 24);
+        let ones = &self.steps.ones;
+        let last_arrival = self.steps.last_arrival.map_or(NO_WORD, |word| word as u32);
+        let numbers = [
+            self.steps.words as u32,
+            key_words,
+            ones.start as u32,
+            ones.end as u32,
+            last_arrival,
+            0,
+        ];
+        numbers.iter().for_each(|number| bytes.half_word(*number));
+        debug_assert_eq!(bytes.0.len(), PLAN_BYTES);
+        bytes.0
+    }
+
+    fn edges(&self) -> impl Iterator<Item = u64> + '_ {
+        let of_step = |step: &StateStep| match &step.what {
+            What::Bins(edges) => edges.clone(),
+            _ => Vec::new(),
+        };
+        self.steps.state.iter().flat_map(of_step)
+    }
+
+    fn key_steps(&self, bytes: &mut Bytes) {
+        let KeySteps::Wide {
+            family_shift,
+            fields,
+            ..
+        } = &self.steps.key
+        else {
+            return;
+        };
+        let whole = |of, word, shift, presence| KeyStep {
+            keep: u64::MAX,
+            of,
+            word,
+            shift,
+            presence,
+        };
+        if let Some(shift) = *family_shift {
+            bytes.key_step(&whole(of_key::FAMILY, 0, shift, NO_BIT));
+        }
+        for spot in fields {
+            let (word, shift) = (spot.word, spot.shift);
+            let presence = spot.presence.unwrap_or(NO_BIT);
+            let (first, values) = match spot.field {
+                KeyField::SourceAddress => (of_key::SOURCE_ADDRESS, 2),
+                KeyField::DestinationAddress => (of_key::DESTINATION_ADDRESS, 2),
+                KeyField::SourcePort => (of_key::SOURCE_PORT, 1),
+                KeyField::DestinationPort => (of_key::DESTINATION_PORT, 1),
+                KeyField::Protocol => (of_key::PROTOCOL, 1),
+                // No tunnel is entered.
+                KeyField::OuterSourceAddress | KeyField::OuterDestinationAddress => continue,
+                KeyField::Input(input) => (input as u8, 1),
+            };
+            for value in 0..values {
+                let step = whole(first + value, word + value, shift, presence);
+                let keep = u64::MAX >> (64 - spot.bits.min(64));
+                bytes.key_step(&KeyStep { keep, ..step });
+            }
+        }
+    }
+}
+
+struct KeyStep {
+    keep: u64,
+    of: u8,
+    word: u8,
+    shift: u8,
+    presence: u8,
+}
+
+/// A C structure as it is filled.
+#[derive(Default)]
+struct Bytes(Vec<u8>);
+
+impl Bytes {
+    fn word(&mut self, word: u64) {
+        self.0.extend(word.to_ne_bytes());
+    }
+
+    fn half_word(&mut self, half_word: u32) {
+        self.0.extend(half_word.to_ne_bytes());
+    }
+
+    fn quarter_word(&mut self, quarter_word: u16) {
+        self.0.extend(quarter_word.to_ne_bytes());
+    }
+
+    /// Zeros up to there.
+    fn fill_to(&mut self, length: usize) {
+        assert!(self.0.len() <= length, "limits were checked");
+        self.0.resize(length, 0);
+    }
+
+    /// `struct step`; `edge` is where the edges of the next histogram begin.
+    fn step(&mut self, step: &StateStep, edge: &mut usize) {
+        let (fold, count) = match &step.what {
+            What::Count => (1, 0),
+            What::Sum => (2, 0),
+            What::Bins(edges) => (3, edges.len()),
+            What::Min => (4, 0),
+            What::Max => (5, 0),
+            What::BitOr => (6, 0),
+            What::First => (7, 0),
+            What::Last => (8, 0),
+            What::WideSum => (9, 0),
+            What::WideSquares => (10, 0),
+            What::List(k) => (11, *k),
+        };
+        // Packets are counted by what all of them have.
+        let of = step.of.unwrap_or(Input::IpLength) as u8;
+        self.0.extend([fold, of]);
+        for number in [step.word, count, *edge] {
+            self.quarter_word(number as u16);
+        }
+        if fold == 3 {
+            *edge += count;
+        }
+    }
+
+    /// `struct key_step`.
+    fn key_step(&mut self, step: &KeyStep) {
+        self.word(step.keep);
+        self.0
+            .extend([step.of, step.word, step.shift, step.presence, 1, 0, 0, 0]);
+    }
+}
