@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! record i + 2D   hash the key, fetch the tag line of its home bucket
-//! record i + D    compare 31 tags, fetch the one record that can be it
+//! record i + D    compare 31 tags, fetch the one record that can be it, or the place of a new one
 //! record i        compare the key, merge
 //! ```
 //!
@@ -95,13 +95,16 @@ impl<const K: usize, const N: usize, const MOVING: bool> LookAhead<K, N, MOVING>
         let (side, bucket) = split::<MOVING>(home);
         // SAFETY: `bucket` is a home bucket of a region whose arrays outlive this chunk.
         let line = unsafe { &*self.views.lines[side].add(bucket) };
-        // Without a match this is slot 1 of the next bucket, whose key will tell; a region has
-        // spare buckets after its last home, so there is one.
-        let matches = line.matches(vectors, tag);
+        let (matches, free) = (line.matches(vectors, tag), line.matches(vectors, 0));
         if matches == 0 && self.crowded {
             self.views.fetch_neighbours(side, bucket, tag);
         }
-        let slot = bucket * SLOTS + matches.trailing_zeros() as usize;
+        // Without a match this is the place that a new flow takes: it is fetched, and by stage three a
+        // neighbour may have opened the flow there; if not, its key says so, for that of a free place is all
+        // zero. Where the bucket is full, it is slot 1 of the next one, whose key will tell; a region
+        // has spare buckets after its last home, so there is one.
+        let found = if matches == 0 { free } else { matches };
+        let slot = bucket * SLOTS + found.trailing_zeros() as usize;
         self.slots[index] = slot as u32 | home & if MOVING { IN_OLD } else { 0 };
         prefetch(self.views.records[side].wrapping_add(slot));
     }
