@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
     "ip.h",
     "layout.h",
     "link.h",
@@ -15,6 +15,7 @@ const SOURCES: [&str; 10] = [
     "row.h",
     "table.h",
     "tested.h",
+    "unparsed.h",
 ];
 
 fn main() {

@@ -2,7 +2,7 @@
 // The XDP program: every packet into the microflow table, every other frame into a counter, all of them passed on, or all dropped.
 
 #include "parse.h"
-#include "table.h"
+#include "unparsed.h"
 
 char LICENSE[] SEC("license") = "Apache-2.0";
 
@@ -36,6 +36,7 @@ static __always_inline int take(struct xdp_md *ctx)
     } else if (reason < REASON_COUNT) {
         counters->rejected_packets[reason] += 1;
         counters->rejected_bytes[reason] += bytes;
+        hand_up(ctx, bytes);
     }
     return config.drops ? XDP_DROP : XDP_PASS;
 }
