@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-const SOURCES: [&str; 17] = [
+const SOURCES: [&str; 18] = [
     "fold.h",
     "inputs.h",
     "ip.h",
@@ -21,6 +21,7 @@ const SOURCES: [&str; 17] = [
     "spread.h",
     "table.h",
     "tested.h",
+    "unparsed.h",
     "values.h",
 ];
 

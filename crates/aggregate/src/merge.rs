@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! record i + 2D   hash the key, fetch the tag line of its home bucket
-//! record i + D    compare 31 tags, fetch the one record that can be it
+//! record i + D    compare 31 tags, fetch the one record that can be it, or the place of a new one
 //! record i        compare the key, merge
 //! ```
 //!
@@ -56,6 +56,8 @@ impl<const K: usize, const N: usize> Views<K, N> {
     }
 
     /// A new flow will put out one of these.
+    #[cold]
+    #[inline(never)]
     fn fetch_neighbours(&self, side: usize, bucket: usize, tag: u16) {
         // SAFETY: `bucket` is a home bucket of a region whose arrays outlive this view.
         let line = unsafe { &*self.lines[side].add(bucket) };
@@ -86,15 +88,6 @@ impl<const K: usize, const N: usize, const MOVING: bool> LookAhead<K, N, MOVING>
         prefetch(self.views.lines[side].wrapping_add(home));
     }
 
-    /// There is no flow of that home and tag.
-    #[cold]
-    #[inline(never)]
-    fn prepare_for_new(&self, side: usize, bucket: usize, tag: u16) {
-        if self.crowded {
-            self.views.fetch_neighbours(side, bucket, tag);
-        }
-    }
-
     /// Stage two.
     #[inline(always)]
     fn locate<V: Vectors>(&mut self, vectors: V, index: usize) {
@@ -102,13 +95,18 @@ impl<const K: usize, const N: usize, const MOVING: bool> LookAhead<K, N, MOVING>
         let (side, bucket) = split::<MOVING>(home);
         // SAFETY: `bucket` is a home bucket of a region whose arrays outlive this chunk.
         let line = unsafe { &*self.views.lines[side].add(bucket) };
-        // Without a match this is slot 1 of the next bucket, whose key will tell; a region has
-        // spare buckets after its last home, so there is one.
-        let matches = line.matches(vectors, tag);
-        if matches == 0 {
-            self.prepare_for_new(side, bucket, tag);
+        let mut found = line.matches(vectors, tag);
+        if found == 0 {
+            found = line.matches(vectors, 0);
+            if self.crowded {
+                self.views.fetch_neighbours(side, bucket, tag);
+            }
         }
-        let slot = bucket * SLOTS + matches.trailing_zeros() as usize;
+        // Without a match this is the place that a new flow takes: it is fetched, and by stage three a
+        // neighbour may have opened the flow there; if not, its key says so, for that of a free place is all
+        // zero. Where the bucket is full, it is slot 1 of the next one, whose key will tell; a region
+        // has spare buckets after its last home, so there is one.
+        let slot = bucket * SLOTS + found.trailing_zeros() as usize;
         self.slots[index] = slot as u32 | home & if MOVING { IN_OLD } else { 0 };
         prefetch(self.views.records[side].wrapping_add(slot));
     }

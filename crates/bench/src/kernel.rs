@@ -208,7 +208,9 @@ fn config(tables: Tables, clock: Clock, tested: Tested) -> KernelConfig {
         cell_ns: SECOND_NS,
         evict_after: 0,
         clock,
+        wall_ns: turboflow_pipeline::wall_ns,
         drops: false,
+        hand_up: None,
         tested: Some(tested),
         hash_keys: std::array::from_fn(|at| mixed(at as u64)),
     }

@@ -66,6 +66,7 @@ events! {
     ColumnsLeftOut "columns_left_out"
     ConfigurationChecked "configuration_checked"
     CouldNotRun "could_not_run"
+    EngineDisplaced "engine_displaced"
     FileCompleted "file_completed"
     Finished "finished"
     Finishing "finishing"

@@ -8,7 +8,8 @@ use std::io;
 use std::time::Duration;
 
 use turboflow_capture::live::{InterfaceCounters, State};
-use turboflow_engine_xdp::{Batch, KernelCounters, KernelEngine};
+use turboflow_engine_xdp::{Attachment, Batch, KernelCounters, KernelEngine, UnparsedFrame};
+use turboflow_packet::{Frame, LinkType};
 
 use crate::files::Stop;
 use crate::live::{Part, Together, instant};
@@ -20,17 +21,22 @@ use crate::{
     PipelineConfig,
 };
 
-/// How long the ring fills between two looks at it. At 10 M records a second, 1.5 MB.
-const PAUSE: Duration = Duration::from_millis(2);
+/// How long the ring fills between two looks at it, at most: each is a wake-up, and the larger a batch, the less merging costs a record.
+const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+/// At least: the kernel's timers are not much finer.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+/// What may come into the ring in a second: 13 M records, more than any processor merges.
+const MOST_BYTES_A_SECOND: u32 = 1 << 30;
 /// As many records at one look mean that there are more by now.
 const MANY_RECORDS: usize = 16_384;
-/// How often the engine's counters are read for whoever watches: system calls, though few.
+/// How often the engine's counters are read for whoever watches: system calls, though few. And how often frames that are no packet are
+/// handed up: their ring's worth so often at most.
 const TELL_EVERY: Duration = Duration::from_millis(50);
 
 /// Meters the interfaces that an engine is on, until `stop` is asked for, a limit is reached, or every interface is gone.
 ///
 /// With a limit on packets, the run ends soon after so many were seen; those that come meanwhile are metered too. What the engine's
-/// ring had no room for is in the ledger as `source_dropped`; the ring is one for all interfaces, and its losses are noted at the first.
+/// ring had no room for is in the ledger as `source_dropped`, and at no interface: the ring is one for all of them.
 ///
 /// # Errors
 /// What is wrong with the configuration. What fails later is in the report.
@@ -72,8 +78,13 @@ pub fn record_kernel(
     let closed = listening.close();
     writing.change(&outputs.changes);
     writing.wait_for_all();
-    let part = listening.finish();
-    let report = LiveReport::of_part(part, listened.and(closed).err());
+    let lost = listening.engine.unparsed_lost().map_err(io::Error::other);
+    let unparsed_lost = *lost.as_ref().unwrap_or(&0);
+    let failure = listened.and(closed).err().or(lost.err());
+    let report = LiveReport {
+        unparsed_lost,
+        ..LiveReport::of_part(listening.finish(), failure)
+    };
     Ok(report.with_outputs(writing.finish()))
 }
 
@@ -97,7 +108,7 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<'_, O> {
         let mut tell = instant();
         while !stop.asked() && !self.is_over() {
             if self.merge_what_came()? < MANY_RECORDS {
-                pause();
+                pause(pause_for(self.engine.ring_bytes()));
             }
             if instant() >= tell {
                 tell = instant() + TELL_EVERY;
@@ -112,10 +123,7 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<'_, O> {
         let is_enough = |limit| self.counters.received() >= limit;
         self.together.is_over()
             || self.packets_limit.is_some_and(is_enough)
-            || self
-                .interfaces
-                .iter()
-                .all(|(_, state)| *state == State::Gone)
+            || self.interfaces.iter().all(|(_, state)| state.is_final())
     }
 
     /// Merges what the engine has; how many records that were.
@@ -139,11 +147,21 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<'_, O> {
     }
 
     fn tell(&mut self) -> io::Result<()> {
+        let observe = &mut self.observe;
+        self.engine
+            .take_unparsed(|frame| observe(LiveEvent::Unparsed(frame_of(frame))));
         self.counters = self.engine.counters().map_err(io::Error::other)?;
-        for ((name, state), is_there) in self.interfaces.iter_mut().zip(self.engine.are_there()) {
-            if !is_there && *state != State::Gone {
-                *state = State::Gone;
-                (self.observe)(LiveEvent::Changed(name, State::Gone));
+        for ((name, state), attachment) in self.interfaces.iter_mut().zip(self.engine.attachments())
+        {
+            let now = match attachment {
+                Attachment::Displaced => State::Displaced,
+                Attachment::Gone => State::Gone,
+                Attachment::Holds => continue,
+            };
+            // What is said first is why its packets stopped to come.
+            if !state.is_final() {
+                *state = now;
+                (self.observe)(LiveEvent::Changed(name, now));
             }
         }
         (self.observe)(LiveEvent::Progress(LiveProgress {
@@ -189,8 +207,24 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<'_, O> {
     clippy::disallowed_methods,
     reason = "nothing says that the ring has something"
 )]
-fn pause() {
-    std::thread::sleep(PAUSE);
+fn pause(pause: Duration) {
+    std::thread::sleep(pause);
+}
+
+/// How long a ring of this size can be left alone: until a quarter of it is full at most, so that this thread may be late.
+fn pause_for(ring_bytes: u32) -> Duration {
+    let fills = Duration::from_secs(1) * (ring_bytes / 4) / MOST_BYTES_A_SECOND;
+    fills.clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
+}
+
+fn frame_of(unparsed: UnparsedFrame<'_>) -> Frame<'_> {
+    Frame {
+        bytes: unparsed.bytes,
+        timestamp_ns: unparsed.timestamp_ns,
+        wire_length_bytes: unparsed.wire_length_bytes,
+        link_type: LinkType::Ethernet,
+        interface: 0,
+    }
 }
 
 fn part(
@@ -201,7 +235,7 @@ fn part(
 ) -> Part {
     let bytes = counters.bytes_received.iter();
     let seen = counters.packets_received.iter().zip(bytes).zip(interfaces);
-    let mut interfaces: Vec<_> = seen
+    let interfaces = seen
         .map(|((&seen, &delivered_bytes), (name, state))| {
             let counted = InterfaceCounters {
                 seen,
@@ -212,14 +246,25 @@ fn part(
             (name.clone(), counted, *state)
         })
         .collect();
-    if let Some((_, first, _)) = interfaces.first_mut() {
-        first.dropped = counters.packets_dropped;
-        first.delivered = first.delivered.saturating_sub(first.dropped);
-    }
     Part {
         counts: counts.of_kernel(counters),
         interfaces,
+        dropped_of_all: counters.packets_dropped,
         unread: 0,
         clock_ns,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_ring_is_looked_at_more_often() {
+        let pauses = [1 << 12, 1 << 23, 1 << 26, 1 << 31].map(pause_for);
+        assert_eq!(
+            pauses.map(|pause| pause.as_micros()),
+            [1_000, 1_953, 10_000, 10_000]
+        );
     }
 }

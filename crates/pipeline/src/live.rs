@@ -16,6 +16,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use turboflow_capture::live::{Interface, InterfaceCounters, State, wait};
+use turboflow_packet::Frame;
 
 use crate::files::Stop;
 use crate::meter::DeliverRecords;
@@ -64,12 +65,14 @@ pub struct LiveProgress {
 }
 
 /// What happens during a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum LiveEvent<'a> {
     /// An interface has changed its state.
     Changed(&'a str, State),
     /// Some time has passed.
     Progress(LiveProgress),
+    /// A frame that is no packet was handed up by an engine that was asked to.
+    Unparsed(Frame<'a>),
 }
 
 /// What a run over interfaces did.
@@ -77,12 +80,12 @@ pub enum LiveEvent<'a> {
 pub struct LiveReport {
     /// Where everything went.
     pub ledger: Ledger,
-    /// What each interface counted, by name.
-    pub interfaces: Vec<(String, InterfaceCounters)>,
-    /// Interfaces that went away while they were captured.
-    pub gone: Vec<String>,
+    /// What each interface counted, by name, and what became of it.
+    pub interfaces: Vec<(String, InterfaceCounters, State)>,
     /// Why capturing ended early, if a system call failed.
     pub failure: Option<io::Error>,
+    /// Frames that were to be handed up as [`LiveEvent::Unparsed`] and came too fast.
+    pub unparsed_lost: u64,
     /// What became of the outputs.
     pub outputs: Vec<OutputReport>,
 }
@@ -200,19 +203,11 @@ impl LiveReport {
 
     /// What a run came to, but for its outputs.
     pub(crate) fn of_part(sum: Part, failure: Option<io::Error>) -> Self {
-        let ledger = sum.ledger();
-        let (mut interfaces, mut gone) = (Vec::new(), Vec::new());
-        for (name, counters, state) in sum.interfaces {
-            if state == State::Gone {
-                gone.push(name.clone());
-            }
-            interfaces.push((name, counters));
-        }
         Self {
-            ledger,
-            interfaces,
-            gone,
+            ledger: sum.ledger(),
+            interfaces: sum.interfaces,
             failure,
+            unparsed_lost: 0,
             outputs: Vec::new(),
         }
     }
@@ -282,7 +277,7 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
     }
 
     fn is_over(&self) -> bool {
-        self.together.is_over() || self.states.iter().all(|state| *state == State::Gone)
+        self.together.is_over() || self.states.iter().all(|state| state.is_final())
     }
 
     /// How long to wait for packets: not past the end of the run.
@@ -391,6 +386,7 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
         let mut part = Part {
             counts,
             interfaces: self.count_source(),
+            dropped_of_all: 0,
             unread: 0,
             clock_ns: self.clock_ns,
         };
@@ -416,6 +412,7 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
         let mut part = Part {
             counts: self.meter.finish_counting(),
             interfaces,
+            dropped_of_all: 0,
             unread: self.unread,
             clock_ns: self.clock_ns,
         };
@@ -444,7 +441,8 @@ pub(crate) fn instant() -> Instant {
     clippy::disallowed_methods,
     reason = "the clock of a live source that is silent"
 )]
-fn wall_ns() -> u64 {
+#[must_use]
+pub fn wall_ns() -> u64 {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
     since_1970.map_or(0, |since| {
         u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)

@@ -5,6 +5,7 @@
 #include "planned.h"
 #include "spread.h"
 #include "table.h"
+#include "unparsed.h"
 
 char LICENSE[] SEC("license") = "Apache-2.0";
 
@@ -50,6 +51,7 @@ static __always_inline int take(struct xdp_md *ctx)
         meter_packet(counters, &packet);
     } else {
         count_rejected(counters, reason, bytes);
+        hand_up(ctx, bytes);
     }
     return config.drops ? XDP_DROP : XDP_PASS;
 }
@@ -74,6 +76,7 @@ static __always_inline int take_planned(struct xdp_md *ctx)
         meter_planned(counters, &packet, sample);
     } else {
         count_rejected(counters, reason, bytes);
+        hand_up(ctx, bytes);
     }
     return config.drops ? XDP_DROP : XDP_PASS;
 }

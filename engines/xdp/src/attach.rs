@@ -13,6 +13,7 @@ use libbpf_rs::{Xdp, XdpFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 
+use crate::link::{Attachment, Link};
 use crate::{KernelEngine, KernelError};
 
 /// Where on its way a packet meets the program.
@@ -63,7 +64,8 @@ impl KernelEngine {
                 }
                 take_off(name, *index, id)?;
             }
-            let (mode, link) = self.attach_one(name, *index, mode)?;
+            let attached = self.attach_one(name, *index, mode);
+            let (mode, link) = attached.map_err(|error| error.although(replaces))?;
             modes.push(mode);
             links.push(link);
         }
@@ -76,7 +78,7 @@ impl KernelEngine {
         name: &str,
         index: u32,
         mode: XdpMode,
-    ) -> Result<(XdpMode, OwnedFd), KernelError> {
+    ) -> Result<(XdpMode, Link), KernelError> {
         let wanted = match mode {
             XdpMode::Auto => &[XdpMode::Native, XdpMode::Generic][..],
             XdpMode::Native => &[XdpMode::Native],
@@ -84,7 +86,10 @@ impl KernelEngine {
         };
         let mut refused = None;
         for &mode in wanted {
-            match self.link(index, mode) {
+            match self
+                .link(index, mode)
+                .and_then(|link| Link::new(link, index))
+            {
                 Ok(link) => return Ok((mode, link)),
                 // The driver's own reason says more than that of the second try.
                 Err(error) => refused = refused.or(Some((mode, error))),
@@ -99,9 +104,10 @@ impl KernelEngine {
         self.interfaces.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Whether the interfaces are still there, in the order of `KernelConfig::interfaces`.
-    pub fn are_there(&self) -> impl Iterator<Item = bool> {
-        self.interfaces.iter().map(|(_, index)| exists(*index))
+    /// Whether the program is still on its interfaces, in the order of `KernelConfig::interfaces`. Nothing before it is attached, and
+    /// after it was taken off.
+    pub fn attachments(&self) -> impl Iterator<Item = Attachment> {
+        self.links.iter().map(Link::attachment)
     }
 
     fn link(&self, index: u32, mode: XdpMode) -> io::Result<OwnedFd> {
@@ -163,7 +169,7 @@ pub fn interface_index(name: &str) -> Result<u32, KernelError> {
     })
 }
 
-fn exists(index: u32) -> bool {
+pub(crate) fn exists(index: u32) -> bool {
     let name = control_socket().and_then(|socket| netdevice::index_to_name(&socket, index));
     !matches!(name, Err(Errno::NODEV | Errno::NXIO))
 }

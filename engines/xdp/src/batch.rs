@@ -29,6 +29,15 @@ impl<const K: usize> Rows<K> {
         debug_assert_eq!(self.words.len() % Self::STRIDE, 0);
     }
 
+    /// Appends all of another, which is empty then, without a copy where nothing is here.
+    fn append(&mut self, other: &mut Self) {
+        if self.words.is_empty() {
+            std::mem::swap(&mut self.words, &mut other.words);
+        } else {
+            self.words.append(&mut other.words);
+        }
+    }
+
     fn iter(&self) -> impl Iterator<Item = &[u64]> {
         self.words.chunks_exact(Self::STRIDE)
     }
@@ -43,7 +52,7 @@ impl<const K: usize> Rows<K> {
             return;
         }
         if self.iter().all(|row| row[FIRST_NS_AT] < end_ns) {
-            before.words.append(&mut self.words);
+            before.append(self);
             return;
         }
         let all = std::mem::take(&mut self.words);
@@ -123,8 +132,8 @@ impl Batch {
 
     /// Appends all of another, which is empty then.
     pub(crate) fn append(&mut self, other: &mut Self) {
-        self.v4.words.append(&mut other.v4.words);
-        self.v6.words.append(&mut other.v6.words);
+        self.v4.append(&mut other.v4);
+        self.v6.append(&mut other.v6);
         self.planned.append(&mut other.planned);
     }
 

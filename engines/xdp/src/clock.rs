@@ -17,14 +17,17 @@ const READINGS: usize = 5;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EngineClock {
     clock: Clock,
+    wall_ns: fn() -> u64,
     offset_ns: u64,
 }
 
 impl EngineClock {
-    pub(crate) fn new(clock: Clock) -> Self {
+    /// `wall_ns` reads the wall clock, in nanoseconds since 1970.
+    pub(crate) fn new(clock: Clock, wall_ns: fn() -> u64) -> Self {
         Self {
             clock,
-            offset_ns: wall_offset_ns(),
+            wall_ns,
+            offset_ns: wall_offset_ns(wall_ns),
         }
     }
 
@@ -44,7 +47,7 @@ impl EngineClock {
 
     /// Follows the wall clock if it was set; whether it was, and back.
     pub(crate) fn follow(&mut self) -> Option<Step> {
-        let offset_ns = wall_offset_ns();
+        let offset_ns = wall_offset_ns(self.wall_ns);
         let ahead_ns = offset_ns.wrapping_sub(self.offset_ns) as i64;
         if ahead_ns.unsigned_abs() < STEP_NS {
             return None;
@@ -65,10 +68,10 @@ pub(crate) enum Step {
 }
 
 /// Both clocks run at one rate, however it is adjusted, so that this changes only where the wall clock is set.
-fn wall_offset_ns() -> u64 {
+fn wall_offset_ns(wall_ns: fn() -> u64) -> u64 {
     let reading = |_| {
         let before = ns(clock_gettime(ClockId::Monotonic));
-        let wall = ns(clock_gettime(ClockId::Realtime));
+        let wall = wall_ns();
         let after = ns(clock_gettime(ClockId::Monotonic));
         let took = after.wrapping_sub(before);
         (took, wall.wrapping_sub(before.wrapping_add(took / 2)))
@@ -89,9 +92,9 @@ mod tests {
 
     #[test]
     fn is_the_wall_clocks_time_and_follows_only_steps() {
-        let mut clock = EngineClock::new(Clock::Precise);
-        let wall_ns = ns(clock_gettime(ClockId::Realtime));
-        assert!(clock.now_ns().abs_diff(wall_ns) < STEP_NS);
+        let wall_ns = || ns(clock_gettime(ClockId::Realtime));
+        let mut clock = EngineClock::new(Clock::Precise, wall_ns);
+        assert!(clock.now_ns().abs_diff(wall_ns()) < STEP_NS);
         assert_eq!(clock.follow(), None);
         clock.offset_ns += 3_600_000_000_000;
         assert_eq!(clock.follow(), Some(Step::Back));

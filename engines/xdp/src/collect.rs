@@ -12,13 +12,11 @@
 
 use std::sync::atomic::Ordering;
 
-use libbpf_rs::libbpf_sys::{ring__consumer_pos, ring__producer_pos, ring_buffer__ring};
-use libbpf_rs::{AsRawLibbpf as _, RingBuffer};
-
 use crate::batch::Rows;
 use crate::clock::{CLOCK_SLACK_NS, EngineClock, Step};
-use crate::engine::{ROW_WORDS_V4, ROW_WORDS_V6, lock};
+use crate::engine::{ROW_WORDS_V4, ROW_WORDS_V6};
 use crate::grace::Grace;
+use crate::in_use::InUse;
 use crate::memory::SharedMemory;
 use crate::{Batch, KernelConfig, KernelCounters, KernelEngine, KernelError, planned};
 
@@ -50,6 +48,7 @@ pub(crate) struct Collecting {
     due: Batch,
     records_held_at_most: usize,
     is_finished: bool,
+    in_use: InUse,
     evicted_age: u64,
     evicted_flush: u64,
 }
@@ -59,7 +58,7 @@ pub(crate) struct Collecting {
 struct Turn {
     at_ns: u64,
     /// Where the ring ended when no program ran any more that saw the old half: its records are before.
-    ring_end: Option<u64>,
+    ring_end: Option<usize>,
 }
 
 /// How far a new start has come.
@@ -95,6 +94,7 @@ impl Collecting {
             due: Batch::default(),
             records_held_at_most: RINGS_HELD * config.ring_bytes as usize / record_bytes,
             is_finished: false,
+            in_use: InUse::default(),
             evicted_age: 0,
             evicted_flush: 0,
         }
@@ -152,7 +152,7 @@ impl KernelEngine {
     /// over at once. Never waits.
     ///
     /// # Errors
-    /// Where the ring cannot be read, or carried something that is no record.
+    /// Where the ring carried something that is no record, or the kernel does not let it wait for programs that run.
     pub fn collect(&mut self, batch: &mut Batch) -> Result<Option<u64>, KernelError> {
         if self.collecting.is_cell_complete() {
             return Ok(Some(self.collecting.next_cell(batch)));
@@ -162,7 +162,7 @@ impl KernelEngine {
             return Ok(None);
         }
         self.follow_wall_clock();
-        let waiting = lock(&self.inbox).len() + self.collecting.held.len();
+        let waiting = self.inbox.len() + self.collecting.held.len();
         let room = self.collecting.records_held_at_most.saturating_sub(waiting);
         self.read_ring(room)?;
         self.take_due(batch);
@@ -224,19 +224,16 @@ impl KernelEngine {
 
     /// Reads at most so many records of the ring: whoever writes may be faster than this.
     fn read_ring(&mut self, records: usize) -> Result<(), KernelError> {
-        let read = self.ring.consume_raw_n(records);
-        if read < 0 {
-            let error = libbpf_rs::Error::from_raw_os_error(-read);
-            return Err(KernelError::refused("read its ring")(error));
-        }
-        match lock(&self.inbox).foreign() {
+        let inbox = &mut self.inbox;
+        self.ring.read(records, |item| inbox.receive(item));
+        match inbox.foreign() {
             0 => Ok(()),
             count => Err(KernelError::ForeignItems { count }),
         }
     }
 
     fn take_due(&mut self, batch: &mut Batch) {
-        lock(&self.inbox).take_due(&mut self.collecting.due);
+        self.inbox.take_due(&mut self.collecting.due);
         self.collecting.sort_due(batch);
     }
 
@@ -261,7 +258,7 @@ impl KernelEngine {
         while let Some(turn) = &mut self.collecting.turn {
             if turn.ring_end.is_none() {
                 self.collecting.grace.wait()?;
-                turn.ring_end = Some(ring_end(&self.ring));
+                turn.ring_end = Some(self.ring.end());
             }
             self.try_to_end_turn(batch)?;
         }
@@ -274,78 +271,64 @@ impl KernelEngine {
         let Some(mut turn) = self.collecting.turn else {
             return Ok(());
         };
-        if turn.ring_end.is_none() {
-            if !self.collecting.grace.is_over()? {
-                return Ok(());
-            }
-            turn.ring_end = Some(ring_end(&self.ring));
-            self.collecting.turn = Some(turn);
-        }
+        let ring_end = match turn.ring_end {
+            Some(end) => end,
+            None if self.collecting.grace.is_over()? => self.ring.end(),
+            None => return Ok(()),
+        };
+        turn.ring_end = Some(ring_end);
+        self.collecting.turn = Some(turn);
         // A ring's worth at most.
         self.read_ring(self.collecting.records_held_at_most)?;
-        let is_read = turn.ring_end <= Some(ring_read_to(&self.ring));
-        if is_read && !lock(&self.inbox).waits_for_tickets() {
-            self.end_turn(turn.at_ns, batch);
+        if self.ring.is_read_to(ring_end) && !self.inbox.waits_for_tickets() {
+            self.end_turn(turn.at_ns, batch)?;
         }
         Ok(())
     }
 
     /// Takes what is left in the old half, behind what was in the ring.
-    fn end_turn(&mut self, turned_ns: u64, batch: &mut Batch) {
+    fn end_turn(&mut self, turned_ns: u64, batch: &mut Batch) -> Result<(), KernelError> {
         self.take_due(batch);
+        let metered = self.metered_by_table()?;
+        let in_use = self.collecting.in_use.since_emptied(metered, self.tables);
         let old_half = 1 - self.control.words()[HALF_AT].load(Ordering::Relaxed);
         let due = &mut self.collecting.due;
         let rows = match self.shape {
             Some(shape) => {
                 let tables = [&self.table_v4, &self.table_v6];
-                planned::take_rows(tables, old_half, shape, &mut due.planned)
+                planned::take_rows(tables, old_half, shape, &in_use, &mut due.planned)
             }
             None => {
-                take_rows::<ROW_WORDS_V4, _>(&self.table_v4, old_half, &mut due.v4)
-                    + take_rows::<ROW_WORDS_V6, _>(&self.table_v6, old_half, &mut due.v6)
+                take_rows::<ROW_WORDS_V4, _>(&self.table_v4, old_half, &in_use, &mut due.v4)
+                    + take_rows::<ROW_WORDS_V6, _>(&self.table_v6, old_half, &in_use, &mut due.v6)
             }
         };
         let collecting = &mut self.collecting;
         collecting.evicted_age += rows;
         collecting.sort_due(batch);
-        lock(&self.inbox).turn();
+        self.inbox.turn();
         collecting.turn = None;
         collecting.complete_ns = turned_ns.saturating_sub(CLOCK_SLACK_NS);
         if collecting.starts_over == Some(StartsOver::Turned) {
             collecting.starts_over = Some(StartsOver::InHand);
         }
+        Ok(())
     }
 }
 
-/// Where the next record of the ring will be written.
-fn ring_end(ring: &RingBuffer<'_>) -> u64 {
-    // SAFETY: libbpf's ring manager lives as long as its wrapper and has one ring; both calls read a position of it.
-    unsafe {
-        let only = ring_buffer__ring(ring.as_libbpf_object().as_ptr(), 0);
-        ring__producer_pos(only)
-    }
-}
-
-/// Up to where the ring has been read.
-fn ring_read_to(ring: &RingBuffer<'_>) -> u64 {
-    // SAFETY: as above.
-    unsafe {
-        let only = ring_buffer__ring(ring.as_libbpf_object().as_ptr(), 0);
-        ring__consumer_pos(only)
-    }
-}
-
-/// Moves the records of a half to `to`; how many there were. `WORDS` lie from one row to the next.
+/// Moves the records of a half to `to`, of those tables that are in use; how many there were. `WORDS` lie from one row to the next.
 fn take_rows<const WORDS: usize, const K: usize>(
     table: &SharedMemory,
     half: u64,
+    in_use: &[bool],
     to: &mut Rows<K>,
 ) -> u64 {
     let (first, second) = table.words().split_at(table.words().len() / 2);
     let half = if half == 0 { first } else { second };
-    let (rows, _) = half.as_chunks::<WORDS>();
+    let tables = half.chunks_exact(half.len() / in_use.len());
+    let tables = tables.zip(in_use).filter(|(_, is_used)| **is_used);
     let mut taken = 0;
-    for row in rows {
+    for row in tables.flat_map(|(rows, _)| rows.as_chunks::<WORDS>().0) {
         // Its packets: none in an empty row.
         if row[0].load(Ordering::Relaxed) == 0 {
             continue;

@@ -3,8 +3,8 @@
 
 use turboflow_record::Layout;
 
-use crate::KernelError;
 use crate::layout::{INTERFACES, KEY_HALVES, TUPLE_HALVES};
+use crate::{HandUp, KernelError};
 
 /// Which clock stamps packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,8 +58,13 @@ pub struct KernelConfig {
     pub evict_after: u8,
     /// Which clock.
     pub clock: Clock,
+    /// Reads the wall clock, in nanoseconds since 1970: the kernel's clock is taken for as far from it as it is, and followed where it
+    /// is set.
+    pub wall_ns: fn() -> u64,
     /// Whether frames end in the engine, as at a mirror port, rather than pass on.
     pub drops: bool,
+    /// How frames that are no packet are handed up; not at all without it.
+    pub hand_up: Option<HandUp>,
     /// Whether the programs that only tests and measurements run are loaded too: the verifier takes its time over each.
     pub tested: Option<Tested>,
     /// Random words that key the hash.
@@ -89,9 +94,12 @@ impl KernelConfig {
                 "1 to 4194304",
             );
         }
-        if !self.ring_bytes.is_power_of_two() || self.ring_bytes < PAGE_BYTES {
-            let allowed = "a power of two of at least 4096 bytes";
-            return wrong("the size of the ring", self.ring_bytes.into(), allowed);
+        let of_frames = self.hand_up.map(|hand_up| hand_up.ring_bytes);
+        for ring_bytes in of_frames.into_iter().chain([self.ring_bytes]) {
+            if !ring_bytes.is_power_of_two() || ring_bytes < PAGE_BYTES {
+                let allowed = "a power of two of at least 4096 bytes";
+                return wrong("the size of the ring", ring_bytes.into(), allowed);
+            }
         }
         if self.interfaces.len() > INTERFACES {
             let count = self.interfaces.len() as u64;

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Loads the program, and knows its maps.
 
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use libbpf_rs::{
-    MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, RingBuffer, RingBufferBuilder,
-};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject};
 use turboflow_record::WORDS_V4;
 
 use crate::attach::interface_index;
@@ -15,10 +12,13 @@ use crate::clock::EngineClock;
 use crate::collect::{Collecting, RECORD_BYTES};
 use crate::grace::Grace;
 use crate::inbox::Inbox;
+use crate::link::Link;
 use crate::memory::SharedMemory;
 use crate::plan::{KernelPlan, Shape};
 use crate::planned::row_words;
-use crate::{KernelConfig, KernelCounters, KernelError, Tables, Tester};
+use crate::ring::Ring;
+use crate::unparsed::Unparsed;
+use crate::{HandUp, KernelConfig, KernelCounters, KernelError, Tables, Tester};
 
 /// The program as clang compiled it, aligned as its ELF headers want to be.
 #[repr(C, align(8))]
@@ -37,18 +37,22 @@ pub(crate) const ROW_WORDS_V6: usize = 16;
 /// The engine in the kernel: loaded, and on the interfaces that it was attached to.
 pub struct KernelEngine {
     /// Closing one takes the program off its interface. First, so that no packet comes any more when the rest goes.
-    pub(crate) links: Vec<OwnedFd>,
+    pub(crate) links: Vec<Link>,
     pub(crate) interfaces: Vec<(String, u32)>,
     pub(crate) object: Arc<Object>,
     pub(crate) table_v4: SharedMemory,
     pub(crate) table_v6: SharedMemory,
     pub(crate) control: SharedMemory,
-    pub(crate) ring: RingBuffer<'static>,
-    pub(crate) inbox: Arc<Mutex<Inbox>>,
+    pub(crate) ring: Ring,
+    pub(crate) inbox: Inbox,
     /// Of records of a plan; `None` where they are the default definition's.
     pub(crate) shape: Option<Shape>,
+    pub(crate) unparsed: Option<Unparsed>,
     pub(crate) collecting: Collecting,
     ledger: MapHandle,
+    /// Of each half.
+    pub(crate) tables: usize,
+    ring_bytes: u32,
     memory_bytes: u64,
 }
 
@@ -84,9 +88,10 @@ impl KernelEngine {
             .load()
             .map_err(KernelError::refused("load its program"))?;
         let shared = (config.tables == Tables::RowLock).then_some(slots);
-        let inbox = Arc::new(Mutex::new(Inbox::new(shared, shape)));
-        let ring = ring(&map(&object, "evicted")?, Arc::clone(&inbox))?;
-        let clock = EngineClock::new(config.clock);
+        let what = "ring";
+        let ring = Ring::map(&map(&object, "evicted")?)
+            .map_err(|source| KernelError::Map { what, source })?;
+        let clock = EngineClock::new(config.clock, config.wall_ns);
         let table_v4 = shared_memory(&object, "table_v4")?;
         let table_v6 = shared_memory(&object, "table_v6")?;
         let table_words = table_v4.words().len() + table_v6.words().len();
@@ -97,12 +102,15 @@ impl KernelEngine {
             control: shared_memory(&object, ".data.control")?,
             collecting: Collecting::new(config, clock, Grace::new()?, record_bytes),
             ledger: map(&object, "ledger")?,
+            tables: tables as usize,
+            ring_bytes: config.ring_bytes,
             memory_bytes: 8 * table_words as u64 + u64::from(config.ring_bytes),
             table_v4,
             table_v6,
+            unparsed: Unparsed::open(&object, config.hand_up)?,
             object: Arc::new(object),
             ring,
-            inbox,
+            inbox: Inbox::new(shared, shape),
             shape,
         };
         engine.set_clock();
@@ -115,20 +123,46 @@ impl KernelEngine {
         self.memory_bytes
     }
 
+    /// Bytes of the ring that records come by.
+    #[must_use]
+    pub const fn ring_bytes(&self) -> u32 {
+        self.ring_bytes
+    }
+
     /// What the engine has done so far, over all CPUs.
     ///
     /// # Errors
     /// Where the kernel does not give it.
     pub fn counters(&self) -> Result<KernelCounters, KernelError> {
         let mut counters = self.collecting.counters();
-        let cpus = self
-            .ledger
-            .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
-            .map_err(KernelError::refused("read its ledger"))?;
-        for cpu in cpus.iter().flatten() {
-            counters.add_cpu(cpu);
+        for cpu in self.ledger_by_cpu()? {
+            counters.add_cpu(&cpu);
         }
         Ok(counters)
+    }
+
+    /// Packets that went into each table so far; `None` where it is not known which CPU has which.
+    pub(crate) fn metered_by_table(&self) -> Result<Option<Vec<u64>>, KernelError> {
+        let cpus = self.ledger_by_cpu()?.into_iter().map(|cpu| {
+            let mut counters = KernelCounters::default();
+            counters.add_cpu(&cpu);
+            counters.packets_metered
+        });
+        let metered = match self.tables {
+            1 => vec![cpus.sum()],
+            _ => cpus.collect(),
+        };
+        // Where numbers of CPUs are left out, the kernel leaves them out here too.
+        Ok((metered.len() == self.tables).then_some(metered))
+    }
+
+    /// `struct counters` of every CPU that there may be.
+    fn ledger_by_cpu(&self) -> Result<Vec<Vec<u8>>, KernelError> {
+        let cpus = self
+            .ledger
+            .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let cpus = cpus.map_err(KernelError::refused("read its ledger"))?;
+        Ok(cpus.unwrap_or_default())
     }
 
     /// Runs its programs on frames, without a network; from any thread.
@@ -188,6 +222,9 @@ fn configure(
     let row_v4 = shape.map_or(ROW_WORDS_V4, |shape| row_words(shape.words_v4()));
     let row_v6 = shape.map_or(ROW_WORDS_V6, |shape| row_words(shape.words_v6()));
     for mut map in open.maps_mut() {
+        if HandUp::configure(config.hand_up, &mut map).map_err(KernelError::refused(DOING))? {
+            continue;
+        }
         match map.name().to_str() {
             Some("table_v4") if !has_v4 => Ok(()),
             Some("table_v4") => map
@@ -212,11 +249,6 @@ fn configure(
     Ok(())
 }
 
-/// Only one thread at a time has the engine, and it alone reads the ring.
-pub(crate) fn lock(inbox: &Mutex<Inbox>) -> MutexGuard<'_, Inbox> {
-    inbox.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 pub(crate) fn map(object: &Object, name: &'static str) -> Result<MapHandle, KernelError> {
     let map = object
         .maps()
@@ -228,17 +260,4 @@ pub(crate) fn map(object: &Object, name: &'static str) -> Result<MapHandle, Kern
 fn shared_memory(object: &Object, what: &'static str) -> Result<SharedMemory, KernelError> {
     let map = map(object, what)?;
     SharedMemory::map(&map).map_err(|source| KernelError::Map { what, source })
-}
-
-fn ring(map: &MapHandle, inbox: Arc<Mutex<Inbox>>) -> Result<RingBuffer<'static>, KernelError> {
-    const DOING: &str = "map its ring";
-    let mut builder = RingBufferBuilder::new();
-    let receive = move |item: &[u8]| {
-        lock(&inbox).receive(item);
-        0
-    };
-    builder
-        .add(map, receive)
-        .map_err(KernelError::refused(DOING))?;
-    builder.build().map_err(KernelError::refused(DOING))
 }

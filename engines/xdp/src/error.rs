@@ -119,6 +119,20 @@ impl KernelError {
         move |source| Self::Refused { doing, source }
     }
 
+    /// What to do where a program is there still although it was to be replaced.
+    pub(crate) fn although(self, replaces: bool) -> Self {
+        match self {
+            Self::Occupied { name, id: 0 } if replaces => Self::Attach {
+                name,
+                mode: "any",
+                source: io::ErrorKind::ResourceBusy.into(),
+                mend: "another program is on it, and which one is asked by a netlink socket, which this process may not have \
+                       (systemd: RestrictAddressFamilies=AF_NETLINK)",
+            },
+            other => other,
+        }
+    }
+
     /// Whether it was a missing right, and not a fault: `EPERM` or `EACCES`.
     #[must_use]
     pub fn is_permission(&self) -> bool {

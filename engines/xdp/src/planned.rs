@@ -130,12 +130,13 @@ pub(crate) fn take_rows(
     [table_v4, table_v6]: [&SharedMemory; 2],
     half: u64,
     shape: Shape,
+    in_use: &[bool],
     to: &mut Planned,
 ) -> u64 {
-    let of_v6 = take_rows_of(table_v6, half, shape.words_v6(), shape, &mut to.v6);
+    let of_v6 = take_rows_of(table_v6, half, shape.words_v6(), shape, in_use, &mut to.v6);
     match shape.wide_key_words {
         Some(_) => of_v6,
-        None => of_v6 + take_rows_of(table_v4, half, shape.words_v4(), shape, &mut to.v4),
+        None => of_v6 + take_rows_of(table_v4, half, shape.words_v4(), shape, in_use, &mut to.v4),
     }
 }
 
@@ -144,12 +145,15 @@ fn take_rows_of(
     half: u64,
     words: usize,
     shape: Shape,
+    in_use: &[bool],
     to: &mut PlannedRows,
 ) -> u64 {
     let (first, second) = table.words().split_at(table.words().len() / 2);
     let half = if half == 0 { first } else { second };
+    let tables = half.chunks_exact(half.len() / in_use.len());
+    let tables = tables.zip(in_use).filter(|(_, is_used)| **is_used);
     let mut taken = 0;
-    for row in half.chunks_exact(row_words(words)) {
+    for row in tables.flat_map(|(rows, _)| rows.chunks_exact(row_words(words))) {
         // Its packets: none in an empty row.
         if row[0].load(Ordering::Relaxed) == 0 {
             continue;

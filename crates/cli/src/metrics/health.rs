@@ -12,6 +12,9 @@ pub(super) fn page(snapshot: &LiveSnapshot) -> Reply {
     let (mut ills, mut notes) = (Vec::new(), Vec::new());
     for (name, _, state) in &snapshot.interfaces {
         match state {
+            State::Displaced => ills.push(format!(
+                "interface {name}: the engine in the kernel is not on it any more"
+            )),
             State::Gone => ills.push(format!("interface {name} was removed")),
             State::Down => notes.push(format!("interface {name} is down")),
             State::Up => {}
@@ -75,6 +78,10 @@ mod tests {
             ..Ledger::default()
         };
         for (ill, words) in [
+            (
+                snapshot(State::Displaced, false, Ledger::default()),
+                "not on it any more",
+            ),
             (snapshot(State::Gone, false, Ledger::default()), "removed"),
             (snapshot(State::Up, true, Ledger::default()), "a.csv failed"),
             (snapshot(State::Up, false, lost), "1 against 0"),

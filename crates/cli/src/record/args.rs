@@ -209,6 +209,12 @@ pub(crate) struct RecordArgs {
     #[arg(long, conflicts_with = "read", help_heading = "Engine")]
     pub(super) xdp_drop: bool,
 
+    /// xdp: write frames that are no packet (not IP, or malformed) into this capture file, for somebody to look at: those of all
+    /// interfaces, 20 MiB a second at most; more are counted, and that is all. The software engine has no such file: tcpdump has
+    #[arg(long, value_name = "FILE.pcap", conflicts_with = "read")]
+    #[arg(help_heading = "Engine")]
+    pub(super) unparsed_to: Option<PathBuf>,
+
     /// xdp: take the place of an XDP program that is on the interface already. It is not put back
     #[arg(long, conflicts_with = "read", help_heading = "Engine")]
     pub(super) replace: bool,
@@ -223,7 +229,8 @@ pub(crate) struct RecordArgs {
     #[arg(help_heading = "Interfaces")]
     pub(super) packets: Option<u64>,
 
-    /// Bytes kept of a packet; at least 128 keep the headers of most. Default: all
+    /// Bytes kept of a packet; at least 128 keep the headers of most. Default: all. With --engine xdp, of a frame that
+    /// --unparsed-to writes, and 16,384
     #[arg(
         long,
         value_name = "BYTES",

@@ -3,17 +3,19 @@
 
 use anyhow::bail;
 use turboflow_capture::live::{Interface, Promiscuous};
-use turboflow_engine_xdp::{KEY_HALVES, KernelConfig, KernelEngine, Tables, XdpMode};
+use turboflow_engine_xdp::{HandUp, KEY_HALVES, KernelConfig, KernelEngine, Tables, XdpMode};
 use turboflow_packet::LinkType;
 use turboflow_pipeline::{
-    LiveEvent, LiveLimits, LiveOutputs, Output, PipelineConfig, Snapshots, record_kernel,
+    LiveEvent, LiveLimits, LiveOutputs, Output, PipelineConfig, Snapshots, record_kernel, wall_ns,
 };
 use turboflow_record::{KeyHasher, Marks};
 
 use super::args::{Clock, Mode, Table};
 use super::progress::ProgressBar;
 use super::report::Report;
+use super::unparsed::UnparsedFile;
 use super::{RecordArgs, Settings, live, privileges};
+use crate::beside::Beside;
 use crate::log::say;
 use crate::metrics::SNAPSHOTS;
 use crate::signals::STOP;
@@ -21,6 +23,9 @@ use crate::units::grouped;
 
 /// Slots of a table: a MiB of IPv4 rows.
 const SLOTS: u64 = 16_384;
+
+/// Of the ring for frames that are no packet. It is emptied 20 times a second, and bounds them to 20 MiB a second.
+const UNPARSED_RING_BYTES: u32 = 1 << 20;
 
 /// The engine, and what keeps its interfaces as it wants them.
 pub(super) struct Engine {
@@ -78,7 +83,10 @@ fn check(args: &RecordArgs) -> anyhow::Result<()> {
         (args.reassemble_flows, "--reassemble-flows"),
         (args.icmp_ports, "--icmp-ports"),
         (!args.filter.is_empty(), "a filter"),
-        (args.snap_length.is_some(), "--snap-length"),
+        (
+            args.snap_length.is_some() && args.unparsed_to.is_none(),
+            "--snap-length (but for frames that --unparsed-to writes)",
+        ),
         (args.readers > 1, "--readers"),
     ];
     let asked: Vec<_> = unable
@@ -116,7 +124,12 @@ fn config_of(args: &RecordArgs, settings: &Settings) -> anyhow::Result<KernelCon
             Clock::Precise => turboflow_engine_xdp::Clock::Precise,
             Clock::Coarse => turboflow_engine_xdp::Clock::Coarse,
         },
+        wall_ns,
         drops: args.xdp_drop,
+        hand_up: args.unparsed_to.is_some().then(|| HandUp {
+            snap_bytes: args.snap_length.unwrap_or(HandUp::MAX_SNAP_BYTES),
+            ring_bytes: UNPARSED_RING_BYTES,
+        }),
         tested: None,
         hash_keys: std::array::from_fn(|at| hash_key(&hasher, at)),
     })
@@ -160,9 +173,14 @@ pub(super) fn record(
     settings: &Settings,
     engine: Engine,
     outputs: LiveOutputs,
+    unparsed: Option<Beside>,
     bar: &mut ProgressBar,
 ) -> anyhow::Result<Report> {
     let limits = live::limits(args);
+    let mut unparsed = match (unparsed, &args.unparsed_to) {
+        (Some(file), Some(path)) => Some(UnparsedFile::new(path.display().to_string(), file)?),
+        _ => None,
+    };
     let ran = live::told(bar, |observe| {
         record_kernel(
             &settings.config,
@@ -171,10 +189,16 @@ pub(super) fn record(
             outputs,
             &STOP,
             &SNAPSHOTS,
-            observe,
+            |event| match (event, &mut unparsed) {
+                (LiveEvent::Unparsed(frame), Some(file)) => file.write(&frame),
+                (event, _) => observe(event),
+            },
         )
     })?;
-    Ok(Report::of_interfaces(ran))
+    let lost = ran.unparsed_lost;
+    let mut report = Report::of_interfaces(ran);
+    report.unparsed = unparsed.map(|file| file.finish(lost));
+    Ok(report)
 }
 
 /// Meters interfaces for a screen, which shows itself how they are.

@@ -7,6 +7,7 @@ use turboflow_pipeline::{LiveOutputs, Output, PipelineConfig, Snapshots};
 use super::progress::ProgressBar;
 use super::report::Report;
 use super::{RecordArgs, Settings};
+use crate::beside::Beside;
 
 /// What is missing, and the mend.
 pub(crate) const WITHOUT_KERNEL: &str = "this turboflow was built without the engine in the kernel \
@@ -24,6 +25,7 @@ pub(super) fn record(
     _settings: &Settings,
     engine: Engine,
     _outputs: LiveOutputs,
+    _unparsed: Option<Beside>,
     _bar: &mut ProgressBar,
 ) -> anyhow::Result<Report> {
     match engine {}

@@ -4,7 +4,8 @@
 use serde::Serialize;
 use turboflow_pipeline::{Ledger, RunSizes};
 
-use super::report::Report;
+use super::report::{EndedEarly, Report};
+use super::unparsed::UnparsedReport;
 use super::{RecordArgs, Settings, filter};
 
 /// The file. The counters of the ledger are keys beside these.
@@ -28,6 +29,8 @@ pub(super) struct LedgerFile<'a> {
     stopped: bool,
     damaged: Vec<DamagedFile>,
     outputs: Vec<OutputFile>,
+    /// The file of `--unparsed-to`; null without one.
+    unparsed: Option<&'a UnparsedReport>,
     #[serde(flatten)]
     ledger: &'a Ledger,
 }
@@ -41,6 +44,9 @@ struct InterfaceFile<'a> {
     packets_delivered: u64,
     /// Delivered ones that stood for several on the wire.
     packets_merged: u64,
+    /// Why its packets stopped to come before the run's end: `displaced` (the engine in the kernel was taken off it) or `removed`;
+    /// null where they did not.
+    ended_early: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -81,6 +87,7 @@ impl<'a> LedgerFile<'a> {
             packets_dropped: seen.packets_dropped,
             packets_delivered: seen.packets_delivered,
             packets_merged: seen.packets_merged,
+            ended_early: seen.ended_early.map(EndedEarly::name),
         });
         let outputs = report.outputs.iter().map(|output| OutputFile {
             name: output.name.clone(),
@@ -110,6 +117,7 @@ impl<'a> LedgerFile<'a> {
             stopped: report.stopped,
             damaged: damaged.collect(),
             outputs: outputs.collect(),
+            unparsed: report.unparsed.as_ref(),
             ledger: &report.ledger,
         }
     }

@@ -170,6 +170,7 @@ pub(super) fn told<T>(
             bar.clear();
             say_change(name, state);
         }
+        LiveEvent::Unparsed(_) => {}
     })
 }
 
@@ -267,6 +268,9 @@ fn now() -> Instant {
 
 fn say_change(name: &str, state: State) {
     match state {
+        State::Displaced => say!(Error EngineDisplaced, interface = name;
+            "{name}: another program has taken the place of the engine in the kernel, or somebody took it off; what had \
+             come until then is metered"),
         State::Down => say!(Warning InterfaceDown, interface = name;
             "{name} is down; its packets are metered again once it is up"),
         State::Gone => say!(Error InterfaceGone, interface = name;

@@ -24,6 +24,7 @@ mod rotation;
 mod settings;
 mod summary;
 mod tables;
+mod unparsed;
 mod watch;
 
 use std::io::Write;
@@ -35,6 +36,7 @@ use turboflow_capture::filter::FileFilter;
 use turboflow_export::ExportError;
 use turboflow_pipeline::{LiveOutputs, Output, OutputChange, RunSizes, record_files};
 
+use crate::beside::Beside;
 use crate::exit::{Outcome, print};
 use crate::log::{self, say};
 use crate::metrics::{self, MetricsAt};
@@ -115,7 +117,14 @@ fn record(mut args: RecordArgs, reread: Option<Reread>) -> anyhow::Result<Outcom
         announce(&settings, &sizes);
     }
     let mut bar = ProgressBar::new(args.quiet);
-    let mut report = sources.record(&args, &settings, outputs.records, changes, &mut bar)?;
+    let mut report = sources.record(
+        &args,
+        &settings,
+        outputs.records,
+        outputs.unparsed,
+        changes,
+        &mut bar,
+    )?;
     let elapsed = bar.finish();
     if let Some(mut file) = outputs.ledger {
         let json = LedgerFile::new(&args, &settings, sizes, &report).to_json()?;
@@ -204,6 +213,7 @@ impl Sources {
         args: &RecordArgs,
         settings: &Settings,
         outputs: Vec<Output>,
+        unparsed: Option<Beside>,
         changes: Receiver<OutputChange>,
         bar: &mut ProgressBar,
     ) -> anyhow::Result<Report> {
@@ -222,7 +232,7 @@ impl Sources {
             Self::Kernel(engine) => {
                 let first = outputs;
                 let outputs = LiveOutputs { first, changes };
-                kernel::record(args, settings, *engine, outputs, bar)
+                kernel::record(args, settings, *engine, outputs, unparsed, bar)
             }
         }
     }

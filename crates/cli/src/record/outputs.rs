@@ -21,6 +21,7 @@ use crate::signals;
 pub(super) struct Outputs {
     pub(super) records: Vec<Output>,
     pub(super) ledger: Option<Beside>,
+    pub(super) unparsed: Option<Beside>,
 }
 
 impl Outputs {
@@ -34,7 +35,16 @@ impl Outputs {
         let records = args.write.iter().map(|path| maker.output(path));
         let records = records.collect::<anyhow::Result<_>>()?;
         let ledger = args.ledger.as_deref().map(Beside::create).transpose()?;
-        Ok(Self { records, ledger })
+        let unparsed = args
+            .unparsed_to
+            .as_deref()
+            .map(Beside::create)
+            .transpose()?;
+        Ok(Self {
+            records,
+            ledger,
+            unparsed,
+        })
     }
 }
 
@@ -121,6 +131,7 @@ impl<'a> Maker<'a> {
 /// Folders of files that are to be written, as far as they are not there.
 pub(super) fn absent_folders(args: &RecordArgs) -> impl Iterator<Item = String> {
     let files = args.write.iter().chain(&args.ledger);
+    let files = files.chain(&args.unparsed_to);
     let files =
         files.filter(|path| !is_stdout(path) && !path.to_str().is_some_and(Target::is_meant));
     let folders: BTreeSet<_> = files.map(|path| directory_of(path)).collect();
@@ -130,7 +141,8 @@ pub(super) fn absent_folders(args: &RecordArgs) -> impl Iterator<Item = String> 
 
 /// No file may be written twice, or be read and written.
 fn check_names(args: &RecordArgs) -> anyhow::Result<()> {
-    let written: Vec<&PathBuf> = args.write.iter().chain(&args.ledger).collect();
+    let written = args.write.iter().chain(&args.ledger);
+    let written: Vec<&PathBuf> = written.chain(&args.unparsed_to).collect();
     for (index, path) in written.iter().enumerate() {
         let is_target = path.to_str().is_some_and(Target::is_meant);
         let same = |other: &Path| match is_target {

@@ -5,6 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use turboflow_capture::ReadError;
+#[cfg(target_os = "linux")]
+use turboflow_capture::live::{InterfaceCounters, State};
 use turboflow_export::{ExportError, table};
 #[cfg(target_os = "linux")]
 use turboflow_pipeline::LiveReport;
@@ -12,6 +14,7 @@ use turboflow_pipeline::{FilesReport, Imbalance, Ledger, OutputReport, PipelineC
 
 use super::inputs::is_stop;
 use super::progress::rate;
+use super::unparsed::UnparsedReport;
 use crate::exit::Outcome;
 use crate::log::say;
 use crate::units::{counted, grouped};
@@ -21,8 +24,6 @@ use crate::units::{counted, grouped};
 pub(super) struct Live {
     /// Interfaces by name, with what the kernel saw and dropped.
     pub(super) interfaces: Vec<Seen>,
-    /// Interfaces that were removed.
-    gone: Vec<String>,
     failure: Option<io::Error>,
 }
 
@@ -34,6 +35,35 @@ pub(super) struct Seen {
     pub(super) packets_dropped: u64,
     pub(super) packets_delivered: u64,
     pub(super) packets_merged: u64,
+    pub(super) ended_early: Option<EndedEarly>,
+}
+
+/// Why an interface gave nothing more before the run had ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EndedEarly {
+    /// The engine in the kernel was taken off it.
+    Displaced,
+    /// It was removed.
+    Removed,
+}
+
+impl EndedEarly {
+    /// As the ledger's file has it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Displaced => "displaced",
+            Self::Removed => "removed",
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    const fn of(state: State) -> Option<Self> {
+        match state {
+            State::Displaced => Some(Self::Displaced),
+            State::Gone => Some(Self::Removed),
+            State::Down | State::Up => None,
+        }
+    }
 }
 
 /// A run that is over.
@@ -45,6 +75,8 @@ pub(super) struct Report {
     /// Whether a signal ended it before the end of the input.
     pub(super) stopped: bool,
     pub(super) live: Option<Live>,
+    /// Frames that are no packet, where they were to be written.
+    pub(super) unparsed: Option<UnparsedReport>,
     ledger_failure: Option<io::Error>,
 }
 
@@ -68,6 +100,7 @@ impl Report {
             stopped: (stopped || interrupted) && !satisfied,
             outputs,
             live: None,
+            unparsed: None,
             ledger_failure: None,
         }
     }
@@ -75,12 +108,13 @@ impl Report {
     /// A run that a signal ends, as runs over interfaces mostly are, was not stopped early.
     #[cfg(target_os = "linux")]
     pub(super) fn of_interfaces(ran: LiveReport) -> Self {
-        let seen = |(name, counters): (String, turboflow_capture::live::InterfaceCounters)| Seen {
+        let seen = |(name, counters, state): (String, InterfaceCounters, State)| Seen {
             name,
             packets_seen: counters.seen - counters.copies,
             packets_dropped: counters.dropped,
             packets_delivered: counters.delivered,
             packets_merged: counters.merged,
+            ended_early: EndedEarly::of(state),
         };
         Self {
             imbalances: ran.ledger.imbalances_at_the_end(),
@@ -90,9 +124,9 @@ impl Report {
             stopped: false,
             live: Some(Live {
                 interfaces: ran.interfaces.into_iter().map(seen).collect(),
-                gone: ran.gone,
                 failure: ran.failure,
             }),
+            unparsed: None,
             ledger_failure: None,
         }
     }
@@ -108,6 +142,8 @@ impl Report {
             || self.stopped
             || self.ledger.packets_unknown_link_type > 0
             || self.live.as_ref().is_some_and(Live::is_lossy)
+            || self.packets_dropped_of_all() > 0
+            || self.unparsed.as_ref().is_some_and(UnparsedReport::is_lossy)
             || self
                 .outputs
                 .iter()
@@ -153,6 +189,9 @@ impl Report {
                 words += &format!("; {} has {size}", output.name);
             }
         }
+        if let Some(unparsed) = &self.unparsed {
+            words += &unparsed.words();
+        }
         words
             + if self.imbalances.is_empty() {
                 "; every packet is accounted for"
@@ -183,6 +222,7 @@ impl Report {
         if let Some(live) = &self.live {
             live.say_losses(ledger.source_unread);
         }
+        self.say_dropped_of_all();
         if ledger.packets_unknown_link_type > 0 {
             let packets = counted(ledger.packets_unknown_link_type, "packet");
             let bytes = table::bytes(ledger.bytes_unknown_link_type);
@@ -207,6 +247,9 @@ impl Report {
                     "{name} took records slower than they came: {records} not written");
             }
         }
+        if let Some(unparsed) = &self.unparsed {
+            unparsed.say_losses();
+        }
         if let Some(error) = &self.ledger_failure {
             say!(Error LedgerFailed; "cannot write the ledger: {error}");
         }
@@ -215,6 +258,28 @@ impl Report {
         }
         self.warn_of_full_tables(config);
         self.report_bug();
+    }
+
+    /// Packets in microflow records for which the engine's ring, one for all interfaces, had no room.
+    fn packets_dropped_of_all(&self) -> u64 {
+        let Some(live) = &self.live else { return 0 };
+        let of_one = live.interfaces.iter().map(|seen| seen.packets_dropped);
+        self.ledger.source_dropped.saturating_sub(of_one.sum())
+    }
+
+    fn say_dropped_of_all(&self) {
+        let (ledger, packets) = (&self.ledger, self.packets_dropped_of_all());
+        if packets > 0 {
+            let share = packets as f64 * 100.0 / ledger.source_seen.max(1) as f64;
+            say!(Error PacketsDropped, packets = packets, microflows = ledger.microflows_dropped;
+                "the engine in the kernel dropped {} with {} of {} ({share:.2} %), for its ring was full; raise --ring-size to \
+                 ride out bursts, --microflow-slots so that fewer records leave its tables early, --threads where one merges \
+                 too slowly",
+                counted(ledger.microflows_dropped, "microflow record"),
+                grouped(packets),
+                counted(ledger.source_seen, "packet"),
+            );
+        }
     }
 
     fn warn_of_full_tables(&self, config: &PipelineConfig) {
@@ -246,7 +311,11 @@ impl Report {
 impl Live {
     fn is_lossy(&self) -> bool {
         let dropped = self.interfaces.iter().any(|seen| seen.packets_dropped > 0);
-        dropped || !self.gone.is_empty() || self.failure.is_some()
+        let ended_early = self
+            .interfaces
+            .iter()
+            .any(|seen| seen.ended_early.is_some());
+        dropped || ended_early || self.failure.is_some()
     }
 
     fn say_losses(&self, unread: u64) {
@@ -269,9 +338,17 @@ impl Live {
                 );
             }
         }
-        for name in &self.gone {
-            say!(Error InterfaceGone, interface = name.as_str();
-                "{name} was removed while it was captured");
+        for seen in &self.interfaces {
+            let name = &seen.name;
+            match seen.ended_early {
+                Some(EndedEarly::Displaced) => {
+                    say!(Error EngineDisplaced, interface = name.as_str();
+                    "{name}: the engine in the kernel was taken off while it metered")
+                }
+                Some(EndedEarly::Removed) => say!(Error InterfaceGone, interface = name.as_str();
+                    "{name} was removed while it was captured"),
+                None => {}
+            }
         }
         if let Some(error) = &self.failure {
             let unread = counted(unread, "packet");

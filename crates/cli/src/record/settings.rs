@@ -4,7 +4,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use turboflow_aggregate::Timeouts;
 use turboflow_engine_software::Sizing;
 use turboflow_packet::ReassemblyConfig;
@@ -29,6 +29,12 @@ impl Settings {
             }
             None => Definition::default(),
         };
+        if args.unparsed_to.is_some() && args.engine != Engine::Xdp {
+            bail!(
+                "--unparsed-to is for the engine in the kernel (--engine xdp): of files and with the software engine, \
+                 `tcpdump` has the frames, and the ledger says by reason how many are no packet"
+            );
+        }
         let too_large = |option: &str| anyhow!("{option} is too large a number");
         let sizing = match args.microflow_slots {
             // Its table is the kernel's.

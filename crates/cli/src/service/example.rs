@@ -15,7 +15,7 @@ const HEAD: &str = "\
 const WIDTH: usize = 98;
 
 /// What is written behind keys that have no default.
-const VALUES: [(&str, &str); 18] = [
+const VALUES: [(&str, &str); 19] = [
     ("interface", "[\"eth0\"]"),
     (
         "write",
@@ -30,6 +30,7 @@ const VALUES: [(&str, &str); 18] = [
     ("duration", "\"1h\""),
     ("packets", "\"10M\""),
     ("snap-length", "128"),
+    ("unparsed-to", "\"/var/lib/turboflow/unparsed.pcap\""),
     ("definition", "\"/etc/turboflow-definition.toml\""),
     ("decapsulate", "\"vxlan,gre\""),
     ("export-rate", "\"50k\""),

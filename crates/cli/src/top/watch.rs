@@ -134,6 +134,7 @@ fn interfaces(snapshot: &LiveSnapshot) -> Vec<InterfaceHealth> {
             InterfaceHealth {
                 name: name.clone(),
                 state: match state {
+                    State::Displaced => "displaced",
                     State::Down => "down",
                     State::Gone => "removed",
                     State::Up => "up",

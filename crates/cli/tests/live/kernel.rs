@@ -10,7 +10,7 @@ use crate::service::{conserves, metrics, page, serve};
 use crate::silence::{PACKETS, PACKETS_NON_IP, flows_leave_on_time, options};
 use crate::support::{Folder, command, office};
 
-const XDP: [&str; 2] = ["--engine", "xdp"];
+pub(crate) const XDP: [&str; 2] = ["--engine", "xdp"];
 const OFFICE_PACKETS: &str = "13035";
 
 /// A replay of a capture with few slots and many, in both designs, in both modes, on several threads: the records of the file.
@@ -29,12 +29,24 @@ fn a_replay_gives_the_records_of_its_file() {
         let options: Vec<&str> = options.split(' ').collect();
         let options = [&fixed, &XDP[..], &NO_TIMEOUTS, &options].concat();
         let recording = link.record(&[FAR], &options);
-        assert!(link.replay(&office(), &["--pps", "10000"]));
+        if options.contains(&"row-lock") {
+            assert!(link.replay(&office(), &["--pps", "10000"]));
+        } else {
+            replay_on_one_cpu(&link);
+        }
         let ended = recording.end().balanced(0);
         assert_eq!(ended.count("source_seen"), 13_035, "{options:?}");
         assert_eq!(ended.count("packets_non_ip"), 31);
         equal(&ended, &expected);
     }
+}
+
+/// With a table on every CPU, which packet of a flow was first is known only where they come to one: not if the scheduler moves their
+/// sender in the middle of it.
+fn replay_on_one_cpu(link: &Link) {
+    let mut command = link.inside("taskset");
+    command.args(["-c", "0", "tcpreplay", "-q", "-i", NEAR, "--pps", "10000"]);
+    assert!(command.arg(office()).output().unwrap().status.success());
 }
 
 #[test]
@@ -237,7 +249,7 @@ fn a_service_balances_whenever_it_is_asked() {
 }
 
 /// Whether a program is on the interface.
-fn has_program(link: &Link) -> bool {
+pub(crate) fn has_program(link: &Link) -> bool {
     let mut command = link.inside("ip");
     let listed = command.args(["link", "show", FAR]).output().unwrap();
     String::from_utf8_lossy(&listed.stdout).contains("prog/xdp")
@@ -288,7 +300,8 @@ fn a_program_that_is_there_stays_unless_it_is_to_be_replaced() {
     let replacing = link.start(folder, &args, &[]);
     assert!(link.replay(&office(), &["--pps", "10000", "--limit", "50"]));
     assert_eq!(replacing.interrupt().balanced(0).count("source_seen"), 50);
-    assert_eq!(recording.interrupt().balanced(0).count("source_seen"), 100);
+    // The one whose place was taken has noticed, and nothing was left for it to do.
+    assert_eq!(recording.end().balanced(1).count("source_seen"), 100);
 }
 
 /// And a program on an interface of the same number in another namespace stays.

@@ -8,6 +8,8 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod agreement;
+#[cfg(feature = "kernel")]
+mod attached;
 mod captures;
 mod clock;
 mod collectors;
@@ -30,3 +32,5 @@ mod states;
 #[allow(dead_code, reason = "the other tests use the rest of it")]
 mod support;
 mod top;
+#[cfg(feature = "kernel")]
+mod unparsed;

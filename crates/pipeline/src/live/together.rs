@@ -19,6 +19,8 @@ use crate::snapshots::{LiveSnapshot, Snapshots};
 pub(crate) struct Part {
     pub(crate) counts: Counts,
     pub(crate) interfaces: Vec<(String, InterfaceCounters, State)>,
+    /// Packets that were dropped on a way that all interfaces share: nobody knows at which they came in.
+    pub(crate) dropped_of_all: u64,
     /// Packets that the kernel has counted, and that are neither metered nor dropped.
     pub(crate) unread: u64,
     /// Up to which time everything has been metered.
@@ -32,10 +34,11 @@ impl Part {
             self.interfaces.iter_mut().zip(&other.interfaces)
         {
             *sum += *counters;
-            if *other == State::Gone {
-                *state = State::Gone;
+            if other.is_final() {
+                *state = *other;
             }
         }
+        self.dropped_of_all += other.dropped_of_all;
         self.unread += other.unread;
         self.clock_ns = self.clock_ns.min(other.clock_ns);
     }
@@ -55,6 +58,7 @@ impl Part {
             ledger.source_seen += counters.seen - counters.copies;
             ledger.source_dropped += counters.dropped;
         }
+        ledger.source_dropped += self.dropped_of_all;
         ledger.source_unread = self.unread;
         ledger
     }

@@ -11,6 +11,7 @@ mod build;
 mod fire;
 #[path = "../../../../crates/packet/tests/support/generate.rs"]
 mod generate;
+mod handed_up;
 mod laws;
 mod parser;
 mod planned;

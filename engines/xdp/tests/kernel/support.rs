@@ -37,7 +37,9 @@ pub(crate) fn config(slots: u32) -> KernelConfig {
         cell_ns: SECOND_NS,
         evict_after: 0,
         clock: Clock::Precise,
+        wall_ns,
         drops: false,
+        hand_up: None,
         tested: None,
         hash_keys: std::array::from_fn(|i| (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
     }

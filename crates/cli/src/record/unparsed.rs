@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `--unparsed-to FILE.pcap`: frames that are no packet, for somebody to look at.
+
+use std::io;
+
+use serde::Serialize;
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+use turboflow_capture::write::PcapWriter;
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+use turboflow_packet::{Frame, LinkType};
+
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+use crate::beside::Beside;
+use crate::log::say;
+use crate::units::counted;
+
+/// The file while the run goes on.
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+pub(super) struct UnparsedFile {
+    name: String,
+    /// `None` once it could not be written.
+    writer: Option<PcapWriter<Beside>>,
+    failure: Option<io::Error>,
+    frames: u64,
+    frames_lost: u64,
+}
+
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+impl UnparsedFile {
+    pub(super) fn new(name: String, file: Beside) -> io::Result<Self> {
+        Ok(Self {
+            name,
+            writer: Some(PcapWriter::new(file, LinkType::Ethernet)?),
+            failure: None,
+            frames: 0,
+            frames_lost: 0,
+        })
+    }
+
+    /// Appends a frame. A file that cannot be written is given up, and the run goes on.
+    pub(super) fn write(&mut self, frame: &Frame<'_>) {
+        let written = self.writer.as_mut().map(|writer| writer.write_frame(frame));
+        match written {
+            Some(Ok(())) => self.frames += 1,
+            Some(Err(error)) => self.fail(error),
+            None => self.frames_lost += 1,
+        }
+    }
+
+    fn fail(&mut self, error: io::Error) {
+        self.failure = Some(error);
+        self.writer = None;
+        self.frames_lost += std::mem::take(&mut self.frames) + 1;
+    }
+
+    /// Gives the file its name, or removes it; `not_handed_up` frames never came here.
+    pub(super) fn finish(mut self, not_handed_up: u64) -> UnparsedReport {
+        if let Some(writer) = self.writer.take() {
+            let completed = writer.finish().and_then(Beside::complete);
+            if let Err(error) = completed {
+                self.frames_lost += std::mem::take(&mut self.frames);
+                self.failure = Some(error);
+            }
+        }
+        UnparsedReport {
+            file: self.name,
+            frames: self.frames,
+            frames_lost: self.frames_lost + not_handed_up,
+            error: self.failure.map(|error| error.to_string()),
+        }
+    }
+}
+
+/// What became of the file.
+#[derive(Serialize)]
+#[cfg_attr(
+    not(all(target_os = "linux", feature = "kernel")),
+    allow(dead_code, reason = "only the engine in the kernel hands frames up")
+)]
+pub(super) struct UnparsedReport {
+    file: String,
+    /// In the file.
+    frames: u64,
+    /// Of those that are no packet, those that are not: they came faster than they are handed up, or could not be written.
+    frames_lost: u64,
+    error: Option<String>,
+}
+
+impl UnparsedReport {
+    pub(super) const fn is_lossy(&self) -> bool {
+        self.frames_lost > 0 || self.error.is_some()
+    }
+
+    /// What there is to say of it at the end of the run's sentence.
+    pub(super) fn words(&self) -> String {
+        let frames = counted(self.frames, "frame");
+        format!("; {} has {frames} that no flow has", self.file)
+    }
+
+    pub(super) fn say_losses(&self) {
+        let (file, lost) = (self.file.as_str(), counted(self.frames_lost, "frame"));
+        if let Some(error) = &self.error {
+            say!(Error OutputFailed, output = file, frames_lost = self.frames_lost;
+                "cannot write {file}: {error}; {lost} that are no packet not written");
+        } else if self.frames_lost > 0 {
+            say!(Error OutputOverrun, output = file, frames_lost = self.frames_lost;
+                "{lost} that are no packet came faster than they are handed up, and are not in {file}; the ledger has them by \
+                 reason. A lower --snap-length lets more through");
+        }
+    }
+}
