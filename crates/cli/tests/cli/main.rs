@@ -16,6 +16,7 @@ mod log;
 mod outputs;
 mod package;
 mod plan;
+mod plan_refusals;
 mod reader;
 mod record;
 #[cfg(target_os = "linux")]
