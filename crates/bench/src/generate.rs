@@ -39,7 +39,7 @@ pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
     let workloads = [
         ("internet", Kind::Internet(InternetConfig::default())),
         ("dc-tor", switch(Switch::TopOfRack)),
-        ("dc-agg", switch(Switch::Aggregation)),
+        ("dc-aggregation", switch(Switch::Aggregation)),
         ("attack", Kind::Adversarial(attack)),
     ];
     for (traffic, kind) in workloads {

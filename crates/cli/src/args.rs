@@ -2,7 +2,7 @@
 //! The command line as typed; each subcommand turns its part into what is meant.
 
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Parser, Subcommand};
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::bench::BenchArgs;
 use crate::definition::DefinitionArgs;
@@ -44,6 +44,38 @@ const STYLES: Styles = Styles::styled()
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// What stands for a number in help texts.
+const NUMBERS: [&str; 10] = [
+    "BYTES", "EXPONENT", "FACTOR", "N", "N,...", "PACKETS", "RATE", "SHARE", "SIZE", "TIME",
+];
+
+/// Lets a number through that begins with a minus, so that its own range is said rather than that
+/// there is no option of that name.
+fn with_minus(option: Arg) -> Arg {
+    let names = option.get_value_names().unwrap_or_default();
+    let is_number = names.iter().any(|name| NUMBERS.contains(&name.as_str()));
+    if !is_number || option.is_positional() {
+        return option;
+    }
+    // A number that may be left out is not to swallow the option behind it.
+    let may_lack = option
+        .get_num_args()
+        .is_some_and(|range| range.min_values() == 0);
+    if may_lack {
+        option.allow_negative_numbers(true)
+    } else {
+        option.allow_hyphen_values(true)
+    }
+}
+
+impl Args {
+    /// The command line; says what is wrong with it, and ends the program then.
+    pub(crate) fn understand() -> Self {
+        let command = Self::command().mut_subcommands(|command| command.mut_args(with_minus));
+        Self::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+    }
 }
 
 /// What to do.

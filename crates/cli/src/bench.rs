@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `turboflow bench`: the benchmarks of `crates/bench`, as a table or as JSON.
 
-use std::io::Write;
-
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use turboflow_bench::{BENCHES, Options, Row};
 
-use crate::exit::Outcome;
+use crate::exit::{Outcome, print_or_end};
 
 const EXAMPLES: &str = "\
 Every design of a benchmark runs on the same traffic, in this one run, on one core but for `cores`: compare rows
@@ -39,31 +38,32 @@ pub(crate) struct BenchArgs {
     /// Which benchmarks to run; all by default
     #[arg(value_name = "BENCH", value_parser = BENCHES.map(|(name, _)| name))]
     benches: Vec<String>,
-    /// Numbers of flows
+    /// Numbers of flows, of aggregate, cores, features, pipeline and --engine xdp. Default
+    /// 10K,100K,1M,10M,20M
     #[arg(
         long,
         value_name = "N,...",
         value_delimiter = ',',
-        default_value = "10K,100K,1M,10M,20M",
         value_parser = number
     )]
     flows: Vec<u64>,
-    /// Items measured a row and repetition
-    #[arg(long, value_name = "N", default_value = "20M", value_parser = number)]
-    items: u64,
-    /// Repetitions of each row; the median counts
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
-    repetitions: u32,
-    /// Where a Redis server listens; its rows are left out where none answers
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6379")]
-    redis: String,
+    /// Items measured a row and repetition. Default 20M
+    #[arg(long, value_name = "N", value_parser = number)]
+    items: Option<u64>,
+    /// Repetitions of each row; the median counts. Default 3
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    repetitions: Option<u32>,
+    /// Where a Redis server listens; its rows are left out where none answers. Default
+    /// 127.0.0.1:6379
+    #[arg(long, value_name = "HOST:PORT")]
+    redis: Option<String>,
     /// The engine measured: software, with the benchmarks above, or xdp
     #[arg(long, value_enum, default_value_t = Engine::Software, conflicts_with = "benches")]
     #[arg(hide_possible_values = true)]
     engine: Engine,
     /// Send packets from this interface instead, as fast as the kernel can: as many as --items, Internet-like, of the first number
     /// of --flows. On a veth pair its other end receives them
-    #[arg(long, value_name = "IFACE", requires = "engine")]
+    #[arg(long, value_name = "IFACE")]
     send: Option<String>,
     /// Print one JSON object a row
     #[arg(long)]
@@ -96,13 +96,70 @@ fn number(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Benchmarks of numbers of flows that are given.
+const OF_FLOWS: [&str; 4] = ["aggregate", "cores", "features", "pipeline"];
+/// Benchmarks in which Redis has a row.
+const OF_REDIS: [&str; 2] = ["aggregate", "cores"];
+/// The benchmark of one kind and length.
+const FIXED: &str = "flood";
+
+impl BenchArgs {
+    /// An option that no benchmark asked for looks at is an error: it would be ignored.
+    fn refuse_what_is_of_no_use(&self) -> anyhow::Result<()> {
+        let in_kernel = self.engine == Engine::Xdp;
+        if self.send.is_some() && !in_kernel {
+            bail!("--send is of no use without --engine xdp: add that, or leave it out");
+        }
+        if in_kernel && self.redis.is_some() {
+            bail!("--redis is of no use with --engine xdp: leave it out");
+        }
+        if in_kernel || self.benches.is_empty() {
+            return Ok(());
+        }
+        let names = self.benches.join(", ");
+        let any = |fits: &dyn Fn(&str) -> bool| self.benches.iter().any(|name| fits(name));
+        for (option, is_given, is_used) in [
+            (
+                "--flows",
+                !self.flows.is_empty(),
+                any(&|name| OF_FLOWS.contains(&name)),
+            ),
+            ("--items", self.items.is_some(), any(&|name| name != FIXED)),
+            (
+                "--repetitions",
+                self.repetitions.is_some(),
+                any(&|name| name != FIXED),
+            ),
+            (
+                "--redis",
+                self.redis.is_some(),
+                any(&|name| OF_REDIS.contains(&name)),
+            ),
+        ] {
+            if is_given && !is_used {
+                bail!("{option} is of no use with {names}: leave it out");
+            }
+        }
+        Ok(())
+    }
+
+    fn options(&self) -> Options {
+        let usual = Options::default();
+        Options {
+            flows: match self.flows.is_empty() {
+                true => usual.flows,
+                false => self.flows.clone(),
+            },
+            items: self.items.unwrap_or(usual.items),
+            repetitions: self.repetitions.unwrap_or(usual.repetitions),
+            redis: self.redis.clone().unwrap_or(usual.redis),
+        }
+    }
+}
+
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
-    let options = Options {
-        flows: args.flows.clone(),
-        items: args.items,
-        repetitions: args.repetitions,
-        redis: args.redis.clone(),
-    };
+    args.refuse_what_is_of_no_use()?;
+    let options = args.options();
     if let (Engine::Xdp, Some(interface)) = (args.engine, &args.send) {
         return send(interface, &options, args.json);
     }
@@ -113,8 +170,8 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
         &args.benches
     };
     if !args.json {
-        println!(
-            "{:<10} {:<14} {:>10} {:<8} {:>10} {:>9} {:>10} {:>12}",
+        let head = format!(
+            "{:<10} {:<14} {:>10} {:<14} {:>10} {:>9} {:>10} {:>12}\n",
             "bench",
             "design",
             "flows",
@@ -124,6 +181,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
             "bytes/flow",
             "records/pkt"
         );
+        print_or_end(&head);
     }
     if args.engine == Engine::Xdp {
         return in_kernel(&options, args.json);
@@ -159,28 +217,25 @@ fn send(_interface: &str, _options: &Options, _json: bool) -> anyhow::Result<Out
     anyhow::bail!(crate::record::WITHOUT_KERNEL)
 }
 
+/// A row appears when it is there, also where standard output is a file.
 fn print(row: &Row, json: bool) {
     if json {
-        println!(
-            "{}",
-            serde_json::to_string(row).expect("a row of numbers and names is JSON")
-        );
-    } else {
-        let optional = |value: Option<f64>, digits: usize| {
-            value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
-        };
-        println!(
-            "{:<10} {:<14} {:>10} {:<8} {:>10.1} {:>9.2} {:>10} {:>12}",
-            row.bench,
-            row.design,
-            row.flows,
-            row.traffic,
-            row.items_per_s / 1e6,
-            row.ns_per_item,
-            optional(row.bytes_per_flow, 1),
-            optional(row.microflows_per_packet, 4),
-        );
+        let row = serde_json::to_string(row).expect("a row of numbers and names is JSON");
+        return print_or_end(&(row + "\n"));
     }
-    // A row appears when it is there, also where standard output is a file.
-    let _ = std::io::stdout().flush();
+    let optional = |value: Option<f64>, digits: usize| {
+        value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
+    };
+    let row = format!(
+        "{:<10} {:<14} {:>10} {:<14} {:>10.1} {:>9.2} {:>10} {:>12}\n",
+        row.bench,
+        row.design,
+        row.flows,
+        row.traffic,
+        row.items_per_s / 1e6,
+        row.ns_per_item,
+        optional(row.bytes_per_flow, 1),
+        optional(row.microflows_per_packet, 4),
+    );
+    print_or_end(&row);
 }

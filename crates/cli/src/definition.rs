@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use clap::Args;
 use turboflow_export::table::{Align, Table};
 use turboflow_record::{Column, ColumnKind, Definition, Input, InputSet, KeyField, Layout, Op};
@@ -52,6 +52,9 @@ pub(crate) struct DefinitionArgs {
 }
 
 pub(crate) fn run(args: &DefinitionArgs) -> anyhow::Result<Outcome> {
+    if args.biflow && args.check.is_none() && args.schema.is_none() {
+        bail!("--biflow is of no use without --check or --schema: add one, or leave it out");
+    }
     let text = if let Some(path) = &args.check {
         check(path, args.biflow)?
     } else if args.list {

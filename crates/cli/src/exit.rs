@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How the program ends, and what it prints.
 
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
+
+use anyhow::Context;
+
+use crate::log::say;
 
 /// How a command ended, where it could run at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,27 +33,59 @@ impl From<Outcome> for ExitCode {
 
 /// Writes text to standard output; a reader that went away (`| head`) has what it wanted.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    use anyhow::Context;
-    use std::io::{ErrorKind, Write};
-    let mut stdout = std::io::stdout().lock();
-    match stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-    {
+    match write(text) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         outcome => outcome.context("cannot write standard output"),
     }
+}
+
+/// The same for something that takes its time: a reader that went away ends the program, which has
+/// nothing to tidy up.
+pub(crate) fn print_or_end(text: &str) {
+    let Err(error) = write(text) else {
+        return;
+    };
+    if error.kind() == ErrorKind::BrokenPipe {
+        std::process::exit(0);
+    }
+    say!(Error CouldNotRun; "cannot write standard output: {error}");
+    std::process::exit(COULD_NOT_RUN.into());
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
 }
 
 /// An error with its causes; those that its own words repeat are left out.
 pub(crate) fn in_words(error: &anyhow::Error) -> String {
     let mut words = String::new();
     for cause in error.chain().map(ToString::to_string) {
-        if words.is_empty() {
+        if cause.starts_with(&words) {
             words = cause;
         } else if !words.contains(&cause) {
             words = format!("{words}: {cause}");
         }
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_said_once() {
+        let full = anyhow::anyhow!("no space").context("cannot write a.csv");
+        assert_eq!(in_words(&full), "cannot write a.csv: no space");
+        let twice = anyhow::anyhow!("cannot write a.csv: there is no directory");
+        let twice = twice.context("cannot write a.csv");
+        assert_eq!(
+            in_words(&twice),
+            "cannot write a.csv: there is no directory"
+        );
+        let within = anyhow::anyhow!("no space").context("a.csv: no space on the disk");
+        assert_eq!(in_words(&within), "a.csv: no space on the disk");
+    }
 }

@@ -25,11 +25,10 @@ mod units;
 use std::process::ExitCode;
 
 use args::{Args, Command};
-use clap::Parser;
 use log::say;
 
 fn main() -> ExitCode {
-    let outcome = match Args::parse().command {
+    let outcome = match Args::understand().command {
         Command::Record(args) => record::run(*args),
         Command::Run(args) => service::run(&args),
         Command::Show(args) => show::run(&args),

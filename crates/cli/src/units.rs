@@ -21,7 +21,8 @@ const UNITS_NS: [(&str, u64); 8] = [
     ("h", 3_600_000_000_000),
     ("d", 86_400_000_000_000),
 ];
-const FORMS: &str = "write a number and a unit (ns, us, ms, s, m, h, d) such as 30s, or `none`";
+/// How a time is written that cannot be endless.
+const FORMS: &str = "write a number and a unit (ns, us, ms, s, m, h, d) such as 30s";
 /// About 292 years: more does not fit the clock.
 const LONGEST_NS: u64 = i64::MAX as u64;
 
@@ -42,7 +43,8 @@ pub(crate) fn timeout_or_zero(text: &str) -> Result<Timeout, String> {
     if text == "none" {
         return Ok(Timeout(None));
     }
-    duration_ns(text).map(|ns| Timeout(Some(ns)))
+    let ns = duration_ns(text).map_err(|mend| format!("{mend}, or `none` to switch it off"))?;
+    Ok(Timeout(Some(ns)))
 }
 
 /// A time that is neither 0 nor endless.
@@ -113,7 +115,7 @@ fn duration_ns(text: &str) -> Result<u64, String> {
                 FORMS.to_owned()
             }
         })?;
-    let too_long = || "longer than 292 years; write `none` to switch it off".to_owned();
+    let too_long = || "longer than 292 years: write a shorter time".to_owned();
     // Whole numbers stay exact; a fraction may round to the next nanosecond.
     let ns = match number.parse::<u64>() {
         Ok(whole) => whole.checked_mul(unit_ns).ok_or_else(too_long)?,
@@ -144,6 +146,12 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     number
         .checked_mul(factor)
         .ok_or_else(|| "too large a number".to_owned())
+}
+
+/// A seed: any number of 64 bits.
+pub(crate) fn seed(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("write a whole number from 0 to {}", u64::MAX))
 }
 
 /// A unit of time in IPFIX.
@@ -192,6 +200,12 @@ mod tests {
             assert!(timeout(text).is_err(), "{text}");
         }
         assert!(timeout("0").unwrap_err().contains("none"));
+        assert!(timeout("300000d").unwrap_err().contains("`none`"));
+        // What cannot be switched off does not propose it.
+        for text in ["none", "30", "1x", "1.2.3s", "300000d", "-5s"] {
+            let mend = duration(text).unwrap_err();
+            assert!(!mend.contains("none"), "{text}: {mend}");
+        }
         assert!(timeout("0.0000000001ns").is_err());
         assert!(timeout("30").unwrap_err().contains("unit"));
     }
@@ -236,5 +250,10 @@ mod tests {
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(grouped(12), "12");
         assert_eq!(counted(1, "packet"), "1 packet");
+        assert_eq!(seed("18446744073709551615"), Ok(u64::MAX));
+        for text in ["", "-1", "18446744073709551616", "1.5", "x"] {
+            let mend = seed(text).unwrap_err();
+            assert!(mend.contains("0 to 18446744073709551615"), "{mend}");
+        }
     }
 }

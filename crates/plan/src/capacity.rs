@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How many links one machine carries (TurboFlow, section 6.4, Table 11).
 
+use serde::Serialize;
+
 /// Halvings of an interval: more than the digits of a `f64`.
 const HALVINGS: u32 = 200;
 
@@ -36,9 +38,110 @@ pub fn links_carried(
     fit
 }
 
+/// What of a machine keeps it from carrying more links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// The bus between forwarding engine and processor.
+    Bus,
+    /// The cores that aggregate.
+    Cores,
+    /// The memory of the microflow table.
+    Table,
+}
+
+/// A machine, as far as it says how many links it carries.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Machine {
+    /// Slots of its table, for all links.
+    pub table_slots: f64,
+    /// Microflow records a second that its cores merge.
+    pub core_records_per_second: f64,
+    /// Microflow records a second that its bus takes.
+    pub bus_records_per_second: f64,
+}
+
+impl Machine {
+    /// How many links it carries, not necessarily whole, and what the limit is: that part of which
+    /// twice as much would carry the most more links. See [`links_carried`] for the rate.
+    ///
+    /// The paper's Table 11 knows table and cores alone (section 6.4); its bus is never full.
+    pub fn carries(&self, microflows_per_second: impl Fn(f64) -> f64) -> (f64, Limit) {
+        let of = |machine: Self| {
+            let Self {
+                table_slots,
+                core_records_per_second: cores,
+                bus_records_per_second: bus,
+            } = machine;
+            links_carried(&microflows_per_second, table_slots, cores.min(bus))
+        };
+        let links = of(*self);
+        let (mut limit, mut most) = (Limit::Cores, links);
+        for (part, twice) in self.doubled() {
+            let more = of(twice);
+            // Halvings leave a trace where nothing has changed.
+            if more > most * (1.0 + 1e-9) {
+                (limit, most) = (part, more);
+            }
+        }
+        (links, limit)
+    }
+
+    fn doubled(self) -> [(Limit, Self); 3] {
+        [
+            (
+                Limit::Cores,
+                Self {
+                    core_records_per_second: 2.0 * self.core_records_per_second,
+                    ..self
+                },
+            ),
+            (
+                Limit::Bus,
+                Self {
+                    bus_records_per_second: 2.0 * self.bus_records_per_second,
+                    ..self
+                },
+            ),
+            (
+                Limit::Table,
+                Self {
+                    table_slots: 2.0 * self.table_slots,
+                    ..self
+                },
+            ),
+        ]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_scarcest_part_of_a_machine_is_the_limit() {
+        let machine = Machine {
+            table_slots: 1e6,
+            core_records_per_second: 1e7,
+            bus_records_per_second: 3e7,
+        };
+        // Records that no table makes fewer: cores, or the bus where that takes less than they merge.
+        let (links, limit) = machine.carries(|_| 500e3);
+        assert!((links - 20.0).abs() < 1e-9, "{links}");
+        assert_eq!(limit, Limit::Cores);
+        let narrow = Machine {
+            bus_records_per_second: 1e6,
+            ..machine
+        };
+        let (links, limit) = narrow.carries(|_| 500e3);
+        assert!((links - 2.0).abs() < 1e-9, "{links}");
+        assert_eq!(limit, Limit::Bus);
+        // A link that needs its share of the table, or makes more than all the rest takes.
+        let step = |slots: f64| if slots >= 64.0 { 1.0 } else { 1e9 };
+        let (links, limit) = machine.carries(step);
+        assert!((links - 15_625.0).abs() < 1e-6, "{links}");
+        assert_eq!(limit, Limit::Table);
+    }
 
     #[test]
     fn divides_what_the_aggregator_takes_where_the_table_says_nothing() {

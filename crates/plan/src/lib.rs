@@ -26,7 +26,7 @@ mod traffic;
 mod worst_case;
 
 pub use assumption::{Assumed, Assumption, Assumptions};
-pub use capacity::links_carried;
+pub use capacity::{Limit, Machine, links_carried};
 pub use cost::{Cost, MonitoringCost, Server, WorkloadRate, cost_per_terabit};
 pub use curve::ShareCurve;
 pub use impossible::Impossible;

@@ -47,6 +47,9 @@ pub struct Measured {
     /// many others can have taken its slot. Flows active within a second, say, would not do, for flows
     /// pause for longer. It counts a flow for up to a 64th of the timeout too long.
     pub peak_active_flows: u64,
+    /// Flow records of them: one for each flow that began, and one more whenever it has gone on for
+    /// longer than the active timeout.
+    pub flow_records: u64,
     /// Packets of flows for which there was no room: each counted as a flow that began, none as active.
     pub untracked_packets: u64,
     /// How often time was set back by more than the idle timeout, as between unrelated captures.

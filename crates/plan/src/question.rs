@@ -6,8 +6,8 @@ use serde::Serialize;
 use crate::cost::TERABIT;
 use crate::impossible::above_zero;
 use crate::{
-    Assumed, Assumption, Assumptions, Impossible, Measured, MonitoringCost, ShareCurve, Traffic,
-    WorkloadRate, links_carried, slots_for_rate, worst_case_microflows_per_second,
+    Assumed, Assumption, Assumptions, Impossible, Limit, Machine, Measured, MonitoringCost,
+    ShareCurve, Traffic, WorkloadRate, slots_for_rate, worst_case_microflows_per_second,
 };
 
 /// What the table is to be large enough for, or what there is.
@@ -67,7 +67,8 @@ const REACHABLE: f64 = 0.8;
 pub struct Question<'a> {
     /// What passes on one link.
     pub traffic: Traffic,
-    /// What was measured on such packets; else only the worst case can be told.
+    /// What was measured on such packets, with the active timeout that is assumed; else only the worst
+    /// case can be told.
     pub measured: Option<&'a Measured>,
     /// How many independent copies of what was measured pass on one link: 1 where it was measured on such
     /// a link, more where that was emptier than the links that are planned for.
@@ -95,16 +96,20 @@ pub struct Need {
     pub aggregator_cores: f64,
     /// Load on the bus between forwarding engine and processor.
     pub bus_bits_per_second: f64,
+    /// That load as a share of what the bus takes: above 1 it is too much.
+    pub bus_share: f64,
 }
 
 /// Flow records on their way to a collector, from all links.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Export {
-    /// Flow records a second, at most: one a flow, and one for each active timeout that passes while
-    /// it is active.
+    /// Flow records a second: those counted on what was measured, else at most one a flow, and one
+    /// for each active timeout that passes while it is active.
     pub flow_records_per_second: f64,
     /// Bandwidth they take, with the headers of their messages.
     pub bits_per_second: f64,
+    /// Whether there may be fewer: stated rates do not say how long flows last.
+    pub is_upper_bound: bool,
 }
 
 /// How many links a machine carries (TurboFlow, Table 11).
@@ -116,9 +121,14 @@ pub struct Capacity {
     pub cores: f64,
     /// Links, not necessarily whole, at worst.
     pub links_worst_case: f64,
+    /// What keeps it from carrying more then.
+    pub limit_worst_case: Limit,
     /// Links, by what was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub links_measured: Option<f64>,
+    /// What keeps it from carrying more by that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_measured: Option<Limit>,
 }
 
 /// One size of table.
@@ -348,13 +358,15 @@ impl Question<'_> {
         let microflows_per_second = microflows_per_second_per_link * links;
         let record_bytes = self.get(Assumption::MicroflowRecordBytes);
         let per_core = self.planned(Assumption::AggregatorRecordsPerSecondPerCore);
+        let bus_bits_per_second = microflows_per_second * record_bytes * 8.0;
         Need {
             slots_per_link,
             table_bytes: slots_per_link as f64 * links * record_bytes,
             microflows_per_second,
             packets_per_microflow: self.traffic.packets_per_second / microflows_per_second_per_link,
             aggregator_cores: microflows_per_second / per_core,
-            bus_bits_per_second: microflows_per_second * record_bytes * 8.0,
+            bus_bits_per_second,
+            bus_share: bus_bits_per_second / self.get(Assumption::BusBitsPerSecond),
         }
     }
 
@@ -364,25 +376,40 @@ impl Question<'_> {
     }
 
     fn capacity(&self, table_bytes: f64, cores: f64) -> Capacity {
-        let slots = table_bytes / self.get(Assumption::MicroflowRecordBytes);
-        let merges = cores * self.planned(Assumption::AggregatorRecordsPerSecondPerCore);
+        let record_bytes = self.get(Assumption::MicroflowRecordBytes);
+        let per_core = self.planned(Assumption::AggregatorRecordsPerSecondPerCore);
+        let machine = Machine {
+            table_slots: table_bytes / record_bytes,
+            core_records_per_second: cores * per_core,
+            bus_records_per_second: self.get(Assumption::BusBitsPerSecond) / (8.0 * record_bytes),
+        };
         let worst = |slots: f64| worst_case_microflows_per_second(&self.traffic, slots as u64);
-        let measured = self.curve().map(|curve| {
-            let rate = |slots: f64| self.measured_rate(&curve, slots);
-            links_carried(rate, slots, merges)
-        });
+        let (links_worst_case, limit_worst_case) = machine.carries(worst);
+        let measured = self
+            .curve()
+            .map(|curve| machine.carries(|slots| self.measured_rate(&curve, slots)));
+        let (links_measured, limit_measured) = measured.unzip();
         Capacity {
             table_bytes,
             cores,
-            links_worst_case: links_carried(worst, slots, merges),
-            links_measured: measured,
+            links_worst_case,
+            limit_worst_case,
+            links_measured,
+            limit_measured,
         }
     }
 
     fn export(&self) -> Export {
         let links = self.links as f64;
-        let cuts = self.traffic.active_flows / self.get(Assumption::ActiveTimeoutSeconds);
-        let flow_records_per_second = (self.traffic.flows_per_second + cuts) * links;
+        let counted = self
+            .measured
+            .filter(|measured| measured.observed_ns > 0)
+            .map(|measured| measured.flow_records as f64 / measured.seconds() * self.copies);
+        let at_most = || {
+            let cuts = self.traffic.active_flows / self.get(Assumption::ActiveTimeoutSeconds);
+            self.traffic.flows_per_second + cuts
+        };
+        let flow_records_per_second = counted.unwrap_or_else(at_most) * links;
         let header_bytes = self.get(Assumption::ExportHeaderBytes);
         let record_bytes = self.get(Assumption::ExportRecordBytes);
         let room_bytes = self.get(Assumption::ExportMessageBytes) - header_bytes;
@@ -390,6 +417,7 @@ impl Question<'_> {
         Export {
             flow_records_per_second,
             bits_per_second: flow_records_per_second * (record_bytes + header_share) * 8.0,
+            is_upper_bound: counted.is_none(),
         }
     }
 

@@ -23,6 +23,8 @@ pub struct Traffic {
     pub mean_packet_bytes: Option<f64>,
 }
 
+/// The most packets a second that are taken for a link: those of 600 Tb/s of the shortest frames.
+const PACKETS_PER_SECOND_MAX: f64 = 1e12;
 /// The shortest and the longest packet that a link carries, in bytes.
 const PACKET_BYTES: std::ops::RangeInclusive<f64> = 20.0..=65_575.0;
 
@@ -30,10 +32,19 @@ impl Traffic {
     /// Says what cannot be.
     ///
     /// # Errors
-    /// A rate that is no number or not above 0, more flows than packets, fewer than one active
-    /// flow, or packets of a size that there is not.
+    /// A rate that is no number, not above 0 or more than any link has, more flows than packets, fewer
+    /// than one active flow, or packets of a size that there is not.
     pub fn check(&self) -> Result<(), Impossible> {
         let packets_per_second = above_zero("packets_per_second", self.packets_per_second)?;
+        if packets_per_second > PACKETS_PER_SECOND_MAX {
+            let mend =
+                format!("no link carries more than {PACKETS_PER_SECOND_MAX} packets a second");
+            return Err(Impossible::new(
+                "packets_per_second",
+                packets_per_second,
+                mend,
+            ));
+        }
         let flows_per_second = zero_or_more("flows_per_second", self.flows_per_second)?;
         if flows_per_second > packets_per_second {
             let mend = format!(
@@ -54,6 +65,36 @@ impl Traffic {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Says whether so many flows can be active where rates are lasting ones: a flow is active from its
+    /// first packet until the idle timeout after its last one, so that those which begin within
+    /// the timeout are active all, and each has a packet in it.
+    ///
+    /// What was measured for less than the timeout need not agree.
+    ///
+    /// # Errors
+    /// Fewer active flows than begin within the timeout, or more than packets that come in it.
+    pub fn check_active_flows(&self, idle_timeout_seconds: f64) -> Result<(), Impossible> {
+        let least = (self.flows_per_second * idle_timeout_seconds).floor();
+        let most = (self.packets_per_second * idle_timeout_seconds).ceil() + 1.0;
+        let refuse = |mend| Err(Impossible::new("active_flows", self.active_flows, mend));
+        if self.active_flows < least {
+            return refuse(format!(
+                "{} flows that begin every second stay active for the idle timeout of \
+                 {idle_timeout_seconds} s at least, so there are {least} or more; state them, or a \
+                 shorter idle timeout",
+                self.flows_per_second
+            ));
+        }
+        if self.active_flows > most {
+            return refuse(format!(
+                "an active flow has a packet within the idle timeout of {idle_timeout_seconds} s, and \
+                 {} packets a second leave room for {most} at most; state fewer, or a longer idle timeout",
+                self.packets_per_second
+            ));
+        }
+        Ok(())
     }
 
     /// So many independent copies of it on one link.
@@ -108,8 +149,28 @@ mod tests {
     }
 
     #[test]
+    fn active_flows_lie_between_births_and_packets_within_the_idle_timeout() {
+        let active = |active_flows| Traffic {
+            active_flows,
+            ..LINK
+        };
+        for possible in [1_200_000.0, 2e6, 15_000_001.0] {
+            assert_eq!(active(possible).check_active_flows(30.0), Ok(()));
+        }
+        for (impossible, bound) in [
+            (1_199_999.0, "there are 1200000 or more"),
+            (15_000_002.0, "15000001 at most"),
+        ] {
+            let error = active(impossible).check_active_flows(30.0).unwrap_err();
+            assert_eq!(error.argument, "active_flows");
+            assert!(error.mend.contains(bound), "{error}");
+        }
+        assert_eq!(active(100e3).check_active_flows(2.5), Ok(()));
+    }
+
+    #[test]
     fn names_what_cannot_be() {
-        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, 1.1e12] {
             let packets_per_second = rate;
             refused(
                 Traffic {

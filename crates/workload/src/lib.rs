@@ -9,6 +9,7 @@
 //! - [`definitions`]: random record definitions.
 
 pub mod definitions;
+mod flow_set;
 pub mod links;
 mod random;
 pub mod reference;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use turboflow_workload::traffic::FrameSizes;
 
-use crate::units::{count, duration};
+use crate::units::{count, duration, seed};
 
 const EXAMPLES: &str = "\
 Workloads (what each is calibrated to: docs/workloads.md):
@@ -125,7 +125,7 @@ pub(crate) struct GenerateArgs {
 
     /// collisions: the seed of the meter attacked (`record --seed`). Without it keys collide under
     /// CRC-32, as switches compute it
-    #[arg(long, value_name = "N", help_heading = "Attack")]
+    #[arg(long, value_name = "N", value_parser = seed, help_heading = "Attack")]
     pub(super) meter_seed: Option<u64>,
 
     /// collisions: slots of the table attacked. Default 32768
@@ -174,7 +174,7 @@ pub(crate) struct GenerateArgs {
     pub(super) snap_length: Option<u32>,
 
     /// Everything random comes from it
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed)]
     pub(super) seed: u64,
 
     /// Say nothing on standard error

@@ -32,7 +32,9 @@ pub(super) fn of_traffic(config: &TrafficConfig, statistics: &Statistics) -> Str
             config.seed,
         ),
         format!(
-            "flows: {} at any time, {} born (asked for {births:.0}), {} ended",
+            "flows: {} with a packet (asked for {} active at any time), {} born (asked for \
+             {births:.0}), {} ended",
+            grouped(statistics.flows),
             grouped(config.flows),
             grouped(statistics.births),
             grouped(statistics.deaths),
@@ -119,7 +121,8 @@ pub(super) fn of_workload(asked: &Asked, hit: &workloads::Statistics, seed: u64)
     }
     let flows = hit.flows;
     lines.push(format!(
-        "flows: {} born, {} ended, {} under way",
+        "flows: {} with a packet; {} born, {} ended; {} under way, with a packet or yet without",
+        grouped(flows.seen),
         grouped(flows.births),
         grouped(flows.deaths),
         grouped(flows.active),

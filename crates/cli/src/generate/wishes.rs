@@ -86,6 +86,15 @@ impl GenerateArgs {
                 );
             }
         }
+        for (option, share) in [
+            ("--ipv6-share", self.ipv6_share),
+            ("--vlan-share", self.vlan_share),
+            ("--udp-share", self.udp_share),
+        ] {
+            if let Some(share) = share.filter(|share| !(0.0..=1.0).contains(share)) {
+                bail!("{option} is {share}: a share lies between 0 and 1");
+            }
+        }
         self.refuse_without_collisions()
     }
 

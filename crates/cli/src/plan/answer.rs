@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use turboflow_export::table::{self, Align, Table};
-use turboflow_plan::{Assumed, MonitoringCost, Need, Plan, Target};
+use turboflow_plan::{Assumed, Assumption, Limit, MonitoringCost, Need, Plan, Target};
 
 use super::watch::{Source, Watched};
 use crate::units::grouped;
@@ -70,17 +70,8 @@ fn sentence(plan: &Plan, target: Target) -> String {
         1.0 => "like this".to_owned(),
         copies => format!("with {} times this traffic", amount(copies)),
     };
-    if let Some(capacity) = &plan.capacity {
-        let whole = |links: f64| grouped(links.floor() as u64);
-        let worst = whole(capacity.links_worst_case);
-        return match capacity.links_measured.map(whole) {
-            Some(links) => format!(
-                "That table and those cores carry {links} links {kind}; in the worst case {worst}."
-            ),
-            None => {
-                format!("That table and those cores carry {worst} links {kind} in the worst case.")
-            }
-        };
+    if plan.capacity.is_some() {
+        return carried(plan, &kind);
     }
     let (links, needs) = match plan.links {
         1 => (format!("One link {kind}"), "needs"),
@@ -91,10 +82,10 @@ fn sentence(plan: &Plan, target: Target) -> String {
     };
     let ratio = amount(need.packets_per_microflow);
     let rest = format!(
-        "{} to aggregate, {} on the bus and {} of export bandwidth",
+        "{} to aggregate, {} and {} of export bandwidth",
         cores(need.aggregator_cores),
-        bits(need.bus_bits_per_second),
-        bits(plan.export.bits_per_second)
+        on_the_bus(&need, plan),
+        at_most(plan, bits(plan.export.bits_per_second))
     );
     if matches!(target, Target::TableBytes(_)) {
         return format!(
@@ -106,18 +97,72 @@ fn sentence(plan: &Plan, target: Target) -> String {
     } else {
         format!(
             "{} of table, which makes one microflow record of {ratio} packets",
-            table::bytes(need.table_bytes as u64)
+            memory(need.table_bytes)
         )
     };
     let worst = match (plan.measured, plan.worst_case) {
         (Some(_), Some(worst)) => format!(
             " In the worst case the table has to have {} for that.",
-            table::bytes(worst.table_bytes as u64)
+            memory(worst.table_bytes)
         ),
         (Some(_), None) => " In the worst case no table is large enough.".to_owned(),
         (None, _) => " That is the worst case.".to_owned(),
     };
     format!("{links} {needs} {table}, {rest}.{worst}")
+}
+
+/// How many links a machine carries, and what keeps it from carrying more.
+fn carried(plan: &Plan, kind: &str) -> String {
+    let Some(capacity) = &plan.capacity else {
+        return String::new();
+    };
+    let limited = |limit: Limit| format!("limited by the {}", name(limit));
+    let machine = format!(
+        "That table, those cores and a bus of {}",
+        bits(bus_bits_per_second(plan))
+    );
+    let worst = whole(capacity.links_worst_case);
+    let worst_limit = limited(capacity.limit_worst_case);
+    match (capacity.links_measured, capacity.limit_measured) {
+        (Some(links), Some(limit)) => format!(
+            "{machine} carry {} links {kind}, {}; in the worst case {worst}, {worst_limit}.",
+            whole(links),
+            limited(limit)
+        ),
+        _ => format!("{machine} carry {worst} links {kind} in the worst case, {worst_limit}."),
+    }
+}
+
+const fn name(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Bus => "bus",
+        Limit::Cores => "cores",
+        Limit::Table => "table",
+    }
+}
+
+fn bus_bits_per_second(plan: &Plan) -> f64 {
+    let bus = Assumption::BusBitsPerSecond;
+    let assumed = plan.assumptions.iter().find(|one| one.name == bus.name());
+    assumed.map_or(bus.default_value(), |one| one.value)
+}
+
+fn on_the_bus(need: &Need, plan: &Plan) -> String {
+    let load = bits(need.bus_bits_per_second);
+    if need.bus_share > 1.0 {
+        let bus = bits(bus_bits_per_second(plan));
+        return format!("{load} on the bus (over the bus of {bus})");
+    }
+    format!("{load} on the bus")
+}
+
+/// Stated rates do not say how many flow records there are, but how many at most.
+fn at_most(plan: &Plan, amount: String) -> String {
+    if plan.export.is_upper_bound {
+        format!("at most {amount}")
+    } else {
+        amount
+    }
 }
 
 fn provenance(source: &Source) -> String {
@@ -165,9 +210,7 @@ fn needs(plan: &Plan) -> String {
     row("slots of one link's table", &|need| {
         grouped(need.slots_per_link)
     });
-    row("table memory, all links", &|need| {
-        table::bytes(need.table_bytes as u64)
-    });
+    row("table memory, all links", &|need| memory(need.table_bytes));
     row("packets a microflow record", &|need| {
         amount(need.packets_per_microflow)
     });
@@ -176,18 +219,21 @@ fn needs(plan: &Plan) -> String {
     });
     row("cores to aggregate", &|need| amount(need.aggregator_cores));
     row("bus load", &|need| bits(need.bus_bits_per_second));
+    row("of the bus", &|need| percent(need.bus_share));
     if let Some(capacity) = &plan.capacity {
-        let measured = capacity
-            .links_measured
-            .map_or_else(|| "-".to_owned(), amount);
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let measured = capacity.links_measured.map(amount);
         let worst = amount(capacity.links_worst_case);
-        table.push(vec!["links carried".to_owned(), measured, worst]);
+        table.push(vec!["links carried".to_owned(), or_none(measured), worst]);
+        let measured = capacity.limit_measured.map(|limit| name(limit).to_owned());
+        let worst = name(capacity.limit_worst_case).to_owned();
+        table.push(vec!["limited by".to_owned(), or_none(measured), worst]);
     }
     let export = &plan.export;
     table.render(None)
         + &format!(
             "Export: {} flow records/s, {}. Without another forwarding engine: {} to meter packets.\n",
-            amount(export.flow_records_per_second),
+            at_most(plan, amount(export.flow_records_per_second)),
             bits(export.bits_per_second),
             cores(plan.software_cores),
         )
@@ -223,7 +269,7 @@ fn sizes(plan: &Plan) -> String {
         let measured = row.measured_packets_per_microflow;
         table.push(vec![
             grouped(row.slots_per_link),
-            table::bytes(row.table_bytes_per_link as u64),
+            memory(row.table_bytes_per_link),
             measured.map_or_else(|| "-".to_owned(), amount),
             amount(row.worst_case_packets_per_microflow),
         ]);
@@ -236,15 +282,22 @@ fn machines(plan: &Plan) -> String {
         .machines
         .chunk_by(|a, b| a.table_bytes == b.table_bytes);
     let mut table = columns(["memory", "1 core", "2 cores", "3 cores", "4 cores"]);
+    let mut is_any_limited = false;
     for row in rows {
         let links = row.iter().map(|machine| {
             let links = machine.links_measured.unwrap_or(machine.links_worst_case);
-            grouped(links.floor() as u64)
+            let limit = machine.limit_measured.unwrap_or(machine.limit_worst_case);
+            is_any_limited |= limit == Limit::Bus;
+            let mark = if limit == Limit::Bus { "*" } else { "" };
+            whole(links) + mark
         });
-        let memory = table::bytes(row[0].table_bytes as u64);
+        let links: Vec<String> = links.collect();
+        let memory = memory(row[0].table_bytes);
         table.push(std::iter::once(memory).chain(links).collect());
     }
-    table.render(None)
+    let bus = bits(bus_bits_per_second(plan));
+    let note = format!("*: limited by the bus of {bus}\n");
+    table.render(None) + if is_any_limited { &note } else { "" }
 }
 
 fn assumed(shown: &[Assumed]) -> String {
@@ -284,7 +337,35 @@ fn amount(value: f64) -> String {
         value if value < 1.0 => format!("{value:.3}"),
         value if value < 10.0 => format!("{value:.2}"),
         value if value < 100.0 => format!("{value:.1}"),
-        value => table::count(value.round() as u64),
+        value if value < COUNTED => table::count(value.round() as u64),
+        value => format!("{value:.2e}"),
+    }
+}
+
+/// From here on amounts are written as powers of ten: there is no letter for them.
+const COUNTED: f64 = 1e18;
+
+fn whole(value: f64) -> String {
+    if value < COUNTED {
+        grouped(value.floor() as u64)
+    } else {
+        format!("{value:.2e}")
+    }
+}
+
+fn memory(bytes: f64) -> String {
+    if bytes < COUNTED {
+        table::bytes(bytes as u64)
+    } else {
+        format!("{bytes:.2e} B")
+    }
+}
+
+fn percent(share: f64) -> String {
+    match 100.0 * share {
+        percent if percent > 0.0 && percent < 0.1 => "< 0.1 %".to_owned(),
+        percent if percent < COUNTED => format!("{percent:.1} %"),
+        percent => format!("{percent:.2e} %"),
     }
 }
 

@@ -10,7 +10,7 @@ use clap::Args;
 use turboflow_packet::TunnelSet;
 use turboflow_plan::{Assumption, Assumptions, Impossible, SimulationConfig, Target, Traffic};
 
-use crate::units::{count, duration, size_bytes};
+use crate::units::{count, duration, seed, size_bytes};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -19,7 +19,7 @@ Examples:
   Like the one at this interface, watched for a minute? The right to capture is needed
     turboflow plan -i eth0 --for 1m
   Like one of which I know the rates?
-    turboflow plan --packets-per-second 500k --flows-per-second 20k --active-flows 100k
+    turboflow plan --packets-per-second 500k --flows-per-second 20k --active-flows 800k
   The capture is of a quiet link: what if 10 Gb/s links like it were 30 % full?
     turboflow plan -r office.pcap --utilization 0.3
   I have 1 MB of table and 4 cores: how many links is that?
@@ -58,10 +58,10 @@ pub(crate) struct PlanArgs {
     #[arg(value_name = "FILTER", help_heading = "Traffic of one link")]
     filter: Vec<String>,
 
-    /// How long to watch the interface
-    #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = duration)]
+    /// How long to watch the interface. Default 60s
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     #[arg(help_heading = "Traffic of one link")]
-    pub(super) lasts: Duration,
+    lasts: Option<Duration>,
 
     /// Packets a second, where no packets are read. Numbers may have k, M or G
     #[arg(long, value_name = "RATE", value_parser = number, allow_negative_numbers = true)]
@@ -74,7 +74,7 @@ pub(crate) struct PlanArgs {
     #[arg(requires = "packets_per_second", help_heading = "Traffic of one link")]
     flows_per_second: Option<f64>,
 
-    /// The most flows that have a packet within the idle timeout
+    /// The most flows that have a packet within the idle timeout: at least those that begin in it
     #[arg(long, value_name = "N", value_parser = number, allow_negative_numbers = true)]
     #[arg(requires = "packets_per_second", help_heading = "Traffic of one link")]
     active_flows: Option<f64>,
@@ -90,10 +90,10 @@ pub(crate) struct PlanArgs {
     #[arg(help_heading = "Question")]
     pub(super) utilization: Option<f64>,
 
-    /// Links like it, each with its own traffic and its share of the table
-    #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
+    /// Links like it, each with its own traffic and its share of the table. Default 1
+    #[arg(long, value_name = "N", value_parser = count)]
     #[arg(help_heading = "Question")]
-    pub(super) links: u64,
+    links: Option<u64>,
 
     /// A table that hands on one microflow record for so many packets. Default: 10, or four fifths of
     /// what is possible where that is less
@@ -125,42 +125,49 @@ pub(crate) struct PlanArgs {
     #[arg(long, help_heading = "Assumptions")]
     pub(super) measure: bool,
 
-    /// A flow without packets for longer is over, and begins anew with its next packet
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    /// A flow without packets for longer is over, and begins anew with its next packet. Default 30s
+    #[arg(long, value_name = "TIME", value_parser = duration)]
     #[arg(help_heading = "Assumptions")]
-    idle_timeout: Duration,
+    idle_timeout: Option<Duration>,
 
     /// Enter tunnels, as `turboflow record` does: all, or those listed
     #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "all", help_heading = "Assumptions")]
     decapsulate: Option<TunnelSet>,
 
-    /// Memory in which the kernel keeps packets of an interface until they are read
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size_bytes)]
-    #[arg(conflicts_with = "read", help_heading = "Assumptions")]
-    ring_size: u64,
+    /// Memory in which the kernel keeps packets of an interface until they are read. Default 64MiB
+    #[arg(long, value_name = "SIZE", value_parser = size_bytes, help_heading = "Assumptions")]
+    ring_size: Option<u64>,
 
-    /// Seed of the hash function that chooses slots
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        help_heading = "Assumptions"
-    )]
-    pub(super) seed: u64,
+    /// Seed of the hash function that chooses slots. Default 1
+    #[arg(long, value_name = "N", value_parser = seed, help_heading = "Assumptions")]
+    seed: Option<u64>,
 
     /// Print one JSON object
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,
 
     /// List what is taken for granted, with defaults and sources
-    #[arg(long, conflicts_with_all = ["read", "interface", "paper"], help_heading = "Output")]
+    #[arg(long, conflicts_with_all = ["read", "interface"], help_heading = "Output")]
     pub(super) assumptions: bool,
 
     /// Compute Tables 5 and 10 to 13 of the TurboFlow paper from its inputs, beside what it printed
-    #[arg(long, conflicts_with_all = ["read", "interface", "packets_per_second"])]
+    #[arg(long, conflicts_with_all = ["read", "interface"])]
     #[arg(help_heading = "Output")]
     pub(super) paper: bool,
+}
+
+/// What an option says something of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    /// Every answer.
+    Any,
+    /// What is taken for granted.
+    Assumed,
+    /// What is seen at an interface.
+    Interface,
+    /// Packets that are looked at.
+    Packets,
 }
 
 /// A number such as `0.5`, `40k` or `1.5M`; what it may be is said by whoever uses it.
@@ -244,12 +251,104 @@ impl PlanArgs {
         Ok(share * assumptions.get(Assumption::LinkBitsPerSecond) / load)
     }
 
+    /// How long an interface is watched.
+    pub(super) fn lasts(&self) -> Duration {
+        self.lasts.unwrap_or(Duration::from_secs(60))
+    }
+
+    pub(super) fn links(&self) -> u64 {
+        self.links.unwrap_or(1)
+    }
+
+    pub(super) fn seed(&self) -> u64 {
+        self.seed.unwrap_or(1)
+    }
+
+    /// After how long a silence a flow is over.
+    pub(super) fn idle_timeout(&self) -> Duration {
+        self.idle_timeout.unwrap_or(Duration::from_secs(30))
+    }
+
+    /// The filter of packets; empty where there is none.
+    pub(super) fn filter(&self) -> String {
+        self.filter.join(" ")
+    }
+
     /// What to simulate.
-    pub(super) fn simulation(&self) -> SimulationConfig {
+    pub(super) fn simulation(&self, assumptions: &Assumptions) -> SimulationConfig {
+        let active_timeout_seconds = assumptions.get(Assumption::ActiveTimeoutSeconds);
         SimulationConfig {
-            idle_timeout_ns: u64::try_from(self.idle_timeout.as_nanos()).unwrap_or(u64::MAX),
+            idle_timeout_ns: u64::try_from(self.idle_timeout().as_nanos()).unwrap_or(u64::MAX),
+            active_timeout_ns: (active_timeout_seconds * 1e9) as u64,
             ..SimulationConfig::default()
         }
+    }
+
+    /// An option that changes nothing in the answer is an error: it would be ignored.
+    pub(super) fn refuse_what_is_of_no_use(&self) -> anyhow::Result<()> {
+        let find = |of: &[Use]| {
+            let given = self.options().into_iter();
+            let mut found = given.filter(|(_, is_given, its)| *is_given && of.contains(its));
+            found.next().map(|(option, ..)| option)
+        };
+        let all = &[Use::Any, Use::Assumed, Use::Interface, Use::Packets];
+        let (option, why) = if self.paper {
+            (find(all), "with --paper, which has the paper's own inputs")
+        } else if self.assumptions {
+            let others = &[Use::Any, Use::Interface, Use::Packets];
+            (find(others), "with --assumptions, which lists them alone")
+        } else if self.packets_per_second.is_some() {
+            let others = &[Use::Interface, Use::Packets];
+            (
+                find(others),
+                "with --packets-per-second, where no packets are read",
+            )
+        } else if !self.read.is_empty() {
+            (find(&[Use::Interface]), "without -i")
+        } else {
+            (None, "")
+        };
+        if let Some(option) = option {
+            bail!("{option} is of no use {why}: leave it out");
+        }
+        if self.links.is_some() && matches!(self.target(), Target::Machine { .. }) {
+            bail!(
+                "--links is of no use with --table-memory and --cores, which ask how many links those \
+                 carry: leave out one of the three"
+            );
+        }
+        let per_core = Assumption::AggregatorRecordsPerSecondPerCore.name();
+        let assumed = self.assume.iter().find(|text| text.starts_with(per_core));
+        if let Some(text) = assumed.filter(|_| self.measure) {
+            bail!("--assume {text} and --measure contradict each other: leave one out");
+        }
+        Ok(())
+    }
+
+    /// What can be given and ignored: the option, whether it was given, and what it says something of.
+    fn options(&self) -> [(&'static str, bool, Use); 16] {
+        [
+            ("FILTER", !self.filter.is_empty(), Use::Packets),
+            ("--for", self.lasts.is_some(), Use::Interface),
+            (
+                "--packets-per-second",
+                self.packets_per_second.is_some(),
+                Use::Any,
+            ),
+            ("--utilization", self.utilization.is_some(), Use::Any),
+            ("--links", self.links.is_some(), Use::Any),
+            ("--target-ratio", self.target_ratio.is_some(), Use::Any),
+            ("--target-rate", self.target_rate.is_some(), Use::Any),
+            ("--cores", self.cores.is_some(), Use::Any),
+            ("--table-memory", self.table_memory.is_some(), Use::Any),
+            ("--assume", !self.assume.is_empty(), Use::Assumed),
+            ("--measure", self.measure, Use::Any),
+            ("--idle-timeout", self.idle_timeout.is_some(), Use::Any),
+            ("--decapsulate", self.decapsulate.is_some(), Use::Packets),
+            ("--ring-size", self.ring_size.is_some(), Use::Interface),
+            ("--seed", self.seed.is_some(), Use::Packets),
+            ("--assumptions", self.assumptions, Use::Assumed),
+        ]
     }
 
     pub(super) fn assumed(&self) -> anyhow::Result<Assumptions> {
@@ -274,8 +373,8 @@ impl PlanArgs {
         for name in &self.interface {
             words.push(format!("--interface={name}").into());
         }
-        if !self.interface.is_empty() {
-            words.push(format!("--ring-size={}", self.ring_size).into());
+        if let Some(bytes) = self.ring_size {
+            words.push(format!("--ring-size={bytes}").into());
         }
         if let Some(tunnels) = &self.decapsulate {
             words.push(format!("--decapsulate={tunnels}").into());

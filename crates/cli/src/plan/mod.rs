@@ -17,6 +17,7 @@ use watch::Watched;
 pub(crate) use args::PlanArgs;
 
 pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<Outcome> {
+    args.refuse_what_is_of_no_use()?;
     if args.paper {
         print(&paper::render(args.json)?)?;
         return Ok(Outcome::Well);
@@ -28,10 +29,10 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<Outcome> {
     }
     // What nobody can be told is said before a capture is read, or an interface watched for a minute.
     args.target().check().map_err(|error| refused(&error))?;
-    if args.links == 0 {
+    if args.links() == 0 {
         bail!("--links is 0: one link at least is needed");
     }
-    let (mut traffic, watched) = traffic(args)?;
+    let (mut traffic, watched) = traffic(args, &assumptions)?;
     traffic.check().map_err(|error| refused(&error))?;
     let copies = args.copies(&traffic, &assumptions)?;
     traffic = traffic.times(copies);
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<Outcome> {
             traffic,
             measured: watched.as_ref().map(|watched| &watched.measured),
             copies,
-            links: args.links,
+            links: args.links(),
             target: args.target(),
             assumptions,
         };
@@ -58,8 +59,16 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<Outcome> {
 }
 
 /// What passes on one link: measured, or stated.
-fn traffic(args: &PlanArgs) -> anyhow::Result<(Traffic, Option<Watched>)> {
+fn traffic(
+    args: &PlanArgs,
+    assumptions: &Assumptions,
+) -> anyhow::Result<(Traffic, Option<Watched>)> {
     if let Some(traffic) = args.stated() {
+        let checked = traffic.check().and_then(|()| {
+            let idle_timeout_seconds = args.idle_timeout().as_secs_f64();
+            traffic.check_active_flows(idle_timeout_seconds)
+        });
+        checked.map_err(|error| refused(&error))?;
         return Ok((traffic, None));
     }
     if !args.has_source() {
@@ -68,7 +77,7 @@ fn traffic(args: &PlanArgs) -> anyhow::Result<(Traffic, Option<Watched>)> {
              --packets-per-second, --flows-per-second and --active-flows"
         );
     }
-    let watched = watch::watch(args, &args.simulation())?;
+    let watched = watch::watch(args, &args.simulation(assumptions))?;
     let traffic = watched.measured.traffic();
     Ok((traffic.map_err(|error| refused(&error))?, Some(watched)))
 }
@@ -81,7 +90,7 @@ fn measure(
     traffic: &Traffic,
     assumptions: &mut Assumptions,
 ) -> anyhow::Result<()> {
-    let open = traffic.active_flows * args.links as f64;
+    let open = traffic.active_flows * args.links() as f64;
     let flows = open.clamp(*MEASURED_FLOWS.start(), *MEASURED_FLOWS.end()) as u64;
     let row = turboflow_bench::aggregator(flows);
     let per_core = Assumption::AggregatorRecordsPerSecondPerCore;

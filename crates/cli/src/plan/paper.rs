@@ -3,24 +3,25 @@
 
 use serde::Serialize;
 use turboflow_export::table::{Align, Table};
-use turboflow_plan::paper::{Cell, DEVIATIONS, Deviation, Rounding, all};
+use turboflow_plan::paper::{Agreement, Cell, EITHER_WAY, Rounding, WITHIN_INPUTS, all};
 
 const HEAD: &str = "\
 TurboFlow (EuroSys 2018), Tables 5 and 10 to 13: what is printed, and in brackets what the model gives
-from the paper's inputs. `!`: they differ by more than rounding, for a reason below. `input`: the cell is
-what others were computed from; its own source is a picture. docs/planning.md has inputs and reasons.
+from the paper's inputs. `~`: the same within rounding, not to the last digit; `!`: they differ by more
+than that. Reasons are below. `input`: the cell is what others were computed from; its own source is a
+picture. docs/planning.md has the inputs.
 ";
 
 #[derive(Serialize)]
 struct Paper {
     cells: Vec<Named>,
-    deviations: &'static [Deviation],
 }
 
 #[derive(Serialize)]
 struct Named {
     name: String,
-    agrees: Option<bool>,
+    agreement: Option<Agreement>,
+    reason: Option<&'static str>,
     deviation: Option<f64>,
     #[serde(flatten)]
     cell: Cell,
@@ -30,13 +31,13 @@ pub(super) fn render(json: bool) -> anyhow::Result<String> {
     if json {
         let cells = all().into_iter().map(|cell| Named {
             name: cell.name(),
-            agrees: cell.agrees(),
+            agreement: cell.agreement(),
+            reason: cell.reason(),
             deviation: cell.deviation(),
             cell,
         });
         let paper = Paper {
             cells: cells.collect(),
-            deviations: DEVIATIONS,
         };
         return Ok(serde_json::to_string_pretty(&paper)? + "\n");
     }
@@ -50,15 +51,43 @@ pub(super) fn render(json: bool) -> anyhow::Result<String> {
         text += &one(table);
         left = others;
     }
-    text += "\nDeviations\n";
-    for cell in cells.iter().filter(|cell| cell.agrees() == Some(false)) {
-        let name = cell.name();
-        let why = DEVIATIONS.iter().find(|listed| listed.cell == name);
-        let why = why.map_or("not listed", |listed| listed.why);
-        let percent = 100.0 * cell.deviation().unwrap_or_default();
-        text += &format!("  {name}: {percent:+.1} %\n    {why}\n");
-    }
+    text += &reasons(&cells);
     Ok(text)
+}
+
+/// How many cells agree how far, and why the others do not.
+fn reasons(cells: &[Cell]) -> String {
+    let of = |agreement: Option<Agreement>| {
+        cells
+            .iter()
+            .filter(move |cell| cell.agreement() == agreement)
+    };
+    let count = |agreement| of(Some(agreement)).count();
+    let mut text = format!(
+        "\n{} cells: {} to the last digit, {} within rounding, {} deviate, {} are inputs\n",
+        cells.len(),
+        count(Agreement::ToTheDigit),
+        count(Agreement::WithinRounding),
+        count(Agreement::Deviates),
+        of(None).count(),
+    );
+    text += "\nWithin rounding (~)\n";
+    for why in [WITHIN_INPUTS, EITHER_WAY] {
+        for cell in cells.iter().filter(|cell| cell.reason() == Some(why)) {
+            text += &format!("  {}: {}\n", cell.name(), percent(cell));
+        }
+        text += &format!("    {why}\n");
+    }
+    text += "\nDeviations (!)\n";
+    for cell in of(Some(Agreement::Deviates)) {
+        let why = cell.reason().unwrap_or("not listed");
+        text += &format!("  {}: {}\n    {why}\n", cell.name(), percent(cell));
+    }
+    text
+}
+
+fn percent(cell: &Cell) -> String {
+    format!("{:+.1} %", 100.0 * cell.deviation().unwrap_or_default())
 }
 
 /// Rows and columns in the order in which they first come.
@@ -107,8 +136,9 @@ fn shown(cell: &Cell) -> String {
         let more = 10f64.powi(more as i32);
         computed = (computed * more).floor() / more;
     }
-    let mark = match cell.agrees() {
-        Some(false) => "!",
+    let mark = match cell.agreement() {
+        Some(Agreement::Deviates) => "!",
+        Some(Agreement::WithinRounding) => "~",
         _ => "",
     };
     format!("{printed} ({computed:.more$}{mark})")

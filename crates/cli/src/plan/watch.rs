@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packets of captures or interfaces into the simulation.
 
+use anyhow::bail;
 use serde::Serialize;
 use turboflow_packet::Frame;
 use turboflow_plan::{Measured, Observed, Simulation, SimulationConfig};
@@ -41,9 +42,9 @@ pub(super) fn watch(args: &PlanArgs, config: &SimulationConfig) -> anyhow::Resul
     let mut simulation = Simulation::new(config).map_err(|error| refused(&error))?;
     let frames = Frames::open("plan", args.record_words())?;
     let name = frames.name();
-    let (mut parser, hasher) = (frames.parser(), KeyHasher::new(args.seed));
+    let (mut parser, hasher) = (frames.parser(), KeyHasher::new(args.seed()));
     let (mut observed, mut frames_without_flow) = (Vec::new(), 0);
-    let not_given = frames.give(args.lasts, |frames: &[Frame<'_>]| {
+    let not_given = frames.give(args.lasts(), |frames: &[Frame<'_>]| {
         observed.clear();
         for frame in frames {
             match parser.parse(frame) {
@@ -54,6 +55,9 @@ pub(super) fn watch(args: &PlanArgs, config: &SimulationConfig) -> anyhow::Resul
         simulation.observe(&observed);
     })?;
     let measured = simulation.finish();
+    if measured.packets == 0 && !args.filter().is_empty() {
+        refuse_the_filter(args, &name, frames_without_flow)?;
+    }
     Ok(Watched {
         source: Source {
             name,
@@ -66,6 +70,18 @@ pub(super) fn watch(args: &PlanArgs, config: &SimulationConfig) -> anyhow::Resul
         measured,
         not_given,
     })
+}
+
+/// Says that nothing is left of the packets, rather than that there are too few.
+fn refuse_the_filter(args: &PlanArgs, name: &str, frames_without_flow: u64) -> anyhow::Result<()> {
+    let filter = args.filter();
+    match frames_without_flow {
+        0 => bail!("no packet of {name} matched the filter `{filter}`"),
+        frames => bail!(
+            "{} of {name} matched the filter `{filter}`, and none of them is a packet of IP",
+            counted(frames, "frame")
+        ),
+    }
 }
 
 fn observe(hasher: &KeyHasher, packet: &Packet) -> Observed {

@@ -12,7 +12,7 @@ use turboflow_record::TimeUnit;
 use crate::log::LogFormat;
 use crate::metrics::{MetricsAt, metrics_at};
 use crate::units::{
-    Timeout, count, duration, rotation, size_bytes, template_interval, time_unit, timeout,
+    Timeout, count, duration, rotation, seed, size_bytes, template_interval, time_unit, timeout,
     timeout_or_zero,
 };
 
@@ -380,7 +380,7 @@ pub(crate) struct RecordArgs {
 
     /// Seed of the hash function. Default: random, so that nobody can choose keys that collide; it
     /// is printed. Records are the same whatever the seed, their order is not
-    #[arg(long, value_name = "N", help_heading = "Memory and speed")]
+    #[arg(long, value_name = "N", value_parser = seed, help_heading = "Memory and speed")]
     pub(super) seed: Option<u64>,
 
     /// Serve metrics for Prometheus (/metrics) and a health page (/healthz) at this address, such as

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The filter expression among the arguments, and its compilation.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use turboflow_capture::CaptureFile;
 use turboflow_capture::filter::{Compiler, FileFilter, FilterError};
+use turboflow_packet::TunnelSet;
 
 use super::RecordArgs;
 
@@ -76,7 +77,10 @@ const BEGINNINGS: [&str; 61] = [
 ];
 
 /// Takes the expression out of the words behind `-r`, where it stands behind a file.
-pub(super) fn separate(args: &mut RecordArgs) {
+///
+/// # Errors
+/// Tunnels that stand where an expression does.
+pub(super) fn separate(args: &mut RecordArgs) -> anyhow::Result<()> {
     let begins =
         |word: &std::path::Path| !word.exists() && word.to_str().is_some_and(begins_expression);
     // The first word is a file, whatever it is called.
@@ -85,6 +89,13 @@ pub(super) fn separate(args: &mut RecordArgs) {
         let words = args.read.drain(start + 1..);
         let words: Vec<_> = words.map(|word| word.display().to_string()).collect();
         args.filter.splice(..0, words);
+    }
+    match (&args.filter[..], args.decapsulate) {
+        ([word], Some(_)) if word.parse::<TunnelSet>().is_ok() => bail!(
+            "`{word}` stands where a filter does, and --decapsulate has a `=` before its tunnels: \
+             write --decapsulate={word}, or '({word})' if packets are to be filtered by that"
+        ),
+        _ => Ok(()),
     }
 }
 

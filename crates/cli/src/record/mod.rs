@@ -93,7 +93,7 @@ pub(crate) fn serve(args: RecordArgs, reread: Reread) -> anyhow::Result<Outcome>
 /// Everything is opened and created before the first packet is metered.
 fn record(mut args: RecordArgs, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     log::set_format(args.log_format);
-    filter::separate(&mut args);
+    filter::separate(&mut args)?;
     let settings = Arc::new(Settings::new(&args)?);
     // Before rights are given up: a key is for root alone.
     let tls = collectors::tls(&args)?;

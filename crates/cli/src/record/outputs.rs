@@ -63,6 +63,7 @@ impl<'a> Maker<'a> {
         tls: Option<&'a Tls>,
     ) -> anyhow::Result<Self> {
         check_names(args)?;
+        check_format(args)?;
         rotation::check(args)?;
         let options = WriteOptions {
             metadata: metadata(settings),
@@ -163,6 +164,28 @@ fn check_names(args: &RecordArgs) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A format that no output asks for, or all say otherwise by their names, would be ignored.
+fn check_format(args: &RecordArgs) -> anyhow::Result<()> {
+    let Some(format) = args.format else {
+        return Ok(());
+    };
+    let is_used = |path: &PathBuf| {
+        let is_target = path.to_str().is_some_and(Target::is_meant);
+        !is_target && format_of(path, args.format).is_ok_and(|its| its == format)
+    };
+    if args.write.iter().any(is_used) {
+        return Ok(());
+    }
+    match args.write.first() {
+        None => bail!("--format is of no use without -w: add `-w -` for standard output"),
+        Some(path) => bail!(
+            "--format {format} is of no use with {}, whose name says what it is: leave it out, or \
+             write to another name or to `-`",
+            name_of(path)
+        ),
+    }
 }
 
 fn is_device(path: &Path) -> bool {

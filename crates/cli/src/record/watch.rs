@@ -28,7 +28,7 @@ pub(super) fn understand(
     let command = RecordArgs::augment_args(Command::new(command)).no_binary_name(true);
     let matches = command.try_get_matches_from(words)?;
     let mut args = RecordArgs::from_arg_matches(&matches)?;
-    filter::separate(&mut args);
+    filter::separate(&mut args)?;
     Ok(args)
 }
 

@@ -106,3 +106,16 @@ fn prints_columns_and_types() {
         .exits(2)
         .says(&["cannot be used with"]);
 }
+
+#[test]
+fn biflow_says_something_of_a_definition_alone() {
+    for words in [
+        &["definition", "--biflow"][..],
+        &["definition", "--list", "--biflow"],
+    ] {
+        let ran = turboflow(words).exits(2);
+        assert_eq!(ran.stdout, "");
+        ran.says(&["--biflow is of no use without --check or --schema"]);
+    }
+    turboflow(["definition", "--schema", "--biflow"]).exits(0);
+}

@@ -153,3 +153,20 @@ fn ipv6_of_every_bsd_is_ipv6() {
         }
     }
 }
+
+/// A list of tunnels has a `=` before it; behind a space it is read as a filter.
+#[test]
+fn tunnels_in_the_place_of_a_filter_are_told_where_they_belong() {
+    for tunnels in ["gre", "geneve", "gre,vxlan"] {
+        let words = ["record", "-r", &office(), "--decapsulate", tunnels];
+        let mend = format!("write --decapsulate={tunnels}");
+        let ran = turboflow(words).exits(2).says(&[&mend]);
+        assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
+        let words = ["plan", "-r", &office(), "--decapsulate", tunnels];
+        turboflow(words).exits(2).says(&[&mend]);
+    }
+    let words = ["record", "-r", &office(), "--idle-timeout", "-5s"];
+    turboflow(words)
+        .exits(2)
+        .says(&["invalid value '-5s' for '--idle-timeout <TIME>'"]);
+}

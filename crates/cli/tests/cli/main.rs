@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod bad_input;
+mod bench;
 mod cases;
 mod collectors;
 mod definition;
@@ -15,6 +16,7 @@ mod log;
 mod outputs;
 mod package;
 mod plan;
+mod plan_refusals;
 mod reader;
 mod record;
 #[cfg(target_os = "linux")]

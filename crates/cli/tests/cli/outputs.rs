@@ -43,6 +43,32 @@ fn names_that_cannot_be_written_stop_the_run_before_it_starts() {
 }
 
 #[test]
+fn a_format_that_no_output_has_is_refused() {
+    let (folder, office) = (Folder::new(), office());
+    let csv = folder.file("a.csv");
+    for (words, said) in [
+        (&["--format", "csv"][..], "--format is of no use without -w"),
+        (
+            &["-w", &csv, "--format", "parquet"],
+            "--format parquet is of no use with",
+        ),
+        (
+            &["-w", "ipfix+udp://127.0.0.1:9", "--format", "csv"],
+            "--format csv is of no use with ipfix+udp://127.0.0.1:9",
+        ),
+    ] {
+        let ran = turboflow(["record", "-r", &office].iter().chain(words)).exits(2);
+        assert_eq!((ran.stdout.as_str(), folder.names()), ("", Vec::new()));
+        ran.says(&[said]);
+    }
+    // It agrees with one name, or is that of another output.
+    let same = ["record", "-q", "-r", &office, "-w", &csv, "--format", "csv"];
+    turboflow(same).exits(0);
+    let other = ["-w", &csv, "-w", "-", "--format", "jsonl"];
+    turboflow(["record", "-q", "-r", &office].iter().chain(&other)).exits(0);
+}
+
+#[test]
 fn a_capture_is_never_overwritten_by_its_own_records() {
     let folder = Folder::new();
     let capture = folder.write("office.pcap", fs::read(office()).unwrap());

@@ -2,7 +2,7 @@
 //! Tables that follow from the paper's own inputs: 5, 12 and 13, cell by cell, as `turboflow-plan`
 //! computes them.
 
-use turboflow_plan::paper::{self, Cell, DEVIATIONS};
+use turboflow_plan::paper::{self, Agreement, Cell};
 
 use super::{Give, Part};
 use crate::facts::{Fact, Facts};
@@ -107,28 +107,33 @@ fn simulated_row(fact: &Fact) -> Vec<String> {
     ]
 }
 
+/// The word of a fact for how far a cell agrees.
+const fn agreement(agreement: Option<Agreement>) -> &'static str {
+    match agreement {
+        Some(Agreement::ToTheDigit) => "digit",
+        Some(Agreement::WithinRounding) => "rounding",
+        Some(Agreement::Deviates) => "no",
+        None => "input",
+    }
+}
+
 /// Gives the cells of a table.
 pub(super) fn cells(part: &str, cells: Vec<Cell>, give: Give<'_>) -> anyhow::Result<()> {
     for cell in cells {
-        let agrees = match cell.agrees() {
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => "input",
-        };
-        let name = cell.name();
-        let deviation = DEVIATIONS.iter().find(|deviation| deviation.cell == name);
+        let reason = cell.reason();
+        let agrees = agreement(cell.agreement());
         let mut fact = Fact::new(part)
             .of("is", "cell")
+            .of("agrees", agrees)
             .of("row", cell.row)
             .of("column", cell.column)
             .of("unit", cell.unit)
-            .of("agrees", agrees)
             .value("printed", cell.printed.value);
         if let Some(computed) = cell.computed {
             fact = fact.value("computed", computed);
         }
-        if let Some(deviation) = deviation {
-            fact = fact.of("why", deviation.why);
+        if let Some(reason) = reason {
+            fact = fact.of("why", reason);
         }
         give(fact);
     }
@@ -154,29 +159,41 @@ pub(super) fn table(facts: &Facts, section: &mut Section) {
             line
         })
         .collect();
-    section.say("Computed here, and in brackets as printed; * where they differ:");
+    section.say("Computed here, and in brackets as printed; ~ where they are the same within rounding alone, * where they differ:");
     section.table(&names, &rows);
-    let agreeing = facts.with("agrees", "yes").0.len();
-    let inputs = facts.with("agrees", "input").0.len();
-    let deviating = facts.with("agrees", "no");
+    let count = |agrees| facts.with("agrees", agrees).0.len();
+    let (exact, within, deviating) = (count("digit"), count("rounding"), count("no"));
+    let rest = [
+        (within, "agree within rounding alone"),
+        (deviating, "differ by more"),
+    ];
+    let rest: Vec<String> = rest
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!(", {count} {what}"))
+        .collect();
     section.say(format!(
-        "{agreeing} of {} computed cells agree to the last printed digit{}.",
-        agreeing + deviating.0.len(),
-        match inputs {
+        "{exact} of {} computed cells agree to the last printed digit{}{}.",
+        exact + within + deviating,
+        rest.concat(),
+        match count("input") {
             0 => String::new(),
             inputs => format!(
                 "; {inputs} more are read off the paper's Figure 11 and are inputs themselves"
             ),
         }
     ));
-    for why in deviating.names("why") {
-        let cells: Vec<String> = deviating
-            .with("why", &why)
-            .0
-            .iter()
-            .map(|fact| format!("{}, {}", fact.label("row"), fact.label("column")))
-            .collect();
-        section.say(format!("Differs: {}: {why}.", cells.join("; ")));
+    for (agrees, word) in [("rounding", "Within rounding"), ("no", "Differs")] {
+        let some = facts.with("agrees", agrees);
+        for why in some.names("why") {
+            let cells: Vec<String> = some
+                .with("why", &why)
+                .0
+                .iter()
+                .map(|fact| format!("{}, {}", fact.label("row"), fact.label("column")))
+                .collect();
+            section.say(format!("{word}: {}: {why}.", cells.join("; ")));
+        }
     }
 }
 
@@ -190,10 +207,10 @@ fn both(fact: &Fact) -> String {
     if fact.label("agrees") == "input" {
         return format!("({}{unit})", number(printed, digits));
     }
-    let mark = if fact.label("agrees") == "no" {
-        " *"
-    } else {
-        ""
+    let mark = match fact.label("agrees") {
+        "no" => " *",
+        "rounding" => " ~",
+        _ => "",
     };
     format!(
         "{} ({}){unit}{mark}",

@@ -3,6 +3,8 @@
 
 use serde::Serialize;
 
+use super::DEVIATIONS;
+
 /// How a number was shortened for print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -39,7 +41,56 @@ impl Printed {
             self.value + above * self.step,
         )
     }
+
+    /// Whether some number from `least` to `most` would have been printed so.
+    fn is_reached(self, least: f64, most: f64) -> bool {
+        let (from, to) = self.range();
+        // Halves of printed digits are no exact binary numbers.
+        let tolerance = match self.rounding {
+            Rounding::Down => 0.0,
+            Rounding::Either | Rounding::Nearest => 1e-9 * self.value.abs(),
+        };
+        most >= from - tolerance && least < to
+    }
+
+    /// Whether that very number would have been printed so; where it is not known whether digits
+    /// were cut off or rounded, by either.
+    fn is_digit_for_digit(self, computed: f64) -> bool {
+        let ways: &[Rounding] = match self.rounding {
+            Rounding::Either => &[Rounding::Down, Rounding::Nearest],
+            Rounding::Down => &[Rounding::Down],
+            Rounding::Nearest => &[Rounding::Nearest],
+        };
+        let by = |rounding: &Rounding| {
+            let printed = Self {
+                rounding: *rounding,
+                ..self
+            };
+            printed.is_reached(computed, computed)
+        };
+        ways.iter().all(by)
+    }
 }
+
+/// How far what the model gives is what was printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Agreement {
+    /// The printed inputs give the printed digits, all of them.
+    ToTheDigit,
+    /// Only within rounding: of the inputs, known to the digits that were printed, or of the cell,
+    /// where its table does not tell how that was done.
+    WithinRounding,
+    /// By more than rounding explains: [`DEVIATIONS`] says what is known of it.
+    Deviates,
+}
+
+/// Why cells agree within rounding only: those whose inputs are printed with few digits.
+pub const WITHIN_INPUTS: &str = "the inputs as they stand give other digits; numbers that would have \
+     been printed as those inputs give these";
+/// Why cells agree within rounding only: those of a table that rounds some and cuts off others.
+pub const EITHER_WAY: &str = "the table does not tell whether it rounds or cuts off: this cell has the \
+     printed digits by the one, not by the other, and no way gives all cells";
 
 /// One cell of a table of the paper.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -101,18 +152,35 @@ impl Cell {
         format!("Table {}, {}, {}", self.table, self.row, self.column)
     }
 
-    /// Whether what the model gives would have been printed so; `None` for an input.
+    /// How far it agrees; `None` for an input.
     #[must_use]
-    pub fn agrees(&self) -> Option<bool> {
-        let (least, most) = self.range?;
-        let (from, to) = self.printed.range();
-        // Halves of printed digits are no exact binary numbers.
-        let tolerance = 1e-9 * self.printed.value.abs();
-        let reaches = match self.printed.rounding {
-            Rounding::Down => most >= from,
-            _ => most >= from - tolerance,
-        };
-        Some(reaches && least < to)
+    pub fn agreement(&self) -> Option<Agreement> {
+        let (computed, (least, most)) = (self.computed?, self.range?);
+        Some(if self.printed.is_digit_for_digit(computed) {
+            Agreement::ToTheDigit
+        } else if self.printed.is_reached(least, most) {
+            Agreement::WithinRounding
+        } else {
+            Agreement::Deviates
+        })
+    }
+
+    /// Why it does not agree to the digit, as far as print tells; `None` where it does, and for an
+    /// input.
+    #[must_use]
+    pub fn reason(&self) -> Option<&'static str> {
+        match self.agreement()? {
+            Agreement::ToTheDigit => None,
+            Agreement::WithinRounding if self.printed.rounding == Rounding::Either => {
+                Some(EITHER_WAY)
+            }
+            Agreement::WithinRounding => Some(WITHIN_INPUTS),
+            Agreement::Deviates => {
+                let name = self.name();
+                let listed = DEVIATIONS.iter().find(|listed| listed.cell == name);
+                listed.map(|listed| listed.why)
+            }
+        }
     }
 
     /// How far the model is from the printed number, as a share of that; `None` for an input.

@@ -18,7 +18,7 @@ const fn deviation(cell: &'static str, why: &'static str) -> Deviation {
 
 /// Table 10 begins at 49 KB; what a link does with less is a straight line on from there.
 const EXTRAPOLATED: &str = "each link has less than 49 KB here, where Table 10 ends and the model \
-     guesses; the cells with more agree";
+     goes straight on; no cell with more deviates";
 const FEWER_A_CORE: &str = "what is printed follows from 9.2 to 9.5 M records/s a core; the mean of four \
      cores in Figure 12 is 9.7 M";
 

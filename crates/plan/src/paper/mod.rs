@@ -2,9 +2,10 @@
 //! The paper's own tables, computed from the paper's inputs beside what it printed (TurboFlow, Tables 5
 //! and 10 to 13).
 //!
-//! Each [`Cell`] says what was printed, what the model gives, and whether these agree. Those that do not
-//! are listed with what we know of them in [`DEVIATIONS`]; tests hold the list to be complete and
-//! without excess. Where inputs are not as the text states them, [`inputs`] says so.
+//! Each [`Cell`] says what was printed, what the model gives, and how far these agree
+//! ([`Agreement`]). Those that deviate are listed with what we know of them in [`DEVIATIONS`]; tests
+//! hold the list to be complete and without excess. Where inputs are not as the text states them,
+//! [`inputs`] says so.
 
 mod cell;
 mod deviations;
@@ -15,7 +16,7 @@ mod table_12;
 mod table_13;
 mod table_5;
 
-pub use cell::{Cell, Printed, Rounding};
+pub use cell::{Agreement, Cell, EITHER_WAY, Printed, Rounding, WITHIN_INPUTS};
 pub use deviations::{DEVIATIONS, Deviation};
 pub use table_5::table_5;
 pub use table_10::{internet_curve, switch_curve, table_10};

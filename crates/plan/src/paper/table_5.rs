@@ -53,6 +53,7 @@ pub fn table_5() -> Vec<Cell> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Agreement;
     use super::*;
 
     #[test]
@@ -60,7 +61,8 @@ mod tests {
         let gives_it = |flows: &u64| {
             (1..).zip(PROBABILITIES).all(|(times, printed)| {
                 let probability = eviction_probability(times * flows, *flows as f64);
-                Cell::new(5, "", "", "", cut(printed), probability).agrees() == Some(true)
+                Cell::new(5, "", "", "", cut(printed), probability).agreement()
+                    == Some(Agreement::ToTheDigit)
             })
         };
         let numbers: Vec<u64> = (1..10_000).filter(gives_it).collect();

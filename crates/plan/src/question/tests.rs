@@ -60,10 +60,12 @@ fn the_table_for_a_ratio_reaches_it_and_everything_follows_from_its_rate() {
     assert_eq!(need.table_bytes, need.slots_per_link as f64 * 4.0 * 64.0);
     assert_eq!(need.aggregator_cores, rate / (27.2e6 * 0.8));
     assert_eq!(need.bus_bits_per_second, rate * 512.0);
+    assert_eq!(need.bus_share, rate * 512.0 / 31.5e9);
     assert_eq!(plan.measured, None);
     assert_eq!(plan.software_cores, 2e6 / (14e6 * 0.8));
     // 20K flows, and 60K of which each may be cut every 120 s: 20,500 from each link; 23 in a message.
     assert_eq!(plan.export.flow_records_per_second, 82_000.0);
+    assert!(plan.export.is_upper_bound);
     assert_eq!(
         plan.export.bits_per_second,
         82_000.0 * (58.0 + 48.0 / 23.0) * 8.0
@@ -103,7 +105,11 @@ fn targets_lead_to_each_other() {
     assert_eq!(carried.len(), 24);
     assert!(carried.chunks(4).all(|row| row.is_sorted()));
     assert!((0..4).all(|cores| carried[cores..].iter().step_by(4).is_sorted()));
-    assert!((carried[3] / (4.0 * 27.2e6 * 0.8 / 500e3) - 1.0).abs() < 1e-9);
+    assert!((carried[1] / (2.0 * 27.2e6 * 0.8 / 500e3) - 1.0).abs() < 1e-9);
+    // Four cores merge more than the bus brings.
+    assert!((carried[3] / (31.5e9 / 512.0 / 500e3) - 1.0).abs() < 1e-9);
+    let limits = [1, 3].map(|index| plan.machines[index].limit_worst_case);
+    assert_eq!(limits, [Limit::Cores, Limit::Bus]);
     let links = plan.capacity.unwrap().links_worst_case;
     assert!((links - 4.0).abs() < 1e-3, "{links}");
 }
@@ -140,6 +146,10 @@ fn what_was_measured_chooses_among_the_tables_that_were_simulated() {
     let share = table.unwrap().microflows as f64 / 400.0;
     assert!((found.packets_per_microflow - 1.0 / share).abs() < 1e-9);
     assert!(found.packets_per_microflow >= 10.0);
+    // Counted: 20 flows, all shorter than the active timeout, on each of four links.
+    let records = 4.0 * 20.0 / measured.seconds();
+    assert!((plan.export.flow_records_per_second / records - 1.0).abs() < 1e-9);
+    assert!(!plan.export.is_upper_bound);
     // More than the 20 packets of a flow can be asked for only where flows last longer.
     question.target = Target::PacketsPerMicroflow(20.1);
     assert!(refused(&question, "target_ratio").contains("one for 20.00 packets"));

@@ -6,6 +6,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use turboflow_record::KeyHash;
 
+use super::SimulationConfig;
+
 /// Parts into which the idle timeout is divided to count active flows: a flow counts as active for
 /// up to a 64th of the timeout longer than it is.
 const PARTS: u64 = 64;
@@ -30,18 +32,30 @@ impl Hasher for AsItIs {
     }
 }
 
-/// Flows by the time of their last packet, and their number by part of the idle timeout.
+/// What is known of a flow.
+#[derive(Clone, Copy)]
+struct Seen {
+    /// Its last packet.
+    last_ns: u64,
+    /// The first packet of its flow record.
+    record_ns: u64,
+}
+
+/// Flows by hash, and their number by part of the idle timeout.
 pub(super) struct Flows {
-    last_ns: HashMap<u64, u64, BuildHasherDefault<AsItIs>>,
+    seen: HashMap<u64, Seen, BuildHasherDefault<AsItIs>>,
     active_by_part: [u64; KEPT],
     active: u64,
     idle_timeout_ns: u64,
+    active_timeout_ns: u64,
     part_ns: u64,
     max_flows: usize,
     /// The part in which flows that are over were last looked for.
     swept: Option<u64>,
     clock: Option<Clock>,
     pub(super) opened: u64,
+    /// Flow records that they make.
+    pub(super) records: u64,
     pub(super) peak_active: u64,
     /// Packets of flows for which there was no room.
     pub(super) untracked_packets: u64,
@@ -58,17 +72,20 @@ struct Clock {
 }
 
 impl Flows {
-    pub(super) fn new(idle_timeout_ns: u64, max_flows: usize) -> Self {
+    pub(super) fn new(config: &SimulationConfig) -> Self {
+        let idle_timeout_ns = config.idle_timeout_ns;
         Self {
-            last_ns: HashMap::default(),
+            seen: HashMap::default(),
             active_by_part: [0; KEPT],
             active: 0,
             idle_timeout_ns,
+            active_timeout_ns: config.active_timeout_ns,
             part_ns: idle_timeout_ns.div_ceil(PARTS).max(1),
-            max_flows,
+            max_flows: config.max_flows,
             swept: None,
             clock: None,
             opened: 0,
+            records: 0,
             peak_active: 0,
             untracked_packets: 0,
             clock_steps: 0,
@@ -81,21 +98,26 @@ impl Flows {
     pub(super) fn observe(&mut self, hash: KeyHash, timestamp_ns: u64) {
         let Clock { now_ns, part } = self.advance(timestamp_ns);
         let has_room = self.has_room(part);
-        let known = self.last_ns.get_mut(&hash.0);
-        let Some(last_ns) = known else {
+        let Some(seen) = self.seen.get_mut(&hash.0) else {
             self.opened += 1;
+            self.records += 1;
             if has_room {
-                self.last_ns.insert(hash.0, now_ns);
+                let (last_ns, record_ns) = (now_ns, now_ns);
+                self.seen.insert(hash.0, Seen { last_ns, record_ns });
                 self.activate(part);
             } else {
                 self.untracked_packets += 1;
             }
             return;
         };
-        let silent_ns = now_ns - *last_ns;
-        let last_part = *last_ns / self.part_ns;
-        *last_ns = now_ns;
-        self.opened += u64::from(silent_ns > self.idle_timeout_ns);
+        let begins_again = now_ns - seen.last_ns > self.idle_timeout_ns;
+        let last_part = seen.last_ns / self.part_ns;
+        seen.last_ns = now_ns;
+        self.opened += u64::from(begins_again);
+        if begins_again || now_ns - seen.record_ns > self.active_timeout_ns {
+            self.records += 1;
+            seen.record_ns = now_ns;
+        }
         if last_part == part {
             return;
         }
@@ -123,7 +145,7 @@ impl Flows {
         };
         if timestamp_ns.saturating_add(self.idle_timeout_ns) < clock.now_ns {
             self.clock_steps += 1;
-            self.last_ns.clear();
+            self.seen.clear();
             self.active_by_part = [0; KEPT];
             self.active = 0;
             self.swept = None;
@@ -150,13 +172,13 @@ impl Flows {
     /// Whether one more flow may be kept. Flows that are over make room, once for each part of the
     /// timeout: between, none can have ended.
     fn has_room(&mut self, part: u64) -> bool {
-        if self.last_ns.len() >= self.max_flows && self.swept != Some(part) {
+        if self.seen.len() >= self.max_flows && self.swept != Some(part) {
             self.swept = Some(part);
             let part_ns = self.part_ns;
-            self.last_ns
-                .retain(|_, last_ns| part - *last_ns / part_ns < KEPT as u64);
+            self.seen
+                .retain(|_, seen| part - seen.last_ns / part_ns < KEPT as u64);
         }
-        self.last_ns.len() < self.max_flows
+        self.seen.len() < self.max_flows
     }
 }
 
@@ -166,8 +188,15 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
+    fn of_at_most(max_flows: usize) -> Flows {
+        Flows::new(&SimulationConfig {
+            max_flows,
+            ..SimulationConfig::default()
+        })
+    }
+
     fn flows(packets: &[(u64, u64)]) -> Flows {
-        let mut flows = Flows::new(30 * SECOND_NS, 1_000);
+        let mut flows = of_at_most(1_000);
         for (flow, second) in packets {
             flows.observe(KeyHash(*flow), second * SECOND_NS);
         }
@@ -178,6 +207,18 @@ mod tests {
     fn a_flow_begins_again_after_a_silence_longer_than_the_timeout() {
         let seen = flows(&[(1, 100), (1, 130), (1, 161), (1, 191)]);
         assert_eq!((seen.opened, seen.peak_active), (2, 1));
+    }
+
+    #[test]
+    fn a_flow_has_a_record_more_only_where_it_outlasts_the_active_timeout() {
+        let short = flows(&[(1, 100), (2, 100), (1, 120), (2, 125), (1, 140)]);
+        assert_eq!((short.opened, short.records), (2, 2));
+        // A packet every 20 s: cut before those 121 s and more after the first of the record.
+        let long: Vec<(u64, u64)> = (0..15).map(|packet| (1, 100 + 20 * packet)).collect();
+        let long = flows(&long);
+        assert_eq!((long.opened, long.records), (1, 3));
+        let again = flows(&[(1, 100), (1, 161), (1, 180)]);
+        assert_eq!((again.opened, again.records), (2, 2));
     }
 
     #[test]
@@ -206,14 +247,14 @@ mod tests {
 
     #[test]
     fn never_keeps_more_flows_than_it_may() {
-        let mut seen = Flows::new(30 * SECOND_NS, 10);
+        let mut seen = of_at_most(10);
         for flow in 0..15 {
             seen.observe(KeyHash(flow), 100 * SECOND_NS);
         }
-        assert_eq!((seen.last_ns.len(), seen.untracked_packets), (10, 5));
+        assert_eq!((seen.seen.len(), seen.untracked_packets), (10, 5));
         assert_eq!((seen.opened, seen.peak_active), (15, 10));
         // Those of then are over, and leave.
         seen.observe(KeyHash(100), 200 * SECOND_NS);
-        assert_eq!((seen.last_ns.len(), seen.untracked_packets), (1, 5));
+        assert_eq!((seen.seen.len(), seen.untracked_packets), (1, 5));
     }
 }

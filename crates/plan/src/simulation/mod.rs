@@ -26,6 +26,8 @@ pub struct SimulationConfig {
     pub table_slots: Vec<u32>,
     /// A flow without packets for longer is over.
     pub idle_timeout_ns: u64,
+    /// No flow record lasts longer: a flow that does has several.
+    pub active_timeout_ns: u64,
     /// Length of the intervals whose counts are kept.
     pub interval_ns: u64,
     /// Flows kept at once; 32 to 64 bytes each.
@@ -33,11 +35,12 @@ pub struct SimulationConfig {
 }
 
 impl Default for SimulationConfig {
-    /// Tables of 1 to 2^20 slots, 30 s, half a second (TurboFlow, Figure 13), ten million flows.
+    /// Tables of 1 to 2^20 slots, 30 s and 120 s, half a second (TurboFlow, Figure 13), ten million flows.
     fn default() -> Self {
         Self {
             table_slots: (0..=20).map(|power| 1 << power).collect(),
             idle_timeout_ns: 30_000_000_000,
+            active_timeout_ns: 120_000_000_000,
             interval_ns: 500_000_000,
             max_flows: 10_000_000,
         }
@@ -109,7 +112,7 @@ impl Simulation {
                 ..Interval::default()
             },
             tables: table_slots.into_iter().map(Table::new).collect(),
-            flows: Flows::new(config.idle_timeout_ns, config.max_flows),
+            flows: Flows::new(config),
             intervals: Intervals::new(config.interval_ns),
             open: None,
             idle_timeout_ns: config.idle_timeout_ns,
@@ -198,6 +201,7 @@ impl Simulation {
             observed_ns: self.flows.observed_ns,
             flows_opened: self.flows.opened,
             peak_active_flows: self.flows.peak_active,
+            flow_records: self.flows.records,
             untracked_packets: self.flows.untracked_packets,
             clock_steps: self.flows.clock_steps,
             tables: tables.collect(),

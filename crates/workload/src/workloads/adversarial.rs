@@ -237,6 +237,7 @@ impl Source for Adversarial {
     fn flow_counts(&self) -> FlowCounts {
         let births = self.packets.min(self.count());
         FlowCounts {
+            seen: births,
             births,
             deaths: 0,
             active: births,

@@ -33,6 +33,7 @@ pub use data_center::{
 pub use internet::{FLOW_PACKETS_MAX, InternetConfig};
 pub use statistics::{Asked, FlowCounts, Statistics};
 
+use crate::flow_set::FlowSet;
 use crate::traffic::{Endpoints, FrameBuffer, Headers, Shape, UDP};
 use adversarial::Adversarial;
 use data_center::DataCenter;
@@ -132,6 +133,8 @@ pub struct Workload {
     packets_left: u64,
     end_ns: u64,
     snap_bytes: u32,
+    /// The flows that had a packet; none are kept where flows do not begin before the traffic does.
+    seen: Option<FlowSet>,
     statistics: Statistics,
 }
 
@@ -152,6 +155,7 @@ impl Workload {
                 Traffic::Internet(Box::new(Internet::new(kind, start_ns, seed)))
             }
         };
+        let is_attack = matches!(traffic, Traffic::Adversarial(_));
         let lasts_ns = config.duration_ns.unwrap_or(u64::MAX);
         Ok(Self {
             traffic,
@@ -159,6 +163,7 @@ impl Workload {
             packets_left: config.packets.unwrap_or(u64::MAX),
             end_ns: start_ns.saturating_add(lasts_ns),
             snap_bytes: config.snap_length_bytes.unwrap_or(u32::MAX),
+            seen: (!is_attack).then(FlowSet::default),
             statistics: Statistics::starting_at(start_ns),
         })
     }
@@ -175,6 +180,9 @@ impl Workload {
             return None;
         };
         self.packets_left -= 1;
+        if let Some(seen) = &mut self.seen {
+            seen.insert(arrival.flow);
+        }
         self.statistics.add(&arrival);
         Some(arrival)
     }
@@ -196,6 +204,9 @@ impl Workload {
                 }
                 let captured_bytes = push(buffer, &arrival, snap_bytes, statistics.packets);
                 statistics.captured_bytes += u64::from(captured_bytes);
+                if let Some(seen) = &mut self.seen {
+                    seen.insert(arrival.flow);
+                }
                 statistics.add(&arrival);
             }
         });
@@ -210,7 +221,11 @@ impl Workload {
     /// What was generated so far.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        let flows = with_source!(&self.traffic, source => source.flow_counts());
+        let mut flows = with_source!(&self.traffic, source => source.flow_counts());
+        flows.seen = match &self.seen {
+            Some(seen) => seen.count(),
+            None => flows.births,
+        };
         Statistics {
             flows,
             ..self.statistics

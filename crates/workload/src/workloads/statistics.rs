@@ -8,6 +8,8 @@ use super::{Arrival, UDP};
 /// Flows since the first packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCounts {
+    /// Flows with a packet, whenever they were born: the keys that a meter sees.
+    pub seen: u64,
     /// Flows whose first packet came.
     pub births: u64,
     /// Flows that ended, those included that were under way at the first packet.
