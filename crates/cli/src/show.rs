@@ -68,7 +68,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "FIELD,...", help_heading = "Question")]
     group_by: Option<String>,
 
-    /// Sort by this field, largest first, and show it. Default: bytes; groups by time in their order
+    /// Sort by this field, largest first, and show it. Default: bytes; groups by time in order
     #[arg(long, value_name = "FIELD", help_heading = "Question")]
     by: Option<String>,
 

@@ -155,17 +155,17 @@ fn records(question: &Question, schema: &[Column]) -> Result<Shape, QueryError> 
     })
 }
 
-/// The columns of records where nobody says which: all, or those of [`SHORT`], filled up to as
-/// many with others that the file has; and the one sorted by.
+/// The columns of records where nobody says which: all, or those of [`SHORT`] and others of the
+/// file up to as many; and the one sorted by.
 fn usual_columns(question: &Question, schema: &[Column]) -> Vec<String> {
     let columns = || schema.iter().map(|column| column.name.clone());
-    if question.all_columns {
-        return columns().collect();
-    }
     let known = SHORT.map(str::to_owned).into_iter();
-    let mut names: Vec<String> = known
-        .filter(|name| Field::find(name, schema).is_some())
-        .collect();
+    let mut names: Vec<String> = match question.all_columns {
+        true => columns().collect(),
+        false => known
+            .filter(|name| Field::find(name, schema).is_some())
+            .collect(),
+    };
     for name in question.by.iter().cloned() {
         if !names.contains(&name) {
             names.push(name);

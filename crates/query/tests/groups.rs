@@ -207,6 +207,11 @@ fn the_column_sorted_by_is_shown_where_others_fill_the_table() {
     assert_eq!(usual[8..], ["end_reason", "last_ns", "a"], "{usual:?}");
     let sorted = columns(&by("d", Question::default()));
     assert_eq!(sorted[8..], ["end_reason", "d", "last_ns"], "{sorted:?}");
+    let all = columns(&Question {
+        all_columns: true,
+        ..by("duration", Question::default())
+    });
+    assert_eq!(all.join(","), names.join(",") + ",duration");
     let selected = columns(&select("a", by("d", Question::default())));
     assert_eq!(selected, ["a"]);
 }

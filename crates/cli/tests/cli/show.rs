@@ -87,9 +87,9 @@ fn buckets_of_time_add_up_to_all() {
         rows(&turboflow(question).exits(0).stdout)
     };
     let (spread, began) = (ask("time:5s"), ask("first_ns:5s"));
-    let sum = |rows: &[Vec<String>], column: usize| {
-        let numbers = rows.iter().map(|row| row[column].parse::<u64>().unwrap());
-        numbers.sum::<u64>()
+    let sum = |rows: &[String], column: usize| {
+        let number = |row: &String| row.split(',').nth(column).unwrap().parse::<u64>().unwrap();
+        rows.iter().map(number).sum::<u64>()
     };
     for column in 1..4 {
         assert_eq!(sum(&spread, column), sum(&began, column));
@@ -145,7 +145,8 @@ fn records_of_a_definition_of_ones_own() {
         "csv",
     ]);
     let counts = rows(&packets.exits(0).stdout);
-    let counts = counts.iter().map(|row| row[1].parse::<u64>().unwrap());
+    let count = |row: &String| row.split_once(',').unwrap().1.parse::<u64>().unwrap();
+    let counts = counts.iter().map(count);
     assert_eq!(counts.sum::<u64>(), 13_004);
 }
 
@@ -184,6 +185,9 @@ fn questions_and_files_that_are_wrong() {
     turboflow(["show", &folder.file("none.csv")])
         .exits(2)
         .says(&["none.csv"]);
+    turboflow(["show", &csv, "--group-by", "host"])
+        .exits(2)
+        .says(&["group by src_addr, by dst_addr"]);
     turboflow(["show", &csv, &other])
         .exits(2)
         .says(&["other.csv"]);
