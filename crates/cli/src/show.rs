@@ -21,14 +21,14 @@ Examples:
     turboflow show flows.parquet --group-by src_addr --top 10
   Which services get most packets?
     turboflow show flows.parquet --group-by protocol,dst_port --by packets
-  How much, minute by minute, of a web server?
+  How much, minute by minute, to and from a web server?
     turboflow show flows.parquet --where 'host 192.0.2.10 and port 443' --group-by time:1m
   Which networks talk to each other?
     turboflow show flows.parquet --group-by src_addr/24,dst_addr/24
   Connections that were opened and never answered, as CSV
     turboflow show flows.csv --where 'tcp and tcp_flags == S' --format csv
-  Several files as one, from a pipe too
-    zcat day1.csv.gz | turboflow show - day2.csv --group-by protocol
+  Several files as one, compressed and from a pipe too
+    ssh probe cat day1.csv.gz | turboflow show - day2.csv.zst --group-by protocol
 
 Expressions (--where):
   FIELD == VALUE   also != < <= > >=; numbers may have k, M, G, durations a unit (duration > 2s)
@@ -38,8 +38,13 @@ Expressions (--where):
   tcp, udp, icmp, ...                      by protocol
   and, or, not, ( )
 
-Groups (--group-by): FIELD for every value; FIELD:WIDTH for ranges (time:5m, bytes:1M);
-  ADDRESS/LENGTH for networks. Groups have records, packets, bytes, their share, first and last.
+Groups (--group-by): FIELD for every value; FIELD:WIDTH for ranges (bytes:1M, duration:10s);
+  ADDRESS/LENGTH for networks. Groups have records, packets, bytes, their share, first and last;
+  any other column of amounts is added up where --by or --select names it.
+  time:WIDTH is over time: packets and bytes of a record are spread over the buckets from its
+  first to its last packet, in proportion to the time it spent in each, and add up exactly; the
+  record is counted in the bucket in which it began. Alone, it shows silent buckets as zeros.
+  first_ns:WIDTH puts whole records where they began, last_ns:WIDTH where they ended.
 
 Exit codes: 0 all well, also when the reader went away (`| head`); 2 the question or a file could
 not be read.";
@@ -47,7 +52,7 @@ not be read.";
 /// Ask questions of files of flow records: who talks most, on which ports, when.
 ///
 /// Reads CSV, JSON lines and Parquet, as `turboflow record` writes them; the format shows in the
-/// content. Fields are the names of the files' columns, and `duration`.
+/// content, and so do gzip and zstd. Fields are the names of the files' columns, and `duration`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ShowArgs {
@@ -63,7 +68,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "FIELD,...", help_heading = "Question")]
     group_by: Option<String>,
 
-    /// Sort by this field, largest first. Default: bytes; groups by time in their order
+    /// Sort by this field, largest first, and show it. Default: bytes; groups by time in order
     #[arg(long, value_name = "FIELD", help_heading = "Question")]
     by: Option<String>,
 
@@ -76,8 +81,8 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "N", value_parser = count, help_heading = "Question")]
     top: Option<u64>,
 
-    /// Columns of records to print, with commas between, or `all`. Default: those that fit a
-    /// terminal; all in CSV and JSON
+    /// Columns to print, with commas between: of records, or `all`; of groups after their fields.
+    /// Default: those that fit a terminal; all of records in CSV and JSON
     #[arg(long, value_name = "FIELD,...", help_heading = "Answer")]
     select: Option<String>,
 
@@ -120,10 +125,8 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
 impl ShowArgs {
     fn question(&self) -> Question {
         let is_table = self.format == AnswerFormat::Table;
-        let in_time = self
-            .group_by
-            .as_deref()
-            .is_some_and(|fields| fields.starts_with("time"));
+        let mut fields = self.group_by.iter().flat_map(|fields| fields.split(','));
+        let in_time = fields.any(|field| field.trim().starts_with("time:"));
         let top = match self.top {
             Some(0) => None,
             Some(rows) => Some(usize::try_from(rows).unwrap_or(usize::MAX)),
@@ -160,13 +163,18 @@ impl ShowArgs {
         } else {
             String::new()
         };
+        let packets = matched.packets.map(|n| format!("{} packets", grouped(n)));
+        let bytes = matched.bytes.map(table::bytes);
+        let with: Vec<String> = packets.into_iter().chain(bytes).collect();
+        let with = match with.is_empty() {
+            true => String::new(),
+            false => format!(", with {}", with.join(" and ")),
+        };
         format!(
-            "{}\n{cut}{} of {} records matched, with {} packets and {}\n",
+            "{}\n{cut}{} of {} records matched{with}\n",
             answer.to_table(style),
             grouped(matched.records),
             grouped(read.records),
-            grouped(matched.packets),
-            table::bytes(matched.bytes),
         )
     }
 }

@@ -40,17 +40,27 @@ pub struct AnswerColumn {
 pub struct Counts {
     /// Flow records.
     pub records: u64,
-    /// Their packets; 0 where there is no such column.
-    pub packets: u64,
-    /// Their bytes; 0 where there is no such column.
-    pub bytes: u64,
+    /// Their packets; `None` where there is no such column.
+    pub packets: Option<u64>,
+    /// Their bytes; `None` where there is no such column.
+    pub bytes: Option<u64>,
 }
 
 impl Counts {
+    /// Of no records, whose packets and bytes are known or not.
+    pub(crate) fn none(has_packets: bool, has_bytes: bool) -> Self {
+        Self {
+            records: 0,
+            packets: has_packets.then_some(0),
+            bytes: has_bytes.then_some(0),
+        }
+    }
+
     pub(crate) fn add(&mut self, packets: u64, bytes: u64) {
         self.records += 1;
-        self.packets = self.packets.saturating_add(packets);
-        self.bytes = self.bytes.saturating_add(bytes);
+        let plus = |sum: Option<u64>, more| sum.map(|sum| sum.saturating_add(more));
+        self.packets = plus(self.packets, packets);
+        self.bytes = plus(self.bytes, bytes);
     }
 }
 

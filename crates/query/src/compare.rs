@@ -88,6 +88,11 @@ pub(crate) fn number(text: &str, show: Show) -> Result<u64, String> {
             literal::time_ns(text),
             "a time such as 2024-03-01T12:30:00Z or nanoseconds since 1970",
         ),
+        Show::Duration if literal::is_unitless(text) => {
+            return Err(format!(
+                "the unit of {text:?} is missing: write {text}s, or {text}ns for nanoseconds"
+            ));
+        }
         Show::Duration => (
             literal::duration_ns(text),
             "a duration such as 250ms, 5s or 2h",

@@ -34,6 +34,21 @@ pub enum QueryError {
         /// How many are allowed.
         limit: usize,
     },
+    /// The records span more stretches of time than an answer may have.
+    #[error(
+        "from {from} to {to} are more than {limit} buckets of {width}: choose a wider one in \
+         --group-by, or a part of the time: --where 'first_ns >= 2024-03-01T12:00Z'"
+    )]
+    Buckets {
+        /// Where the first one begins, as a text.
+        from: String,
+        /// Where the last one begins, as a text.
+        to: String,
+        /// How wide they are, as a text.
+        width: String,
+        /// How many are allowed.
+        limit: u64,
+    },
     /// The records to sort do not fit the memory allowed.
     #[error("more than {limit} records match: ask for the first ones with --top, or filter")]
     Records {

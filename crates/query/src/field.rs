@@ -64,6 +64,11 @@ impl Field {
         }
     }
 
+    /// Whether the records have a column of that name.
+    pub(crate) fn is_column(name: &str, schema: &[Column]) -> bool {
+        schema.iter().any(|column| column.name == name)
+    }
+
     /// Every name that [`Field::find`] knows.
     pub(crate) fn names(schema: &[Column]) -> Vec<String> {
         let mut names: Vec<String> = schema.iter().map(|column| column.name.clone()).collect();
@@ -96,6 +101,11 @@ impl Field {
         }
     }
 
+    /// Whether it is a column whose name says that its numbers are nanoseconds.
+    pub(crate) fn is_in_ns(self, schema: &[Column]) -> bool {
+        matches!(self, Self::Column(index) if schema[index].name.ends_with("_ns"))
+    }
+
     /// How its values are written and read.
     pub(crate) fn show(self, schema: &[Column]) -> Show {
         let Self::Column(index) = self else {
@@ -117,6 +127,26 @@ impl Field {
             (ColumnKind::Unsigned { .. }, _) => Show::Number,
         }
     }
+}
+
+/// The parts of a list with commas between, without the spaces around them, and the place of each.
+pub(crate) fn listed(text: &str) -> impl Iterator<Item = (&str, (usize, usize))> {
+    let mut start = 0;
+    text.split(',').map(move |part| {
+        let span = (start, start + part.len());
+        start = span.1 + 1;
+        (part.trim(), span)
+    })
+}
+
+/// The name itself, or `group_NAME` where that is taken: what files call their columns comes
+/// before what groups call theirs.
+pub(crate) fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let mut free = name.to_owned();
+    while is_taken(&free) {
+        free.insert_str(0, "group_");
+    }
+    free
 }
 
 /// The message for a name that is no field.

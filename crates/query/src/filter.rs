@@ -20,7 +20,7 @@ use turboflow_record::{Column, ColumnKind, FlowBatch};
 
 use crate::QueryError;
 use crate::compare::{self, Operator, Test};
-use crate::field::{self, Field};
+use crate::field::{self, Field, Show};
 use crate::literal;
 use crate::names;
 use crate::token::{Kind, Token, tokens};
@@ -198,7 +198,12 @@ impl<'a> Parser<'a> {
         operator: Operator,
         value: Token<'a>,
     ) -> Result<Expression, QueryError> {
-        let (kind, show) = (field.kind(self.schema), field.show(self.schema));
+        let (kind, mut show) = (field.kind(self.schema), field.show(self.schema));
+        // The name of the column may be the unit.
+        if show == Show::Duration && field.is_in_ns(self.schema) && literal::is_unitless(value.text)
+        {
+            show = Show::Number;
+        }
         let test = compare::compare(operator, value.text, kind, show);
         Ok(Expression::Test(
             field,

@@ -30,6 +30,8 @@ enum By {
     Bucket(u64),
     /// Networks of these lengths.
     Prefix { v4: u8, v6: u8 },
+    /// Stretches of time this long, in ns, over which what a record counts is spread.
+    Time(u64),
 }
 
 /// IPv6 networks where only the length of IPv4 networks was given: a site's usual subnet.
@@ -37,27 +39,35 @@ const V6_PREFIX: u8 = 64;
 
 /// Understands `FIELD,FIELD:BUCKET,FIELD/PREFIX,time:5m`.
 pub(crate) fn parse(text: &str, schema: &[Column]) -> Result<Vec<GroupKey>, QueryError> {
-    let mut start = 0;
-    let parts = text.split(',').map(|part| {
-        let span = (start, start + part.len());
-        start = span.1 + 1;
-        key(part.trim(), schema).map_err(|why| QueryError::misread(OPTION, text, span, why))
-    });
-    parts.collect()
+    let mut keys = Vec::<GroupKey>::new();
+    for (part, span) in field::listed(text) {
+        let wrong = |why| QueryError::misread(OPTION, text, span, why);
+        let key = key(part, schema).map_err(wrong)?;
+        if keys.iter().any(|known| known.name == key.name) {
+            return Err(wrong(format!("{part} stands there twice")));
+        }
+        let is_time = |key: &GroupKey| key.time_width_ns().is_some();
+        if is_time(&key) && keys.iter().any(is_time) {
+            return Err(wrong("one width for the time is enough".to_owned()));
+        }
+        keys.push(key);
+    }
+    Ok(keys)
+}
+
+/// What groups over time are asked for by.
+pub(crate) fn time_name(schema: &[Column]) -> String {
+    field::free_name("time", |name| Field::is_column(name, schema))
 }
 
 fn key(text: &str, schema: &[Column]) -> Result<GroupKey, String> {
     let end = text.find([':', '/']).unwrap_or(text.len());
     let (name, suffix) = text.split_at(end);
-    let column = if name == "time" { "first_ns" } else { name };
-    let found = Field::find(name, schema).or_else(|| Field::find(column, schema));
-    let field = found.ok_or_else(|| {
-        let mut names = Field::names(schema);
-        if Field::find("first_ns", schema).is_some() {
-            names.push("time".to_owned());
-        }
-        field::unknown(name, &names)
-    })?;
+    let time = Field::find("first_ns", schema).filter(|_| name == time_name(schema));
+    if let Some(field) = time {
+        return time_key(text, field);
+    }
+    let field = Field::find(name, schema).ok_or_else(|| unknown(name, schema))?;
     let (kind, show) = (field.kind(schema), field.show(schema));
     let by = match (suffix.split_at_checked(1), kind) {
         (None, ColumnKind::List) => return Err(format!("{name} is a list: no key for a group")),
@@ -86,15 +96,50 @@ fn key(text: &str, schema: &[Column]) -> Result<GroupKey, String> {
     })
 }
 
+fn time_key(text: &str, field: Field) -> Result<GroupKey, String> {
+    let Some((_, width)) = text.split_once(':') else {
+        return Err(format!("times need a width to group by: write {text}:5m"));
+    };
+    Ok(GroupKey {
+        name: text.to_owned(),
+        field,
+        show: Show::Time,
+        by: By::Time(width_of(width, Show::Duration)?),
+    })
+}
+
+fn unknown(name: &str, schema: &[Column]) -> String {
+    let ends = match name {
+        "host" | "net" => ["src_addr", "dst_addr"],
+        "port" => ["src_port", "dst_port"],
+        _ => {
+            let mut names = Field::names(schema);
+            if Field::find("first_ns", schema).is_some() {
+                names.push(time_name(schema));
+            }
+            return field::unknown(name, &names);
+        }
+    };
+    let [source, destination] = ends;
+    format!(
+        "{name} is either end of a record, which would then count twice: group by {source}, by \
+         {destination}, or by {source},{destination}"
+    )
+}
+
 fn bucket(width: &str, show: Show) -> Result<By, String> {
     let show = if show == Show::Time {
         Show::Duration
     } else {
         show
     };
-    match compare::number(width, show)? {
+    width_of(width, show).map(By::Bucket)
+}
+
+fn width_of(text: &str, show: Show) -> Result<u64, String> {
+    match compare::number(text, show)? {
         0 => Err("a bucket must be wider than nothing".to_owned()),
-        width => Ok(By::Bucket(width)),
+        width => Ok(width),
     }
 }
 
@@ -121,10 +166,20 @@ fn prefix(lengths: &str) -> Result<By, String> {
 }
 
 impl GroupKey {
-    /// The key's part of a record.
+    /// How wide a stretch of time is, where that is what records are spread over.
+    pub(crate) const fn time_width_ns(&self) -> Option<u64> {
+        match self.by {
+            By::Time(width_ns) => Some(width_ns),
+            _ => None,
+        }
+    }
+
+    /// The key's part of a record; over time that of its first packet.
     pub(crate) fn cell(&self, batch: &FlowBatch, row: usize) -> Cell {
         match (self.field.value(batch, row), self.by) {
-            (Value::Unsigned(value), By::Bucket(width)) => Cell::Unsigned(value - value % width),
+            (Value::Unsigned(value), By::Bucket(width) | By::Time(width)) => {
+                Cell::Unsigned(value - value % width)
+            }
             (Value::Address(address), By::Prefix { v4, v6 }) => {
                 let length = if matches!(address, IpAddr::V4(_)) {
                     v4

@@ -11,6 +11,8 @@ mod error;
 mod field;
 mod filter;
 mod group;
+mod grouping;
+mod groups;
 mod input;
 mod literal;
 mod names;

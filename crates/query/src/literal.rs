@@ -69,10 +69,9 @@ pub(crate) fn number(text: &str) -> Option<u64> {
     scaled(text, &UNITS)
 }
 
-/// A time span in nanoseconds: `250ms`, `1.5s`, `5m`, `2h`, `1d`; a bare number is nanoseconds.
+/// A time span in nanoseconds: `250ms`, `1.5s`, `5m`, `2h`, `1d`, or `0`.
 pub(crate) fn duration_ns(text: &str) -> Option<u64> {
-    const UNITS: [(&str, u64); 8] = [
-        ("", 1),
+    const UNITS: [(&str, u64); 7] = [
         ("ns", 1),
         ("us", 1_000),
         ("ms", 1_000_000),
@@ -81,7 +80,15 @@ pub(crate) fn duration_ns(text: &str) -> Option<u64> {
         ("h", 3_600_000_000_000),
         ("d", 86_400_000_000_000),
     ];
+    if text == "0" {
+        return Some(0);
+    }
     scaled(text, &UNITS)
+}
+
+/// Whether it is a number of whatever, which no duration but 0 is.
+pub(crate) fn is_unitless(text: &str) -> bool {
+    text != "0" && scaled(text, &[("", 1)]).is_some()
 }
 
 /// Digits, perhaps a fraction, and one of the units; exact, and `None` where it does not fit.
@@ -240,7 +247,12 @@ mod tests {
         }
         assert_eq!(duration_ns("1.5s"), Some(1_500_000_000));
         assert_eq!(duration_ns("5m"), Some(300_000_000_000));
-        assert_eq!(duration_ns("5x"), None);
+        assert_eq!(duration_ns("0"), Some(0));
+        for text in ["5x", "5", "1.5"] {
+            assert_eq!(duration_ns(text), None, "{text}");
+        }
+        assert!(is_unitless("5") && is_unitless("1.5"));
+        assert!(!is_unitless("0") && !is_unitless("5s") && !is_unitless("x"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use turboflow_record::Column;
 
 use crate::answer::AnswerColumn;
 use crate::field::{self, Field, Show};
-use crate::group::{self, GroupKey};
+use crate::grouping::{self, GroupSort, Grouping};
 use crate::{Filter, QueryError};
 
 /// A question as a user writes it: the options of `turboflow show`.
@@ -15,9 +15,10 @@ pub struct Question {
     pub filter: Option<String>,
     /// `--group-by`: fields whose values records are added up by, with commas between.
     pub group_by: Option<String>,
-    /// `--by`: the field rows are sorted by; default `bytes`, in groups by time the time.
+    /// `--by`: the field rows are sorted by; default `bytes`, in groups by time the time. Shown,
+    /// unless `select` says what is. Groups add up a column that they would not otherwise.
     pub by: Option<String>,
-    /// `--select`: the columns of an answer without groups, with commas between.
+    /// `--select`: the columns of the answer, with commas between; of groups, those after the key.
     pub select: Option<String>,
     /// Smallest first. Default: largest first.
     pub ascending: bool,
@@ -47,21 +48,10 @@ pub(crate) enum Shape {
         by: Option<Field>,
     },
     /// A group of records.
-    Groups { keys: Vec<GroupKey>, by: GroupSort },
+    Groups(Grouping),
 }
 
-/// What groups are sorted by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum GroupSort {
-    Key(usize),
-    Records,
-    Packets,
-    Bytes,
-    First,
-    Last,
-}
-
-/// Where the records have what groups add up.
+/// Where the records have what is said of all of them, and their times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sources {
     pub(crate) packets: Option<Field>,
@@ -103,23 +93,16 @@ impl Query {
             first: find("first_ns"),
             last: find("last_ns"),
         };
-        let by = question.by.as_deref();
         let shape = match &question.group_by {
-            Some(text) => {
-                if let Some(select) = &question.select {
-                    let reason = "groups have columns of their own; leave --select out".to_owned();
-                    return Err(misread("--select", select, reason));
-                }
-                let keys = group::parse(text, schema)?;
-                let by = group_sort(by, &keys, sources)?;
-                Shape::Groups { keys, by }
-            }
+            Some(text) => Shape::Groups(grouping::parse(question, text, schema)?),
             None => records(question, schema)?,
         };
         // Time runs forward: the newest bucket first is not what a person expects to read.
-        let in_time = |by: &GroupSort, keys: &[GroupKey]| matches!(by, GroupSort::Key(key) if keys[*key].column().show == Show::Time);
         let forward = match &shape {
-            Shape::Groups { keys, by } => question.by.is_none() && in_time(by, keys),
+            Shape::Groups(Grouping { keys, by, .. }) => {
+                let in_time = |key: usize| keys[key].column().show == Show::Time;
+                question.by.is_none() && matches!(by, GroupSort::Key(key) if in_time(*key))
+            }
             Shape::Records { .. } => false,
         };
         let ascending = question.ascending || forward;
@@ -134,93 +117,68 @@ impl Query {
 }
 
 fn records(question: &Question, schema: &[Column]) -> Result<Shape, QueryError> {
-    let names: Vec<String> = match &question.select {
-        Some(text) => text.split(',').map(|name| name.trim().to_owned()).collect(),
-        None if question.all_columns => schema.iter().map(|column| column.name.clone()).collect(),
-        None => {
-            let known = SHORT
-                .iter()
-                .filter(|name| Field::find(name, schema).is_some());
-            let short: Vec<String> = known.map(|name| (*name).to_owned()).collect();
-            if short.is_empty() {
-                Field::names(schema)
-            } else {
-                short
-            }
-        }
-    };
-    let text = question.select.as_deref().unwrap_or_default();
-    let mut start = 0;
-    let mut select = Vec::new();
-    for name in &names {
-        let end = text
-            .get(start..)
-            .and_then(|rest| rest.find(','))
-            .map(|end| start + end);
-        let span = (start, end.unwrap_or(text.len()));
-        start = span.1 + 1;
-        let unknown = || field::unknown(name, &Field::names(schema));
-        let field = Field::find(name, schema);
-        select.push(field.ok_or_else(|| QueryError::misread("--select", text, span, unknown()))?);
-    }
+    let unknown = |name: &str| field::unknown(name, &Field::names(schema));
     let by = match question.by.as_deref() {
         Some(name) => {
-            let unknown = || misread("--by", name, field::unknown(name, &Field::names(schema)));
-            Some(Field::find(name, schema).ok_or_else(unknown)?)
+            let found = Field::find(name, schema);
+            Some(found.ok_or_else(|| misread("--by", name, unknown(name)))?)
         }
         // Without --top and --by, records stay in their order.
         None => question.top.and_then(|_| Field::find("bytes", schema)),
     };
-    let columns = names.into_iter().zip(&select);
-    let column = |(name, field): (String, &Field)| AnswerColumn {
-        name,
+    let mut select = Vec::<(String, Field)>::new();
+    match &question.select {
+        Some(text) => {
+            for (name, span) in field::listed(text) {
+                let wrong = |reason| QueryError::misread("--select", text, span, reason);
+                if select.iter().any(|(known, _)| known == name) {
+                    return Err(wrong(format!("{name} stands there twice")));
+                }
+                let field = Field::find(name, schema).ok_or_else(|| wrong(unknown(name)))?;
+                select.push((name.to_owned(), field));
+            }
+        }
+        None => {
+            let names = usual_columns(question, schema);
+            let found = |name: String| Field::find(&name, schema).map(|field| (name, field));
+            select.extend(names.into_iter().filter_map(found));
+        }
+    }
+    let column = |(name, field): &(String, Field)| AnswerColumn {
+        name: name.clone(),
         show: field.show(schema),
     };
     Ok(Shape::Records {
-        columns: columns.map(column).collect(),
-        select,
+        columns: select.iter().map(column).collect(),
+        select: select.into_iter().map(|(_, field)| field).collect(),
         by,
     })
 }
 
-fn group_sort(
-    by: Option<&str>,
-    keys: &[GroupKey],
-    sources: Sources,
-) -> Result<GroupSort, QueryError> {
-    let Some(name) = by else {
-        return Ok(
-            match keys.iter().position(|key| key.column().show == Show::Time) {
-                Some(time) => GroupSort::Key(time),
-                None if sources.bytes.is_some() => GroupSort::Bytes,
-                None => GroupSort::Records,
-            },
-        );
+/// The columns of records where nobody says which: all, or those of [`SHORT`] and others of the
+/// file up to as many; and the one sorted by.
+fn usual_columns(question: &Question, schema: &[Column]) -> Vec<String> {
+    let columns = || schema.iter().map(|column| column.name.clone());
+    let known = SHORT.map(str::to_owned).into_iter();
+    let mut names: Vec<String> = match question.all_columns {
+        true => columns().collect(),
+        false => known
+            .filter(|name| Field::find(name, schema).is_some())
+            .collect(),
     };
-    if let Some(key) = keys.iter().position(|key| key.name == name) {
-        return Ok(GroupSort::Key(key));
+    for name in question.by.iter().cloned() {
+        if !names.contains(&name) {
+            names.push(name);
+        }
     }
-    let sums = [
-        ("records", GroupSort::Records, true),
-        ("packets", GroupSort::Packets, sources.packets.is_some()),
-        ("bytes", GroupSort::Bytes, sources.bytes.is_some()),
-        ("first_ns", GroupSort::First, sources.first.is_some()),
-        ("last_ns", GroupSort::Last, sources.last.is_some()),
-    ];
-    let there: Vec<_> = sums.into_iter().filter(|(_, _, there)| *there).collect();
-    let found = there
-        .iter()
-        .find(|(known, _, _)| *known == name)
-        .map(|(_, sort, _)| *sort);
-    found.ok_or_else(|| {
-        let keys = keys.iter().map(|key| key.name.clone());
-        let names: Vec<String> = keys
-            .chain(there.iter().map(|(name, _, _)| (*name).to_owned()))
-            .collect();
-        misread("--by", name, field::unknown(name, &names))
-    })
+    for name in columns() {
+        if names.len() < SHORT.len() && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
-fn misread(option: &'static str, text: &str, reason: String) -> QueryError {
+pub(crate) fn misread(option: &'static str, text: &str, reason: String) -> QueryError {
     QueryError::misread(option, text, (0, text.len()), reason)
 }

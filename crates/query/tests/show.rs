@@ -150,7 +150,7 @@ fn passing(text: &str) -> Vec<usize> {
 
 #[test]
 fn filters_say_what_people_mean() {
-    let cases: [(&str, &[usize]); 34] = [
+    let cases: [(&str, &[usize]); 36] = [
         ("bytes > 1k", &[0, 1]),
         ("bytes>=5000 and bytes<5.001k", &[0]),
         ("protocol == udp", &[2, 3]),
@@ -169,6 +169,8 @@ fn filters_say_what_people_mean() {
         ("dst_port != 443 && ! port 53", &[4, 5]),
         ("duration > 4s", &[0, 5]),
         ("duration == 1m", &[5]),
+        ("duration == 0", &[2, 3]),
+        ("first_ns == 1700000400000000000", &[4]),
         ("tcp_flags has S", &[0, 1, 5]),
         ("tcp_flags has SR", &[5]),
         ("tcp_flags == S", &[1]),
@@ -220,6 +222,8 @@ fn wrong_expressions_are_pointed_at() {
         ("", (0, 1), "expected a condition"),
         ("duration > 5parsecs", (11, 8), "a duration such as"),
         ("first_ns > yesterday", (11, 9), "a time such as"),
+        ("duration > 2", (11, 1), "write 2s, or 2ns"),
+        ("duration in (1s, 2.5)", (17, 3), "write 2.5s"),
     ];
     for (text, (column, length), expected) in cases {
         let message = Filter::parse(text, &schema()).unwrap_err().to_string();
@@ -283,7 +287,7 @@ fn groups_by_prefix_time_and_bucket() {
     );
     let minute = |n: u64| START / (300 * SECOND) * 300 * SECOND + n * 300 * SECOND;
     let buckets = [format!("{},4", minute(0)), format!("{},2", minute(2))];
-    let starts: Vec<String> = first_column("time:5m", None);
+    let starts: Vec<String> = first_column("first_ns:5m", None);
     assert_eq!(starts, buckets);
     assert_eq!(
         first_column("bytes:1k", Some("bytes:1k")),
@@ -334,7 +338,10 @@ fn records_come_in_the_order_asked_for() {
         (totals.read.records, totals.matched.records, totals.rows),
         (6, 3, 3)
     );
-    assert_eq!((totals.read.bytes, totals.matched.packets), (55_900, 32));
+    assert_eq!(
+        (totals.read.bytes, totals.matched.packets),
+        (Some(55_900), Some(32))
+    );
 }
 
 #[test]
@@ -389,6 +396,14 @@ fn wrong_options_are_pointed_at() {
         ("first_ns", "times need a width"),
         ("time:0s", "wider than nothing"),
         ("time:x", "a duration such as"),
+        ("time:5", "write 5s, or 5ns"),
+        ("first_ns:5", "write 5s, or 5ns"),
+        ("duration:5", "write 5s, or 5ns"),
+        ("time", "write time:5m"),
+        ("time:1s,protocol,time:2s", "one width"),
+        ("protocol,protocol", "twice"),
+        ("host", "group by src_addr, by dst_addr"),
+        ("port", "group by src_port, by dst_port"),
         ("sizes", "is a list"),
         ("src_addr,,bytes", "unknown field"),
     ] {
@@ -398,24 +413,34 @@ fn wrong_options_are_pointed_at() {
             "{message}"
         );
     }
-    let message = refuse(Question {
-        by: Some("vlan".to_owned()),
+    let by = |name: &str| Question {
+        by: Some(name.to_owned()),
         ..group("dst_port")
-    });
-    assert!(
-        message.contains("known are dst_port, records, packets, bytes"),
-        "{message}"
-    );
-    let message = refuse(Question {
-        select: Some("bytes,nope".to_owned()),
-        ..question()
-    });
+    };
+    for name in ["vlan", "src_port", "tcp_flags", "sizes", "mean_length"] {
+        let message = refuse(by(name));
+        assert!(
+            message.contains(&format!("--by: {name} is no amount"))
+                && message.contains("known are dst_port, records, packets, bytes, share"),
+            "{message}"
+        );
+    }
+    let message = refuse(by("byte"));
+    assert!(message.contains("did you mean bytes?"), "{message}");
+    let select = |fields: &str, question: Question| {
+        refuse(Question {
+            select: Some(fields.to_owned()),
+            ..question
+        })
+    };
+    let message = select("bytes,nope", question());
     assert!(message.ends_with("        ^^^^"), "{message}");
-    let message = refuse(Question {
-        select: Some("bytes".to_owned()),
-        ..group("dst_port")
-    });
-    assert!(message.contains("leave --select out"), "{message}");
+    let message = select("bytes,nope", group("dst_port"));
+    assert!(message.ends_with("        ^^^^"), "{message}");
+    for question in [question(), group("dst_port")] {
+        let message = select("bytes, bytes", question);
+        assert!(message.contains("stands there twice"), "{message}");
+    }
 }
 
 #[test]
@@ -437,7 +462,7 @@ fn several_files_are_one_input() {
     let query = Query::parse(&question, input.schema()).unwrap();
     let answer = run(&query, input).unwrap();
     assert_eq!(answer.totals.read.records, 18);
-    assert_eq!(answer.totals.read.bytes, 3 * 55_900);
+    assert_eq!(answer.totals.read.bytes, Some(3 * 55_900));
     let other = directory.path().join("other.csv");
     std::fs::write(&other, "src_addr,dst_addr,bytes\n1.2.3.4,1.2.3.4,5\n").unwrap();
     paths.push(other);

@@ -79,6 +79,78 @@ fn tables_say_what_they_stand_on() {
 }
 
 #[test]
+fn buckets_of_time_add_up_to_all() {
+    let folder = Folder::new();
+    let [csv, ..] = recorded(&folder);
+    let ask = |group_by: &str| {
+        let question = ["show", &csv, "--group-by", group_by, "--format", "csv"];
+        rows(&turboflow(question).exits(0).stdout)
+    };
+    let (spread, began) = (ask("time:5s"), ask("first_ns:5s"));
+    let sum = |rows: &[String], column: usize| {
+        let number = |row: &String| row.split(',').nth(column).unwrap().parse::<u64>().unwrap();
+        rows.iter().map(number).sum::<u64>()
+    };
+    for column in 1..4 {
+        assert_eq!(sum(&spread, column), sum(&began, column));
+    }
+    assert_eq!(sum(&spread, 1), 742);
+    assert_ne!(spread, began, "some records last longer than 5 s");
+    turboflow(["show", &csv, "--group-by", "time:1us"])
+        .exits(2)
+        .says(&["more than 100000 buckets of 1 us"]);
+    turboflow(["show", &csv, "--group-by", "time:5"])
+        .exits(2)
+        .says(&["--group-by", "write 5s"]);
+}
+
+#[test]
+fn records_of_a_definition_of_ones_own() {
+    let folder = Folder::new();
+    let text = "[[feature]]\nname = \"c\"\nop = \"count\"\n\n\
+                [[feature]]\nname = \"s\"\nop = \"sum\"\nof = \"ip_length\"\n";
+    let definition = folder.write("own.toml", text);
+    let csv = folder.file("own.csv");
+    let office = office();
+    let args = ["record", "-q", "-r", &office, "-w", &csv];
+    turboflow(args.iter().chain(&["--definition", &definition])).exits(0);
+    let sorted = turboflow(["show", &csv, "--by", "c", "--top", "1", "--exact"]);
+    let sorted = sorted.exits(0).stdout;
+    let header: Vec<&str> = sorted.lines().next().unwrap().split_whitespace().collect();
+    assert!(header.contains(&"c") && header.contains(&"s"), "{sorted}");
+    assert!(sorted.ends_with("742 of 742 records matched\n"), "{sorted}");
+    let groups = turboflow([
+        "show",
+        &csv,
+        "--group-by",
+        "protocol",
+        "--by",
+        "s",
+        "--format",
+        "csv",
+    ]);
+    let groups = groups.exits(0).stdout;
+    assert!(
+        groups.starts_with("protocol,records,s,share\n6,"),
+        "{groups}"
+    );
+    let packets = turboflow([
+        "show",
+        &csv,
+        "--group-by",
+        "protocol",
+        "--select",
+        "c",
+        "--format",
+        "csv",
+    ]);
+    let counts = rows(&packets.exits(0).stdout);
+    let count = |row: &String| row.split_once(',').unwrap().1.parse::<u64>().unwrap();
+    let counts = counts.iter().map(count);
+    assert_eq!(counts.sum::<u64>(), 13_004);
+}
+
+#[test]
 fn reads_several_files_and_standard_input() {
     let folder = Folder::new();
     let [csv, ..] = recorded(&folder);
@@ -101,6 +173,9 @@ fn questions_and_files_that_are_wrong() {
     turboflow(["show", &csv, "--where", "byts > 3"])
         .exits(2)
         .says(&["byts", "bytes", "^"]);
+    turboflow(["show", &csv, "--where", "duration > 2"])
+        .exits(2)
+        .says(&["the unit of \"2\" is missing", "^"]);
     turboflow(["show", &csv, "--by", "nothing"])
         .exits(2)
         .says(&["nothing"]);
@@ -110,6 +185,9 @@ fn questions_and_files_that_are_wrong() {
     turboflow(["show", &folder.file("none.csv")])
         .exits(2)
         .says(&["none.csv"]);
+    turboflow(["show", &csv, "--group-by", "host"])
+        .exits(2)
+        .says(&["group by src_addr, by dst_addr"]);
     turboflow(["show", &csv, &other])
         .exits(2)
         .says(&["other.csv"]);

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the rows of a grouped answer hold, and their order.
+
+use turboflow_record::{Column, ColumnKind, KeyField};
+
+use crate::answer::{AnswerColumn, Show};
+use crate::field::{self, Field};
+use crate::group::{self, GroupKey};
+use crate::query::misread;
+use crate::{QueryError, Question};
+
+/// How records are grouped, and what is made of each group.
+#[derive(Clone, Debug)]
+pub(crate) struct Grouping {
+    pub(crate) keys: Vec<GroupKey>,
+    /// What is added up.
+    pub(crate) amounts: Vec<Field>,
+    /// The columns after those of the key.
+    pub(crate) columns: Vec<(AnswerColumn, Measure)>,
+    pub(crate) by: GroupSort,
+    /// What the share of a group is a share of: records or an amount.
+    pub(crate) share: Measure,
+}
+
+/// One thing that a group has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// How many records there are.
+    Records,
+    /// The sum of an amount.
+    Amount(usize),
+    /// Its part of all, in percent.
+    Share,
+    /// The first time.
+    First,
+    /// The last time.
+    Last,
+}
+
+/// What groups are sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GroupSort {
+    Key(usize),
+    Measure(Measure),
+}
+
+/// Understands `--group-by`, and `--by` and `--select` of groups.
+pub(crate) fn parse(
+    question: &Question,
+    group_by: &str,
+    schema: &[Column],
+) -> Result<Grouping, QueryError> {
+    let mut measures = Measures::new(group::parse(group_by, schema)?, schema);
+    let by = match question.by.as_deref() {
+        Some(name) => Some(measures.sort(name)?),
+        None => None,
+    };
+    if let Some(select) = &question.select {
+        measures.select(select)?;
+    }
+    let Measures {
+        keys,
+        amounts,
+        columns,
+        ..
+    } = measures;
+    let asked = amounts.iter().position(|(name, _)| name == "bytes");
+    let asked = asked.or_else(|| {
+        let own = |(name, _): &(String, Field)| name != "packets";
+        amounts.iter().position(own)
+    });
+    let basis = asked.map_or(Measure::Records, Measure::Amount);
+    let time = keys
+        .iter()
+        .position(|key| key.column().show == Show::Time)
+        .map(GroupSort::Key);
+    let by = by.or(time).unwrap_or(GroupSort::Measure(basis));
+    let share = match by {
+        GroupSort::Measure(measure @ (Measure::Records | Measure::Amount(_))) => measure,
+        _ => basis,
+    };
+    Ok(Grouping {
+        by: match by {
+            GroupSort::Measure(Measure::Share) => GroupSort::Measure(share),
+            by => by,
+        },
+        keys,
+        amounts: amounts.into_iter().map(|(_, field)| field).collect(),
+        columns,
+        share,
+    })
+}
+
+/// The measures that a question asks for, as they become known.
+struct Measures<'a> {
+    schema: &'a [Column],
+    keys: Vec<GroupKey>,
+    amounts: Vec<(String, Field)>,
+    columns: Vec<(AnswerColumn, Measure)>,
+}
+
+impl<'a> Measures<'a> {
+    /// Those that groups have when nobody asks for others.
+    fn new(keys: Vec<GroupKey>, schema: &'a [Column]) -> Self {
+        let mut measures = Self {
+            schema,
+            keys,
+            amounts: Vec::new(),
+            columns: Vec::new(),
+        };
+        measures.push("records", Show::Count, Measure::Records);
+        for name in ["packets", "bytes"] {
+            if let Ok(field) = amount(name, schema) {
+                measures.add_up(name, field);
+            }
+        }
+        measures.push("share", Show::Percent, Measure::Share);
+        for (name, measure) in [("first_ns", Measure::First), ("last_ns", Measure::Last)] {
+            if Field::find(name, schema).is_some() {
+                measures.push(name, Show::Time, measure);
+            }
+        }
+        measures
+    }
+
+    /// Adds a column, under a name that neither the key nor, with another meaning, the file has.
+    fn push(&mut self, name: &str, show: Show, measure: Measure) {
+        let is_made = matches!(measure, Measure::Records | Measure::Share);
+        let free = field::free_name(name, |tried| {
+            let is_key = self.keys.iter().any(|key| key.name == tried);
+            is_key || (is_made || tried != name) && Field::is_column(tried, self.schema)
+        });
+        self.columns
+            .push((AnswerColumn { name: free, show }, measure));
+    }
+
+    fn add_up(&mut self, name: &str, field: Field) -> Measure {
+        let measure = Measure::Amount(self.amounts.len());
+        self.amounts.push((name.to_owned(), field));
+        let show = match field.show(self.schema) {
+            Show::Number => Show::Count,
+            show => show,
+        };
+        self.push(name, show, measure);
+        measure
+    }
+
+    /// What `--by` names; a column that nobody added up so far is added up before the shares.
+    fn sort(&mut self, name: &str) -> Result<GroupSort, QueryError> {
+        if let Some(key) = self.keys.iter().position(|key| key.name == name) {
+            return Ok(GroupSort::Key(key));
+        }
+        let measure = self
+            .find(name)
+            .map_err(|reason| misread("--by", name, reason))?;
+        let is_share = |(_, measure): &(_, Measure)| *measure == Measure::Share;
+        let share = self.columns.iter().position(is_share);
+        if let (Some(share), Some((_, last))) = (share, self.columns.last())
+            && *last == measure
+            && matches!(measure, Measure::Amount(_))
+        {
+            self.columns[share..].rotate_right(1);
+        }
+        Ok(GroupSort::Measure(measure))
+    }
+
+    /// The columns that `--select` names, in its order; keys are there anyway.
+    fn select(&mut self, text: &str) -> Result<(), QueryError> {
+        let mut columns = Vec::new();
+        for (name, span) in field::listed(text) {
+            let wrong = |reason| QueryError::misread("--select", text, span, reason);
+            if self.keys.iter().any(|key| key.name == name) {
+                continue;
+            }
+            let measure = self.find(name).map_err(wrong)?;
+            let found = self.columns.iter().find(|(_, known)| *known == measure);
+            let column = found.map(|(column, _)| column.clone());
+            let column = column.expect("a measure that was found has a column");
+            if columns.iter().any(|(known, _)| *known == column) {
+                return Err(wrong(format!("{name} stands there twice")));
+            }
+            columns.push((column, measure));
+        }
+        self.columns = columns;
+        Ok(())
+    }
+
+    /// The measure of that name.
+    fn find(&mut self, name: &str) -> Result<Measure, String> {
+        let known = self.columns.iter().find(|(column, _)| column.name == name);
+        if let Some((_, measure)) = known {
+            return Ok(*measure);
+        }
+        match amount(name, self.schema) {
+            Ok(field) => Ok(self.add_up(name, field)),
+            Err(reason) => {
+                let made = self.columns.iter().map(|(column, _)| column.name.clone());
+                let keys = self.keys.iter().map(|key| key.name.clone());
+                let mut names: Vec<String> = keys.chain(made).collect();
+                for other in Field::names(self.schema) {
+                    if amount(&other, self.schema).is_ok() && !names.contains(&other) {
+                        names.push(other);
+                    }
+                }
+                Err(match reason {
+                    Some(reason) => format!("{reason}; known are {}", names.join(", ")),
+                    None => field::unknown(name, &names),
+                })
+            }
+        }
+    }
+}
+
+/// The field of that name if it can be added up; otherwise why not, where there is such a field.
+fn amount(name: &str, schema: &[Column]) -> Result<Field, Option<String>> {
+    let field = Field::find(name, schema).ok_or(None)?;
+    let plain = name.trim_start_matches("reverse_");
+    let of_key = KeyField::all().any(|key| key.column_name() == plain);
+    let is_number = matches!(field.kind(schema), ColumnKind::Unsigned { .. });
+    if is_number && !of_key && plain != "end_reason" {
+        Ok(field)
+    } else {
+        Err(Some(format!(
+            "{name} is no amount that groups could add up"
+        )))
+    }
+}

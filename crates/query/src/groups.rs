@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Groups of records while they are added up.
+
+use std::collections::HashMap;
+
+use turboflow_record::FlowBatch;
+
+use crate::QueryError;
+use crate::answer::{AnswerColumn, Cell};
+use crate::grouping::{GroupSort, Grouping, Measure};
+use crate::literal::{duration_text, time_text};
+use crate::run::{Times, number};
+
+/// Groups that fit: about 2 GiB with a key of two addresses.
+const GROUPS_MAX: usize = 10_000_000;
+/// Stretches of time from the first to the last: what a screen, a plot or a sheet still takes, and
+/// what bounds the work that one record makes.
+const BUCKETS_MAX: u64 = 100_000;
+
+/// Groups by their keys.
+pub(crate) struct Groups<'a> {
+    grouping: &'a Grouping,
+    time: Option<Time>,
+    map: HashMap<Box<[Cell]>, Group>,
+    key: Vec<Cell>,
+    /// Of one record.
+    amounts: Vec<u64>,
+}
+
+/// The time that records are spread over.
+struct Time {
+    /// Which field of the key it is.
+    index: usize,
+    width_ns: u64,
+    /// Numbers of the first and last bucket so far.
+    buckets: Option<(u64, u64)>,
+}
+
+#[derive(Default)]
+struct Group {
+    records: u64,
+    amounts: Box<[u64]>,
+    first_ns: Option<u64>,
+    last_ns: Option<u64>,
+}
+
+impl Grouping {
+    /// The columns of a row: the key's, and what a group has.
+    pub(crate) fn answer_columns(&self) -> Vec<AnswerColumn> {
+        let keys = self.keys.iter().map(|key| key.column());
+        let others = self.columns.iter().map(|(column, _)| column.clone());
+        keys.chain(others).collect()
+    }
+}
+
+impl<'a> Groups<'a> {
+    pub(crate) fn new(grouping: &'a Grouping) -> Self {
+        let time = grouping.keys.iter().enumerate().find_map(|(index, key)| {
+            Some(Time {
+                index,
+                width_ns: key.time_width_ns()?,
+                buckets: None,
+            })
+        });
+        Self {
+            grouping,
+            time,
+            map: HashMap::new(),
+            key: Vec::new(),
+            amounts: Vec::new(),
+        }
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.map.len() as u64
+    }
+
+    /// Adds a record to its group, or to its groups where they are of a time each.
+    pub(crate) fn add(
+        &mut self,
+        batch: &FlowBatch,
+        row: usize,
+        times: Times,
+    ) -> Result<(), QueryError> {
+        let Grouping { keys, amounts, .. } = self.grouping;
+        self.key.clear();
+        self.key.extend(keys.iter().map(|key| key.cell(batch, row)));
+        let value = |field| number(field, batch, row).unwrap_or(0);
+        self.amounts.clear();
+        self.amounts
+            .extend(amounts.iter().map(|field| value(*field)));
+        match times.first_ns {
+            Some(first_ns) if self.time.is_some() => {
+                let last_ns = times.last_ns.unwrap_or(first_ns).max(first_ns);
+                self.spread(first_ns, last_ns)
+            }
+            _ => in_group(&mut self.map, &self.key, self.amounts.len(), |group| {
+                group.add(1, self.amounts.iter().copied(), times);
+            }),
+        }
+    }
+
+    /// Adds a record to every bucket that it touches, each with the part of the amounts that its
+    /// part of the time is: rounded as a running sum, so that the parts add up to the whole. The
+    /// record itself is counted where it began.
+    fn spread(&mut self, first_ns: u64, last_ns: u64) -> Result<(), QueryError> {
+        let Some(time) = &mut self.time else {
+            return Ok(());
+        };
+        let width_ns = time.width_ns;
+        let (first, last) = (first_ns / width_ns, last_ns / width_ns);
+        time.cover(first, last)?;
+        // The last nanosecond counts, so that a record of one packet has a length too.
+        let length = u128::from(last_ns - first_ns) + 1;
+        let mut elapsed = 0;
+        for bucket in first..=last {
+            let start_ns = bucket * width_ns;
+            let from_ns = start_ns.max(first_ns);
+            let to_ns = start_ns.saturating_add(width_ns - 1).min(last_ns);
+            let before = elapsed;
+            elapsed = u128::from(to_ns - first_ns) + 1;
+            self.key[time.index] = Cell::Unsigned(start_ns);
+            let times = Times {
+                first_ns: Some(from_ns),
+                last_ns: Some(to_ns),
+            };
+            let part = |amount: &u64| {
+                let until = |elapsed: u128| (u128::from(*amount) * elapsed + length / 2) / length;
+                (until(elapsed) - until(before)) as u64
+            };
+            let records = u64::from(bucket == first);
+            in_group(&mut self.map, &self.key, self.amounts.len(), |group| {
+                group.add(records, self.amounts.iter().map(part), times);
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Where the time is the whole key, makes the buckets between the first and the last in which
+    /// there was nothing: silence is an answer too.
+    pub(crate) fn fill_silences(&mut self) {
+        let Some(Time {
+            width_ns,
+            buckets: Some((first, last)),
+            ..
+        }) = self.time
+        else {
+            return;
+        };
+        if self.grouping.keys.len() > 1 {
+            return;
+        }
+        for bucket in first..=last {
+            let key = Box::new([Cell::Unsigned(bucket * width_ns)]);
+            let amounts = self.grouping.amounts.len();
+            self.map.entry(key).or_insert_with(|| Group::new(amounts));
+        }
+    }
+
+    /// The first rows in the order asked for.
+    pub(crate) fn into_rows(self, ascending: bool, top: Option<usize>) -> Vec<Vec<Cell>> {
+        let grouping = self.grouping;
+        let whole = match grouping.share {
+            Measure::Amount(index) => {
+                let parts = self.map.values().map(|group| group.amounts[index]);
+                parts.fold(0, u64::saturating_add)
+            }
+            _ => self.map.values().map(|group| group.records).sum(),
+        };
+        let measure = |group: &Group, measure| match measure {
+            Measure::Records => Cell::Unsigned(group.records),
+            Measure::Amount(index) => Cell::Unsigned(group.amounts[index]),
+            Measure::Share => percent(group.part(grouping.share), whole),
+            Measure::First => group.first_ns.map_or(Cell::Absent, Cell::Unsigned),
+            Measure::Last => group.last_ns.map_or(Cell::Absent, Cell::Unsigned),
+        };
+        let rank = |key: &[Cell], group: &Group| match grouping.by {
+            GroupSort::Key(index) => key[index].clone(),
+            GroupSort::Measure(by) => measure(group, by),
+        };
+        let mut groups: Vec<_> = self
+            .map
+            .into_iter()
+            .map(|(key, group)| (rank(&key, &group), key, group))
+            .collect();
+        groups.sort_unstable_by(|(left, left_key, _), (right, right_key, _)| {
+            let order = if ascending {
+                left.cmp(right)
+            } else {
+                right.cmp(left)
+            };
+            order.then_with(|| left_key.cmp(right_key))
+        });
+        groups.truncate(top.unwrap_or(usize::MAX));
+        let row = |(_, key, group): (Cell, Box<[Cell]>, Group)| {
+            let columns = grouping.columns.iter();
+            let measures = columns.map(|(_, each)| measure(&group, *each));
+            key.into_vec().into_iter().chain(measures).collect()
+        };
+        groups.into_iter().map(row).collect()
+    }
+}
+
+impl Time {
+    /// Takes note of a record's first and last bucket.
+    fn cover(&mut self, first: u64, last: u64) -> Result<(), QueryError> {
+        let (from, to) = self.buckets.unwrap_or((first, last));
+        let (from, to) = (from.min(first), to.max(last));
+        if to - from >= BUCKETS_MAX {
+            return Err(QueryError::Buckets {
+                from: time_text(from * self.width_ns),
+                to: time_text(to * self.width_ns),
+                width: duration_text(self.width_ns),
+                limit: BUCKETS_MAX,
+            });
+        }
+        self.buckets = Some((from, to));
+        Ok(())
+    }
+}
+
+/// Calls `add` with the group of that key, made where there is none.
+fn in_group(
+    map: &mut HashMap<Box<[Cell]>, Group>,
+    key: &[Cell],
+    amounts: usize,
+    add: impl FnOnce(&mut Group),
+) -> Result<(), QueryError> {
+    let full = map.len() == GROUPS_MAX;
+    match map.get_mut(key) {
+        Some(group) => add(group),
+        None if full => return Err(QueryError::Groups { limit: GROUPS_MAX }),
+        None => add(map.entry(key.into()).or_insert_with(|| Group::new(amounts))),
+    }
+    Ok(())
+}
+
+impl Group {
+    fn new(amounts: usize) -> Self {
+        Self {
+            amounts: vec![0; amounts].into(),
+            ..Self::default()
+        }
+    }
+
+    fn add(&mut self, records: u64, amounts: impl Iterator<Item = u64>, times: Times) {
+        self.records += records;
+        for (sum, amount) in self.amounts.iter_mut().zip(amounts) {
+            *sum = sum.saturating_add(amount);
+        }
+        // An absent time is less than any other, so it would win as the first.
+        self.first_ns = [self.first_ns, times.first_ns].into_iter().flatten().min();
+        self.last_ns = self.last_ns.max(times.last_ns);
+    }
+
+    fn part(&self, share: Measure) -> u64 {
+        match share {
+            Measure::Amount(index) => self.amounts[index],
+            _ => self.records,
+        }
+    }
+}
+
+fn percent(part: u64, whole: u64) -> Cell {
+    // Four decimals: more would only look exact.
+    let share = if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    };
+    Cell::Float((share * 1e6).round() / 1e4)
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Groups: spread over time, of columns of a user's own, and with names that clash.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use proptest::prelude::*;
+use turboflow_query::{Answer, Cell, Query, QueryError, Question, TableStyle, run};
+use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
+
+const NUMBER: ColumnKind = ColumnKind::Unsigned { bits: 64 };
+
+/// Records of numbers, in columns of those names; `_ns` are times, and `u64::MAX` is absent.
+struct Records {
+    schema: Schema,
+    batch: FlowBatch,
+}
+
+impl Records {
+    fn new<const N: usize>(names: [&str; N], rows: &[[u64; N]]) -> Self {
+        let column = |name: &str| Column {
+            name: name.to_owned(),
+            kind: match name.ends_with("_ns") {
+                true => ColumnKind::TimestampNs,
+                false => NUMBER,
+            },
+            nullable: true,
+        };
+        let schema = names.map(column).to_vec();
+        let mut batch = FlowBatch::new(&schema);
+        for row in rows {
+            let value = |&number: &u64| match number {
+                u64::MAX => Value::Absent,
+                number => Value::Unsigned(number),
+            };
+            batch.push_row(&row.each_ref().map(value));
+        }
+        Self { schema, batch }
+    }
+
+    fn ask(&self, question: &Question) -> Result<Answer, QueryError> {
+        let query = Query::parse(question, &self.schema)?;
+        run(&query, [Ok::<_, QueryError>(self.batch.clone())])
+    }
+
+    fn csv(&self, question: &Question) -> String {
+        let mut text = Vec::new();
+        let answer = self.ask(question).unwrap();
+        answer.write_csv(&mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    fn refuses(&self, question: &Question) -> String {
+        self.ask(question).unwrap_err().to_string()
+    }
+}
+
+fn group_by(fields: &str) -> Question {
+    Question {
+        group_by: Some(fields.to_owned()),
+        ..Question::default()
+    }
+}
+
+fn by(name: &str, question: Question) -> Question {
+    Question {
+        by: Some(name.to_owned()),
+        ..question
+    }
+}
+
+fn select(fields: &str, question: Question) -> Question {
+    Question {
+        select: Some(fields.to_owned()),
+        ..question
+    }
+}
+
+const SECOND: u64 = 1_000_000_000;
+const TIMED: [&str; 5] = ["protocol", "packets", "bytes", "first_ns", "last_ns"];
+
+#[test]
+fn a_record_is_spread_over_the_time_it_took() {
+    let records = Records::new(
+        TIMED,
+        &[
+            // From 5 s to 25 s: a quarter, a half and a quarter of it in buckets of 10 s.
+            [6, 10, 1000, 5 * SECOND, 25 * SECOND - 1],
+            [17, 1, 60, 45 * SECOND, 45 * SECOND],
+            // The last packet comes as a bucket begins.
+            [6, 2, 80, 9 * SECOND, 10 * SECOND],
+        ],
+    );
+    let expected = "\
+time:10s,records,packets,bytes,share,first_ns,last_ns
+0,2,5,330,28.9474,5000000000,9999999999
+10000000000,0,5,500,43.8596,10000000000,19999999999
+20000000000,0,2,250,21.9298,20000000000,24999999999
+30000000000,0,0,0,0,,
+40000000000,1,1,60,5.2632,45000000000,45000000000
+";
+    assert_eq!(records.csv(&group_by("time:10s")), expected);
+    let of_tcp = records.csv(&select("records,bytes", group_by("time:10s,protocol")));
+    let expected = "\
+time:10s,protocol,records,bytes
+0,6,2,330
+10000000000,6,0,500
+20000000000,6,0,250
+40000000000,17,1,60
+";
+    assert_eq!(of_tcp, expected, "silences are no groups of a protocol");
+    let whole = records.csv(&select("records,bytes", group_by("first_ns:10s")));
+    let expected = "first_ns:10s,records,bytes\n0,2,1080\n40000000000,1,60\n";
+    assert_eq!(whole, expected, "where records began");
+}
+
+#[test]
+fn records_without_times_and_with_times_the_wrong_way_round() {
+    let records = Records::new(
+        TIMED,
+        &[
+            [6, 1, 10, u64::MAX, u64::MAX],
+            [6, 2, 20, 15 * SECOND, u64::MAX],
+            [6, 4, 40, 15 * SECOND, 2 * SECOND],
+        ],
+    );
+    let csv = records.csv(&select("records,packets", group_by("time:10s")));
+    assert_eq!(csv, "time:10s,records,packets\n,1,1\n10000000000,2,6\n");
+    let none = Records::new(TIMED, &[]);
+    assert_eq!(none.csv(&group_by("time:1s")).lines().count(), 1);
+}
+
+#[test]
+fn more_buckets_than_anybody_reads_are_refused() {
+    let records = Records::new(TIMED, &[[6, 1, 10, 0, 100_000 * SECOND - 1]]);
+    let rows = |question: &Question| records.ask(question).unwrap().rows.len();
+    assert_eq!(rows(&group_by("time:1s")), 100_000);
+    let message = records.refuses(&group_by("time:999ms"));
+    assert!(
+        message.contains("more than 100000 buckets of 999 ms") && message.contains("wider"),
+        "{message}"
+    );
+    let far = Records::new(TIMED, &[[6, 1, 10, 0, u64::MAX - 1]]);
+    far.refuses(&group_by("time:1ns,protocol"));
+    let apart = [0, 200_000 * SECOND].map(|time| [6, 1, 10, time, time]);
+    let message = Records::new(TIMED, &apart).refuses(&group_by("time:1s"));
+    assert!(message.contains("from 1970-01-01T00:00:00Z"), "{message}");
+}
+
+#[test]
+fn columns_of_a_definition_of_ones_own_are_shown_and_added_up() {
+    let own = Records::new(
+        ["protocol", "c", "s", "end_reason"],
+        &[[6, 3, 300, 1], [17, 1, 700, 1], [6, 5, 200, 3]],
+    );
+    let table = |question: &Question| {
+        let answer = own.ask(question).unwrap();
+        answer.to_table(TableStyle::default())
+    };
+    let expected = "\
+protocol  end_reason    c    s
+────────  ────────────  ─  ───
+tcp       end_of_flow   5  200
+tcp       idle_timeout  3  300
+udp       idle_timeout  1  700
+";
+    assert_eq!(table(&by("c", Question::default())), expected);
+    let totals = own.ask(&Question::default()).unwrap().totals;
+    assert_eq!((totals.read.packets, totals.read.bytes), (None, None));
+    let protocols = by("s", group_by("protocol"));
+    let expected = "protocol,records,s,share\n17,1,700,58.3333\n6,2,500,41.6667\n";
+    assert_eq!(own.csv(&protocols), expected);
+    let expected = "protocol,s,c\n17,700,1\n6,500,8\n";
+    assert_eq!(own.csv(&select("s,c", group_by("protocol"))), expected);
+    let message = own.refuses(&by("x", group_by("protocol")));
+    assert!(
+        message.contains("known are protocol, records, share, c, s"),
+        "{message}"
+    );
+}
+
+#[test]
+fn the_column_sorted_by_is_shown_where_others_fill_the_table() {
+    let names = [
+        "src_port",
+        "dst_port",
+        "protocol",
+        "packets",
+        "bytes",
+        "first_ns",
+        "last_ns",
+        "tcp_flags",
+        "end_reason",
+        "a",
+        "b",
+        "c",
+        "d",
+    ];
+    let records = Records::new(names, &[[1; 13]]);
+    let columns = |question: &Question| {
+        let answer = records.ask(question).unwrap();
+        answer
+            .columns
+            .into_iter()
+            .map(|c| c.name)
+            .collect::<Vec<_>>()
+    };
+    let usual = columns(&Question::default());
+    assert_eq!(usual[8..], ["end_reason", "last_ns", "a"], "{usual:?}");
+    let sorted = columns(&by("d", Question::default()));
+    assert_eq!(sorted[8..], ["end_reason", "d", "last_ns"], "{sorted:?}");
+    let all = columns(&Question {
+        all_columns: true,
+        ..by("duration", Question::default())
+    });
+    assert_eq!(all.join(","), names.join(",") + ",duration");
+    let selected = columns(&select("a", by("d", Question::default())));
+    assert_eq!(selected, ["a"]);
+}
+
+#[test]
+fn no_two_columns_of_an_answer_have_one_name() {
+    let clash = Records::new(
+        ["records", "share", "time", "packets", "first_ns", "last_ns"],
+        &[[7, 8, 9, 1, 0, 0], [7, 8, 9, 2, SECOND, 3 * SECOND]],
+    );
+    let header = |question: &Question| clash.csv(question).lines().next().unwrap().to_owned();
+    assert_eq!(
+        header(&group_by("records")),
+        "records,group_records,packets,group_share,first_ns,last_ns"
+    );
+    assert_eq!(
+        header(&group_by("packets")),
+        "packets,group_records,group_packets,group_share,first_ns,last_ns"
+    );
+    let row = |question: &Question| clash.csv(question).lines().nth(1).unwrap().to_owned();
+    assert_eq!(row(&select("group_records", group_by("time"))), "9,2");
+    assert_eq!(row(&select("records,share", group_by("time"))), "9,14,16");
+    assert_eq!(
+        row(&select("packets", group_by("group_time:2s"))),
+        "0,2",
+        "where time is a column"
+    );
+    let message = clash.refuses(&group_by("group_time"));
+    assert!(message.contains("write group_time:5m"), "{message}");
+}
+
+proptest! {
+    #[test]
+    fn parts_add_up_to_the_whole(
+        rows in prop::collection::vec(
+            (0..u64::MAX - 1, 0..u64::MAX - 1, 0..100u64 * SECOND, 0..50u64 * SECOND),
+            1..8,
+        ),
+        width_ns in 10_000_000..20u64 * SECOND,
+    ) {
+        // As many as add up to less than 2^64.
+        let row = |&(packets, bytes, first_ns, length): &(u64, u64, u64, u64)| {
+            [6, packets / 8, bytes / 8, first_ns, first_ns + length]
+        };
+        let rows: Vec<[u64; 5]> = rows.iter().map(row).collect();
+        let records = Records::new(TIMED, &rows);
+        let question = group_by(&format!("time:{width_ns}ns"));
+        let answer = records.ask(&question).unwrap();
+        let sum = |column: usize| {
+            let cells = answer.rows.iter().map(|row| match row[column] {
+                Cell::Unsigned(number) => number,
+                _ => 0,
+            });
+            cells.sum::<u64>()
+        };
+        prop_assert_eq!(sum(1), rows.len() as u64);
+        prop_assert_eq!(sum(2), rows.iter().map(|row| row[1]).sum::<u64>());
+        prop_assert_eq!(sum(3), rows.iter().map(|row| row[2]).sum::<u64>());
+        let starts = answer.rows.iter().map(|row| row[0].clone());
+        let starts: Vec<Cell> = starts.collect();
+        let first = rows.iter().map(|row| row[3]).min().unwrap();
+        let last = rows.iter().map(|row| row[4]).max().unwrap();
+        let buckets = first / width_ns..=last / width_ns;
+        let expected: Vec<Cell> = buckets.map(|b| Cell::Unsigned(b * width_ns)).collect();
+        prop_assert_eq!(starts, expected);
+    }
+}
