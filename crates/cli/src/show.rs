@@ -27,8 +27,8 @@ Examples:
     turboflow show flows.parquet --group-by src_addr/24,dst_addr/24
   Connections that were opened and never answered, as CSV
     turboflow show flows.csv --where 'tcp and tcp_flags == S' --format csv
-  Several files as one, from a pipe too
-    zcat day1.csv.gz | turboflow show - day2.csv --group-by protocol
+  Several files as one, compressed and from a pipe too
+    ssh probe cat day1.csv.gz | turboflow show - day2.csv.zst --group-by protocol
 
 Expressions (--where):
   FIELD == VALUE   also != < <= > >=; numbers may have k, M, G, durations a unit (duration > 2s)
@@ -52,7 +52,7 @@ not be read.";
 /// Ask questions of files of flow records: who talks most, on which ports, when.
 ///
 /// Reads CSV, JSON lines and Parquet, as `turboflow record` writes them; the format shows in the
-/// content. Fields are the names of the files' columns, and `duration`.
+/// content, and so do gzip and zstd. Fields are the names of the files' columns, and `duration`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ShowArgs {

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
 
+use flate2::write::GzEncoder;
 use proptest::prelude::*;
 use support::{default_batch, default_options, default_schema, records_in};
 use turboflow_export::{
@@ -282,7 +283,7 @@ fn reading_says_where_it_went_wrong() {
             "line 2: 1 values where the header has 2 columns",
         ),
         (b"bytes,bytes\n", "repeated"),
-        (b"\x7fELF\x02\x01\x01\0\0", "no CSV file"),
+        (b"\x7fELF\x02\x01\x01\0\0", "binary data"),
         (
             b"{\"bytes\":1}\n{\"bytes\":\"x\"}\n",
             "line 2: the value of \"bytes\" is not an unsigned",
@@ -302,6 +303,52 @@ fn reading_says_where_it_went_wrong() {
     }
     let missing = read(&directory.path().join("none")).err().unwrap();
     assert!(matches!(missing, ReadError::Open { .. }));
+}
+
+/// A file of that many records.
+fn bytes_of(format: Format, count: usize) -> Vec<u8> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("flows");
+    let mut writer = create(&path, format, &default_schema(), &default_options()).unwrap();
+    writer.write(&records(count)).unwrap();
+    writer.finish().unwrap();
+    fs::read(path).unwrap()
+}
+
+#[test]
+fn gzip_and_zstd_are_undone_and_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let gzip = |bytes: &[u8]| {
+        let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let write = |name: &str, bytes: &[u8]| {
+        let path = directory.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    };
+    let text = bytes_of(Format::Csv, 20_000);
+    // Two members, as `cat a.gz b.gz` makes.
+    let (first, second) = text.split_at(text.len() / 3);
+    let members = [gzip(first), gzip(second)].concat();
+    for bytes in [members, zstd::encode_all(&*text, 1).unwrap()] {
+        assert_eq!(records_in(&write("flows", &bytes)), 20_000);
+    }
+    let refused = |bytes: &[u8]| {
+        let outcome = read(&write("odd", bytes)).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        outcome.err().unwrap().to_string()
+    };
+    let whole = gzip(&text);
+    let message = refused(&whole[..whole.len() / 2]);
+    assert!(message.contains("odd past byte"), "{message}");
+    let message = refused(&gzip(&whole));
+    assert!(message.contains("compressed twice"), "{message}");
+    let message = refused(&gzip(&bytes_of(Format::Parquet, 10)));
+    assert!(
+        message.contains("Parquet") && message.contains("decompress it"),
+        "{message}"
+    );
 }
 
 proptest! {

@@ -166,6 +166,26 @@ fn reads_several_files_and_standard_input() {
 }
 
 #[test]
+fn files_without_flow_records_say_what_they_are() {
+    let folder = Folder::new();
+    let says = |file: &str, words: &[&str]| {
+        turboflow(["show", file]).exits(2).says(words).says(&[file]);
+    };
+    says(&office(), &["a capture of packets", "turboflow record -r"]);
+    let ipfix = folder.file("flows.ipfix");
+    turboflow(["record", "-q", "-r", &office(), "-w", &ipfix]).exits(0);
+    says(&ipfix, &["IPFIX"]);
+    let notes = folder.write("notes.txt", "hello\n");
+    says(&notes, &["no header of flow records"]);
+    says(&folder.write("flows.csv", ""), &["empty"]);
+    says(&folder.write("random", b"packets\0\x01"), &["binary data"]);
+    // What a capture without flows makes.
+    for (name, text) in [("none.jsonl", ""), ("none.csv", "c,end_reason\n")] {
+        turboflow(["show", &folder.write(name, text)]).exits(0);
+    }
+}
+
+#[test]
 fn questions_and_files_that_are_wrong() {
     let folder = Folder::new();
     let [csv, ..] = recorded(&folder);

@@ -24,14 +24,22 @@ pub(crate) fn open(mut lines: Lines) -> Result<(Schema, Box<dyn Source>), ReadEr
         .map(|name| String::from_utf8_lossy(&name).into_owned())
         .collect();
     let mut seen = vec![None; names.len()];
+    let mut has_rows = false;
     for line in sample.take(SAMPLE_LINES) {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
+        has_rows |= !line.is_empty();
         for (kind, text) in seen.iter_mut().zip(fields(line)) {
             *kind = kind.or_else(|| kinds::kind_of(&text));
         }
     }
     lines.next()?;
     check_names(&lines, &names)?;
+    // Any text is a header. One that names nothing known and has nothing under it is something else.
+    let is_known = |name: &String| kinds::kind_by_name(name).is_some();
+    if !has_rows && !names.iter().any(is_known) {
+        let reason = "this is no header of flow records, and no records follow: `turboflow record -w FILE.csv` makes such files";
+        return Err(lines.error(None, reason));
+    }
     let schema = kinds::columns(names, &seen);
     Ok((
         schema,
@@ -41,6 +49,9 @@ pub(crate) fn open(mut lines: Lines) -> Result<(Schema, Box<dyn Source>), ReadEr
         }),
     ))
 }
+
+/// How much of a strange name an error repeats.
+const NAME_CHARS_SHOWN: usize = 40;
 
 /// Lines that are looked at to learn the kinds of the columns.
 const SAMPLE_LINES: usize = 20_000;
@@ -54,6 +65,7 @@ fn check_names(lines: &Lines, names: &[String]) -> Result<(), ReadError> {
         None => Ok(()),
         Some((index, name)) => {
             let column = index + 1;
+            let name: String = name.chars().take(NAME_CHARS_SHOWN).collect();
             let reason = format!(
                 "the header names column {column} {name:?}, which is empty, repeated or no text: \
                  this is no CSV file of flow records"

@@ -26,6 +26,14 @@ pub enum ReadError {
         /// What the system said.
         source: io::Error,
     },
+    /// It is something else than a file of flow records.
+    #[error("{place} is {what}")]
+    Foreign {
+        /// The file or "standard input".
+        place: String,
+        /// What it is, and what to do about it.
+        what: String,
+    },
     /// A line of a text file is not what its header or its first lines promise.
     #[error("{place}, line {line}{}: {reason}", column.as_ref().map(|name| format!(", column {name}")).unwrap_or_default())]
     Line {

@@ -7,6 +7,7 @@ mod json;
 mod kinds;
 mod lines;
 mod parquet;
+mod start;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,6 +18,7 @@ use turboflow_record::{FlowBatch, Schema};
 pub use error::ReadError;
 
 use lines::Lines;
+use start::text_of;
 
 /// Records a batch holds at most.
 const BATCH_RECORDS: usize = 8192;
@@ -78,33 +80,56 @@ pub fn read(path: &Path) -> Result<FlowReader, ReadError> {
         source,
     };
     let mut file = File::open(path).map_err(refused)?;
-    if file.metadata().map_err(refused)?.is_file() && starts_as_parquet(&mut file)? {
+    let is_file = file.metadata().map_err(refused)?.is_file();
+    if is_file && starts_as_parquet(&mut file)? {
         let (schema, source) = parquet::open(File::open(path).map_err(refused)?, place)?;
         return Ok(FlowReader { schema, source });
     }
-    from_stream(Box::new(File::open(path).map_err(refused)?), &place)
+    // A capture without flows makes an empty file of JSON lines, but CSV with a header.
+    let is_json = place.contains(".json") || place.contains(".ndjson");
+    let nothing = match is_file && !is_json {
+        true => Nothing::Refused,
+        false => Nothing::Allowed,
+    };
+    let file = File::open(path).map_err(refused)?;
+    from_text(Box::new(file), &place, nothing)
 }
 
-/// Reads CSV or JSON lines from a stream; `place` is its name in errors.
+/// Whether a stream without a byte holds no records, or is none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nothing {
+    Allowed,
+    Refused,
+}
+
+/// Reads CSV or JSON lines from a stream, also within gzip or zstd; `place` is its name in errors.
 ///
 /// # Errors
 /// As [`read`]. Parquet cannot be read from a stream: its schema stands at the end.
 pub fn from_stream(stream: Box<dyn Read + Send>, place: &str) -> Result<FlowReader, ReadError> {
-    let mut lines = Lines::new(stream, place);
+    from_text(stream, place, Nothing::Allowed)
+}
+
+fn from_text(
+    stream: Box<dyn Read + Send>,
+    place: &str,
+    nothing: Nothing,
+) -> Result<FlowReader, ReadError> {
+    let mut lines = Lines::new(text_of(stream, place)?, place);
     let start = lines.sample()?;
     let first = start
         .iter()
         .copied()
         .find(|byte| !byte.is_ascii_whitespace());
     let (schema, source): (Schema, Box<dyn Source>) = match first {
-        _ if start.starts_with(b"PAR1") => return Err(lines.error(None, STREAMED_PARQUET)),
+        None if nothing == Nothing::Refused => {
+            return Err(lines.error(None, "the file is empty: it has no header and no records"));
+        }
         Some(b'{') | None => json::open(lines)?,
         Some(_) => csv::open(lines)?,
     };
     Ok(FlowReader { schema, source })
 }
-
-const STREAMED_PARQUET: &str = "Parquet cannot be read from a pipe; name the file instead";
 
 fn starts_as_parquet(file: &mut File) -> Result<bool, ReadError> {
     let mut start = [0; 4];
