@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use clap::Args;
 use turboflow_export::table::{Align, Table};
 use turboflow_record::{Column, ColumnKind, Definition, Input, InputSet, KeyField, Layout, Op};
@@ -71,12 +71,10 @@ pub(crate) fn run(args: &DefinitionArgs) -> anyhow::Result<Outcome> {
 fn compile(path: Option<&PathBuf>, biflow: bool) -> anyhow::Result<(Definition, Layout)> {
     let definition = match path {
         // The engine that sees most.
-        Some(path) => read_definition(path, InputSet::of_kernel_engine(), "xdp")?,
+        Some(path) => read_definition(path, biflow, InputSet::of_kernel_engine(), "xdp")?,
         None => Definition::default(),
     };
-    let name = path.map_or_else(|| "options".to_owned(), |path| path.display().to_string());
-    let layout =
-        Layout::compile(&definition, biflow).map_err(|error| anyhow!("{name}: {error}"))?;
+    let layout = Layout::compile(&definition, biflow)?;
     Ok((definition, layout))
 }
 

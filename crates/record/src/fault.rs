@@ -122,6 +122,35 @@ pub enum Fault {
         /// The input.
         input: NamedInput,
     },
+    /// Directions of a record that has one.
+    #[error("`direction` exists in biflows only; add --biflow or remove it")]
+    DirectionOfUniflow,
+    /// A biflow's key needs both ends of what it has.
+    #[error(
+        "a biflow joins two ends, but `{has}` is in the key without `{lacks}`; add it, or leave out --biflow"
+    )]
+    HalfPair {
+        /// The field of one end.
+        has: &'static str,
+        /// The field of the other.
+        lacks: &'static str,
+    },
+    /// A biflow's key needs ends.
+    #[error(
+        "a biflow joins two ends, but the key has none; add source_address and destination_address, or leave out --biflow"
+    )]
+    NoPair,
+    /// The features need more state than a record has.
+    #[error(
+        "no room for this one: the features need {needed} words of state, {over} more than a record has ({room}); keep fewer or shorter lists and histograms",
+        over = .needed.saturating_sub(*.room)
+    )]
+    TooLarge {
+        /// Words that all features need.
+        needed: usize,
+        /// Words that a record has.
+        room: usize,
+    },
     /// An input that the engine cannot see.
     #[error("engine `{engine}` cannot see `{input}`; it sees: {seen}")]
     Unseen {

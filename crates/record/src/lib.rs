@@ -31,13 +31,12 @@ pub use hash::{KeyHash, KeyHasher};
 pub use input::{Input, InputSet};
 pub use key::{Family, FiveTuple, WORDS_V4, WORDS_V6, transport_word};
 pub use layout::{
-    KeySteps, Lanes, Layout, LayoutError, Plan, STATE_WORDS, Spot, StateStep, Steps, WORDS_WIDE,
-    What,
+    KeySteps, Lanes, Layout, Plan, STATE_WORDS, Spot, StateStep, Steps, WORDS_WIDE, What,
 };
 pub use microflow::{Base, EndReason, Marks, MicroflowRecord};
 pub use packet::{InputValues, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 pub use prefetch::prefetch;
-pub use text::DefinitionError;
+pub use text::{DefinitionError, Places};
 #[cfg(target_arch = "x86_64")]
 pub use vectors::{Avx2, Avx512};
 pub use vectors::{Machine, MergeGate, Plain, Vectors, WithVectors};

@@ -12,7 +12,7 @@ use turboflow_pipeline::PipelineConfig;
 use turboflow_record::{Definition, InputSet, Layout};
 
 use super::RecordArgs;
-use super::args::Engine;
+use super::args::{Clock, Engine, Mode, Table};
 
 /// A configuration and the layout of its records.
 pub(super) struct Settings {
@@ -25,15 +25,12 @@ impl Settings {
         let definition = match &args.definition {
             Some(path) => {
                 let (seen, by) = seen_by(args.engine);
-                read_definition(path, seen, by)?
+                read_definition(path, args.biflow, seen, by)?
             }
             None => Definition::default(),
         };
-        if args.unparsed_to.is_some() && args.engine != Engine::Xdp {
-            bail!(
-                "--unparsed-to is for the engine in the kernel (--engine xdp): of files and with the software engine, \
-                 `tcpdump` has the frames, and the ledger says by reason how many are no packet"
-            );
+        if args.engine == Engine::Software {
+            refuse_options_of_xdp(args)?;
         }
         let too_large = |option: &str| anyhow!("{option} is too large a number");
         let sizing = match args.microflow_slots {
@@ -67,37 +64,59 @@ impl Settings {
         } else {
             config.live()
         };
-        let in_definition = || match &args.definition {
-            Some(path) => path.display().to_string(),
-            None => "options".to_owned(),
-        };
-        let layout = config.compile().map_err(|error| match error {
-            turboflow_pipeline::ConfigError::Definition(what) => {
-                anyhow!("{}: {what}", in_definition())
-            }
-            error => anyhow!(error),
-        })?;
+        let layout = config.compile()?;
         Ok(Self { config, layout })
+    }
+}
+
+/// Options that the software engine would pass over in silence.
+fn refuse_options_of_xdp(args: &RecordArgs) -> anyhow::Result<()> {
+    if args.unparsed_to.is_some() {
+        bail!(
+            "--unparsed-to is for the engine in the kernel (--engine xdp): of files and with the software engine, \
+             `tcpdump` has the frames, and the ledger says by reason how many are no packet"
+        );
+    }
+    let given = [
+        (args.xdp_mode != Mode::Auto, "--xdp-mode"),
+        (args.table != Table::PerCpu, "--table"),
+        (args.xdp_clock != Clock::Precise, "--xdp-clock"),
+        (args.xdp_drop, "--xdp-drop"),
+        (args.replace, "--replace"),
+    ];
+    match given.into_iter().find(|(is_given, _)| *is_given) {
+        Some((_, option)) => {
+            bail!("{option} is for the engine in the kernel: add --engine xdp, or leave it out")
+        }
+        None => Ok(()),
     }
 }
 
 /// What an engine sees of packets, and how errors call it.
 fn seen_by(engine: Engine) -> (InputSet, &'static str) {
     match engine {
-        Engine::Software => (InputSet::of_capture_files(), "capture files"),
+        Engine::Software => (InputSet::of_capture_files(), "software"),
         Engine::Xdp => (InputSet::of_kernel_engine(), "xdp"),
     }
 }
 
-/// Reads a definition and checks that whoever sees `seen` has what it asks for.
-pub(crate) fn read_definition(path: &Path, seen: InputSet, by: &str) -> anyhow::Result<Definition> {
+/// Reads a definition and checks that it can be laid out, its directions joined if `biflow`, and
+/// that whoever sees `seen` has what it asks for. What is wrong is said with its line.
+pub(crate) fn read_definition(
+    path: &Path,
+    biflow: bool,
+    seen: InputSet,
+    by: &str,
+) -> anyhow::Result<Definition> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the definition {name}"))?;
-    let definition = Definition::parse(&text).map_err(|error| anyhow!("{name}, {error}"))?;
+    let placed = |error| anyhow!("{name}, {error}");
+    let (definition, places) = Definition::parse_with_places(&text).map_err(placed)?;
     definition
         .check_inputs(seen, by)
-        .map_err(|error| anyhow!("{name}: {error}"))?;
+        .and_then(|()| Layout::compile(&definition, biflow).map(drop))
+        .map_err(|invalid| placed(places.locate(invalid)))?;
     Ok(definition)
 }
 

@@ -255,7 +255,7 @@ fn definitions_that_are_wrong() {
         ),
         (
             feature("op = \"max\"\nof = \"queue_depth\""),
-            &["queue_depth", "capture files", "ip_length"],
+            &["queue_depth", "engine `software`", "ip_length"],
         ),
         (
             feature("op = \"first\"\nof = \"direction\""),

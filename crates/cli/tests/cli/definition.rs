@@ -56,12 +56,54 @@ fn what_only_the_kernel_sees_is_said() {
         &path,
     ])
     .exits(2)
-    .says(&["`capture files` cannot see `receive_queue`"]);
+    .says(&["d.toml, line 4", "`software` cannot see `receive_queue`"]);
     let text = text.replace("receive_queue", "hardware_timestamp");
     let path = folder.write("d.toml", text);
     turboflow(["definition", "--check", &path])
         .exits(2)
-        .says(&["`xdp` cannot see `hardware_timestamp`"]);
+        .says(&["line 4", "`xdp` cannot see `hardware_timestamp`"]);
+}
+
+/// What is right by itself and wrong for the use that is made of it.
+#[test]
+fn a_use_that_does_not_fit_is_refused_with_its_line() {
+    let folder = Folder::new();
+    let refused = |text: &str, biflow: bool, words: &[&str]| {
+        let path = folder.write("d.toml", text);
+        let options = if biflow { &["--biflow"][..] } else { &[] };
+        for question in [
+            &["definition", "--check", &path][..],
+            &["record", "-r", &office(), "--definition", &path],
+        ] {
+            turboflow(question.iter().chain(options))
+                .exits(2)
+                .says(words);
+        }
+    };
+    let feature = |name: &str, rest: &str| format!("[[feature]]\nname = \"{name}\"\n{rest}\n");
+    let directions = feature("d", "op = \"list\"\nk = 4\nof = \"direction\"");
+    refused(
+        &directions,
+        false,
+        &["d.toml, line 5: feature `d`", "--biflow"],
+    );
+    let count = feature("packets", "op = \"count\"");
+    let half = format!("[key]\nfields = [\"protocol\",\n  \"source_address\"]\n{count}");
+    refused(
+        &half,
+        true,
+        &["d.toml, line 3: key", "`destination_address`"],
+    );
+    let lists = ["ip_length", "timestamp"]
+        .map(|input| feature(input, &format!("op = \"list\"\nk = 256\nof = \"{input}\"")));
+    refused(
+        &lists.concat(),
+        false,
+        &[
+            "d.toml, line 8: feature `timestamp`",
+            "10 more than a record",
+        ],
+    );
 }
 
 #[test]

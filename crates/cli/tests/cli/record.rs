@@ -296,3 +296,20 @@ fn help_states_what_max_flows_costs() {
         "the help says about 245 bytes: {per_flow}"
     );
 }
+
+/// The software engine would pass over them in silence.
+#[test]
+fn options_of_the_other_engine_are_refused() {
+    for options in [
+        &["--table", "row-lock"][..],
+        &["--xdp-mode", "generic"],
+        &["--xdp-clock", "coarse"],
+        &["--xdp-drop"],
+        &["--replace"],
+        &["--unparsed-to", "frames.pcap"],
+    ] {
+        turboflow(["record", "-i", "lo"].iter().chain(options))
+            .exits(2)
+            .says(&[options[0], "--engine xdp"]);
+    }
+}

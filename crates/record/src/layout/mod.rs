@@ -7,11 +7,11 @@
 
 #[cfg(target_arch = "x86_64")]
 mod blocks;
-mod error;
 mod export;
 mod form;
 mod gap;
 mod key;
+mod limits;
 mod moments;
 mod plan;
 mod program;
@@ -28,9 +28,9 @@ use std::sync::Arc;
 use crate::check::{END_REASON, REVERSE};
 use crate::{
     Base, Column, ColumnKind, Definition, Feature, FlowBatch, Input, InputSet, InputValues,
-    KeyField, Machine, Marks, MicroflowRecord, Packet, Schema, Vectors, WORDS_V6, WithVectors,
+    InvalidDefinition, KeyField, Machine, Marks, MicroflowRecord, Packet, Schema, Vectors,
+    WORDS_V6, WithVectors,
 };
-pub use error::LayoutError;
 use export::{Buffers, FeatureColumn, KeyColumn};
 use form::{BaseField, Form, FormMaker, Number, column_kind, is_nullable};
 pub use key::Spot;
@@ -92,17 +92,13 @@ impl Layout {
     ///
     /// # Errors
     /// When it makes no sense, or needs more state than a record may have.
-    pub fn compile(definition: &Definition, biflow: bool) -> Result<Self, LayoutError> {
+    pub fn compile(definition: &Definition, biflow: bool) -> Result<Self, InvalidDefinition> {
         definition.check()?;
-        if biflow {
-            error::check_pairs(&definition.key)?;
-        } else {
-            error::check_directions(&definition.features)?;
-        }
+        limits::check_directions(definition, biflow)?;
         let mut words = Words::default();
         feature_columns(definition, biflow, &mut words);
         let needed = words.count();
-        let state_words = error::check_size(needed)?;
+        let state_words = limits::check_size(definition, biflow, needed)?;
         words.place();
         let feature_columns = feature_columns(definition, biflow, &mut words);
         let key = KeyPlan::new(&definition.key);

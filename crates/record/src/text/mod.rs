@@ -12,7 +12,7 @@ use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::fault::{Fault, Place, feature_subject, shorten};
+use crate::fault::{Fault, InvalidDefinition, Place, feature_subject, shorten};
 use crate::{Definition, KeyField};
 use read::{FeatureSpans, Reader};
 
@@ -28,7 +28,23 @@ pub struct DefinitionError {
     pub fault: Fault,
 }
 
-/// Where the parts of a definition stand in its text.
+/// Where the parts of a definition stand in its text, so that what turns out to be wrong with them
+/// later, where the definition is used, is said with a line as well.
+pub struct Places<'t> {
+    reader: Reader<'t>,
+    spans: Spans,
+}
+
+impl Places<'_> {
+    /// The same error with the line that it is about.
+    #[must_use]
+    pub fn locate(&self, invalid: InvalidDefinition) -> DefinitionError {
+        let offset = self.spans.offset(invalid.place);
+        self.reader.error(offset, invalid.subject, invalid.fault)
+    }
+}
+
+/// In bytes from the start of the text.
 #[derive(Default)]
 struct Spans {
     key: usize,
@@ -42,6 +58,14 @@ impl Definition {
     /// # Errors
     /// The first thing that is wrong.
     pub fn parse(text: &str) -> Result<Self, DefinitionError> {
+        Self::parse_with_places(text).map(|(definition, _)| definition)
+    }
+
+    /// As [`parse`](Self::parse), and keeps in mind where each part stands.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn parse_with_places(text: &str) -> Result<(Self, Places<'_>), DefinitionError> {
         let reader = Reader { text };
         let document = DeTable::parse(text).map_err(|error| reader.syntax_error(&error))?;
         let document = document.get_ref();
@@ -60,10 +84,11 @@ impl Definition {
             definition.features.push(feature);
             spans.features.push(lines);
         }
-        definition.check().map_err(|invalid| {
-            reader.error(spans.offset(invalid.place), invalid.subject, invalid.fault)
-        })?;
-        Ok(definition)
+        let places = Places { reader, spans };
+        match definition.check() {
+            Ok(()) => Ok((definition, places)),
+            Err(invalid) => Err(places.locate(invalid)),
+        }
     }
 }
 

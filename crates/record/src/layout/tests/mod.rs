@@ -17,7 +17,7 @@ fn names(layout: &Layout) -> Vec<&str> {
         .collect()
 }
 
-fn compile(features: Vec<Feature>) -> Result<Layout, LayoutError> {
+fn compile(features: Vec<Feature>) -> Result<Layout, InvalidDefinition> {
     Layout::compile(
         &Definition {
             features,
@@ -126,8 +126,8 @@ fn refuses_more_state_than_a_record_has() {
     ]);
     assert_eq!(
         error.unwrap_err().to_string(),
-        "the features need 514 words of state, 10 more than a record has (504); \
-         keep fewer or shorter lists and histograms"
+        "feature `b`: no room for this one: the features need 514 words of state, \
+         10 more than a record has (504); keep fewer or shorter lists and histograms"
     );
     assert_eq!(
         compile(vec![list("a", Input::IpLength)])

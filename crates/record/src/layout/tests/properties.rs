@@ -7,8 +7,8 @@ use proptest::test_runner::TestCaseResult;
 use super::naive::{self, Seen};
 use super::strategies::{features, flow};
 use super::*;
-use crate::Machine;
 use crate::vectors::MergeState;
+use crate::{Fault, Machine};
 
 type Flow = Vec<Seen>;
 
@@ -116,7 +116,7 @@ fn check_flows<const K: usize, const N: usize>(
 fn check(definition: &Definition, biflow: bool, flows: &[Flow], choices: &[u16]) -> TestCaseResult {
     let layout = match Layout::compile(definition, biflow) {
         Ok(layout) => layout,
-        Err(LayoutError::TooLarge { .. }) => return Ok(()),
+        Err(error) if matches!(error.fault, Fault::TooLarge { .. }) => return Ok(()),
         Err(error) => return Err(TestCaseError::fail(error.to_string())),
     };
     let wide = layout.lanes() == Lanes::Wide;
