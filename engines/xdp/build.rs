@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-const SOURCES: [&str; 18] = [
+const SOURCES: [&str; 19] = [
+    "dropped.h",
     "fold.h",
     "inputs.h",
     "ip.h",

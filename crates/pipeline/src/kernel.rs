@@ -18,7 +18,7 @@ use crate::outputs::Outputs;
 use crate::snapshots::Snapshots;
 use crate::{
     ConfigError, LiveEvent, LiveLimits, LiveOutputs, LiveProgress, LiveReport, Meter,
-    PipelineConfig,
+    PipelineConfig, ShortFlows,
 };
 
 /// How long the ring fills between two looks at it, at most: each is a wake-up, and the larger a batch, the less merging costs a record.
@@ -80,9 +80,14 @@ pub fn record_kernel(
     writing.wait_for_all();
     let lost = listening.engine.unparsed_lost().map_err(io::Error::other);
     let unparsed_lost = *lost.as_ref().unwrap_or(&0);
-    let failure = listened.and(closed).err().or(lost.err());
+    let short = listening.engine.short_flows().map_err(io::Error::other);
+    let (short, unread) =
+        short.map_or_else(|error| (Vec::new(), Some(error)), |short| (short, None));
+    let short = ShortFlows::new(&config.definition.key, short, &listening.counters);
+    let failure = listened.and(closed).err().or(lost.err()).or(unread);
     let report = LiveReport {
         unparsed_lost,
+        short,
         ..LiveReport::of_part(listening.finish(), failure)
     };
     Ok(report.with_outputs(writing.finish()))

@@ -27,6 +27,7 @@ mod outputs;
 mod pending;
 mod replay;
 mod shard;
+mod short;
 mod snapshots;
 mod threads;
 
@@ -42,4 +43,5 @@ pub use live::{
 pub use meter::{DeliverRecords, Meter, MeterReport};
 pub use outputs::{Output, OutputChange, OutputReport, OutputSnapshot};
 pub use replay::replay_files;
+pub use short::ShortFlows;
 pub use snapshots::{LiveSnapshot, Snapshots};

@@ -22,7 +22,7 @@ use crate::files::Stop;
 use crate::meter::DeliverRecords;
 use crate::outputs::{OutputChange, Outputs};
 use crate::snapshots::Snapshots;
-use crate::{ConfigError, Ledger, Meter, Output, OutputReport, PipelineConfig};
+use crate::{ConfigError, Ledger, Meter, Output, OutputReport, PipelineConfig, ShortFlows};
 use together::EndsTheRun;
 pub(crate) use together::{Part, Together};
 
@@ -86,6 +86,8 @@ pub struct LiveReport {
     pub failure: Option<io::Error>,
     /// Frames that were to be handed up as [`LiveEvent::Unparsed`] and came too fast.
     pub unparsed_lost: u64,
+    /// Flows that an engine in the kernel lost records of.
+    pub short: ShortFlows,
     /// What became of the outputs.
     pub outputs: Vec<OutputReport>,
 }
@@ -208,6 +210,7 @@ impl LiveReport {
             interfaces: sum.interfaces,
             failure,
             unparsed_lost: 0,
+            short: ShortFlows::default(),
             outputs: Vec::new(),
         }
     }

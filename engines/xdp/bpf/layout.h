@@ -79,13 +79,15 @@ struct counters {
     __u64 microflows_dropped;
     __u64 packets_dropped;
     __u64 bytes_dropped;
+    // Of the dropped ones, those whose flow is not in `short_flows`.
+    __u64 microflows_unnamed;
     __u64 rejected_packets[REASON_COUNT];
     __u64 rejected_bytes[REASON_COUNT];
     // By the interface's place in `config.interfaces`.
     __u64 packets_received[INTERFACES];
     __u64 bytes_received[INTERFACES];
 };
-_Static_assert(sizeof(struct counters) == 8 * (11 + 2 * REASON_COUNT + 2 * INTERFACES), "as in src/layout.rs");
+_Static_assert(sizeof(struct counters) == 8 * (12 + 2 * REASON_COUNT + 2 * INTERFACES), "as in src/layout.rs");
 
 // Written before the program is loaded, constant to the verifier.
 struct config {

@@ -7,6 +7,8 @@
 #include "parse.h"
 #include "table.h"
 
+_Static_assert(PLAN_KEY_WORDS == SHORT_KEY_WORDS, "a dropped record's key has room");
+
 // A row: base, state, key. The shape of its key: a constant wherever the verifier looks.
 struct shape {
     __u32 key_words;
@@ -162,9 +164,10 @@ static __always_inline void settle_planned(struct base *row, const struct arriva
 // What happens to a row, as far as it has happened.
 struct turnover {
     struct base *out;
+    // Where there was no room.
+    struct dropped *dropped;
     enum leaves why;
-    __u64 packets;
-    __u64 bytes;
+    int leaves;
 };
 
 // old = slot
@@ -185,8 +188,7 @@ static __always_inline int enter_row(struct base *row, struct lock *lock, __u32 
         if (row->packets) {
             if (!wants_room)
                 return 0;
-            turnover->packets = row->packets;
-            turnover->bytes = row->bytes;
+            turnover->leaves = 1;
             if (turnover->out) {
                 copy_planned_row(turnover->out, row, shape.words);
                 if (config.is_shared) {
@@ -194,6 +196,8 @@ static __always_inline int enter_row(struct base *row, struct lock *lock, __u32 
                     ticket->slot = slot;
                     ticket->number = lock->ticket++;
                 }
+            } else if (turnover->dropped) {
+                keep_dropped(turnover->dropped, row, planned_key_of(row), shape.key_words);
             }
             wait_for_slot(row, arrival);
         }
@@ -205,14 +209,14 @@ static __always_inline int enter_row(struct base *row, struct lock *lock, __u32 
 
 static __always_inline void turn_over(struct counters *counters, const struct turnover *turnover)
 {
-    if (turnover->packets)
+    if (turnover->leaves)
         count_leaving(counters, turnover->why);
-    if (turnover->out && turnover->packets)
+    if (turnover->out && turnover->leaves)
         bpf_ringbuf_submit(turnover->out, BPF_RB_NO_WAKEUP);
     else if (turnover->out)
         bpf_ringbuf_discard(turnover->out, BPF_RB_NO_WAKEUP);
-    else if (turnover->packets)
-        count_drop(counters, turnover->packets, turnover->bytes);
+    else if (turnover->dropped && turnover->leaves)
+        count_drop(counters, turnover->dropped);
 }
 
 // As `meter_private` and `meter_shared`: alone with a row, a look at it is right and there is no second try.
@@ -234,6 +238,8 @@ static __always_inline void meter_planned_row(struct counters *counters, struct 
         struct turnover turnover = {.why = why};
         if (wants_room)
             turnover.out = bpf_ringbuf_reserve(&evicted, 8 * (shape.words + (config.is_shared ? 1 : 0)), 0);
+        if (wants_room && !turnover.out)
+            turnover.dropped = dropped_of_this_cpu();
         if (config.is_shared)
             bpf_spin_lock(&lock->held);
         is_done = enter_row(row, lock, slot, arrival, sample, shape, counters->cell_start_ns, wants_room, &turnover);

@@ -7,6 +7,7 @@
 // The half is read before the clock and after it: no packet of the new half is older than one of the old half, on any CPU.
 #pragma once
 
+#include "dropped.h"
 #include "row.h"
 
 volatile struct control control SEC(".data.control");
@@ -96,13 +97,6 @@ static __always_inline void count_leaving(struct counters *counters, enum leaves
         counters->evicted_cut += 1;
 }
 
-static __always_inline void count_drop(struct counters *counters, __u64 packets, __u64 bytes)
-{
-    counters->microflows_dropped += 1;
-    counters->packets_dropped += packets;
-    counters->bytes_dropped += bytes;
-}
-
 // Room for a record in the ring; the size says which family it is of.
 static __always_inline struct base *reserve(int key_words)
 {
@@ -129,7 +123,11 @@ static __always_inline void meter_private(struct counters *counters, struct base
             copy_row(out, row, arrival->key_words);
             bpf_ringbuf_submit(out, BPF_RB_NO_WAKEUP);
         } else {
-            count_drop(counters, row->packets, row->bytes);
+            struct dropped *dropped = dropped_of_this_cpu();
+            if (dropped) {
+                keep_dropped(dropped, row, key_of(row), arrival->key_words);
+                count_drop(counters, dropped);
+            }
         }
         displace(row, arrival);
     } else {
@@ -145,9 +143,9 @@ static __always_inline int meter_shared_once(struct counters *counters, struct b
 {
     const int words = arrival->key_words;
     struct base *out = wants_room ? reserve(words) : 0;
+    struct dropped *dropped = wants_room && !out ? dropped_of_this_cpu() : 0;
     enum leaves why = STAYS;
-    __u64 packets = 0, bytes = 0;
-    int is_done = 1;
+    int leaves = 0, is_done = 1;
     bpf_spin_lock(&lock->held);
     if (row->packets)
         why = why_it_leaves(row, arrival, counters->cell_start_ns);
@@ -156,27 +154,28 @@ static __always_inline int meter_shared_once(struct counters *counters, struct b
     } else if (why == STAYS) {
         merge(row, arrival);
     } else if (wants_room) {
-        packets = row->packets;
-        bytes = row->bytes;
+        leaves = 1;
         if (out) {
             struct ticket *ticket = words == KEY_WORDS ? (void *)((struct row_v6 *)out + 1) : (void *)((struct row_v4 *)out + 1);
             copy_row(out, row, words);
             ticket->slot = slot;
             ticket->number = lock->ticket++;
+        } else if (dropped) {
+            keep_dropped(dropped, row, key_of(row), words);
         }
         displace(row, arrival);
     } else {
         is_done = 0;
     }
     bpf_spin_unlock(&lock->held);
-    if (packets)
+    if (leaves)
         count_leaving(counters, why);
-    if (out && packets)
+    if (out && leaves)
         bpf_ringbuf_submit(out, BPF_RB_NO_WAKEUP);
     else if (out)
         bpf_ringbuf_discard(out, BPF_RB_NO_WAKEUP);
-    else if (packets)
-        count_drop(counters, packets, bytes);
+    else if (dropped && leaves)
+        count_drop(counters, dropped);
     return is_done;
 }
 

@@ -323,20 +323,8 @@ fn take_rows<const WORDS: usize, const K: usize>(
     in_use: &[bool],
     to: &mut Rows<K>,
 ) -> u64 {
-    let (first, second) = table.words().split_at(table.words().len() / 2);
-    let half = if half == 0 { first } else { second };
-    let tables = half.chunks_exact(half.len() / in_use.len());
-    let tables = tables.zip(in_use).filter(|(_, is_used)| **is_used);
-    let mut taken = 0;
-    for row in tables.flat_map(|(rows, _)| rows.as_chunks::<WORDS>().0) {
-        // Its packets: none in an empty row.
-        if row[0].load(Ordering::Relaxed) == 0 {
-            continue;
-        }
+    table.take_rows(half, in_use, WORDS, |row| {
         let words = row[..Rows::<K>::STRIDE].iter();
         to.push(words.map(|word| word.load(Ordering::Relaxed)));
-        row[0].store(0, Ordering::Relaxed);
-        taken += 1;
-    }
-    taken
+    })
 }

@@ -28,6 +28,8 @@ pub struct KernelCounters {
     pub packets_dropped: u64,
     /// IP bytes in them.
     pub bytes_dropped: u64,
+    /// Records of them whose flow `KernelEngine::short_flows` does not name, for there were too many.
+    pub microflows_unnamed: u64,
     /// Frames that are no packet, by [`Rejected::index`].
     pub rejected_packets: [u64; Rejected::COUNT],
     /// Their bytes on the wire.
@@ -70,6 +72,7 @@ impl KernelCounters {
             &mut self.microflows_dropped,
             &mut self.packets_dropped,
             &mut self.bytes_dropped,
+            &mut self.microflows_unnamed,
         ];
         let rejected = self
             .rejected_packets

@@ -18,7 +18,7 @@ use crate::plan::{KernelPlan, Shape};
 use crate::planned::row_words;
 use crate::ring::Ring;
 use crate::unparsed::Unparsed;
-use crate::{HandUp, KernelConfig, KernelCounters, KernelError, Tables, Tester};
+use crate::{HandUp, KernelConfig, KernelCounters, KernelError, Tables, Tester, short};
 
 /// The program as clang compiled it, aligned as its ELF headers want to be.
 #[repr(C, align(8))]
@@ -50,6 +50,7 @@ pub struct KernelEngine {
     pub(crate) unparsed: Option<Unparsed>,
     pub(crate) collecting: Collecting,
     ledger: MapHandle,
+    pub(crate) short_flows: MapHandle,
     /// Of each half.
     pub(crate) tables: usize,
     ring_bytes: u32,
@@ -102,6 +103,7 @@ impl KernelEngine {
             control: shared_memory(&object, ".data.control")?,
             collecting: Collecting::new(config, clock, Grace::new()?, record_bytes),
             ledger: map(&object, "ledger")?,
+            short_flows: map(&object, "short_flows")?,
             tables: tables as usize,
             ring_bytes: config.ring_bytes,
             memory_bytes: 8 * table_words as u64 + u64::from(config.ring_bytes),
@@ -235,6 +237,7 @@ fn configure(
                 .and_then(|()| map.set_value_size(8 * row_v6 as u32)),
             Some("locks") if config.tables == Tables::RowLock => map.set_max_entries(config.slots),
             Some("evicted") => map.set_max_entries(config.ring_bytes),
+            Some("short_flows") => map.set_key_size(8 * short::key_words(shape) as u32),
             Some(".rodata.config") => {
                 map.set_initial_value(&config.bytes(tables, interfaces, plan.is_some()))
             }

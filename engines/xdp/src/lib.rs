@@ -34,6 +34,7 @@ mod memory;
 mod plan;
 mod planned;
 mod ring;
+mod short;
 mod tested;
 mod unparsed;
 
@@ -46,5 +47,6 @@ pub use config::{Clock, KernelConfig, Tables, Tested};
 pub use engine::KernelEngine;
 pub use error::KernelError;
 pub use link::Attachment;
+pub use short::ShortFlow;
 pub use tested::{TestRun, TestedProgram, Tester};
 pub use unparsed::{HandUp, UnparsedFrame};

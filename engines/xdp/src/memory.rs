@@ -3,7 +3,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use libbpf_rs::{MapCore, MapHandle};
 use memmap2::{MmapOptions, MmapRaw};
@@ -34,5 +34,31 @@ impl SharedMemory {
         // SAFETY: the mapping begins at a page, has `words` words, lives as long as `self`, and cannot shrink: a map's size
         // is fixed. Whatever the kernel writes meanwhile is a word of its own, and all reading is by atomic words.
         unsafe { std::slice::from_raw_parts(words, self.words) }
+    }
+
+    /// Shows every row of one half of the tables that are in use, and empties it; how many there were. Of `in_use`, there is one for
+    /// each table of a half, and `row_words` lie from one row to the next.
+    pub(crate) fn take_rows(
+        &self,
+        half: u64,
+        in_use: &[bool],
+        row_words: usize,
+        mut take: impl FnMut(&[AtomicU64]),
+    ) -> u64 {
+        let (first, second) = self.words().split_at(self.words().len() / 2);
+        let half = if half == 0 { first } else { second };
+        let tables = half.chunks_exact(half.len() / in_use.len());
+        let tables = tables.zip(in_use).filter(|(_, is_used)| **is_used);
+        let mut taken = 0;
+        for row in tables.flat_map(|(rows, _)| rows.chunks_exact(row_words)) {
+            // Its packets: none in an empty row.
+            if row[0].load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            take(row);
+            row[0].store(0, Ordering::Relaxed);
+            taken += 1;
+        }
+        taken
     }
 }

@@ -148,26 +148,11 @@ fn take_rows_of(
     in_use: &[bool],
     to: &mut PlannedRows,
 ) -> u64 {
-    let (first, second) = table.words().split_at(table.words().len() / 2);
-    let half = if half == 0 { first } else { second };
-    let tables = half.chunks_exact(half.len() / in_use.len());
-    let tables = tables.zip(in_use).filter(|(_, is_used)| **is_used);
-    let mut taken = 0;
-    for row in tables.flat_map(|(rows, _)| rows.chunks_exact(row_words(words))) {
-        // Its packets: none in an empty row.
-        if row[0].load(Ordering::Relaxed) == 0 {
-            continue;
-        }
-        let row_before_padding = row[..words].iter();
-        to.push(
-            row_before_padding.map(|word| word.load(Ordering::Relaxed)),
-            words,
-            shape,
-        );
-        row[0].store(0, Ordering::Relaxed);
-        taken += 1;
-    }
-    taken
+    table.take_rows(half, in_use, row_words(words), |row| {
+        let before_padding = row[..words].iter();
+        let loaded = before_padding.map(|word| word.load(Ordering::Relaxed));
+        to.push(loaded, words, shape);
+    })
 }
 
 #[cfg(test)]

@@ -2,9 +2,12 @@
 //! `--ledger FILE.json`: every counter of a run, for programs.
 
 use serde::Serialize;
-use turboflow_pipeline::{Ledger, RunSizes};
+use serde_json::{Map, Value};
+use turboflow_pipeline::{Ledger, RunSizes, ShortFlows};
+use turboflow_record::{ColumnKind, Value as Cell};
 
 use super::report::{EndedEarly, Report};
+use super::summary::text;
 use super::unparsed::UnparsedReport;
 use super::{RecordArgs, Settings, filter};
 
@@ -22,6 +25,11 @@ pub(super) struct LedgerFile<'a> {
     interfaces: Vec<InterfaceFile<'a>>,
     /// The filter expression; null without one.
     filter: Option<String>,
+    /// Flows of which the engine in the kernel lost microflow records, those that miss most packets first: the fields of their key,
+    /// and what is missing in their flow records.
+    flows_short: Vec<Map<String, Value>>,
+    /// Microflow records lost of flows that are not among these, for there were too many.
+    microflows_dropped_unnamed: u64,
     /// Whether every packet and record is accounted for.
     balanced: bool,
     imbalances: Vec<String>,
@@ -96,6 +104,7 @@ impl<'a> LedgerFile<'a> {
             records_dropped: output.records_dropped,
             error: output.outcome.as_ref().err().map(ToString::to_string),
         });
+        let short = report.live.as_ref().map(|live| &live.short);
         let imbalances: Vec<_> = report.imbalances.iter().map(ToString::to_string).collect();
         Self {
             version: env!("CARGO_PKG_VERSION"),
@@ -112,6 +121,8 @@ impl<'a> LedgerFile<'a> {
                 .collect(),
             interfaces: interfaces.collect(),
             filter: filter::expression(args),
+            flows_short: short.map_or_else(Vec::new, flows_short),
+            microflows_dropped_unnamed: short.map_or(0, |short| short.microflows_unnamed),
             balanced: imbalances.is_empty(),
             imbalances,
             stopped: report.stopped,
@@ -124,5 +135,34 @@ impl<'a> LedgerFile<'a> {
 
     pub(super) fn to_json(&self) -> anyhow::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+}
+
+/// A map for each flow, of its columns.
+fn flows_short(short: &ShortFlows) -> Vec<Map<String, Value>> {
+    let Some(flows) = &short.flows else {
+        return Vec::new();
+    };
+    let rows = short.microflows.iter().enumerate();
+    rows.map(|(row, microflows)| {
+        let columns = short.schema.iter().enumerate();
+        let columns = columns.filter(|(_, column)| column.name != "end_reason");
+        let mut flow: Map<String, Value> = columns
+            .map(|(index, column)| {
+                let value = flows.value(row, index);
+                (column.name.clone(), json(value, column.kind))
+            })
+            .collect();
+        flow.insert("microflows_dropped".to_owned(), (*microflows).into());
+        flow
+    })
+    .collect()
+}
+
+fn json(value: Cell<'_>, kind: ColumnKind) -> Value {
+    match value {
+        Cell::Absent => Value::Null,
+        Cell::Unsigned(number) if kind != ColumnKind::Mac => number.into(),
+        value => text(value, kind).into(),
     }
 }

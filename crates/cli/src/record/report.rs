@@ -10,7 +10,9 @@ use turboflow_capture::live::{InterfaceCounters, State};
 use turboflow_export::{ExportError, table};
 #[cfg(target_os = "linux")]
 use turboflow_pipeline::LiveReport;
-use turboflow_pipeline::{FilesReport, Imbalance, Ledger, OutputReport, PipelineConfig};
+use turboflow_pipeline::{
+    FilesReport, Imbalance, Ledger, OutputReport, PipelineConfig, ShortFlows,
+};
 
 use super::inputs::is_stop;
 use super::progress::rate;
@@ -25,6 +27,8 @@ pub(super) struct Live {
     /// Interfaces by name, with what the kernel saw and dropped.
     pub(super) interfaces: Vec<Seen>,
     failure: Option<io::Error>,
+    /// Flows that the engine in the kernel lost records of.
+    pub(super) short: ShortFlows,
 }
 
 /// The packets of one interface.
@@ -125,6 +129,7 @@ impl Report {
             live: Some(Live {
                 interfaces: ran.interfaces.into_iter().map(seen).collect(),
                 failure: ran.failure,
+                short: ran.short,
             }),
             unparsed: None,
             ledger_failure: None,
@@ -272,13 +277,26 @@ impl Report {
         if packets > 0 {
             let share = packets as f64 * 100.0 / ledger.source_seen.max(1) as f64;
             say!(Error PacketsDropped, packets = packets, microflows = ledger.microflows_dropped;
-                "the engine in the kernel dropped {} with {} of {} ({share:.2} %), for its ring was full; raise --ring-size to \
-                 ride out bursts, --microflow-slots so that fewer records leave its tables early, --threads where one merges \
+                "the engine in the kernel dropped {} with {} of {} ({share:.2} %), for its ring was full: {} have too little, \
+                 which --ledger FILE names; raise --ring-size to ride out bursts, --microflow-slots so that fewer records leave its tables early, --threads where one merges \
                  too slowly",
                 counted(ledger.microflows_dropped, "microflow record"),
                 grouped(packets),
                 counted(ledger.source_seen, "packet"),
+                self.short_flows(),
             );
+        }
+    }
+
+    /// How many flows lost records.
+    fn short_flows(&self) -> String {
+        let Some(Live { short, .. }) = &self.live else {
+            return counted(0, "flow");
+        };
+        let named = counted(short.microflows.len() as u64, "flow");
+        match short.microflows_unnamed {
+            0 => named,
+            _ => format!("{named} and more"),
         }
     }
 

@@ -171,7 +171,8 @@ fn number(batch: &FlowBatch, row: usize, column: usize) -> u64 {
     }
 }
 
-fn text(value: Value<'_>, kind: ColumnKind) -> String {
+/// A value for people.
+pub(super) fn text(value: Value<'_>, kind: ColumnKind) -> String {
     match (value, kind) {
         (Value::Absent, _) => String::new(),
         (Value::Address(address), _) => address.to_string(),

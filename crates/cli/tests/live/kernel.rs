@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `--engine xdp`: the engine in the kernel, on a veth pair. What it has to show is what packets through a ring show.
 
+use std::collections::BTreeMap;
 use std::process::Stdio;
 
 use crate::captures::replayed;
 use crate::exact::{NO_TIMEOUTS, equal, of_file};
-use crate::link::{FAR, Link, NEAR};
+use crate::link::{Ended, FAR, Link, NEAR};
 use crate::service::{conserves, metrics, page, serve};
 use crate::silence::{PACKETS, PACKETS_NON_IP, flows_leave_on_time, options};
-use crate::support::{Folder, command, office};
+use crate::support::{Folder, command, office, turboflow};
 
 pub(crate) const XDP: [&str; 2] = ["--engine", "xdp"];
 const OFFICE_PACKETS: &str = "13035";
@@ -219,7 +220,73 @@ fn a_full_ring_is_counted_exactly() {
         assert!(ended.count("source_dropped") > 1_000);
         assert!(ended.count("microflows_dropped") > 1_000);
         assert!(ended.said.contains("--ring-size"), "{}", ended.said);
+        short_flows_say_what_they_miss(&ended);
     }
+}
+
+/// Flows by another key than the 5-tuple are named as well, where records have further words too.
+#[test]
+fn short_flows_of_any_definition_are_named() {
+    let Some(link) = Link::new() else { return };
+    let folder = Folder::new();
+    let text = "[key]\nfields = [\"source_address\", \"vlan\"]\n\
+                [[feature]]\nname = \"window\"\nop = \"max\"\nof = \"tcp_window\"\n";
+    let path = folder.write("d.toml", text);
+    for table in ["per-cpu", "row-lock"] {
+        let fixed = "-w live.csv --ring-size 64KiB --microflow-slots 1 --linger none";
+        let mut options: Vec<&str> = fixed.split(' ').collect();
+        options.extend(["--table", table, "--definition", &path]);
+        let recording = link.record(&[FAR], &[&options, &XDP[..]].concat());
+        recording.signal("STOP");
+        assert!(link.replay(&office(), &["--topspeed"]));
+        recording.signal("CONT");
+        let ended = recording.interrupt().balanced(1);
+        let short = ended.ledger["flows_short"].as_array().unwrap();
+        let sum =
+            |name: &str| -> u64 { short.iter().map(|flow| flow[name].as_u64().unwrap()).sum() };
+        assert_eq!(sum("packets_dropped"), ended.count("source_dropped"));
+        assert_eq!(sum("microflows_dropped"), ended.count("microflows_dropped"));
+        assert!(short.iter().any(|flow| flow["vlan"].is_u64()));
+        assert!(short.iter().all(|flow| flow["src_addr"].is_string()));
+    }
+}
+
+/// What is left of every flow, and what the ledger's file says is missing in it, are what its file has.
+fn short_flows_say_what_they_miss(ended: &Ended) {
+    let mut totals = totals(&ended.folder.read("live.csv"));
+    let short = ended.ledger["flows_short"].as_array().unwrap();
+    assert!(!short.is_empty());
+    assert_eq!(ended.count("microflows_dropped_unnamed"), 0);
+    let mut records = 0;
+    for flow in short {
+        let text = |name: &str| flow[name].to_string().replace('"', "");
+        let key = KEY.map(text).join(",");
+        let missing = |name: &str| flow[name].as_u64().unwrap();
+        let (packets, bytes) = totals.entry(key).or_default();
+        *packets += missing("packets_dropped");
+        *bytes += missing("bytes_dropped");
+        records += missing("microflows_dropped");
+    }
+    assert_eq!(records, ended.count("microflows_dropped"));
+    let folder = Folder::new();
+    let whole = folder.file("whole.csv");
+    turboflow(["record", "-q", "-r", &office(), "-w", &whole]).exits(0);
+    assert_eq!(totals, self::totals(&folder.read("whole.csv")));
+}
+
+const KEY: [&str; 5] = ["src_addr", "dst_addr", "src_port", "dst_port", "protocol"];
+
+/// Packets and bytes by key, which comes first.
+fn totals(csv: &str) -> BTreeMap<String, (u64, u64)> {
+    let mut totals = BTreeMap::<String, (u64, u64)>::new();
+    for line in csv.lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let (key, rest) = cells.split_at(KEY.len());
+        let (packets, bytes) = totals.entry(key.join(",")).or_default();
+        *packets += rest[0].parse::<u64>().unwrap();
+        *bytes += rest[1].parse::<u64>().unwrap();
+    }
+    totals
 }
 
 /// Metrics balance in the middle of traffic, when CPUs are in the middle of packets.

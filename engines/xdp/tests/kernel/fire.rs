@@ -4,7 +4,9 @@
 use std::thread;
 use std::time::Duration;
 
-use turboflow_engine_xdp::{Batch, KernelConfig, KernelCounters, Tables, Tested, TestedProgram};
+use turboflow_engine_xdp::{
+    Batch, KernelConfig, KernelCounters, ShortFlow, Tables, Tested, TestedProgram,
+};
 use turboflow_record::{Definition, Feature, Input, Layout, Op};
 
 use crate::support::{DESIGNS, Totals, collect, config, load_for_all_cpus, stay_on, tcp};
@@ -21,6 +23,12 @@ const FRAME_BYTES: u64 = 60;
 
 /// Packets of `flows` flows from two CPUs; what came out of it.
 fn fire(config: &KernelConfig) -> Option<(Totals, KernelCounters)> {
+    let (totals, counters, _) = fire_and_ask(config)?;
+    Some((totals, counters))
+}
+
+/// The same, and of which flows records were dropped.
+fn fire_and_ask(config: &KernelConfig) -> Option<(Totals, KernelCounters, Vec<ShortFlow>)> {
     let mut engine = load_for_all_cpus(config)?;
     let cpus = thread::available_parallelism().unwrap().get().min(2);
     assert!(cpus == 2 || std::env::var_os("TURBOFLOW_CI").is_none());
@@ -51,7 +59,11 @@ fn fire(config: &KernelConfig) -> Option<(Totals, KernelCounters)> {
     engine.finish().unwrap();
     collect(&mut engine, &mut batch);
     totals.take(&mut batch);
-    Some((totals, engine.counters().unwrap()))
+    Some((
+        totals,
+        engine.counters().unwrap(),
+        engine.short_flows().unwrap(),
+    ))
 }
 
 fn config_of(tables: Tables, flows: u32, ring_bytes: u32) -> KernelConfig {
@@ -112,11 +124,29 @@ fn received_is_recorded_while_tables_are_emptied() {
 #[test]
 fn a_tiny_ring_drops_what_it_counts() {
     for tables in DESIGNS {
-        let Some((totals, counters)) = fire(&config_of(tables, 1_000_000, 4_096)) else {
-            return;
-        };
-        check(&totals, &counters, 1_000_000);
-        assert!(counters.packets_dropped > PACKETS / 10, "{counters:?}");
+        // Of the first, all that are short are named; of the second, as many as there is room for.
+        for (flows, slots) in [(10_000, 1_024), (1_000_000, 16_384)] {
+            let config = KernelConfig {
+                slots,
+                ..config_of(tables, flows, 4_096)
+            };
+            let Some((totals, counters, short)) = fire_and_ask(&config) else {
+                return;
+            };
+            check(&totals, &counters, flows);
+            assert!(counters.packets_dropped > PACKETS / 10, "{counters:?}");
+            let sum = |of: fn(&ShortFlow) -> u64| short.iter().map(of).sum::<u64>();
+            let named = counters.microflows_dropped - counters.microflows_unnamed;
+            assert_eq!(sum(|flow| flow.microflows), named);
+            if flows == 10_000 {
+                assert_eq!(counters.microflows_unnamed, 0);
+                assert_eq!(sum(|flow| flow.packets), counters.packets_dropped);
+                assert_eq!(sum(|flow| flow.bytes), counters.bytes_dropped);
+                assert!(short.len() <= flows as usize);
+            } else {
+                assert!(short.len() > 10_000 && counters.microflows_unnamed > 0);
+            }
+        }
     }
 }
 

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records that the ring had no room for: how much they held, and of which flows, so that those can be said to be short. All of this
+// is off the path of records that find room.
+#pragma once
+
+#include "layout.h"
+
+// One each, as far as there is room: those that come later are counted together.
+#define SHORT_FLOWS 16384
+#define SHORT_KEY_WORDS 16
+
+// What of a flow is missing. src/short.rs mirrors it.
+struct short_flow {
+    __u64 microflows;
+    __u64 packets;
+    __u64 bytes;
+};
+
+// By key; user space sets how long one is. Nothing of it is there before it is wanted.
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, SHORT_FLOWS);
+    __uint(key_size, 8 * KEY_WORDS);
+    __type(value, struct short_flow);
+} short_flows SEC(".maps");
+
+// A record that is dropped: kept until its row's lock is free, for no helper may run before.
+struct dropped {
+    __u64 packets;
+    __u64 bytes;
+    __u64 key[SHORT_KEY_WORDS];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct dropped);
+} dropped_records SEC(".maps");
+
+static __always_inline struct dropped *dropped_of_this_cpu(void)
+{
+    __u32 only = 0;
+    return bpf_map_lookup_elem(&dropped_records, &only);
+}
+
+static __always_inline void keep_dropped(struct dropped *dropped, const struct base *row, const __u64 *key, __u32 key_words)
+{
+    dropped->packets = row->packets;
+    dropped->bytes = row->bytes;
+#pragma unroll
+    for (__u32 i = 0; i < SHORT_KEY_WORDS; i++)
+        dropped->key[i] = i < key_words ? key[i] : 0;
+}
+
+// Once the map is full it is not tried again: what drops records should not take longer for it.
+static __always_inline struct short_flow *short_flow_of(struct counters *counters, const struct dropped *dropped)
+{
+    struct short_flow *flow = bpf_map_lookup_elem(&short_flows, dropped->key);
+    struct short_flow none = {};
+    if (flow || counters->microflows_unnamed)
+        return flow;
+    bpf_map_update_elem(&short_flows, dropped->key, &none, BPF_NOEXIST);
+    return bpf_map_lookup_elem(&short_flows, dropped->key);
+}
+
+static __noinline void count_drop(struct counters *counters, const struct dropped *dropped)
+{
+    struct short_flow *flow;
+    counters->microflows_dropped += 1;
+    counters->packets_dropped += dropped->packets;
+    counters->bytes_dropped += dropped->bytes;
+    flow = short_flow_of(counters, dropped);
+    if (!flow) {
+        counters->microflows_unnamed += 1;
+        return;
+    }
+    // Other CPUs drop records of the same flow.
+    __sync_fetch_and_add(&flow->microflows, 1);
+    __sync_fetch_and_add(&flow->packets, dropped->packets);
+    __sync_fetch_and_add(&flow->bytes, dropped->bytes);
+}

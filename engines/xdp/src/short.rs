@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Flows that the engine lost records of, for which its ring had no room.
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use turboflow_record::{WORDS_V4, WORDS_V6};
+
+use crate::layout::words;
+use crate::plan::Shape;
+use crate::{KernelEngine, KernelError};
+
+/// A flow, and what of it is missing: `struct short_flow` of `bpf/dropped.h`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShortFlow {
+    /// The words of its key, as many as its family's records have, or as those of the layout's.
+    pub key: Vec<u64>,
+    /// Microflow records dropped.
+    pub microflows: u64,
+    /// Packets in them.
+    pub packets: u64,
+    /// IP bytes in them.
+    pub bytes: u64,
+}
+
+/// Words of a key in the kernel's map: those of an IPv4 key are followed by zeros.
+pub(crate) fn key_words(shape: Option<Shape>) -> usize {
+    shape
+        .and_then(|shape| shape.wide_key_words)
+        .unwrap_or(WORDS_V6)
+}
+
+impl KernelEngine {
+    /// Every flow that records were dropped of, as far as the kernel could note it (`bpf/dropped.h` says how many);
+    /// [`KernelCounters::microflows_unnamed`](crate::KernelCounters::microflows_unnamed) has the records of others.
+    ///
+    /// # Errors
+    /// Where the kernel does not give them.
+    pub fn short_flows(&self) -> Result<Vec<ShortFlow>, KernelError> {
+        let by_family = self
+            .shape
+            .is_none_or(|shape| shape.wide_key_words.is_none());
+        let mut flows = Vec::new();
+        for key in self.short_flows.keys() {
+            let missing = read(&self.short_flows, &key)?;
+            let mut key: Vec<u64> = words(&key).collect();
+            // The last word of an IPv6 key is never zero.
+            if by_family && key.last() == Some(&0) {
+                key.truncate(WORDS_V4);
+            }
+            if let Some([microflows, packets, bytes]) = missing {
+                flows.push(ShortFlow {
+                    key,
+                    microflows,
+                    packets,
+                    bytes,
+                });
+            }
+        }
+        Ok(flows)
+    }
+}
+
+fn read(map: &MapHandle, key: &[u8]) -> Result<Option<[u64; 3]>, KernelError> {
+    let value = map.lookup(key, MapFlags::ANY);
+    let value = value.map_err(KernelError::refused("read which flows lost records"))?;
+    Ok(value.map(|value| {
+        let mut words = words(&value);
+        std::array::from_fn(|_| words.next().unwrap_or_default())
+    }))
+}
