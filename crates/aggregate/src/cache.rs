@@ -218,6 +218,9 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             _ => bucket_of(from),
         };
         for bucket in first..last {
+            if bucket + 1 < last {
+                self.table.prefetch_bucket(region, bucket + 1);
+            }
             self.sweep_bucket(region, bucket, sink);
         }
     }
