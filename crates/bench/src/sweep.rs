@@ -3,8 +3,10 @@
 //! a tenth of them replaced every second, at 10 M packets a second of the traffic's own time, from
 //! memory through the whole pipeline on one core.
 
+use memmap2::MmapMut;
 use turboflow_packet::Frame;
 use turboflow_pipeline::{Meter, PipelineConfig};
+use turboflow_record::prefetch;
 use turboflow_workload::traffic::{FrameBuffer, Skew, Traffic, TrafficConfig};
 
 use crate::report::median;
@@ -17,10 +19,45 @@ const PACKETS_PER_SECOND: f64 = 10e6;
 const BIRTHS: f64 = 0.1;
 
 pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
-    options
-        .flows
-        .iter()
-        .for_each(|flows| row(sweep(*flows, options)));
+    for flows in &options.flows {
+        row(sweep(*flows, options));
+        row(lines(*flows, options));
+    }
+}
+
+/// What the machine's memory gives: of as many lines as there are flows, any one is changed for each item, and asked for ahead. A
+/// packet of a flow that no cache holds takes two at least, one with the tags and one with the record.
+fn lines(flows: u64, options: &Options) -> Row {
+    const AHEAD: usize = 16;
+    let mut memory = MmapMut::map_anon(64 * flows as usize).expect("there is memory for the lines");
+    // As the flow cache does. Where the system has no such pages, neither of them gets any.
+    #[cfg(target_os = "linux")]
+    let _ = memory.advise(memmap2::Advice::HugePage);
+    memory.iter_mut().step_by(64).for_each(|byte| *byte = 1);
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        ((u128::from(random) * u128::from(flows)) >> 64) as usize * 64
+    };
+    let rounds = (0..options.repetitions).map(|_| {
+        let (mut timer, mut done) = (Timer::default(), 0);
+        while done < options.items {
+            let places: Vec<usize> = (0..FRAMES).map(|_| next()).collect();
+            timer.time(|| {
+                for (at, place) in places.iter().enumerate() {
+                    if let Some(later) = places.get(at + AHEAD) {
+                        prefetch(&raw const memory[*later]);
+                    }
+                    memory[*place] = memory[*place].wrapping_add(1);
+                }
+            });
+            done += FRAMES as u64;
+        }
+        Row::new("sweep", "lines", flows, "uniform", done, timer.total())
+    });
+    median(rounds.collect())
 }
 
 fn sweep(flows: u64, options: &Options) -> Row {
