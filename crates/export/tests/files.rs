@@ -349,6 +349,11 @@ fn gzip_and_zstd_are_undone_and_nothing_else() {
         message.contains("Parquet") && message.contains("decompress it"),
         "{message}"
     );
+    let message = refused(&gzip(b"[{\"packets\":1}]"));
+    assert!(
+        message.contains("JSON array") && !message.contains("jq"),
+        "{message}"
+    );
 }
 
 proptest! {

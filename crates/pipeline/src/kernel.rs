@@ -80,11 +80,12 @@ pub fn record_kernel(
     writing.wait_for_all();
     let lost = listening.engine.unparsed_lost().map_err(io::Error::other);
     let unparsed_lost = *lost.as_ref().unwrap_or(&0);
-    let short = listening.engine.short_flows().map_err(io::Error::other);
-    let (short, unread) =
-        short.map_or_else(|error| (Vec::new(), Some(error)), |short| (short, None));
-    let short = ShortFlows::new(&config.definition.key, short, &listening.counters);
-    let failure = listened.and(closed).err().or(lost.err()).or(unread);
+    let short = listening.short_flows(config);
+    let (short, unknown) = match short {
+        Ok(short) => (Some(short), None),
+        Err(error) => (None, Some(error)),
+    };
+    let failure = listened.and(closed).err().or(lost.err()).or(unknown);
     let report = LiveReport {
         unparsed_lost,
         short,
@@ -182,6 +183,12 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<'_, O> {
         self.engine.finish().map_err(io::Error::other)?;
         self.merge_what_came()?;
         self.tell()
+    }
+
+    /// The flows that records were lost of, once all is over.
+    fn short_flows(&self, config: &PipelineConfig) -> io::Result<ShortFlows> {
+        let flows = self.engine.short_flows().map_err(io::Error::other)?;
+        ShortFlows::new(&config.definition.key, flows, &self.counters)
     }
 
     /// Where everything is at this moment.

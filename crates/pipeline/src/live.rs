@@ -86,8 +86,8 @@ pub struct LiveReport {
     pub failure: Option<io::Error>,
     /// Frames that were to be handed up as [`LiveEvent::Unparsed`] and came too fast.
     pub unparsed_lost: u64,
-    /// Flows that an engine in the kernel lost records of.
-    pub short: ShortFlows,
+    /// Flows that an engine in the kernel lost records of; `None` where it could not say.
+    pub short: Option<ShortFlows>,
     /// What became of the outputs.
     pub outputs: Vec<OutputReport>,
 }
@@ -210,7 +210,7 @@ impl LiveReport {
             interfaces: sum.interfaces,
             failure,
             unparsed_lost: 0,
-            short: ShortFlows::default(),
+            short: Some(ShortFlows::default()),
             outputs: Vec::new(),
         }
     }

@@ -19,6 +19,8 @@ pub struct ShortFlows {
 
 #[cfg(all(target_os = "linux", feature = "kernel"))]
 mod of_kernel {
+    use std::io;
+
     use turboflow_engine_xdp::{KernelCounters, ShortFlow};
     use turboflow_record::{
         Base, Definition, Feature, FlowBatch, Input, KeyField, Lanes, Layout, MicroflowRecord, Op,
@@ -29,11 +31,24 @@ mod of_kernel {
 
     impl ShortFlows {
         /// Of keys such as a layout has for these fields.
+        ///
+        /// # Errors
+        /// Where what the flows miss is not what was dropped.
         pub(crate) fn new(
             key: &[KeyField],
             mut flows: Vec<ShortFlow>,
             counters: &KernelCounters,
-        ) -> Self {
+        ) -> io::Result<Self> {
+            let named: u64 = flows.iter().map(|flow| flow.microflows).sum();
+            let (known, dropped) = (
+                named + counters.microflows_unnamed,
+                counters.microflows_dropped,
+            );
+            if known != dropped {
+                return Err(io::Error::other(format!(
+                    "the engine in the kernel dropped {dropped} microflow records, and knows of {known} whose they were"
+                )));
+            }
             let feature = Feature::new;
             let definition = Definition {
                 key: key.to_vec(),
@@ -52,12 +67,12 @@ mod of_kernel {
                     _ => layout.append(&[record::<WORDS_V6>(flow)], &mut batch),
                 }
             }
-            Self {
+            Ok(Self {
                 schema: layout.schema().clone(),
                 flows: (!flows.is_empty()).then_some(batch),
                 microflows: flows.iter().map(|flow| flow.microflows).collect(),
                 microflows_unnamed: counters.microflows_unnamed,
-            }
+            })
         }
     }
 

@@ -123,7 +123,9 @@ pub enum Fault {
         input: NamedInput,
     },
     /// Directions of a record that has one.
-    #[error("`direction` exists in biflows only; add --biflow or remove it")]
+    #[error(
+        "`direction` exists in biflows only; add --biflow (with --engine software) or remove it"
+    )]
     DirectionOfUniflow,
     /// A biflow's key needs both ends of what it has.
     #[error(

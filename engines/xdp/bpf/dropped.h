@@ -5,7 +5,7 @@
 
 #include "layout.h"
 
-// One each, as far as there is room: those that come later are counted together.
+// One each, as far as there is room: those that come later are counted together. More than a person reads, and 3 MiB at most.
 #define SHORT_FLOWS 16384
 #define SHORT_KEY_WORDS 16
 
@@ -15,11 +15,11 @@ struct short_flow {
     __u64 packets;
     __u64 bytes;
 };
+_Static_assert(sizeof(struct short_flow) == 24, "as in src/short.rs");
 
-// By key; user space sets how long one is. Nothing of it is there before it is wanted.
+// By key; user space sets how long one is. All of its memory is there from the start, so that only a full map has no room.
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
     __uint(max_entries, SHORT_FLOWS);
     __uint(key_size, 8 * KEY_WORDS);
     __type(value, struct short_flow);

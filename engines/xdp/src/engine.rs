@@ -96,6 +96,7 @@ impl KernelEngine {
         let table_v4 = shared_memory(&object, "table_v4")?;
         let table_v6 = shared_memory(&object, "table_v6")?;
         let table_words = table_v4.words().len() + table_v6.words().len();
+        let short_flows = map(&object, "short_flows")?;
         let record_bytes = shape.map_or(RECORD_BYTES, |shape| 8 * shape.words_v6());
         let engine = Self {
             links: Vec::new(),
@@ -103,10 +104,12 @@ impl KernelEngine {
             control: shared_memory(&object, ".data.control")?,
             collecting: Collecting::new(config, clock, Grace::new()?, record_bytes),
             ledger: map(&object, "ledger")?,
-            short_flows: map(&object, "short_flows")?,
             tables: tables as usize,
             ring_bytes: config.ring_bytes,
-            memory_bytes: 8 * table_words as u64 + u64::from(config.ring_bytes),
+            memory_bytes: 8 * table_words as u64
+                + u64::from(config.ring_bytes)
+                + short::memory_bytes(&short_flows),
+            short_flows,
             table_v4,
             table_v6,
             unparsed: Unparsed::open(&object, config.hand_up)?,
@@ -119,7 +122,7 @@ impl KernelEngine {
         Ok(engine)
     }
 
-    /// Memory of the kernel's that tables and ring take.
+    /// Memory of the kernel's that tables, ring and the list of flows that lost records take.
     #[must_use]
     pub const fn memory_bytes(&self) -> u64 {
         self.memory_bytes

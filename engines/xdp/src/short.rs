@@ -21,6 +21,11 @@ pub struct ShortFlow {
     pub bytes: u64,
 }
 
+/// Words of [`ShortFlow`] behind its key.
+const MISSING_WORDS: usize = 3;
+/// What the kernel keeps of an element beside key and value, about.
+const ELEMENT_BYTES: u64 = 48;
+
 /// Words of a key in the kernel's map: those of an IPv4 key are followed by zeros.
 pub(crate) fn key_words(shape: Option<Shape>) -> usize {
     shape
@@ -33,7 +38,7 @@ impl KernelEngine {
     /// [`KernelCounters::microflows_unnamed`](crate::KernelCounters::microflows_unnamed) has the records of others.
     ///
     /// # Errors
-    /// Where the kernel does not give them.
+    /// Where the kernel does not give them. A walk that it ends early shows in the sums alone.
     pub fn short_flows(&self) -> Result<Vec<ShortFlow>, KernelError> {
         let by_family = self
             .shape
@@ -46,24 +51,31 @@ impl KernelEngine {
             if by_family && key.last() == Some(&0) {
                 key.truncate(WORDS_V4);
             }
-            if let Some([microflows, packets, bytes]) = missing {
-                flows.push(ShortFlow {
-                    key,
-                    microflows,
-                    packets,
-                    bytes,
-                });
-            }
+            let [microflows, packets, bytes] = missing;
+            flows.push(ShortFlow {
+                key,
+                microflows,
+                packets,
+                bytes,
+            });
         }
         Ok(flows)
     }
 }
 
-fn read(map: &MapHandle, key: &[u8]) -> Result<Option<[u64; 3]>, KernelError> {
+/// The most memory that the map takes.
+pub(crate) fn memory_bytes(map: &MapHandle) -> u64 {
+    let element = ELEMENT_BYTES + u64::from(map.key_size()) + u64::from(map.value_size());
+    u64::from(map.max_entries()) * element
+}
+
+fn read(map: &MapHandle, key: &[u8]) -> Result<[u64; MISSING_WORDS], KernelError> {
     let value = map.lookup(key, MapFlags::ANY);
     let value = value.map_err(KernelError::refused("read which flows lost records"))?;
-    Ok(value.map(|value| {
-        let mut words = words(&value);
-        std::array::from_fn(|_| words.next().unwrap_or_default())
-    }))
+    let missing: Option<Vec<u64>> = value.map(|value| words(&value).collect());
+    missing
+        .and_then(|words| words.try_into().ok())
+        .ok_or(KernelError::Incomplete {
+            name: "short_flows",
+        })
 }

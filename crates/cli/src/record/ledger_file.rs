@@ -26,10 +26,10 @@ pub(super) struct LedgerFile<'a> {
     /// The filter expression; null without one.
     filter: Option<String>,
     /// Flows of which the engine in the kernel lost microflow records, those that miss most packets first: the fields of their key,
-    /// and what is missing in their flow records.
-    flows_short: Vec<Map<String, Value>>,
-    /// Microflow records lost of flows that are not among these, for there were too many.
-    microflows_dropped_unnamed: u64,
+    /// and what is missing in their flow records. Null where the engine could not say.
+    flows_short: Option<Vec<Map<String, Value>>>,
+    /// Microflow records lost of flows that are not among these, for there were too many. Null as well.
+    microflows_dropped_unnamed: Option<u64>,
     /// Whether every packet and record is accounted for.
     balanced: bool,
     imbalances: Vec<String>,
@@ -104,7 +104,11 @@ impl<'a> LedgerFile<'a> {
             records_dropped: output.records_dropped,
             error: output.outcome.as_ref().err().map(ToString::to_string),
         });
-        let short = report.live.as_ref().map(|live| &live.short);
+        let nothing = ShortFlows::default();
+        let short = match &report.live {
+            Some(live) => live.short.as_ref(),
+            None => Some(&nothing),
+        };
         let imbalances: Vec<_> = report.imbalances.iter().map(ToString::to_string).collect();
         Self {
             version: env!("CARGO_PKG_VERSION"),
@@ -121,8 +125,8 @@ impl<'a> LedgerFile<'a> {
                 .collect(),
             interfaces: interfaces.collect(),
             filter: filter::expression(args),
-            flows_short: short.map_or_else(Vec::new, flows_short),
-            microflows_dropped_unnamed: short.map_or(0, |short| short.microflows_unnamed),
+            flows_short: short.map(flows_short),
+            microflows_dropped_unnamed: short.map(|short| short.microflows_unnamed),
             balanced: imbalances.is_empty(),
             imbalances,
             stopped: report.stopped,

@@ -27,8 +27,8 @@ pub(super) struct Live {
     /// Interfaces by name, with what the kernel saw and dropped.
     pub(super) interfaces: Vec<Seen>,
     failure: Option<io::Error>,
-    /// Flows that the engine in the kernel lost records of.
-    pub(super) short: ShortFlows,
+    /// Flows that the engine in the kernel lost records of; `None` where it could not say.
+    pub(super) short: Option<ShortFlows>,
 }
 
 /// The packets of one interface.
@@ -277,8 +277,7 @@ impl Report {
         if packets > 0 {
             let share = packets as f64 * 100.0 / ledger.source_seen.max(1) as f64;
             say!(Error PacketsDropped, packets = packets, microflows = ledger.microflows_dropped;
-                "the engine in the kernel dropped {} with {} of {} ({share:.2} %), for its ring was full: {} have too little, \
-                 which --ledger FILE names; raise --ring-size to ride out bursts, --microflow-slots so that fewer records leave its tables early, --threads where one merges \
+                "the engine in the kernel dropped {} with {} of {} ({share:.2} %), for its ring was full{}; raise --ring-size to ride out bursts, --microflow-slots so that fewer records leave its tables early, --threads where one merges \
                  too slowly",
                 counted(ledger.microflows_dropped, "microflow record"),
                 grouped(packets),
@@ -288,15 +287,19 @@ impl Report {
         }
     }
 
-    /// How many flows lost records.
+    /// How many flows lost records, as the end of a sentence; nothing where that is not known.
     fn short_flows(&self) -> String {
-        let Some(Live { short, .. }) = &self.live else {
-            return counted(0, "flow");
+        let Some(short) = self.live.as_ref().and_then(|live| live.short.as_ref()) else {
+            return String::new();
         };
-        let named = counted(short.microflows.len() as u64, "flow");
+        let named = short.microflows.len() as u64;
+        let have = if named == 1 { "has" } else { "have" };
+        let flows = counted(named, "flow");
         match short.microflows_unnamed {
-            0 => named,
-            _ => format!("{named} and more"),
+            0 => format!(": {flows} {have} too little, which --ledger FILE names"),
+            _ => {
+                format!(": more than {flows} have too little, of which --ledger FILE names so many")
+            }
         }
     }
 

@@ -177,10 +177,16 @@ fn files_without_flow_records_say_what_they_are() {
     says(&ipfix, &["IPFIX"]);
     let notes = folder.write("notes.txt", "hello\n");
     says(&notes, &["no header of flow records"]);
+    let letter = folder.write("letter.txt", "hello\nworld, and all\n");
+    says(&letter, &["no header of flow records"]);
     says(&folder.write("flows.csv", ""), &["empty"]);
     says(&folder.write("random", b"packets\0\x01"), &["binary data"]);
     // What a capture without flows makes.
-    for (name, text) in [("none.jsonl", ""), ("none.csv", "c,end_reason\n")] {
+    for (name, text) in [
+        ("none.jsonl", ""),
+        ("none", ""),
+        ("none.csv", "c,end_reason\n"),
+    ] {
         turboflow(["show", &folder.write(name, text)]).exits(0);
     }
 }

@@ -24,19 +24,17 @@ pub(crate) fn open(mut lines: Lines) -> Result<(Schema, Box<dyn Source>), ReadEr
         .map(|name| String::from_utf8_lossy(&name).into_owned())
         .collect();
     let mut seen = vec![None; names.len()];
-    let mut has_rows = false;
     for line in sample.take(SAMPLE_LINES) {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        has_rows |= !line.is_empty();
         for (kind, text) in seen.iter_mut().zip(fields(line)) {
             *kind = kind.or_else(|| kinds::kind_of(&text));
         }
     }
     lines.next()?;
     check_names(&lines, &names)?;
-    // Any text is a header. One that names nothing known and has nothing under it is something else.
+    // Any text is a header. One that names nothing known, and has nothing under it that records have, is something else.
     let is_known = |name: &String| kinds::kind_by_name(name).is_some();
-    if !has_rows && !names.iter().any(is_known) {
+    if seen.iter().all(Option::is_none) && !names.iter().any(is_known) {
         let reason = "this is no header of flow records, and no records follow: `turboflow record -w FILE.csv` makes such files";
         return Err(lines.error(None, reason));
     }

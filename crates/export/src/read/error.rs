@@ -27,12 +27,14 @@ pub enum ReadError {
         source: io::Error,
     },
     /// It is something else than a file of flow records.
-    #[error("{place} is {what}")]
+    #[error("{place} is {what}; {mend}")]
     Foreign {
         /// The file or "standard input".
         place: String,
-        /// What it is, and what to do about it.
+        /// What it is.
         what: String,
+        /// What to do about it.
+        mend: &'static str,
     },
     /// A line of a text file is not what its header or its first lines promise.
     #[error("{place}, line {line}{}: {reason}", column.as_ref().map(|name| format!(", column {name}")).unwrap_or_default())]

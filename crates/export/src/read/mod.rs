@@ -17,6 +17,7 @@ use turboflow_record::{FlowBatch, Schema};
 
 pub use error::ReadError;
 
+use crate::Format;
 use lines::Lines;
 use start::text_of;
 
@@ -85,9 +86,8 @@ pub fn read(path: &Path) -> Result<FlowReader, ReadError> {
         let (schema, source) = parquet::open(File::open(path).map_err(refused)?, place)?;
         return Ok(FlowReader { schema, source });
     }
-    // A capture without flows makes an empty file of JSON lines, but CSV with a header.
-    let is_json = place.contains(".json") || place.contains(".ndjson");
-    let nothing = match is_file && !is_json {
+    // A capture without flows makes an empty file of JSON lines, but CSV with a header: what is called so and has none was cut.
+    let nothing = match is_file && has_header(path) {
         true => Nothing::Refused,
         false => Nothing::Allowed,
     };
@@ -123,12 +123,22 @@ fn from_text(
         .find(|byte| !byte.is_ascii_whitespace());
     let (schema, source): (Schema, Box<dyn Source>) = match first {
         None if nothing == Nothing::Refused => {
-            return Err(lines.error(None, "the file is empty: it has no header and no records"));
+            return Err(lines.error(None, EMPTY));
         }
         Some(b'{') | None => json::open(lines)?,
         Some(_) => csv::open(lines)?,
     };
     Ok(FlowReader { schema, source })
+}
+
+const EMPTY: &str = "the file is empty: whoever wrote it did not get as far as its header";
+
+/// Whether a file of that name has something in it, even where there are no records.
+fn has_header(path: &Path) -> bool {
+    let name = path.to_string_lossy().to_lowercase();
+    let within = name.strip_suffix(".gz").or(name.strip_suffix(".zst"));
+    let format = Format::from_path(Path::new(within.unwrap_or(&name)));
+    matches!(format, Ok(Format::Csv | Format::Parquet | Format::Ipfix))
 }
 
 fn starts_as_parquet(file: &mut File) -> Result<bool, ReadError> {

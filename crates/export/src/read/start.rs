@@ -18,14 +18,37 @@ enum Start {
     Gzip,
     Zstd,
     Parquet,
-    /// Nothing that can be read here: what it is, and what to do about it.
-    Foreign(&'static str),
+    /// Nothing that can be read here.
+    Foreign(Foreign),
     /// CSV or JSON lines, as far as one can tell.
     Text,
 }
 
-/// Files that people give by mistake, by how they begin.
-const FOREIGN: &[(&[u8], &str)] = &[
+/// What people give by mistake, and what they can do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Foreign {
+    what: &'static str,
+    mend: &'static str,
+}
+
+impl Foreign {
+    const fn new(what: &'static str, mend: &'static str) -> Self {
+        Self { what, mend }
+    }
+}
+
+const CAPTURE: Foreign = Foreign::new(
+    "a capture of packets",
+    "make flow records of it first: `turboflow record -r FILE -w flows.parquet`",
+);
+const ARCHIVE: Foreign = Foreign::new("an archive", "extract the file first");
+const UTF_16: Foreign = Foreign::new("text in UTF-16", "save it as UTF-8");
+const BINARY: Foreign = Foreign::new("binary data", OF_RECORD);
+const OF_RECORD: &str = "CSV, JSON lines and Parquet as `turboflow record -w` writes them are read";
+
+/// By how they begin. What `crates/capture` says of files that are no captures is another list: rooms know only their neighbours, and
+/// the mends are others.
+const FOREIGN: &[(&[u8], Foreign)] = &[
     (b"\xd4\xc3\xb2\xa1", CAPTURE),
     (b"\xa1\xb2\xc3\xd4", CAPTURE),
     (b"\x4d\x3c\xb2\xa1", CAPTURE),
@@ -33,36 +56,52 @@ const FOREIGN: &[(&[u8], &str)] = &[
     (b"\x0a\x0d\x0d\x0a", CAPTURE),
     (
         b"\0\x0a",
-        "IPFIX, which collectors read; write CSV, JSON lines or Parquet beside it with one more \
-         -w of `turboflow record`",
+        Foreign::new(
+            "IPFIX, which collectors read",
+            "write CSV, JSON lines or Parquet beside it with one more -w of `turboflow record`",
+        ),
     ),
     (
         b"\x0c\xa5",
-        "a file of nfdump, which reads it: `nfdump -r FILE`",
+        Foreign::new("a file of nfdump", "`nfdump -r FILE` reads it"),
     ),
     (
         b"\xfd7zXZ\0",
-        "compressed with xz; pipe it in: `xz -dc FILE | turboflow show -`",
+        Foreign::new(
+            "compressed with xz",
+            "pipe it in: `xz -dc FILE | turboflow show -`",
+        ),
     ),
     (
         b"BZh",
-        "compressed with bzip2; pipe it in: `bzip2 -dc FILE | turboflow show -`",
+        Foreign::new(
+            "compressed with bzip2",
+            "pipe it in: `bzip2 -dc FILE | turboflow show -`",
+        ),
     ),
     (
         b"\x04\x22\x4d\x18",
-        "compressed with lz4; pipe it in: `lz4 -dc FILE | turboflow show -`",
+        Foreign::new(
+            "compressed with lz4",
+            "pipe it in: `lz4 -dc FILE | turboflow show -`",
+        ),
     ),
-    (b"PK\x03\x04", "a zip archive; extract the file first"),
-    (b"\xff\xfe", "text in UTF-16; save it as UTF-8"),
-    (b"\xfe\xff", "text in UTF-16; save it as UTF-8"),
+    (b"PK\x03\x04", ARCHIVE),
+    (b"7z\xbc\xaf", ARCHIVE),
+    (b"\xff\xfe", UTF_16),
+    (b"\xfe\xff", UTF_16),
     (
         b"[",
-        "a JSON array; write an object a line: `jq -c '.[]' FILE | turboflow show -`",
+        Foreign::new(
+            "a JSON array",
+            "write an object a line: `jq -c '.[]' FILE | turboflow show -`",
+        ),
     ),
-    (b"<", "XML or a web page"),
+    (b"<", Foreign::new("XML or a web page", OF_RECORD)),
 ];
 
-const CAPTURE: &str = "a capture of packets; make flow records of it first: `turboflow record -r FILE -w flows.parquet`";
+/// Where `ustar` stands in a tar archive.
+const USTAR: std::ops::Range<usize> = 257..262;
 
 impl Start {
     fn of(first: &[u8]) -> Self {
@@ -75,10 +114,14 @@ impl Start {
             Self::Zstd
         } else if first.starts_with(b"PAR1") {
             Self::Parquet
-        } else if let Some((_, what)) = FOREIGN.iter().find(|(start, _)| first.starts_with(start)) {
-            Self::Foreign(what)
+        } else if let Some((_, foreign)) =
+            FOREIGN.iter().find(|(start, _)| first.starts_with(start))
+        {
+            Self::Foreign(*foreign)
+        } else if first.get(USTAR) == Some(b"ustar") {
+            Self::Foreign(ARCHIVE)
         } else if first.contains(&0) {
-            Self::Foreign("binary data")
+            Self::Foreign(BINARY)
         } else {
             Self::Text
         }
@@ -95,18 +138,18 @@ pub(crate) fn text_of(stream: Stream, place: &str) -> Result<Stream, ReadError> 
         offset_bytes: 0,
         source,
     };
-    let foreign = |what: &str| ReadError::Foreign {
+    let foreign = |what: &str, mend| ReadError::Foreign {
         place: place.to_owned(),
         what: what.to_owned(),
+        mend,
     };
     let (start, stream) = peek(stream).map_err(failed)?;
     let decoder: Stream = match start {
         Start::Text => return Ok(stream),
-        Start::Foreign(what) => return Err(foreign(what)),
+        Start::Foreign(Foreign { what, mend }) => return Err(foreign(what, mend)),
         Start::Parquet => {
-            return Err(foreign(
-                "Parquet, which cannot be read from a pipe; name the file instead",
-            ));
+            let what = "Parquet, which cannot be read from a pipe";
+            return Err(foreign(what, "name the file instead"));
         }
         Start::Gzip => Box::new(MultiGzDecoder::new(stream)),
         Start::Zstd => Box::new(zstd::stream::read::Decoder::new(stream).map_err(failed)?),
@@ -114,13 +157,18 @@ pub(crate) fn text_of(stream: Stream, place: &str) -> Result<Stream, ReadError> 
     let (start, stream) = peek(decoder).map_err(failed)?;
     match start {
         Start::Text => Ok(stream),
-        Start::Foreign(what) => Err(foreign(&format!("compressed, and inside {what}"))),
-        Start::Parquet => Err(foreign(
-            "Parquet, and compressed as a whole, which Parquet is by itself; decompress it first",
+        // `record` undoes compression, too.
+        Start::Foreign(CAPTURE) => Err(foreign(CAPTURE.what, CAPTURE.mend)),
+        Start::Foreign(Foreign { what, .. }) => Err(foreign(
+            &format!("compressed, and within that it is {what}"),
+            DECOMPRESS,
         )),
-        Start::Gzip | Start::Zstd => Err(foreign("compressed twice; decompress it once")),
+        Start::Parquet => Err(foreign("Parquet that is compressed as a whole", DECOMPRESS)),
+        Start::Gzip | Start::Zstd => Err(foreign("compressed twice", DECOMPRESS)),
     }
 }
+
+const DECOMPRESS: &str = "decompress it first";
 
 /// What a stream begins with, and all of it.
 fn peek(mut stream: Stream) -> io::Result<(Start, Stream)> {
@@ -149,10 +197,14 @@ mod tests {
         ] {
             assert_eq!(Start::of(text.as_bytes()), Start::Text, "{text:?}");
         }
-        for (start, what) in FOREIGN {
-            assert_eq!(Start::of(start), Start::Foreign(what));
+        for (start, foreign) in FOREIGN {
+            assert_eq!(Start::of(start), Start::Foreign(*foreign));
         }
-        assert_eq!(Start::of(b"packets\0"), Start::Foreign("binary data"));
+        let mut tar = [0; 512];
+        tar[..4].copy_from_slice(b"name");
+        tar[USTAR].copy_from_slice(b"ustar");
+        assert_eq!(Start::of(&tar), Start::Foreign(ARCHIVE));
+        assert_eq!(Start::of(b"packets\0"), Start::Foreign(BINARY));
         assert_eq!(Start::of(b"\x52\x2a\x4d\x18"), Start::Zstd);
     }
 }

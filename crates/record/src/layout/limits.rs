@@ -64,15 +64,16 @@ pub(super) fn check_size(
 
 /// The feature with which the state of those before it is too large.
 fn first_without_room(definition: &Definition, biflow: bool) -> usize {
-    let fits = |count: usize| {
-        let features = definition.features[..count].to_vec();
+    let fits = |count: &usize| {
+        let features = definition.features[..*count].to_vec();
         let key = definition.key.clone();
         let mut words = Words::default();
         feature_columns(&Definition { key, features }, biflow, &mut words);
         words.count() <= MAX_WORDS
     };
-    let most = (0..definition.features.len())
-        .rev()
-        .find(|count| fits(*count));
-    most.unwrap_or(0)
+    // From below: a few features fill a record, and a file may have thousands.
+    (1..=definition.features.len())
+        .take_while(fits)
+        .last()
+        .unwrap_or(0)
 }
