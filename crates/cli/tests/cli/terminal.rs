@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -90,8 +90,9 @@ impl Terminal {
     /// Makes the window larger or smaller.
     pub(crate) fn resize(&mut self, rows: u16, columns: u16) {
         self.cells = vec![vec![' '; columns.into()]; rows.into()];
+        // The kernel says so to the program, whose terminal it is. Once: crossterm loses a key that comes together with a signal, until
+        // the next one.
         tcsetwinsize(&self.settings, size(rows, columns)).unwrap();
-        self.signal(Signal::WINCH);
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -132,7 +133,7 @@ impl Terminal {
     /// Waits for the end. The terminal must be as it was; gives the exit code.
     #[track_caller]
     pub(crate) fn ends(mut self) -> i32 {
-        let code = self.child.wait().unwrap().code();
+        let code = self.wait_for_end().code();
         // The program is gone: what it wrote is here, or about to be.
         while let Ok(bytes) = self.output.recv_timeout(Duration::from_millis(200)) {
             self.show(&bytes);
@@ -144,6 +145,26 @@ impl Terminal {
         assert_eq!(after.input_modes, self.before.input_modes);
         assert_eq!(after.output_modes, self.before.output_modes);
         code.unwrap_or_else(|| panic!("a signal ended it:\n{}", self.text()))
+    }
+
+    #[track_caller]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a test that waits too long fails"
+    )]
+    fn wait_for_end(&mut self) -> ExitStatus {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(
+                began.elapsed() < PATIENCE,
+                "it does not end:\n{}",
+                self.text()
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// As much of a terminal as the program uses: text, positions, the other screen, the cursor.
