@@ -7,6 +7,7 @@ use memmap2::MmapMut;
 use turboflow_packet::Frame;
 use turboflow_pipeline::{Meter, PipelineConfig};
 use turboflow_record::prefetch;
+use turboflow_workload::random::Random;
 use turboflow_workload::traffic::{FrameBuffer, Skew, Traffic, TrafficConfig};
 
 use crate::report::median;
@@ -34,17 +35,13 @@ fn lines(flows: u64, options: &Options) -> Row {
     #[cfg(target_os = "linux")]
     let _ = memory.advise(memmap2::Advice::HugePage);
     memory.iter_mut().step_by(64).for_each(|byte| *byte = 1);
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = || {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        ((u128::from(random) * u128::from(flows)) >> 64) as usize * 64
-    };
+    let mut random = Random::new(1);
     let rounds = (0..options.repetitions).map(|_| {
         let (mut timer, mut done) = (Timer::default(), 0);
         while done < options.items {
-            let places: Vec<usize> = (0..FRAMES).map(|_| next()).collect();
+            let places: Vec<usize> = (0..FRAMES)
+                .map(|_| 64 * random.below(flows) as usize)
+                .collect();
             timer.time(|| {
                 for (at, place) in places.iter().enumerate() {
                     if let Some(later) = places.get(at + AHEAD) {

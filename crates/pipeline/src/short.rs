@@ -9,8 +9,8 @@ use turboflow_record::{FlowBatch, Schema};
 pub struct ShortFlows {
     /// The key's columns, `packets_dropped`, `bytes_dropped`, and `end_reason`, which says nothing here.
     pub schema: Schema,
-    /// A row for each flow, those that miss most packets first; `None` where no record was lost.
-    pub flows: Option<FlowBatch>,
+    /// A row for each flow, those that miss most packets first.
+    pub flows: FlowBatch,
     /// Microflow records lost of each, in the same order.
     pub microflows: Vec<u64>,
     /// Those of flows that are not named, for there were too many.
@@ -69,7 +69,7 @@ mod of_kernel {
             }
             Ok(Self {
                 schema: layout.schema().clone(),
-                flows: (!flows.is_empty()).then_some(batch),
+                flows: batch,
                 microflows: flows.iter().map(|flow| flow.microflows).collect(),
                 microflows_unnamed: counters.microflows_unnamed,
             })

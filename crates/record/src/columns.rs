@@ -84,7 +84,7 @@ pub enum Value<'a> {
 }
 
 /// A batch of flow records in columns.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowBatch {
     columns: Vec<Values>,
     rows: usize,

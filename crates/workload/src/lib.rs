@@ -7,11 +7,12 @@
 //! - [`links`]: many links from the capture of one.
 //! - [`sequences`]: random packet sequences that sit on the edges of the rules.
 //! - [`definitions`]: random record definitions.
+//! - [`random`]: the numbers that all of these are made from.
 
 pub mod definitions;
 mod flow_set;
 pub mod links;
-mod random;
+pub mod random;
 pub mod reference;
 pub mod sequences;
 pub mod traffic;

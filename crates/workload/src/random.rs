@@ -11,10 +11,12 @@ pub(crate) const fn mix(word: u64) -> u64 {
 
 /// SplitMix64: one addition and one [`mix`] a number, so that a processor overlaps many of them.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) const fn new(seed: u64) -> Self {
+    /// Other numbers for every seed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
         Self(mix(seed))
     }
 
@@ -27,7 +29,7 @@ impl Random {
 
     /// A number below `bound`, which is not 0. Off from uniform by at most `bound / 2^64`.
     #[inline(always)]
-    pub(crate) const fn below(&mut self, bound: u64) -> u64 {
+    pub const fn below(&mut self, bound: u64) -> u64 {
         scale(self.word(), bound)
     }
 

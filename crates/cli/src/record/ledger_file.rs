@@ -144,16 +144,13 @@ impl<'a> LedgerFile<'a> {
 
 /// A map for each flow, of its columns.
 fn flows_short(short: &ShortFlows) -> Vec<Map<String, Value>> {
-    let Some(flows) = &short.flows else {
-        return Vec::new();
-    };
     let rows = short.microflows.iter().enumerate();
     rows.map(|(row, microflows)| {
         let columns = short.schema.iter().enumerate();
         let columns = columns.filter(|(_, column)| column.name != "end_reason");
         let mut flow: Map<String, Value> = columns
             .map(|(index, column)| {
-                let value = flows.value(row, index);
+                let value = short.flows.value(row, index);
                 (column.name.clone(), json(value, column.kind))
             })
             .collect();

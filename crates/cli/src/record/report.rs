@@ -277,7 +277,8 @@ impl Report {
         if packets > 0 {
             let share = packets as f64 * 100.0 / ledger.source_seen.max(1) as f64;
             say!(Error PacketsDropped, packets = packets, microflows = ledger.microflows_dropped;
-                "the engine in the kernel dropped {} with {} of {} ({share:.2} %), for its ring was full{}; raise --ring-size to ride out bursts, --microflow-slots so that fewer records leave its tables early, --threads where one merges \
+                "the engine in the kernel dropped {} with {} of {} ({share:.2} %), for its ring was full{}; raise --ring-size to \
+                 ride out bursts, --microflow-slots so that fewer records leave its tables early, --threads where one merges \
                  too slowly",
                 counted(ledger.microflows_dropped, "microflow record"),
                 grouped(packets),

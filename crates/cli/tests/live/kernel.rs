@@ -204,19 +204,22 @@ fn rights_can_be_given_up() {
     assert_eq!(ended.count("source_seen"), 13_035);
 }
 
-/// Nobody reads the ring while the packets come, and every packet evicts a record.
+/// Replays the office while nobody reads the ring, with tables in which every packet evicts a record.
+fn with_a_full_ring(link: &Link, options: &[&str]) -> Ended {
+    let fixed = "-w live.csv --ring-size 64KiB --microflow-slots 1 --linger none";
+    let fixed: Vec<&str> = fixed.split(' ').collect();
+    let recording = link.record(&[FAR], &[&fixed, options, &XDP[..]].concat());
+    recording.signal("STOP");
+    assert!(link.replay(&office(), &["--topspeed"]));
+    recording.signal("CONT");
+    recording.interrupt().balanced(1)
+}
+
 #[test]
 fn a_full_ring_is_counted_exactly() {
     let Some(link) = Link::new() else { return };
-    let fixed = "-w live.csv --ring-size 64KiB --microflow-slots 1 --linger none";
     for table in ["per-cpu", "row-lock"] {
-        let mut options: Vec<&str> = fixed.split(' ').collect();
-        options.extend(["--table", table]);
-        let recording = link.record(&[FAR], &[&options, &XDP[..]].concat());
-        recording.signal("STOP");
-        assert!(link.replay(&office(), &["--topspeed"]));
-        recording.signal("CONT");
-        let ended = recording.interrupt().balanced(1);
+        let ended = with_a_full_ring(&link, &["--table", table]);
         assert_eq!(ended.count("source_seen"), 13_035);
         assert!(ended.count("source_dropped") > 1_000);
         assert!(ended.count("microflows_dropped") > 1_000);
@@ -234,14 +237,7 @@ fn short_flows_of_any_definition_are_named() {
                 [[feature]]\nname = \"window\"\nop = \"max\"\nof = \"tcp_window\"\n";
     let path = folder.write("d.toml", text);
     for table in ["per-cpu", "row-lock"] {
-        let fixed = "-w live.csv --ring-size 64KiB --microflow-slots 1 --linger none";
-        let mut options: Vec<&str> = fixed.split(' ').collect();
-        options.extend(["--table", table, "--definition", &path]);
-        let recording = link.record(&[FAR], &[&options, &XDP[..]].concat());
-        recording.signal("STOP");
-        assert!(link.replay(&office(), &["--topspeed"]));
-        recording.signal("CONT");
-        let ended = recording.interrupt().balanced(1);
+        let ended = with_a_full_ring(&link, &["--table", table, "--definition", &path]);
         let short = ended.ledger["flows_short"].as_array().unwrap();
         let sum =
             |name: &str| -> u64 { short.iter().map(|flow| flow[name].as_u64().unwrap()).sum() };

@@ -35,7 +35,8 @@ pub(crate) fn open(mut lines: Lines) -> Result<(Schema, Box<dyn Source>), ReadEr
     // Any text is a header. One that names nothing known, and has nothing under it that records have, is something else.
     let is_known = |name: &String| kinds::kind_by_name(name).is_some();
     if seen.iter().all(Option::is_none) && !names.iter().any(is_known) {
-        let reason = "this is no header of flow records, and no records follow: `turboflow record -w FILE.csv` makes such files";
+        let reason = "this is no header of flow records, and no records follow: \
+                      `turboflow record -w FILE.csv` makes such files";
         return Err(lines.error(None, reason));
     }
     let schema = kinds::columns(names, &seen);

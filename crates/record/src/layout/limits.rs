@@ -72,8 +72,5 @@ fn first_without_room(definition: &Definition, biflow: bool) -> usize {
         words.count() <= MAX_WORDS
     };
     // From below: a few features fill a record, and a file may have thousands.
-    (1..=definition.features.len())
-        .take_while(fits)
-        .last()
-        .unwrap_or(0)
+    (1..=definition.features.len()).take_while(fits).count()
 }
