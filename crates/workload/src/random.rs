@@ -9,7 +9,7 @@ pub(crate) const fn mix(word: u64) -> u64 {
     word ^ word >> 31
 }
 
-/// SplitMix64: one addition and one [`mix`] a number, so that a processor overlaps many of them.
+/// SplitMix64: one addition and one `mix` a number, so that a processor overlaps many of them.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
