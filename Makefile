@@ -84,10 +84,10 @@ clean: ## Remove everything that was built
 set-up:
 	@scripts/set-up.sh
 
-# Cargo knows whether it is up to date.
+# Cargo knows whether it is up to date. With the program, so that what both stand on is built once and not for each.
 .PHONY: $(EVALUATION)
 $(EVALUATION): set-up
-	cargo build --release --package turboflow-evaluation
+	cargo build --release --package turboflow --package turboflow-evaluation $(FEATURES)
 
 # About 300 K flows that come and go, with the skew and packet trains of an Internet link, 64 captured bytes a packet.
 $(BENCH_CAPTURE): | build

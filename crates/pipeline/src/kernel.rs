@@ -162,10 +162,10 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<'_, O> {
             let now = match attachment {
                 Attachment::Displaced => State::Displaced,
                 Attachment::Gone => State::Gone,
-                Attachment::Holds => continue,
+                Attachment::Holds { index } => State::of(index)?,
             };
             // What is said first is why its packets stopped to come.
-            if !state.is_final() {
+            if !state.is_final() && *state != now {
                 *state = now;
                 (self.observe)(LiveEvent::Changed(name, now));
             }

@@ -15,8 +15,11 @@ pub enum Attachment {
     Displaced,
     /// There is no such interface any more.
     Gone,
-    /// They do.
-    Holds,
+    /// They do, as long as it is up.
+    Holds {
+        /// Number of the interface.
+        index: u32,
+    },
 }
 
 /// A link of the program to an interface. Closing it takes the program off.
@@ -37,15 +40,16 @@ impl Link {
     /// Asks the kernel, in one system call that needs no right. Nobody without a link of his own takes the place of a link: the
     /// kernel refuses `ip link set dev IFACE xdp off`. But one can be detached (`bpftool link detach`), or given another program.
     pub(crate) fn attachment(&self) -> Attachment {
+        let holds = Attachment::Holds { index: self.index };
         let Ok(info) = describe(&self.fd) else {
             // Who does not answer says nothing of the program.
-            return Attachment::Holds;
+            return holds;
         };
         // SAFETY: the kernel has filled in what belongs to the link's kind, which is XDP, and all of it is plain numbers.
         let index = unsafe { info.__bindgen_anon_1.xdp.ifindex };
         // Another number than at the start is that of another namespace, into which somebody has put the interface.
         if index != 0 && info.prog_id == self.program {
-            Attachment::Holds
+            holds
         } else if exists(self.index) {
             Attachment::Displaced
         } else {

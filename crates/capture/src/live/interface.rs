@@ -81,6 +81,26 @@ impl State {
     pub const fn is_final(self) -> bool {
         matches!(self, Self::Displaced | Self::Gone)
     }
+
+    /// What the interface of that number is doing, whatever it is called by now: up, down or gone.
+    ///
+    /// # Errors
+    /// When the kernel gives no socket to ask with.
+    pub fn of(index: u32) -> io::Result<Self> {
+        let socket = socket::control_socket()?;
+        let name = socket::name_of(index.cast_signed());
+        Ok(name.map_or(Self::Gone, |name| {
+            Self::up_or_down(socket::is_up(&socket, &name))
+        }))
+    }
+
+    /// One that does not answer is on its way out.
+    fn up_or_down(is_up: io::Result<bool>) -> Self {
+        match is_up {
+            Ok(true) => Self::Up,
+            _ => Self::Down,
+        }
+    }
 }
 
 /// An interface and its ring.
@@ -309,10 +329,7 @@ impl Interface {
             None => State::Gone,
             Some(name) => {
                 self.kernel_name = name;
-                match self.socket.is_up(&self.kernel_name) {
-                    Ok(true) => State::Up,
-                    _ => State::Down,
-                }
+                State::up_or_down(self.socket.is_up(&self.kernel_name))
             }
         };
         self.state

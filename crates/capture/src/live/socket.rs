@@ -206,20 +206,7 @@ impl PacketSocket {
     }
 
     fn ask(&self, name: &CStr, request: libc::c_ulong, argument: Union) -> io::Result<Union> {
-        let mut question = libc::ifreq {
-            ifr_name: [0; libc::IFNAMSIZ],
-            ifr_ifru: argument,
-        };
-        // The last byte stays 0: the kernel would not know a longer name either.
-        let bytes = name.to_bytes().iter().take(libc::IFNAMSIZ - 1);
-        for (to, from) in question.ifr_name.iter_mut().zip(bytes) {
-            *to = from.cast_signed();
-        }
-        // SAFETY: every request that this file makes takes an `ifreq`, and what it points to, if
-        // anything, lives in the caller.
-        let outcome = unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, &raw mut question) };
-        checked(outcome)?;
-        Ok(question.ifr_ifru)
+        ask(&self.0, name, request, argument)
     }
 
     /// The kernel's number of the kind of interface (ARPHRD).
@@ -231,10 +218,7 @@ impl PacketSocket {
 
     /// Whether the interface is up.
     pub(crate) fn is_up(&self, name: &CStr) -> io::Result<bool> {
-        let answer = self.ask(name, libc::SIOCGIFFLAGS as _, Union { ifru_ifindex: 0 })?;
-        // SAFETY: this request answers with flags.
-        let flags = unsafe { answer.ifru_flags };
-        Ok(c_int::from(flags) & libc::IFF_UP != 0)
+        is_up(&self.0, name)
     }
 
     /// The answer to a question of ethtool's that is answered by one number.
@@ -249,6 +233,50 @@ impl PacketSocket {
 }
 
 type Union = libc::__c_anonymous_ifr_ifru;
+
+/// A socket that nothing comes from, to ask about interfaces. It needs no right.
+pub(crate) fn control_socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
+    // SAFETY: no memory is passed.
+    let descriptor = checked(unsafe { libc::socket(libc::AF_INET, kind, 0) })?;
+    // SAFETY: the descriptor was just made and is nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// Whether the interface is up.
+pub(crate) fn is_up(socket: &OwnedFd, name: &CStr) -> io::Result<bool> {
+    let answer = ask(
+        socket,
+        name,
+        libc::SIOCGIFFLAGS as _,
+        Union { ifru_ifindex: 0 },
+    )?;
+    // SAFETY: this request answers with flags.
+    let flags = unsafe { answer.ifru_flags };
+    Ok(c_int::from(flags) & libc::IFF_UP != 0)
+}
+
+fn ask(
+    socket: &OwnedFd,
+    name: &CStr,
+    request: libc::c_ulong,
+    argument: Union,
+) -> io::Result<Union> {
+    let mut question = libc::ifreq {
+        ifr_name: [0; libc::IFNAMSIZ],
+        ifr_ifru: argument,
+    };
+    // The last byte stays 0: the kernel would not know a longer name either.
+    let bytes = name.to_bytes().iter().take(libc::IFNAMSIZ - 1);
+    for (to, from) in question.ifr_name.iter_mut().zip(bytes) {
+        *to = from.cast_signed();
+    }
+    // SAFETY: every request that this file makes takes an `ifreq`, and what it points to, if
+    // anything, lives in the caller.
+    let outcome = unsafe { libc::ioctl(socket.as_raw_fd(), request as _, &raw mut question) };
+    checked(outcome)?;
+    Ok(question.ifr_ifru)
+}
 
 impl AsRawFd for PacketSocket {
     fn as_raw_fd(&self) -> c_int {

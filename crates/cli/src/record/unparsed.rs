@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `--unparsed-to FILE.pcap`: frames that are no packet, for somebody to look at.
 
+#[cfg(all(target_os = "linux", feature = "kernel"))]
 use std::io;
 
 use serde::Serialize;

@@ -161,7 +161,7 @@ pub(crate) struct Recording {
     pub(crate) folder: Folder,
     pub(crate) stdout: Receiver<String>,
     stderr: Receiver<String>,
-    said: String,
+    pub(crate) said: String,
 }
 
 /// How a recording ended.
