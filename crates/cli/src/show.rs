@@ -39,8 +39,10 @@ Expressions (--where):
   and, or, not, ( )
 
 Groups (--group-by): FIELD for every value; FIELD:WIDTH for ranges (bytes:1M, duration:10s);
-  ADDRESS/LENGTH for networks. Groups have records, packets, bytes, their share, first and last;
-  any other column of amounts is added up where --by or --select names it.
+  ADDRESS/LENGTH for networks (IPv6: /64; src_addr/24/48 names both lengths). Groups have records,
+  packets, bytes, their share, first and last; any other column of amounts is added up where --by
+  or --select names it, of min_... and max_... the least and the largest is shown. Of biflows,
+  total_packets and total_bytes are of both directions.
   time:WIDTH is over time: packets and bytes of a record are spread over the buckets from its
   first to its last packet, in proportion to the time it spent in each, and add up exactly; the
   record is counted in the bucket in which it began. Alone, it shows silent buckets as zeros.
@@ -52,7 +54,7 @@ not be read.";
 /// Ask questions of files of flow records: who talks most, on which ports, when.
 ///
 /// Reads CSV, JSON lines and Parquet, as `turboflow record` writes them; the format shows in the
-/// content, and so do gzip and zstd. Fields are the names of the files' columns, and `duration`.
+/// content, and so do gzip and zstd. Fields are the names of the files' columns, `duration`, and of biflows `total_packets` and `total_bytes`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ShowArgs {
@@ -68,7 +70,8 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "FIELD,...", help_heading = "Question")]
     group_by: Option<String>,
 
-    /// Sort by this field, largest first, and show it. Default: bytes; groups by time in order
+    /// Sort by this field, largest first, and show it. Default: bytes, of biflows total_bytes;
+    /// groups by time in order
     #[arg(long, value_name = "FIELD", help_heading = "Question")]
     by: Option<String>,
 

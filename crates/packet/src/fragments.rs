@@ -131,7 +131,12 @@ impl FragmentCache {
 
     /// Takes note of a first fragment; those that waited for it may leave.
     pub(crate) fn first(&mut self, key: &DatagramKey, tuple: &FiveTuple, now_ns: u64) {
-        let place = self.place_of(key, now_ns);
+        let mut place = self.place_of(key, now_ns);
+        if self.datagrams[place as usize].first.is_some() {
+            // Another datagram of the same identification: it has its own time.
+            self.give_up(place, GivenUp::Expired);
+            place = self.place_of(key, now_ns);
+        }
         self.datagrams[place as usize].first = Some(*tuple);
         let (head, tail) = self.take_held(place);
         let mut next = head;
@@ -185,6 +190,37 @@ impl FragmentCache {
         self.hand_out(out);
     }
 
+    /// Hands out the held fragments whose time is up, and not those whose first fragment has come.
+    pub(crate) fn expire(&mut self, now_ns: u64, out: &mut Vec<(Packet, InputValues)>) {
+        let ready = std::mem::replace(&mut self.ready, (NONE, NONE));
+        self.release(now_ns, out);
+        self.ready = ready;
+    }
+
+    /// Forgets the datagrams of which something came after `now_ns`, and hands out what they held: the clock was set back.
+    pub(crate) fn set_back(&mut self, now_ns: u64, out: &mut Vec<(Packet, InputValues)>) {
+        let mut place = self.oldest;
+        while place != NONE {
+            let newer = self.datagrams[place as usize].newer;
+            if self.latest_ns(place) > now_ns || self.is_over(place, now_ns) {
+                self.give_up(place, GivenUp::Expired);
+            }
+            place = newer;
+        }
+        self.hand_out(out);
+    }
+
+    /// When the last came of what is known of a datagram.
+    fn latest_ns(&self, place: u32) -> u64 {
+        let datagram = &self.datagrams[place as usize];
+        let (mut latest_ns, mut next) = (datagram.opened_ns, datagram.head);
+        while next != NONE {
+            let held = &self.held[next as usize];
+            (latest_ns, next) = (latest_ns.max(held.packet.timestamp_ns), held.next);
+        }
+        latest_ns
+    }
+
     /// Hands out every held fragment and forgets every datagram.
     pub(crate) fn release_all(&mut self, out: &mut Vec<(Packet, InputValues)>) {
         while self.oldest != NONE {
@@ -195,7 +231,8 @@ impl FragmentCache {
 
     fn is_over(&self, place: u32, now_ns: u64) -> bool {
         let opened_ns = self.datagrams[place as usize].opened_ns;
-        now_ns.saturating_sub(opened_ns) >= self.config.timeout_ns
+        // One of the future is of a time before the clock was set back.
+        now_ns.abs_diff(opened_ns) >= self.config.timeout_ns
     }
 
     /// The datagram's place; a new one where it is not known or its time is up.

@@ -105,6 +105,20 @@ impl Parser {
         }
     }
 
+    /// Hands out the held fragments whose time is up at `now_ns`, and no others.
+    pub fn expire(&mut self, now_ns: u64, out: &mut Vec<(Packet, InputValues)>) {
+        if let Some(cache) = &mut self.fragments {
+            cache.expire(now_ns, out);
+        }
+    }
+
+    /// The clock was set back to `now_ns`: hands out the fragments that were held before, and forgets the datagrams of that time.
+    pub fn set_back(&mut self, now_ns: u64, out: &mut Vec<(Packet, InputValues)>) {
+        if let Some(cache) = &mut self.fragments {
+            cache.set_back(now_ns, out);
+        }
+    }
+
     /// Hands out every held fragment: the input has ended.
     pub fn release_all(&mut self, out: &mut Vec<(Packet, InputValues)>) {
         if let Some(cache) = &mut self.fragments {

@@ -4,7 +4,7 @@
 use turboflow_aggregate::Cell;
 #[cfg(all(target_os = "linux", feature = "kernel"))]
 use turboflow_engine_xdp::Batch;
-use turboflow_packet::{Frame, Parser, ParserConfig, RejectClass, Rejected};
+use turboflow_packet::{Frame, Parser, ParserConfig, ReassemblyConfig, RejectClass, Rejected};
 use turboflow_record::{
     Base, Family, InputValues, KeyHasher, Lanes, Layout, MicroflowRecord, Packet, WORDS_V4,
     WORDS_V6, WORDS_WIDE, prefetch,
@@ -119,7 +119,7 @@ impl<const N: usize> Front<N> {
         let parser = ParserConfig {
             decapsulate: config.decapsulate,
             icmp_ports: config.icmp_ports,
-            reassemble_flows: config.reassemble_flows,
+            reassemble_flows: reassembly(config),
             needs: layout.needs(),
         };
         Self {
@@ -258,11 +258,14 @@ impl<const N: usize> Front<N> {
                 Make::Default => self.parser.parse(frame),
                 _ => self.parser.parse_with_inputs(frame, &mut values),
             };
+            // At every frame, so that records do not depend on how frames were batched.
+            if self.reassembles && matches!(parsed, Ok(_) | Err(Rejected::Held)) {
+                self.arrive(frame.timestamp_ns, shards);
+            }
             match parsed {
                 Ok(packet) => self.packet(&packet, &values, shards),
                 Err(rejected) => self.reject(rejected, frame.wire_length_bytes),
             }
-            // After every frame, so that records do not depend on how frames were batched.
             if self.reassembles {
                 self.release(shards);
             }
@@ -285,6 +288,12 @@ impl<const N: usize> Front<N> {
 
     fn packet(&mut self, packet: &Packet, values: &InputValues, shards: &mut impl Shards<N>) {
         self.tick(packet.timestamp_ns, shards);
+        self.meter(packet, values, shards);
+    }
+
+    /// Makes the record of a packet, whenever it came.
+    #[inline(always)]
+    fn meter(&mut self, packet: &Packet, values: &InputValues, shards: &mut impl Shards<N>) {
         self.report.packet_bytes += u64::from(packet.ip_length_bytes);
         match (self.make, packet.tuple.family()) {
             (Make::Default, Family::V4) => {
@@ -367,6 +376,11 @@ impl<const N: usize> Front<N> {
     #[cold]
     #[inline(never)]
     fn change_cell(&mut self, tick: Tick, shards: &mut impl Shards<N>) {
+        if self.reassembles && matches!(tick, Tick::SetBack(_)) {
+            // What came before, while that is still the time.
+            let now_ns = self.clock.now_ns();
+            self.meter_released(shards, |parser, out| parser.set_back(now_ns, out));
+        }
         self.hand_over(shards);
         match tick {
             Tick::Stays => {}
@@ -398,31 +412,40 @@ impl<const N: usize> Front<N> {
         }
     }
 
-    /// Meters fragments whose first one has come, or does not come any more.
-    fn release(&mut self, shards: &mut impl Shards<N>) {
-        let mut released = std::mem::take(&mut self.released);
-        self.parser.release(self.clock.now_ns(), &mut released);
-        self.meter_released(&mut released, shards);
-        self.released = released;
+    /// A packet has come, and will be metered or held. Fragments that have waited for too long go before it: beside flows
+    /// that this packet begins, they would be later than the law on late packets has them.
+    fn arrive(&mut self, timestamp_ns: u64, shards: &mut impl Shards<N>) {
+        self.tick(timestamp_ns, shards);
+        let now_ns = self.clock.now_ns();
+        self.meter_released(shards, |parser, out| parser.expire(now_ns, out));
     }
 
+    /// Meters fragments whose first one has come, or does not come any more.
+    fn release(&mut self, shards: &mut impl Shards<N>) {
+        let now_ns = self.clock.now_ns();
+        self.meter_released(shards, |parser, out| parser.release(now_ns, out));
+    }
+
+    /// Meters what the parser hands out. It came some time ago, and the clock has seen it: it is late, and tells nothing of what
+    /// time it is now.
     fn meter_released(
         &mut self,
-        released: &mut Vec<(Packet, InputValues)>,
         shards: &mut impl Shards<N>,
+        hand_out: impl FnOnce(&mut Parser, &mut Vec<(Packet, InputValues)>),
     ) {
+        let mut released = std::mem::take(&mut self.released);
+        hand_out(&mut self.parser, &mut released);
         for (packet, values) in released.drain(..) {
             self.report.held -= 1;
             self.report.held_frame_bytes -= u64::from(packet.frame_length_bytes);
-            self.packet(&packet, &values, shards);
+            self.meter(&packet, &values, shards);
         }
+        self.released = released;
     }
 
     /// The input has ended.
     pub(crate) fn finish(&mut self, shards: &mut impl Shards<N>) {
-        let mut released = std::mem::take(&mut self.released);
-        self.parser.release_all(&mut released);
-        self.meter_released(&mut released, shards);
+        self.meter_released(shards, Parser::release_all);
         self.settle(shards);
     }
 
@@ -434,4 +457,13 @@ impl<const N: usize> Front<N> {
         self.report.packets = self.report.frames - rejected;
         self.report.packet_frame_bytes = self.report.frame_bytes - rejected_bytes;
     }
+}
+
+/// How fragments are joined. None waits longer than the idle timeout: it would come back later than a late packet may be.
+fn reassembly(config: &PipelineConfig) -> Option<ReassemblyConfig> {
+    let idle_ns = config.timeouts.idle_ns.unwrap_or(u64::MAX);
+    config.reassemble_flows.map(|reassembly| ReassemblyConfig {
+        timeout_ns: reassembly.timeout_ns.min(idle_ns),
+        ..reassembly
+    })
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a question can name: the columns of the records, and their duration.
+//! What a question can name: the columns of the records, their duration, and what both directions of biflows have together.
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, Value};
 
@@ -15,7 +15,17 @@ pub(crate) enum Field {
         /// The column of the last time.
         last: usize,
     },
+    /// Of a biflow, what both directions have together.
+    Total {
+        /// The column of the initiator's.
+        forward: usize,
+        /// The column of the other side's.
+        reverse: usize,
+    },
 }
+
+/// What biflows have of both directions together, and the column whose sum with its `reverse_` twin that is.
+const TOTALS: [(&str, &str); 2] = [("total_packets", "packets"), ("total_bytes", "bytes")];
 
 /// How a person writes and reads the values of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,13 +65,25 @@ impl Field {
         if let Some(index) = column(name) {
             return Some(Self::Column(index));
         }
-        match name {
-            "duration" => Some(Self::Duration {
+        if name == "duration" {
+            return Some(Self::Duration {
                 first: column("first_ns")?,
                 last: column("last_ns")?,
-            }),
-            _ => None,
+            });
         }
+        let (_, one_way) = TOTALS.iter().find(|(total, _)| *total == name)?;
+        Some(Self::Total {
+            forward: column(one_way)?,
+            reverse: column(&format!("reverse_{one_way}"))?,
+        })
+    }
+
+    /// All packets or bytes of a record: of both directions where it has two.
+    pub(crate) fn all_of(name: &str, schema: &[Column]) -> Option<Self> {
+        let total = TOTALS.iter().find(|(_, one_way)| *one_way == name);
+        total
+            .and_then(|(total, _)| Self::find(total, schema))
+            .or_else(|| Self::find(name, schema))
     }
 
     /// Whether the records have a column of that name.
@@ -72,9 +94,10 @@ impl Field {
     /// Every name that [`Field::find`] knows.
     pub(crate) fn names(schema: &[Column]) -> Vec<String> {
         let mut names: Vec<String> = schema.iter().map(|column| column.name.clone()).collect();
-        if !names.iter().any(|name| name == "duration") && Self::find("duration", schema).is_some()
-        {
-            names.push("duration".to_owned());
+        for name in TOTALS.iter().map(|(total, _)| *total).chain(["duration"]) {
+            if !Self::is_column(name, schema) && Self::find(name, schema).is_some() {
+                names.push(name.to_owned());
+            }
         }
         names
     }
@@ -91,13 +114,22 @@ impl Field {
                     _ => Value::Absent,
                 }
             }
+            Self::Total { forward, reverse } => {
+                match (batch.value(row, forward), batch.value(row, reverse)) {
+                    (Value::Unsigned(forward), Value::Unsigned(reverse)) => {
+                        Value::Unsigned(forward.saturating_add(reverse))
+                    }
+                    // Nothing came back.
+                    (forward, _) => forward,
+                }
+            }
         }
     }
 
     pub(crate) fn kind(self, schema: &[Column]) -> ColumnKind {
         match self {
             Self::Column(column) => schema[column].kind,
-            Self::Duration { .. } => ColumnKind::Unsigned { bits: 64 },
+            Self::Duration { .. } | Self::Total { .. } => ColumnKind::Unsigned { bits: 64 },
         }
     }
 
@@ -108,8 +140,9 @@ impl Field {
 
     /// How its values are written and read.
     pub(crate) fn show(self, schema: &[Column]) -> Show {
-        let Self::Column(index) = self else {
-            return Show::Duration;
+        let index = match self {
+            Self::Duration { .. } => return Show::Duration,
+            Self::Column(index) | Self::Total { forward: index, .. } => index,
         };
         let name = schema[index].name.trim_start_matches("reverse_");
         match (schema[index].kind, name) {

@@ -13,8 +13,8 @@ use crate::{QueryError, Question};
 #[derive(Clone, Debug)]
 pub(crate) struct Grouping {
     pub(crate) keys: Vec<GroupKey>,
-    /// What is added up.
-    pub(crate) amounts: Vec<Field>,
+    /// What is added up, or of what the least or the largest is kept.
+    pub(crate) amounts: Vec<Amount>,
     /// The columns after those of the key.
     pub(crate) columns: Vec<(AnswerColumn, Measure)>,
     pub(crate) by: GroupSort,
@@ -22,12 +22,30 @@ pub(crate) struct Grouping {
     pub(crate) share: Measure,
 }
 
+/// A number that every group makes of those of its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Amount {
+    pub(crate) field: Field,
+    pub(crate) fold: Fold,
+}
+
+/// How the numbers of two records become that of both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fold {
+    /// Added up, and spread over time.
+    Sum,
+    Min,
+    Max,
+    /// Flags that any has.
+    Or,
+}
+
 /// One thing that a group has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
     /// How many records there are.
     Records,
-    /// The sum of an amount.
+    /// An amount.
     Amount(usize),
     /// Its part of all, in percent.
     Share,
@@ -64,19 +82,22 @@ pub(crate) fn parse(
         columns,
         ..
     } = measures;
-    let asked = amounts.iter().position(|(name, _)| name == "bytes");
-    let asked = asked.or_else(|| {
-        let own = |(name, _): &(String, Field)| name != "packets";
-        amounts.iter().position(own)
-    });
+    let named = |wanted: &str| amounts.iter().position(|(name, _)| name == wanted);
+    let own = |(name, amount): &(String, Amount)| name != "packets" && amount.fold == Fold::Sum;
+    let asked = named("total_bytes").or_else(|| named("bytes"));
+    let asked = asked.or_else(|| amounts.iter().position(own));
     let basis = asked.map_or(Measure::Records, Measure::Amount);
+    let is_sum = |measure| match measure {
+        Measure::Amount(index) => amounts[index].1.fold == Fold::Sum,
+        measure => measure == Measure::Records,
+    };
     let time = keys
         .iter()
         .position(|key| key.column().show == Show::Time)
         .map(GroupSort::Key);
     let by = by.or(time).unwrap_or(GroupSort::Measure(basis));
     let share = match by {
-        GroupSort::Measure(measure @ (Measure::Records | Measure::Amount(_))) => measure,
+        GroupSort::Measure(measure) if is_sum(measure) => measure,
         _ => basis,
     };
     Ok(Grouping {
@@ -85,7 +106,7 @@ pub(crate) fn parse(
             by => by,
         },
         keys,
-        amounts: amounts.into_iter().map(|(_, field)| field).collect(),
+        amounts: amounts.into_iter().map(|(_, amount)| amount).collect(),
         columns,
         share,
     })
@@ -95,7 +116,7 @@ pub(crate) fn parse(
 struct Measures<'a> {
     schema: &'a [Column],
     keys: Vec<GroupKey>,
-    amounts: Vec<(String, Field)>,
+    amounts: Vec<(String, Amount)>,
     columns: Vec<(AnswerColumn, Measure)>,
 }
 
@@ -109,10 +130,14 @@ impl<'a> Measures<'a> {
             columns: Vec::new(),
         };
         measures.push("records", Show::Count, Measure::Records);
-        for name in ["packets", "bytes"] {
-            if let Ok(field) = amount(name, schema) {
-                measures.add_up(name, field);
+        for name in ["packets", "bytes", "reverse_packets", "reverse_bytes"] {
+            if let Ok(amount) = amount(name, schema) {
+                measures.add_up(name, amount);
             }
+        }
+        // What shares are of; shown where somebody asks for it.
+        if let Ok(total) = amount("total_bytes", schema) {
+            measures.amounts.push(("total_bytes".to_owned(), total));
         }
         measures.push("share", Show::Percent, Measure::Share);
         for (name, measure) in [("first_ns", Measure::First), ("last_ns", Measure::Last)] {
@@ -134,10 +159,10 @@ impl<'a> Measures<'a> {
             .push((AnswerColumn { name: free, show }, measure));
     }
 
-    fn add_up(&mut self, name: &str, field: Field) -> Measure {
+    fn add_up(&mut self, name: &str, amount: Amount) -> Measure {
         let measure = Measure::Amount(self.amounts.len());
-        self.amounts.push((name.to_owned(), field));
-        let show = match field.show(self.schema) {
+        self.amounts.push((name.to_owned(), amount));
+        let show = match amount.field.show(self.schema) {
             Show::Number => Show::Count,
             show => show,
         };
@@ -192,7 +217,7 @@ impl<'a> Measures<'a> {
             return Ok(*measure);
         }
         match amount(name, self.schema) {
-            Ok(field) => Ok(self.add_up(name, field)),
+            Ok(amount) => Ok(self.add_up(name, amount)),
             Err(reason) => {
                 let made = self.columns.iter().map(|(column, _)| column.name.clone());
                 let keys = self.keys.iter().map(|key| key.name.clone());
@@ -211,17 +236,54 @@ impl<'a> Measures<'a> {
     }
 }
 
-/// The field of that name if it can be added up; otherwise why not, where there is such a field.
-fn amount(name: &str, schema: &[Column]) -> Result<Field, Option<String>> {
+/// The amount of that name; otherwise why there is none, where there is such a field.
+fn amount(name: &str, schema: &[Column]) -> Result<Amount, Option<String>> {
     let field = Field::find(name, schema).ok_or(None)?;
     let plain = name.trim_start_matches("reverse_");
     let of_key = KeyField::all().any(|key| key.column_name() == plain);
     let is_number = matches!(field.kind(schema), ColumnKind::Unsigned { .. });
-    if is_number && !of_key && plain != "end_reason" {
-        Ok(field)
-    } else {
-        Err(Some(format!(
+    match fold_of(plain) {
+        // Flags may be of a key too, and are flags there as well.
+        Some(fold) if is_number && (!of_key || fold == Fold::Or) => Ok(Amount { field, fold }),
+        _ => Err(Some(format!(
             "{name} is no amount that groups could add up"
-        )))
+        ))),
+    }
+}
+
+/// How groups fold a column, by its name, for that is all that most files say of it: those of the default definition, and
+/// others that are named like them. A value of a record's first or last packet is none of a group's.
+fn fold_of(name: &str) -> Option<Fold> {
+    let begins = |prefix| name.starts_with(prefix);
+    match name {
+        "end_reason" | "tos" => None,
+        "tcp_flags" => Some(Fold::Or),
+        _ if begins("min_") => Some(Fold::Min),
+        _ if begins("max_") => Some(Fold::Max),
+        _ if begins("first_") || begins("last_") => None,
+        _ => Some(Fold::Sum),
+    }
+}
+
+impl Fold {
+    /// The number of records of which some may have none.
+    pub(crate) fn fold(self, sum: Option<u64>, more: Option<u64>) -> Option<u64> {
+        let (Some(left), Some(right)) = (sum, more) else {
+            return sum.or(more);
+        };
+        Some(match self {
+            Self::Sum => left.saturating_add(right),
+            Self::Min => left.min(right),
+            Self::Max => left.max(right),
+            Self::Or => left | right,
+        })
+    }
+
+    /// The number of no record.
+    pub(crate) const fn neutral(self) -> Option<u64> {
+        match self {
+            Self::Sum => Some(0),
+            _ => None,
+        }
     }
 }

@@ -7,7 +7,7 @@ use turboflow_record::FlowBatch;
 
 use crate::QueryError;
 use crate::answer::{AnswerColumn, Cell};
-use crate::grouping::{GroupSort, Grouping, Measure};
+use crate::grouping::{Amount, Fold, GroupSort, Grouping, Measure};
 use crate::literal::{duration_text, time_text};
 use crate::run::{Times, number};
 
@@ -24,7 +24,7 @@ pub(crate) struct Groups<'a> {
     map: HashMap<Box<[Cell]>, Group>,
     key: Vec<Cell>,
     /// Of one record.
-    amounts: Vec<u64>,
+    amounts: Vec<Option<u64>>,
 }
 
 /// The time that records are spread over.
@@ -39,7 +39,7 @@ struct Time {
 #[derive(Default)]
 struct Group {
     records: u64,
-    amounts: Box<[u64]>,
+    amounts: Box<[Option<u64>]>,
     first_ns: Option<u64>,
     last_ns: Option<u64>,
 }
@@ -85,28 +85,28 @@ impl<'a> Groups<'a> {
         let Grouping { keys, amounts, .. } = self.grouping;
         self.key.clear();
         self.key.extend(keys.iter().map(|key| key.cell(batch, row)));
-        let value = |field| number(field, batch, row).unwrap_or(0);
+        let value = |amount: &Amount| number(amount.field, batch, row);
         self.amounts.clear();
-        self.amounts
-            .extend(amounts.iter().map(|field| value(*field)));
+        self.amounts.extend(amounts.iter().map(value));
         match times.first_ns {
             Some(first_ns) if self.time.is_some() => {
                 let last_ns = times.last_ns.unwrap_or(first_ns).max(first_ns);
                 self.spread(first_ns, last_ns)
             }
-            _ => in_group(&mut self.map, &self.key, self.amounts.len(), |group| {
-                group.add(1, self.amounts.iter().copied(), times);
+            _ => in_group(&mut self.map, &self.key, amounts, |group| {
+                group.add(1, amounts, self.amounts.iter().copied(), times);
             }),
         }
     }
 
     /// Adds a record to every bucket that it touches, each with the part of the amounts that its
-    /// part of the time is: rounded as a running sum, so that the parts add up to the whole. The
-    /// record itself is counted where it began.
+    /// part of the time is: rounded as a running sum, so that the parts add up to the whole. What is not
+    /// added up is all of it in every bucket. The record itself is counted where it began.
     fn spread(&mut self, first_ns: u64, last_ns: u64) -> Result<(), QueryError> {
         let Some(time) = &mut self.time else {
             return Ok(());
         };
+        let amounts = &self.grouping.amounts;
         let width_ns = time.width_ns;
         let (first, last) = (first_ns / width_ns, last_ns / width_ns);
         time.cover(first, last)?;
@@ -124,13 +124,18 @@ impl<'a> Groups<'a> {
                 first_ns: Some(from_ns),
                 last_ns: Some(to_ns),
             };
-            let part = |amount: &u64| {
-                let until = |elapsed: u128| (u128::from(*amount) * elapsed + length / 2) / length;
+            let part = |amount: u64| {
+                let until = |elapsed: u128| (u128::from(amount) * elapsed + length / 2) / length;
                 (until(elapsed) - until(before)) as u64
             };
+            let parts = amounts.iter().zip(&self.amounts);
+            let parts = parts.map(|(amount, number)| match amount.fold {
+                Fold::Sum => number.map(part),
+                _ => *number,
+            });
             let records = u64::from(bucket == first);
-            in_group(&mut self.map, &self.key, self.amounts.len(), |group| {
-                group.add(records, self.amounts.iter().map(part), times);
+            in_group(&mut self.map, &self.key, amounts, |group| {
+                group.add(records, amounts, parts, times);
             })?;
         }
         Ok(())
@@ -152,7 +157,7 @@ impl<'a> Groups<'a> {
         }
         for bucket in first..=last {
             let key = Box::new([Cell::Unsigned(bucket * width_ns)]);
-            let amounts = self.grouping.amounts.len();
+            let amounts = &self.grouping.amounts;
             self.map.entry(key).or_insert_with(|| Group::new(amounts));
         }
     }
@@ -162,14 +167,14 @@ impl<'a> Groups<'a> {
         let grouping = self.grouping;
         let whole = match grouping.share {
             Measure::Amount(index) => {
-                let parts = self.map.values().map(|group| group.amounts[index]);
+                let parts = self.map.values().filter_map(|group| group.amounts[index]);
                 parts.fold(0, u64::saturating_add)
             }
             _ => self.map.values().map(|group| group.records).sum(),
         };
         let measure = |group: &Group, measure| match measure {
             Measure::Records => Cell::Unsigned(group.records),
-            Measure::Amount(index) => Cell::Unsigned(group.amounts[index]),
+            Measure::Amount(index) => group.amounts[index].map_or(Cell::Absent, Cell::Unsigned),
             Measure::Share => percent(group.part(grouping.share), whole),
             Measure::First => group.first_ns.map_or(Cell::Absent, Cell::Unsigned),
             Measure::Last => group.last_ns.map_or(Cell::Absent, Cell::Unsigned),
@@ -223,7 +228,7 @@ impl Time {
 fn in_group(
     map: &mut HashMap<Box<[Cell]>, Group>,
     key: &[Cell],
-    amounts: usize,
+    amounts: &[Amount],
     add: impl FnOnce(&mut Group),
 ) -> Result<(), QueryError> {
     let full = map.len() == GROUPS_MAX;
@@ -236,17 +241,23 @@ fn in_group(
 }
 
 impl Group {
-    fn new(amounts: usize) -> Self {
+    fn new(amounts: &[Amount]) -> Self {
         Self {
-            amounts: vec![0; amounts].into(),
+            amounts: amounts.iter().map(|amount| amount.fold.neutral()).collect(),
             ..Self::default()
         }
     }
 
-    fn add(&mut self, records: u64, amounts: impl Iterator<Item = u64>, times: Times) {
+    fn add(
+        &mut self,
+        records: u64,
+        amounts: &[Amount],
+        numbers: impl Iterator<Item = Option<u64>>,
+        times: Times,
+    ) {
         self.records += records;
-        for (sum, amount) in self.amounts.iter_mut().zip(amounts) {
-            *sum = sum.saturating_add(amount);
+        for ((sum, amount), number) in self.amounts.iter_mut().zip(amounts).zip(numbers) {
+            *sum = amount.fold.fold(*sum, number);
         }
         // An absent time is less than any other, so it would win as the first.
         self.first_ns = [self.first_ns, times.first_ns].into_iter().flatten().min();
@@ -255,7 +266,7 @@ impl Group {
 
     fn part(&self, share: Measure) -> u64 {
         match share {
-            Measure::Amount(index) => self.amounts[index],
+            Measure::Amount(index) => self.amounts[index].unwrap_or(0),
             _ => self.records,
         }
     }

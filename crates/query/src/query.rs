@@ -15,7 +15,7 @@ pub struct Question {
     pub filter: Option<String>,
     /// `--group-by`: fields whose values records are added up by, with commas between.
     pub group_by: Option<String>,
-    /// `--by`: the field rows are sorted by; default `bytes`, in groups by time the time. Shown,
+    /// `--by`: the field rows are sorted by; default `bytes` (of biflows `total_bytes`), in groups by time the time. Shown,
     /// unless `select` says what is. Groups add up a column that they would not otherwise.
     pub by: Option<String>,
     /// `--select`: the columns of the answer, with commas between; of groups, those after the key.
@@ -61,7 +61,7 @@ pub(crate) struct Sources {
 }
 
 /// The columns of records in a table, as far as the schema has them.
-const SHORT: [&str; 11] = [
+const SHORT: [&str; 13] = [
     "src_addr",
     "src_port",
     "dst_addr",
@@ -69,11 +69,16 @@ const SHORT: [&str; 11] = [
     "protocol",
     "packets",
     "bytes",
+    "reverse_packets",
+    "reverse_bytes",
     "first_ns",
     "duration",
     "tcp_flags",
     "end_reason",
 ];
+
+/// About as many columns fit a terminal.
+const FITTING: usize = 11;
 
 impl Query {
     /// Understands a question about records of that schema.
@@ -88,8 +93,8 @@ impl Query {
         let filter = filter.transpose()?;
         let find = |name: &str| Field::find(name, schema);
         let sources = Sources {
-            packets: find("packets"),
-            bytes: find("bytes"),
+            packets: Field::all_of("packets", schema),
+            bytes: Field::all_of("bytes", schema),
             first: find("first_ns"),
             last: find("last_ns"),
         };
@@ -124,7 +129,7 @@ fn records(question: &Question, schema: &[Column]) -> Result<Shape, QueryError> 
             Some(found.ok_or_else(|| misread("--by", name, unknown(name)))?)
         }
         // Without --top and --by, records stay in their order.
-        None => question.top.and_then(|_| Field::find("bytes", schema)),
+        None => question.top.and_then(|_| Field::all_of("bytes", schema)),
     };
     let mut select = Vec::<(String, Field)>::new();
     match &question.select {
@@ -172,7 +177,7 @@ fn usual_columns(question: &Question, schema: &[Column]) -> Vec<String> {
         }
     }
     for name in columns() {
-        if names.len() < SHORT.len() && !names.contains(&name) {
+        if names.len() < FITTING && !names.contains(&name) {
             names.push(name);
         }
     }

@@ -279,3 +279,105 @@ proptest! {
         prop_assert_eq!(starts, expected);
     }
 }
+
+/// Two biflows of one client, of which one was not answered.
+fn biflows() -> Records {
+    let names = [
+        "src_port",
+        "packets",
+        "bytes",
+        "reverse_packets",
+        "reverse_bytes",
+    ];
+    let rows = [
+        [1, 2, 100, 9, 9_000],
+        [2, 5, 500, u64::MAX, u64::MAX],
+        [1, 1, 50, 0, 0],
+    ];
+    Records::new(names, &rows)
+}
+
+#[test]
+fn both_directions_of_biflows_count() {
+    let records = biflows();
+    assert_eq!(
+        records.csv(&group_by("src_port")),
+        "src_port,records,packets,bytes,reverse_packets,reverse_bytes,share\n\
+         1,2,3,150,9,9000,94.8187\n\
+         2,1,5,500,0,0,5.1813\n"
+    );
+    let answer = records.ask(&group_by("src_port")).unwrap();
+    assert_eq!(answer.totals.matched.packets, Some(17));
+    assert_eq!(answer.totals.matched.bytes, Some(9_650));
+    let largest = Question {
+        top: Some(1),
+        select: Some("src_port,total_packets,total_bytes".to_owned()),
+        filter: Some("total_bytes > 400".to_owned()),
+        ..Question::default()
+    };
+    assert_eq!(
+        records.csv(&largest),
+        "src_port,total_packets,total_bytes\n1,11,9100\n"
+    );
+}
+
+#[test]
+fn least_and_largest_stay_so_in_groups() {
+    let names = ["src_port", "bytes", "min_ttl", "max_ttl", "tcp_flags"];
+    let rows = [
+        [1, 10, 60, 61, 0x02],
+        [1, 20, 50, u64::MAX, 0x10],
+        [2, 5, u64::MAX, 9, 0x12],
+    ];
+    let records = Records::new(names, &rows);
+    let select = |columns: &str| Question {
+        select: Some(columns.to_owned()),
+        ..group_by("src_port")
+    };
+    assert_eq!(
+        records.csv(&select("min_ttl,max_ttl,tcp_flags")),
+        "src_port,min_ttl,max_ttl,tcp_flags\n1,50,61,18\n2,,9,18\n"
+    );
+    // Shares are of what can be added up.
+    let by = Question {
+        by: Some("max_ttl".to_owned()),
+        ..group_by("src_port")
+    };
+    assert_eq!(
+        records.csv(&by),
+        "src_port,records,bytes,max_ttl,share\n1,2,30,61,85.7143\n2,1,5,9,14.2857\n"
+    );
+}
+
+#[test]
+fn a_least_value_is_whole_in_every_bucket() {
+    let names = ["first_ns", "last_ns", "bytes", "max_length"];
+    let records = Records::new(names, &[[5, 24, 20, 1_500]]);
+    let question = Question {
+        select: Some("bytes,max_length".to_owned()),
+        ..group_by("time:10ns")
+    };
+    assert_eq!(
+        records.csv(&question),
+        "time:10ns,bytes,max_length\n0,5,1500\n10,10,1500\n20,5,1500\n"
+    );
+}
+
+#[test]
+fn values_of_one_packet_are_none_of_a_groups() {
+    let records = Records::new(
+        ["src_port", "bytes", "tos", "first_window"],
+        &[[1, 2, 3, 4]],
+    );
+    for column in ["tos", "first_window"] {
+        let question = Question {
+            by: Some(column.to_owned()),
+            ..group_by("src_port")
+        };
+        let said = records.refuses(&question);
+        assert!(
+            said.contains("no amount that groups could add up"),
+            "{said}"
+        );
+    }
+}

@@ -417,7 +417,7 @@ fn wrong_options_are_pointed_at() {
         by: Some(name.to_owned()),
         ..group("dst_port")
     };
-    for name in ["vlan", "src_port", "tcp_flags", "sizes", "mean_length"] {
+    for name in ["vlan", "src_port", "end_reason", "sizes", "mean_length"] {
         let message = refuse(by(name));
         assert!(
             message.contains(&format!("--by: {name} is no amount"))

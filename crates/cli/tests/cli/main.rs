@@ -9,6 +9,7 @@ mod collectors;
 mod definition;
 mod faults;
 mod filter;
+mod fragments;
 mod generate;
 mod help;
 mod invariance;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `turboflow plan`: questions that have no answer are refused by name, before anything is read.
 
-use crate::support::{Folder, office, pcap_header, pcap_packet, turboflow, udp_frame};
+use crate::support::{
+    Folder, is_libpcap_here, office, pcap_header, pcap_packet, turboflow, udp_frame,
+};
 
 #[test]
 fn active_flows_that_no_link_has_are_refused_with_the_bound() {
@@ -107,16 +109,6 @@ fn what_would_change_nothing_is_refused() {
             "from 0 to 18446744073709551615",
         ),
         (
-            &read,
-            &["--", "udp port 1"],
-            "matched the filter `udp port 1`",
-        ),
-        (
-            &read,
-            &["--", "arp"],
-            "matched the filter `arp`, and none of them is a packet of IP",
-        ),
-        (
             &[
                 "--packets-per-second=1e30",
                 "--flows-per-second=1",
@@ -128,6 +120,24 @@ fn what_would_change_nothing_is_refused() {
     ] {
         let ran = turboflow(["plan"].iter().chain(base).chain(more)).exits(2);
         assert_eq!(ran.stdout, "", "{more:?}");
+        ran.says(&[said]);
+    }
+}
+
+#[test]
+fn filters_that_leave_nothing_are_refused() {
+    if !is_libpcap_here() {
+        return;
+    }
+    for (filter, said) in [
+        ("udp port 1", "matched the filter `udp port 1`"),
+        (
+            "arp",
+            "matched the filter `arp`, and none of them is a packet of IP",
+        ),
+    ] {
+        let ran = turboflow(["plan", "-r", &office(), "--", filter]).exits(2);
+        assert_eq!(ran.stdout, "", "{filter}");
         ran.says(&[said]);
     }
 }

@@ -155,6 +155,43 @@ fn a_reused_identification_belongs_to_the_first_fragment_seen_last() {
 }
 
 #[test]
+fn a_reused_identification_has_a_time_of_its_own() {
+    let mut rig = Rig::new(8);
+    rig.v4(0, 7, FIRST).unwrap();
+    rig.v4(99, 7, FIRST).unwrap();
+    assert!(rig.released(101).is_empty());
+    assert_eq!(flow(&rig.v4(101, 7, LATER).unwrap()), (17, 53, 1007));
+}
+
+#[test]
+fn nothing_is_joined_across_a_clock_that_was_set_back() {
+    let mut rig = Rig::new(8);
+    rig.v4(2_000, 7, FIRST).unwrap();
+    assert_eq!(rig.v4(2_001, 8, LATER), Err(Rejected::Held));
+    // Both belong to another datagram than what came 999 ns later by its time.
+    assert_eq!(rig.v4(1_001, 7, LATER), Err(Rejected::Held));
+    let mut out = Vec::new();
+    rig.parser.set_back(1_001, &mut out);
+    assert_eq!(out.len(), 1);
+    assert_eq!(out[0].0.timestamp_ns, 2_001);
+    rig.v4(1_002, 7, FIRST).unwrap();
+    assert_eq!(rig.released(1_002), [(1_001, 1007, Some(7))]);
+}
+
+#[test]
+fn what_is_too_old_leaves_before_what_has_come() {
+    let mut rig = Rig::new(8);
+    assert_eq!(rig.v4(0, 7, LATER), Err(Rejected::Held));
+    assert_eq!(rig.v4(60, 8, LATER), Err(Rejected::Held));
+    rig.v4(100, 8, FIRST).unwrap();
+    let mut out = Vec::new();
+    rig.parser.expire(100, &mut out);
+    let times: Vec<u64> = out.iter().map(|(packet, _)| packet.timestamp_ns).collect();
+    assert_eq!(times, [0]);
+    assert_eq!(rig.released(100), [(60, 1008, Some(8))]);
+}
+
+#[test]
 fn ipv6_fragments_join_even_where_extension_headers_hide_the_protocol() {
     let mut rig = Rig::new(8);
     let piece = |place: u16| {
