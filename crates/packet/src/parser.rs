@@ -166,23 +166,12 @@ impl Parser {
             return Ok(packet);
         };
         let icmp_ports = self.config.icmp_ports;
-        if let Some(outer) = &walk.outer
-            && let Some(fragment) = &outer.fragment
-            && fragments::is_first(fragment)
-        {
-            // Its later fragments cannot be entered: they stay with the outer flow.
-            let whole = Walk {
-                ip: *outer,
-                outer: None,
-                ..*walk
-            };
-            let key = datagram_key(frame, &whole, fragment.identification);
-            cache.first(
-                &key,
-                &whole.packet(frame, icmp_ports).tuple,
-                frame.timestamp_ns,
-            );
-        }
+        // Their later fragments cannot be entered: they stay with the flow around the tunnel.
+        walk.first_fragments_around(frame, self.config.decapsulate, |around, fragment| {
+            let key = datagram_key(frame, around, fragment.identification);
+            let tuple = around.packet(frame, icmp_ports).tuple;
+            cache.first(&key, &tuple, frame.timestamp_ns);
+        });
         let Some(fragment) = &walk.ip.fragment else {
             return Ok(packet);
         };

@@ -5,7 +5,8 @@ use turboflow_record::{Family, Packet};
 
 use crate::bytes::u16_at;
 use crate::fast::Fast;
-use crate::ip::IpHeader;
+use crate::fragments;
+use crate::ip::{Fragment, IpHeader};
 use crate::link::{LinkFields, ether_type};
 use crate::transport::{self, protocol};
 use crate::tunnel::{self, MAX_TUNNEL_DEPTH, TunnelFields, TunnelSet};
@@ -20,6 +21,8 @@ pub(crate) struct Walk {
     pub(crate) ip: IpHeader,
     /// The frame's first IP header, where a tunnel was entered.
     pub(crate) outer: Option<IpHeader>,
+    /// Whether one of the headers around `ip` is that of a first fragment.
+    pub(crate) in_fragment: bool,
     pub(crate) tunnel: TunnelFields,
 }
 
@@ -34,6 +37,7 @@ impl Walk {
             link,
             ip,
             outer: None,
+            in_fragment: false,
             tunnel: TunnelFields::default(),
         };
         if !entered.is_empty() {
@@ -82,6 +86,7 @@ impl Walk {
             link,
             ip,
             outer: None,
+            in_fragment: false,
             tunnel: TunnelFields::default(),
         }
     }
@@ -89,19 +94,52 @@ impl Walk {
     /// Enters tunnels as deep as they can be read.
     fn decapsulate(&mut self, frame: &Frame<'_>, entered: TunnelSet) {
         for _ in 0..MAX_TUNNEL_DEPTH {
-            let bytes = &frame.bytes[..self.ip.end];
-            let Some(inner) = tunnel::enter(bytes, &self.ip, entered) else {
+            if self.enter(frame, entered).is_none() {
                 break;
-            };
-            let Ok(ip) = IpHeader::parse(bytes, inner.network, frame.wire_length_bytes) else {
+            }
+        }
+    }
+
+    /// Enters one tunnel, if it can be read.
+    #[inline(always)]
+    fn enter(&mut self, frame: &Frame<'_>, entered: TunnelSet) -> Option<()> {
+        let bytes = &frame.bytes[..self.ip.end];
+        let inner = tunnel::enter(bytes, &self.ip, entered)?;
+        let ip = IpHeader::parse(bytes, inner.network, frame.wire_length_bytes).ok()?;
+        self.in_fragment |= self.ip.fragment.as_ref().is_some_and(fragments::is_first);
+        self.outer.get_or_insert(self.ip);
+        self.ip = ip;
+        self.link.ether_type = inner.ether_type;
+        self.tunnel.vni = inner.fields.vni.or(self.tunnel.vni);
+        self.tunnel.teid = inner.fields.teid.or(self.tunnel.teid);
+        self.tunnel.gre_key = inner.fields.gre_key.or(self.tunnel.gre_key);
+        Some(())
+    }
+
+    /// Goes again from the frame's first IP header towards `ip`, and shows the walk at every header of a first fragment that
+    /// was entered.
+    pub(crate) fn first_fragments_around(
+        &self,
+        frame: &Frame<'_>,
+        entered: TunnelSet,
+        mut show: impl FnMut(&Self, &Fragment),
+    ) {
+        let Some(outer) = self.outer.filter(|_| self.in_fragment) else {
+            return;
+        };
+        let mut stage = Self {
+            ip: outer,
+            outer: None,
+            tunnel: TunnelFields::default(),
+            ..*self
+        };
+        while stage.ip.offset != self.ip.offset {
+            if let Some(fragment) = stage.ip.fragment.filter(fragments::is_first) {
+                show(&stage, &fragment);
+            }
+            if stage.enter(frame, entered).is_none() {
                 break;
-            };
-            self.outer.get_or_insert(self.ip);
-            self.ip = ip;
-            self.link.ether_type = inner.ether_type;
-            self.tunnel.vni = inner.fields.vni.or(self.tunnel.vni);
-            self.tunnel.teid = inner.fields.teid.or(self.tunnel.teid);
-            self.tunnel.gre_key = inner.fields.gre_key.or(self.tunnel.gre_key);
+            }
         }
     }
 

@@ -232,4 +232,14 @@ fn outer_fragments_stay_with_the_outer_flow() {
     let later = ethernet(0x0800, &ipv4_fragment(17, 7, LATER, &[0; 16]));
     assert_eq!(flow(&rig.see(0, &first).unwrap()), (17, 1, 2));
     assert_eq!(flow(&rig.see(1, &later).unwrap()), (17, 50_000, 4789));
+    // The same in a tunnel, and in one more.
+    for depth in 1..3 {
+        let around = |datagram: Vec<u8>| (0..depth).fold(datagram, |inner, _| ipv4(4, &inner));
+        let first = around(ipv4_fragment(17, 8 + depth, FIRST, &vxlan));
+        let later = around(ipv4_fragment(17, 8 + depth, LATER, &[0; 16]));
+        let first = rig.see(2, &ethernet(0x0800, &first));
+        assert_eq!(flow(&first.unwrap()), (17, 1, 2), "{depth}");
+        let later = rig.see(3, &ethernet(0x0800, &later));
+        assert_eq!(flow(&later.unwrap()), (17, 50_000, 4789), "{depth}");
+    }
 }
