@@ -96,8 +96,8 @@ impl WriteBlock {
             let mut there = __mmask8::MAX;
             if self.of_input != 0 {
                 let (all, present) = inputs.all();
-                // One by one: a gather takes several times as long on processors that are mended against the leak of
-                // gathered data (CVE-2022-40982), which are most of Intel's.
+                // One by one: a gather costs several times as much on some processors (docs/evaluation.md), as it does
+                // with microcode against the leak of gathered data (CVE-2022-40982).
                 let inputs = self.inputs.iter();
                 for &(lane, input) in inputs.take(usize::from(self.input_count)) {
                     let value = all[usize::from(input & 63)];
