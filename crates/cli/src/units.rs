@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Durations and counts as people write them: `30s`, `500ms`, `10M`, `1_000`.
+//! Durations, counts and sizes as people write them: `30s`, `1.5M`, `1_000`, `64MiB`.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ pub(crate) fn template_interval(text: &str) -> Result<Duration, String> {
 /// A size such as `64MiB` or `100kB`; a number alone is bytes.
 pub(crate) fn size_bytes(text: &str) -> Result<u64, String> {
     let start = text
-        .find(|c: char| !c.is_ascii_digit())
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
     let (number, unit) = text.split_at(start);
     let factor = match unit {
@@ -87,14 +87,54 @@ pub(crate) fn size_bytes(text: &str) -> Result<u64, String> {
         "MiB" => 1 << 20,
         "GB" => 1_000_000_000,
         "GiB" => 1 << 30,
-        _ => return Err("write a size such as 64MiB (B, kB, KiB, MB, MiB, GB, GiB)".to_owned()),
+        "TB" => 1_000_000_000_000,
+        "TiB" => 1 << 40,
+        _ => {
+            return Err(
+                "write a size such as 64MiB (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB)".to_owned(),
+            );
+        }
     };
-    let number: u64 = number
-        .parse()
-        .map_err(|_| "write a whole number and a unit, such as 64MiB".to_owned())?;
-    number
-        .checked_mul(factor)
-        .ok_or_else(|| "too large a size".to_owned())
+    times(number, factor).map_err(|wrong| match wrong {
+        Wrong::NoNumber => "write a number and a unit, such as 64MiB".to_owned(),
+        Wrong::NotWhole => "no whole number of bytes".to_owned(),
+        Wrong::TooLarge => "too large a size".to_owned(),
+    })
+}
+
+/// What is wrong with a number.
+enum Wrong {
+    NoNumber,
+    NotWhole,
+    TooLarge,
+}
+
+/// Digits, perhaps with a fraction, times a factor, exactly.
+fn times(digits: &str, factor: u64) -> Result<u64, Wrong> {
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    if !is_number(whole) || !is_number(fraction) {
+        return Err(Wrong::NoNumber);
+    }
+    // Zeros at the end say nothing; 19 digits hold what else divides a factor.
+    let fraction = fraction.trim_end_matches('0');
+    if fraction.len() > 19 {
+        return Err(Wrong::NotWhole);
+    }
+    let parts = 10u128.pow(fraction.len() as u32);
+    let part = match fraction {
+        "" => 0,
+        digits => digits.parse().map_err(|_| Wrong::NoNumber)?,
+    };
+    let of_fraction = u128::from(factor) * part;
+    if !of_fraction.is_multiple_of(parts) {
+        return Err(Wrong::NotWhole);
+    }
+    let whole: u128 = whole.parse().map_err(|_| Wrong::TooLarge)?;
+    let product = whole.checked_mul(u128::from(factor));
+    let sum = product.and_then(|product| product.checked_add(of_fraction / parts));
+    sum.and_then(|sum| u64::try_from(sum).ok())
+        .ok_or(Wrong::TooLarge)
 }
 
 fn duration_ns(text: &str) -> Result<u64, String> {
@@ -131,7 +171,7 @@ fn duration_ns(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A count such as `1000`, `1_000_000`, `300k`, `10M` or `1G` (powers of ten).
+/// A count such as `1000`, `1_000_000`, `300k`, `1.5M` or `1G` (powers of ten).
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     let plain = text.replace('_', "");
     let (digits, factor) = match plain.as_bytes().last() {
@@ -140,12 +180,12 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
         Some(b'G') => (&plain[..plain.len() - 1], 1_000_000_000),
         _ => (plain.as_str(), 1),
     };
-    let number: u64 = digits
-        .parse()
-        .map_err(|_| "write a whole number such as 1000, 300k, 10M or 1G".to_owned())?;
-    number
-        .checked_mul(factor)
-        .ok_or_else(|| "too large a number".to_owned())
+    times(digits, factor).map_err(|wrong| match wrong {
+        Wrong::NoNumber | Wrong::NotWhole => {
+            "write a whole number such as 1000, 300k, 1.5M or 1G".to_owned()
+        }
+        Wrong::TooLarge => "too large a number".to_owned(),
+    })
 }
 
 /// A seed: any number of 64 bits.
@@ -217,10 +257,25 @@ mod tests {
             ("100kB", 100_000),
             ("65536", 65_536),
             ("2GiB", 2 << 30),
+            ("1.5MiB", 3 << 19),
+            ("40.96kB", 40_960),
+            ("1TiB", 1 << 40),
+            ("0.50TB", 500_000_000_000),
         ] {
             assert_eq!(size_bytes(text), Ok(bytes), "{text}");
         }
-        for text in ["", "MiB", "1.5MiB", "64M", "-1KiB", "99999999999GiB"] {
+        for text in [
+            "",
+            "MiB",
+            "1.5",
+            "1.0001kB",
+            ".5MiB",
+            "5.MiB",
+            "1.2.3MiB",
+            "64M",
+            "-1KiB",
+            "99999999999GiB",
+        ] {
             assert!(size_bytes(text).is_err(), "{text}");
         }
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1_500)));
@@ -234,13 +289,17 @@ mod tests {
             ("1_000", 1_000),
             ("300k", 300_000),
             ("10M", 10_000_000),
+            ("1.5M", 1_500_000),
+            ("0.001k", 1),
         ] {
             assert_eq!(count(text), Ok(number));
         }
         for text in [
             "",
             "k",
-            "1.5M",
+            "1.5",
+            "0.0001k",
+            "1.5.0M",
             "-1",
             "99999999999999999999",
             "99999999999G",

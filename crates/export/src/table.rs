@@ -123,7 +123,7 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// A number with its magnitude: `999`, `1.2 k`, `34.5 M`, `678 G`.
+/// A number with its magnitude, rounded: `999`, `1.2 k`, `34.5 M`, `678 G`.
 #[must_use]
 pub fn count(number: u64) -> String {
     let (value, prefix) = scaled(number);
@@ -134,7 +134,7 @@ pub fn count(number: u64) -> String {
     }
 }
 
-/// Bytes with their decimal unit: `999 B`, `1.2 kB`, `3.4 GB`.
+/// Bytes with their decimal unit, rounded: `999 B`, `1.2 kB`, `3.4 GB`.
 #[must_use]
 pub fn bytes(number: u64) -> String {
     let (value, prefix) = scaled(number);
@@ -143,19 +143,45 @@ pub fn bytes(number: u64) -> String {
 
 /// Three digits or four characters of a number, and the prefix of its magnitude.
 fn scaled(number: u64) -> (String, &'static str) {
-    const PREFIXES: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
     if number < 1000 {
         return (number.to_string(), "");
     }
     let magnitude = number.ilog(1000) as usize;
-    let unit = 1000u64.pow(magnitude as u32);
-    // Cut, not rounded: 999,999 is 999 k, never 1000 k.
-    let text = match number / unit {
-        whole @ 0..100 => format!("{whole}.{}", number % unit / (unit / 10)),
-        whole => whole.to_string(),
-    };
-    (text, PREFIXES[magnitude])
+    let (number, unit) = (u128::from(number), 1000u128.pow(magnitude as u32));
+    let rounded = |parts: u128| (parts * number + unit / 2) / unit;
+    match (rounded(10), rounded(1)) {
+        (tenths @ ..1000, _) => {
+            let text = format!("{}.{}", tenths / 10, tenths % 10);
+            (text, PREFIXES[magnitude])
+        }
+        (_, whole @ ..1000) => (whole.to_string(), PREFIXES[magnitude]),
+        // 999,999 is 1.0 M, never 1000 k.
+        _ => ("1.0".to_owned(), PREFIXES[magnitude + 1]),
+    }
 }
+
+/// Bytes that something has to have, with their decimal unit and three digits, rounded up: with what
+/// is said there is enough. `64 B`, `1.03 kB` for 1,024, `41.0 kB`, `793 MB`.
+#[must_use]
+pub fn bytes_needed(number: u64) -> String {
+    if number < 1000 {
+        return format!("{number} B");
+    }
+    let magnitude = number.ilog(1000) as usize;
+    let (number, unit) = (u128::from(number), 1000u128.pow(magnitude as u32));
+    // Hundredths of the unit, then tenths, then whole ones: until there are three digits.
+    let prefix = PREFIXES[magnitude];
+    let rounded = |parts: u128| (parts * number).div_ceil(unit);
+    match (rounded(100), rounded(10), rounded(1)) {
+        (parts @ ..1000, ..) => format!("{}.{:02} {prefix}B", parts / 100, parts % 100),
+        (_, parts @ ..1000, _) => format!("{}.{} {prefix}B", parts / 10, parts % 10),
+        (_, _, whole @ ..1000) => format!("{whole} {prefix}B"),
+        _ => format!("1.00 {}B", PREFIXES[magnitude + 1]),
+    }
+}
+
+/// Of magnitudes, by powers of 1,000.
+const PREFIXES: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
 
 #[cfg(test)]
 mod tests {
@@ -190,8 +216,12 @@ mod tests {
             (999, "999"),
             (1000, "1.0 k"),
             (1249, "1.2 k"),
+            (1250, "1.3 k"),
             (99_949, "99.9 k"),
+            (99_950, "100 k"),
             (999_499, "999 k"),
+            (999_500, "1.0 M"),
+            (40_960, "41.0 k"),
             (1_000_000, "1.0 M"),
             (u64::MAX, "18.4 E"),
         ] {
@@ -199,5 +229,25 @@ mod tests {
         }
         assert_eq!(bytes(12), "12 B");
         assert_eq!(bytes(3_400_000_000), "3.4 GB");
+    }
+
+    #[test]
+    fn needs_are_never_rounded_down() {
+        for (number, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "1.00 kB"),
+            (1024, "1.03 kB"),
+            (9_990, "9.99 kB"),
+            (9_991, "10.0 kB"),
+            (40_960, "41.0 kB"),
+            (99_901, "100 kB"),
+            (999_000, "999 kB"),
+            (999_001, "1.00 MB"),
+            (1 << 30, "1.08 GB"),
+            (u64::MAX, "18.5 EB"),
+        ] {
+            assert_eq!(bytes_needed(number), text);
+        }
     }
 }

@@ -30,7 +30,7 @@ pub use capacity::{Limit, Machine, links_carried};
 pub use cost::{Cost, MonitoringCost, Server, WorkloadRate, cost_per_terabit};
 pub use curve::ShareCurve;
 pub use impossible::Impossible;
-pub use measured::{Interval, Measured, MeasuredTable};
+pub use measured::{Interval, Ipv6, Measured, MeasuredTable};
 pub use question::{Capacity, Export, Need, Plan, Question, TableRow, Target};
 pub use simulation::{MAX_INTERVALS, MAX_TABLES, Observed, Simulation, SimulationConfig};
 pub use traffic::Traffic;

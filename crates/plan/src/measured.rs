@@ -16,6 +16,15 @@ pub struct MeasuredTable {
     pub evictions: u64,
 }
 
+/// What of the packets has IPv6 addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ipv6 {
+    /// Packets.
+    pub packets: u64,
+    /// Flow records of them.
+    pub flow_records: u64,
+}
+
 /// Counts of one interval of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Interval {
@@ -36,6 +45,8 @@ pub struct Measured {
     pub packets: u64,
     /// Their bytes on the wire.
     pub wire_bytes: u64,
+    /// Those with IPv6 addresses.
+    pub ipv6: Ipv6,
     /// Time between the first packet and the last, without silences longer than the idle timeout and
     /// without steps back.
     pub observed_ns: u64,
@@ -87,11 +98,25 @@ impl Measured {
         })
     }
 
-    /// Packets a second in the interval that had the most: what the mean does not tell.
+    /// The share of IPv6 with which neither table, bus nor export is planned too small: the larger of
+    /// its share of packets and of flow records, for microflow records lie between the two.
+    #[must_use]
+    pub fn ipv6_share(&self) -> f64 {
+        let share = |part: u64, all: u64| part as f64 / all.max(1) as f64;
+        let of_packets = share(self.ipv6.packets, self.packets);
+        of_packets.max(share(self.ipv6.flow_records, self.flow_records))
+    }
+
+    /// Packets a second in the interval that had the most: what the mean does not tell. Never below
+    /// the mean, which it is where nothing as long as an interval was observed.
     #[must_use]
     pub fn busiest_packets_per_second(&self) -> f64 {
         let most = self.intervals.iter().map(|interval| interval.packets).max();
-        most.unwrap_or_default() as f64 * 1e9 / self.interval_ns as f64
+        let busiest = most.unwrap_or_default() as f64 * 1e9 / self.interval_ns as f64;
+        if self.observed_ns == 0 {
+            return busiest;
+        }
+        busiest.max(self.packets as f64 / self.seconds())
     }
 
     /// Microflow records for each packet, by size of the table (TurboFlow, Figure 11).

@@ -302,17 +302,27 @@ impl Question<'_> {
         };
         let worst_case = slots_for_rate(&self.traffic, allowed);
         let worst_case = worst_case.map(|slots| self.need(slots, worst(slots)));
-        let measured = curve.and_then(|curve| {
+        let measured = curve.as_ref().and_then(|curve| {
             let simulated = self
                 .measured
                 .into_iter()
                 .flat_map(|measured| &measured.tables);
             let slots = simulated.map(|table| self.slots_per_link(table.slots));
             let slots = std::iter::once(0).chain(slots);
-            let rates = slots.map(|slots| (slots, self.measured_rate(&curve, slots as f64)));
+            let rates = slots.map(|slots| (slots, self.measured_rate(curve, slots as f64)));
             let mut enough = rates.filter(|(_, rate)| *rate <= allowed * (1.0 + 1e-12));
             enough.next().map(|(slots, rate)| self.need(slots, rate))
         });
+        // Only powers of two were simulated; a smaller table that is enough at worst is enough.
+        let measured = match (measured, worst_case) {
+            (Some(need), Some(worst)) if worst.slots_per_link < need.slots_per_link => {
+                let slots = worst.slots_per_link;
+                let rate = curve.map(|curve| self.measured_rate(&curve, slots as f64));
+                let at_most = worst.microflows_per_second / self.links as f64;
+                Some(self.need(slots, rate.map_or(at_most, |rate| rate.min(at_most))))
+            }
+            (measured, _) => measured,
+        };
         Ok((worst_case, measured))
     }
 

@@ -110,6 +110,10 @@ pub(crate) fn number(text: &str, show: Show) -> Result<u64, String> {
             "an end reason: idle_timeout, active_timeout, end_of_flow, forced_end, \
              lack_of_resources or a number",
         ),
+        Show::Bytes => (
+            literal::number(text).or_else(|| literal::number(text.strip_suffix('B')?)),
+            "a number of bytes such as 1500, 1.5k, 10MB or 4KiB",
+        ),
         Show::Mac => (mac(text), "a MAC address such as 02:42:ac:11:00:02"),
         _ => (literal::number(text), "a number such as 443, 1.5k or 10M"),
     };
@@ -136,6 +140,16 @@ pub(crate) fn compare(
             None => Err(format!("{text:?} is not a number")),
         },
         ColumnKind::List => Err("a list cannot be compared: write \"has NUMBER\"".to_owned()),
+        ColumnKind::Unsigned { bits } => {
+            let number = number(text, show)?;
+            let most = u64::MAX >> 64u32.saturating_sub(bits.into());
+            if operator == Operator::Equal && number > most {
+                return Err(format!(
+                    "{text:?} is more than {most}, the most that it can be"
+                ));
+            }
+            Ok(Test::Number(operator, number))
+        }
         _ => Ok(Test::Number(operator, number(text, show)?)),
     }
 }

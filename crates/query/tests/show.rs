@@ -150,8 +150,10 @@ fn passing(text: &str) -> Vec<usize> {
 
 #[test]
 fn filters_say_what_people_mean() {
-    let cases: [(&str, &[usize]); 36] = [
+    let cases: [(&str, &[usize]); 38] = [
         ("bytes > 1k", &[0, 1]),
+        ("bytes > 1kB", &[0, 1]),
+        ("dst_port < 65536 and bytes >= 1KiB", &[0, 1]),
         ("bytes>=5000 and bytes<5.001k", &[0]),
         ("protocol == udp", &[2, 3]),
         ("udp", &[2, 3]),
@@ -201,6 +203,9 @@ fn wrong_expressions_are_pointed_at() {
         ("bytes >", (7, 1), "expected a value"),
         ("bytes ~ 1", (6, 1), "expected =="),
         ("bytes > many", (8, 4), "is not a number"),
+        ("packets > 1kB", (10, 3), "is not a number"),
+        ("port 65536", (5, 5), "more than 65535"),
+        ("protocol == 256", (12, 3), "more than 255"),
         ("(bytes > 1", (10, 1), "expected \")\""),
         ("bytes > 1 2", (10, 1), "expected \"and\""),
         (

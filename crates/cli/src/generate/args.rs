@@ -22,8 +22,8 @@ Examples:
   Ten seconds of the Internet link that the paper's figures are about
     turboflow generate -w link.pcap --workload internet --duration 10s --snap-length 64
   Twice its packets and four times its flows
-    turboflow generate -w busy.pcap --workload internet --packets-per-second 600k \\
-      --births-per-second 40k --duration 10s --snap-length 64
+    turboflow generate -w busy.pcap --workload internet --packets-per-second 900k \\
+      --births-per-second 36.4k --duration 10s --snap-length 64
   Does the switch workload have the rates of the paper? Nothing is written
     turboflow generate --to-memory --workload dc-tor --duration 100ms
   A million packets a second out of an interface, for ten seconds
@@ -101,7 +101,7 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "How much")]
     pub(super) duration: Option<Duration>,
 
-    /// Flows active at any time. Default 10k
+    /// Flows active at any time. Default 10k; --attack all-at-once 100k, collisions 1k
     #[arg(long, value_name = "N", value_parser = count, help_heading = "How much")]
     pub(super) flows: Option<u64>,
 

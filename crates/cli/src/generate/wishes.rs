@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From what was typed to the traffic that is meant.
 
+use std::path::Path;
+
 use anyhow::bail;
 use turboflow_workload::traffic::{FrameSizes, Skew, Traffic, TrafficConfig};
 use turboflow_workload::workloads::{
@@ -76,6 +78,14 @@ impl GenerateArgs {
             Some(_) => Traffics::Links,
             None => self.workload.map_or(Traffics::Own, Traffics::Workload),
         };
+        let path = self.write.as_deref().unwrap_or_else(|| Path::new("-"));
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        if let Some(other @ ("pcapng" | "ntar" | "gz" | "zst" | "bz2" | "xz")) = extension {
+            bail!(
+                "-w {}: classic pcap is written, uncompressed, which .{other} does not say; call it .pcap",
+                path.display()
+            );
+        }
         for (option, is_given, belongs_to) in self.options_of_some() {
             if is_given && !belongs_to.contains(&now) {
                 let names: Vec<_> = belongs_to.iter().map(|traffic| traffic.words()).collect();

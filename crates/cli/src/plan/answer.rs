@@ -101,6 +101,12 @@ fn sentence(plan: &Plan, target: Target) -> String {
         )
     };
     let worst = match (plan.measured, plan.worst_case) {
+        (Some(_), Some(worst)) if worst.slots_per_link == 0 => {
+            " That holds in the worst case too.".to_owned()
+        }
+        (Some(need), Some(worst)) if worst.slots_per_link == need.slots_per_link => {
+            " That is enough in the worst case too.".to_owned()
+        }
         (Some(_), Some(worst)) => format!(
             " In the worst case the table has to have {} for that.",
             memory(worst.table_bytes)
@@ -165,13 +171,22 @@ fn at_most(plan: &Plan, amount: String) -> String {
     }
 }
 
+/// With fewer packets, or in less time, what was measured says little of a link.
+const FEW_PACKETS: u64 = 1_000;
+const FEW_SECONDS: f64 = 1.0;
+
 fn provenance(source: &Source) -> String {
     let without_flow = match source.frames_without_flow {
         0 => String::new(),
         frames => format!(", and {} frames of no flow", grouped(frames)),
     };
+    let caution = if source.packets < FEW_PACKETS || source.seconds < FEW_SECONDS {
+        "That is little to plan with: watch the link for longer, a minute at a busy time or more.\n"
+    } else {
+        ""
+    };
     format!(
-        "Measured on {}: {} packets in {:.3} s{without_flow}.\n\
+        "Measured on {}: {} packets in {:.3} s{without_flow}.\n{caution}\
          In the busiest half second there were {} packets/s. Flows are active for {} s.\n\n",
         source.name,
         grouped(source.packets),
@@ -353,9 +368,10 @@ fn whole(value: f64) -> String {
     }
 }
 
+/// Never less than is needed.
 fn memory(bytes: f64) -> String {
     if bytes < COUNTED {
-        table::bytes(bytes as u64)
+        table::bytes_needed(bytes.ceil() as u64)
     } else {
         format!("{bytes:.2e} B")
     }

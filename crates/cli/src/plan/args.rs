@@ -360,6 +360,9 @@ impl PlanArgs {
             let Some(assumption) = Assumption::named(name.trim()) else {
                 bail!("--assume {text}: there is no {name}; --assumptions lists what there is");
             };
+            if !assumptions.is_default(assumption) {
+                bail!("--assume {text}: {name} is assumed twice; leave one out");
+            }
             let value = number(value.trim()).map_err(|mend| anyhow!("--assume {text}: {mend}"))?;
             let set = assumptions.set(assumption, value, "--assume");
             set.map_err(|error| refused(&error))?;

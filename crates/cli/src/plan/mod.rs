@@ -7,7 +7,7 @@ mod paper;
 mod watch;
 
 use anyhow::bail;
-use turboflow_plan::{Assumption, Assumptions, Question, Traffic};
+use turboflow_plan::{Assumption, Assumptions, Measured, Question, Traffic};
 
 use crate::exit::{Outcome, print};
 use answer::Answer;
@@ -34,6 +34,9 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<Outcome> {
     }
     let (mut traffic, watched) = traffic(args, &assumptions)?;
     traffic.check().map_err(|error| refused(&error))?;
+    if let Some(watched) = &watched {
+        weigh_ipv6(&watched.measured, &mut assumptions)?;
+    }
     let copies = args.copies(&traffic, &assumptions)?;
     traffic = traffic.times(copies);
     let ask = |assumptions: &Assumptions| {
@@ -56,6 +59,18 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<Outcome> {
     let answer = Answer::new(&plan, args.target(), watched.as_ref());
     print(&answer.render(args.json)?)?;
     Ok(watched.map_or(Outcome::Well, |watched| watched.say()))
+}
+
+/// Takes the share of IPv6 from what was measured, unless somebody states it.
+fn weigh_ipv6(measured: &Measured, assumptions: &mut Assumptions) -> anyhow::Result<()> {
+    if !assumptions.is_default(Assumption::Ipv6Share) {
+        return Ok(());
+    }
+    // Up to the next thousandth: it is shown.
+    let share = (measured.ipv6_share() * 1e3).ceil() / 1e3;
+    let source = "measured: the larger of its shares of packets and of flow records";
+    let set = assumptions.set(Assumption::Ipv6Share, share, source);
+    set.map_err(|error| refused(&error))
 }
 
 /// What passes on one link: measured, or stated.

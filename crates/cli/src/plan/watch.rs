@@ -94,6 +94,7 @@ fn observe(hasher: &KeyHasher, packet: &Packet) -> Observed {
         hash,
         timestamp_ns: packet.timestamp_ns,
         wire_bytes: packet.frame_length_bytes,
+        is_ipv6: packet.tuple.family() == Family::V6,
     }
 }
 

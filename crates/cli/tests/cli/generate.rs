@@ -2,6 +2,7 @@
 //! `turboflow generate`.
 
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 
 use crate::support::{Folder, command, finish, turboflow};
@@ -157,6 +158,12 @@ fn contradictions_are_refused() {
         .exits(2)
         .says(&["/dev/full", "No space left"]);
     turboflow(["generate"]).exits(2).says(&["--write"]);
+    for name in ["a.pcapng", "a.pcap.gz"] {
+        let path = folder.file(name);
+        let ran = turboflow(["generate", "-w", &path, "--packets", "10"]).exits(2);
+        ran.says(&[&path, "classic pcap", "call it .pcap"]);
+        assert!(!Path::new(&path).exists(), "{path}");
+    }
 }
 
 #[test]

@@ -24,6 +24,13 @@ fn number(value: &Value) -> f64 {
         .unwrap_or_else(|| panic!("no number: {value}"))
 }
 
+/// What an answer took for granted.
+fn assumed(plan: &Value, name: &str) -> f64 {
+    let assumptions = plan["assumptions"].as_array().unwrap();
+    let one = assumptions.iter().find(|one| one["name"] == name);
+    number(&one.unwrap()["value"])
+}
+
 #[test]
 fn answers_for_a_capture_in_a_sentence_and_tables() {
     let office = office();
@@ -69,15 +76,19 @@ fn json_says_the_same_and_everything_adds_up() {
     let seconds = number(&plan["source"]["seconds"]);
     let packets = number(&traffic["packets_per_second"]) * seconds;
     assert!((packets - 13_004.0).abs() < 1e-6, "{packets}");
+    let record_bytes = assumed(&plan, "microflow_record_bytes");
     for need in ["measured", "worst_case"] {
         let need = &plan[need];
         let rate = number(&need["microflows_per_second"]);
         let ratio = 40.0 * number(&traffic["packets_per_second"]) / rate;
         assert!((ratio / number(&need["packets_per_microflow"]) - 1.0).abs() < 1e-9);
         assert!(ratio >= 10.0);
-        assert_eq!(number(&need["bus_bits_per_second"]), rate * 64.0 * 8.0);
+        assert_eq!(
+            number(&need["bus_bits_per_second"]),
+            rate * record_bytes * 8.0
+        );
         let slots = number(&need["slots_per_link"]);
-        assert_eq!(number(&need["table_bytes"]), slots * 40.0 * 64.0);
+        assert_eq!(number(&need["table_bytes"]), slots * 40.0 * record_bytes);
     }
     assert!(number(&plan["measured"]["table_bytes"]) < number(&plan["worst_case"]["table_bytes"]));
     for row in plan["tables"].as_array().unwrap() {
@@ -187,6 +198,59 @@ fn every_assumption_is_listed_and_can_be_changed() {
     }
 }
 
+/// Records of IPv6 take twice the table and the bus, and more of the export.
+#[test]
+fn ipv6_takes_what_its_records_take() {
+    let folder = Folder::new();
+    let made = |name: &str, share: &str| {
+        let path = folder.file(name);
+        let words = ["generate", "-q", "-w", &path, "--packets", "20k"];
+        let traffic = ["--flows", "1k", "--ipv6-share", share];
+        turboflow(words.into_iter().chain(traffic)).exits(0);
+        answer(&["-r", &path, "--table-memory", "1MB"])
+    };
+    let (of_ipv4, mixed, of_ipv6) = (
+        made("4.pcap", "0"),
+        made("46.pcap", "0.5"),
+        made("6.pcap", "1"),
+    );
+    let sizes = |plan: &Value| {
+        let sizes = ["microflow_record_bytes", "export_record_bytes"];
+        sizes.map(|name| assumed(plan, name))
+    };
+    assert_eq!(sizes(&of_ipv4), [64.0, 58.0]);
+    assert_eq!(sizes(&of_ipv6), [128.0, 82.0]);
+    let [record_bytes, export_bytes] = sizes(&mixed);
+    assert!((90.0..102.0).contains(&record_bytes), "{record_bytes}");
+    assert!((68.0..72.0).contains(&export_bytes), "{export_bytes}");
+    let slots = |plan: &Value| number(&plan["worst_case"]["slots_per_link"]);
+    assert_eq!((slots(&of_ipv4), slots(&of_ipv6)), (15_625.0, 7_812.0));
+    // Whoever knows better says so.
+    let path = folder.file("6.pcap");
+    let stated = answer(&["-r", &path, "--assume", "ipv6_share=0.25"]);
+    assert_eq!(sizes(&stated), [80.0, 64.0]);
+    let stated = answer(&["-r", &path, "--assume", "microflow_record_bytes=24"]);
+    assert_eq!(sizes(&stated), [24.0, 82.0]);
+}
+
+#[test]
+fn little_to_plan_with_is_said_and_what_holds_in_the_worst_case_too() {
+    let folder = Folder::new();
+    let few = folder.write("few.pcap", udp_capture(100));
+    let ran = turboflow(["plan", "-r", &few, "--target-ratio", "1"]).exits(0);
+    assert!(
+        ran.stdout.contains("That is little to plan with"),
+        "{ran:?}"
+    );
+    let first = ran.stdout.lines().next().unwrap();
+    assert!(
+        first.contains("needs no table at all") && first.ends_with("in the worst case too."),
+        "{first}"
+    );
+    let office = turboflow(["plan", "-r", &office()]).exits(0).stdout;
+    assert!(!office.contains("That is little"), "{office}");
+}
+
 /// However many cores there are, the bus carries what it carries.
 #[test]
 fn the_bus_limits_what_a_machine_carries_and_the_answer_says_so() {
@@ -201,10 +265,11 @@ fn the_bus_limits_what_a_machine_carries_and_the_answer_says_so() {
         let links = number(&plan["capacity"][links]);
         assert_eq!(plan["capacity"][limit], "bus");
         // No table makes more than a record for each packet, or fewer than one for 17.53.
-        let least = 31.5e9 / (per_link * 64.0 * 8.0);
+        let record_bytes = assumed(&plan, "microflow_record_bytes");
+        let least = 31.5e9 / (per_link * record_bytes * 8.0);
         assert!((least..=17.6 * least).contains(&links), "{links}");
     }
-    let narrow = [&machine[..], &["--assume", "bus_bits_per_second=3.15G"]].concat();
+    let narrow = [&machine[..], &["--assume", "bus_bits_per_second=3.1G"]].concat();
     let narrow = turboflow(["plan"].iter().chain(&narrow)).exits(0).stdout;
     let first = narrow.lines().next().unwrap();
     assert!(
@@ -272,7 +337,7 @@ fn flow_records_are_counted_on_a_capture_and_bounded_for_stated_rates() {
         "{ran}"
     );
     assert!(
-        ran.contains("Export: at most 1.2 k flow records/s"),
+        ran.contains("Export: at most 1.3 k flow records/s"),
         "{ran}"
     );
 }

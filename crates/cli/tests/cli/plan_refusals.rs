@@ -187,6 +187,14 @@ fn impossible_questions_get_one_error_that_names_the_argument() {
             "--assume server_cost_usd=-1",
         ),
         (
+            &[
+                &read[..],
+                &["--assume", "server_cores=2", "--assume", "server_cores=4"],
+            ]
+            .concat(),
+            "server_cores is assumed twice",
+        ),
+        (
             &[&read[..], &["--assume", "server_cores=0"]].concat(),
             "--assume server_cores=0",
         ),

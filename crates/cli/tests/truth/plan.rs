@@ -54,6 +54,7 @@ fn simulate(packets: &[Packet], seed: u64, table_slots: Vec<u32>) -> Measured {
             },
             timestamp_ns: packet.timestamp_ns,
             wire_bytes: packet.frame_length_bytes,
+            is_ipv6: packet.tuple.words().len() > 2,
         })
         .collect();
     let config = SimulationConfig {

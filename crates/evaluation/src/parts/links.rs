@@ -98,10 +98,14 @@ pub(super) fn simulate(
     let mut batch = Vec::with_capacity(BATCH);
     loop {
         batch.clear();
-        batch.extend(workload.by_ref().take(BATCH).map(|arrival| Observed {
-            hash: hash(&hasher, &arrival.five_tuple()),
-            timestamp_ns: arrival.timestamp_ns,
-            wire_bytes: u32::from(arrival.ip_length_bytes) + ETHERNET_BYTES,
+        batch.extend(workload.by_ref().take(BATCH).map(|arrival| {
+            let key = arrival.five_tuple();
+            Observed {
+                hash: hash(&hasher, &key),
+                timestamp_ns: arrival.timestamp_ns,
+                wire_bytes: u32::from(arrival.ip_length_bytes) + ETHERNET_BYTES,
+                is_ipv6: key.family() == Family::V6,
+            }
         }));
         if batch.is_empty() {
             return Ok(Simulated {
@@ -139,6 +143,7 @@ pub(super) fn simulate_capture(
             hash: hash(&hasher, &packet.tuple),
             timestamp_ns: packet.timestamp_ns,
             wire_bytes: packet.frame_length_bytes,
+            is_ipv6: packet.tuple.family() == Family::V6,
         }));
         simulation.observe(&observed);
     }

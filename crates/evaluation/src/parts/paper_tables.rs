@@ -83,6 +83,7 @@ fn measure_5(give: Give<'_>) -> anyhow::Result<()> {
                 hash: hasher.hash(&[w0, w1]),
                 timestamp_ns: packet * 1_000,
                 wire_bytes: 64,
+                is_ipv6: false,
             }
         })
         .collect();

@@ -37,6 +37,7 @@ fn measured() -> Measured {
             hash: hasher.hash(&[index / 2 % 20, 9]),
             timestamp_ns: index * 10_000_000,
             wire_bytes: 700,
+            is_ipv6: false,
         })
         .collect();
     let mut simulation = Simulation::new(&SimulationConfig::default()).unwrap();

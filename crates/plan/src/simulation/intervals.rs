@@ -10,6 +10,8 @@ pub const MAX_INTERVALS: usize = 1 << 14;
 /// Closed intervals, in the order in which they came; those without a packet are not among them.
 pub(super) struct Intervals {
     length_ns: u64,
+    /// The first packet, with which the first interval begins.
+    begin_ns: Option<u64>,
     closed: Vec<Interval>,
 }
 
@@ -17,13 +19,30 @@ impl Intervals {
     pub(super) const fn new(length_ns: u64) -> Self {
         Self {
             length_ns,
+            begin_ns: None,
             closed: Vec::new(),
+        }
+    }
+
+    /// Takes the time of a packet: intervals are counted from the first one, so that no part of the
+    /// first interval lies before what was observed.
+    pub(super) const fn begin(&mut self, timestamp_ns: u64) {
+        if self.begin_ns.is_none() {
+            self.begin_ns = Some(timestamp_ns);
         }
     }
 
     /// Start of the interval of a time.
     pub(super) const fn start_of(&self, timestamp_ns: u64) -> u64 {
-        timestamp_ns - timestamp_ns % self.length_ns
+        let begin_ns = match self.begin_ns {
+            Some(begin_ns) => begin_ns,
+            None => 0,
+        };
+        let phase_ns = begin_ns % self.length_ns;
+        match timestamp_ns.checked_sub(phase_ns) {
+            Some(since_ns) => timestamp_ns - since_ns % self.length_ns,
+            None => 0,
+        }
     }
 
     pub(super) fn close(&mut self, interval: Interval) {
@@ -35,10 +54,10 @@ impl Intervals {
 
     fn lengthen(&mut self) {
         self.length_ns = self.length_ns.saturating_mul(2);
-        let length_ns = self.length_ns;
-        self.closed.dedup_by(|later, earlier| {
-            let start_ns = earlier.start_ns - earlier.start_ns % length_ns;
-            let same = later.start_ns - later.start_ns % length_ns == start_ns;
+        let mut closed = std::mem::take(&mut self.closed);
+        closed.dedup_by(|later, earlier| {
+            let start_ns = self.start_of(earlier.start_ns);
+            let same = self.start_of(later.start_ns) == start_ns;
             if same {
                 earlier.start_ns = start_ns;
                 earlier.packets += later.packets;
@@ -49,6 +68,7 @@ impl Intervals {
             }
             same
         });
+        self.closed = closed;
     }
 
     pub(super) fn finish(self) -> (u64, Vec<Interval>) {

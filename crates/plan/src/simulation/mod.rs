@@ -9,7 +9,7 @@ mod tables;
 use turboflow_record::KeyHash;
 
 use crate::impossible::Impossible;
-use crate::measured::{Interval, Measured, MeasuredTable};
+use crate::measured::{Interval, Ipv6, Measured, MeasuredTable};
 use flows::Flows;
 use intervals::Intervals;
 use tables::Table;
@@ -56,6 +56,8 @@ pub struct Observed {
     pub timestamp_ns: u64,
     /// Bytes on the wire.
     pub wire_bytes: u32,
+    /// Whether its flow has IPv6 addresses: such records are larger.
+    pub is_ipv6: bool,
 }
 
 /// Tables and flows, driven by packets.
@@ -73,6 +75,7 @@ pub struct Simulation {
     idle_timeout_ns: u64,
     packets: u64,
     wire_bytes: u64,
+    ipv6: Ipv6,
     hashes: Vec<KeyHash>,
 }
 
@@ -118,6 +121,7 @@ impl Simulation {
             idle_timeout_ns: config.idle_timeout_ns,
             packets: 0,
             wire_bytes: 0,
+            ipv6: Ipv6::default(),
             hashes: Vec::new(),
         })
     }
@@ -127,6 +131,7 @@ impl Simulation {
         let mut left = packets;
         while let Some(first) = left.first() {
             let open_ns = self.open.as_ref().map(|open| open.start_ns);
+            self.intervals.begin(first.timestamp_ns);
             let start_ns = match open_ns {
                 Some(start_ns) if self.is_of_interval(start_ns, first) => start_ns,
                 _ => self.open_interval(first.timestamp_ns),
@@ -164,8 +169,13 @@ impl Simulation {
             table.observe(&self.hashes);
         }
         for packet in packets {
+            let records_before = self.flows.records;
             self.flows.observe(packet.hash, packet.timestamp_ns);
             self.wire_bytes += u64::from(packet.wire_bytes);
+            if packet.is_ipv6 {
+                self.ipv6.packets += 1;
+                self.ipv6.flow_records += self.flows.records - records_before;
+            }
         }
         self.packets += packets.len() as u64;
     }
@@ -198,6 +208,7 @@ impl Simulation {
         Measured {
             packets: self.packets,
             wire_bytes: self.wire_bytes,
+            ipv6: self.ipv6,
             observed_ns: self.flows.observed_ns,
             flows_opened: self.flows.opened,
             peak_active_flows: self.flows.peak_active,

@@ -24,6 +24,7 @@ fn packets(flows: &[u64], apart_ns: u64, seed: u64) -> Vec<Observed> {
         hash: hasher.hash(&[*flow, 7]),
         timestamp_ns: 1_000 * MS_NS + index as u64 * apart_ns,
         wire_bytes: 100,
+        is_ipv6: flow % 4 == 3,
     };
     flows.iter().enumerate().map(packet).collect()
 }
@@ -99,8 +100,43 @@ fn counts_packets_flows_bytes_and_time() {
         .map(|interval| interval.packets)
         .collect();
     assert_eq!(packets_by_interval, [2, 2, 2]);
-    assert_eq!(measured.busiest_packets_per_second(), 4.0);
+    // The mean, for the last interval is not whole.
+    assert_eq!(measured.busiest_packets_per_second(), 4.8);
     assert_eq!(measured.intervals[0].start_ns, 1_000 * MS_NS);
+}
+
+#[test]
+fn the_busiest_interval_is_counted_from_the_first_packet_and_never_below_the_mean() {
+    let mut burst = packets(&[1; 10], 40 * MS_NS, 1);
+    for packet in &mut burst {
+        // From 300 ms to 660 ms of a second: within half a second, and over the half of a second.
+        packet.timestamp_ns += 300 * MS_NS;
+    }
+    let measured = simulate(&burst, &config(&[64]));
+    assert_eq!(measured.intervals.len(), 1);
+    assert_eq!(measured.intervals[0].start_ns, 1_300 * MS_NS);
+    let mean = measured.traffic().unwrap().packets_per_second;
+    assert_eq!(measured.busiest_packets_per_second(), mean);
+    burst.extend(packets(&[1; 10], 40 * MS_NS, 1).into_iter().map(|packet| {
+        let timestamp_ns = packet.timestamp_ns + 20_000 * MS_NS;
+        Observed {
+            timestamp_ns,
+            ..packet
+        }
+    }));
+    let measured = simulate(&burst, &config(&[64]));
+    assert_eq!(measured.busiest_packets_per_second(), 20.0);
+}
+
+#[test]
+fn the_share_of_ipv6_is_that_of_packets_or_of_flow_records_whichever_is_larger() {
+    let share = |flows: &[u64]| simulate(&packets(flows, MS_NS, 1), &config(&[64])).ipv6_share();
+    assert_eq!(share(&[1, 2, 4, 5]), 0.0);
+    // One packet in four, one flow in two.
+    assert_eq!(share(&[1, 1, 1, 3]), 0.5);
+    // Three packets in four, two flows in three.
+    assert_eq!(share(&[1, 3, 3, 7]), 0.75);
+    assert_eq!(share(&[3, 7]), 1.0);
 }
 
 #[test]
