@@ -44,7 +44,8 @@ pub(crate) struct Fragment {
 impl IpHeader {
     /// Reads the header that the link layer (or a tunnel) announced.
     ///
-    /// `wire_length_bytes` is the whole frame's: it stands in for an IPv4 total length of 0.
+    /// `wire_length_bytes` is the whole frame's, or where the packet around this one ends: it stands in
+    /// for an IPv4 total length of 0.
     pub(crate) fn parse(
         bytes: &[u8],
         network: Network,

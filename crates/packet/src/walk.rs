@@ -105,7 +105,10 @@ impl Walk {
     fn enter(&mut self, frame: &Frame<'_>, entered: TunnelSet) -> Option<()> {
         let bytes = &frame.bytes[..self.ip.end];
         let inner = tunnel::enter(bytes, &self.ip, entered)?;
-        let ip = IpHeader::parse(bytes, inner.network, frame.wire_length_bytes).ok()?;
+        // What stands in for an IPv4 total length of 0 ends with the packet around it.
+        let outer_end = (self.ip.offset as u32).saturating_add(self.ip.length_bytes);
+        let wire_length_bytes = frame.wire_length_bytes.min(outer_end);
+        let ip = IpHeader::parse(bytes, inner.network, wire_length_bytes).ok()?;
         self.in_fragment |= self.ip.fragment.as_ref().is_some_and(fragments::is_first);
         self.outer.get_or_insert(self.ip);
         self.ip = ip;

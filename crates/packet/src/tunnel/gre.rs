@@ -10,8 +10,9 @@
 //! ```
 
 use super::Inner;
-use crate::bytes::{u8_at, u16_at, u32_at};
-use crate::link::ether_type;
+use crate::Rejected;
+use crate::bytes::{array_at, u8_at, u16_at, u32_at};
+use crate::link::{by_nibble, ether_type};
 
 const CHECKSUM: u16 = 0x8000;
 const ROUTING: u16 = 0x4000;
@@ -52,10 +53,8 @@ fn version_0(bytes: &[u8], offset: usize, flags: u16, announced: u16) -> Option<
     }
     let mut inner = match announced {
         ether_type::TRANSPARENT_ETHERNET => Inner::behind_ethernet(bytes, behind)?,
-        ERSPAN_2 | ERSPAN_3 => {
-            let frame = erspan_frame(bytes, behind, flags, announced)?;
-            Inner::behind_ethernet(bytes, frame)?
-        }
+        ERSPAN_2 => Inner::behind_ethernet(bytes, erspan_2_frame(bytes, behind, flags)?)?,
+        ERSPAN_3 => erspan_3(bytes, behind)?,
         ether_type::PPP => Inner::behind_ppp(bytes, behind)?,
         // A value below 1536 is no Ethernet type (RFC 2784, section 2.4).
         ..ether_type::MIN_TYPE => return None,
@@ -77,20 +76,30 @@ fn version_1(bytes: &[u8], offset: usize, flags: u16) -> Option<Inner> {
 }
 
 /// Where the mirrored frame starts: type I has no header of its own (and no sequence number), type II
-/// has 8 bytes and version 1, type III has 12 bytes, version 2, and 8 more where its O bit is set.
-fn erspan_frame(bytes: &[u8], offset: usize, flags: u16, announced: u16) -> Option<usize> {
+/// has 8 bytes and version 1.
+fn erspan_2_frame(bytes: &[u8], offset: usize, flags: u16) -> Option<usize> {
     let version = u8_at(bytes, offset)? >> 4;
-    match (announced, flags & SEQUENCE != 0, version) {
-        (ERSPAN_2, false, _) => Some(offset),
-        (ERSPAN_2, true, 1) => Some(offset + 8),
-        (ERSPAN_3, _, 2) => {
-            let platform = if u8_at(bytes, offset + 11)? & 1 == 1 {
-                8
-            } else {
-                0
-            };
-            Some(offset + 12 + platform)
-        }
+    match (flags & SEQUENCE != 0, version) {
+        (false, _) => Some(offset),
+        (true, 1) => Some(offset + 8),
+        _ => None,
+    }
+}
+
+/// Type III has 12 bytes, version 2, and 8 more where its O bit is set; its frame type says whether a
+/// frame was mirrored or an IP packet (draft-foschiano-erspan, section 4.3).
+fn erspan_3(bytes: &[u8], offset: usize) -> Option<Inner> {
+    const ETHERNET: u8 = 0;
+    const IP: u8 = 2;
+    let version = u8_at(bytes, offset)? >> 4;
+    let [kind, last]: [u8; 2] = array_at(bytes, offset + 10)?;
+    let platform_bytes = if last & 1 == 1 { 8 } else { 0 };
+    let mirrored = offset + 12 + platform_bytes;
+    match (version, kind >> 2 & 0x1f) {
+        (2, ETHERNET) => Inner::behind_ethernet(bytes, mirrored),
+        (2, IP) => by_nibble(bytes, mirrored, Rejected::RawNotIp)
+            .ok()
+            .map(Inner::new),
         _ => None,
     }
 }

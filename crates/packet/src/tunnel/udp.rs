@@ -18,33 +18,40 @@ const VXLAN_GPE_PORT: u16 = 4790;
 /// Linux's VXLAN port from before the registration.
 const OLD_VXLAN_PORT: u16 = 8472;
 
-/// The tunnel between two UDP ports. VXLAN and GENEVE vary the source port, so only the destination
-/// counts there.
-fn tunnel_of(source: u16, destination: u16) -> Option<Tunnel> {
-    match (source, destination) {
-        (_, VXLAN_PORT | VXLAN_GPE_PORT | OLD_VXLAN_PORT) => Some(Tunnel::Vxlan),
-        (_, GENEVE_PORT) => Some(Tunnel::Geneve),
-        (_, GTP_U_PORT) | (GTP_U_PORT, _) => Some(Tunnel::GtpU),
-        (_, TEREDO_PORT) | (TEREDO_PORT, _) => Some(Tunnel::Teredo),
-        (_, L2TP_PORT) | (L2TP_PORT, _) => Some(Tunnel::L2tp),
+/// What is between two UDP ports by the one and what by the other: the destination's first. VXLAN and
+/// GENEVE vary the source port, so only the destination counts there.
+fn tunnels_of(source: u16, destination: u16) -> [Option<Tunnel>; 2] {
+    let either = |port| match port {
+        GTP_U_PORT => Some(Tunnel::GtpU),
+        TEREDO_PORT => Some(Tunnel::Teredo),
+        L2TP_PORT => Some(Tunnel::L2tp),
         _ => None,
-    }
+    };
+    let by_destination = match destination {
+        VXLAN_PORT | VXLAN_GPE_PORT | OLD_VXLAN_PORT => Some(Tunnel::Vxlan),
+        GENEVE_PORT => Some(Tunnel::Geneve),
+        port => either(port),
+    };
+    [by_destination, either(source)]
 }
 
 /// Whether the wire bytes of two UDP ports could be a tunnel's.
 pub(crate) fn may_be_tunnel(ports: [u8; 4]) -> bool {
     let [a, b, c, d] = ports;
-    tunnel_of(u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])).is_some()
+    tunnels_of(u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])) != [None, None]
 }
 
 /// The header behind a UDP header at `offset`, where it belongs to a tunnel of `entered`.
 pub(super) fn enter(bytes: &[u8], offset: usize, entered: TunnelSet) -> Option<Inner> {
     let (source, destination) = (u16_at(bytes, offset)?, u16_at(bytes, offset + 2)?);
-    let tunnel = tunnel_of(source, destination)?;
-    if !entered.contains(tunnel) {
-        return None;
-    }
     let payload = offset + 8;
+    let wanted = tunnels_of(source, destination).into_iter().flatten();
+    wanted
+        .filter(|tunnel| entered.contains(*tunnel))
+        .find_map(|tunnel| enter_one(bytes, payload, tunnel, destination))
+}
+
+fn enter_one(bytes: &[u8], payload: usize, tunnel: Tunnel, destination: u16) -> Option<Inner> {
     match tunnel {
         Tunnel::Vxlan if destination == VXLAN_GPE_PORT => vxlan_gpe(bytes, payload),
         Tunnel::Vxlan => vxlan(bytes, payload),
@@ -142,10 +149,8 @@ fn teredo(bytes: &[u8], mut offset: usize) -> Option<Inner> {
     if array_at(bytes, offset) == Some([0, 0]) {
         offset += 8;
     }
-    Some(Inner::new(Network {
-        offset,
-        version: Version::V6,
-    }))
+    let version = Version::V6;
+    (u8_at(bytes, offset)? >> 4 == 6).then(|| Inner::new(Network { offset, version }))
 }
 
 /// RFC 2661, section 3.1: a data message of version 2 carries PPP.

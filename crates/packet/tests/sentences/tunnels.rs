@@ -105,6 +105,19 @@ fn enters_ethernet_in_gre_nvgre_and_erspan() {
     with_platform[19] = 1;
     with_platform.extend([0; 8]);
     expect_inner(entered(Tunnel::Gre, &gre(&with_platform, &frame)));
+    // The frame type: 0 a frame, 2 an IP packet, others nothing that is known.
+    for (frame_type, payload) in [
+        (2 << 2, inner()),
+        (0x82 | 2 << 2, inner()),
+        (0x80, frame.clone()),
+    ] {
+        let mut header = third.to_vec();
+        header[18] = frame_type;
+        expect_inner(entered(Tunnel::Gre, &gre(&header, &payload)));
+    }
+    let mut reserved = third.to_vec();
+    reserved[18] = 1 << 2;
+    expect_outer(&gre(&reserved, &frame));
     let mut unknown = second.to_vec();
     unknown[8] = 0x30;
     expect_outer(&gre(&unknown, &frame));
@@ -252,6 +265,29 @@ fn what_cannot_be_entered_stays_with_the_outer_flow() {
         TunnelSet::ALL,
     );
     expect_inner(packet);
+}
+
+#[test]
+fn a_tunnel_that_is_not_listed_hides_none_that_is() {
+    let gtp = join(&[&[0x30, 255, 0, 33, 0, 0, 0, 7], &inner()]);
+    // From GTP-U's port to GENEVE's and Teredo's.
+    for destination in [6081, 3544] {
+        let bytes = ethernet(0x0800, &ipv4(17, &udp(2152, destination, &gtp)));
+        for listed in [TunnelSet::EMPTY.with(Tunnel::GtpU), TunnelSet::ALL] {
+            let (packet, values) = values_of(&bytes, listed);
+            assert_eq!((flow(&packet), values.get(Input::Teid)), (INNER, Some(7)));
+        }
+    }
+}
+
+#[test]
+fn a_total_length_of_0_ends_with_the_packet_around_it() {
+    let mut unsaid = inner();
+    unsaid[2..4].fill(0);
+    let datagram = ipv4(4, &unsaid);
+    let padded = join(&[&ethernet(0x0800, &datagram), &[0xee; 9]]);
+    let (packet, _) = values_of(&padded, TunnelSet::ALL);
+    assert_eq!((flow(&packet), packet.ip_length_bytes), (INNER, 33));
 }
 
 #[test]
