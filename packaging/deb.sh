@@ -38,6 +38,8 @@ install -D -m 644 CHANGELOG.md "$documents/changelog"
     echo "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
     printf '\nFiles: *\nCopyright: The TurboFlow developers\nLicense: Apache-2.0\n'
     echo " On Debian systems the text of the licence is in /usr/share/common-licenses/Apache-2.0."
+    printf '\nFiles: engines/xdp/bpf/*\nCopyright: The TurboFlow developers\nLicense: Apache-2.0 or GPL-2\n'
+    echo " On Debian systems the texts of the licences are in /usr/share/common-licenses."
 } >"$documents/copyright"
 gzip -n -9 "$documents/changelog" "$root/usr/share/man/man1/turboflow.1"
 

@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-const SOURCES: [&str; 19] = [
+const SOURCES: [&str; 20] = [
+    "bound.h",
     "dropped.h",
     "fold.h",
     "inputs.h",

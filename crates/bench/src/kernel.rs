@@ -200,6 +200,7 @@ fn with_features(count: usize) -> Layout {
 
 fn config(tables: Tables, clock: Clock, tested: Tested) -> KernelConfig {
     KernelConfig {
+        is_bound: false,
         interfaces: Vec::new(),
         layout: None,
         tables,

@@ -89,6 +89,7 @@ events! {
     Serving "serving"
     Started "started"
     Stopped "stopped"
+    TagsUnseen "tags_unseen"
     UnknownLinkType "unknown_link_type"
 }
 

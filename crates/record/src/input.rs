@@ -78,7 +78,8 @@ pub enum Input {
     Gap,
     /// Receive queue of the interface that the packet came in by (the engine in the kernel).
     ReceiveQueue,
-    /// When the interface's own clock saw the packet, ns of that clock. No engine sees it today: `docs/engines.md` says why.
+    /// When the interface's own clock saw the packet, ns of that clock (the engine in the kernel, on one interface, where its
+    /// driver knows).
     HardwareTimestamp,
 }
 
@@ -201,7 +202,9 @@ impl InputSet {
     /// The inputs that the engine in the Linux kernel sees (`engines/xdp`): those of frames, and where they came in.
     #[must_use]
     pub fn of_kernel_engine() -> Self {
-        Self::of_capture_files().with(Input::ReceiveQueue)
+        Self::of_capture_files()
+            .with(Input::ReceiveQueue)
+            .with(Input::HardwareTimestamp)
     }
 
     /// This set and `input`.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Records that the ring had no room for: how much they held, and of which flows, so that those can be said to be short. All of this
 // is off the path of records that find room.
 #pragma once

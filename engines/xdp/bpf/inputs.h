@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // The values of a packet that a plan wants: crates/packet/src/inputs.rs.
 #pragma once
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // IPv4 and IPv6 headers, extension headers included, and the first bytes behind: crates/packet/src/ip.rs, transport.rs.
 #pragma once
 

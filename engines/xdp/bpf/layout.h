@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // What the program shares with user space: src/layout.rs mirrors it, with the same sizes asserted.
 #pragma once
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // From the first byte of an Ethernet frame to its first IP header, as crates/packet/src/link.rs.
 #pragma once
 

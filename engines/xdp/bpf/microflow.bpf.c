@@ -1,13 +1,15 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // The XDP program: every packet into the microflow table, every other frame into a counter, all of them passed on, or all dropped.
 
+#include "bound.h"
 #include "parse.h"
 #include "planned.h"
 #include "spread.h"
 #include "table.h"
 #include "unparsed.h"
 
-char LICENSE[] SEC("license") = "Apache-2.0";
+// What drivers know is told to programs alone that say they are under the GPL (docs/decisions/0004-licence-of-the-program.md).
+char LICENSE[] SEC("license") = "GPL and additional rights";
 
 // The place of the interface that the frame came in by. Where there is one, nothing is left of this.
 static __always_inline __u32 interface_of(struct xdp_md *ctx)
@@ -56,8 +58,8 @@ static __always_inline int take(struct xdp_md *ctx)
     return config.drops ? XDP_DROP : XDP_PASS;
 }
 
-// The same with records of a plan: a program of its own, so that this one stays as it is.
-static __always_inline int take_planned(struct xdp_md *ctx)
+// The same with records of a plan: a program of its own, so that this one stays as it is. Bound to a device, it asks the driver too.
+static __always_inline int take_planned(struct xdp_md *ctx, const int is_bound)
 {
     struct counters *counters = counters_of_this_cpu();
     struct sample *sample = sample_of_this_cpu();
@@ -68,11 +70,17 @@ static __always_inline int take_planned(struct xdp_md *ctx)
     if (!counters || !sample)
         return XDP_PASS;
     network.frame_bytes = bytes;
-    count_received(ctx, counters, bytes);
     reason = parse_placed(ctx, &packet, &network);
+    if (is_bound)
+        bytes += put_tag_back(ctx, &network);
+    count_received(ctx, counters, bytes);
     if (reason == (__u32)PARSED) {
         counters->frame_bytes_metered += bytes;
         take_sample(ctx, &network, &packet, sample);
+        if (is_bound) {
+            sample->values[FRAME_LENGTH] = bytes;
+            note_hardware_timestamp(ctx, sample);
+        }
         meter_planned(counters, &packet, sample);
     } else {
         count_rejected(counters, reason, bytes);
@@ -92,7 +100,13 @@ int planned(struct xdp_md *ctx)
 {
     // Not in a program beside it, as `fire`: this one is long.
     spread(ctx);
-    return take_planned(ctx);
+    return take_planned(ctx, 0);
+}
+
+SEC("xdp.frags")
+int bound(struct xdp_md *ctx)
+{
+    return take_planned(ctx, 1);
 }
 
 #include "tested.h"

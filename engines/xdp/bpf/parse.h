@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // A frame's packet: the plain ones here without loops or calls, as crates/packet/src/fast.rs, all others by a walk.
 #pragma once
 

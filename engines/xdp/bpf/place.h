@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Where the headers of a frame are, and what they say beyond what every packet has.
 #pragma once
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // A record definition other than the default one, as data: which values of a packet are wanted, how they make its key, and how they
 // fold into words of a record. src/plan.rs writes it before the program is loaded; to the verifier it is constant, so that it takes
 // out what a definition does not ask for. The words, and what folding does to them, are those of crates/record/src/layout.

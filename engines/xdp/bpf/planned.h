@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // The microflow table with records of a plan: table.h with rows of another shape. Both designs are one program here.
 #pragma once
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // A row of the table and a packet: whether it joins, and what the two become. No maps, no clock.
 #pragma once
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // For tests and measurements: packets of one frame spread over flows. Nothing is left of it where no flows are asked for.
 #pragma once
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // The paper's microflow table (TurboFlow, section 4) in two designs: one for each CPU, as private as a pipeline's memory, for
 // XDP runs once at a time on a CPU; or one for all with a lock for each row, as in its NPU design (Figure 9).
 //

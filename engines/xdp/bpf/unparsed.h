@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Frames that are no packet, whole, for whoever asks for them. Where nobody does, the verifier leaves nothing of this.
 #pragma once
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // What a packet may have: `Input` in crates/record/src/input.rs, name by name and in its order (tests/values.rs), and behind them what
 // keys are made of besides.
 #pragma once

@@ -96,7 +96,7 @@ impl KernelEngine {
             }
         }
         let (mode, source) = refused.expect("one mode at least was tried");
-        Err(refusal(name, index, mode, source))
+        Err(refusal(name, index, mode, source, self.is_bound()))
     }
 
     /// The interfaces, in the order of `KernelConfig::interfaces`.
@@ -132,7 +132,13 @@ impl KernelEngine {
     }
 }
 
-fn refusal(name: &str, index: u32, mode: XdpMode, source: io::Error) -> KernelError {
+fn refusal(
+    name: &str,
+    index: u32,
+    mode: XdpMode,
+    source: io::Error,
+    is_bound: bool,
+) -> KernelError {
     let name = name.to_owned();
     // Somebody was faster.
     if source.raw_os_error() == Some(Errno::BUSY.raw_os_error()) {
@@ -143,6 +149,7 @@ fn refusal(name: &str, index: u32, mode: XdpMode, source: io::Error) -> KernelEr
         _ if source.kind() == io::ErrorKind::PermissionDenied => {
             "it needs root or CAP_NET_ADMIN; --engine software needs neither"
         }
+        _ if is_bound => "what only drivers know is given in native mode alone",
         XdpMode::Native => "--xdp-mode generic and --engine software work on every interface",
         _ => "--engine software works on every interface",
     };

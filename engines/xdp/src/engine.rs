@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject};
-use turboflow_record::WORDS_V4;
+use libbpf_rs::libbpf_sys::BPF_F_XDP_DEV_BOUND_ONLY;
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject};
+use turboflow_record::{Input, Layout, WORDS_V4};
 
 use crate::attach::interface_index;
 use crate::batch::Rows;
@@ -47,6 +48,7 @@ pub struct KernelEngine {
     pub(crate) inbox: Inbox,
     /// Of records of a plan; `None` where they are the default definition's.
     pub(crate) shape: Option<Shape>,
+    is_bound: bool,
     pub(crate) unparsed: Option<Unparsed>,
     pub(crate) collecting: Collecting,
     ledger: MapHandle,
@@ -85,9 +87,13 @@ impl KernelEngine {
             .collect::<Result<Vec<_>, KernelError>>()?;
         let indices: Vec<u32> = interfaces.iter().map(|(_, index)| *index).collect();
         configure(&mut open, config, tables, &indices, plan.as_ref())?;
-        let object = open
-            .load()
-            .map_err(KernelError::refused("load its program"))?;
+        let object = open.load().map_err(|source| match &interfaces[..] {
+            [(name, _)] if config.is_bound && source.kind() != ErrorKind::PermissionDenied => {
+                let name = name.clone();
+                KernelError::NoDriver { name, source }
+            }
+            _ => KernelError::refused("load its program")(source),
+        })?;
         let shared = (config.tables == Tables::RowLock).then_some(slots);
         let what = "ring";
         let ring = Ring::map(&map(&object, "evicted")?)
@@ -117,6 +123,7 @@ impl KernelEngine {
             ring,
             inbox: Inbox::new(shared, shape),
             shape,
+            is_bound: config.is_bound,
         };
         engine.set_clock();
         Ok(engine)
@@ -132,6 +139,12 @@ impl KernelEngine {
     #[must_use]
     pub const fn ring_bytes(&self) -> u32 {
         self.ring_bytes
+    }
+
+    /// Whether it is told what the driver knows of frames.
+    #[must_use]
+    pub const fn is_bound(&self) -> bool {
+        self.is_bound
     }
 
     /// What the engine has done so far, over all CPUs.
@@ -178,10 +191,42 @@ impl KernelEngine {
 
     /// The program that interfaces run.
     pub(crate) const fn program_name(&self) -> &'static str {
-        match self.shape {
-            Some(_) => PLANNED_NAME,
-            None => PROGRAM_NAME,
+        program_name(self.shape.is_some(), self.is_bound)
+    }
+
+    /// Whether records of a layout hold what only the driver knows, so that `KernelConfig::is_bound` is of use: the hardware's
+    /// timestamp, which nobody else has, and tags, which the frame has where the driver leaves them.
+    #[must_use]
+    pub fn asks_driver(layout: &Layout) -> AsksDriver {
+        let asks_for = |input: &Input| layout.needs().contains(*input);
+        if asks_for(&Input::HardwareTimestamp) {
+            AsksDriver::ForTimestamps
+        } else if OF_TAGS.iter().any(asks_for) {
+            AsksDriver::ForTags
+        } else {
+            AsksDriver::Nothing
         }
+    }
+}
+
+/// What a layout asks a driver for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AsksDriver {
+    /// All is in the frame.
+    Nothing,
+    /// Tags, which most drivers leave in the frame.
+    ForTags,
+    /// Timestamps, which nobody else has.
+    ForTimestamps,
+}
+
+const OF_TAGS: [Input; 3] = [Input::Vlan, Input::InnerVlan, Input::VlanPriority];
+
+const fn program_name(has_plan: bool, is_bound: bool) -> &'static str {
+    match (has_plan, is_bound) {
+        (false, _) => PROGRAM_NAME,
+        (true, false) => PLANNED_NAME,
+        (true, true) => BOUND_NAME,
     }
 }
 
@@ -189,8 +234,12 @@ impl KernelEngine {
 pub(crate) const PROGRAM_NAME: &str = "microflows";
 /// The same for any other one.
 pub(crate) const PLANNED_NAME: &str = "planned";
-/// Programs that `planned` is in the place of: the verifier takes its time over each.
-const NOT_PLANNED: [&str; 2] = [PROGRAM_NAME, "fire"];
+/// The same, bound to an interface.
+const BOUND_NAME: &str = "bound";
+/// The first one on made packets, for tests and measurements.
+const FIRE_NAME: &str = "fire";
+/// Programs that meter: the verifier takes its time over each, and one is enough.
+const METERING: [&str; 3] = [PROGRAM_NAME, PLANNED_NAME, BOUND_NAME];
 
 /// One more than the highest number a CPU may have: numbers may be left out.
 fn cpu_numbers() -> Result<usize, KernelError> {
@@ -212,14 +261,16 @@ fn configure(
     plan: Option<&KernelPlan>,
 ) -> Result<(), KernelError> {
     const DOING: &str = "set up its program";
+    let mine = program_name(plan.is_some(), config.is_bound);
     for mut program in open.progs_mut() {
         let name = program.name().to_str().unwrap_or_default();
-        let (mine, others) = match plan {
-            Some(_) => (PLANNED_NAME, &NOT_PLANNED[..]),
-            None => (PROGRAM_NAME, &[PLANNED_NAME][..]),
-        };
-        let wanted = name == mine || config.tested.is_some() && !others.contains(&name);
+        let is_beside = !METERING.contains(&name) && (plan.is_none() || name != FIRE_NAME);
+        let wanted = name == mine || config.tested.is_some() && is_beside;
         program.set_autoload(wanted);
+        if name == BOUND_NAME && name == mine {
+            program.set_ifindex(interfaces[0]);
+            program.set_flags(BPF_F_XDP_DEV_BOUND_ONLY);
+        }
     }
     let rows = config.slots * tables * 2;
     let shape = plan.map(KernelPlan::shape);

@@ -62,6 +62,18 @@ pub enum KernelError {
         #[source]
         source: libbpf_rs::Error,
     },
+    /// No program can be bound to the interface: its driver has no native mode, or the kernel is too old.
+    #[error(
+        "{name} takes no program that asks its driver ({source}), which knows `hardware_timestamp`: that takes native XDP and Linux \
+         6.3; leave it out of the definition"
+    )]
+    NoDriver {
+        /// The interface.
+        name: String,
+        /// As libbpf says it.
+        #[source]
+        source: libbpf_rs::Error,
+    },
     /// Memory of the program could not be mapped.
     #[error("the kernel engine could not map its {what} ({source})")]
     Map {

@@ -44,7 +44,7 @@ pub use layout::{INTERFACES, KEY_HALVES};
 
 pub use attach::{XdpMode, interface_index};
 pub use config::{Clock, KernelConfig, Tables, Tested};
-pub use engine::KernelEngine;
+pub use engine::{AsksDriver, KernelEngine};
 pub use error::KernelError;
 pub use link::Attachment;
 pub use short::ShortFlow;

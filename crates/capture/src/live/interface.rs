@@ -377,6 +377,19 @@ impl Interface {
         let socket = packet_socket(name)?;
         Ok(reading(name, &kernel_name, index, &socket)?.link_type)
     }
+
+    /// Whether the driver of an interface takes VLAN tags out of frames that come in (`ethtool -K IFACE rxvlan`). A capture puts them
+    /// back; who sees frames earlier cannot.
+    ///
+    /// # Errors
+    /// As [`Interface::open`].
+    pub fn takes_tags_out(name: &str) -> Result<bool, InterfaceError> {
+        let (kernel_name, _) = find(name)?;
+        Ok(offloads::takes_tags_out(
+            &packet_socket(name)?,
+            &kernel_name,
+        ))
+    }
 }
 
 pub(super) fn find(name: &str) -> Result<(CString, c_int), InterfaceError> {

@@ -47,6 +47,14 @@ impl Offload {
     }
 }
 
+/// Whether the driver takes VLAN tags out of frames that come in: `ETH_FLAG_RXVLAN` of `ETHTOOL_GFLAGS`.
+pub(crate) fn takes_tags_out(socket: &PacketSocket, name: &CStr) -> bool {
+    const GFLAGS: u32 = 0x25;
+    const RXVLAN: u32 = 1 << 8;
+    let flags = socket.ethtool(name, GFLAGS);
+    flags.is_ok_and(|flags| flags & RXVLAN != 0)
+}
+
 /// The offloads that are on; those that an interface does not know are off.
 pub(crate) fn active(socket: &PacketSocket, name: &CStr) -> Vec<Offload> {
     let is_on = |&(_, command, bit): &(Offload, u32, u32)| {

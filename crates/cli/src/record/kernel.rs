@@ -3,7 +3,9 @@
 
 use anyhow::bail;
 use turboflow_capture::live::{Interface, Promiscuous};
-use turboflow_engine_xdp::{HandUp, KEY_HALVES, KernelConfig, KernelEngine, Tables, XdpMode};
+use turboflow_engine_xdp::{
+    AsksDriver, HandUp, KEY_HALVES, KernelConfig, KernelEngine, KernelError, Tables, XdpMode,
+};
 use turboflow_packet::LinkType;
 use turboflow_pipeline::{
     LiveEvent, LiveLimits, LiveOutputs, Output, PipelineConfig, Snapshots, record_kernel, wall_ns,
@@ -51,7 +53,6 @@ pub(super) fn open(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Eng
     if let Some(user) = &args.user {
         privileges::check(user)?;
     }
-    let mut engine = KernelEngine::load(&config)?;
     let promiscuous = match args.no_promiscuous {
         true => Vec::new(),
         false => {
@@ -62,7 +63,11 @@ pub(super) fn open(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Eng
         }
     };
     // Last: it may take another program's place.
-    let modes = engine.attach(mode_of(args), args.replace)?;
+    let asks = KernelEngine::asks_driver(&settings.layout);
+    let (engine, modes) = start(args, config, asks)?;
+    if asks == AsksDriver::ForTags && !engine.is_bound() && !args.quiet {
+        warn_of_tags(args)?;
+    }
     if let Some(user) = &args.user {
         privileges::drop_to(user)?;
     }
@@ -73,6 +78,52 @@ pub(super) fn open(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Eng
         engine,
         _promiscuous: promiscuous,
     })
+}
+
+/// Loads the engine, bound to its interface where a definition asks for what only the driver knows, and puts it there.
+fn start(
+    args: &RecordArgs,
+    mut config: KernelConfig,
+    asks: AsksDriver,
+) -> anyhow::Result<(KernelEngine, Vec<XdpMode>)> {
+    let can_be_bound = config.interfaces.len() == 1 && mode_of(args) != XdpMode::Generic;
+    config.is_bound = match asks {
+        AsksDriver::Nothing => false,
+        AsksDriver::ForTags => can_be_bound,
+        AsksDriver::ForTimestamps if can_be_bound => true,
+        AsksDriver::ForTimestamps => bail!(
+            "`hardware_timestamp` is told by a driver, to a program on its interface alone: one -i, and \
+             --xdp-mode native or auto; or leave it out of the definition"
+        ),
+    };
+    let attached = |config: &KernelConfig| {
+        let mut engine = KernelEngine::load(config)?;
+        let modes = engine.attach(mode_of(args), args.replace)?;
+        Ok::<_, KernelError>((engine, modes))
+    };
+    let started = match (attached(&config), asks) {
+        // Most drivers leave tags in frames, where any program reads them.
+        (Err(KernelError::NoDriver { .. } | KernelError::Attach { .. }), AsksDriver::ForTags)
+            if config.is_bound =>
+        {
+            config.is_bound = false;
+            attached(&config)?
+        }
+        (started, _) => started?,
+    };
+    Ok(started)
+}
+
+/// Says where tags that a definition asks for are not seen.
+fn warn_of_tags(args: &RecordArgs) -> anyhow::Result<()> {
+    for name in &args.interface {
+        if Interface::takes_tags_out(name)? {
+            say!(Warning TagsUnseen, interface = name.as_str();
+                "note: the driver of {name} takes VLAN tags out of frames, and tells them to a program on one interface in native \
+                 mode alone; to have them in the frames: ethtool -K {name} rxvlan off");
+        }
+    }
+    Ok(())
 }
 
 /// What this engine cannot do, in the words of the options that ask for it.
@@ -107,6 +158,7 @@ fn config_of(args: &RecordArgs, settings: &Settings) -> anyhow::Result<KernelCon
     let largest = 1_u64 << args.ring_size.clamp(1, 1 << 31).ilog2();
     let hasher = KeyHasher::new(config.seed);
     Ok(KernelConfig {
+        is_bound: false,
         interfaces: args.interface.clone(),
         layout: Some(settings.layout.clone()),
         tables: match args.table {

@@ -20,7 +20,7 @@ const OFFICE_BYTES: u64 = 1_662_901;
 const OFFICE_TAGGED: u64 = 690;
 
 /// The records of a CSV without their times and reasons, sorted.
-fn untimed(csv: &str) -> Vec<String> {
+pub(crate) fn untimed(csv: &str) -> Vec<String> {
     let mut lines = csv.lines();
     let header: Vec<&str> = lines.next().unwrap().split(',').collect();
     let kept = |line: &str| {

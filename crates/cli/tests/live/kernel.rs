@@ -413,7 +413,7 @@ fn what_it_cannot_do_is_said_with_the_mend() {
     let folder = Folder::new();
     let feature = |text: &str| format!("[[feature]]\nname = \"x\"\n{text}\n");
     let long = folder.write("long.toml", feature("op = \"list\"\nof = \"ttl\"\nk = 120"));
-    let clock = "op = \"last\"\nof = \"hardware_timestamp\"";
+    let clock = "op = \"last\"\nof = \"hop_latency\"";
     let clock = folder.write("clock.toml", feature(clock));
     for (options, named) in [
         (
@@ -422,7 +422,7 @@ fn what_it_cannot_do_is_said_with_the_mend() {
         ),
         (
             &["--definition", &clock],
-            "engine `xdp` cannot see `hardware_timestamp`; it sees: ip_length",
+            "engine `xdp` cannot see `hop_latency`; it sees: ip_length",
         ),
         (&["--biflow"], "--biflow"),
         (&["--decapsulate"], "--decapsulate"),

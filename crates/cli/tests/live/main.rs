@@ -10,6 +10,8 @@
 mod agreement;
 #[cfg(feature = "kernel")]
 mod attached;
+#[cfg(feature = "kernel")]
+mod bound;
 mod captures;
 mod clock;
 mod collectors;

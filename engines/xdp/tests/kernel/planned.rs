@@ -300,8 +300,11 @@ fn every_op_of_every_input() {
     }
     let unmet = inputs.iter().filter(|input| !met.contains(*input));
     let unmet: InputSet = unmet.filter(|input| !input.is_always_present()).collect();
-    // Tunnels are not entered; test runs have one queue; gaps are none of a single packet.
-    assert_eq!(unmet.names(), "vni, teid, gre_key, gap, receive_queue");
+    // Tunnels are not entered; test runs have one queue and no driver; gaps are none of a single packet.
+    assert_eq!(
+        unmet.names(),
+        "vni, teid, gre_key, gap, receive_queue, hardware_timestamp"
+    );
 }
 
 /// Frames of every kind, half of them damaged: those that the parser's own tests are made of.
@@ -470,7 +473,7 @@ fn what_is_too_large_is_refused_with_its_number() {
 fn what_it_cannot_see_is_refused_by_name() {
     for (input, name) in [
         (Input::QueueDepth, "queue_depth"),
-        (Input::HardwareTimestamp, "hardware_timestamp"),
+        (Input::HopLatency, "hop_latency"),
     ] {
         let error = refused(with(&[Feature::new("x", Op::Last, Some(input))]));
         let expected = format!("the engine in the kernel does not see `{name}`");

@@ -29,6 +29,7 @@ pub(crate) type Record = MicroflowRecord<WORDS_V6, 0>;
 
 pub(crate) fn config(slots: u32) -> KernelConfig {
     KernelConfig {
+        is_bound: false,
         interfaces: Vec::new(),
         layout: None,
         tables: Tables::PerCpu,
