@@ -41,10 +41,10 @@ impl Level {
 }
 
 macro_rules! events {
-    ($($variant:ident $name:literal)*) => {
+    ($($(#[$attribute:meta])* $variant:ident $name:literal)*) => {
         /// What happened, by a name that programs may rely on.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Event { $($variant),* }
+        pub(crate) enum Event { $($(#[$attribute])* $variant),* }
 
         impl Event {
             #[cfg(test)]
@@ -89,6 +89,7 @@ events! {
     Serving "serving"
     Started "started"
     Stopped "stopped"
+    #[cfg_attr(not(feature = "kernel"), allow(dead_code, reason = "of that engine alone"))]
     TagsUnseen "tags_unseen"
     UnknownLinkType "unknown_link_type"
 }

@@ -112,9 +112,7 @@ impl Input {
             Self::Direction => "0 from the initiator, 1 from the responder; biflow only",
             Self::Gap => "ns since the previous packet; absent for a record's first",
             Self::ReceiveQueue => "receive queue of the interface; --engine xdp only",
-            Self::HardwareTimestamp => {
-                "time of the card's own clock, if any; --engine xdp only"
-            }
+            Self::HardwareTimestamp => "time of the card's own clock, if any; --engine xdp only",
         }
     }
 }
