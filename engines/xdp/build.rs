@@ -33,17 +33,19 @@ fn main() {
     }
     println!("cargo::rerun-if-env-changed=CLANG");
     if std::env::var_os("CARGO_FEATURE_KERNEL").is_some() {
-        compile();
+        compile("microflow.bpf.o", &[]);
+        compile("bound.bpf.o", &["-DBOUND"]);
     }
 }
 
-fn compile() {
+fn compile(object: &str, defines: &[&str]) {
     let variable = |name| std::env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"));
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
-    let object = PathBuf::from(variable("OUT_DIR")).join("microflow.bpf.o");
+    let object = PathBuf::from(variable("OUT_DIR")).join(object);
     let status = Command::new(&clang)
         .args(["-g", "-O2", "-mcpu=v3", "-target", "bpf"])
         .args(["-Wall", "-Wextra", "-Werror"])
+        .args(defines)
         .arg(format!("-I{}", variable("DEP_BPF_INCLUDE")))
         // Debian keeps <asm/types.h> there, and a BPF target does not look for it.
         .arg(format!(

@@ -31,7 +31,7 @@ Examples:
     ssh probe cat day1.csv.gz | turboflow show - day2.csv.zst --group-by protocol
 
 Expressions (--where):
-  FIELD == VALUE   also != < <= > >=; numbers may have k, M, G, durations a unit (duration > 2s)
+  FIELD == VALUE   also != < <= > >=; numbers may have k, M, G, bytes kB, MiB, durations a unit (duration > 2s)
   FIELD in (A, B)  also networks: src_addr in 10.0.0.0/8
   FIELD has VALUE  flags (tcp_flags has S) and elements of lists
   host ADDRESS, net NETWORK, port NUMBER   on either side

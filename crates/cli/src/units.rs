@@ -97,7 +97,7 @@ pub(crate) fn size_bytes(text: &str) -> Result<u64, String> {
     };
     times(number, factor).map_err(|wrong| match wrong {
         Wrong::NoNumber => "write a number and a unit, such as 64MiB".to_owned(),
-        Wrong::NotWhole => "no whole number of bytes".to_owned(),
+        Wrong::NotWhole => "no whole number of bytes; write for example 1536KiB".to_owned(),
         Wrong::TooLarge => "too large a size".to_owned(),
     })
 }
@@ -116,7 +116,7 @@ fn times(digits: &str, factor: u64) -> Result<u64, Wrong> {
     if !is_number(whole) || !is_number(fraction) {
         return Err(Wrong::NoNumber);
     }
-    // Zeros at the end say nothing; 19 digits hold what else divides a factor.
+    // Zeros at the end say nothing. More digits than 19 fit no number here, and nobody writes them.
     let fraction = fraction.trim_end_matches('0');
     if fraction.len() > 19 {
         return Err(Wrong::NotWhole);

@@ -98,8 +98,8 @@ impl Measured {
         })
     }
 
-    /// The share of IPv6 with which neither table, bus nor export is planned too small: the larger of
-    /// its share of packets and of flow records, for microflow records lie between the two.
+    /// The share of IPv6 that is planned with: the larger of its shares of packets and of flow records.
+    /// Where tables are small, its share of microflow records may be larger still.
     #[must_use]
     pub fn ipv6_share(&self) -> f64 {
         let share = |part: u64, all: u64| part as f64 / all.max(1) as f64;

@@ -314,14 +314,16 @@ impl Question<'_> {
             enough.next().map(|(slots, rate)| self.need(slots, rate))
         });
         // Only powers of two were simulated; a smaller table that is enough at worst is enough.
-        let measured = match (measured, worst_case) {
-            (Some(need), Some(worst)) if worst.slots_per_link < need.slots_per_link => {
+        let measured = match (measured, worst_case, curve) {
+            (Some(need), Some(worst), Some(curve))
+                if worst.slots_per_link < need.slots_per_link =>
+            {
                 let slots = worst.slots_per_link;
-                let rate = curve.map(|curve| self.measured_rate(&curve, slots as f64));
                 let at_most = worst.microflows_per_second / self.links as f64;
-                Some(self.need(slots, rate.map_or(at_most, |rate| rate.min(at_most))))
+                let rate = self.measured_rate(&curve, slots as f64).min(at_most);
+                Some(self.need(slots, rate))
             }
-            (measured, _) => measured,
+            (measured, ..) => measured,
         };
         Ok((worst_case, measured))
     }

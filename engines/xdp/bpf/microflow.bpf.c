@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // The XDP program: every packet into the microflow table, every other frame into a counter, all of them passed on, or all dropped.
 
+#ifdef BOUND
 #include "bound.h"
+#endif
 #include "parse.h"
 #include "planned.h"
 #include "spread.h"
 #include "table.h"
 #include "unparsed.h"
 
+#ifdef BOUND
 // What drivers know is told to programs alone that say they are under the GPL (docs/decisions/0004-licence-of-the-program.md).
 char LICENSE[] SEC("license") = "GPL and additional rights";
+#else
+char LICENSE[] SEC("license") = "Apache-2.0";
+#endif
 
 // The place of the interface that the frame came in by. Where there is one, nothing is left of this.
 static __always_inline __u32 interface_of(struct xdp_md *ctx)
@@ -38,6 +44,7 @@ static __always_inline void count_rejected(struct counters *counters, __u32 reas
     }
 }
 
+#ifndef BOUND
 static __always_inline int take(struct xdp_md *ctx)
 {
     struct counters *counters = counters_of_this_cpu();
@@ -57,9 +64,10 @@ static __always_inline int take(struct xdp_md *ctx)
     }
     return config.drops ? XDP_DROP : XDP_PASS;
 }
+#endif
 
-// The same with records of a plan: a program of its own, so that this one stays as it is. Bound to a device, it asks the driver too.
-static __always_inline int take_planned(struct xdp_md *ctx, const int is_bound)
+// The same with records of a plan: a program of its own, so that `take` stays as it is. Bound to a device, it asks the driver too.
+static __always_inline int take_planned(struct xdp_md *ctx)
 {
     struct counters *counters = counters_of_this_cpu();
     struct sample *sample = sample_of_this_cpu();
@@ -71,23 +79,34 @@ static __always_inline int take_planned(struct xdp_md *ctx, const int is_bound)
         return XDP_PASS;
     network.frame_bytes = bytes;
     reason = parse_placed(ctx, &packet, &network);
-    if (is_bound)
-        bytes += put_tag_back(ctx, &network);
+#ifdef BOUND
+    bytes += put_tag_back(ctx, &network);
+#endif
     count_received(ctx, counters, bytes);
     if (reason == (__u32)PARSED) {
         counters->frame_bytes_metered += bytes;
         take_sample(ctx, &network, &packet, sample);
-        if (is_bound) {
-            sample->values[FRAME_LENGTH] = bytes;
-            note_hardware_timestamp(ctx, sample);
-        }
+#ifdef BOUND
+        sample->values[FRAME_LENGTH] = bytes;
+        note_hardware_timestamp(ctx, sample);
+#endif
         meter_planned(counters, &packet, sample);
     } else {
         count_rejected(counters, reason, bytes);
-        hand_up(ctx, bytes);
+        hand_up(ctx, network.frame_bytes);
     }
     return config.drops ? XDP_DROP : XDP_PASS;
 }
+
+#ifdef BOUND
+
+SEC("xdp.frags")
+int bound(struct xdp_md *ctx)
+{
+    return take_planned(ctx);
+}
+
+#else
 
 SEC("xdp.frags")
 int microflows(struct xdp_md *ctx)
@@ -100,13 +119,9 @@ int planned(struct xdp_md *ctx)
 {
     // Not in a program beside it, as `fire`: this one is long.
     spread(ctx);
-    return take_planned(ctx, 0);
-}
-
-SEC("xdp.frags")
-int bound(struct xdp_md *ctx)
-{
-    return take_planned(ctx, 1);
+    return take_planned(ctx);
 }
 
 #include "tested.h"
+
+#endif

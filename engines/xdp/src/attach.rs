@@ -57,7 +57,8 @@ impl KernelEngine {
     pub fn attach(&mut self, mode: XdpMode, replaces: bool) -> Result<Vec<XdpMode>, KernelError> {
         let (mut modes, mut links) = (Vec::new(), Vec::new());
         for (name, index) in &self.interfaces {
-            if let Some(id) = program_on(*index) {
+            let before = program_on(*index);
+            if let Some(id) = before {
                 if !replaces {
                     let name = name.clone();
                     return Err(KernelError::Occupied { name, id });
@@ -65,7 +66,7 @@ impl KernelEngine {
                 take_off(name, *index, id)?;
             }
             let attached = self.attach_one(name, *index, mode);
-            let (mode, link) = attached.map_err(|error| error.although(replaces))?;
+            let (mode, link) = attached.map_err(|error| error.although(replaces, before))?;
             modes.push(mode);
             links.push(link);
         }
@@ -80,7 +81,9 @@ impl KernelEngine {
         mode: XdpMode,
     ) -> Result<(XdpMode, Link), KernelError> {
         let wanted = match mode {
-            XdpMode::Auto => &[XdpMode::Native, XdpMode::Generic][..],
+            // Kernels before 2025 take a bound program in generic mode, and may crash of it.
+            XdpMode::Auto if self.is_bound() => &[XdpMode::Native][..],
+            XdpMode::Auto => &[XdpMode::Native, XdpMode::Generic],
             XdpMode::Native => &[XdpMode::Native],
             XdpMode::Generic => &[XdpMode::Generic],
         };

@@ -44,9 +44,8 @@ pub struct Tested {
 pub struct KernelConfig {
     /// Names of the interfaces that it is to be on, at most [`INTERFACES`].
     pub interfaces: Vec<String>,
-    /// Whether the program is bound to its only interface, in native mode alone: it is told then what the driver knows of a frame,
-    /// the hardware's timestamp and a VLAN tag that was taken out. Of use to a layout that asks for such
-    /// ([`KernelEngine::asks_driver`](crate::KernelEngine::asks_driver)), and for nothing without a plan.
+    /// Whether the program is bound to its only interface, in native mode alone: it is told then what the driver knows of a frame
+    /// ([`DriverKnows`](crate::DriverKnows)). Of no use without a layout that asks for such.
     pub is_bound: bool,
     /// What records hold: of one direction; `None` for the default definition.
     pub layout: Option<Layout>,
@@ -111,8 +110,7 @@ impl KernelConfig {
         }
         if self.is_bound && self.interfaces.len() != 1 {
             let count = self.interfaces.len() as u64;
-            let allowed =
-                "1 where the hardware's timestamps are asked for, since the program is bound to it";
+            let allowed = "1 for a program that is bound to it";
             return wrong("the number of interfaces", count, allowed);
         }
         if self.cell_ns == 0 || self.cell_ns > MAX_CELL_NS {

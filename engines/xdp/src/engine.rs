@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use libbpf_rs::libbpf_sys::BPF_F_XDP_DEV_BOUND_ONLY;
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject};
-use turboflow_record::{Input, Layout, WORDS_V4};
+use turboflow_record::WORDS_V4;
 
 use crate::attach::interface_index;
 use crate::batch::Rows;
@@ -29,6 +29,9 @@ static PROGRAM: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(
     env!("OUT_DIR"),
     "/microflow.bpf.o"
 )));
+
+/// The one that is bound to its interface. By itself, for it wants the kernel's types (BTF) and another licence.
+static BOUND: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/bound.bpf.o")));
 
 /// Words from one IPv4 row of a table to the next: a cache line.
 pub(crate) const ROW_WORDS_V4: usize = Rows::<WORDS_V4>::STRIDE;
@@ -78,8 +81,10 @@ impl KernelEngine {
         let tables = config
             .tables_a_half(cpus)
             .ok_or(KernelError::TooManyRows { slots, cpus })?;
+        let is_bound = config.is_bound && plan.is_some();
+        let program = if is_bound { BOUND } else { PROGRAM };
         let mut open = ObjectBuilder::default()
-            .open_memory(&PROGRAM.0)
+            .open_memory(&program.0)
             .map_err(KernelError::refused("read its own program"))?;
         let interfaces = config.interfaces.iter();
         let interfaces = interfaces
@@ -88,7 +93,7 @@ impl KernelEngine {
         let indices: Vec<u32> = interfaces.iter().map(|(_, index)| *index).collect();
         configure(&mut open, config, tables, &indices, plan.as_ref())?;
         let object = open.load().map_err(|source| match &interfaces[..] {
-            [(name, _)] if config.is_bound && source.kind() != ErrorKind::PermissionDenied => {
+            [(name, _)] if is_bound && is_no_driver(source.kind()) => {
                 let name = name.clone();
                 KernelError::NoDriver { name, source }
             }
@@ -123,7 +128,7 @@ impl KernelEngine {
             ring,
             inbox: Inbox::new(shared, shape),
             shape,
-            is_bound: config.is_bound,
+            is_bound,
         };
         engine.set_clock();
         Ok(engine)
@@ -193,34 +198,7 @@ impl KernelEngine {
     pub(crate) const fn program_name(&self) -> &'static str {
         program_name(self.shape.is_some(), self.is_bound)
     }
-
-    /// Whether records of a layout hold what only the driver knows, so that `KernelConfig::is_bound` is of use: the hardware's
-    /// timestamp, which nobody else has, and tags, which the frame has where the driver leaves them.
-    #[must_use]
-    pub fn asks_driver(layout: &Layout) -> AsksDriver {
-        let asks_for = |input: &Input| layout.needs().contains(*input);
-        if asks_for(&Input::HardwareTimestamp) {
-            AsksDriver::ForTimestamps
-        } else if OF_TAGS.iter().any(asks_for) {
-            AsksDriver::ForTags
-        } else {
-            AsksDriver::Nothing
-        }
-    }
 }
-
-/// What a layout asks a driver for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AsksDriver {
-    /// All is in the frame.
-    Nothing,
-    /// Tags, which most drivers leave in the frame.
-    ForTags,
-    /// Timestamps, which nobody else has.
-    ForTimestamps,
-}
-
-const OF_TAGS: [Input; 3] = [Input::Vlan, Input::InnerVlan, Input::VlanPriority];
 
 const fn program_name(has_plan: bool, is_bound: bool) -> &'static str {
     match (has_plan, is_bound) {
@@ -240,6 +218,11 @@ const BOUND_NAME: &str = "bound";
 const FIRE_NAME: &str = "fire";
 /// Programs that meter: the verifier takes its time over each, and one is enough.
 const METERING: [&str; 3] = [PROGRAM_NAME, PLANNED_NAME, BOUND_NAME];
+
+/// Of a program that is to be bound: the device cannot have it, or the kernel knows no such thing.
+const fn is_no_driver(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::InvalidInput | ErrorKind::Unsupported)
+}
 
 /// One more than the highest number a CPU may have: numbers may be left out.
 fn cpu_numbers() -> Result<usize, KernelError> {

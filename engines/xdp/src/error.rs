@@ -64,8 +64,8 @@ pub enum KernelError {
     },
     /// No program can be bound to the interface: its driver has no native mode, or the kernel is too old.
     #[error(
-        "{name} takes no program that asks its driver ({source}), which knows `hardware_timestamp`: that takes native XDP and Linux \
-         6.3; leave it out of the definition"
+        "{name} takes no program that asks its driver for `hardware_timestamp` ({source}): that wants native XDP and Linux 6.7; \
+         leave it out of the definition"
     )]
     NoDriver {
         /// The interface.
@@ -110,6 +110,14 @@ pub enum KernelError {
         /// What to do.
         mend: &'static str,
     },
+    /// Another program was taken off for this one, which then did not come on.
+    #[error("{source}; program {id}, which was there, is off")]
+    Replaced {
+        /// The number that the other one had.
+        id: u32,
+        /// Why this one is not there.
+        source: Box<KernelError>,
+    },
     /// The program that was compiled in has no map or program of that name.
     #[error("the kernel engine's program has no `{name}`: it was built wrongly")]
     Incomplete {
@@ -132,7 +140,18 @@ impl KernelError {
     }
 
     /// What to do where a program is there still although it was to be replaced.
-    pub(crate) fn although(self, replaces: bool) -> Self {
+    pub(crate) fn although(self, replaces: bool, before: Option<u32>) -> Self {
+        let error = self.still_there(replaces);
+        match before {
+            Some(id) => Self::Replaced {
+                id,
+                source: Box::new(error),
+            },
+            None => error,
+        }
+    }
+
+    fn still_there(self, replaces: bool) -> Self {
         match self {
             Self::Occupied { name, id: 0 } if replaces => Self::Attach {
                 name,
@@ -150,6 +169,7 @@ impl KernelError {
     pub fn is_permission(&self) -> bool {
         match self {
             Self::Refused { source, .. } => source.kind() == libbpf_rs::ErrorKind::PermissionDenied,
+            Self::Replaced { source, .. } => source.is_permission(),
             Self::Attach { source, .. } | Self::Map { source, .. } => {
                 source.kind() == io::ErrorKind::PermissionDenied
             }

@@ -23,6 +23,7 @@ mod clock;
 mod collect;
 mod config;
 mod counters;
+mod driver;
 mod engine;
 mod error;
 mod grace;
@@ -44,7 +45,8 @@ pub use layout::{INTERFACES, KEY_HALVES};
 
 pub use attach::{XdpMode, interface_index};
 pub use config::{Clock, KernelConfig, Tables, Tested};
-pub use engine::{AsksDriver, KernelEngine};
+pub use driver::DriverKnows;
+pub use engine::KernelEngine;
 pub use error::KernelError;
 pub use link::Attachment;
 pub use short::ShortFlow;

@@ -180,6 +180,13 @@ fn provenance(source: &Source) -> String {
         0 => String::new(),
         frames => format!(", and {} frames of no flow", grouped(frames)),
     };
+    let busiest = match source.seconds {
+        0.5.. => format!(
+            "In the busiest half second there were {} packets/s. ",
+            amount(source.busiest_packets_per_second)
+        ),
+        _ => String::new(),
+    };
     let caution = if source.packets < FEW_PACKETS || source.seconds < FEW_SECONDS {
         "That is little to plan with: watch the link for longer, a minute at a busy time or more.\n"
     } else {
@@ -187,11 +194,10 @@ fn provenance(source: &Source) -> String {
     };
     format!(
         "Measured on {}: {} packets in {:.3} s{without_flow}.\n{caution}\
-         In the busiest half second there were {} packets/s. Flows are active for {} s.\n\n",
+         {busiest}Flows are active for {} s.\n\n",
         source.name,
         grouped(source.packets),
         source.seconds,
-        amount(source.busiest_packets_per_second),
         source.idle_timeout_seconds,
     )
 }

@@ -4,7 +4,7 @@
 use anyhow::bail;
 use turboflow_capture::live::{Interface, Promiscuous};
 use turboflow_engine_xdp::{
-    AsksDriver, HandUp, KEY_HALVES, KernelConfig, KernelEngine, KernelError, Tables, XdpMode,
+    DriverKnows, HandUp, KEY_HALVES, KernelConfig, KernelEngine, KernelError, Tables, XdpMode,
 };
 use turboflow_packet::LinkType;
 use turboflow_pipeline::{
@@ -63,11 +63,7 @@ pub(super) fn open(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Eng
         }
     };
     // Last: it may take another program's place.
-    let asks = KernelEngine::asks_driver(&settings.layout);
-    let (engine, modes) = start(args, config, asks)?;
-    if asks == AsksDriver::ForTags && !engine.is_bound() && !args.quiet {
-        warn_of_tags(args)?;
-    }
+    let (engine, modes) = start(args, config, DriverKnows::asked_by(&settings.layout))?;
     if let Some(user) = &args.user {
         privileges::drop_to(user)?;
     }
@@ -80,50 +76,66 @@ pub(super) fn open(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Eng
     })
 }
 
-/// Loads the engine, bound to its interface where a definition asks for what only the driver knows, and puts it there.
+/// Loads the engine and puts it on its interfaces, bound to the only one where a definition asks for what its driver knows.
 fn start(
     args: &RecordArgs,
     mut config: KernelConfig,
-    asks: AsksDriver,
+    asked: DriverKnows,
 ) -> anyhow::Result<(KernelEngine, Vec<XdpMode>)> {
-    let can_be_bound = config.interfaces.len() == 1 && mode_of(args) != XdpMode::Generic;
-    config.is_bound = match asks {
-        AsksDriver::Nothing => false,
-        AsksDriver::ForTags => can_be_bound,
-        AsksDriver::ForTimestamps if can_be_bound => true,
-        AsksDriver::ForTimestamps => bail!(
-            "`hardware_timestamp` is told by a driver, to a program on its interface alone: one -i, and \
-             --xdp-mode native or auto; or leave it out of the definition"
-        ),
+    let told = match &config.interfaces[..] {
+        [only] if mode_of(args) != XdpMode::Generic => DriverKnows::told_by(only)?,
+        _ => DriverKnows::default(),
     };
+    if asked.timestamps && !told.timestamps {
+        bail!(
+            "`hardware_timestamp` is told by drivers that know it (Linux 6.7), to a program on one interface (-i) in native mode: {}; \
+             or leave it out of the definition",
+            match config.interfaces.len() {
+                1 if mode_of(args) == XdpMode::Generic =>
+                    "take --xdp-mode native or auto".to_owned(),
+                1 => format!("that of {} tells none", config.interfaces[0]),
+                several => format!("here are {several}"),
+            }
+        );
+    }
+    config.is_bound = asked.timestamps || asked.tags && told.tags;
     let attached = |config: &KernelConfig| {
         let mut engine = KernelEngine::load(config)?;
         let modes = engine.attach(mode_of(args), args.replace)?;
         Ok::<_, KernelError>((engine, modes))
     };
-    let started = match (attached(&config), asks) {
-        // Most drivers leave tags in frames, where any program reads them.
-        (Err(KernelError::NoDriver { .. } | KernelError::Attach { .. }), AsksDriver::ForTags)
-            if config.is_bound =>
-        {
-            config.is_bound = false;
-            attached(&config)?
-        }
-        (started, _) => started?,
-    };
-    Ok(started)
+    let mut started = attached(&config);
+    if config.is_bound
+        && !asked.timestamps
+        && matches!(
+            started,
+            Err(KernelError::NoDriver { .. }
+                | KernelError::Attach { .. }
+                | KernelError::Replaced { .. })
+        )
+    {
+        // The driver refuses native mode here: frames have what they have.
+        config.is_bound = false;
+        started = attached(&config);
+    }
+    let (engine, modes) = started?;
+    if asked.tags && !(config.is_bound && told.tags) && !args.quiet {
+        warn_of_tags(args);
+    }
+    Ok((engine, modes))
 }
 
 /// Says where tags that a definition asks for are not seen.
-fn warn_of_tags(args: &RecordArgs) -> anyhow::Result<()> {
+fn warn_of_tags(args: &RecordArgs) {
     for name in &args.interface {
-        if Interface::takes_tags_out(name)? {
+        // Whether it is there still is said by whoever reads it.
+        if Interface::takes_tags_out(name).unwrap_or(false) {
             say!(Warning TagsUnseen, interface = name.as_str();
-                "note: the driver of {name} takes VLAN tags out of frames, and tells them to a program on one interface in native \
-                 mode alone; to have them in the frames: ethtool -K {name} rxvlan off");
+                "the driver of {name} takes VLAN tags out of frames, and this engine is not told them (they are told by some \
+                 drivers, to a program on one interface in native mode), so `vlan` is not what was on the wire; mend: \
+                 ethtool -K {name} rxvlan off");
         }
     }
-    Ok(())
 }
 
 /// What this engine cannot do, in the words of the options that ask for it.

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the driver of an interface tells programs of frames: generic netlink, family `netdev` (Linux,
+//! Documentation/netlink/specs/netdev.yaml).
+
+use std::os::fd::OwnedFd;
+
+use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, sendto, socket};
+use turboflow_record::{Input, Layout};
+
+use crate::KernelError;
+use crate::attach::interface_index;
+
+/// What only a driver knows of frames: as a definition asks for it, or as a driver tells it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DriverKnows {
+    /// When the card's clock saw them.
+    pub timestamps: bool,
+    /// The tag that was taken out of them. Most drivers leave it there.
+    pub tags: bool,
+}
+
+const OF_TAGS: [Input; 3] = [Input::Vlan, Input::InnerVlan, Input::VlanPriority];
+
+impl DriverKnows {
+    /// What records of a layout hold of it.
+    #[must_use]
+    pub fn asked_by(layout: &Layout) -> Self {
+        let inputs = layout.needs();
+        Self {
+            timestamps: inputs.contains(Input::HardwareTimestamp),
+            tags: OF_TAGS.iter().any(|input| inputs.contains(*input)),
+        }
+    }
+
+    /// What the driver of an interface tells; nothing where the kernel (before Linux 6.7) or this process's rights leave it unsaid.
+    ///
+    /// # Errors
+    /// Where there is no such interface.
+    pub fn told_by(interface: &str) -> Result<Self, KernelError> {
+        const TIMESTAMP: u64 = 1;
+        const VLAN_TAG: u64 = 4;
+        let features = metadata_features(interface_index(interface)?).unwrap_or(0);
+        Ok(Self {
+            timestamps: features & TIMESTAMP != 0,
+            tags: features & VLAN_TAG != 0,
+        })
+    }
+}
+
+/// `NETDEV_A_DEV_XDP_RX_METADATA_FEATURES` of an interface.
+fn metadata_features(index: u32) -> Option<u64> {
+    // Of include/uapi/linux/genetlink.h and netdev.h.
+    const CONTROL: u16 = 0x10;
+    const GET_FAMILY: u8 = 3;
+    const FAMILY_ID: u16 = 1;
+    const FAMILY_NAME: u16 = 2;
+    const DEV_GET: u8 = 1;
+    const IFINDEX: u16 = 1;
+    const RX_METADATA_FEATURES: u16 = 5;
+    let socket = socket(AddressFamily::NETLINK, SocketType::RAW, Some(GENERIC)).ok()?;
+    let family = ask(&socket, CONTROL, GET_FAMILY, FAMILY_NAME, b"netdev\0")?;
+    let family = attribute(&family, FAMILY_ID)?.first_chunk::<2>()?;
+    let family = u16::from_ne_bytes(*family);
+    let device = ask(&socket, family, DEV_GET, IFINDEX, &index.to_ne_bytes())?;
+    let features = attribute(&device, RX_METADATA_FEATURES)?.first_chunk::<8>()?;
+    Some(u64::from_ne_bytes(*features))
+}
+
+/// Bytes before the attributes of a message: those of netlink, and those of generic netlink.
+const HEADER_BYTES: usize = 20;
+
+/// The answer to a question with one attribute, header and all; `None` where that is an error.
+fn ask(socket: &OwnedFd, family: u16, command: u8, kind: u16, value: &[u8]) -> Option<Vec<u8>> {
+    const REQUEST: u16 = 1;
+    let value_bytes = value.len().next_multiple_of(4);
+    let mut question = Vec::with_capacity(HEADER_BYTES + 4 + value_bytes);
+    let length = HEADER_BYTES + 4 + value_bytes;
+    question.extend((length as u32).to_ne_bytes());
+    question.extend(family.to_ne_bytes());
+    question.extend(REQUEST.to_ne_bytes());
+    // No number and no sender: one question at a time, and the kernel knows the socket.
+    question.extend([0; 8]);
+    question.extend([command, 1, 0, 0]);
+    question.extend((4 + value.len() as u16).to_ne_bytes());
+    question.extend(kind.to_ne_bytes());
+    question.extend(value);
+    question.resize(length, 0);
+    let kernel = SocketAddrNetlink::new(0, 0);
+    sendto(socket, &question, SendFlags::empty(), &kernel).ok()?;
+    let mut answer = vec![0; 16 << 10];
+    let (length, _) = recv(socket, &mut answer[..], RecvFlags::empty()).ok()?;
+    answer.truncate(length);
+    let family_of_answer = answer.get(4..6)?.first_chunk::<2>()?;
+    (u16::from_ne_bytes(*family_of_answer) == family).then_some(answer)
+}
+
+/// The value of an attribute of a message.
+fn attribute(message: &[u8], wanted: u16) -> Option<&[u8]> {
+    let mut rest = message.get(HEADER_BYTES..)?;
+    loop {
+        let header = rest.first_chunk::<4>()?;
+        let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
+        let kind = u16::from_ne_bytes([header[2], header[3]]);
+        let value = rest.get(4..length)?;
+        if kind == wanted {
+            return Some(value);
+        }
+        rest = rest.get(length.next_multiple_of(4)..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_found_and_broken_messages_end() {
+        let mut message = vec![9; HEADER_BYTES];
+        message.extend([6, 0, 7, 0, 1, 2, 0, 0]);
+        message.extend([12, 0, 5, 0, 4, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(attribute(&message, 7), Some(&[1, 2][..]));
+        assert_eq!(attribute(&message, 5), Some(&[4, 0, 0, 0, 0, 0, 0, 0][..]));
+        assert_eq!(attribute(&message, 1), None);
+        for end in 0..message.len() {
+            assert_eq!(attribute(&message[..end], 5), None);
+        }
+        // No attribute is shorter than its header.
+        for length in 0..4 {
+            message[HEADER_BYTES] = length;
+            assert_eq!(attribute(&message, 5), None);
+        }
+    }
+}
