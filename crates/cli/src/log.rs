@@ -48,10 +48,10 @@ macro_rules! events {
 
         impl Event {
             #[cfg(test)]
-            const ALL: &[Self] = &[$(Self::$variant),*];
+            const ALL: &[Self] = &[$($(#[$attribute])* Self::$variant),*];
 
             const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),* }
+                match self { $($(#[$attribute])* Self::$variant => $name),* }
             }
         }
     };
@@ -89,7 +89,7 @@ events! {
     Serving "serving"
     Started "started"
     Stopped "stopped"
-    #[cfg_attr(not(feature = "kernel"), allow(dead_code, reason = "of that engine alone"))]
+    #[cfg(feature = "kernel")]
     TagsUnseen "tags_unseen"
     UnknownLinkType "unknown_link_type"
 }

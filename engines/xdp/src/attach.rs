@@ -82,7 +82,7 @@ impl KernelEngine {
     ) -> Result<(XdpMode, Link), KernelError> {
         let wanted = match mode {
             // Kernels before 2025 take a bound program in generic mode, and may crash of it.
-            XdpMode::Auto if self.is_bound() => &[XdpMode::Native][..],
+            XdpMode::Auto if self.is_bound => &[XdpMode::Native][..],
             XdpMode::Auto => &[XdpMode::Native, XdpMode::Generic],
             XdpMode::Native => &[XdpMode::Native],
             XdpMode::Generic => &[XdpMode::Generic],
@@ -99,7 +99,7 @@ impl KernelEngine {
             }
         }
         let (mode, source) = refused.expect("one mode at least was tried");
-        Err(refusal(name, index, mode, source, self.is_bound()))
+        Err(refusal(name, index, mode, source, self.is_bound))
     }
 
     /// The interfaces, in the order of `KernelConfig::interfaces`.

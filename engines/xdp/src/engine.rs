@@ -51,7 +51,8 @@ pub struct KernelEngine {
     pub(crate) inbox: Inbox,
     /// Of records of a plan; `None` where they are the default definition's.
     pub(crate) shape: Option<Shape>,
-    is_bound: bool,
+    /// Whether it is told what the driver knows of frames.
+    pub(crate) is_bound: bool,
     pub(crate) unparsed: Option<Unparsed>,
     pub(crate) collecting: Collecting,
     ledger: MapHandle,
@@ -146,12 +147,6 @@ impl KernelEngine {
         self.ring_bytes
     }
 
-    /// Whether it is told what the driver knows of frames.
-    #[must_use]
-    pub const fn is_bound(&self) -> bool {
-        self.is_bound
-    }
-
     /// What the engine has done so far, over all CPUs.
     ///
     /// # Errors
@@ -212,12 +207,12 @@ const fn program_name(has_plan: bool, is_bound: bool) -> &'static str {
 pub(crate) const PROGRAM_NAME: &str = "microflows";
 /// The same for any other one.
 pub(crate) const PLANNED_NAME: &str = "planned";
-/// The same, bound to an interface.
+/// The same, bound to an interface: the only one of its object.
 const BOUND_NAME: &str = "bound";
 /// The first one on made packets, for tests and measurements.
 const FIRE_NAME: &str = "fire";
-/// Programs that meter: the verifier takes its time over each, and one is enough.
-const METERING: [&str; 3] = [PROGRAM_NAME, PLANNED_NAME, BOUND_NAME];
+/// Programs of one object that meter: the verifier takes its time over each, and one is enough.
+const METERING: [&str; 2] = [PROGRAM_NAME, PLANNED_NAME];
 
 /// Of a program that is to be bound: the device cannot have it, or the kernel knows no such thing.
 const fn is_no_driver(kind: ErrorKind) -> bool {
@@ -250,7 +245,7 @@ fn configure(
         let is_beside = !METERING.contains(&name) && (plan.is_none() || name != FIRE_NAME);
         let wanted = name == mine || config.tested.is_some() && is_beside;
         program.set_autoload(wanted);
-        if name == BOUND_NAME && name == mine {
+        if name == BOUND_NAME {
             program.set_ifindex(interfaces[0]);
             program.set_flags(BPF_F_XDP_DEV_BOUND_ONLY);
         }

@@ -38,6 +38,7 @@ const PACKETS: u64 = 1_000_000;
 impl GenerateArgs {
     /// The generator that was asked for.
     pub(super) fn generator(&self) -> anyhow::Result<Box<dyn Generator>> {
+        self.refuse_other_formats()?;
         self.refuse_what_is_of_no_use()?;
         if let (Some(links), Some(capture)) = (self.links, &self.read) {
             let copies = Copies::open(links, capture, self.packets, self.seed)?;
@@ -78,14 +79,6 @@ impl GenerateArgs {
             Some(_) => Traffics::Links,
             None => self.workload.map_or(Traffics::Own, Traffics::Workload),
         };
-        let path = self.write.as_deref().unwrap_or_else(|| Path::new("-"));
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        if let Some(other @ ("pcapng" | "ntar" | "gz" | "zst" | "bz2" | "xz")) = extension {
-            bail!(
-                "-w {}: classic pcap is written, uncompressed, which .{other} does not say; call it .pcap",
-                path.display()
-            );
-        }
         for (option, is_given, belongs_to) in self.options_of_some() {
             if is_given && !belongs_to.contains(&now) {
                 let names: Vec<_> = belongs_to.iter().map(|traffic| traffic.words()).collect();
@@ -106,6 +99,19 @@ impl GenerateArgs {
             }
         }
         self.refuse_without_collisions()
+    }
+
+    /// A name that says another format than the one that is written.
+    fn refuse_other_formats(&self) -> anyhow::Result<()> {
+        let path = self.write.as_deref().unwrap_or_else(|| Path::new("-"));
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        if let Some(other @ ("pcapng" | "ntar" | "gz" | "zst" | "bz2" | "xz")) = extension {
+            bail!(
+                "-w {}: classic pcap is written, uncompressed, which .{other} does not say; call it .pcap",
+                path.display()
+            );
+        }
+        Ok(())
     }
 
     /// Options that not every traffic knows: whether each was given, and to whom it belongs.

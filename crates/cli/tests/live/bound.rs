@@ -4,11 +4,9 @@
 use std::process::Command;
 
 use crate::exact::{NO_TIMEOUTS, equal, untimed};
-use crate::kernel::XDP;
+use crate::kernel::{OFFICE_PACKETS, XDP};
 use crate::link::{Ended, FAR, Link, NEAR};
 use crate::support::{Folder, command, office};
-
-const OFFICE_PACKETS: &str = "13035";
 
 const BY_TAG: &str = r#"
 [key]

@@ -12,7 +12,7 @@ use crate::silence::{PACKETS, PACKETS_NON_IP, flows_leave_on_time, options};
 use crate::support::{Folder, command, office, turboflow};
 
 pub(crate) const XDP: [&str; 2] = ["--engine", "xdp"];
-const OFFICE_PACKETS: &str = "13035";
+pub(crate) const OFFICE_PACKETS: &str = "13035";
 
 /// A replay of a capture with few slots and many, in both designs, in both modes, on several threads: the records of the file.
 #[test]
