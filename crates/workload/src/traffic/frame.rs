@@ -122,12 +122,14 @@ impl FrameBuffer {
     /// Appends a frame; returns its length on the wire and how much of it was captured, in bytes.
     #[inline(always)]
     pub(crate) fn push(&mut self, headers: &Headers, shape: &Shape) -> (u32, u32) {
-        let (bytes, headers_bytes) = headers.encode(shape.frame_bytes, shape.number);
+        let start = self.bytes.len();
+        // Written where they stay: a copy of them would wait until their stores are done.
+        self.bytes.extend_from_slice(&[0; HEADERS_BYTES_MAX]);
+        let room = self.bytes.last_chunk_mut().expect("it was just appended");
+        let headers_bytes = headers.encode(room, shape);
         let wire_bytes = shape.frame_bytes.max(headers_bytes);
         let captured_bytes = wire_bytes.min(shape.snap_bytes);
-        let end = self.bytes.len() + captured_bytes as usize;
-        // A copy of constant length is a few vector moves; what exceeds the frame is cut off.
-        self.bytes.extend_from_slice(&bytes);
+        let end = start + captured_bytes as usize;
         self.bytes.resize(end, 0);
         let timestamp_ns = shape.timestamp_ns;
         self.places.push(Place {
@@ -175,133 +177,146 @@ fn checksum(sum: u64) -> u16 {
 /// Bytes of the IPv6 prefix of both addresses as a sum of 16-bit words.
 const PREFIXES_SUM: u64 = 2 * (0x2001 + 0x0db8);
 
+/// Where headers are written: zeros before.
+type Room = [u8; HEADERS_BYTES_MAX];
+
+/// Writes big-endian words, or other bytes, in one store.
+#[inline(always)]
+fn put<const N: usize>(room: &mut Room, at: usize, bytes: [u8; N]) {
+    room[at..at + N].copy_from_slice(&bytes);
+}
+
 impl Headers {
-    /// All headers, followed by zeros, and how many bytes they take.
+    /// Writes all headers; returns how many bytes they take.
+    ///
+    /// All is inlined, so that each branch knows where its headers begin when it is compiled.
     #[inline(always)]
-    fn encode(&self, frame_bytes: u32, number: u64) -> ([u8; HEADERS_BYTES_MAX], u32) {
-        let mut bytes = [0; HEADERS_BYTES_MAX];
-        let ip = self.encode_ethernet(&mut bytes);
-        let transport_bytes = if self.protocol == TCP { 20 } else { 8 };
-        let (ip_header_bytes, prefixes_sum) = match self.family {
-            Family::V4 => (20, 0),
-            Family::V6 => (40, PREFIXES_SUM),
-        };
-        let headers_bytes = ip as u32 + ip_header_bytes + transport_bytes;
-        let ip_bytes = frame_bytes.max(headers_bytes) - ip as u32;
-        let segment_bytes = (ip_bytes - ip_header_bytes) as u16;
-        match self.family {
-            Family::V4 => self.encode_v4(&mut bytes, ip, ip_bytes as u16, number as u16),
-            Family::V6 => self.encode_v6(&mut bytes, ip, segment_bytes),
-        }
-        let pseudo_sum = u64::from(self.ends.source)
-            + u64::from(self.ends.destination)
-            + prefixes_sum
-            + u64::from(self.protocol)
-            + u64::from(segment_bytes);
-        let transport = ip + ip_header_bytes as usize;
-        if self.protocol == TCP {
-            self.encode_tcp(&mut bytes, transport, pseudo_sum, number as u32);
-        } else {
-            self.encode_udp(&mut bytes, transport, pseudo_sum, segment_bytes);
-        }
-        (bytes, headers_bytes)
-    }
-
-    /// Returns where the IP header begins.
-    #[inline(always)]
-    fn encode_ethernet(&self, bytes: &mut [u8; HEADERS_BYTES_MAX]) -> usize {
+    fn encode(&self, room: &mut Room, shape: &Shape) -> u32 {
         const LOCAL_ADDRESSES: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
-        bytes[..12].copy_from_slice(&LOCAL_ADDRESSES);
-        let ether_type = match self.family {
-            Family::V4 => [0x08, 0x00],
-            Family::V6 => [0x86, 0xdd],
-        };
+        put(room, 0, LOCAL_ADDRESSES);
         match self.vlan {
-            None => {
-                bytes[12..14].copy_from_slice(&ether_type);
-                14
-            }
+            None => self.encode_ip(room, 14, shape),
             Some(vlan) => {
-                bytes[12..14].copy_from_slice(&[0x81, 0x00]);
-                bytes[14..16].copy_from_slice(&vlan.to_be_bytes());
-                bytes[16..18].copy_from_slice(&ether_type);
-                18
+                put(room, 12, (0x8100_0000 | u32::from(vlan)).to_be_bytes());
+                self.encode_ip(room, 18, shape)
             }
         }
     }
 
     #[inline(always)]
-    fn encode_v4(&self, bytes: &mut [u8], at: usize, ip_bytes: u16, identification: u16) {
-        const DO_NOT_FRAGMENT: u16 = 0x4000;
-        let [length0, length1] = ip_bytes.to_be_bytes();
-        let [id0, id1] = identification.to_be_bytes();
+    fn encode_ip(&self, room: &mut Room, at: usize, shape: &Shape) -> u32 {
+        let transport_bytes = if self.protocol == TCP { 20 } else { 8 };
+        let segment_bytes = |ip_header_bytes: u32| {
+            let headers_bytes = at as u32 + ip_header_bytes;
+            let segment_bytes = shape.frame_bytes.saturating_sub(headers_bytes);
+            segment_bytes.max(transport_bytes) as u16
+        };
+        match self.family {
+            Family::V4 => {
+                let segment_bytes = segment_bytes(20);
+                self.encode_v4(room, at, segment_bytes + 20, shape.number as u16);
+                self.encode_transport(room, at + 20, segment_bytes, 0, shape.number);
+                at as u32 + 20 + transport_bytes
+            }
+            Family::V6 => {
+                let segment_bytes = segment_bytes(40);
+                self.encode_v6(room, at, segment_bytes);
+                self.encode_transport(room, at + 40, segment_bytes, PREFIXES_SUM, shape.number);
+                at as u32 + 40 + transport_bytes
+            }
+        }
+    }
+
+    /// From the two bytes before the header on, which say what it is.
+    #[inline(always)]
+    fn encode_v4(&self, room: &mut Room, at: usize, ip_bytes: u16, identification: u16) {
+        const TYPE_VERSION: u32 = 0x0800_4500;
+        const DO_NOT_FRAGMENT: u64 = 0x4000;
+        let ends = &self.ends;
+        let time_and_protocol = u64::from(self.ttl) << 8 | u64::from(self.protocol);
         let sum = 0x4500
             + u64::from(ip_bytes)
             + u64::from(identification)
-            + u64::from(DO_NOT_FRAGMENT)
-            + u64::from(u16::from_be_bytes([self.ttl, self.protocol]))
-            + u64::from(self.ends.source)
-            + u64::from(self.ends.destination);
-        let [sum0, sum1] = checksum(sum).to_be_bytes();
-        let header = &mut bytes[at..at + 20];
-        header[..8].copy_from_slice(&[0x45, 0, length0, length1, id0, id1, 0x40, 0]);
-        header[8..12].copy_from_slice(&[self.ttl, self.protocol, sum0, sum1]);
-        header[12..16].copy_from_slice(&self.ends.source.to_be_bytes());
-        header[16..20].copy_from_slice(&self.ends.destination.to_be_bytes());
+            + DO_NOT_FRAGMENT
+            + time_and_protocol
+            + u64::from(ends.source)
+            + u64::from(ends.destination);
+        let first = u64::from(ip_bytes) << 48
+            | u64::from(identification) << 32
+            | DO_NOT_FRAGMENT << 16
+            | time_and_protocol;
+        put(room, at - 2, TYPE_VERSION.to_be_bytes());
+        put(room, at + 2, first.to_be_bytes());
+        put(room, at + 10, checksum(sum).to_be_bytes());
+        let addresses = u64::from(ends.source) << 32 | u64::from(ends.destination);
+        put(room, at + 12, addresses.to_be_bytes());
+    }
+
+    /// From the two bytes before the header on, which say what it is.
+    #[inline(always)]
+    fn encode_v6(&self, room: &mut Room, at: usize, payload_bytes: u16) {
+        const TYPE_VERSION: u64 = 0x86dd_6000 << 32;
+        let first = TYPE_VERSION | u64::from(payload_bytes);
+        put(room, at - 2, first.to_be_bytes());
+        put(room, at + 6, [self.protocol, self.ttl]);
+        put(room, at + 8, PREFIX_V6);
+        put(room, at + 20, self.ends.source.to_be_bytes());
+        put(room, at + 24, PREFIX_V6);
+        put(room, at + 36, self.ends.destination.to_be_bytes());
+    }
+
+    /// `prefixes_sum` is that of what addresses have before their last 32 bits.
+    #[inline(always)]
+    fn encode_transport(
+        &self,
+        room: &mut Room,
+        at: usize,
+        segment_bytes: u16,
+        prefixes_sum: u64,
+        number: u64,
+    ) {
+        let ends = &self.ends;
+        let ports = u32::from(ends.source_port) << 16 | u32::from(ends.destination_port);
+        // Of halves of words: their carries are folded in at the end.
+        let sum = prefixes_sum
+            + u64::from(ends.source)
+            + u64::from(ends.destination)
+            + u64::from(self.protocol)
+            + u64::from(segment_bytes)
+            + u64::from(ports);
+        if self.protocol == TCP {
+            self.encode_tcp(room, at, sum, ports, number as u32);
+        } else {
+            encode_udp(room, at, sum, ports, segment_bytes);
+        }
     }
 
     #[inline(always)]
-    fn encode_v6(&self, bytes: &mut [u8], at: usize, payload_bytes: u16) {
-        let [length0, length1] = payload_bytes.to_be_bytes();
-        let header = &mut bytes[at..at + 40];
-        header[..8].copy_from_slice(&[0x60, 0, 0, 0, length0, length1, self.protocol, self.ttl]);
-        header[8..20].copy_from_slice(&PREFIX_V6);
-        header[20..24].copy_from_slice(&self.ends.source.to_be_bytes());
-        header[24..36].copy_from_slice(&PREFIX_V6);
-        header[36..40].copy_from_slice(&self.ends.destination.to_be_bytes());
-    }
-
-    #[inline(always)]
-    fn encode_tcp(&self, bytes: &mut [u8], at: usize, pseudo_sum: u64, sequence: u32) {
-        const WINDOW: u16 = 0xfaf0;
+    fn encode_tcp(&self, room: &mut Room, at: usize, sum: u64, ports: u32, sequence: u32) {
+        const WINDOW: u32 = 0xfaf0;
         let acknowledgement = if self.tcp_flags & TCP_ACK == 0 {
             0
         } else {
             !sequence
         };
-        let offset_and_flags = 0x5000 | self.tcp_flags;
-        let sum = pseudo_sum
-            + u64::from(self.ends.source_port)
-            + u64::from(self.ends.destination_port)
-            + u64::from(sequence)
-            + u64::from(acknowledgement)
-            + u64::from(offset_and_flags)
-            + u64::from(WINDOW);
-        let header = &mut bytes[at..at + 20];
-        header[..2].copy_from_slice(&self.ends.source_port.to_be_bytes());
-        header[2..4].copy_from_slice(&self.ends.destination_port.to_be_bytes());
-        header[4..8].copy_from_slice(&sequence.to_be_bytes());
-        header[8..12].copy_from_slice(&acknowledgement.to_be_bytes());
-        header[12..14].copy_from_slice(&offset_and_flags.to_be_bytes());
-        header[14..16].copy_from_slice(&WINDOW.to_be_bytes());
-        header[16..18].copy_from_slice(&checksum(sum).to_be_bytes());
+        let offset_flags_window = 0x5000_0000 | u32::from(self.tcp_flags) << 16 | WINDOW;
+        let sum =
+            sum + u64::from(sequence) + u64::from(acknowledgement) + u64::from(offset_flags_window);
+        let ports_and_sequence = u64::from(ports) << 32 | u64::from(sequence);
+        let rest = u64::from(acknowledgement) << 32 | u64::from(offset_flags_window);
+        put(room, at, ports_and_sequence.to_be_bytes());
+        put(room, at + 8, rest.to_be_bytes());
+        put(room, at + 16, checksum(sum).to_be_bytes());
     }
+}
 
-    #[inline(always)]
-    fn encode_udp(&self, bytes: &mut [u8], at: usize, pseudo_sum: u64, segment_bytes: u16) {
-        let sum = pseudo_sum
-            + u64::from(self.ends.source_port)
-            + u64::from(self.ends.destination_port)
-            + u64::from(segment_bytes);
-        // A checksum of 0 would mean that there is none (RFC 768).
-        let checksum = match checksum(sum) {
-            0 => 0xffff,
-            sum => sum,
-        };
-        let header = &mut bytes[at..at + 8];
-        header[..2].copy_from_slice(&self.ends.source_port.to_be_bytes());
-        header[2..4].copy_from_slice(&self.ends.destination_port.to_be_bytes());
-        header[4..6].copy_from_slice(&segment_bytes.to_be_bytes());
-        header[6..8].copy_from_slice(&checksum.to_be_bytes());
-    }
+#[inline(always)]
+fn encode_udp(room: &mut Room, at: usize, sum: u64, ports: u32, segment_bytes: u16) {
+    // A checksum of 0 would mean that there is none (RFC 768).
+    let checksum = match checksum(sum + u64::from(segment_bytes)) {
+        0 => 0xffff,
+        sum => sum,
+    };
+    let header = u64::from(ports) << 32 | u64::from(segment_bytes) << 16 | u64::from(checksum);
+    put(room, at, header.to_be_bytes());
 }
