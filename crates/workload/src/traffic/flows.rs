@@ -181,12 +181,16 @@ fn address_v6(low: [u8; 4]) -> [u8; 16] {
 pub(super) struct Births {
     flows: u64,
     multiplier: u64,
-    /// Turns a flow's rank back into its turn.
-    inverse: u64,
+    /// Turns a flow's rank back into its turn, as a share of all turns: a 64-bit fraction, rounded
+    /// up. With fewer than 2^32 ranks what is too much never makes a turn of its own, and what
+    /// exceeds whole rounds falls off without a division.
+    share_by_rank: u64,
     /// Rounds that are over.
     round: u64,
     /// Births in this round.
     turn: u64,
+    /// The same, as a share of all turns, rounded down.
+    turn_share: u64,
     count: u64,
 }
 
@@ -198,12 +202,15 @@ impl Births {
             .find(|&candidate| inverse(candidate, flows).is_some())
             .unwrap_or(1);
         let inverse = inverse(multiplier, flows).expect("1 has an inverse");
+        let share_by_rank = (u128::from(inverse) << 64).div_ceil(u128::from(flows));
         Self {
             flows,
             multiplier,
-            inverse,
+            // Of one flow the share is 1: its turn has never been.
+            share_by_rank: share_by_rank as u64,
             round: 0,
             turn: 0,
+            turn_share: 0,
             count: 0,
         }
     }
@@ -218,7 +225,7 @@ impl Births {
         if self.count == 0 {
             return Flow { rank, number: rank };
         }
-        let had_its_turn = rank * self.inverse % self.flows < self.turn;
+        let had_its_turn = rank.wrapping_mul(self.share_by_rank) < self.turn_share;
         Flow {
             rank,
             number: (self.round + had_its_turn as u64) * self.flows + rank,
@@ -239,6 +246,7 @@ impl Births {
             self.turn = 0;
             self.round += 1;
         }
+        self.turn_share = (((self.turn as u128) << 64) / self.flows as u128) as u64;
         Flow {
             rank,
             number: number + self.flows,
@@ -256,4 +264,30 @@ fn inverse(value: u64, modulus: u64) -> Option<u64> {
         (t0, t1) = (t1, t0 - quotient * t1);
     }
     (r0 == 1).then(|| t0.rem_euclid(i128::from(modulus)) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_flow_has_its_turn_once_a_round(
+            flows in prop_oneof![1..=100u64, 1..=u64::from(u32::MAX), Just(u64::from(u32::MAX))],
+            turn in any::<u64>(),
+            ranks in proptest::collection::vec(any::<u64>(), 8),
+        ) {
+            let mut births = Births::new(flows);
+            let inverse = inverse(births.multiplier, flows).unwrap();
+            births.turn = turn % flows;
+            births.count = births.turn;
+            let Flow { rank: born, .. } = births.give_birth();
+            let next_to_go = births.turn * births.multiplier % flows;
+            for rank in ranks.into_iter().map(|rank| rank % flows).chain([born, next_to_go]) {
+                let had_its_turn = rank * inverse % flows < births.turn || births.round == 1;
+                prop_assert_eq!(births.flow(rank).number, u64::from(had_its_turn) * flows + rank);
+            }
+        }
+    }
 }
