@@ -40,9 +40,9 @@ pub struct AnswerColumn {
 pub struct Counts {
     /// Flow records.
     pub records: u64,
-    /// Their packets; `None` where there is no such column.
+    /// Their packets; `None` where there is no such column, or where they are 2^64 or more.
     pub packets: Option<u64>,
-    /// Their bytes; `None` where there is no such column.
+    /// Their bytes; `None` likewise.
     pub bytes: Option<u64>,
 }
 
@@ -58,7 +58,7 @@ impl Counts {
 
     pub(crate) fn add(&mut self, packets: u64, bytes: u64) {
         self.records += 1;
-        let plus = |sum: Option<u64>, more| sum.map(|sum| sum.saturating_add(more));
+        let plus = |sum: Option<u64>, more| sum?.checked_add(more);
         self.packets = plus(self.packets, packets);
         self.bytes = plus(self.bytes, bytes);
     }

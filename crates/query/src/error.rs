@@ -49,6 +49,15 @@ pub enum QueryError {
         /// How many are allowed.
         limit: u64,
     },
+    /// A column adds up to more than a number holds.
+    #[error(
+        "{column} of these records adds up to 2^64 or more: ask for fewer of them with --where, \
+         or look with --by {column} --top 10 whether its largest values can be right"
+    )]
+    Sum {
+        /// The column.
+        column: String,
+    },
     /// The records to sort do not fit the memory allowed.
     #[error("more than {limit} records match: ask for the first ones with --top, or filter")]
     Records {
@@ -90,6 +99,13 @@ impl fmt::Display for Misread {
 }
 
 impl QueryError {
+    /// The sum of two numbers of that column.
+    pub(crate) fn add_up(column: &str, left: u64, right: u64) -> Result<u64, Self> {
+        left.checked_add(right).ok_or_else(|| Self::Sum {
+            column: column.to_owned(),
+        })
+    }
+
     #[cold]
     pub(crate) fn misread(
         option: &'static str,

@@ -117,7 +117,8 @@ impl Field {
             Self::Total { forward, reverse } => {
                 match (batch.value(row, forward), batch.value(row, reverse)) {
                     (Value::Unsigned(forward), Value::Unsigned(reverse)) => {
-                        Value::Unsigned(forward.saturating_add(reverse))
+                        let total = forward.checked_add(reverse);
+                        total.map_or(Value::Absent, Value::Unsigned)
                     }
                     // Nothing came back.
                     (forward, _) => forward,

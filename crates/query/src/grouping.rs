@@ -23,8 +23,9 @@ pub(crate) struct Grouping {
 }
 
 /// A number that every group makes of those of its records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Amount {
+    pub(crate) name: String,
     pub(crate) field: Field,
     pub(crate) fold: Fold,
 }
@@ -82,13 +83,13 @@ pub(crate) fn parse(
         columns,
         ..
     } = measures;
-    let named = |wanted: &str| amounts.iter().position(|(name, _)| name == wanted);
-    let own = |(name, amount): &(String, Amount)| name != "packets" && amount.fold == Fold::Sum;
+    let named = |wanted: &str| amounts.iter().position(|amount| amount.name == wanted);
+    let own = |amount: &Amount| amount.name != "packets" && amount.fold == Fold::Sum;
     let asked = named("total_bytes").or_else(|| named("bytes"));
     let asked = asked.or_else(|| amounts.iter().position(own));
     let basis = asked.map_or(Measure::Records, Measure::Amount);
     let is_sum = |measure| match measure {
-        Measure::Amount(index) => amounts[index].1.fold == Fold::Sum,
+        Measure::Amount(index) => amounts[index].fold == Fold::Sum,
         measure => measure == Measure::Records,
     };
     let time = keys
@@ -106,7 +107,7 @@ pub(crate) fn parse(
             by => by,
         },
         keys,
-        amounts: amounts.into_iter().map(|(_, amount)| amount).collect(),
+        amounts,
         columns,
         share,
     })
@@ -116,7 +117,7 @@ pub(crate) fn parse(
 struct Measures<'a> {
     schema: &'a [Column],
     keys: Vec<GroupKey>,
-    amounts: Vec<(String, Amount)>,
+    amounts: Vec<Amount>,
     columns: Vec<(AnswerColumn, Measure)>,
 }
 
@@ -132,12 +133,12 @@ impl<'a> Measures<'a> {
         measures.push("records", Show::Count, Measure::Records);
         for name in ["packets", "bytes", "reverse_packets", "reverse_bytes"] {
             if let Ok(amount) = amount(name, schema) {
-                measures.add_up(name, amount);
+                measures.add_up(amount);
             }
         }
         // What shares are of; shown where somebody asks for it.
         if let Ok(total) = amount("total_bytes", schema) {
-            measures.amounts.push(("total_bytes".to_owned(), total));
+            measures.amounts.push(total);
         }
         measures.push("share", Show::Percent, Measure::Share);
         for (name, measure) in [("first_ns", Measure::First), ("last_ns", Measure::Last)] {
@@ -159,14 +160,14 @@ impl<'a> Measures<'a> {
             .push((AnswerColumn { name: free, show }, measure));
     }
 
-    fn add_up(&mut self, name: &str, amount: Amount) -> Measure {
+    fn add_up(&mut self, amount: Amount) -> Measure {
         let measure = Measure::Amount(self.amounts.len());
-        self.amounts.push((name.to_owned(), amount));
         let show = match amount.field.show(self.schema) {
             Show::Number => Show::Count,
             show => show,
         };
-        self.push(name, show, measure);
+        self.push(&amount.name, show, measure);
+        self.amounts.push(amount);
         measure
     }
 
@@ -217,7 +218,7 @@ impl<'a> Measures<'a> {
             return Ok(*measure);
         }
         match amount(name, self.schema) {
-            Ok(amount) => Ok(self.add_up(name, amount)),
+            Ok(amount) => Ok(self.add_up(amount)),
             Err(reason) => {
                 let made = self.columns.iter().map(|(column, _)| column.name.clone());
                 let keys = self.keys.iter().map(|key| key.name.clone());
@@ -244,7 +245,11 @@ fn amount(name: &str, schema: &[Column]) -> Result<Amount, Option<String>> {
     let is_number = matches!(field.kind(schema), ColumnKind::Unsigned { .. });
     match fold_of(plain) {
         // Flags may be of a key too, and are flags there as well.
-        Some(fold) if is_number && (!of_key || fold == Fold::Or) => Ok(Amount { field, fold }),
+        Some(fold) if is_number && (!of_key || fold == Fold::Or) => Ok(Amount {
+            name: name.to_owned(),
+            field,
+            fold,
+        }),
         _ => Err(Some(format!(
             "{name} is no amount that groups could add up"
         ))),
@@ -265,20 +270,26 @@ fn fold_of(name: &str) -> Option<Fold> {
     }
 }
 
-impl Fold {
+impl Amount {
     /// The number of records of which some may have none.
-    pub(crate) fn fold(self, sum: Option<u64>, more: Option<u64>) -> Option<u64> {
+    pub(crate) fn fold(
+        &self,
+        sum: Option<u64>,
+        more: Option<u64>,
+    ) -> Result<Option<u64>, QueryError> {
         let (Some(left), Some(right)) = (sum, more) else {
-            return sum.or(more);
+            return Ok(sum.or(more));
         };
-        Some(match self {
-            Self::Sum => left.saturating_add(right),
-            Self::Min => left.min(right),
-            Self::Max => left.max(right),
-            Self::Or => left | right,
-        })
+        Ok(Some(match self.fold {
+            Fold::Sum => QueryError::add_up(&self.name, left, right)?,
+            Fold::Min => left.min(right),
+            Fold::Max => left.max(right),
+            Fold::Or => left | right,
+        }))
     }
+}
 
+impl Fold {
     /// The number of no record.
     pub(crate) const fn neutral(self) -> Option<u64> {
         match self {

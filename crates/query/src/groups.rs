@@ -94,7 +94,7 @@ impl<'a> Groups<'a> {
                 self.spread(first_ns, last_ns)
             }
             _ => in_group(&mut self.map, &self.key, amounts, |group| {
-                group.add(1, amounts, self.amounts.iter().copied(), times);
+                group.add(1, amounts, self.amounts.iter().copied(), times)
             }),
         }
     }
@@ -135,7 +135,7 @@ impl<'a> Groups<'a> {
             });
             let records = u64::from(bucket == first);
             in_group(&mut self.map, &self.key, amounts, |group| {
-                group.add(records, amounts, parts, times);
+                group.add(records, amounts, parts, times)
             })?;
         }
         Ok(())
@@ -165,13 +165,8 @@ impl<'a> Groups<'a> {
     /// The first rows in the order asked for.
     pub(crate) fn into_rows(self, ascending: bool, top: Option<usize>) -> Vec<Vec<Cell>> {
         let grouping = self.grouping;
-        let whole = match grouping.share {
-            Measure::Amount(index) => {
-                let parts = self.map.values().filter_map(|group| group.amounts[index]);
-                parts.fold(0, u64::saturating_add)
-            }
-            _ => self.map.values().map(|group| group.records).sum(),
-        };
+        let parts = self.map.values().map(|group| group.part(grouping.share));
+        let whole = parts.map(u128::from).sum();
         let measure = |group: &Group, measure| match measure {
             Measure::Records => Cell::Unsigned(group.records),
             Measure::Amount(index) => group.amounts[index].map_or(Cell::Absent, Cell::Unsigned),
@@ -229,15 +224,14 @@ fn in_group(
     map: &mut HashMap<Box<[Cell]>, Group>,
     key: &[Cell],
     amounts: &[Amount],
-    add: impl FnOnce(&mut Group),
+    add: impl FnOnce(&mut Group) -> Result<(), QueryError>,
 ) -> Result<(), QueryError> {
     let full = map.len() == GROUPS_MAX;
     match map.get_mut(key) {
         Some(group) => add(group),
-        None if full => return Err(QueryError::Groups { limit: GROUPS_MAX }),
+        None if full => Err(QueryError::Groups { limit: GROUPS_MAX }),
         None => add(map.entry(key.into()).or_insert_with(|| Group::new(amounts))),
     }
-    Ok(())
 }
 
 impl Group {
@@ -254,14 +248,15 @@ impl Group {
         amounts: &[Amount],
         numbers: impl Iterator<Item = Option<u64>>,
         times: Times,
-    ) {
+    ) -> Result<(), QueryError> {
         self.records += records;
         for ((sum, amount), number) in self.amounts.iter_mut().zip(amounts).zip(numbers) {
-            *sum = amount.fold.fold(*sum, number);
+            *sum = amount.fold(*sum, number)?;
         }
         // An absent time is less than any other, so it would win as the first.
         self.first_ns = [self.first_ns, times.first_ns].into_iter().flatten().min();
         self.last_ns = self.last_ns.max(times.last_ns);
+        Ok(())
     }
 
     fn part(&self, share: Measure) -> u64 {
@@ -272,7 +267,7 @@ impl Group {
     }
 }
 
-fn percent(part: u64, whole: u64) -> Cell {
+fn percent(part: u64, whole: u128) -> Cell {
     // Four decimals: more would only look exact.
     let share = if whole == 0 {
         0.0

@@ -243,6 +243,39 @@ fn no_two_columns_of_an_answer_have_one_name() {
     assert!(message.contains("write group_time:5m"), "{message}");
 }
 
+#[test]
+fn a_sum_that_no_number_holds_is_refused() {
+    const HALF: u64 = 1 << 63;
+    let records = Records::new(
+        ["protocol", "packets", "bytes"],
+        &[[6, 1, HALF + 1], [17, 2, HALF - 1], [17, 3, HALF + 1]],
+    );
+    let message = records.refuses(&group_by("protocol"));
+    assert!(
+        message.starts_with("bytes of these records adds up to 2^64 or more"),
+        "{message}"
+    );
+    // Shares of more than a number holds, of groups that do not.
+    let of_few = Question {
+        filter: Some("packets < 3".to_owned()),
+        ..group_by("protocol")
+    };
+    let csv = records.csv(&of_few);
+    assert!(csv.contains(&format!("6,1,1,{},50\n", HALF + 1)), "{csv}");
+    // What the message says finds them; their total is left out.
+    let largest = Question {
+        by: Some("bytes".to_owned()),
+        top: Some(1),
+        ..Question::default()
+    };
+    let answer = records.ask(&largest).unwrap();
+    assert_eq!(answer.rows.len(), 1);
+    assert_eq!(
+        (answer.totals.matched.packets, answer.totals.matched.bytes),
+        (Some(6), None)
+    );
+}
+
 proptest! {
     #[test]
     fn parts_add_up_to_the_whole(
