@@ -7,6 +7,7 @@ use std::ops::{Bound, RangeBounds};
 use serde::Serialize;
 
 use crate::Impossible;
+use crate::impossible::{ABOVE_ZERO, LEAST, MOST, ZERO_OR_MORE};
 
 /// A number that a plan takes for granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,7 +255,7 @@ impl Assumption {
 
     /// What it may be, and that in words.
     const fn bounds(self) -> ((Bound<f64>, Bound<f64>), &'static str) {
-        use Bound::{Excluded, Included, Unbounded};
+        use Bound::{Excluded, Included};
         match self {
             A::CoreUtilization => (
                 (Excluded(0.0), Included(1.0)),
@@ -269,8 +270,8 @@ impl Assumption {
             | A::SwitchCostUsdPerTerabit
             | A::SwitchProcessorPowerWatts
             | A::SwitchPowerWattsPerTerabit
-            | A::ExportHeaderBytes => ((Included(0.0), Unbounded), "a number from 0 on is needed"),
-            _ => ((Excluded(0.0), Unbounded), "a number above 0 is needed"),
+            | A::ExportHeaderBytes => ((Included(0.0), Included(MOST)), ZERO_OR_MORE),
+            _ => ((Included(LEAST), Included(MOST)), ABOVE_ZERO),
         }
     }
 }
@@ -403,6 +404,8 @@ mod tests {
             (A::CoreUtilization, 0.0),
             (A::LinkBitsPerSecond, f64::NAN),
             (A::BusBitsPerSecond, f64::INFINITY),
+            (A::ServerPowerWatts, 1e19),
+            (A::SwitchBitsPerSecond, 1e-300),
         ] {
             let error = assumptions.set(assumption, value, "the test").unwrap_err();
             assert_eq!(error.argument, assumption.name());

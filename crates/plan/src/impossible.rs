@@ -5,7 +5,7 @@ use thiserror::Error;
 
 /// One argument that cannot be as it was given.
 #[derive(Clone, Debug, Error, PartialEq)]
-#[error("{argument} is {value}: {mend}")]
+#[error("{argument} is {}: {mend}", self.written())]
 pub struct Impossible {
     /// The argument, by its name in this crate.
     pub argument: &'static str,
@@ -23,24 +23,40 @@ impl Impossible {
             mend: mend.into(),
         }
     }
+
+    /// The value as people write it: with a power of ten where it has hundreds of digits.
+    #[must_use]
+    pub fn written(&self) -> String {
+        let value = self.value;
+        if value == 0.0 || !value.is_finite() || (1e-6..1e18).contains(&value.abs()) {
+            value.to_string()
+        } else {
+            format!("{value:e}")
+        }
+    }
 }
+
+/// Numbers further from 1 measure nothing there is, and products of some of them would be infinite.
+pub(crate) const LEAST: f64 = 1e-18;
+pub(crate) const MOST: f64 = 1e18;
+
+pub(crate) const ABOVE_ZERO: &str = "a number above 0 is needed, of 1e-18 to 1e18";
+pub(crate) const ZERO_OR_MORE: &str = "a number from 0 to 1e18 is needed";
 
 /// A number that is one, and more than zero.
 pub(crate) fn above_zero(argument: &'static str, value: f64) -> Result<f64, Impossible> {
-    if value.is_finite() && value > 0.0 {
+    if (LEAST..=MOST).contains(&value) {
         Ok(value)
     } else {
-        let mend = "a number above 0 is needed";
-        Err(Impossible::new(argument, value, mend))
+        Err(Impossible::new(argument, value, ABOVE_ZERO))
     }
 }
 
 /// A number that is one, and not below zero.
 pub(crate) fn zero_or_more(argument: &'static str, value: f64) -> Result<f64, Impossible> {
-    if value.is_finite() && value >= 0.0 {
+    if (0.0..=MOST).contains(&value) {
         Ok(value)
     } else {
-        let mend = "a number from 0 on is needed";
-        Err(Impossible::new(argument, value, mend))
+        Err(Impossible::new(argument, value, ZERO_OR_MORE))
     }
 }

@@ -35,7 +35,7 @@ impl Traffic {
     /// A rate that is no number, not above 0 or more than any link has, more flows than packets, fewer
     /// than one active flow, or packets of a size that there is not.
     pub fn check(&self) -> Result<(), Impossible> {
-        let packets_per_second = above_zero("packets_per_second", self.packets_per_second)?;
+        let packets_per_second = self.packets_per_second;
         if packets_per_second > PACKETS_PER_SECOND_MAX {
             let mend =
                 format!("no link carries more than {PACKETS_PER_SECOND_MAX} packets a second");
@@ -45,6 +45,7 @@ impl Traffic {
                 mend,
             ));
         }
+        above_zero("packets_per_second", packets_per_second)?;
         let flows_per_second = zero_or_more("flows_per_second", self.flows_per_second)?;
         if flows_per_second > packets_per_second {
             let mend = format!(

@@ -187,13 +187,18 @@ fn provenance(source: &Source) -> String {
         ),
         _ => String::new(),
     };
-    let caution = if source.packets < FEW_PACKETS || source.seconds < FEW_SECONDS {
+    let few = if source.packets < FEW_PACKETS || source.seconds < FEW_SECONDS {
         "That is little to plan with: watch the link for longer, a minute at a busy time or more.\n"
     } else {
         ""
     };
+    let cut = if source.is_whole {
+        ""
+    } else {
+        "That is not all of it: what was damaged or lost is not in the answer.\n"
+    };
     format!(
-        "Measured on {}: {} packets in {:.3} s{without_flow}.\n{caution}\
+        "Measured on {}: {} packets in {:.3} s{without_flow}.\n{cut}{few}\
          {busiest}Flows are active for {} s.\n\n",
         source.name,
         grouped(source.packets),

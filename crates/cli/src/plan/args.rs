@@ -187,11 +187,8 @@ fn number(text: &str) -> Result<f64, String> {
 
 /// An argument that cannot be, as the command line has it.
 pub(super) fn refused(error: &Impossible) -> anyhow::Error {
-    let Impossible {
-        argument,
-        value,
-        mend,
-    } = error;
+    let Impossible { argument, mend, .. } = error;
+    let value = error.written();
     if Assumption::named(argument).is_some() {
         return anyhow!("--assume {argument}={value}: {mend}");
     }

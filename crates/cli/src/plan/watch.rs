@@ -36,6 +36,9 @@ pub(super) struct Source {
     pub(super) busiest_packets_per_second: f64,
     /// The idle timeout that says which flows are active, in seconds.
     pub(super) idle_timeout_seconds: f64,
+    /// Whether that is all: nothing was damaged, dropped or cut short. What was is said on standard
+    /// error.
+    pub(super) is_whole: bool,
 }
 
 pub(super) fn watch(args: &PlanArgs, config: &SimulationConfig) -> anyhow::Result<Watched> {
@@ -66,6 +69,7 @@ pub(super) fn watch(args: &PlanArgs, config: &SimulationConfig) -> anyhow::Resul
             seconds: measured.seconds(),
             busiest_packets_per_second: measured.busiest_packets_per_second(),
             idle_timeout_seconds: config.idle_timeout_ns as f64 / 1e9,
+            is_whole: not_given.is_nothing(),
         },
         measured,
         not_given,

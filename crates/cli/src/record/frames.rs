@@ -148,14 +148,18 @@ impl NotGiven {
         if self.stopped {
             say!(Error Stopped; "stopped by a signal: the input was not read to its end");
         }
-        let is_whole = self.damaged.is_empty()
-            && self.packets_unknown_link_type + self.dropped == 0
-            && self.gone.is_empty()
-            && !self.stopped;
-        if is_whole {
+        if self.is_nothing() {
             Outcome::Well
         } else {
             Outcome::Lossy
         }
+    }
+
+    /// Whether everything was given.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.damaged.is_empty()
+            && self.packets_unknown_link_type + self.dropped == 0
+            && self.gone.is_empty()
+            && !self.stopped
     }
 }

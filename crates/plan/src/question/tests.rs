@@ -226,3 +226,39 @@ fn a_given_table_is_divided_over_links() {
     assert_eq!(need.microflows_per_second, 4.0 * (20e3 + 480e3 * evicts));
     assert_eq!(plan.target_packets_per_microflow, None);
 }
+
+#[test]
+fn the_most_absurd_prices_still_cost_a_number() {
+    let mut assumptions = Assumptions::default();
+    for assumption in Assumption::all() {
+        use Assumption as A;
+        let value = match assumption {
+            A::ServerCostUsd | A::ServerPowerWatts | A::SwitchProcessorPowerWatts => 1e18,
+            A::SwitchCostUsdPerTerabit | A::SwitchPowerWattsPerTerabit => 1e18,
+            A::ServerCores | A::SwitchBitsPerSecond | A::CoreUtilization => 1e-18,
+            A::KeyValueUpdatesPerSecondPerCore | A::CollectorRecordsPerSecondPerCore => 1e-18,
+            A::AnalysisRecordsPerSecondPerCore | A::AggregatorRecordsPerSecondPerCore => 1e-18,
+            _ => assumption.default_value(),
+        };
+        assumptions.set(assumption, value, "the test").unwrap();
+    }
+    let target = Target::PacketsPerMicroflow(5.0);
+    let plan = question(&assumptions, target).answer().unwrap();
+    for cost in [plan.cost, plan.server_based_cost] {
+        for cost in [
+            cost.switches,
+            cost.generation,
+            cost.analysis,
+            cost.monitoring(),
+        ] {
+            assert!(cost.usd_per_terabit.is_finite() && cost.watts_per_terabit.is_finite());
+        }
+    }
+    assert!(plan.worst_case.unwrap().aggregator_cores.is_finite());
+    let beyond = assumptions.set(Assumption::ServerCostUsd, 1e300, "the test");
+    let said = beyond.unwrap_err().to_string();
+    assert_eq!(
+        said,
+        "server_cost_usd is 1e300: a number from 0 to 1e18 is needed"
+    );
+}
