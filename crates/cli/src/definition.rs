@@ -70,8 +70,10 @@ pub(crate) fn run(args: &DefinitionArgs) -> anyhow::Result<Outcome> {
 
 fn compile(path: Option<&PathBuf>, biflow: bool) -> anyhow::Result<(Definition, Layout)> {
     let definition = match path {
-        // The engine that sees most.
-        Some(path) => read_definition(path, biflow, InputSet::of_kernel_engine(), "xdp")?,
+        Some(path) => {
+            let by = "the engine that sees most, `xdp`,";
+            read_definition(path, biflow, InputSet::of_kernel_engine(), by)?
+        }
         None => Definition::default(),
     };
     let layout = Layout::compile(&definition, biflow)?;

@@ -38,7 +38,7 @@ impl Definition {
         Ok(())
     }
 
-    /// Whether an engine that sees `available` can fill it.
+    /// Whether an engine that sees `available`, and is called `engine`, can fill it.
     ///
     /// # Errors
     /// The first field or feature that it cannot, with all that it can see.

@@ -154,9 +154,9 @@ pub enum Fault {
         room: usize,
     },
     /// An input that the engine cannot see.
-    #[error("engine `{engine}` cannot see `{input}`; it sees: {seen}")]
+    #[error("{engine} cannot see `{input}`; it sees: {seen}")]
     Unseen {
-        /// The engine.
+        /// The engine, in words.
         engine: String,
         /// What was asked for.
         input: &'static str,

@@ -95,8 +95,8 @@ fn refuse_options_of_xdp(args: &RecordArgs) -> anyhow::Result<()> {
 /// What an engine sees of packets, and how errors call it.
 fn seen_by(engine: Engine) -> (InputSet, &'static str) {
     match engine {
-        Engine::Software => (InputSet::of_capture_files(), "software"),
-        Engine::Xdp => (InputSet::of_kernel_engine(), "xdp"),
+        Engine::Software => (InputSet::of_capture_files(), "engine `software`"),
+        Engine::Xdp => (InputSet::of_kernel_engine(), "engine `xdp`"),
     }
 }
 

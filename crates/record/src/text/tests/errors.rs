@@ -338,7 +338,7 @@ fn refuses_inputs_that_an_engine_cannot_see() {
     };
     let seen: InputSet = [Input::IpLength, Input::Timestamp].into_iter().collect();
     let error = definition
-        .check_inputs(seen, "software")
+        .check_inputs(seen, "engine `software`")
         .unwrap_err()
         .to_string();
     assert_eq!(
@@ -350,7 +350,10 @@ fn refuses_inputs_that_an_engine_cannot_see() {
         key: vec![KeyField::Input(Input::Vlan)],
         ..definition
     };
-    let error = keyed.check_inputs(seen, "p4").unwrap_err().to_string();
+    let error = keyed
+        .check_inputs(seen, "engine `p4`")
+        .unwrap_err()
+        .to_string();
     assert_eq!(
         error,
         "key: engine `p4` cannot see `vlan`; it sees: ip_length, timestamp"
