@@ -13,6 +13,7 @@ mod fire;
 mod generate;
 mod handed_up;
 mod laws;
+mod links;
 mod parser;
 mod planned;
 mod support;
