@@ -56,6 +56,7 @@ pub fn send(interface: u32, flows: u32, packets: u64) -> Result<Row, KernelError
         flows,
         is_skewed: true,
         interface,
+        ..Tested::default()
     };
     let engine = KernelEngine::load(&config(Tables::PerCpu, Clock::Precise, tested))?;
     let tester = engine.tester();

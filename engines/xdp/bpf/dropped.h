@@ -45,13 +45,18 @@ static __always_inline struct dropped *dropped_of_this_cpu(void)
     return bpf_map_lookup_elem(&dropped_records, &only);
 }
 
-static __always_inline void keep_dropped(struct dropped *dropped, const struct base *row, const __u64 *key, __u32 key_words)
+static __always_inline void keep_amounts(struct dropped *dropped, __u64 packets, __u64 bytes, const __u64 *key, __u32 key_words)
 {
-    dropped->packets = row->packets;
-    dropped->bytes = row->bytes;
+    dropped->packets = packets;
+    dropped->bytes = bytes;
 #pragma unroll
     for (__u32 i = 0; i < SHORT_KEY_WORDS; i++)
         dropped->key[i] = i < key_words ? key[i] : 0;
+}
+
+static __always_inline void keep_dropped(struct dropped *dropped, const struct base *row, const __u64 *key, __u32 key_words)
+{
+    keep_amounts(dropped, row->packets, row->bytes, key, key_words);
 }
 
 // Once the map is full it is not tried again: what drops records should not take longer for it.
@@ -80,4 +85,15 @@ static __noinline void count_drop(struct counters *counters, const struct droppe
     __sync_fetch_and_add(&flow->microflows, 1);
     __sync_fetch_and_add(&flow->packets, dropped->packets);
     __sync_fetch_and_add(&flow->bytes, dropped->bytes);
+}
+
+// A packet of a CPU that has no table, for it was added after the start: a record of its own that is dropped.
+static __noinline void drop_packet(struct counters *counters, const struct packet *packet, const __u64 *key, __u32 key_words)
+{
+    struct dropped *dropped = dropped_of_this_cpu();
+    if (!dropped)
+        return;
+    keep_amounts(dropped, 1, packet->ip_length_bytes, key, key_words);
+    counters->evicted_collision += 1;
+    count_drop(counters, dropped);
 }

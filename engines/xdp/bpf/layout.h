@@ -94,8 +94,6 @@ struct config {
     __u64 hash_keys[1 + 2 * KEY_WORDS];
     __u64 cell_ns;
     __u32 slots;
-    // Tables a half: one for each CPU, or one that they share.
-    __u32 tables;
     // For programs of tested.h: flows that packets are spread over, and the interface they are sent from.
     __u32 fire_flows;
     __u32 fire_interface;
@@ -111,9 +109,9 @@ struct config {
     __u8 fire_octaves;
     // Records are those of `plan` (plan.h).
     __u8 has_plan;
-    __u8 padding[6];
+    __u8 padding[2];
 };
-_Static_assert(sizeof(struct config) == 192, "as in src/layout.rs");
+_Static_assert(sizeof(struct config) == 184, "as in src/layout.rs");
 
 // Written by user space while the program runs.
 struct control {

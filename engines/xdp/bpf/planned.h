@@ -259,8 +259,7 @@ static __always_inline void meter_planned(struct counters *counters, const struc
     arrival.key_words = shape.key_words;
     enter_half(&arrival);
     enter_cell(counters, arrival.now_ns);
-    __u32 tables_before = arrival.half * config.tables + (config.is_shared ? 0 : bpf_get_smp_processor_id());
-    __u32 index = tables_before * config.slots + slot;
+    __u32 index = index_of(slot, arrival.half);
     // A key that is not the 5-tuple has IPv4 and IPv6 flows in one table, which is this one.
     if (shape.key_words == KEY_WORDS_V4 && !plan.key_words) {
         row = bpf_map_lookup_elem(&table_v4, &index);
@@ -269,9 +268,10 @@ static __always_inline void meter_planned(struct counters *counters, const struc
     } else {
         row = bpf_map_lookup_elem(&table_v6, &index);
     }
-    if (!row)
-        return;
     counters->packets_metered += 1;
     counters->bytes_metered += packet->ip_length_bytes;
-    meter_planned_row(counters, row, slot, &arrival, sample, shape);
+    if (row)
+        meter_planned_row(counters, row, slot, &arrival, sample, shape);
+    else
+        drop_packet(counters, packet, plan.key_words ? sample->key : packet->key, shape.key_words);
 }

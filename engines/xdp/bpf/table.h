@@ -189,20 +189,27 @@ static __always_inline void meter_shared(struct counters *counters, struct base 
         meter_shared_once(counters, row, lock, slot, arrival, 1);
 }
 
+// Where a slot lies in this CPU's table, or in that of all: its two halves side by side, so that of a CPU that has no table there is
+// no such row.
+static __always_inline __u32 index_of(__u32 slot, __u32 half)
+{
+    __u32 table = config.is_shared ? 0 : bpf_get_smp_processor_id();
+    return (2 * table + half) * config.slots + slot;
+}
+
 static __always_inline void meter(struct counters *counters, const struct packet *packet, void *table, int key_words)
 {
     struct arrival arrival = {.packet = packet, .key_words = key_words, .marks = marks_of(packet->tcp_flags)};
     __u32 slot = slot_of(packet, key_words);
     enter_half(&arrival);
     enter_cell(counters, arrival.now_ns);
-    __u32 tables_before = arrival.half * config.tables + (config.is_shared ? 0 : bpf_get_smp_processor_id());
-    __u32 index = tables_before * config.slots + slot;
+    __u32 index = index_of(slot, arrival.half);
     struct base *row = bpf_map_lookup_elem(table, &index);
-    if (!row)
-        return;
     counters->packets_metered += 1;
     counters->bytes_metered += packet->ip_length_bytes;
-    if (config.is_shared)
+    if (!row)
+        drop_packet(counters, packet, packet->key, key_words);
+    else if (config.is_shared)
         meter_shared(counters, row, slot, &arrival);
     else
         meter_private(counters, row, &arrival);

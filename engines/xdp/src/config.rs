@@ -37,6 +37,8 @@ pub struct Tested {
     pub is_skewed: bool,
     /// Index of the interface that packets are sent from.
     pub interface: u32,
+    /// Tables, where there are to be fewer than CPUs: as if the others had been added later.
+    pub tables: Option<u32>,
 }
 
 /// The engine's configuration.
@@ -120,20 +122,22 @@ impl KernelConfig {
         Ok(())
     }
 
-    /// Tables a half, where there may be so many CPUs.
-    pub(crate) fn tables_a_half(&self, cpus: usize) -> Option<u32> {
-        let tables = match self.tables {
-            Tables::PerCpu => u32::try_from(cpus).ok()?,
-            Tables::RowLock => 1,
+    /// How many tables: one for every CPU that is there. More are possible, in virtual machines often by far more, and memory
+    /// would be taken for all of them.
+    pub(crate) fn tables(&self, present: usize, possible: usize) -> Option<u32> {
+        let (tables, numbered) = match self.tables {
+            Tables::PerCpu => (u32::try_from(present).ok()?, u32::try_from(possible).ok()?),
+            Tables::RowLock => (1, 1),
         };
-        // Rows are numbered in 32 bits.
-        self.slots.checked_mul(tables)?.checked_mul(2)?;
-        Some(tables)
+        // Rows are numbered in 32 bits, those too that a CPU would have that is added later: none of them is another's.
+        self.slots.checked_mul(numbered)?.checked_mul(2)?;
+        let fewer = self.tested.and_then(|tested| tested.tables);
+        Some(fewer.unwrap_or(tables).min(tables))
     }
 
     /// As `struct config` of `bpf/layout.h` lies.
-    pub(crate) fn bytes(&self, tables: u32, interfaces: &[u32], has_plan: bool) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(192);
+    pub(crate) fn bytes(&self, interfaces: &[u32], has_plan: bool) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(184);
         let hash_keys = self.hash_keys.iter().take(TUPLE_HALVES);
         for word in hash_keys.chain([&self.cell_ns]) {
             bytes.extend(word.to_ne_bytes());
@@ -142,11 +146,12 @@ impl KernelConfig {
             flows,
             is_skewed,
             interface,
+            tables: _,
         } = self.tested.unwrap_or_default();
         let mut indices = [0; INTERFACES];
         indices[..interfaces.len()].copy_from_slice(interfaces);
         let count = interfaces.len() as u32;
-        let half_words = [self.slots, tables, flows, interface].into_iter();
+        let half_words = [self.slots, flows, interface].into_iter();
         for half_word in half_words.chain(indices).chain([count]) {
             bytes.extend(half_word.to_ne_bytes());
         }
@@ -167,8 +172,8 @@ impl KernelConfig {
             octaves,
             has_plan,
         ]);
-        bytes.extend([0; 6]);
-        debug_assert_eq!(bytes.len(), 192);
+        bytes.extend([0; 2]);
+        debug_assert_eq!(bytes.len(), 184);
         bytes
     }
 }

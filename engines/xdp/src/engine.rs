@@ -57,8 +57,9 @@ pub struct KernelEngine {
     pub(crate) collecting: Collecting,
     ledger: MapHandle,
     pub(crate) short_flows: MapHandle,
-    /// Of each half.
     pub(crate) tables: usize,
+    /// One more than the highest number a CPU may ever have.
+    cpus: usize,
     ring_bytes: u32,
     memory_bytes: u64,
 }
@@ -77,10 +78,10 @@ impl KernelEngine {
         let shape = plan.as_ref().map(KernelPlan::shape);
         // What libbpf would print is in the errors.
         libbpf_rs::set_print(None);
-        let cpus = cpu_numbers()?;
+        let cpus = cpu_numbers("possible")?;
         let slots = config.slots;
         let tables = config
-            .tables_a_half(cpus)
+            .tables(cpu_numbers("present")?, cpus)
             .ok_or(KernelError::TooManyRows { slots, cpus })?;
         let is_bound = config.is_bound && plan.is_some();
         let program = if is_bound { BOUND } else { PROGRAM };
@@ -117,6 +118,7 @@ impl KernelEngine {
             collecting: Collecting::new(config, clock, Grace::new()?, record_bytes),
             ledger: map(&object, "ledger")?,
             tables: tables as usize,
+            cpus,
             ring_bytes: config.ring_bytes,
             memory_bytes: 8 * table_words as u64
                 + u64::from(config.ring_bytes)
@@ -166,12 +168,14 @@ impl KernelEngine {
             counters.add_cpu(&cpu);
             counters.packets_metered
         });
-        let metered = match self.tables {
-            1 => vec![cpus.sum()],
-            _ => cpus.collect(),
-        };
+        let mut metered: Vec<u64> = cpus.collect();
+        if self.tables == 1 {
+            return Ok(Some(vec![metered.iter().sum()]));
+        }
         // Where numbers of CPUs are left out, the kernel leaves them out here too.
-        Ok((metered.len() == self.tables).then_some(metered))
+        let is_known = metered.len() == self.cpus;
+        metered.truncate(self.tables);
+        Ok(is_known.then_some(metered))
     }
 
     /// `struct counters` of every CPU that there may be.
@@ -219,12 +223,12 @@ const fn is_no_driver(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::InvalidInput | ErrorKind::Unsupported)
 }
 
-/// One more than the highest number a CPU may have: numbers may be left out.
-fn cpu_numbers() -> Result<usize, KernelError> {
+/// One more than the highest number of the CPUs that are `present`, or that are `possible` at all: numbers may be left out.
+fn cpu_numbers(which: &str) -> Result<usize, KernelError> {
     let what = "CPUs";
-    let possible = std::fs::read_to_string("/sys/devices/system/cpu/possible")
+    let listed = std::fs::read_to_string(format!("/sys/devices/system/cpu/{which}"))
         .map_err(|source| KernelError::Map { what, source })?;
-    let last = possible.trim().rsplit([',', '-']).next();
+    let last = listed.trim().rsplit([',', '-']).next();
     let last = last.and_then(|number| number.parse::<usize>().ok());
     last.map(|last| last + 1)
         .ok_or(KernelError::Incomplete { name: what })
@@ -271,7 +275,7 @@ fn configure(
             Some("evicted") => map.set_max_entries(config.ring_bytes),
             Some("short_flows") => map.set_key_size(8 * short::key_words(shape) as u32),
             Some(".rodata.config") => {
-                map.set_initial_value(&config.bytes(tables, interfaces, plan.is_some()))
+                map.set_initial_value(&config.bytes(interfaces, plan.is_some()))
             }
             Some(".rodata.plan") => match plan {
                 Some(plan) => map.set_initial_value(&plan.bytes(&config.hash_keys)),

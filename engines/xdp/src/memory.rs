@@ -37,7 +37,7 @@ impl SharedMemory {
     }
 
     /// Shows every row of one half of the tables that are in use, and empties it; how many there were. Of `in_use`, there is one for
-    /// each table of a half, and `row_words` lie from one row to the next.
+    /// each table, whose halves lie side by side, and `row_words` lie from one row to the next.
     pub(crate) fn take_rows(
         &self,
         half: u64,
@@ -45,12 +45,12 @@ impl SharedMemory {
         row_words: usize,
         mut take: impl FnMut(&[AtomicU64]),
     ) -> u64 {
-        let (first, second) = self.words().split_at(self.words().len() / 2);
-        let half = if half == 0 { first } else { second };
-        let tables = half.chunks_exact(half.len() / in_use.len());
-        let tables = tables.zip(in_use).filter(|(_, is_used)| **is_used);
+        let half_words = self.words().len() / in_use.len() / 2;
+        let halves = self.words().chunks_exact(half_words);
+        let halves = halves.skip(half as usize).step_by(2).zip(in_use);
+        let halves = halves.filter(|(_, is_used)| **is_used);
         let mut taken = 0;
-        for row in tables.flat_map(|(rows, _)| rows.chunks_exact(row_words)) {
+        for row in halves.flat_map(|(rows, _)| rows.chunks_exact(row_words)) {
             // Its packets: none in an empty row.
             if row[0].load(Ordering::Relaxed) == 0 {
                 continue;

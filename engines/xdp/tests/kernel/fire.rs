@@ -181,3 +181,34 @@ fn features_of_a_plan_while_tables_are_emptied() {
         }
     }
 }
+
+/// It has no table: what comes to it is lost, counted and named, and no other CPU's rows are touched.
+#[test]
+fn a_cpu_that_was_added_after_the_start_loses_what_it_counts() {
+    let definition = Definition {
+        features: vec![Feature::new("frames", Op::Sum, Some(Input::FrameLength))],
+        ..Definition::default()
+    };
+    let layout = Layout::compile(&definition, false).unwrap();
+    for layout in [None, Some(layout)] {
+        let tested = Tested {
+            flows: 10_000,
+            tables: Some(1),
+            ..Tested::default()
+        };
+        let config = KernelConfig {
+            tested: Some(tested),
+            layout,
+            ..config_of(Tables::PerCpu, 10_000, 1 << 26)
+        };
+        let Some((totals, counters, short)) = fire_and_ask(&config) else {
+            return;
+        };
+        check(&totals, &counters, 10_000);
+        let cpus = thread::available_parallelism().unwrap().get().min(2) as u64;
+        assert_eq!(counters.packets_dropped, PACKETS - PACKETS / cpus);
+        let missing: u64 = short.iter().map(|flow| flow.packets).sum();
+        assert_eq!(missing, counters.packets_dropped);
+        assert_eq!(counters.microflows_unnamed, 0);
+    }
+}
