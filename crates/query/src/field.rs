@@ -3,18 +3,15 @@
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, Value};
 
+use crate::span::TimeColumns;
+
 /// One thing that every record has a value of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
     /// A column.
     Column(usize),
-    /// Last less first time.
-    Duration {
-        /// The column of the first time.
-        first: usize,
-        /// The column of the last time.
-        last: usize,
-    },
+    /// Last less first time, of both directions.
+    Duration(TimeColumns),
     /// Of a biflow, what both directions have together.
     Total {
         /// The column of the initiator's.
@@ -66,10 +63,8 @@ impl Field {
             return Some(Self::Column(index));
         }
         if name == "duration" {
-            return Some(Self::Duration {
-                first: column("first_ns")?,
-                last: column("last_ns")?,
-            });
+            let times = TimeColumns::of(schema);
+            return times.have_duration().then_some(Self::Duration(times));
         }
         let (_, one_way) = TOTALS.iter().find(|(total, _)| *total == name)?;
         Some(Self::Total {
@@ -106,13 +101,9 @@ impl Field {
     pub(crate) fn value(self, batch: &FlowBatch, row: usize) -> Value<'_> {
         match self {
             Self::Column(column) => batch.value(row, column),
-            Self::Duration { first, last } => {
-                match (batch.value(row, first), batch.value(row, last)) {
-                    (Value::Unsigned(first), Value::Unsigned(last)) => {
-                        Value::Unsigned(last.saturating_sub(first))
-                    }
-                    _ => Value::Absent,
-                }
+            Self::Duration(times) => {
+                let duration_ns = times.times(batch, row).duration_ns();
+                duration_ns.map_or(Value::Absent, Value::Unsigned)
             }
             Self::Total { forward, reverse } => {
                 match (batch.value(row, forward), batch.value(row, reverse)) {
@@ -130,7 +121,7 @@ impl Field {
     pub(crate) fn kind(self, schema: &[Column]) -> ColumnKind {
         match self {
             Self::Column(column) => schema[column].kind,
-            Self::Duration { .. } | Self::Total { .. } => ColumnKind::Unsigned { bits: 64 },
+            Self::Duration(_) | Self::Total { .. } => ColumnKind::Unsigned { bits: 64 },
         }
     }
 
@@ -142,7 +133,7 @@ impl Field {
     /// How its values are written and read.
     pub(crate) fn show(self, schema: &[Column]) -> Show {
         let index = match self {
-            Self::Duration { .. } => return Show::Duration,
+            Self::Duration(_) => return Show::Duration,
             Self::Column(index) | Self::Total { forward: index, .. } => index,
         };
         let name = schema[index].name.trim_start_matches("reverse_");

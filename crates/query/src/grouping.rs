@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the rows of a grouped answer hold, and their order.
 
-use turboflow_record::{Column, ColumnKind, KeyField};
+use turboflow_record::{Column, ColumnKind, FlowBatch, KeyField};
 
 use crate::answer::{AnswerColumn, Show};
 use crate::field::{self, Field};
 use crate::group::{self, GroupKey};
 use crate::query::misread;
+use crate::run::number;
+use crate::span::{Direction, Times};
 use crate::{QueryError, Question};
 
 /// How records are grouped, and what is made of each group.
@@ -28,6 +30,7 @@ pub(crate) struct Amount {
     pub(crate) name: String,
     pub(crate) field: Field,
     pub(crate) fold: Fold,
+    direction: Direction,
 }
 
 /// How the numbers of two records become that of both.
@@ -249,6 +252,7 @@ fn amount(name: &str, schema: &[Column]) -> Result<Amount, Option<String>> {
             name: name.to_owned(),
             field,
             fold,
+            direction: Direction::of(name, schema),
         }),
         _ => Err(Some(format!(
             "{name} is no amount that groups could add up"
@@ -271,6 +275,29 @@ fn fold_of(name: &str) -> Option<Fold> {
 }
 
 impl Amount {
+    /// What of a record's number falls on the nanoseconds given: all of it, where it is none that is added up.
+    pub(crate) fn part(
+        &self,
+        batch: &FlowBatch,
+        row: usize,
+        times: &Times,
+        (from_ns, to_ns): (u64, u64),
+    ) -> Option<u64> {
+        let part = |field, direction| {
+            let number = number(field, batch, row)?;
+            Some(times.of(direction)?.part(number, from_ns, to_ns))
+        };
+        match self.field {
+            _ if self.fold != Fold::Sum => number(self.field, batch, row),
+            Field::Total { forward, reverse } => {
+                let sent = part(Field::Column(forward), Direction::Forward)?;
+                let answered = part(Field::Column(reverse), Direction::Reverse);
+                sent.checked_add(answered.unwrap_or(0))
+            }
+            field => part(field, self.direction),
+        }
+    }
+
     /// The number of records of which some may have none.
     pub(crate) fn fold(
         &self,

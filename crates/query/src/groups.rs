@@ -7,9 +7,10 @@ use turboflow_record::FlowBatch;
 
 use crate::QueryError;
 use crate::answer::{AnswerColumn, Cell};
-use crate::grouping::{Amount, Fold, GroupSort, Grouping, Measure};
+use crate::grouping::{Amount, GroupSort, Grouping, Measure};
 use crate::literal::{duration_text, time_text};
-use crate::run::{Times, number};
+use crate::run::number;
+use crate::span::{Span, Times};
 
 /// Groups that fit: about 2 GiB with a key of two addresses.
 const GROUPS_MAX: usize = 10_000_000;
@@ -23,8 +24,6 @@ pub(crate) struct Groups<'a> {
     time: Option<Time>,
     map: HashMap<Box<[Cell]>, Group>,
     key: Vec<Cell>,
-    /// Of one record.
-    amounts: Vec<Option<u64>>,
 }
 
 /// The time that records are spread over.
@@ -67,7 +66,6 @@ impl<'a> Groups<'a> {
             time,
             map: HashMap::new(),
             key: Vec::new(),
-            amounts: Vec::new(),
         }
     }
 
@@ -85,57 +83,44 @@ impl<'a> Groups<'a> {
         let Grouping { keys, amounts, .. } = self.grouping;
         self.key.clear();
         self.key.extend(keys.iter().map(|key| key.cell(batch, row)));
-        let value = |amount: &Amount| number(amount.field, batch, row);
-        self.amounts.clear();
-        self.amounts.extend(amounts.iter().map(value));
-        match times.first_ns {
-            Some(first_ns) if self.time.is_some() => {
-                let last_ns = times.last_ns.unwrap_or(first_ns).max(first_ns);
-                self.spread(first_ns, last_ns)
-            }
+        match times.whole() {
+            Some(whole) if self.time.is_some() => self.spread(batch, row, &times, whole),
             _ => in_group(&mut self.map, &self.key, amounts, |group| {
-                group.add(1, amounts, self.amounts.iter().copied(), times)
+                let numbers = amounts.iter();
+                let numbers = numbers.map(|amount| number(amount.field, batch, row));
+                group.add(1, amounts, numbers, (times.first_ns, times.last_ns))
             }),
         }
     }
 
     /// Adds a record to every bucket that it touches, each with the part of the amounts that its
-    /// part of the time is: rounded as a running sum, so that the parts add up to the whole. What is not
-    /// added up is all of it in every bucket. The record itself is counted where it began.
-    fn spread(&mut self, first_ns: u64, last_ns: u64) -> Result<(), QueryError> {
+    /// part of the time is; of a biflow, each direction's over its own time. What is not added up is all of it in
+    /// every bucket. The record itself is counted where it began.
+    fn spread(
+        &mut self,
+        batch: &FlowBatch,
+        row: usize,
+        times: &Times,
+        whole: Span,
+    ) -> Result<(), QueryError> {
         let Some(time) = &mut self.time else {
             return Ok(());
         };
         let amounts = &self.grouping.amounts;
         let width_ns = time.width_ns;
-        let (first, last) = (first_ns / width_ns, last_ns / width_ns);
+        let (first, last) = (whole.first_ns / width_ns, whole.last_ns / width_ns);
         time.cover(first, last)?;
-        // The last nanosecond counts, so that a record of one packet has a length too.
-        let length = u128::from(last_ns - first_ns) + 1;
-        let mut elapsed = 0;
         for bucket in first..=last {
             let start_ns = bucket * width_ns;
-            let from_ns = start_ns.max(first_ns);
-            let to_ns = start_ns.saturating_add(width_ns - 1).min(last_ns);
-            let before = elapsed;
-            elapsed = u128::from(to_ns - first_ns) + 1;
+            let from_ns = start_ns.max(whole.first_ns);
+            let to_ns = start_ns.saturating_add(width_ns - 1).min(whole.last_ns);
             self.key[time.index] = Cell::Unsigned(start_ns);
-            let times = Times {
-                first_ns: Some(from_ns),
-                last_ns: Some(to_ns),
-            };
-            let part = |amount: u64| {
-                let until = |elapsed: u128| (u128::from(amount) * elapsed + length / 2) / length;
-                (until(elapsed) - until(before)) as u64
-            };
-            let parts = amounts.iter().zip(&self.amounts);
-            let parts = parts.map(|(amount, number)| match amount.fold {
-                Fold::Sum => number.map(part),
-                _ => *number,
-            });
+            let within = (from_ns, to_ns);
+            let parts = amounts.iter();
+            let parts = parts.map(|amount| amount.part(batch, row, times, within));
             let records = u64::from(bucket == first);
             in_group(&mut self.map, &self.key, amounts, |group| {
-                group.add(records, amounts, parts, times)
+                group.add(records, amounts, parts, (Some(from_ns), Some(to_ns)))
             })?;
         }
         Ok(())
@@ -247,15 +232,15 @@ impl Group {
         records: u64,
         amounts: &[Amount],
         numbers: impl Iterator<Item = Option<u64>>,
-        times: Times,
+        (first_ns, last_ns): (Option<u64>, Option<u64>),
     ) -> Result<(), QueryError> {
         self.records += records;
         for ((sum, amount), number) in self.amounts.iter_mut().zip(amounts).zip(numbers) {
             *sum = amount.fold(*sum, number)?;
         }
         // An absent time is less than any other, so it would win as the first.
-        self.first_ns = [self.first_ns, times.first_ns].into_iter().flatten().min();
-        self.last_ns = self.last_ns.max(times.last_ns);
+        self.first_ns = [self.first_ns, first_ns].into_iter().flatten().min();
+        self.last_ns = self.last_ns.max(last_ns);
         Ok(())
     }
 

@@ -19,6 +19,7 @@ mod names;
 mod query;
 mod render;
 mod run;
+mod span;
 mod token;
 
 pub use answer::{Answer, AnswerColumn, Cell, Counts, Show, Totals};

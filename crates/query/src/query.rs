@@ -6,6 +6,7 @@ use turboflow_record::Column;
 use crate::answer::AnswerColumn;
 use crate::field::{self, Field, Show};
 use crate::grouping::{self, GroupSort, Grouping};
+use crate::span::TimeColumns;
 use crate::{Filter, QueryError};
 
 /// A question as a user writes it: the options of `turboflow show`.
@@ -56,8 +57,7 @@ pub(crate) enum Shape {
 pub(crate) struct Sources {
     pub(crate) packets: Option<Field>,
     pub(crate) bytes: Option<Field>,
-    pub(crate) first: Option<Field>,
-    pub(crate) last: Option<Field>,
+    pub(crate) times: TimeColumns,
 }
 
 /// The columns of records in a table, as far as the schema has them.
@@ -91,12 +91,10 @@ impl Query {
             .as_deref()
             .map(|text| Filter::parse(text, schema));
         let filter = filter.transpose()?;
-        let find = |name: &str| Field::find(name, schema);
         let sources = Sources {
             packets: Field::all_of("packets", schema),
             bytes: Field::all_of("bytes", schema),
-            first: find("first_ns"),
-            last: find("last_ns"),
+            times: TimeColumns::of(schema),
         };
         let shape = match &question.group_by {
             Some(text) => Shape::Groups(grouping::parse(question, text, schema)?),

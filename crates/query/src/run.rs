@@ -11,6 +11,7 @@ use crate::answer::{Answer, Cell, Counts, Totals};
 use crate::field::Field;
 use crate::groups::Groups;
 use crate::query::{Query, Shape};
+use crate::span::Times;
 
 /// Records that are sorted or listed at most, where `--top` does not say fewer.
 const RECORDS_MAX: usize = 5_000_000;
@@ -87,13 +88,6 @@ struct Pass<'a> {
     totals: Totals,
 }
 
-/// When a record's first and last packet came.
-#[derive(Clone, Copy)]
-pub(crate) struct Times {
-    pub(crate) first_ns: Option<u64>,
-    pub(crate) last_ns: Option<u64>,
-}
-
 /// The number that a record has there.
 pub(crate) fn number(field: Field, batch: &FlowBatch, row: usize) -> Option<u64> {
     match field.value(batch, row) {
@@ -122,11 +116,7 @@ impl Pass<'_> {
                 .is_none_or(|filter| filter.passes(batch, row))
             {
                 self.totals.matched.add(packets, bytes);
-                let times = Times {
-                    first_ns: of(sources.first),
-                    last_ns: of(sources.last),
-                };
-                take(batch, row, times)?;
+                take(batch, row, sources.times.times(batch, row))?;
             }
         }
         Ok(())

@@ -354,6 +354,47 @@ fn both_directions_of_biflows_count() {
     );
 }
 
+/// One question, and an answer that takes 20 s: the initiator's time alone would have all of it in the first second.
+#[test]
+fn each_direction_of_a_biflow_is_spread_over_its_own_time() {
+    let names = [
+        "protocol",
+        "packets",
+        "reverse_packets",
+        "first_ns",
+        "last_ns",
+        "reverse_first_ns",
+        "reverse_last_ns",
+        "both",
+    ];
+    let answered = [17, 1, 40, 0, 0, SECOND, 20 * SECOND + SECOND - 1, 84];
+    let not_answered = [6, 3, 0, 0, 3 * SECOND - 1, u64::MAX, u64::MAX, 3];
+    let records = Records::new(names, &[answered, not_answered]);
+    let select = |columns: &str, fields: &str| Question {
+        select: Some(columns.to_owned()),
+        ..group_by(fields)
+    };
+    let of_udp = Question {
+        filter: Some("udp".to_owned()),
+        ..select("packets,reverse_packets,total_packets,both", "time:7s")
+    };
+    assert_eq!(
+        records.csv(&of_udp),
+        "time:7s,packets,reverse_packets,total_packets,both\n\
+         0,1,12,13,28\n7000000000,0,14,14,28\n14000000000,0,14,14,28\n"
+    );
+    assert_eq!(
+        records.csv(&select("first_ns,last_ns", "protocol")),
+        "protocol,first_ns,last_ns\n17,0,20999999999\n6,0,2999999999\n"
+    );
+    let long = Question {
+        filter: Some("duration > 4s".to_owned()),
+        select: Some("protocol,duration".to_owned()),
+        ..Question::default()
+    };
+    assert_eq!(records.csv(&long), "protocol,duration\n17,20999999999\n");
+}
+
 #[test]
 fn least_and_largest_stay_so_in_groups() {
     let names = ["src_port", "bytes", "min_ttl", "max_ttl", "tcp_flags"];
