@@ -84,7 +84,11 @@ pub(crate) const PAGE_BYTES: u32 = 4_096;
 const MAX_CELL_NS: u64 = i64::MAX as u64;
 
 impl KernelConfig {
-    pub(crate) fn validate(&self) -> Result<(), KernelError> {
+    /// Says what is out of range, without asking the kernel.
+    ///
+    /// # Errors
+    /// The first value that cannot be, with those that can.
+    pub fn validate(&self) -> Result<(), KernelError> {
         let wrong = |what, value: u64, allowed| {
             Err(KernelError::Configuration {
                 what,

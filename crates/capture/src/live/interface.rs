@@ -378,6 +378,18 @@ impl Interface {
         Ok(reading(name, &kernel_name, index, &socket)?.link_type)
     }
 
+    /// Whether there can be an interface of that name.
+    ///
+    /// # Errors
+    /// Where the name stands for all of them.
+    pub fn check_name(name: &str) -> Result<(), InterfaceError> {
+        if name == "any" {
+            let present = socket::names().join(", ");
+            return Err(InterfaceError::Any { present });
+        }
+        Ok(())
+    }
+
     /// Whether the driver of an interface takes VLAN tags out of frames that come in (`ethtool -K IFACE rxvlan`). A capture puts them
     /// back; who sees frames earlier cannot.
     ///
@@ -394,9 +406,7 @@ impl Interface {
 
 pub(super) fn find(name: &str) -> Result<(CString, c_int), InterfaceError> {
     let present = || socket::names().join(", ");
-    if name == "any" {
-        return Err(InterfaceError::Any { present: present() });
-    }
+    Interface::check_name(name)?;
     let kernel_name = socket::kernel_name(name);
     let found = kernel_name.and_then(|name| socket::index_of(&name).map(|index| (name, index)));
     found.ok_or_else(|| InterfaceError::NotFound {

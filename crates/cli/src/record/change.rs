@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use turboflow_export::transport::Tls;
 use turboflow_pipeline::OutputChange;
 
 use super::collectors::{self, target_of};
-use super::outputs::{Maker, name_of};
+use super::outputs::{Maker, is_device, is_stdout, name_of};
 use super::settings::Settings;
 use super::{RecordArgs, Reread, rotation};
+use crate::beside::identity;
 use crate::log::say;
 
 /// A run's options as they follow the configuration.
@@ -20,6 +21,8 @@ pub(super) struct Following {
     now: RecordArgs,
     settings: Arc<Settings>,
     tls: Option<Tls>,
+    /// Files of one name that are complete, for they were taken out: a second one would replace them.
+    complete: Vec<PathBuf>,
 }
 
 impl Following {
@@ -28,6 +31,7 @@ impl Following {
             now: args.clone(),
             settings: Arc::clone(settings),
             tls,
+            complete: Vec::new(),
         }
     }
 
@@ -56,7 +60,10 @@ impl Following {
         let tls = self.tls_of(&next)?;
         let maker = Maker::new(&next, &self.settings, tls.as_ref())?;
         let begin = next.write.iter().filter(|path| !kept.contains(path));
-        let begin = begin.map(|path| maker.output(path));
+        let begin: Vec<_> = begin.collect();
+        self.refuse_what_is_complete(&begin)?;
+        let complete = self.completed(&kept)?;
+        let begin = begin.into_iter().map(|path| maker.output(path));
         let begin = begin.collect::<anyhow::Result<Vec<_>>>()?;
         let keep = kept.iter().map(|path| output_name(path));
         let keep = keep.collect::<anyhow::Result<Vec<String>>>()?;
@@ -67,7 +74,31 @@ impl Following {
         // Where the run is over, there is nothing to change.
         let _ = changes.send(OutputChange { keep, begin });
         (self.now, self.tls) = (next, tls);
+        self.complete.extend(complete);
         Ok(())
+    }
+
+    fn refuse_what_is_complete(&self, begin: &[&PathBuf]) -> anyhow::Result<()> {
+        let is_complete = |path: &&&PathBuf| self.complete.contains(&identity(path));
+        match begin.iter().find(is_complete) {
+            Some(path) => bail!(
+                "{} is complete since it was taken out of `write`, and would be replaced: give it another \
+                 name, one with a time for instance (%s), or start anew",
+                path.display()
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// The files of one name that end where only those outputs go on.
+    fn completed(&self, kept: &[&PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+        let mut completed = Vec::new();
+        for path in self.now.write.iter().filter(|path| !kept.contains(path)) {
+            if is_one_file(&self.now, path)? && !is_stdout(path) && !is_device(path) {
+                completed.push(identity(path));
+            }
+        }
+        Ok(completed)
     }
 
     /// What TLS needs from now on. Files that were read are not read again: the right to may be gone.
@@ -94,21 +125,50 @@ fn output_name(path: &Path) -> anyhow::Result<String> {
     Ok(target.map_or_else(|| name_of(path), |target| target.to_string()))
 }
 
-/// Outputs that are meant before and after. Those that follow other options now begin anew, but for
+/// Whether an output is a file of one name.
+fn is_one_file(args: &RecordArgs, path: &Path) -> anyhow::Result<bool> {
+    Ok(target_of(path)?.is_none() && rotation::pattern_of(args, path)?.is_none())
+}
+
+/// Outputs that are meant before and after. Those that follow other options of theirs now begin anew, but for
 /// files of one name: a second one would replace the first.
 fn kept<'a>(now: &RecordArgs, next: &'a RecordArgs) -> anyhow::Result<Vec<&'a PathBuf>> {
-    let with_those_outputs = RecordArgs {
-        write: next.write.clone(),
-        quiet: next.quiet,
-        ..now.clone()
-    };
-    let alike = with_those_outputs == *next;
+    let collectors_alike = for_collectors(next) == for_collectors(now);
+    let files_alike = for_files(next) == for_files(now);
     let mut kept = Vec::new();
     for path in next.write.iter().filter(|path| now.write.contains(path)) {
-        let is_one_file = target_of(path)?.is_none() && rotation::pattern_of(next, path)?.is_none();
-        if alike || is_one_file {
+        let alike = match target_of(path)? {
+            Some(_) => collectors_alike,
+            None => files_alike || is_one_file(next, path)?,
+        };
+        if alike {
             kept.push(path);
         }
     }
     Ok(kept)
+}
+
+/// The options without those that no collector follows.
+fn for_collectors(args: &RecordArgs) -> RecordArgs {
+    RecordArgs {
+        write: Vec::new(),
+        quiet: false,
+        format: None,
+        rotate: None,
+        rotate_size: None,
+        ..args.clone()
+    }
+}
+
+/// The options without those that no file follows; files of IPFIX follow the others.
+fn for_files(args: &RecordArgs) -> RecordArgs {
+    RecordArgs {
+        write: Vec::new(),
+        quiet: false,
+        export_rate: None,
+        tls_ca: None,
+        tls_cert: None,
+        tls_key: None,
+        ..args.clone()
+    }
 }

@@ -37,11 +37,9 @@ pub(super) struct Engine {
 
 /// Loads the engine and puts it on all interfaces, or on none; then no more rights are needed.
 pub(super) fn open(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Engine> {
-    check(args)?;
-    for (index, name) in args.interface.iter().enumerate() {
-        if args.interface[..index].contains(name) {
-            bail!("interface {name} is named twice");
-        }
+    check(args, settings)?;
+    live::check_names(args)?;
+    for name in &args.interface {
         if Interface::link_type_of(name)? != LinkType::Ethernet {
             bail!(
                 "{name} is no Ethernet interface, and the engine in the kernel reads no other frames; \
@@ -139,7 +137,7 @@ fn warn_of_tags(args: &RecordArgs) {
 }
 
 /// What this engine cannot do, in the words of the options that ask for it.
-fn check(args: &RecordArgs) -> anyhow::Result<()> {
+pub(super) fn check(args: &RecordArgs, settings: &Settings) -> anyhow::Result<()> {
     let unable = [
         (args.biflow, "--biflow"),
         (args.decapsulate.is_some(), "--decapsulate"),
@@ -162,7 +160,7 @@ fn check(args: &RecordArgs) -> anyhow::Result<()> {
             asked.join(", ")
         );
     }
-    Ok(())
+    Ok(config_of(args, settings)?.validate()?)
 }
 
 fn config_of(args: &RecordArgs, settings: &Settings) -> anyhow::Result<KernelConfig> {

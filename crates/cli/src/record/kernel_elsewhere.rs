@@ -20,6 +20,10 @@ pub(super) fn open(_args: &RecordArgs, _settings: &Settings) -> anyhow::Result<E
     bail!(WITHOUT_KERNEL)
 }
 
+pub(super) fn check(_args: &RecordArgs, _settings: &Settings) -> anyhow::Result<()> {
+    bail!(WITHOUT_KERNEL)
+}
+
 pub(super) fn record(
     _args: &RecordArgs,
     _settings: &Settings,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use turboflow_capture::filter::{Compiler, Program};
 use turboflow_capture::live::{InterfaceConfig, Offload, RingSize, State, wait};
 use turboflow_packet::Frame;
@@ -13,6 +13,7 @@ use turboflow_pipeline::{
     LiveEvent, LiveLimits, LiveOutputs, Output, PipelineConfig, Snapshots, record_interfaces,
 };
 
+use super::args::Engine;
 use super::frames::NotGiven;
 use super::progress::ProgressBar;
 use super::report::Report;
@@ -28,13 +29,11 @@ pub(super) use turboflow_capture::live::Interface;
 /// Opens all interfaces, or none, for each reader a ring of every one; then no more rights are
 /// needed.
 pub(super) fn open_all(args: &RecordArgs) -> anyhow::Result<Vec<Vec<Interface>>> {
+    check_names(args)?;
     let ring = RingSize::new(args.ring_size)?;
     let count = usize::try_from(args.readers)?;
     let mut readers: Vec<Vec<Interface>> = (0..count).map(|_| Vec::new()).collect();
-    for (index, name) in args.interface.iter().enumerate() {
-        if args.interface[..index].contains(name) {
-            anyhow::bail!("interface {name} is named twice: its packets would be metered twice");
-        }
+    for name in &args.interface {
         let config = InterfaceConfig {
             ring,
             snap_length_bytes: args.snap_length,
@@ -59,7 +58,22 @@ pub(super) fn open_all(args: &RecordArgs) -> anyhow::Result<Vec<Vec<Interface>>>
 
 /// Says what is wrong with the options, as far as that can be told without an interface.
 pub(super) fn check(args: &RecordArgs) -> anyhow::Result<()> {
+    check_names(args)?;
+    if args.engine == Engine::Software {
+        RingSize::new(args.ring_size)?;
+    }
     args.user.as_deref().map_or(Ok(()), privileges::check)
+}
+
+/// Says which interface cannot be, or would be metered twice.
+pub(super) fn check_names(args: &RecordArgs) -> anyhow::Result<()> {
+    for (index, name) in args.interface.iter().enumerate() {
+        Interface::check_name(name)?;
+        if args.interface[..index].contains(name) {
+            bail!("interface {name} is named twice: its packets would be metered twice");
+        }
+    }
+    Ok(())
 }
 
 /// Interfaces that are not there.

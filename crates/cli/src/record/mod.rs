@@ -64,6 +64,9 @@ pub(crate) fn check(args: &RecordArgs) -> anyhow::Result<()> {
     let tls = collectors::tls(args)?;
     outputs::Maker::new(args, &settings, tls.as_ref())?.check()?;
     filter::check(args)?;
+    if args.engine == Engine::Xdp {
+        kernel::check(args, &settings)?;
+    }
     live::check(args)
 }
 

@@ -188,7 +188,7 @@ fn check_format(args: &RecordArgs) -> anyhow::Result<()> {
     }
 }
 
-fn is_device(path: &Path) -> bool {
+pub(super) fn is_device(path: &Path) -> bool {
     path.metadata()
         .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
@@ -204,7 +204,7 @@ fn format_of(path: &Path, given: Option<Format>) -> anyhow::Result<Format> {
     }
 }
 
-fn is_stdout(path: &Path) -> bool {
+pub(super) fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 

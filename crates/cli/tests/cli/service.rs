@@ -70,6 +70,23 @@ fn a_check_finds_what_the_start_would_refuse() {
         (written("\"a-%j.csv\""), "%Y (year)"),
         (written(by_udp) + "biflow = true", "biflow"),
         (needed.clone() + "rotate = \"5m\"", "name has a time"),
+        (
+            needed.replace("\"lo\"", "[\"lo\", \"lo\"]"),
+            "lo is named twice",
+        ),
+        (needed.replace("\"lo\"", "\"any\""), "any"),
+        (
+            needed.clone() + "ring-size = \"1KiB\"",
+            "--ring-size must be from",
+        ),
+        (
+            needed.clone() + "engine = \"xdp\"\nbiflow = true",
+            if cfg!(feature = "kernel") {
+                "does not know --biflow"
+            } else {
+                "built without the engine in the kernel"
+            },
+        ),
         (needed.clone() + "user = \"no-such-user\"", "no such user"),
         (
             needed.clone() + "filter = \"tpc port 1\"",

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 
 use crate::link::{FAR, Link, Recording};
-use crate::support::{Folder, office, rows};
+use crate::support::{Folder, office, rows, wait};
 
 const HUNDRED: [&str; 4] = ["--pps", "10000", "--limit", "100"];
 const CONFIG: &str = "interface = [\"vb\"]\nwrite = [\"flows-%Y%m%dT%H%M%S.csv\"]\n\
@@ -162,6 +162,71 @@ fn outputs_change_when_the_configuration_does() {
         "the collector got all of them"
     );
     assert_eq!(ended.count("records_dropped"), 0);
+}
+
+/// Else its records would be gone, with nothing said.
+#[test]
+fn a_file_that_is_complete_is_not_begun_anew() {
+    let Some(link) = Link::new() else { return };
+    let folder = Folder::new();
+    let both = "interface = [\"vb\"]\nwrite = [\"a.csv\", \"b.csv\"]\nledger = \"ledger.json\"\n\
+                metrics = \"none\"\nidle-timeout = \"100ms\"\n";
+    folder.write("turboflow.toml", both);
+    let mut running = link.start(folder, &["run", "--config", "turboflow.toml"], &[]);
+    assert!(link.replay(&office(), &HUNDRED));
+    // Until its flows have left.
+    wait(1_000);
+    let one = both.replace(", \"b.csv\"", "");
+    running.folder.write("turboflow.toml", &one);
+    running.signal("HUP");
+    running.wait_for("that go on: 1, that begin: 0, that end: 1");
+    running.folder.write("turboflow.toml", both);
+    running.signal("HUP");
+    running.wait_for("b.csv is complete since it was taken out of `write`");
+    let other = both.replace("b.csv", "c.csv");
+    running.folder.write("turboflow.toml", other);
+    running.signal("HUP");
+    running.wait_for("that go on: 1, that begin: 1, that end: 0");
+    running.signal("TERM");
+    let ended = running.end().balanced(0);
+    let written = ["a.csv", "b.csv", "c.csv"].map(|name| rows(&ended.folder.read(name)).len());
+    assert!(written[1] > 0, "{written:?}");
+    let sum: usize = written.iter().sum();
+    assert_eq!(sum as u64, ended.count("records_written"));
+}
+
+/// A collector sees no new domain, and no sequence that starts over, because files turn at another pace.
+#[test]
+fn outputs_follow_their_own_options_alone() {
+    let Some(link) = Link::new() else { return };
+    let _collector = link.open(|| UdpSocket::bind("127.0.0.1:4739").unwrap());
+    let config = CONFIG.replace("csv\"]", "csv\", \"ipfix+udp://127.0.0.1\"]");
+    let config = format!("{config}metrics = \"none\"\nobservation-domain = 7\n");
+    let folder = Folder::new();
+    folder.write("turboflow.toml", &config);
+    let mut running = link.start(folder, &["run", "--config", "turboflow.toml"], &[]);
+    for (more, said) in [
+        (
+            "rotate = \"4m\"\n",
+            "that go on: 1, that begin: 1, that end: 1",
+        ),
+        (
+            "rotate = \"4m\"\nexport-rate = 1000\n",
+            "that go on: 1, that begin: 1, that end: 1",
+        ),
+        (
+            "rotate = \"4m\"\nexport-rate = 1000\nquiet = true\n",
+            "that go on: 2, that begin: 0, that end: 0",
+        ),
+    ] {
+        running
+            .folder
+            .write("turboflow.toml", format!("{config}{more}"));
+        running.signal("HUP");
+        running.wait_for(said);
+    }
+    running.signal("TERM");
+    running.end().balanced(0);
 }
 
 #[test]
