@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use turboflow_record::{Column, ColumnElement, FlowBatch, Value};
 
-use super::uptime::{Fit, Uptime, sent_ms};
+use super::uptime::{Fit, Uptime, latest_ms, sent_ms};
 use super::{DataRecords, Encode, Protocol, Unexportable, Unit, WireOptions};
 
 /// Octets of a record.
@@ -103,7 +103,8 @@ impl Encoder {
         let parts = octets.div_ceil(u64::from(u32::MAX)).max(1);
         let parts = parts.max(packets.div_ceil(u64::from(u32::MAX)));
         let before = self.uptime;
-        let fit = self.uptime.fit(start_ms, end_ms.max(start_ms));
+        let (least_ms, most_ms) = (start_ms.min(end_ms), end_ms.max(start_ms));
+        let fit = self.uptime.fit(least_ms, most_ms);
         if fit == Fit::Never || parts > packets.clamp(1, MAX_PARTS) {
             self.unexportable.out_of_range += 1;
             return;
@@ -131,7 +132,7 @@ impl Encoder {
             };
             flow.write(&mut self.data.bytes);
             self.data.records += 1;
-            self.data.latest_ms = self.data.latest_ms.max(end_ms.max(start_ms));
+            self.data.latest_ms = self.data.latest_ms.max(latest_ms(most_ms * NS_PER_MS));
             if part + 1 == parts {
                 self.data.flows += 1;
                 self.data.packets = self.data.packets.wrapping_add(packets);

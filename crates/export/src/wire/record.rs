@@ -9,7 +9,7 @@ use super::body::{Body, SET_HEADER_BYTES};
 use super::field::{Field, is_flow_time, is_in_netflow9, is_tcp_flags};
 use super::options::FIRST_FLOW_TEMPLATE;
 use super::shape::{Presence, Shape, Shapes};
-use super::uptime::{Fit, Uptime};
+use super::uptime::{Fit, Uptime, latest_ms};
 use super::{DataRecords, Encode, Protocol, Unexportable, Unit, WireOptions};
 
 /// Shapes that get a template of their own. Beyond them a template for each family serves all,
@@ -294,13 +294,13 @@ impl Encoder {
     fn count(&mut self, batch: &FlowBatch, row: usize) {
         let of = |column| number(batch, row, column).unwrap_or(0);
         let (packets, octets) = (of(self.roles.packets), of(self.roles.octets));
-        let latest_ms = of(self.roles.end.or(self.roles.start)) / 1_000_000;
+        let latest = number(batch, row, self.roles.end.or(self.roles.start));
         let data: &mut DataRecords = self.body.tally();
         data.records += 1;
         data.flows += 1;
         data.packets = data.packets.wrapping_add(packets);
         data.octets = data.octets.wrapping_add(octets);
-        data.latest_ms = data.latest_ms.max(latest_ms);
+        data.latest_ms = data.latest_ms.max(latest.map_or(0, latest_ms));
     }
 }
 

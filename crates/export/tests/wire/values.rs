@@ -160,3 +160,26 @@ fn times_are_exact_in_the_unit_asked_for() {
         }
     }
 }
+
+/// Clocks that were never set, and captures whose times begin at 0.
+#[test]
+fn the_first_millisecond_of_1970_is_a_time() {
+    let line = "192.0.2.1 192.0.2.2 1 2 6 1 40 0 0 2 40 40 64 64 0 4";
+    let fields = line.split(' ').enumerate();
+    let row: Vec<Owned> = fields
+        .map(|(index, text)| match index {
+            0 | 1 => Owned::Address(text.parse().unwrap()),
+            _ => Owned::Unsigned(text.parse().unwrap()),
+        })
+        .collect();
+    let rows = [row];
+    compare(Protocol::Netflow9, &rows, 0xff);
+    let options = options(&Definition::default(), TimeUnit::Milliseconds);
+    let (messages, _) = messages(Protocol::Netflow5, &default_schema(), &options, &rows);
+    let [message] = &messages[..] else {
+        panic!("one message")
+    };
+    let word = |at: usize| number(&message.bytes[at..at + 4]);
+    let boot_ms = word(8) * 1_000 + word(12) / 1_000_000 - word(4);
+    assert_eq!([48, 52].map(|at| boot_ms + word(at)), [0, 0]);
+}
