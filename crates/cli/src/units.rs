@@ -188,6 +188,14 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     })
 }
 
+/// A [`count`] of at least one.
+pub(crate) fn count_above_zero(text: &str) -> Result<u64, String> {
+    match count(text)? {
+        0 => Err("write 1 or more, or leave it out".to_owned()),
+        count => Ok(count),
+    }
+}
+
 /// A seed: any number of 64 bits.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     text.parse()

@@ -12,8 +12,8 @@ use turboflow_record::TimeUnit;
 use crate::log::LogFormat;
 use crate::metrics::{MetricsAt, metrics_at};
 use crate::units::{
-    Timeout, count, duration, rotation, seed, size_bytes, template_interval, time_unit, timeout,
-    timeout_or_zero,
+    Timeout, count, count_above_zero, duration, rotation, seed, size_bytes, template_interval,
+    time_unit, timeout, timeout_or_zero,
 };
 
 /// Where packets become microflow records.
@@ -225,7 +225,7 @@ pub(crate) struct RecordArgs {
     pub(super) duration: Option<Duration>,
 
     /// End after so many packets; with --engine xdp, soon after
-    #[arg(long, value_name = "N", value_parser = count, conflicts_with = "read")]
+    #[arg(long, value_name = "N", value_parser = count_above_zero, conflicts_with = "read")]
     #[arg(help_heading = "Interfaces")]
     pub(super) packets: Option<u64>,
 
@@ -293,7 +293,8 @@ pub(crate) struct RecordArgs {
 
     /// Flow records a second that a collector is sent at most, such as 50k. A capture is read as
     /// fast as its records leave. Default: as fast as the socket takes them
-    #[arg(long, value_name = "N", value_parser = count, help_heading = "Sending to collectors")]
+    #[arg(long, value_name = "N", value_parser = count_above_zero)]
+    #[arg(help_heading = "Sending to collectors")]
     pub(super) export_rate: Option<u64>,
 
     /// Bytes of a message over UDP at most. The default leaves room for IPv6, UDP and a tunnel on

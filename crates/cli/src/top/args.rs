@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use turboflow_packet::TunnelSet;
 use turboflow_top::{AVERAGE_BINS, BIN_NS, Sort, View};
 
-use crate::units::{count, duration, size_bytes};
+use crate::units::{count, count_above_zero, duration, size_bytes};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -86,7 +86,7 @@ pub(crate) struct TopArgs {
 
     /// Print that many screens as text, an interval apart, and end; no terminal is needed. For
     /// captures the last one is that at their end
-    #[arg(long, value_name = "N", value_parser = count, help_heading = "Screen")]
+    #[arg(long, value_name = "N", value_parser = count_above_zero, help_heading = "Screen")]
     pub(super) batch: Option<u64>,
 
     /// Rows of a screen of --batch at most

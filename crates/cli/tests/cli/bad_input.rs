@@ -301,3 +301,20 @@ fn a_truncated_capture_of_every_length_never_loses_whole_packets() {
         fs::remove_file(folder.path().join("a.csv")).unwrap();
     }
 }
+
+/// A count of 0 of what is asked for at all would do nothing, or the contrary of what it says.
+#[test]
+fn counts_that_mean_nothing_are_refused() {
+    let office = office();
+    let live = ["record", "-i", "lo", "-w", "-", "--format", "csv"];
+    let sent = ["record", "-r", &office, "-w", "ipfix+udp://127.0.0.1"];
+    let top = ["top", "-r", &office];
+    for (base, option) in [
+        (&live[..], "--packets"),
+        (&sent, "--export-rate"),
+        (&top, "--batch"),
+    ] {
+        let ran = turboflow(base.iter().chain(&[option, "0"])).exits(2);
+        ran.says(&[option, "write 1 or more"]);
+    }
+}
