@@ -61,8 +61,8 @@ impl Following {
         let maker = Maker::new(&next, &self.settings, tls.as_ref())?;
         let begin = next.write.iter().filter(|path| !kept.contains(path));
         let begin: Vec<_> = begin.collect();
-        self.refuse_what_is_complete(&begin)?;
-        let complete = self.completed(&kept)?;
+        let complete = self.complete_without(&kept)?;
+        refuse_what_is_complete(&begin, &complete)?;
         let begin = begin.into_iter().map(|path| maker.output(path));
         let begin = begin.collect::<anyhow::Result<Vec<_>>>()?;
         let keep = kept.iter().map(|path| output_name(path));
@@ -74,31 +74,19 @@ impl Following {
         // Where the run is over, there is nothing to change.
         let _ = changes.send(OutputChange { keep, begin });
         (self.now, self.tls) = (next, tls);
-        self.complete.extend(complete);
+        self.complete = complete;
         Ok(())
     }
 
-    fn refuse_what_is_complete(&self, begin: &[&PathBuf]) -> anyhow::Result<()> {
-        let is_complete = |path: &&&PathBuf| self.complete.contains(&identity(path));
-        match begin.iter().find(is_complete) {
-            Some(path) => bail!(
-                "{} is complete since it was taken out of `write`, and would be replaced: give it another \
-                 name, one with a time for instance (%s), or start anew",
-                path.display()
-            ),
-            None => Ok(()),
-        }
-    }
-
-    /// The files of one name that end where only those outputs go on.
-    fn completed(&self, kept: &[&PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
-        let mut completed = Vec::new();
+    /// The files of one name that are complete where only those outputs go on.
+    fn complete_without(&self, kept: &[&PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+        let mut complete = self.complete.clone();
         for path in self.now.write.iter().filter(|path| !kept.contains(path)) {
             if is_one_file(&self.now, path)? && !is_stdout(path) && !is_device(path) {
-                completed.push(identity(path));
+                complete.push(identity(path));
             }
         }
-        Ok(completed)
+        Ok(complete)
     }
 
     /// What TLS needs from now on. Files that were read are not read again: the right to may be gone.
@@ -123,6 +111,17 @@ impl Following {
 fn output_name(path: &Path) -> anyhow::Result<String> {
     let target = target_of(path)?;
     Ok(target.map_or_else(|| name_of(path), |target| target.to_string()))
+}
+
+fn refuse_what_is_complete(begin: &[&PathBuf], complete: &[PathBuf]) -> anyhow::Result<()> {
+    match begin.iter().find(|path| complete.contains(&identity(path))) {
+        Some(path) => bail!(
+            "{} is complete since it was taken out of `write`, and would be replaced: give it another \
+             name, one with a time for instance (%s), or start anew",
+            path.display()
+        ),
+        None => Ok(()),
+    }
 }
 
 /// Whether an output is a file of one name.

@@ -183,6 +183,10 @@ fn a_file_that_is_complete_is_not_begun_anew() {
     running.folder.write("turboflow.toml", both);
     running.signal("HUP");
     running.wait_for("b.csv is complete since it was taken out of `write`");
+    let renamed = both.replace("a.csv\", \"b.csv", "./a.csv");
+    running.folder.write("turboflow.toml", renamed);
+    running.signal("HUP");
+    running.wait_for("a.csv is complete since it was taken out of `write`");
     let other = both.replace("b.csv", "c.csv");
     running.folder.write("turboflow.toml", other);
     running.signal("HUP");
