@@ -99,13 +99,6 @@ impl fmt::Display for Misread {
 }
 
 impl QueryError {
-    /// The sum of two numbers of that column.
-    pub(crate) fn add_up(column: &str, left: u64, right: u64) -> Result<u64, Self> {
-        left.checked_add(right).ok_or_else(|| Self::Sum {
-            column: column.to_owned(),
-        })
-    }
-
     #[cold]
     pub(crate) fn misread(
         option: &'static str,

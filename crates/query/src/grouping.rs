@@ -308,7 +308,9 @@ impl Amount {
             return Ok(sum.or(more));
         };
         Ok(Some(match self.fold {
-            Fold::Sum => QueryError::add_up(&self.name, left, right)?,
+            Fold::Sum => left.checked_add(right).ok_or_else(|| QueryError::Sum {
+                column: self.name.clone(),
+            })?,
             Fold::Min => left.min(right),
             Fold::Max => left.max(right),
             Fold::Or => left | right,

@@ -405,13 +405,12 @@ impl Interface {
 }
 
 pub(super) fn find(name: &str) -> Result<(CString, c_int), InterfaceError> {
-    let present = || socket::names().join(", ");
     Interface::check_name(name)?;
     let kernel_name = socket::kernel_name(name);
     let found = kernel_name.and_then(|name| socket::index_of(&name).map(|index| (name, index)));
     found.ok_or_else(|| InterfaceError::NotFound {
         name: name.to_owned(),
-        present: present(),
+        present: socket::names().join(", "),
     })
 }
 

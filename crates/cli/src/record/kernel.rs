@@ -37,7 +37,7 @@ pub(super) struct Engine {
 
 /// Loads the engine and puts it on all interfaces, or on none; then no more rights are needed.
 pub(super) fn open(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Engine> {
-    check(args, settings)?;
+    let config = config_of(args, settings)?;
     live::check_names(args)?;
     for name in &args.interface {
         if Interface::link_type_of(name)? != LinkType::Ethernet {
@@ -47,7 +47,6 @@ pub(super) fn open(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Eng
             );
         }
     }
-    let config = config_of(args, settings)?;
     if let Some(user) = &args.user {
         privileges::check(user)?;
     }
@@ -136,8 +135,13 @@ fn warn_of_tags(args: &RecordArgs) {
     }
 }
 
-/// What this engine cannot do, in the words of the options that ask for it.
+/// Says what is wrong with the options, as far as that can be told without the kernel.
 pub(super) fn check(args: &RecordArgs, settings: &Settings) -> anyhow::Result<()> {
+    config_of(args, settings).map(drop)
+}
+
+/// What this engine cannot do, in the words of the options that ask for it.
+fn refuse_what_it_cannot(args: &RecordArgs) -> anyhow::Result<()> {
     let unable = [
         (args.biflow, "--biflow"),
         (args.decapsulate.is_some(), "--decapsulate"),
@@ -160,14 +164,15 @@ pub(super) fn check(args: &RecordArgs, settings: &Settings) -> anyhow::Result<()
             asked.join(", ")
         );
     }
-    Ok(config_of(args, settings)?.validate()?)
+    Ok(())
 }
 
 fn config_of(args: &RecordArgs, settings: &Settings) -> anyhow::Result<KernelConfig> {
+    refuse_what_it_cannot(args)?;
     let config = &settings.config;
     let largest = 1_u64 << args.ring_size.clamp(1, 1 << 31).ilog2();
     let hasher = KeyHasher::new(config.seed);
-    Ok(KernelConfig {
+    let config = KernelConfig {
         is_bound: false,
         interfaces: args.interface.clone(),
         layout: Some(settings.layout.clone()),
@@ -194,7 +199,9 @@ fn config_of(args: &RecordArgs, settings: &Settings) -> anyhow::Result<KernelCon
         }),
         tested: None,
         hash_keys: std::array::from_fn(|at| hash_key(&hasher, at)),
-    })
+    };
+    config.validate()?;
+    Ok(config)
 }
 
 /// Of the same seed as everything else, and as unknown.

@@ -132,7 +132,7 @@ impl Encoder {
             };
             flow.write(&mut self.data.bytes);
             self.data.records += 1;
-            self.data.latest_ms = self.data.latest_ms.max(latest_ms(most_ms * NS_PER_MS));
+            self.data.latest_ms = self.data.latest_ms.max(latest_ms(most_ms));
             if part + 1 == parts {
                 self.data.flows += 1;
                 self.data.packets = self.data.packets.wrapping_add(packets);

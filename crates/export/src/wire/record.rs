@@ -300,7 +300,8 @@ impl Encoder {
         data.flows += 1;
         data.packets = data.packets.wrapping_add(packets);
         data.octets = data.octets.wrapping_add(octets);
-        data.latest_ms = data.latest_ms.max(latest.map_or(0, latest_ms));
+        let latest_ms = latest.map_or(0, |ns| latest_ms(ns / 1_000_000));
+        data.latest_ms = data.latest_ms.max(latest_ms);
     }
 }
 

@@ -56,11 +56,8 @@ impl Uptime {
 
 /// The latest time of a record that ends then, in ms since 1970. It is never 0, which says that a message has no time: a record
 /// of the first millisecond of 1970 is one of the second.
-pub(super) const fn latest_ms(end_ns: u64) -> u64 {
-    match end_ns / 1_000_000 {
-        0 => 1,
-        end_ms => end_ms,
-    }
+pub(super) fn latest_ms(end_ms: u64) -> u64 {
+    end_ms.max(1)
 }
 
 /// When a message with records up to `latest_ms` says that it was sent. Now; or, where the records

@@ -206,7 +206,7 @@ impl Births {
         Self {
             flows,
             multiplier,
-            // Of one flow the share is 1: its turn has never been.
+            // An inverse is less than the number of flows, so that its share is less than 1 and fits.
             share_by_rank: share_by_rank as u64,
             round: 0,
             turn: 0,

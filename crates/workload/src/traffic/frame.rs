@@ -180,7 +180,7 @@ const PREFIXES_SUM: u64 = 2 * (0x2001 + 0x0db8);
 /// Where headers are written: zeros before.
 type Room = [u8; HEADERS_BYTES_MAX];
 
-/// Writes big-endian words, or other bytes, in one store.
+/// Writes a big-endian word, or other bytes, where they belong.
 #[inline(always)]
 fn put<const N: usize>(room: &mut Room, at: usize, bytes: [u8; N]) {
     room[at..at + N].copy_from_slice(&bytes);
