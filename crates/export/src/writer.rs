@@ -25,6 +25,14 @@ pub trait FlowWriter: Send {
     /// reader of a stream went away.
     fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError>;
 
+    /// Writes batches that came together, which some formats do faster than one after the other.
+    ///
+    /// # Errors
+    /// As [`write`](FlowWriter::write).
+    fn write_several(&mut self, batches: &[Arc<FlowBatch>]) -> Result<(), ExportError> {
+        batches.iter().try_for_each(|batch| self.write(batch))
+    }
+
     /// Hands what is buffered to whoever reads the output, as far as the format can: lines can,
     /// Parquet waits for the end.
     ///

@@ -24,6 +24,9 @@ pub struct PipelineConfig {
     /// Threads that meter (shards) for each reader; more than one adds a thread that reads and
     /// parses.
     pub threads: usize,
+    /// Whether a single shard has a thread of its own too, beside the one that reads and parses:
+    /// faster where there is a processor for each, dearer where there is not.
+    pub meters_apart: bool,
     /// Readers of interfaces, each with shards of its own. Files have one.
     pub readers: usize,
     /// Seed of the hash function.
@@ -50,6 +53,7 @@ impl Default for PipelineConfig {
             sizing: Sizing::Adaptive,
             max_flows: 10_000_000,
             threads: 1,
+            meters_apart: false,
             readers: 1,
             seed: 0,
             decapsulate: TunnelSet::default(),
@@ -110,6 +114,11 @@ impl PipelineConfig {
             prompt: true,
             ..self
         }
+    }
+
+    /// Whether shards have threads of their own.
+    pub(crate) const fn has_shard_threads(&self) -> bool {
+        self.threads > 1 || self.meters_apart
     }
 
     /// Checks the numbers and works out the layout of records.

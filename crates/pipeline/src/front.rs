@@ -12,7 +12,7 @@ use turboflow_record::{
 
 use crate::PipelineConfig;
 use crate::clock::{CellClock, Tick};
-use crate::pending::{BATCH_PACKETS, Pending};
+use crate::pending::{Pending, batch_packets};
 
 /// Frames fetched ahead of their parsing: a page of short ones, since processors' own reading ahead
 /// ends with each page.
@@ -106,6 +106,8 @@ pub(crate) struct Front<const N: usize> {
     reassembles: bool,
     released: Vec<(Packet, InputValues)>,
     pending: Vec<Pending<N>>,
+    /// Packets of one kind in a batch.
+    batch_packets: usize,
     report: FrontReport,
 }
 
@@ -132,6 +134,7 @@ impl<const N: usize> Front<N> {
             reassembles: config.reassemble_flows.is_some(),
             released: Vec::new(),
             pending: (0..config.threads).map(|_| Pending::new()).collect(),
+            batch_packets: batch_packets::<N>(config.has_shard_threads()),
             report: FrontReport::default(),
         }
     }
@@ -208,7 +211,7 @@ impl<const N: usize> Front<N> {
             let plain = self.plain_frames(rest);
             self.report.frames += plain as u64;
             rest = &rest[plain..];
-            if self.pending[0].v4.len() >= BATCH_PACKETS {
+            if self.pending[0].v4.len() >= self.batch_packets {
                 shards.packets(0, &mut self.pending[0]);
             } else if let Some((_, after)) = rest.split_first() {
                 self.frames_to_any_shard(&rest[..1], shards);
@@ -221,7 +224,7 @@ impl<const N: usize> Front<N> {
     /// is full; says how many there were. Everything it counts with stays in registers.
     fn plain_frames(&mut self, frames: &[Frame<'_>]) -> usize {
         let records = &mut self.pending[0].v4;
-        let room = BATCH_PACKETS.saturating_sub(records.len());
+        let room = self.batch_packets.saturating_sub(records.len());
         records.reserve(room);
         let (watermark_ns, cell_ns) = self.clock.cell();
         let (mut latest_ns, mut frame_bytes, mut packet_bytes, mut count) = (0, 0, 0, 0);
@@ -337,7 +340,7 @@ impl<const N: usize> Front<N> {
             self.layout
                 .open_state(&mut record.state, packet, values, reversed);
         }
-        if records.len() == BATCH_PACKETS {
+        if records.len() == self.batch_packets {
             shards.packets(shard, &mut self.pending[shard]);
         }
     }
@@ -360,7 +363,7 @@ impl<const N: usize> Front<N> {
         let shard = self.shard_of(&record.key);
         let records = lane(&mut self.pending[shard]);
         records.push(record);
-        if records.len() == BATCH_PACKETS {
+        if records.len() == self.batch_packets {
             shards.packets(shard, &mut self.pending[shard]);
         }
     }

@@ -113,7 +113,7 @@ impl Counts {
 
 /// The pipeline without files: give it frames, then finish it.
 ///
-/// Threads, if the configuration asks for more than one, start with it and end with
+/// Threads of its own, if the configuration asks for them, start with it and end with
 /// [`Meter::finish`].
 pub struct Meter {
     work: Box<dyn MeterWork>,
@@ -179,7 +179,7 @@ impl Meter {
     /// Where everything is at this moment, all threads at the same point of the input: every packet
     /// is in a record, resident, or in a counter.
     ///
-    /// It waits until what is queued for the shards is metered, a few thousand packets at most.
+    /// It waits until what is queued for the shards is metered, some ten thousand packets at most.
     pub fn snapshot(&mut self) -> Ledger {
         self.counts().ledger()
     }
@@ -209,7 +209,7 @@ fn start<const N: usize>(
     mut deliver: impl FnMut(usize) -> DeliverRecords,
 ) -> Box<dyn MeterWork> {
     let front = Front::<N>::new(config, layout);
-    if config.threads == 1 {
+    if !config.has_shard_threads() {
         let shards = OwnShard(Shard::new(config, layout, deliver(0)));
         return Box::new(Running { front, shards });
     }

@@ -5,7 +5,19 @@ use turboflow_record::{MicroflowRecord, WORDS_V4, WORDS_V6, WORDS_WIDE};
 
 /// Packets of one kind that travel together: enough to keep the prefetch pipelines of engine and
 /// aggregator busy, few enough to stay in the second-level cache.
-pub(crate) const BATCH_PACKETS: usize = 512;
+const BATCH_PACKETS: usize = 512;
+/// To another thread more travel together where they are small: one that waits is woken as rarely.
+const SENT_BYTES: usize = 128 << 10;
+
+/// Packets in a batch for a shard, on a thread of its own or on the front's.
+pub(crate) const fn batch_packets<const N: usize>(is_sent: bool) -> usize {
+    let sent = SENT_BYTES / size_of::<MicroflowRecord<WORDS_V4, N>>();
+    if is_sent && sent > BATCH_PACKETS {
+        sent
+    } else {
+        BATCH_PACKETS
+    }
+}
 
 /// A batch for one shard.
 pub(crate) struct Pending<const N: usize> {

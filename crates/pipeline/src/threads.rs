@@ -10,14 +10,23 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use turboflow_aggregate::Cell;
+use turboflow_record::{MicroflowRecord, WORDS_V4};
 
 use crate::front::Shards;
 use crate::meter::FinishShards;
-use crate::pending::Pending;
+use crate::pending::{Pending, batch_packets};
 use crate::shard::{Shard, ShardReport};
 
-/// Batches that wait for a shard at most.
-const QUEUE_BATCHES: usize = 16;
+/// Bytes of IPv4 packets that wait for a shard at most: a millisecond of work, longer than the front
+/// is away to ask the kernel for the next piece of a file.
+const QUEUE_BYTES: usize = 2 << 20;
+
+/// Batches that wait for a shard at most; those of records with much state are few.
+const fn queue_batches<const N: usize>() -> usize {
+    let batch_bytes = batch_packets::<N>(true) * size_of::<MicroflowRecord<WORDS_V4, N>>();
+    let batches = QUEUE_BYTES / batch_bytes;
+    if batches < 2 { 2 } else { batches }
+}
 
 enum Work<const N: usize> {
     Packets(Pending<N>),
@@ -42,10 +51,13 @@ impl<const N: usize> ThreadedShards<N> {
     where
         M: FnOnce() -> Shard<N> + Send + 'static,
     {
-        let workers = makers.map(|make| {
-            let (work, incoming) = sync_channel(QUEUE_BATCHES);
-            let (give_back, empty) = sync_channel(QUEUE_BATCHES + 2);
-            let thread = std::thread::spawn(move || run(make(), &incoming, &give_back));
+        let workers = makers.enumerate().map(|(shard, make)| {
+            let (work, incoming) = sync_channel(queue_batches::<N>());
+            let (give_back, empty) = sync_channel(queue_batches::<N>() + 2);
+            let thread = std::thread::Builder::new()
+                .name(format!("shard-{shard}"))
+                .spawn(move || run(make(), &incoming, &give_back))
+                .expect("the system starts the threads that a run asks for");
             Worker {
                 work,
                 empty,

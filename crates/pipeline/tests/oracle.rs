@@ -110,13 +110,14 @@ proptest! {
         packets in 1usize..400,
         sizing in sizing(),
         threads in 1usize..4,
+        meters_apart: bool,
         sweep_ns in prop_oneof![Just(1u64), 1_000u64..100_000, Just(u64::MAX / 2)],
     ) {
         let mut shape = SequenceShape::random(seed, packets);
         shape.options.biflow = false;
         let packets = random_packets(seed, &shape);
         let config = PipelineConfig {
-            sizing, threads, seed, sweep_ns,
+            sizing, threads, meters_apart, seed, sweep_ns,
             ..config(&Definition::default(), &shape.options)
         };
         check(&config, &shape.options, &packets);
@@ -129,12 +130,13 @@ proptest! {
         packets in 1usize..250,
         sizing in sizing(),
         threads in 1usize..3,
+        meters_apart: bool,
     ) {
         let shape = SequenceShape::random(seed, packets);
         let definition = random_definition(seed, shape.options.biflow);
         let packets = random_packets(seed, &shape);
         let config = PipelineConfig {
-            sizing, threads, seed,
+            sizing, threads, meters_apart, seed,
             ..config(&definition, &shape.options)
         };
         check(&config, &shape.options, &packets);

@@ -353,10 +353,11 @@ pub(crate) struct RecordArgs {
     pub(super) enterprise_number: u32,
 
     /// Threads that meter, each with a share of the flows, for each reader; more than 1 adds a thread
-    /// that reads and parses. Records are the same whatever the number
-    #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
+    /// that reads and parses. Records are the same whatever the number. Default: 1, which reads and
+    /// parses too; but capture files are read by a second one where there are two processors
+    #[arg(long, value_name = "N", value_parser = count)]
     #[arg(help_heading = "Memory and speed")]
-    pub(super) threads: u64,
+    pub(super) threads: Option<u64>,
 
     /// Threads that read the interfaces, each with rings of its own and --threads of its own. Packets
     /// are dealt out to them by their pair of IP addresses, so that a flow stays with one. Not with

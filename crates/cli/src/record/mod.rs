@@ -258,6 +258,8 @@ fn announce(settings: &Settings, sizes: &RunSizes) {
     let mut threads = counted(config.threads as u64, "thread");
     if config.readers > 1 {
         threads = format!("{} readers with {threads} each", config.readers);
+    } else if config.meters_apart {
+        threads.push_str(" and one that reads");
     }
     let mib = |bytes: usize| grouped(bytes.div_ceil(1 << 20) as u64);
     say!(Info Started, version = env!("CARGO_PKG_VERSION"), seed = config.seed,

@@ -3,6 +3,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
+use std::thread;
 
 use anyhow::{Context, anyhow, bail};
 use turboflow_aggregate::Timeouts;
@@ -51,7 +52,11 @@ impl Settings {
             },
             sizing,
             max_flows: usize::try_from(args.max_flows).map_err(|_| too_large("--max-flows"))?,
-            threads: usize::try_from(args.threads).map_err(|_| too_large("--threads"))?,
+            threads: usize::try_from(args.threads.unwrap_or(1))
+                .map_err(|_| too_large("--threads"))?,
+            meters_apart: args.threads.is_none()
+                && args.interface.is_empty()
+                && thread::available_parallelism().is_ok_and(|count| count.get() > 1),
             readers: usize::try_from(args.readers).map_err(|_| too_large("--readers"))?,
             seed: args.seed.unwrap_or_else(random_seed),
             decapsulate: args.decapsulate.unwrap_or_default(),

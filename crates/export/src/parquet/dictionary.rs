@@ -43,9 +43,13 @@ impl Key for u128 {
     }
 }
 
+/// The number of an empty slot. Not 0: memory that the system has cleared would be read before it
+/// is written, and then each of its pages costs two faults and a message to every other processor.
+const EMPTY: u32 = u32::MAX;
+
 /// Open addressing, at most half full, the key beside its number: one cache line a lookup.
 struct Table<K> {
-    /// Key and number + 1; 0 where the slot is empty.
+    /// Key and number.
     slots: Vec<(K, u32)>,
     used: usize,
     seed: u64,
@@ -69,18 +73,18 @@ impl<K: Key> Table<K> {
         }
         let slot = self.slot(key);
         let (found, number) = &mut self.slots[slot];
-        if *number == 0 {
-            (*found, *number) = (key, next + 1);
+        if *number == EMPTY {
+            (*found, *number) = (key, next);
             self.used += 1;
         }
-        *number - 1
+        *number
     }
 
     #[inline(always)]
     fn slot(&self, key: K) -> usize {
         let mask = self.slots.len() - 1;
         let mut slot = key.mix(self.seed) as usize & mask;
-        while self.slots[slot].1 != 0 && self.slots[slot].0 != key {
+        while self.slots[slot].1 != EMPTY && self.slots[slot].0 != key {
             slot = (slot + 1) & mask;
         }
         slot
@@ -90,8 +94,8 @@ impl<K: Key> Table<K> {
     #[inline(never)]
     fn grow(&mut self) {
         let size = (self.slots.len() * 4).max(1 << 10);
-        let old = std::mem::replace(&mut self.slots, vec![(K::default(), 0); size]);
-        for (key, number) in old.into_iter().filter(|slot| slot.1 != 0) {
+        let old = std::mem::replace(&mut self.slots, vec![(K::default(), EMPTY); size]);
+        for (key, number) in old.into_iter().filter(|slot| slot.1 != EMPTY) {
             let slot = self.slot(key);
             self.slots[slot] = (key, number);
         }
@@ -146,7 +150,7 @@ pub(crate) struct NumberDictionary {
 impl NumberDictionary {
     pub(crate) fn new() -> Self {
         Self {
-            direct: vec![0; DIRECT],
+            direct: vec![EMPTY; DIRECT],
             others: Table::new(),
             values: Vec::new(),
         }
@@ -156,11 +160,12 @@ impl NumberDictionary {
     pub(crate) fn number(&mut self, value: u64) -> u32 {
         let next = self.values.len() as u32;
         let number = match self.direct.get_mut(value as usize) {
-            Some(slot) if *slot == 0 => {
-                *slot = next + 1;
-                next
+            Some(slot) => {
+                if *slot == EMPTY {
+                    *slot = next;
+                }
+                *slot
             }
-            Some(slot) => *slot - 1,
             None => self.others.number(value, next),
         };
         if number == next {

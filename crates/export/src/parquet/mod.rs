@@ -16,8 +16,8 @@
 mod chunk;
 mod dictionary;
 mod encode;
+mod encoders;
 mod flat;
-mod halves;
 mod library;
 mod page;
 pub(crate) mod schema;

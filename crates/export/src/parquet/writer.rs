@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 use std::mem;
+use std::sync::Arc;
 
 use parquet::basic::Compression as Codec;
 use parquet::errors::ParquetError;
@@ -16,7 +17,7 @@ use turboflow_record::{Column, FlowBatch};
 
 use crate::output::{Interrupted, Keep, Output};
 use crate::parquet::chunk::Chunk;
-use crate::parquet::halves::Halves;
+use crate::parquet::encoders::{Encoders, Part};
 use crate::parquet::page::codec_of;
 use crate::parquet::schema;
 use crate::{ExportError, FlowWriter, WriteOptions, WriteSummary};
@@ -27,7 +28,7 @@ struct ParquetWriter {
     file: Option<SerializedFileWriter<Sink>>,
     chunks: Vec<Chunk>,
     codec: Codec,
-    halves: Halves,
+    encoders: Encoders,
     row_group_records: usize,
     open_records: usize,
     records: u64,
@@ -60,7 +61,7 @@ pub(crate) fn writer(
         file: Some(file.map_err(refused)?),
         chunks: Vec::new(),
         codec: codec_of(options.compression).map_err(refused)?,
-        halves: Halves::new(options.compression).map_err(|e| refused(e.into()))?,
+        encoders: Encoders::new(options.compression).map_err(|e| refused(e.into()))?,
         row_group_records: options.row_group_records.max(1),
         open_records: 0,
         records: 0,
@@ -73,16 +74,11 @@ pub(crate) fn writer(
 
 impl FlowWriter for ParquetWriter {
     fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
-        let mut row = 0;
-        while row < batch.rows() && self.file.is_some() {
-            let end = batch
-                .rows()
-                .min(row + self.row_group_records - self.open_records);
-            let outcome = self.append(batch, row..end);
-            self.checked(outcome)?;
-            row = end;
-        }
-        Ok(())
+        self.append(std::iter::once(batch))
+    }
+
+    fn write_several(&mut self, batches: &[Arc<FlowBatch>]) -> Result<(), ExportError> {
+        self.append(batches.iter().map(Arc::as_ref))
     }
 
     fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {
@@ -114,20 +110,41 @@ impl FlowWriter for ParquetWriter {
 }
 
 impl ParquetWriter {
-    fn append(
+    /// Encodes batches together, as far as they go into one row group.
+    fn append<'a>(
         &mut self,
-        batch: &FlowBatch,
-        rows: std::ops::Range<usize>,
-    ) -> Result<(), ParquetError> {
+        batches: impl Iterator<Item = &'a FlowBatch>,
+    ) -> Result<(), ExportError> {
+        let mut parts: Vec<Part<'_>> = Vec::new();
+        for batch in batches {
+            let mut row = 0;
+            while row < batch.rows() && self.file.is_some() {
+                let end = batch
+                    .rows()
+                    .min(row + self.row_group_records - self.open_records);
+                self.open_records += end - row;
+                parts.push((batch, row..end));
+                if self.open_records == self.row_group_records {
+                    let outcome = self.encode(&mut parts);
+                    let outcome = outcome.and_then(|()| self.close_row_group());
+                    self.checked(outcome)?;
+                }
+                row = end;
+            }
+        }
+        let outcome = self.encode(&mut parts);
+        self.checked(outcome)
+    }
+
+    fn encode(&mut self, parts: &mut Vec<Part<'_>>) -> Result<(), ParquetError> {
+        if parts.is_empty() {
+            return Ok(());
+        }
         if self.chunks.is_empty() {
             self.open_row_group();
         }
-        let columns = self.schema.iter().zip(batch.columns());
-        self.halves.write(&mut self.chunks, columns, rows.clone())?;
-        self.open_records += rows.len();
-        if self.open_records == self.row_group_records {
-            self.close_row_group()?;
-        }
+        self.encoders.write(&mut self.chunks, &self.schema, parts)?;
+        parts.clear();
         Ok(())
     }
 
@@ -150,7 +167,7 @@ impl ParquetWriter {
         }
         let mut row_group = file.next_row_group()?;
         let chunks = mem::take(&mut self.chunks);
-        for (bytes, result) in self.halves.close(chunks, self.codec)? {
+        for (bytes, result) in self.encoders.close(chunks, self.codec)? {
             row_group.append_column(&bytes, result)?;
         }
         row_group.close()?;

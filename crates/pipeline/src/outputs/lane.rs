@@ -89,8 +89,10 @@ impl Lane {
             false => FILE_QUEUE_BATCHES,
         });
         let shown = Arc::clone(&gauge);
-        let thread =
-            std::thread::spawn(move || write_all(output.writer, &shown, &incoming, is_live));
+        let thread = std::thread::Builder::new()
+            .name("output".to_owned())
+            .spawn(move || write_all(output.writer, &shown, &incoming, is_live))
+            .expect("the system starts the threads that a run asks for");
         Self {
             queue: Some(queue),
             thread,

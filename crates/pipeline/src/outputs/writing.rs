@@ -16,6 +16,9 @@ use super::lane::Gauge;
 /// the clock do so this late at most.
 const IDLE_FLUSH: Duration = Duration::from_millis(200);
 
+/// Rows that are enough to be written together; there are a batch more at most.
+const TOGETHER_ROWS: usize = 1 << 16;
+
 /// An output with what it has got so far.
 struct Writing {
     writer: Option<Box<dyn FlowWriter>>,
@@ -23,7 +26,8 @@ struct Writing {
     received: u64,
 }
 
-/// Writes until the queue is closed. `prompt`: also what there is whenever nothing waits.
+/// Writes until the queue is closed, what waits together. `prompt`: buffers are flushed whenever
+/// nothing waits.
 pub(super) fn write_all(
     writer: Box<dyn FlowWriter>,
     gauge: &Gauge,
@@ -35,23 +39,22 @@ pub(super) fn write_all(
         failure: None,
         received: 0,
     };
-    let mut waiting = None;
+    let mut batches = Vec::new();
     loop {
-        let next = match (waiting.take(), prompt) {
-            (Some(batch), _) => Ok(batch),
-            (None, true) => incoming.recv_timeout(IDLE_FLUSH),
-            (None, false) => incoming.recv().map_err(RecvTimeoutError::from),
+        let next = match prompt {
+            true => incoming.recv_timeout(IDLE_FLUSH),
+            false => incoming.recv().map_err(RecvTimeoutError::from),
         };
         match next {
-            Ok(batch) => {
-                gauge.waiting.fetch_sub(batch.rows(), Ordering::Relaxed);
-                writing.write(&batch);
-            }
+            Ok(batch) => take_together(batch, incoming, &mut batches),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        waiting = incoming.try_recv().ok();
-        if prompt && waiting.is_none() {
+        let rows = batches.iter().map(|batch| batch.rows()).sum();
+        gauge.waiting.fetch_sub(rows, Ordering::Relaxed);
+        writing.write(&batches, rows);
+        batches.clear();
+        if prompt && rows < TOGETHER_ROWS {
             writing.flush();
         }
         gauge.failed.store(writing.is_failing(), Ordering::Relaxed);
@@ -65,10 +68,26 @@ pub(super) fn write_all(
     report
 }
 
+/// Takes what waits behind `first`, too.
+fn take_together(
+    first: Arc<FlowBatch>,
+    incoming: &Receiver<Arc<FlowBatch>>,
+    batches: &mut Vec<Arc<FlowBatch>>,
+) {
+    let mut rows = first.rows();
+    batches.push(first);
+    while rows < TOGETHER_ROWS
+        && let Ok(batch) = incoming.try_recv()
+    {
+        rows += batch.rows();
+        batches.push(batch);
+    }
+}
+
 impl Writing {
-    fn write(&mut self, batch: &FlowBatch) {
-        self.received += batch.rows() as u64;
-        self.attempt(|writer| writer.write(batch));
+    fn write(&mut self, batches: &[Arc<FlowBatch>], rows: usize) {
+        self.received += rows as u64;
+        self.attempt(|writer| writer.write_several(batches));
     }
 
     fn flush(&mut self) {

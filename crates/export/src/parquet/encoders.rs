@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Columns, encoded side by side.
+//!
+//! At the end of a run all records leave at once and nothing else is left to do: encoding is then
+//! what the user waits for, and columns know nothing of each other.
+
+use std::ops::Range;
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use bytes::Bytes;
+use parquet::basic::Compression as Codec;
+use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::Result;
+use turboflow_record::{Column, FlowBatch};
+
+use crate::Compression;
+use crate::parquet::chunk::Chunk;
+use crate::parquet::page::Compressor;
+
+/// Fewer rows are encoded sooner than a thread is there.
+const MIN_ROWS: usize = 1_024;
+/// More threads wait for the largest column.
+const MAX_THREADS: usize = 4;
+
+/// A chunk's bytes and what the footer says of it.
+pub(crate) type Closed = (Bytes, ColumnCloseResult);
+
+/// Consecutive rows of a batch.
+pub(crate) type Part<'a> = (&'a FlowBatch, Range<usize>);
+
+/// What encodes columns: a thread for each compressor, as many as there are processors.
+pub(crate) struct Encoders {
+    compressors: Vec<Compressor>,
+}
+
+impl Encoders {
+    pub(crate) fn new(compression: Compression) -> std::io::Result<Self> {
+        let threads = thread::available_parallelism().map_or(1, |count| count.get());
+        let compressors = (0..threads.min(MAX_THREADS)).map(|_| Compressor::new(compression));
+        Ok(Self {
+            compressors: compressors.collect::<std::io::Result<_>>()?,
+        })
+    }
+
+    /// Encodes the values of `parts`, column by column.
+    pub(crate) fn write(
+        &mut self,
+        chunks: &mut [Chunk],
+        schema: &[Column],
+        parts: &[Part<'_>],
+    ) -> Result<()> {
+        let rows: usize = parts.iter().map(|(_, rows)| rows.len()).sum();
+        let work = chunks.iter_mut().zip(schema).enumerate();
+        self.run(
+            work,
+            rows >= MIN_ROWS,
+            |(index, (chunk, column)), compressor| {
+                parts.iter().try_for_each(|(batch, rows)| {
+                    chunk.write(column, batch.column(index), rows.clone(), compressor)
+                })
+            },
+        )?;
+        Ok(())
+    }
+
+    /// Ends every chunk, in their order.
+    pub(crate) fn close(&mut self, chunks: Vec<Chunk>, codec: Codec) -> Result<Vec<Closed>> {
+        self.run(chunks.into_iter(), true, |chunk, compressor| {
+            chunk.close(codec, compressor)
+        })
+    }
+
+    /// Does every piece of work with one of the compressors; outcomes in the order of the work.
+    /// Whoever is done takes the next piece, for columns differ in what they cost.
+    fn run<W, O: Send>(
+        &mut self,
+        work: impl Iterator<Item = W> + Send,
+        parallel: bool,
+        each: impl Fn(W, &mut Compressor) -> Result<O> + Sync,
+    ) -> Result<Vec<O>> {
+        let work = Mutex::new(work.enumerate());
+        let take = || work.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let encode = |compressor: &mut Compressor| -> Result<Vec<(usize, O)>> {
+            let mut outcomes = Vec::new();
+            while let Some((index, piece)) = take() {
+                outcomes.push((index, each(piece, compressor)?));
+            }
+            Ok(outcomes)
+        };
+        let (first, others) = self.compressors.split_at_mut(1);
+        let others = if parallel { others } else { &mut [] };
+        let outcomes: Vec<_> = thread::scope(|scope| {
+            let encode = &encode;
+            let others: Vec<_> = others
+                .iter_mut()
+                .map(|compressor| scope.spawn(move || encode(compressor)))
+                .collect();
+            let mut outcomes: Vec<_> = first.iter_mut().map(encode).collect();
+            let joined = others.into_iter().map(|other| other.join());
+            outcomes.extend(joined.map(|other| other.unwrap_or_else(|panic| resume_unwind(panic))));
+            outcomes
+        });
+        let outcomes: Result<Vec<_>> = outcomes.into_iter().collect();
+        let mut outcomes: Vec<_> = outcomes?.into_iter().flatten().collect();
+        outcomes.sort_unstable_by_key(|(index, _)| *index);
+        Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
+    }
+}
