@@ -4,6 +4,10 @@
 
 mod support;
 
+use std::sync::Arc;
+
+use parquet::basic::Encoding;
+use parquet::file::reader::FileReader;
 use proptest::prelude::*;
 use support::{Owned, batch, default_batch, default_schema, read_all, table, write};
 use turboflow_export::Format;
@@ -67,8 +71,9 @@ proptest! {
 #[test]
 fn pages_row_groups_and_dictionaries_of_every_size_are_read_back() {
     // More than two pages in a row group; a column that leaves its dictionary at once, one that
-    // leaves it late, one that never does; batches that end inside pages.
-    let schema = default_schema();
+    // leaves it late, one that never does; batches that end inside pages, or come together.
+    let mut schema = default_schema();
+    schema[1].nullable = true;
     let rows: Vec<Vec<Owned>> = (0..150_000u64)
         .map(|n| {
             let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -81,8 +86,11 @@ fn pages_row_groups_and_dictionaries_of_every_size_are_read_back() {
                 }
             };
             let mut row = vec![
-                Owned::Address(address(mixed >> 50)),
-                Owned::Address(address(n)),
+                Owned::Address(address(mixed >> 52)),
+                match n % 11 {
+                    0 => Owned::Absent,
+                    _ => Owned::Address(address(n)),
+                },
             ];
             let late = if n < 40_000 { n % 5 } else { mixed >> 8 };
             let numbers = [
@@ -107,16 +115,31 @@ fn pages_row_groups_and_dictionaries_of_every_size_are_read_back() {
         .collect();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("flows.parquet");
-    let batches: Vec<_> = rows.chunks(4001).map(|rows| batch(&schema, rows)).collect();
+    let batches: Vec<_> = rows
+        .chunks(4001)
+        .map(|rows| Arc::new(batch(&schema, rows)))
+        .collect();
     let options = turboflow_export::WriteOptions {
         row_group_records: 110_000,
         ..turboflow_export::WriteOptions::default()
     };
     let mut writer = turboflow_export::create(&path, Format::Parquet, &schema, &options).unwrap();
-    batches
-        .iter()
-        .for_each(|batch| writer.write(batch).unwrap());
+    let (alone, together) = batches.split_at(3);
+    alone.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.write_several(together).unwrap();
     writer.finish().unwrap();
+    let file = std::fs::File::open(&path).unwrap();
+    let reader = parquet::file::reader::SerializedFileReader::new(file).unwrap();
+    let group = reader.metadata().row_group(0);
+    let is_left = |column: usize| {
+        let mut encodings = group.column(column).encodings();
+        encodings.any(|encoding| encoding == Encoding::DELTA_LENGTH_BYTE_ARRAY)
+    };
+    assert_eq!((is_left(0), is_left(1)), (false, true));
+    let statistics = group.column(1).statistics().unwrap();
+    assert_eq!(statistics.null_count_opt(), Some(10_000));
+    assert_eq!(statistics.min_bytes_opt().unwrap(), b"0.0.0.104");
+    assert_eq!(statistics.max_bytes_opt().unwrap(), b"2001::ffff");
     let (read_schema, read) = read_all(&path);
     assert_eq!(read_schema, schema);
     let expected = batch(&schema, &rows);

@@ -2,14 +2,15 @@
 //! The columns that make up nearly all of every record: addresses, numbers and times.
 //!
 //! Numbers go into a dictionary until a page shows that it does not pay; from then on they are
-//! delta-encoded. Addresses always have one.
+//! delta-encoded. Addresses do, too; from then on their texts follow each other.
 
+use std::mem;
+use std::net::IpAddr;
 use std::ops::Range;
 
 use bytes::Bytes;
 use parquet::basic::{Compression as Codec, Encoding, Type as PhysicalType};
 use parquet::column::writer::ColumnCloseResult;
-use parquet::data_type::ByteArray;
 use parquet::errors::Result;
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnDescPtr;
@@ -18,10 +19,15 @@ use turboflow_record::{Column, ColumnKind, ValueData, Values};
 use crate::parquet::dictionary::{AddressDictionary, NumberDictionary};
 use crate::parquet::encode::{bits_of, delta, hybrid};
 use crate::parquet::page::{Compressor, Ending, Pages};
+use crate::parquet::texts::{Bounds, PageTexts, plain};
 use crate::text::{ADDRESS_BYTES, MAC_BYTES, Text};
 
 /// Values of a page: 128 KiB of dictionary indices, which stay in the cache until it is full.
 const PAGE_VALUES: usize = 1 << 15;
+/// What writing an address needs.
+const ADDRESS_TEXT_BYTES: usize = ADDRESS_BYTES + 4;
+/// Fewer addresses always have a dictionary.
+const FEW_ADDRESSES: u64 = 1 << 13;
 
 /// The encoder of one column chunk of addresses, MAC addresses, numbers or times.
 pub(crate) struct FlatChunk {
@@ -45,6 +51,11 @@ enum Content {
     Addresses {
         dictionary: AddressDictionary,
         indices: Vec<u32>,
+    },
+    Texts {
+        page: PageTexts,
+        bounds: Bounds,
+        dictionary: AddressDictionary,
     },
     Numbers {
         dictionary: NumberDictionary,
@@ -148,19 +159,26 @@ impl FlatChunk {
         }
     }
 
-    fn push_addresses(&mut self, values: &[std::net::IpAddr], valid: &[bool]) {
-        let Content::Addresses {
-            dictionary,
-            indices,
-        } = &mut self.content
-        else {
-            unreachable!("the schema says that this column holds addresses")
-        };
+    fn push_addresses(&mut self, values: &[IpAddr], valid: &[bool]) {
         if valid.is_empty() {
-            indices.extend(values.iter().map(|&address| dictionary.number(address)));
-        } else {
-            let there = values.iter().zip(valid).filter(|(_, valid)| **valid);
-            indices.extend(there.map(|(&address, _)| dictionary.number(address)));
+            return self.push_present_addresses(values.iter());
+        }
+        let there = values.iter().zip(valid).filter(|(_, valid)| **valid);
+        self.push_present_addresses(there.map(|(address, _)| address));
+    }
+
+    fn push_present_addresses<'a>(&mut self, values: impl Iterator<Item = &'a IpAddr>) {
+        match &mut self.content {
+            Content::Addresses {
+                dictionary,
+                indices,
+            } => indices.extend(values.map(|&address| dictionary.number(address))),
+            Content::Texts { page, bounds, .. } => {
+                for &address in values {
+                    page.push(ADDRESS_TEXT_BYTES, bounds, |text| text.address(address));
+                }
+            }
+            _ => unreachable!("the schema says that this column holds addresses"),
         }
     }
 
@@ -190,7 +208,7 @@ impl FlatChunk {
             Content::Deltas { values: page, .. } => {
                 page.extend(values.iter().map(|&value| value as i64));
             }
-            Content::Addresses { .. } => unreachable!("the schema says: numbers"),
+            _ => unreachable!("the schema says that this column holds numbers"),
         }
     }
 
@@ -218,97 +236,106 @@ impl FlatChunk {
                 indices,
                 ..
             } => (indices, dictionary.values().len()),
+            Content::Texts { page, .. } => {
+                page.end_page(&mut self.page);
+                return self.push_page(Encoding::DELTA_LENGTH_BYTE_ARRAY, compressor);
+            }
             Content::Deltas { values, .. } => {
                 let narrow = self.descriptor.physical_type() == PhysicalType::INT32;
                 delta(&mut self.page, values, narrow);
                 values.clear();
-                let count = std::mem::take(&mut self.page_values);
-                return self.pages.push(
-                    &self.page,
-                    count,
-                    Encoding::DELTA_BINARY_PACKED,
-                    compressor,
-                );
+                return self.push_page(Encoding::DELTA_BINARY_PACKED, compressor);
             }
         };
         let width = bits_of(distinct.saturating_sub(1) as u64).max(1);
         self.page.push(width as u8);
         hybrid(&mut self.page, indices, width);
         indices.clear();
-        let count = std::mem::take(&mut self.page_values);
-        self.pages
-            .push(&self.page, count, Encoding::RLE_DICTIONARY, compressor)
+        self.push_page(Encoding::RLE_DICTIONARY, compressor)
     }
 
-    /// Turns to deltas where the open page has so many new values that a dictionary costs more
-    /// than it saves.
+    fn push_page(&mut self, encoding: Encoding, compressor: &mut Compressor) -> Result<()> {
+        let count = mem::take(&mut self.page_values);
+        self.pages.push(&self.page, count, encoding, compressor)
+    }
+
+    /// Does without a dictionary from now on, where the open page has so many new values that it
+    /// costs more than it saves.
     fn leave_dictionary(&mut self) {
-        let Content::Numbers {
-            dictionary,
-            indices,
-            may_leave: true,
-        } = &mut self.content
-        else {
-            return;
-        };
-        let distinct = dictionary.values().len() as u64;
-        if distinct * 8 <= self.rows {
-            return;
+        let present = self.rows - self.absent;
+        match &mut self.content {
+            Content::Numbers {
+                dictionary,
+                indices,
+                may_leave: true,
+            } if dictionary.values().len() as u64 * 8 > present => {
+                let dictionary = mem::replace(dictionary, NumberDictionary::new());
+                let number = |&index: &u32| dictionary.values()[index as usize] as i64;
+                self.content = Content::Deltas {
+                    values: indices.iter().map(number).collect(),
+                    dictionary: Some(dictionary),
+                };
+            }
+            // A text takes about three times the bytes of its number in the dictionary.
+            Content::Addresses {
+                dictionary,
+                indices,
+            } if present >= FEW_ADDRESSES && dictionary.values().len() as u64 * 4 > present * 3 => {
+                let dictionary = mem::replace(dictionary, AddressDictionary::new());
+                let (mut page, mut bounds) = (PageTexts::default(), Bounds::default());
+                for &index in &*indices {
+                    let address = dictionary.values()[index as usize];
+                    page.push(ADDRESS_TEXT_BYTES, &mut bounds, |text| {
+                        text.address(address)
+                    });
+                }
+                self.content = Content::Texts {
+                    page,
+                    bounds,
+                    dictionary,
+                };
+            }
+            _ => {}
         }
-        let values = dictionary.values();
-        let page = indices
-            .iter()
-            .map(|&index| values[index as usize] as i64)
-            .collect();
-        let dictionary = std::mem::replace(dictionary, NumberDictionary::new());
-        self.content = Content::Deltas {
-            values: page,
-            dictionary: Some(dictionary),
-        };
     }
 
     /// The dictionary's size and `PLAIN` bytes, and the statistics of the chunk.
-    fn summary(&self) -> (Option<(u32, Vec<u8>)>, Statistics) {
-        match &self.content {
+    fn summary(&mut self) -> (Option<(u32, Vec<u8>)>, Statistics) {
+        let absent = Some(self.absent);
+        match &mut self.content {
             Content::Addresses { dictionary, .. } => {
-                self.texts(dictionary.values(), ADDRESS_BYTES + 4, |text, &value| {
-                    text.address(value);
-                })
+                let mut bounds = Bounds::default();
+                let bytes = addresses(dictionary, &mut bounds);
+                let distinct = Some(u64::from(bytes.0));
+                (Some(bytes), text_statistics(&bounds, distinct, absent))
+            }
+            Content::Texts {
+                dictionary, bounds, ..
+            } => {
+                let bytes = addresses(dictionary, bounds);
+                (Some(bytes), text_statistics(bounds, None, absent))
             }
             Content::Numbers { dictionary, .. } if self.kind == ColumnKind::Mac => {
-                self.texts(dictionary.values(), MAC_BYTES, |text, &value| {
-                    text.mac(value)
-                })
+                let mut bounds = Bounds::default();
+                let values = dictionary.values();
+                let bytes = plain(values, MAC_BYTES, &mut bounds, |text, &mac| text.mac(mac));
+                let distinct = values.len() as u64;
+                let statistics = text_statistics(&bounds, Some(distinct), absent);
+                (Some((distinct as u32, bytes)), statistics)
             }
             Content::Numbers { dictionary, .. } => {
                 let distinct = dictionary.values().len() as u64;
-                (
-                    Some(self.numbers(dictionary)),
-                    self.number_statistics(Some(distinct)),
-                )
+                let bytes = numbers(dictionary, self.descriptor.physical_type());
+                (Some(bytes), self.number_statistics(Some(distinct)))
             }
             Content::Deltas { dictionary, .. } => {
-                let dictionary = dictionary
+                let physical_type = self.descriptor.physical_type();
+                let bytes = dictionary
                     .as_ref()
-                    .map(|dictionary| self.numbers(dictionary));
-                (dictionary, self.number_statistics(None))
+                    .map(|dictionary| numbers(dictionary, physical_type));
+                (bytes, self.number_statistics(None))
             }
         }
-    }
-
-    fn numbers(&self, dictionary: &NumberDictionary) -> (u32, Vec<u8>) {
-        let values = dictionary.values();
-        let bytes = match self.descriptor.physical_type() {
-            PhysicalType::INT32 => values
-                .iter()
-                .flat_map(|&value| (value as u32).to_le_bytes())
-                .collect(),
-            _ => values
-                .iter()
-                .flat_map(|value| value.to_le_bytes())
-                .collect(),
-        };
-        (values.len() as u32, bytes)
     }
 
     fn number_statistics(&self, distinct: Option<u64>) -> Statistics {
@@ -324,37 +351,37 @@ impl FlatChunk {
             Statistics::int64(least, greatest, distinct, Some(self.absent), false)
         }
     }
+}
 
-    fn texts<T>(
-        &self,
-        values: &[T],
-        value_bytes: usize,
-        write: impl Fn(&mut Text, &T),
-    ) -> (Option<(u32, Vec<u8>)>, Statistics) {
-        let mut text = Text::default();
-        let mut bytes = Vec::with_capacity(values.len() * 16);
-        let (mut least, mut greatest) = (Vec::new(), Vec::new());
-        for (index, value) in values.iter().enumerate() {
-            text.clear();
-            text.reserve(value_bytes);
-            write(&mut text, value);
-            let value = text.as_bytes();
-            bytes.extend_from_slice(&(value.len() as u32).to_le_bytes());
-            bytes.extend_from_slice(value);
-            if index == 0 || *value < least[..] {
-                least = value.to_vec();
-            }
-            if *value > greatest[..] {
-                greatest = value.to_vec();
-            }
-        }
-        let bound = |value: Vec<u8>| (!values.is_empty()).then(|| ByteArray::from(value));
-        let distinct = Some(values.len() as u64);
-        let (least, greatest) = (bound(least), bound(greatest));
-        let statistics =
-            Statistics::byte_array(least, greatest, distinct, Some(self.absent), false);
-        (Some((values.len() as u32, bytes)), statistics)
-    }
+/// A dictionary's size and `PLAIN` bytes.
+fn numbers(dictionary: &NumberDictionary, physical_type: PhysicalType) -> (u32, Vec<u8>) {
+    let values = dictionary.values();
+    let bytes = match physical_type {
+        PhysicalType::INT32 => values
+            .iter()
+            .flat_map(|&value| (value as u32).to_le_bytes())
+            .collect(),
+        _ => values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect(),
+    };
+    (values.len() as u32, bytes)
+}
+
+/// The same of addresses, whose texts `bounds` takes in.
+fn addresses(dictionary: &AddressDictionary, bounds: &mut Bounds) -> (u32, Vec<u8>) {
+    let values = dictionary.values();
+    let write = |text: &mut Text, &address: &IpAddr| text.address(address);
+    (
+        values.len() as u32,
+        plain(values, ADDRESS_TEXT_BYTES, bounds, write),
+    )
+}
+
+fn text_statistics(bounds: &Bounds, distinct: Option<u64>, absent: Option<u64>) -> Statistics {
+    let (least, greatest) = bounds.values();
+    Statistics::byte_array(least, greatest, distinct, absent, false)
 }
 
 /// What makes signed comparison order the values: unsigned numbers have their top bit turned,

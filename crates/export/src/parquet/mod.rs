@@ -3,7 +3,7 @@
 //!
 //! | column | Parquet type |
 //! |---|---|
-//! | address, MAC address | `BYTE_ARRAY (STRING)`, dictionary |
+//! | address, MAC address | `BYTE_ARRAY (STRING)`, dictionary; addresses while it pays |
 //! | unsigned, 8 to 32 bits | `INT32 (INTEGER(bits, unsigned))`, dictionary while it pays |
 //! | unsigned, 64 bits | `INT64 (INTEGER(64, unsigned))`, dictionary while it pays |
 //! | time | `INT64 (TIMESTAMP(NANOS, UTC))`, delta |
@@ -21,6 +21,7 @@ mod flat;
 mod library;
 mod page;
 pub(crate) mod schema;
+mod texts;
 mod writer;
 
 pub(crate) use writer::writer;

@@ -8,20 +8,28 @@
 //! other page is touched. What is left is a file that shrinks below a window while that window is
 //! walked, some milliseconds. Whoever truncates captures in place can pipe them in (`-`).
 
+mod pages;
+
 use std::fs::File;
 use std::io;
+use std::ops::Range;
+use std::sync::Arc;
 
 use memmap2::{Advice, Mmap};
 
 use crate::error::Damage;
+use pages::Pages;
 
 /// How many bytes are made present, and later given back, at once. Large enough to make the two
 /// system calls cheap, small enough to stay in a last-level cache.
 const WINDOW_BYTES: usize = 4 << 20;
+/// Files from this length on have a thread that makes windows present ahead of the walk.
+const LONG_BYTES: usize = 8 * WINDOW_BYTES;
 
 /// A mapped file and how far it was walked.
 pub(crate) struct Mapped {
-    map: Mmap,
+    map: Arc<Mmap>,
+    pages: Pages,
     file: File,
     /// The reader's position.
     at: usize,
@@ -45,8 +53,11 @@ impl Mapped {
         // Only advice: a kernel that does not take it reads all the same.
         let _ = map.advise(Advice::Sequential);
         let length = map.len();
+        let map = Arc::new(map);
+        let pages = Pages::new(&map, length >= LONG_BYTES);
         Ok(Self {
             map,
+            pages,
             file,
             at: 0,
             present: 0,
@@ -74,14 +85,14 @@ impl Mapped {
             .saturating_add(at_least)
             .max(before.saturating_add(WINDOW_BYTES));
         let end = wanted.min(self.length);
-        if let Err(error) = self.make_present(before, end) {
+        if let Err(error) = self.make_present(before..end) {
             let length = self.file.metadata().map_or(0, |metadata| metadata.len());
             if length >= self.length as u64 {
                 return Err(Damage::Io { source: error });
             }
             self.shrank = true;
             self.length = usize::try_from(length).unwrap_or(before).max(before);
-            if self.make_present(before, self.length.min(end)).is_err() {
+            if self.make_present(before..self.length.min(end)).is_err() {
                 return Err(Damage::Shrank);
             }
         }
@@ -93,43 +104,52 @@ impl Mapped {
         Ok(self.present > before)
     }
 
-    #[cfg(target_os = "linux")]
-    fn make_present(&self, from: usize, to: usize) -> io::Result<()> {
-        /// The kernel (before 5.14) does not know the advice.
-        const EINVAL: i32 = 22;
-        if from == to {
-            return Ok(());
-        }
-        match self.map.advise_range(Advice::PopulateRead, from, to - from) {
-            Err(error) if error.raw_os_error() != Some(EINVAL) => Err(error),
+    fn make_present(&mut self, range: Range<usize>) -> io::Result<()> {
+        let next = range.end..self.length.min(range.end + WINDOW_BYTES);
+        let end = range.end as u64;
+        self.pages.make_present(range, next)?;
+        // Pages may have been made present some time ago.
+        match self.file.metadata() {
+            Ok(metadata) if metadata.len() < end => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => Ok(()),
         }
     }
 
-    #[cfg(not(target_os = "linux"))]
-    fn make_present(&self, _from: usize, _to: usize) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// Lets go of pages that were walked, so that a file larger than memory can be read without
-    /// counting against this program.
-    #[cfg(target_os = "linux")]
     fn give_back(&mut self) {
         let walked = self.at / WINDOW_BYTES * WINDOW_BYTES;
         if walked > self.kept_from {
-            // SAFETY: no frame borrows from the mapping, as this method takes `self` mutably, and a
-            // page given back is read from the file again if it is touched.
-            let _ = unsafe {
-                self.map.unchecked_advise_range(
-                    memmap2::UncheckedAdvice::DontNeed,
-                    self.kept_from,
-                    walked - self.kept_from,
-                )
-            };
+            self.pages.give_back(self.kept_from..walked);
             self.kept_from = walked;
         }
     }
+}
 
-    #[cfg(not(target_os = "linux"))]
-    fn give_back(&mut self) {}
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_shrinks_is_damage_and_no_signal() {
+        // Without a thread that is ahead, and with one.
+        for windows in [3, 20] {
+            let file = tempfile();
+            file.set_len((windows * WINDOW_BYTES) as u64).unwrap();
+            let mut mapped = Mapped::new(file.try_clone().unwrap()).unwrap();
+            assert!(mapped.fill(1).unwrap());
+            mapped.consume(WINDOW_BYTES);
+            file.set_len(WINDOW_BYTES as u64 + 5_000).unwrap();
+            assert!(mapped.fill(1).unwrap());
+            assert_eq!(mapped.window(), [0; 5_000]);
+            mapped.consume(5_000);
+            assert!(matches!(mapped.fill(1), Err(Damage::Shrank)));
+        }
+    }
+
+    fn tempfile() -> File {
+        let path = std::env::temp_dir().join(format!("turboflow-mapped-{}", std::process::id()));
+        let mut options = File::options();
+        let file = options.read(true).write(true).create_new(true).open(&path);
+        std::fs::remove_file(path).unwrap();
+        file.unwrap()
+    }
 }

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Pages of a mapping: made present before they are touched, given back once they were walked.
+//!
+//! Both take the kernel about as long as parsing takes the reader. Where there is another
+//! processor, a thread does them, a window ahead.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use memmap2::Mmap;
+
+/// Pages of a file's mapping.
+pub(super) struct Pages {
+    map: Arc<Mmap>,
+    ahead: Option<Ahead>,
+}
+
+impl Pages {
+    /// `is_long`: whether a thread pays.
+    pub(super) fn new(map: &Arc<Mmap>, is_long: bool) -> Self {
+        let has_processor = thread::available_parallelism().is_ok_and(|count| count.get() > 1);
+        let ahead = (is_long && has_processor).then(|| Ahead::start(map));
+        Self {
+            map: Arc::clone(map),
+            ahead: ahead.and_then(Result::ok),
+        }
+    }
+
+    /// Makes `range` present, and begins with `next`, which is asked for later.
+    ///
+    /// # Errors
+    /// Where the file has become shorter.
+    pub(super) fn make_present(
+        &mut self,
+        range: Range<usize>,
+        next: Range<usize>,
+    ) -> io::Result<()> {
+        let mut rest = range;
+        if let Some(ahead) = &mut self.ahead
+            && let Some((begun, outcome)) = ahead.finish()
+            && begun.start == rest.start
+        {
+            outcome?;
+            rest.start = begun.end;
+        }
+        if rest.start < rest.end {
+            populate(&self.map, rest)?;
+        }
+        if let Some(ahead) = &mut self.ahead
+            && !next.is_empty()
+        {
+            ahead.begin(next);
+        }
+        Ok(())
+    }
+
+    /// Lets go of pages that were walked, so that a file larger than memory can be read without
+    /// counting against this program.
+    pub(super) fn give_back(&self, range: Range<usize>) {
+        match &self.ahead {
+            Some(ahead) => ahead.send(Ask::GiveBack(range)),
+            None => release(&self.map, range),
+        }
+    }
+}
+
+/// A thread that asks the kernel. It ends when nobody can ask it any more.
+struct Ahead {
+    asks: SyncSender<Ask>,
+    outcomes: Receiver<io::Result<()>>,
+    /// What it makes present.
+    begun: Option<Range<usize>>,
+}
+
+enum Ask {
+    MakePresent(Range<usize>),
+    GiveBack(Range<usize>),
+}
+
+impl Ahead {
+    fn start(map: &Arc<Mmap>) -> io::Result<Self> {
+        let map = Arc::clone(map);
+        // One window is made present at a time, and those behind it are given back.
+        let (asks, incoming) = sync_channel(4);
+        let (finished, outcomes) = sync_channel(1);
+        let work = move || {
+            for ask in incoming {
+                match ask {
+                    Ask::MakePresent(range) => {
+                        if finished.send(populate(&map, range)).is_err() {
+                            break;
+                        }
+                    }
+                    Ask::GiveBack(range) => release(&map, range),
+                }
+            }
+        };
+        thread::Builder::new()
+            .name("pages".to_owned())
+            .spawn(work)?;
+        Ok(Self {
+            asks,
+            outcomes,
+            begun: None,
+        })
+    }
+
+    fn begin(&mut self, range: Range<usize>) {
+        self.begun = Some(range.clone());
+        self.send(Ask::MakePresent(range));
+    }
+
+    /// Waits for what was begun.
+    fn finish(&mut self) -> Option<(Range<usize>, io::Result<()>)> {
+        let begun = self.begun.take()?;
+        let outcome = self.outcomes.recv().expect(ALIVE);
+        Some((begun, outcome))
+    }
+
+    fn send(&self, ask: Ask) {
+        self.asks.send(ask).expect(ALIVE);
+    }
+}
+
+const ALIVE: &str = "the thread for pages works until nobody can ask it";
+
+#[cfg(target_os = "linux")]
+fn populate(map: &Mmap, range: Range<usize>) -> io::Result<()> {
+    /// The kernel (before 5.14) does not know the advice.
+    const EINVAL: i32 = 22;
+    match map.advise_range(memmap2::Advice::PopulateRead, range.start, range.len()) {
+        Err(error) if error.raw_os_error() != Some(EINVAL) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn release(map: &Mmap, range: Range<usize>) {
+    // SAFETY: the reader has walked past the range when it gives it back, and no frame borrows from
+    // it (`Mapped::fill` takes the reader mutably); a page given back is read from the file again if
+    // it is touched.
+    let _ = unsafe {
+        map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, range.start, range.len())
+    };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn populate(_map: &Mmap, _range: Range<usize>) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn release(_map: &Mmap, _range: Range<usize>) {}
