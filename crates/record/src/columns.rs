@@ -94,8 +94,17 @@ impl FlowBatch {
     /// An empty batch of that schema.
     #[must_use]
     pub fn new(schema: &[Column]) -> Self {
-        let columns = schema.iter().map(Values::new).collect();
-        Self { columns, rows: 0 }
+        Self::with_room(schema, 0)
+    }
+
+    /// An empty batch of that schema which does not grow before it has so many rows.
+    #[must_use]
+    pub fn with_room(schema: &[Column], rows: usize) -> Self {
+        let columns = schema.iter().map(|column| Values::with_room(column, rows));
+        Self {
+            columns: columns.collect(),
+            rows: 0,
+        }
     }
 
     /// How many records it holds.
@@ -163,15 +172,15 @@ impl FlowBatch {
 }
 
 impl Values {
-    fn new(column: &Column) -> Self {
+    fn with_room(column: &Column, rows: usize) -> Self {
         let data = match column.kind {
-            ColumnKind::Address => ValueData::Address(Vec::new()),
-            ColumnKind::Float => ValueData::Float(Vec::new()),
+            ColumnKind::Address => ValueData::Address(Vec::with_capacity(rows)),
+            ColumnKind::Float => ValueData::Float(Vec::with_capacity(rows)),
             ColumnKind::List => ValueData::List {
-                ends: Vec::new(),
+                ends: Vec::with_capacity(rows),
                 elements: Vec::new(),
             },
-            _ => ValueData::Unsigned(Vec::new()),
+            _ => ValueData::Unsigned(Vec::with_capacity(rows)),
         };
         Self {
             data,

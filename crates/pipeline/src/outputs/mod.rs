@@ -130,7 +130,9 @@ impl Outputs {
     pub(crate) fn deliver(&self, schema: &Schema) -> DeliverRecords {
         let (lanes, schema) = (Arc::clone(&self.lanes), schema.clone());
         Box::new(move |batch| {
-            let full = Arc::new(std::mem::replace(batch, FlowBatch::new(&schema)));
+            // Where many records leave, the next batch is as large.
+            let next = FlowBatch::with_room(&schema, batch.rows());
+            let full = Arc::new(std::mem::replace(batch, next));
             let lanes = lanes.read().unwrap_or_else(PoisonError::into_inner);
             lanes.iter().for_each(|lane| lane.give(&full));
         })
