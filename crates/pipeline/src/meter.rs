@@ -179,7 +179,7 @@ impl Meter {
     /// Where everything is at this moment, all threads at the same point of the input: every packet
     /// is in a record, resident, or in a counter.
     ///
-    /// It waits until what is queued for the shards is metered, some ten thousand packets at most.
+    /// It waits until what is queued for the shards is metered, some ten thousand packets.
     pub fn snapshot(&mut self) -> Ledger {
         self.counts().ledger()
     }

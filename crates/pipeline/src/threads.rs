@@ -17,15 +17,16 @@ use crate::meter::FinishShards;
 use crate::pending::{Pending, batch_packets};
 use crate::shard::{Shard, ShardReport};
 
-/// Bytes of IPv4 packets that wait for a shard at most: a millisecond of work, longer than the front
-/// is away to ask the kernel for the next piece of a file.
+/// Bytes of IPv4 packets that wait for shards at most, all of them together: a millisecond of work,
+/// longer than the front is away to ask for the next piece of a file.
 const QUEUE_BYTES: usize = 2 << 20;
+/// One that is metered, and one that comes.
+const MIN_QUEUE_BATCHES: usize = 2;
 
-/// Batches that wait for a shard at most; those of records with much state are few.
-const fn queue_batches<const N: usize>() -> usize {
+/// Batches that wait for each of `shards` at most; those of records with much state are few.
+fn queue_batches<const N: usize>(shards: usize) -> usize {
     let batch_bytes = batch_packets::<N>(true) * size_of::<MicroflowRecord<WORDS_V4, N>>();
-    let batches = QUEUE_BYTES / batch_bytes;
-    if batches < 2 { 2 } else { batches }
+    (QUEUE_BYTES / batch_bytes / shards).max(MIN_QUEUE_BATCHES)
 }
 
 enum Work<const N: usize> {
@@ -47,13 +48,14 @@ pub(crate) struct ThreadedShards<const N: usize> {
 
 impl<const N: usize> ThreadedShards<N> {
     /// Starts a thread for every shard; each makes its own, so that its memory is near.
-    pub(crate) fn start<M>(makers: impl Iterator<Item = M>) -> Self
+    pub(crate) fn start<M>(makers: impl ExactSizeIterator<Item = M>) -> Self
     where
         M: FnOnce() -> Shard<N> + Send + 'static,
     {
+        let queue_batches = queue_batches::<N>(makers.len());
         let workers = makers.enumerate().map(|(shard, make)| {
-            let (work, incoming) = sync_channel(queue_batches::<N>());
-            let (give_back, empty) = sync_channel(queue_batches::<N>() + 2);
+            let (work, incoming) = sync_channel(queue_batches);
+            let (give_back, empty) = sync_channel(queue_batches + 2);
             let thread = std::thread::Builder::new()
                 .name(format!("shard-{shard}"))
                 .spawn(move || run(make(), &incoming, &give_back))

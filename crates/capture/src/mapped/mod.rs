@@ -105,6 +105,9 @@ impl Mapped {
     }
 
     fn make_present(&mut self, range: Range<usize>) -> io::Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
         let next = range.end..self.length.min(range.end + WINDOW_BYTES);
         let end = range.end as u64;
         self.pages.make_present(range, next)?;
@@ -136,9 +139,11 @@ mod tests {
             let file = tempfile();
             file.set_len((windows * WINDOW_BYTES) as u64).unwrap();
             let mut mapped = Mapped::new(file.try_clone().unwrap()).unwrap();
-            assert!(mapped.fill(1).unwrap());
-            mapped.consume(WINDOW_BYTES);
-            file.set_len(WINDOW_BYTES as u64 + 5_000).unwrap();
+            for _ in 0..2 {
+                assert!(mapped.fill(1).unwrap());
+                mapped.consume(WINDOW_BYTES);
+            }
+            file.set_len(2 * WINDOW_BYTES as u64 + 5_000).unwrap();
             assert!(mapped.fill(1).unwrap());
             assert_eq!(mapped.window(), [0; 5_000]);
             mapped.consume(5_000);
@@ -146,8 +151,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_file_that_shrinks_behind_the_walk_was_read_whole() {
+        let file = tempfile();
+        file.set_len(2 * WINDOW_BYTES as u64).unwrap();
+        let mut mapped = Mapped::new(file.try_clone().unwrap()).unwrap();
+        while mapped.fill(1).unwrap() {
+            mapped.consume(mapped.window().len());
+        }
+        file.set_len(10).unwrap();
+        assert!(!mapped.fill(1).unwrap());
+    }
+
     fn tempfile() -> File {
-        let path = std::env::temp_dir().join(format!("turboflow-mapped-{}", std::process::id()));
+        let (process, thread) = (std::process::id(), std::thread::current().id());
+        let path = std::env::temp_dir().join(format!("turboflow-mapped-{process}-{thread:?}"));
         let mut options = File::options();
         let file = options.read(true).write(true).create_new(true).open(&path);
         std::fs::remove_file(path).unwrap();

@@ -5,6 +5,7 @@
 //! processor, a thread does them, a window ahead.
 
 use std::io;
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -15,17 +16,22 @@ use memmap2::Mmap;
 /// Pages of a file's mapping.
 pub(super) struct Pages {
     map: Arc<Mmap>,
+    /// Whether a thread is to be started once the walk goes on behind the first window: many files
+    /// may be open, of which one is walked.
+    is_thread_due: bool,
+    is_walked: bool,
     ahead: Option<Ahead>,
 }
 
 impl Pages {
     /// `is_long`: whether a thread pays.
     pub(super) fn new(map: &Arc<Mmap>, is_long: bool) -> Self {
-        let has_processor = thread::available_parallelism().is_ok_and(|count| count.get() > 1);
-        let ahead = (is_long && has_processor).then(|| Ahead::start(map));
+        let has_processor = || thread::available_parallelism().is_ok_and(|count| count.get() > 1);
         Self {
             map: Arc::clone(map),
-            ahead: ahead.and_then(Result::ok),
+            is_thread_due: is_long && has_processor(),
+            is_walked: false,
+            ahead: None,
         }
     }
 
@@ -38,6 +44,10 @@ impl Pages {
         range: Range<usize>,
         next: Range<usize>,
     ) -> io::Result<()> {
+        if mem::replace(&mut self.is_walked, true) && mem::take(&mut self.is_thread_due) {
+            // Without it, everything is done here.
+            self.ahead = Ahead::start(&self.map).ok();
+        }
         let mut rest = range;
         if let Some(ahead) = &mut self.ahead
             && let Some((begun, outcome)) = ahead.finish()
@@ -76,8 +86,8 @@ struct Ahead {
 }
 
 enum Ask {
-    MakePresent(Range<usize>),
     GiveBack(Range<usize>),
+    MakePresent(Range<usize>),
 }
 
 impl Ahead {

@@ -354,7 +354,7 @@ pub(crate) struct RecordArgs {
 
     /// Threads that meter, each with a share of the flows, for each reader; more than 1 adds a thread
     /// that reads and parses. Records are the same whatever the number. Default: 1, which reads and
-    /// parses too; but capture files are read by a second one where there are two processors
+    /// parses, too; of capture files a second one does, if there are two processors
     #[arg(long, value_name = "N", value_parser = count)]
     #[arg(help_heading = "Memory and speed")]
     pub(super) threads: Option<u64>,

@@ -259,6 +259,8 @@ mod tests {
         assert_eq!(rest, ["linger", "threads"]);
         let meant = parse("interface = \"eth0\"\nwrite = \"c.csv\"\nthreads = 2\nquiet = true\n");
         assert_eq!(joined, meant.unwrap());
+        let one = format!("{NEEDED}threads = 1\n");
+        assert_eq!(parse(NEEDED).unwrap(), parse(&one).unwrap());
         // What is written as it is by default is no change.
         let written = parse(
             "interface = \"eth0\"\nwrite = \"c.csv\"\nthreads = 2\nquiet = true\nbiflow = false\nlinger = \"2s\"\n",

@@ -14,7 +14,10 @@ pub(super) const SERVICE_DEFAULTS: [(&str, &str); 1] = [("metrics", "127.0.0.1:9
 
 /// `turboflow record`, as its command line is declared.
 pub(super) fn record_command() -> Command {
-    RecordArgs::augment_args(Command::new("record")).no_binary_name(true)
+    RecordArgs::augment_args(Command::new("record"))
+        .no_binary_name(true)
+        // What it is of interfaces, and a service has no others.
+        .mut_arg("threads", |threads| threads.default_value("1"))
 }
 
 /// The name of an option's key; `None` for those that have none.

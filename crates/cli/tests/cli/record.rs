@@ -11,6 +11,11 @@ fn without_outputs_it_prints_what_a_person_wants_to_see() {
     let ran = turboflow(["record", "-r", &office()])
         .exits(0)
         .says(&["seed", "MiB", "1 thread"]);
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let apart = "1 thread and one that reads";
+    assert_eq!(ran.stderr.contains(apart), processors > 1, "{}", ran.stderr);
+    let told = turboflow(["record", "-r", &office(), "--threads", "1"]).exits(0);
+    assert!(!told.stderr.contains(apart), "{}", told.stderr);
     for words in [
         "13,035 packets",
         "742 flow records",

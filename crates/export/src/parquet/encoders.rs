@@ -93,10 +93,12 @@ impl Encoders {
         let others = if parallel { others } else { &mut [] };
         let outcomes: Vec<_> = thread::scope(|scope| {
             let encode = &encode;
-            let others: Vec<_> = others
-                .iter_mut()
-                .map(|compressor| scope.spawn(move || encode(compressor)))
-                .collect();
+            // Those that cannot be started are not needed: whoever is there takes all the work.
+            let start = |compressor| {
+                let thread = thread::Builder::new().name("columns".to_owned());
+                thread.spawn_scoped(scope, move || encode(compressor)).ok()
+            };
+            let others: Vec<_> = others.iter_mut().filter_map(start).collect();
             let mut outcomes: Vec<_> = first.iter_mut().map(encode).collect();
             let joined = others.into_iter().map(|other| other.join());
             outcomes.extend(joined.map(|other| other.unwrap_or_else(|panic| resume_unwind(panic))));

@@ -29,8 +29,8 @@ pub(crate) enum Compressor {
     Snappy(Box<snap::raw::Encoder>),
     Zstd {
         thorough: zstd::bulk::Compressor<'static>,
-        /// For pages in which nothing repeats but single bytes, which it counts alone: a third of the
-        /// cost, and as many bytes.
+        /// For pages in which nothing repeats but single bytes, which it counts alone, at a third of
+        /// the cost.
         quick: zstd::bulk::Compressor<'static>,
     },
 }
@@ -77,6 +77,8 @@ pub(crate) struct Pages {
     /// Data pages that are still to be compressed quickly, because one before them got hardly
     /// smaller.
     random: u32,
+    /// Whether compressing texts thoroughly gains less than an eighth; `None` before the first page.
+    texts_differ: Option<bool>,
 }
 
 /// After so many pages a thorough compression is tried again.
@@ -99,6 +101,7 @@ impl Pages {
             counts: Vec::new(),
             values: 0,
             random: 0,
+            texts_differ: None,
         }
     }
 
@@ -117,8 +120,10 @@ impl Pages {
         encoding: Encoding,
         compressor: &mut Compressor,
     ) -> Result<()> {
-        let unlike_texts = encoding == Encoding::DELTA_LENGTH_BYTE_ARRAY;
-        let compressed = compressor.compress(bytes, unlike_texts || self.random > 0)?;
+        let compressed = match encoding {
+            Encoding::DELTA_LENGTH_BYTE_ARRAY => self.compress_texts(bytes, compressor)?,
+            _ => compressor.compress(bytes, self.random > 0)?,
+        };
         let gained = compressed.len() < bytes.len() / 16 * 15;
         self.random = match self.random {
             0 if gained => 0,
@@ -140,6 +145,18 @@ impl Pages {
         }
         self.uncompressed_bytes += write(&mut self.tracked, page, bytes.len())?;
         Ok(())
+    }
+
+    /// Texts that differ may yet have much in common: addresses of one network. The first page tells.
+    fn compress_texts(&mut self, bytes: &[u8], compressor: &mut Compressor) -> Result<Bytes> {
+        if let Some(differ) = self.texts_differ {
+            return compressor.compress(bytes, differ);
+        }
+        let thorough = compressor.compress(bytes, false)?;
+        let quick = compressor.compress(bytes, true)?;
+        let differ = quick.len() <= thorough.len() / 8 * 9;
+        self.texts_differ = Some(differ);
+        Ok(if differ { quick } else { thorough })
     }
 
     /// Puts the dictionary before the data pages and describes the chunk.

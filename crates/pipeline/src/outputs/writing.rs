@@ -45,16 +45,18 @@ pub(super) fn write_all(
             true => incoming.recv_timeout(IDLE_FLUSH),
             false => incoming.recv().map_err(RecvTimeoutError::from),
         };
+        let mut ran_dry = true;
         match next {
-            Ok(batch) => take_together(batch, incoming, &mut batches),
+            Ok(batch) => ran_dry = take_together(batch, incoming, &mut batches),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
         let rows = batches.iter().map(|batch| batch.rows()).sum();
-        gauge.waiting.fetch_sub(rows, Ordering::Relaxed);
         writing.write(&batches, rows);
         batches.clear();
-        if prompt && rows < TOGETHER_ROWS {
+        // They were in memory until now.
+        gauge.waiting.fetch_sub(rows, Ordering::Relaxed);
+        if prompt && ran_dry {
             writing.flush();
         }
         gauge.failed.store(writing.is_failing(), Ordering::Relaxed);
@@ -68,20 +70,22 @@ pub(super) fn write_all(
     report
 }
 
-/// Takes what waits behind `first`, too.
+/// Takes what waits behind `first`, too, and says whether that was all.
 fn take_together(
     first: Arc<FlowBatch>,
     incoming: &Receiver<Arc<FlowBatch>>,
     batches: &mut Vec<Arc<FlowBatch>>,
-) {
+) -> bool {
     let mut rows = first.rows();
     batches.push(first);
-    while rows < TOGETHER_ROWS
-        && let Ok(batch) = incoming.try_recv()
-    {
+    while rows < TOGETHER_ROWS {
+        let Ok(batch) = incoming.try_recv() else {
+            return true;
+        };
         rows += batch.rows();
         batches.push(batch);
     }
+    false
 }
 
 impl Writing {
