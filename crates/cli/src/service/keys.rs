@@ -17,7 +17,10 @@ pub(super) fn record_command() -> Command {
     RecordArgs::augment_args(Command::new("record"))
         .no_binary_name(true)
         // What it is of interfaces, and a service has no others.
-        .mut_arg("threads", |threads| threads.default_value("1"))
+        .mut_args(|arg| match arg.get_id() == "threads" {
+            true => arg.default_value("1"),
+            false => arg,
+        })
 }
 
 /// The name of an option's key; `None` for those that have none.
