@@ -183,6 +183,12 @@ pub enum Damage {
         /// What the operating system says.
         source: io::Error,
     },
+    /// When its turn came, the file was not what it was when all files were looked at.
+    #[error("the file has changed since the run began: {source}")]
+    NotThatFile {
+        /// Why it can no longer be opened.
+        source: Box<OpenError>,
+    },
     /// A packet is said to be longer than its block.
     #[error(
         "captured length of {captured_bytes} bytes in a block with room for {room_bytes}: the \

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -40,6 +40,10 @@ pub struct CaptureFile {
     /// Bytes read from a compressed file.
     compressed_bytes: Option<Arc<AtomicU64>>,
     total_bytes: Option<u64>,
+    /// Where the file can be opened again, as long as nothing was delivered.
+    path: Option<PathBuf>,
+    /// Whether it has to be.
+    is_closed: bool,
     at_end: bool,
     frames: Vec<Frame<'static>>,
 }
@@ -70,7 +74,7 @@ impl CaptureFile {
             return Self::from_reader("standard input".to_owned(), Box::new(io::stdin()));
         }
         let name = path.display().to_string();
-        let mut file = File::open(path).map_err(|error| open_error(&name, error))?;
+        let file = File::open(path).map_err(|error| open_error(&name, error))?;
         let metadata = file.metadata().map_err(|error| open_error(&name, error))?;
         if metadata.is_dir() {
             return Err(OpenError::Directory { name });
@@ -79,17 +83,25 @@ impl CaptureFile {
         if !metadata.is_file() || metadata.len() == 0 {
             return Self::from_reader(name, Box::new(file));
         }
-        let total_bytes = Some(metadata.len());
+        let opened = Self::open_regular(name, file, metadata.len())?;
+        Ok(Self {
+            path: Some(path.to_owned()),
+            ..opened
+        })
+    }
+
+    fn open_regular(name: String, mut file: File, bytes: u64) -> Result<Self, OpenError> {
+        let total_bytes = Some(bytes);
         let first = first_bytes(&mut file).map_err(|error| open_error(&name, error))?;
         if detect::compression_of(&first) != Compression::None {
             return Self::from_stream(name, first, Box::new(file), total_bytes);
         }
         file.rewind().map_err(|error| open_error(&name, error))?;
-        let source = if metadata.len() <= READ_WHOLE_BYTES {
-            let mut bytes = Vec::with_capacity(metadata.len() as usize + 1);
-            file.read_to_end(&mut bytes)
+        let source = if bytes <= READ_WHOLE_BYTES {
+            let mut all = Vec::with_capacity(bytes as usize + 1);
+            file.read_to_end(&mut all)
                 .map_err(|error| open_error(&name, error))?;
-            Source::Memory(Memory::new(bytes))
+            Source::Memory(Memory::new(all))
         } else {
             match file.try_clone().and_then(Mapped::new) {
                 Ok(mapped) => Source::Mapped(mapped),
@@ -189,9 +201,38 @@ impl CaptureFile {
             lent_bytes: 0,
             compressed_bytes,
             total_bytes,
+            path: None,
+            is_closed: false,
             at_end: false,
             frames: Vec::new(),
         })
+    }
+
+    /// Lets go of a regular file, and of the memory for reading it, until its first batch is asked for: of thousands of files whose
+    /// turn comes later, none takes more than its name.
+    pub fn close_until_read(&mut self) {
+        if self.path.is_some() && !self.at_end {
+            self.source = Source::Memory(Memory::new(Vec::new()));
+            self.is_closed = true;
+        }
+    }
+
+    fn open_again(&mut self) -> Result<(), ReadError> {
+        let Some(path) = self.path.take() else {
+            return Ok(());
+        };
+        if self.is_closed {
+            self.is_closed = false;
+            match Self::open(&path) {
+                Ok(file) => *self = Self { path: None, ..file },
+                Err(error) => {
+                    self.at_end = true;
+                    let source = Box::new(error);
+                    return Err(self.read_error(Damage::NotThatFile { source }));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The next frames: at least one and at most `limit` (which counts as at least 1 and at most
@@ -203,6 +244,9 @@ impl CaptureFile {
     /// # Errors
     /// Once, after the last complete packet, where the file is damaged or cut; then `None` follows.
     pub fn next_batch(&mut self, limit: usize) -> Result<Option<Batch<'_>>, ReadError> {
+        if self.path.is_some() {
+            self.open_again()?;
+        }
         self.source.consume(std::mem::take(&mut self.lent_bytes));
         if self.at_end {
             return Ok(None);

@@ -130,7 +130,7 @@ pub(crate) fn prefetch_ahead(data: &[u8], record_bytes: usize) {
 
 /// A captured length above this is damage, whatever the header says: libpcap's limit for the
 /// largest link type.
-const CAPTURED_CEILING_BYTES: u32 = 128 << 20;
+pub(crate) const CAPTURED_CEILING_BYTES: u32 = 128 << 20;
 /// Every file may hold packets up to this length, even where its header's snap length is smaller
 /// (real files do).
 const CAPTURED_FLOOR_BYTES: u32 = 262_144;

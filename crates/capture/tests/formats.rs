@@ -463,3 +463,57 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_not_read_may_be_longer_than_any_frame() {
+    let mut writer = PcapngWriter::new(Vec::new(), ByteOrder::Little).unwrap();
+    writer
+        .add_interface(LinkType::Ethernet, InterfaceOptions::default())
+        .unwrap();
+    // USB, by the file format's block: interface 1, link type 249, snap length 262,144.
+    let usb = [
+        &249_u16.to_le_bytes()[..],
+        &[0; 2],
+        &262_144_u32.to_le_bytes(),
+    ]
+    .concat();
+    writer.write_block(1, &usb).unwrap();
+    writer.write(0, 1, &[1; 60], 60).unwrap();
+    let transfer = vec![7; 300_000];
+    let length = (transfer.len() as u32).to_le_bytes();
+    let head = [1_u32.to_le_bytes(), [0; 4], [2, 0, 0, 0], length, length].concat();
+    writer.write_block(6, &[head, transfer].concat()).unwrap();
+    writer.write(0, 3, &[3; 60], 60).unwrap();
+    let content = read_bytes(&writer.finish().unwrap());
+    assert!(content.error.is_none(), "{:?}", content.error);
+    assert_eq!(content.frames.len(), 2);
+    assert_eq!(content.counters.packets_unknown_link_type, 1);
+}
+
+#[test]
+fn a_file_that_was_closed_is_opened_when_its_turn_comes() {
+    let path = std::env::temp_dir().join(format!("turboflow-closed-{}", std::process::id()));
+    let mut writer = PcapngWriter::new(Vec::new(), ByteOrder::Little).unwrap();
+    writer
+        .add_interface(LinkType::Ethernet, InterfaceOptions::default())
+        .unwrap();
+    writer.write(0, 1, &[1; 60], 60).unwrap();
+    std::fs::write(&path, writer.finish().unwrap()).unwrap();
+    let closed = || {
+        let mut file = CaptureFile::open(&path).unwrap();
+        file.close_until_read();
+        file
+    };
+    let mut file = closed();
+    assert_eq!(file.next_batch(9).unwrap().unwrap().frames().len(), 1);
+    assert!(file.next_batch(9).unwrap().is_none());
+    let mut file = closed();
+    std::fs::remove_file(&path).unwrap();
+    let error = file.next_batch(9).unwrap_err().to_string();
+    assert!(
+        error.contains("the file has changed since the run began"),
+        "{error}"
+    );
+    assert!(error.contains("does not exist"), "{error}");
+    assert!(file.next_batch(9).unwrap().is_none());
+}

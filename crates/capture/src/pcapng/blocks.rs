@@ -6,7 +6,7 @@ use turboflow_packet::LinkType;
 use super::clock::Clock;
 use crate::error::Damage;
 use crate::format::ByteOrder;
-use crate::walk::{Stop, captured_limit_bytes, u16_at, u32_at};
+use crate::walk::{CAPTURED_CEILING_BYTES, Stop, captured_limit_bytes, u16_at, u32_at};
 
 pub(crate) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 pub(crate) const INTERFACE_DESCRIPTION: u32 = 1;
@@ -80,10 +80,15 @@ pub(crate) fn interface<const BIG: bool>(body: &[u8]) -> Interface {
         }
         _ => {}
     });
+    let link_type = LinkType::from_number(u32::from(u16_at::<BIG>(body, 0)));
     Interface {
-        link_type: LinkType::from_number(u32::from(u16_at::<BIG>(body, 0))),
+        link_type,
         snap_length_bytes,
-        captured_limit_bytes: captured_limit_bytes(snap_length_bytes),
+        // What is passed over may be as long as it likes: transfers over USB are longer than any frame of a network.
+        captured_limit_bytes: match link_type {
+            Some(_) => captured_limit_bytes(snap_length_bytes),
+            None => CAPTURED_CEILING_BYTES,
+        },
         clock,
         dropped_in_all: 0,
         dropped_between_packets: 0,

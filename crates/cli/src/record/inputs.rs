@@ -19,7 +19,16 @@ pub(super) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<CaptureFile>> {
     if paths.iter().filter(|path| is_stdin(path)).count() > 1 {
         bail!("standard input (-r -) can be read only once");
     }
-    paths.iter().map(|path| open(path)).collect()
+    let mut files = Vec::with_capacity(paths.len());
+    for path in paths {
+        let mut file = open(path)?;
+        // A directory of captures is more files than a process may have open, and each takes a buffer.
+        if !files.is_empty() {
+            file.close_until_read();
+        }
+        files.push(file);
+    }
+    Ok(files)
 }
 
 fn open(path: &Path) -> anyhow::Result<CaptureFile> {

@@ -2,9 +2,12 @@
 //! Bad input: one clear error each, and nothing that was recorded is lost.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 use crate::support::{
-    Folder, Ran, office, pcap_header, pcap_packet, rows, turboflow, udp_capture, udp_frame,
+    Folder, Ran, command, finish, office, pcap_header, pcap_packet, rows, turboflow, udp_capture,
+    udp_frame,
 };
 
 /// Meters a capture into `a.csv`.
@@ -317,4 +320,31 @@ fn counts_that_mean_nothing_are_refused() {
         let ran = turboflow(base.iter().chain(&[option, "0"])).exits(2);
         ran.says(&[option, "write 1 or more"]);
     }
+}
+
+/// A week of captures is more files than a process may have open.
+#[test]
+fn more_files_are_read_than_may_be_open() {
+    let folder = Folder::new();
+    // Longer than what is read as a whole.
+    assert!(fs::metadata(office()).unwrap().len() > 1 << 20);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -n 32; exec \"$0\" \"$@\""]);
+    limited.arg(env!("CARGO_BIN_EXE_turboflow"));
+    limited.args(["record", "-q", "--ledger", &folder.file("ledger.json")]);
+    limited.args(["-r", &office()].repeat(60));
+    finish(&mut limited).exits(0);
+    let ledger = fs::read_to_string(folder.file("ledger.json")).unwrap();
+    assert!(ledger.contains(&(60 * 13_035).to_string()), "{ledger}");
+}
+
+#[test]
+fn a_system_that_starts_no_threads_is_told() {
+    let folder = Folder::new();
+    let flows = folder.file("flows.csv");
+    let mut run = command(["record", "-q", "-r", &office(), "-w", &flows]);
+    // No machine has room for such stacks.
+    run.env("RUST_MIN_STACK", "1000000000000000");
+    finish(&mut run).exits(2).says(&["cannot start the thread"]);
+    assert!(!Path::new(&flows).exists());
 }
