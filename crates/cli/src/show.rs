@@ -129,7 +129,11 @@ impl ShowArgs {
     fn question(&self) -> Question {
         let is_table = self.format == AnswerFormat::Table;
         let mut fields = self.group_by.iter().flat_map(|fields| fields.split(','));
-        let in_time = fields.any(|field| field.trim().starts_with("time:"));
+        // `time:1m`, `first_ns:1m`: of what else has buckets, no name ends so.
+        let in_time = fields.any(|field| {
+            let (name, _) = field.trim().split_once(':').unwrap_or_default();
+            name == "time" || name.ends_with("_ns")
+        });
         let top = match self.top {
             Some(0) => None,
             Some(rows) => Some(usize::try_from(rows).unwrap_or(usize::MAX)),

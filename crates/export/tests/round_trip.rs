@@ -7,7 +7,11 @@ mod support;
 use std::sync::Arc;
 
 use parquet::basic::Encoding;
+use parquet::data_type::DoubleType;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
 use parquet::file::reader::FileReader;
+use parquet::file::writer::SerializedFileWriter;
 use proptest::prelude::*;
 use support::{Owned, batch, default_batch, default_schema, read_all, table, write};
 use turboflow_export::Format;
@@ -203,4 +207,45 @@ fn every_compression_is_read_back() {
 
 fn options() -> turboflow_export::WriteOptions {
     turboflow_export::WriteOptions::default()
+}
+
+/// The kinds of columns show in values that come after what is looked at first.
+#[test]
+fn text_shows_the_kinds_of_columns_that_are_absent_for_long() {
+    let directory = tempfile::tempdir().unwrap();
+    let csv = format!("bytes,speed\n{}6,12.5\n", "5,\n".repeat(400_000));
+    let json = format!(
+        "{}{{\"bytes\":6,\"speed\":12.5}}\n",
+        "{\"bytes\":5,\"speed\":null}\n".repeat(60_000)
+    );
+    for (name, content) in [("a.csv", csv), ("a.jsonl", json)] {
+        let path = directory.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        let (schema, read) = read_all(&path);
+        assert_eq!(schema[1].kind, ColumnKind::Float, "{name}");
+        assert_eq!(read.value(read.rows() - 1, 1), Value::Float(12.5), "{name}");
+    }
+}
+
+/// A footer that calls numbers MAC addresses.
+#[test]
+fn kinds_that_do_not_fit_the_types_of_parquet_are_not_believed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.parquet");
+    let types = "message m { required double x; }";
+    let types = Arc::new(parquet::schema::parser::parse_message_type(types).unwrap());
+    let said = KeyValue::new("turboflow.columns".to_owned(), "mac".to_owned());
+    let properties = WriterProperties::builder().set_key_value_metadata(Some(vec![said]));
+    let file = std::fs::File::create(&path).unwrap();
+    let mut file = SerializedFileWriter::new(file, types, Arc::new(properties.build())).unwrap();
+    let mut group = file.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let values = column.typed::<DoubleType>();
+    values.write_batch(&[1.5], None, None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    file.close().unwrap();
+    let (schema, read) = read_all(&path);
+    assert_eq!(schema[0].kind, ColumnKind::Float);
+    assert_eq!(read.value(0, 0), Value::Float(1.5));
 }

@@ -25,6 +25,14 @@ pub enum QueryError {
         /// The first column that differs, and how.
         difference: String,
     },
+    /// A file has other columns than when the question was understood.
+    #[error("{place} has changed while it waited to be read: {difference}; ask again")]
+    Changed {
+        /// The file.
+        place: String,
+        /// The first column that differs, and how.
+        difference: String,
+    },
     /// The groups do not fit the memory allowed.
     #[error(
         "more than {limit} groups: group by fewer fields or wider buckets (src_addr/24, time:5m), \

@@ -4,13 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use turboflow_export::{FlowReader, read};
-use turboflow_record::{Column, ColumnKind, FlowBatch, Schema};
+use turboflow_record::{ColumnKind, FlowBatch, Schema};
 
 use crate::QueryError;
 
 /// The records of one or more files with the same columns.
 pub struct Input {
-    schema: Schema,
+    columns: Columns,
     /// Files still to be read, the next one last; a reader that cannot be opened twice is kept.
     waiting: Vec<(PathBuf, Option<FlowReader>)>,
     open: Option<FlowReader>,
@@ -24,31 +24,27 @@ impl Input {
     /// [`QueryError::Read`], and [`QueryError::Schema`] names the file and column that differ.
     pub fn open<P: AsRef<Path>>(paths: &[P]) -> Result<Self, QueryError> {
         let mut waiting = Vec::new();
-        let mut first: Option<(String, Schema)> = None;
+        let mut columns = Columns::default();
         for path in paths {
             let path = path.as_ref();
             let place = path.display().to_string();
             let reader = read(path)?;
-            match &first {
-                None => first = Some((place, reader.schema().clone())),
-                Some((known, schema)) => {
-                    if let Some(difference) = difference(schema, reader.schema()) {
-                        let first = known.clone();
-                        return Err(QueryError::Schema {
-                            place,
-                            first,
-                            difference,
-                        });
-                    }
-                }
+            if let Some(difference) = columns.difference(&reader) {
+                let first = columns.place;
+                return Err(QueryError::Schema {
+                    place,
+                    first,
+                    difference,
+                });
             }
+            columns.join(place, &reader);
             // A pipe cannot be opened again; thousands of files cannot all stay open.
             let keep = !path.is_file();
             waiting.push((path.to_owned(), keep.then_some(reader)));
         }
         waiting.reverse();
         Ok(Self {
-            schema: first.map(|(_, schema)| schema).unwrap_or_default(),
+            columns,
             waiting,
             open: None,
         })
@@ -57,7 +53,7 @@ impl Input {
     /// The columns of every batch.
     #[must_use]
     pub fn schema(&self) -> &Schema {
-        &self.schema
+        &self.columns.schema
     }
 
     fn next_batch(&mut self) -> Result<Option<FlowBatch>, QueryError> {
@@ -71,10 +67,16 @@ impl Input {
             let Some((path, reader)) = self.waiting.pop() else {
                 return Ok(None);
             };
-            self.open = Some(match reader {
+            let mut reader = match reader {
                 Some(reader) => reader,
                 None => read(&path)?,
-            });
+            };
+            if let Some(difference) = self.columns.difference(&reader) {
+                let place = path.display().to_string();
+                return Err(QueryError::Changed { place, difference });
+            }
+            reader.take_kinds(&self.columns.schema);
+            self.open = Some(reader);
         }
     }
 }
@@ -87,30 +89,75 @@ impl Iterator for Input {
     }
 }
 
-/// The first column in which two schemas differ. Widths and nullability may: they differ between
-/// the formats.
-fn difference(first: &[Column], other: &[Column]) -> Option<String> {
-    let class = |kind| match kind {
-        ColumnKind::Unsigned { .. } => ColumnKind::Unsigned { bits: 64 },
-        kind => kind,
-    };
-    for index in 0..first.len().max(other.len()) {
-        let number = index + 1;
-        match (first.get(index), other.get(index)) {
-            (Some(left), Some(right)) if left.name != right.name => {
-                let (left, right) = (&left.name, &right.name);
-                return Some(format!("column {number} is {right:?}, not {left:?}"));
+/// The columns that all files have.
+#[derive(Default)]
+struct Columns {
+    schema: Schema,
+    /// Of which columns some file has shown the kind.
+    shown: Vec<bool>,
+    /// The first file that has columns; empty where none has.
+    place: String,
+}
+
+impl Columns {
+    /// Takes in the columns of a file that fits.
+    fn join(&mut self, place: String, reader: &FlowReader) {
+        if self.place.is_empty() {
+            self.schema.clone_from(reader.schema());
+            self.shown = vec![false; self.schema.len()];
+        }
+        if !reader.has_columns() {
+            return;
+        }
+        if self.place.is_empty() {
+            self.place = place;
+        }
+        let columns = self.schema.iter_mut().zip(&mut self.shown);
+        for (index, ((column, shown), other)) in columns.zip(reader.schema()).enumerate() {
+            if !*shown && reader.shows_kind(index) {
+                (column.kind, *shown) = (other.kind, true);
             }
-            (Some(left), Some(right)) if class(left.kind) != class(right.kind) => {
-                let (left, right, name) = (left.kind, right.kind, &left.name);
-                return Some(format!("column {name:?} is {right:?}, not {left:?}"));
-            }
-            (Some(left), None) => return Some(format!("it has no column {:?}", left.name)),
-            (None, Some(right)) => {
-                return Some(format!("it has a column {:?} more", right.name));
-            }
-            _ => {}
         }
     }
-    None
+
+    /// The first column in which a file differs. Widths and nullability may, for they differ between the formats, and what a file does
+    /// not tell.
+    fn difference(&self, reader: &FlowReader) -> Option<String> {
+        if self.place.is_empty() || !reader.has_columns() {
+            return None;
+        }
+        let (first, other) = (&self.schema, reader.schema());
+        for index in 0..first.len().max(other.len()) {
+            let number = index + 1;
+            let known = self.shown.get(index) == Some(&true) && reader.shows_kind(index);
+            match (first.get(index), other.get(index)) {
+                (Some(left), Some(right)) if left.name != right.name => {
+                    let (left, right) = (&left.name, &right.name);
+                    return Some(format!("column {number} is {right:?}, not {left:?}"));
+                }
+                (Some(left), Some(right)) if known && holds(left.kind) != holds(right.kind) => {
+                    let (left, right, name) = (holds(left.kind), holds(right.kind), &left.name);
+                    return Some(format!("column {name:?} holds {right}, not {left}"));
+                }
+                (Some(left), None) => return Some(format!("it has no column {:?}", left.name)),
+                (None, Some(right)) => {
+                    return Some(format!("it has a column {:?} more", right.name));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+/// What a column of that kind holds, in words.
+const fn holds(kind: ColumnKind) -> &'static str {
+    match kind {
+        ColumnKind::Address => "IP addresses",
+        ColumnKind::Unsigned { .. } => "whole numbers",
+        ColumnKind::TimestampNs => "times",
+        ColumnKind::Mac => "MAC addresses",
+        ColumnKind::Float => "numbers with fractions",
+        ColumnKind::List => "lists",
+    }
 }

@@ -88,7 +88,10 @@ pub(crate) fn duration_ns(text: &str) -> Option<u64> {
 
 /// Whether it is a number of whatever, which no duration but 0 is.
 pub(crate) fn is_unitless(text: &str) -> bool {
-    text != "0" && scaled(text, &[("", 1)]).is_some()
+    text != "0"
+        && text
+            .bytes()
+            .all(|byte| byte == b'.' || byte.is_ascii_digit())
 }
 
 /// Digits, perhaps a fraction, and one of the units; exact, and `None` where it does not fit.
@@ -107,7 +110,8 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let fraction = fraction
         .bytes()
         .fold(0, |sum, digit| sum * 10 + u128::from(digit - b'0'));
-    whole.checked_add((fraction * u128::from(unit) / parts) as u64)
+    let fraction = fraction * u128::from(unit);
+    (fraction % parts == 0).then(|| whole.checked_add((fraction / parts) as u64))?
 }
 
 /// A time in nanoseconds since 1970: `2024-03-01`, `2024-03-01T12:30`, `...:15.25`, with or
@@ -133,7 +137,12 @@ pub(crate) fn time_ns(text: &str) -> Option<u64> {
         && hour < 24
         && minute < 60
         && second_ns < 61_000_000_000;
-    let days = sane.then(|| days_from_civil(year as i64, month as i64, day as i64))?;
+    let date = (year as i64, month as i64, day as i64);
+    let days = sane.then(|| days_from_civil(date.0, date.1, date.2))?;
+    // Not every month has 31 days.
+    if civil_from_days(days) != date {
+        return None;
+    }
     let minutes = (u64::try_from(days).ok()? * 24 + hour) * 60 + minute;
     minutes.checked_mul(60_000_000_000)?.checked_add(second_ns)
 }
@@ -242,6 +251,8 @@ mod tests {
             ".5",
             "0x",
             "1 k",
+            "1.5",
+            "0.3Ki",
         ] {
             assert_eq!(number(text), None, "{text}");
         }
@@ -274,6 +285,8 @@ mod tests {
         );
         for text in [
             "2023-13-01",
+            "2023-02-29",
+            "2024-04-31",
             "2023-01-01T25:00",
             "-",
             "2023-1",

@@ -28,8 +28,12 @@ impl Answer {
             _ => Align::Right,
         };
         let columns = self.columns.iter().map(|column| {
-            // Times are no longer nanoseconds here.
-            (column.name.trim_end_matches("_ns"), align(column.show))
+            // Times and spans are no longer nanoseconds here.
+            let name = match column.show {
+                Show::Time | Show::Duration => column.name.trim_end_matches("_ns"),
+                _ => &column.name,
+            };
+            (name, align(column.show))
         });
         let mut table = Table::new(columns);
         for row in &self.rows {

@@ -480,6 +480,73 @@ fn several_files_are_one_input() {
     assert!(Input::open(&[directory.path().join("none")]).is_err());
 }
 
+/// What `show` makes of all records of files with these contents.
+fn ask_files(contents: &[(&str, &str)], filter: &str) -> Result<u64, String> {
+    let directory = tempfile::tempdir().unwrap();
+    let paths = contents.iter().map(|(name, content)| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    });
+    let paths: Vec<_> = paths.collect();
+    let input = Input::open(&paths).map_err(|error| error.to_string())?;
+    let question = Question {
+        filter: (!filter.is_empty()).then(|| filter.to_owned()),
+        ..question()
+    };
+    let query = Query::parse(&question, input.schema()).map_err(|error| error.to_string())?;
+    let answer = run(&query, input).map_err(|error| error.to_string())?;
+    Ok(answer.totals.matched.records)
+}
+
+#[test]
+fn files_fit_each_other_where_one_does_not_tell_a_kind() {
+    let without = ("a.csv", "bytes,speed,inner\n5,,\n");
+    let with = ("b.csv", "bytes,speed,inner\n6,12.5,10.0.0.1\n");
+    for files in [[without, with], [with, without]] {
+        assert_eq!(ask_files(&files, ""), Ok(2));
+        assert_eq!(ask_files(&files, "speed > 12"), Ok(1));
+    }
+    let other = ("c.csv", "bytes,speed,inner\n6,12,10.0.0.1\n");
+    let refused = ask_files(&[with, other], "").unwrap_err();
+    assert!(
+        refused.contains("column \"speed\" holds whole numbers, not numbers with fractions"),
+        "{refused}"
+    );
+    // An interval without flows makes an empty file of JSON lines.
+    let nothing = ("d.jsonl", "");
+    let one = ("e.jsonl", "{\"bytes\":7,\"speed\":null}\n");
+    for files in [[nothing, one], [one, nothing]] {
+        assert_eq!(ask_files(&files, "bytes > 6"), Ok(1));
+    }
+}
+
+#[test]
+fn times_of_biflows_are_times_in_text_too() {
+    let biflow = (
+        "a.csv",
+        "bytes,reverse_first_ns\n5,1700000000000000000\n6,\n",
+    );
+    assert_eq!(
+        ask_files(&[biflow], "reverse_first_ns >= 2023-01-01"),
+        Ok(1)
+    );
+}
+
+#[test]
+fn a_file_that_changes_before_its_turn_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.csv");
+    std::fs::write(&path, "bytes,packets\n5,1\n").unwrap();
+    let mut input = Input::open(&[&path]).unwrap();
+    std::fs::write(&path, "bytes\n5\n").unwrap();
+    let refused = input.next().unwrap().unwrap_err().to_string();
+    assert!(
+        refused.contains("a.csv has changed while it waited to be read"),
+        "{refused}"
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 

@@ -96,6 +96,12 @@ fn buckets_of_time_add_up_to_all() {
     }
     assert_eq!(sum(&spread, 1), 742);
     assert_ne!(spread, began, "some records last longer than 5 s");
+    for group_by in ["time:200ms", "first_ns:200ms"] {
+        let table = turboflow(["show", &csv, "--group-by", group_by])
+            .exits(0)
+            .stdout;
+        assert!(table.lines().count() > 40, "{table}");
+    }
     turboflow(["show", &csv, "--group-by", "time:1us"])
         .exits(2)
         .says(&["more than 100000 buckets of 1 us"]);

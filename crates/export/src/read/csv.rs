@@ -2,20 +2,22 @@
 //! CSV lines back into records.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema};
 
-use super::kinds::{self, Parsed, Row};
+use super::kinds::{self, Parsed, Row, Seen};
 use super::lines::Lines;
-use super::{BATCH_RECORDS, ReadError, Source};
+use super::{Again, BATCH_RECORDS, Opened, ReadError, Source};
 
 struct CsvSource {
     lines: Lines,
     row: Row,
 }
 
-/// Reads the header and looks at the first lines.
-pub(crate) fn open(mut lines: Lines) -> Result<(Schema, Box<dyn Source>), ReadError> {
+/// Reads the header and looks at the first lines; at all of them, where those do not show every column's kind and the file can be
+/// opened once more.
+pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<Opened, ReadError> {
     let sample = lines.sample()?;
     let mut sample = sample.split(|&byte| byte == b'\n');
     let header = sample.next().unwrap_or_default();
@@ -23,30 +25,45 @@ pub(crate) fn open(mut lines: Lines) -> Result<(Schema, Box<dyn Source>), ReadEr
     let names: Vec<String> = fields(header.strip_suffix(b"\r").unwrap_or(header))
         .map(|name| String::from_utf8_lossy(&name).into_owned())
         .collect();
-    let mut seen = vec![None; names.len()];
+    let known = names.iter().any(|name| kinds::kind_by_name(name).is_some());
+    let (checked, mut has_values) = (check_names(&names), false);
+    let mut seen = Seen::new(names);
     for line in sample.take(SAMPLE_LINES) {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        for (kind, text) in seen.iter_mut().zip(fields(line)) {
-            *kind = kind.or_else(|| kinds::kind_of(&text));
-        }
+        has_values |= fields(line).any(|text| kinds::kind_of(&text).is_some());
+        note(&mut seen, line);
     }
     lines.next()?;
-    check_names(&lines, &names)?;
+    checked.map_err(|reason| lines.error(None, reason))?;
     // Any text is a header. One that names nothing known, and has nothing under it that records have, is something else.
-    let is_known = |name: &String| kinds::kind_by_name(name).is_some();
-    if seen.iter().all(Option::is_none) && !names.iter().any(is_known) {
+    if !has_values && !known {
         let reason = "this is no header of flow records, and no records follow: \
                       `turboflow record -w FILE.csv` makes such files";
         return Err(lines.error(None, reason));
     }
-    let schema = kinds::columns(names, &seen);
-    Ok((
-        schema,
-        Box::new(CsvSource {
-            lines,
-            row: Row::default(),
-        }),
-    ))
+    if seen.lacks_any()
+        && let Some(mut all) = again()
+    {
+        // What is wrong with the file is said when it is read.
+        let _ = all.next();
+        while seen.lacks_any()
+            && let Ok(Some(line)) = all.next()
+        {
+            note(&mut seen, line);
+        }
+    }
+    let source = CsvSource {
+        lines,
+        row: Row::default(),
+    };
+    Ok(Opened::new(seen, Box::new(source)))
+}
+
+/// Takes note of what the values of a line show.
+fn note(seen: &mut Seen, line: &[u8]) {
+    for (column, text) in fields(line).enumerate() {
+        seen.note(column, || kinds::kind_of(&text));
+    }
 }
 
 /// How much of a strange name an error repeats.
@@ -55,23 +72,21 @@ const NAME_CHARS_SHOWN: usize = 40;
 /// Lines that are looked at to learn the kinds of the columns.
 const SAMPLE_LINES: usize = 20_000;
 
-fn check_names(lines: &Lines, names: &[String]) -> Result<(), ReadError> {
-    let wrong = names.iter().enumerate().find(|(index, name)| {
+fn check_names(names: &[String]) -> Result<(), String> {
+    let mut known = HashSet::with_capacity(names.len());
+    let wrong = names.iter().enumerate().find(|(_, name)| {
         let strange = |c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER;
-        name.is_empty() || name.contains(strange) || names[..*index].contains(name)
+        name.is_empty() || name.contains(strange) || !known.insert(name.as_str())
     });
-    match wrong {
-        None => Ok(()),
-        Some((index, name)) => {
-            let column = index + 1;
-            let name: String = name.chars().take(NAME_CHARS_SHOWN).collect();
-            let reason = format!(
-                "the header names column {column} {name:?}, which is empty, repeated or no text: \
-                 this is no CSV file of flow records"
-            );
-            Err(lines.error(None, reason))
-        }
-    }
+    let Some((index, name)) = wrong else {
+        return Ok(());
+    };
+    let column = index + 1;
+    let name: String = name.chars().take(NAME_CHARS_SHOWN).collect();
+    Err(format!(
+        "the header names column {column} {name:?}, which is empty, repeated or no text: \
+         this is no CSV file of flow records"
+    ))
 }
 
 impl Source for CsvSource {

@@ -2,47 +2,79 @@
 //! JSON lines back into records: flat objects of numbers, strings, nulls and lists of numbers.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema};
 
-use super::kinds::{self, Parsed, Row};
+use super::kinds::{self, Parsed, Row, Seen};
 use super::lines::Lines;
-use super::{BATCH_RECORDS, ReadError, Source};
+use super::{Again, BATCH_RECORDS, Opened, ReadError, Source};
 
 struct JsonSource {
     lines: Lines,
     row: Row,
 }
 
-/// Looks at the first lines. A file without any has the columns of the default definition.
-pub(crate) fn open(mut lines: Lines) -> Result<(Schema, Box<dyn Source>), ReadError> {
-    let (mut names, mut seen) = (Vec::<String>::new(), Vec::new());
+/// Looks at the first lines; at all of them, where those do not show every column's kind and the file can be opened once more. A file
+/// without any has the columns of the default definition.
+pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<Opened, ReadError> {
+    let mut names = Names::default();
     for line in lines.sample()?.split(|&byte| byte == b'\n') {
         // What is wrong with a line is said when it is read.
-        let _ = object(line, |key, token| {
-            let column = names
-                .iter()
-                .position(|name| name == key)
-                .unwrap_or_else(|| {
-                    names.push(key.to_owned());
-                    seen.push(None);
-                    names.len() - 1
-                });
-            seen[column] = seen[column].or_else(|| kind_of(&token));
+        let _ = object(line, |key, _| {
+            names.place(key);
             Ok(())
         });
     }
-    let schema = match names.is_empty() {
-        true => kinds::default_schema(),
-        false => kinds::columns(names, &seen),
-    };
-    Ok((
-        schema,
-        Box::new(JsonSource {
-            lines,
-            row: Row::default(),
-        }),
-    ))
+    let has_records = !names.list.is_empty();
+    let places = names.places;
+    let mut seen = Seen::new(names.list);
+    for line in lines.sample()?.split(|&byte| byte == b'\n') {
+        note(&mut seen, &places, line);
+    }
+    if seen.lacks_any()
+        && let Some(mut all) = again()
+    {
+        while seen.lacks_any()
+            && let Ok(Some(line)) = all.next()
+        {
+            note(&mut seen, &places, line);
+        }
+    }
+    let source = Box::new(JsonSource {
+        lines,
+        row: Row::default(),
+    });
+    Ok(match has_records {
+        true => Opened::new(seen, source),
+        false => Opened::without_records(kinds::default_schema(), source),
+    })
+}
+
+/// Keys in the order in which they come.
+#[derive(Default)]
+struct Names {
+    list: Vec<String>,
+    places: HashMap<String, usize>,
+}
+
+impl Names {
+    fn place(&mut self, key: &str) {
+        if !self.places.contains_key(key) {
+            self.places.insert(key.to_owned(), self.list.len());
+            self.list.push(key.to_owned());
+        }
+    }
+}
+
+/// Takes note of what the values of a line show.
+fn note(seen: &mut Seen, places: &HashMap<String, usize>, line: &[u8]) {
+    let _ = object(line, |key, token| {
+        if let Some(&column) = places.get(key) {
+            seen.note(column, || kind_of(&token));
+        }
+        Ok(())
+    });
 }
 
 impl Source for JsonSource {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Text back into values, and what kind of column a text belongs to.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::LazyLock;
 
 use turboflow_record::{Column, ColumnKind, Definition, Layout, Schema, Value};
 
@@ -54,29 +56,52 @@ pub(crate) fn default_schema() -> Schema {
     schema
 }
 
-/// The kind of a column of that name in the default definition.
+/// The kind of a column that has the same name in every file: those of the default definition, and of biflows of it.
 pub(crate) fn kind_by_name(name: &str) -> Option<ColumnKind> {
-    default_schema()
-        .into_iter()
-        .find(|column| column.name == name)
-        .map(|column| column.kind)
+    static KNOWN: LazyLock<HashMap<String, ColumnKind>> = LazyLock::new(|| {
+        let biflow = Layout::compile(&Definition::default(), true);
+        let biflow = biflow.expect("the default definition compiles");
+        let columns = default_schema().into_iter().chain(biflow.schema().clone());
+        columns.map(|column| (column.name, column.kind)).collect()
+    });
+    KNOWN.get(name).copied()
 }
 
-/// Columns from names and the kinds seen in a sample.
-pub(crate) fn columns(names: Vec<String>, kinds: &[Option<ColumnKind>]) -> Schema {
-    let kind = |name: &str, seen: Option<ColumnKind>| {
-        kind_by_name(name)
-            .or(seen)
-            .unwrap_or(ColumnKind::Unsigned { bits: 64 })
-    };
-    let columns = names.into_iter().zip(kinds);
-    columns
-        .map(|(name, &seen)| Column {
-            kind: kind(&name, seen),
+/// Columns by name, and the kinds that their values show.
+pub(crate) struct Seen {
+    names: Vec<String>,
+    kinds: Vec<Option<ColumnKind>>,
+}
+
+impl Seen {
+    pub(crate) fn new(names: Vec<String>) -> Self {
+        let kinds = names.iter().map(|name| kind_by_name(name)).collect();
+        Self { names, kinds }
+    }
+
+    /// Takes note of a value's kind, if it has any.
+    pub(crate) fn note(&mut self, column: usize, kind: impl FnOnce() -> Option<ColumnKind>) {
+        if let Some(known @ None) = self.kinds.get_mut(column) {
+            *known = kind();
+        }
+    }
+
+    /// Whether there is a column of which no value was seen.
+    pub(crate) fn lacks_any(&self) -> bool {
+        self.kinds.iter().any(Option::is_none)
+    }
+
+    /// The columns, and which of them have shown their kind; others are taken for unsigned numbers.
+    pub(crate) fn columns(self) -> (Schema, Vec<bool>) {
+        let shown = self.kinds.iter().map(Option::is_some).collect();
+        let columns = self.names.into_iter().zip(self.kinds);
+        let columns = columns.map(|(name, kind)| Column {
             name,
+            kind: kind.unwrap_or(ColumnKind::Unsigned { bits: 64 }),
             nullable: true,
-        })
-        .collect()
+        });
+        (columns.collect(), shown)
+    }
 }
 
 /// The kind that a text shows; `None` for one that is no value of a flow record.

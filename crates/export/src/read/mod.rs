@@ -18,6 +18,7 @@ use turboflow_record::{FlowBatch, Schema};
 pub use error::ReadError;
 
 use crate::Format;
+use kinds::Seen;
 use lines::Lines;
 use start::text_of;
 
@@ -27,7 +28,42 @@ const BATCH_RECORDS: usize = 8192;
 /// Reads a file of flow records batch by batch; see [`read`].
 pub struct FlowReader {
     schema: Schema,
+    /// Which columns have shown their kind.
+    shown: Vec<bool>,
+    has_columns: bool,
     source: Box<dyn Source>,
+}
+
+/// A text file whose columns are known.
+struct Opened {
+    schema: Schema,
+    shown: Vec<bool>,
+    has_columns: bool,
+    source: Box<dyn Source>,
+}
+
+/// Opens the same lines once more, where that can be done.
+type Again<'a> = &'a dyn Fn() -> Option<Lines>;
+
+impl Opened {
+    fn new(seen: Seen, source: Box<dyn Source>) -> Self {
+        let (schema, shown) = seen.columns();
+        Self {
+            schema,
+            shown,
+            has_columns: true,
+            source,
+        }
+    }
+
+    fn without_records(schema: Schema, source: Box<dyn Source>) -> Self {
+        Self {
+            shown: vec![false; schema.len()],
+            schema,
+            has_columns: false,
+            source,
+        }
+    }
 }
 
 /// One format.
@@ -40,12 +76,36 @@ impl FlowReader {
     /// The columns of every batch.
     ///
     /// Parquet files say what they hold. In CSV and JSON lines the columns of the default
-    /// definition are known by name, and the kind of others shows in their first values: where
-    /// the first MiB has none, a column is taken for unsigned numbers. Every column of a text
+    /// definition are known by name, and the kind of others shows in their values: where there is none (in a stream, in
+    /// the first MiB), a column is taken for unsigned numbers. Every column of a text
     /// file is nullable.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.schema
+    }
+
+    /// Whether the file says what columns it has. JSON lines without any record do not.
+    #[must_use]
+    pub const fn has_columns(&self) -> bool {
+        self.has_columns
+    }
+
+    /// Whether the kind of a column is known, and not only assumed for want of values.
+    #[must_use]
+    pub fn shows_kind(&self, column: usize) -> bool {
+        self.shown.get(column) == Some(&true)
+    }
+
+    /// Takes over the kinds of columns that have not shown theirs from another file's, and all columns where there is no record.
+    pub fn take_kinds(&mut self, of: &Schema) {
+        if !self.has_columns {
+            self.schema.clone_from(of);
+        }
+        for (index, column) in self.schema.iter_mut().enumerate() {
+            if let (Some(false), Some(other)) = (self.shown.get(index), of.get(index)) {
+                column.kind = other.kind;
+            }
+        }
     }
 
     /// The next records; `None` at the end.
@@ -84,7 +144,12 @@ pub fn read(path: &Path) -> Result<FlowReader, ReadError> {
     let is_file = file.metadata().map_err(refused)?.is_file();
     if is_file && starts_as_parquet(&mut file)? {
         let (schema, source) = parquet::open(File::open(path).map_err(refused)?, place)?;
-        return Ok(FlowReader { schema, source });
+        return Ok(FlowReader {
+            shown: vec![true; schema.len()],
+            has_columns: true,
+            schema,
+            source,
+        });
     }
     // A capture without flows makes an empty file of JSON lines, but CSV with a header: what is called so and has none was cut.
     let nothing = match is_file && has_header(path) {
@@ -92,7 +157,12 @@ pub fn read(path: &Path) -> Result<FlowReader, ReadError> {
         false => Nothing::Allowed,
     };
     let file = File::open(path).map_err(refused)?;
-    from_text(Box::new(file), &place, nothing)
+    let again = || {
+        let file = is_file.then(|| File::open(path).ok()).flatten()?;
+        let text = text_of(Box::new(file), &place).ok()?;
+        Some(Lines::new(text, &place))
+    };
+    from_text(Box::new(file), &place, nothing, &again)
 }
 
 /// Whether a stream without a byte holds no records, or is none.
@@ -107,13 +177,14 @@ enum Nothing {
 /// # Errors
 /// As [`read`]. Parquet cannot be read from a stream: its schema stands at the end.
 pub fn from_stream(stream: Box<dyn Read + Send>, place: &str) -> Result<FlowReader, ReadError> {
-    from_text(stream, place, Nothing::Allowed)
+    from_text(stream, place, Nothing::Allowed, &|| None)
 }
 
 fn from_text(
     stream: Box<dyn Read + Send>,
     place: &str,
     nothing: Nothing,
+    again: Again<'_>,
 ) -> Result<FlowReader, ReadError> {
     let mut lines = Lines::new(text_of(stream, place)?, place);
     let start = lines.sample()?;
@@ -121,14 +192,19 @@ fn from_text(
         .iter()
         .copied()
         .find(|byte| !byte.is_ascii_whitespace());
-    let (schema, source): (Schema, Box<dyn Source>) = match first {
+    let opened = match first {
         None if nothing == Nothing::Refused => {
             return Err(lines.error(None, EMPTY));
         }
-        Some(b'{') | None => json::open(lines)?,
-        Some(_) => csv::open(lines)?,
+        Some(b'{') | None => json::open(lines, again)?,
+        Some(_) => csv::open(lines, again)?,
     };
-    Ok(FlowReader { schema, source })
+    Ok(FlowReader {
+        schema: opened.schema,
+        shown: opened.shown,
+        has_columns: opened.has_columns,
+        source: opened.source,
+    })
 }
 
 const EMPTY: &str = "the file is empty: whoever wrote it did not get as far as its header";

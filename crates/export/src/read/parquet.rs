@@ -65,10 +65,9 @@ fn schema(metadata: &ParquetMetaData) -> Result<Schema, String> {
         let shown = kind_of(field)?;
         // The footer tells a MAC address from an IP address; the types decide the rest.
         let said = described.as_ref().map(|kinds| kinds[index]);
-        let kind = if said == Some(ColumnKind::Mac) {
-            ColumnKind::Mac
-        } else {
-            shown
+        let kind = match (shown, said) {
+            (ColumnKind::Address, Some(ColumnKind::Mac)) => ColumnKind::Mac,
+            _ => shown,
         };
         let nullable = field.get_basic_info().repetition() == Repetition::OPTIONAL;
         Ok(Column {
