@@ -56,6 +56,7 @@ fuzz_target!(|input: &[u8]| {
         sizing: Sizing::Fixed(1),
         seed: config.seed + 1,
         threads: 1,
+        meters_apart: false,
         ..config
     };
     let (again, _) = meter(&other, capture).expect("it was read before");
@@ -109,6 +110,7 @@ fn configuration(choices: &[u8; CHOICES]) -> PipelineConfig {
         },
         max_flows: usize::from(flows) + 1,
         threads: if set(2) && set(3) { 2 } else { 1 },
+        meters_apart: set(2) && !set(3),
         seed: seed.into(),
         decapsulate: Tunnel::ALL
             .into_iter()

@@ -175,6 +175,21 @@ impl RotatingWriter {
         });
     }
 
+    /// Writes that many records into the file whose turn it is.
+    fn write_rows(
+        &mut self,
+        rows: usize,
+        work: impl FnOnce(&mut dyn FlowWriter) -> Result<(), ExportError>,
+    ) -> Result<(), ExportError> {
+        self.turn();
+        self.given += rows as u64;
+        if let Some(current) = &mut self.current {
+            current.given += rows as u64;
+        }
+        self.attempt(work);
+        Ok(())
+    }
+
     fn attempt(&mut self, work: impl FnOnce(&mut dyn FlowWriter) -> Result<(), ExportError>) {
         if let Some(current) = &mut self.current
             && let Err(error) = work(current.writer.as_mut())
@@ -186,14 +201,16 @@ impl RotatingWriter {
 
 impl FlowWriter for RotatingWriter {
     fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
-        self.turn();
-        let records = batch.rows() as u64;
-        self.given += records;
-        if let Some(current) = &mut self.current {
-            current.given += records;
+        self.write_rows(batch.rows(), |writer| writer.write(batch))
+    }
+
+    fn write_several(&mut self, batches: &[Arc<FlowBatch>]) -> Result<(), ExportError> {
+        // A file that ends by its size is looked at after each.
+        if self.options.size_bytes.is_some() {
+            return batches.iter().try_for_each(|batch| self.write(batch));
         }
-        self.attempt(|writer| writer.write(batch));
-        Ok(())
+        let rows = batches.iter().map(|batch| batch.rows()).sum();
+        self.write_rows(rows, |writer| writer.write_several(batches))
     }
 
     fn flush(&mut self) -> Result<(), ExportError> {

@@ -80,6 +80,16 @@ pub enum ConfigError {
         /// What separates packets of a flow.
         what: &'static str,
     },
+    /// The system refuses a thread.
+    #[error(
+        "cannot start a thread for {what}: {source}; raise the limit of processes or memory (ulimit -u, pids.max)"
+    )]
+    Thread {
+        /// What it would do.
+        what: &'static str,
+        /// The system's reason.
+        source: std::io::Error,
+    },
     /// A number out of its range.
     #[error("{what} must be from {low} to {high}, not {value}")]
     OutOfRange {

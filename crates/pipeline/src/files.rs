@@ -77,7 +77,7 @@ pub fn record_files(
     mut progress: impl FnMut(Progress),
 ) -> Result<FilesReport, ConfigError> {
     let layout = config.compile()?;
-    let writing = Outputs::start(outputs, config.prompt);
+    let writing = Outputs::start(outputs, config.prompt)?;
     let mut meter = Meter::new(config, |_shard| writing.deliver(layout.schema()))?;
     let mut reading = Reading::new(&files, filter);
     for file in files {

@@ -50,7 +50,7 @@ pub fn record_kernel(
     observe: impl FnMut(LiveEvent<'_>),
 ) -> Result<LiveReport, ConfigError> {
     let layout = config.compile()?;
-    let mut writing = Outputs::start(outputs.first, config.prompt);
+    let mut writing = Outputs::start(outputs.first, config.prompt)?;
     let meter = Meter::new(config, |_shard| writing.deliver(layout.schema()))?;
     let together = Together::new(limits, 1);
     let interfaces = engine.interface_names();

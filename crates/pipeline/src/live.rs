@@ -112,7 +112,7 @@ pub fn record_interfaces(
     observe: impl FnMut(LiveEvent<'_>),
 ) -> Result<LiveReport, ConfigError> {
     let layout = config.compile()?;
-    let mut writing = Outputs::start(outputs.first, config.prompt);
+    let mut writing = Outputs::start(outputs.first, config.prompt)?;
     let together = Together::new(limits, readers.len().max(1));
     let delivers = |writing: &Outputs| -> Vec<DeliverRecords> {
         let shards = 0..config.threads;

@@ -142,7 +142,7 @@ impl Meter {
     ) -> Result<Self, ConfigError> {
         let layout = config.compile()?;
         let work = with_state_words!(layout.state_words(), N => {
-            start::<N>(config, &layout, deliver)
+            start::<N>(config, &layout, deliver)?
         });
         Ok(Self { work, layout })
     }
@@ -207,18 +207,21 @@ fn start<const N: usize>(
     config: &PipelineConfig,
     layout: &Layout,
     mut deliver: impl FnMut(usize) -> DeliverRecords,
-) -> Box<dyn MeterWork> {
+) -> Result<Box<dyn MeterWork>, ConfigError> {
     let front = Front::<N>::new(config, layout);
     if !config.has_shard_threads() {
         let shards = OwnShard(Shard::new(config, layout, deliver(0)));
-        return Box::new(Running { front, shards });
+        return Ok(Box::new(Running { front, shards }));
     }
     let shards = (0..config.threads).map(|shard| {
         let (config, layout, deliver) = (config.clone(), layout.clone(), deliver(shard));
         move || Shard::<N>::new(&config, &layout, deliver)
     });
-    let shards = ThreadedShards::start(shards);
-    Box::new(Running { front, shards })
+    let shards = ThreadedShards::start(shards).map_err(|source| ConfigError::Thread {
+        what: "metering",
+        source,
+    })?;
+    Ok(Box::new(Running { front, shards }))
 }
 
 /// Shards that can be asked for their reports.

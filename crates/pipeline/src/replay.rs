@@ -37,7 +37,7 @@ pub fn replay_files(
     snapshots: &Snapshots,
 ) -> Result<FilesReport, ConfigError> {
     let layout = config.compile()?;
-    let writing = Outputs::start(outputs, config.prompt);
+    let writing = Outputs::start(outputs, config.prompt)?;
     // A file waits for whoever looks at it.
     writing.wait_for_all();
     let meter = Meter::new(config, |_shard| writing.deliver(layout.schema()))?;

@@ -5,9 +5,9 @@
 //! memory stays bounded. Batches go back to the front empty, so nothing is allocated once the
 //! queues have filled.
 
-use std::mem;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
+use std::{io, mem};
 
 use turboflow_aggregate::Cell;
 use turboflow_record::{MicroflowRecord, WORDS_V4};
@@ -48,7 +48,10 @@ pub(crate) struct ThreadedShards<const N: usize> {
 
 impl<const N: usize> ThreadedShards<N> {
     /// Starts a thread for every shard; each makes its own, so that its memory is near.
-    pub(crate) fn start<M>(makers: impl ExactSizeIterator<Item = M>) -> Self
+    ///
+    /// # Errors
+    /// The system starts no more threads; those that have started end.
+    pub(crate) fn start<M>(makers: impl ExactSizeIterator<Item = M>) -> io::Result<Self>
     where
         M: FnOnce() -> Shard<N> + Send + 'static,
     {
@@ -58,17 +61,16 @@ impl<const N: usize> ThreadedShards<N> {
             let (give_back, empty) = sync_channel(queue_batches + 2);
             let thread = std::thread::Builder::new()
                 .name(format!("shard-{shard}"))
-                .spawn(move || run(make(), &incoming, &give_back))
-                .expect("the system starts the threads that a run asks for");
-            Worker {
+                .spawn(move || run(make(), &incoming, &give_back))?;
+            Ok(Worker {
                 work,
                 empty,
                 thread,
-            }
+            })
         });
-        Self {
-            workers: workers.collect(),
-        }
+        Ok(Self {
+            workers: workers.collect::<io::Result<_>>()?,
+        })
     }
 
     fn send(&self, shard: usize, work: Work<N>) {

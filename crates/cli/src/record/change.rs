@@ -4,13 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
+use turboflow_export::Format;
 use turboflow_export::transport::Tls;
 use turboflow_pipeline::OutputChange;
+use turboflow_record::TimeUnit;
 
 use super::collectors::{self, target_of};
-use super::outputs::{Maker, is_device, is_stdout, name_of};
+use super::outputs::{Maker, format_of, is_device, is_stdout, name_of};
 use super::settings::Settings;
 use super::{RecordArgs, Reread, rotation};
 use crate::beside::identity;
@@ -62,17 +65,18 @@ impl Following {
         let begin = next.write.iter().filter(|path| !kept.contains(path));
         let begin: Vec<_> = begin.collect();
         let complete = self.complete_without(&kept)?;
-        refuse_what_is_complete(&begin, &complete)?;
+        refuse_what_would_be_replaced(&begin, &self.complete, &complete)?;
         let begin = begin.into_iter().map(|path| maker.output(path));
         let begin = begin.collect::<anyhow::Result<Vec<_>>>()?;
         let keep = kept.iter().map(|path| output_name(path));
         let keep = keep.collect::<anyhow::Result<Vec<String>>>()?;
         let (kept, begun, ended) = (keep.len(), begin.len(), self.now.write.len() - keep.len());
+        let change = OutputChange::new(keep, begin)?;
         say!(Info Reloaded, kept = kept, begun = begun, ended = ended;
             "the configuration was read anew; outputs that go on: {kept}, that begin: {begun}, \
              that end: {ended}");
         // Where the run is over, there is nothing to change.
-        let _ = changes.send(OutputChange { keep, begin });
+        let _ = changes.send(change);
         (self.now, self.tls) = (next, tls);
         self.complete = complete;
         Ok(())
@@ -113,11 +117,24 @@ fn output_name(path: &Path) -> anyhow::Result<String> {
     Ok(target.map_or_else(|| name_of(path), |target| target.to_string()))
 }
 
-fn refuse_what_is_complete(begin: &[&PathBuf], complete: &[PathBuf]) -> anyhow::Result<()> {
-    match begin.iter().find(|path| complete.contains(&identity(path))) {
-        Some(path) => bail!(
+/// `complete`: files that are complete now. `then`: and those that this change would complete.
+fn refuse_what_would_be_replaced(
+    begin: &[&PathBuf],
+    complete: &[PathBuf],
+    then: &[PathBuf],
+) -> anyhow::Result<()> {
+    let find = |files: &[PathBuf]| begin.iter().find(|path| files.contains(&identity(path)));
+    if let Some(path) = find(complete) {
+        bail!(
             "{} is complete since it was taken out of `write`, and would be replaced: give it another \
              name, one with a time for instance (%s), or start anew",
+            path.display()
+        );
+    }
+    match find(then) {
+        Some(path) => bail!(
+            "{} is being written under another spelling of its name, and would be completed and replaced: \
+             spell it in `write` as before",
             path.display()
         ),
         None => Ok(()),
@@ -133,12 +150,14 @@ fn is_one_file(args: &RecordArgs, path: &Path) -> anyhow::Result<bool> {
 /// files of one name: a second one would replace the first.
 fn kept<'a>(now: &RecordArgs, next: &'a RecordArgs) -> anyhow::Result<Vec<&'a PathBuf>> {
     let collectors_alike = for_collectors(next) == for_collectors(now);
-    let files_alike = for_files(next) == for_files(now);
     let mut kept = Vec::new();
     for path in next.write.iter().filter(|path| now.write.contains(path)) {
         let alike = match target_of(path)? {
             Some(_) => collectors_alike,
-            None => files_alike || is_one_file(next, path)?,
+            None => {
+                let format = format_of(path, next.format)?;
+                for_files(next, format) == for_files(now, format) || is_one_file(next, path)?
+            }
         };
         if alike {
             kept.push(path);
@@ -159,9 +178,9 @@ fn for_collectors(args: &RecordArgs) -> RecordArgs {
     }
 }
 
-/// The options without those that no file follows; files of IPFIX follow the others.
-fn for_files(args: &RecordArgs) -> RecordArgs {
-    RecordArgs {
+/// The options that files of the format follow: those about messages only where it has some.
+fn for_files(args: &RecordArgs, format: Format) -> RecordArgs {
+    let args = RecordArgs {
         write: Vec::new(),
         quiet: false,
         export_rate: None,
@@ -169,5 +188,17 @@ fn for_files(args: &RecordArgs) -> RecordArgs {
         tls_cert: None,
         tls_key: None,
         ..args.clone()
+    };
+    match format {
+        Format::Ipfix => args,
+        Format::Csv | Format::JsonLines | Format::Parquet => RecordArgs {
+            export_mtu: 0,
+            template_interval: Duration::ZERO,
+            no_export_options: false,
+            export_time: TimeUnit::Milliseconds,
+            observation_domain: None,
+            enterprise_number: 0,
+            ..args
+        },
     }
 }

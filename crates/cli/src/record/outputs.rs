@@ -193,7 +193,7 @@ pub(super) fn is_device(path: &Path) -> bool {
         .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-fn format_of(path: &Path, given: Option<Format>) -> anyhow::Result<Format> {
+pub(super) fn format_of(path: &Path, given: Option<Format>) -> anyhow::Result<Format> {
     if is_stdout(path) {
         return given
             .context("which format on standard output? Add --format csv, jsonl, parquet or ipfix");

@@ -186,7 +186,7 @@ fn a_file_that_is_complete_is_not_begun_anew() {
     let renamed = both.replace("a.csv\", \"b.csv", "./a.csv");
     running.folder.write("turboflow.toml", renamed);
     running.signal("HUP");
-    running.wait_for("a.csv is complete since it was taken out of `write`");
+    running.wait_for("./a.csv is being written under another spelling of its name");
     let other = both.replace("b.csv", "c.csv");
     running.folder.write("turboflow.toml", other);
     running.signal("HUP");
@@ -221,6 +221,10 @@ fn outputs_follow_their_own_options_alone() {
         (
             "rotate = \"4m\"\nexport-rate = 1000\nquiet = true\n",
             "that go on: 2, that begin: 0, that end: 0",
+        ),
+        (
+            "rotate = \"4m\"\nexport-rate = 1000\nexport-mtu = 600\n",
+            "that go on: 1, that begin: 1, that end: 1",
         ),
     ] {
         running

@@ -199,10 +199,8 @@ fn a_record_that_the_format_cannot_hold_costs_its_file_no_other() {
     assert!(matches!(ended, Err(ExportError::Write { records: 3, .. })));
 }
 
-#[test]
-fn a_large_file_ends() {
-    let folder = tempfile::tempdir().unwrap();
-    let pattern = folder.path().join("f-%H%M%S.csv");
+/// Files that end as soon as they have anything.
+fn start_of_one_byte(folder: &Path) -> Box<dyn FlowWriter> {
     NOW_MS.set(START_MS);
     let options = RotateOptions {
         every_ms: None,
@@ -211,9 +209,41 @@ fn a_large_file_ends() {
         turns_asked: || 0,
         observe: |_| {},
     };
+    let pattern = folder.join("f-%H%M%S.csv");
     let pattern = pattern.to_str().unwrap().parse().unwrap();
-    let write = WriteOptions::default();
-    let mut writer = rotate(pattern, Format::Csv, &schema(), &write, options).unwrap();
+    rotate(
+        pattern,
+        Format::Csv,
+        &schema(),
+        &WriteOptions::default(),
+        options,
+    )
+    .unwrap()
+}
+
+#[test]
+fn batches_that_come_together_are_in_one_file_unless_it_is_large() {
+    let batches = [2, 3].map(|records| Arc::new(batch(&schema(), records, &[])));
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = start(folder.path(), "f-%H%M%S.parquet", None);
+    writer.write_several(&batches).unwrap();
+    TURNS.set(TURNS.get() + 1);
+    writer.flush().unwrap();
+    assert_eq!(writer.progress().records_written, 5);
+    assert_eq!(writer.finish().unwrap().records, 5);
+
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = start_of_one_byte(folder.path());
+    writer.write_several(&batches).unwrap();
+    writer.flush().unwrap();
+    assert_eq!(writer.finish().unwrap().records, 5);
+    assert!(names(folder.path()).len() >= 3);
+}
+
+#[test]
+fn a_large_file_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = start_of_one_byte(folder.path());
     // The header alone is larger.
     writer.flush().unwrap();
     NOW_MS.set(START_MS + 1_000);

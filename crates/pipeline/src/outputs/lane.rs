@@ -13,6 +13,7 @@ use turboflow_record::FlowBatch;
 
 use super::writing::write_all;
 use super::{Output, OutputReport, OutputSnapshot};
+use crate::ConfigError;
 
 /// Batches that wait for an output at most, where metering waits with them.
 const FILE_QUEUE_BATCHES: usize = 32;
@@ -38,6 +39,8 @@ pub(super) struct Gauge {
     /// Records that it was given, those that wait included.
     received: AtomicU64,
     pub(super) failed: AtomicBool,
+    /// Whether the end of its queue is its own end, not that of a run which could not start.
+    pub(super) completes: AtomicBool,
     /// Records in its queue.
     pub(super) waiting: AtomicUsize,
     /// Records for which there was no room.
@@ -72,11 +75,14 @@ impl Gauge {
 }
 
 impl Lane {
-    pub(super) fn start(output: Output, is_live: bool) -> Self {
+    /// # Errors
+    /// The system starts no more threads.
+    pub(super) fn start(output: Output, is_live: bool) -> Result<Self, ConfigError> {
         let gauge = Arc::new(Gauge {
             name: output.name,
             received: AtomicU64::new(0),
             failed: AtomicBool::new(false),
+            completes: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
             overrun: AtomicU64::new(0),
             is_waited_for: AtomicBool::new(true),
@@ -92,12 +98,15 @@ impl Lane {
         let thread = std::thread::Builder::new()
             .name("output".to_owned())
             .spawn(move || write_all(output.writer, &shown, &incoming, is_live))
-            .expect("the system starts the threads that a run asks for");
-        Self {
+            .map_err(|source| ConfigError::Thread {
+                what: "an output",
+                source,
+            })?;
+        Ok(Self {
             queue: Some(queue),
             thread,
             gauge,
-        }
+        })
     }
 
     pub(super) fn is(&self, name: &str) -> bool {
@@ -183,18 +192,19 @@ impl Lane {
 
     /// Gives it nothing more. What waits is written.
     pub(super) fn close(mut self) -> Self {
+        self.gauge.completes.store(true, Ordering::Relaxed);
         self.queue = None;
         self
     }
 
     /// Waits until everything is written.
     pub(super) fn finish(self) -> OutputReport {
-        drop(self.queue);
-        let mut report = match self.thread.join() {
+        let Self { thread, gauge, .. } = self.close();
+        let mut report = match thread.join() {
             Ok(report) => report,
             Err(panic) => std::panic::resume_unwind(panic),
         };
-        report.records_overrun = self.gauge.overrun.load(Ordering::Relaxed);
+        report.records_overrun = gauge.overrun.load(Ordering::Relaxed);
         report.records_dropped += report.records_overrun;
         report
     }

@@ -14,7 +14,7 @@ use turboflow_export::transport::SendSnapshot;
 use turboflow_export::{ExportError, FlowWriter, WriteProgress, WriteSummary};
 use turboflow_record::{FlowBatch, Schema};
 
-use crate::DeliverRecords;
+use crate::{ConfigError, DeliverRecords};
 use lane::Lane;
 
 /// One output of a run.
@@ -25,12 +25,26 @@ pub struct Output {
     pub writer: Box<dyn FlowWriter>,
 }
 
-/// Other outputs from now on.
+/// Other outputs from now on, in a live run.
 pub struct OutputChange {
     /// Those that go on, by name. All others are completed.
-    pub keep: Vec<String>,
+    keep: Vec<String>,
     /// Those that begin.
-    pub begin: Vec<Output>,
+    begin: Vec<Lane>,
+}
+
+impl OutputChange {
+    /// The outputs named `keep` go on, those of `begin` begin, all others are completed.
+    ///
+    /// # Errors
+    /// The system starts no more threads. Nothing has changed then.
+    pub fn new(keep: Vec<String>, begin: Vec<Output>) -> Result<Self, ConfigError> {
+        let begin = begin.into_iter().map(|output| Lane::start(output, true));
+        Ok(Self {
+            keep,
+            begin: begin.collect::<Result<_, _>>()?,
+        })
+    }
 }
 
 /// What became of an output.
@@ -91,22 +105,22 @@ pub(crate) struct Outputs {
     lanes: Arc<RwLock<Vec<Lane>>>,
     /// Those that were completed before the end.
     ended: Vec<Lane>,
-    /// Whether packets would be lost by waiting.
-    is_live: bool,
 }
 
 impl Outputs {
     /// Starts their threads. `is_live`: whoever reads an output gets what there is whenever nothing
     /// waits, and metering does not wait for one that is slow.
-    pub(crate) fn start(outputs: Vec<Output>, is_live: bool) -> Self {
+    ///
+    /// # Errors
+    /// The system starts no more threads.
+    pub(crate) fn start(outputs: Vec<Output>, is_live: bool) -> Result<Self, ConfigError> {
         let lanes = outputs
             .into_iter()
             .map(|output| Lane::start(output, is_live));
-        Self {
-            lanes: Arc::new(RwLock::new(lanes.collect())),
+        Ok(Self {
+            lanes: Arc::new(RwLock::new(lanes.collect::<Result<_, _>>()?)),
             ended: Vec::new(),
-            is_live,
-        }
+        })
     }
 
     /// How they stand.
@@ -146,9 +160,6 @@ impl Outputs {
                 .drain(..)
                 .partition(|lane| keep.iter().any(|name| lane.is(name)));
             *lanes = go_on;
-            let begin = begin
-                .into_iter()
-                .map(|output| Lane::start(output, self.is_live));
             lanes.extend(begin);
             let end: Vec<Lane> = end;
             self.ended.extend(end.into_iter().map(Lane::close));

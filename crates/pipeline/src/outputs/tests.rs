@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use turboflow_export::{ExportError, FlowWriter, WriteSummary};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
 
 use super::lane::QUEUE_RECORDS;
+use super::writing::TOGETHER_ROWS;
 use super::*;
 
 /// Records that a writer has got.
@@ -88,7 +89,7 @@ fn a_stuck_output_loses_its_own_records_and_no_others() {
         gate: None,
         seen: Arc::clone(&seen),
     });
-    let outputs = Outputs::start(vec![output("stuck", Some(gate)), well], true);
+    let outputs = Outputs::start(vec![output("stuck", Some(gate)), well], true).unwrap();
     for delivered in 1..=batches {
         deliver_batches(&outputs, 1, FULL);
         while seen.load(Ordering::Relaxed) < delivered * FULL as u64 {
@@ -110,7 +111,7 @@ fn a_stuck_output_loses_its_own_records_and_no_others() {
 fn at_the_end_and_for_files_nothing_is_lost_by_slowness() {
     for is_live in [true, false] {
         let (open, gate) = channel::<()>();
-        let outputs = Outputs::start(vec![output("slow", Some(gate))], is_live);
+        let outputs = Outputs::start(vec![output("slow", Some(gate))], is_live).unwrap();
         outputs.wait_for_all();
         let opens = std::thread::spawn(move || while open.send(()).is_ok() {});
         deliver(&outputs, 400);
@@ -124,11 +125,12 @@ fn at_the_end_and_for_files_nothing_is_lost_by_slowness() {
 #[test]
 fn outputs_change_between_two_records() {
     let (sender, changes) = channel();
-    let mut outputs = Outputs::start(vec![output("a", None), output("b", None)], true);
+    let mut outputs = Outputs::start(vec![output("a", None), output("b", None)], true).unwrap();
     deliver(&outputs, 5);
     let keep = vec!["b".to_owned()];
     let begin = vec![output("c", None)];
-    sender.send(OutputChange { keep, begin }).unwrap();
+    let change = OutputChange::new(keep, begin).unwrap();
+    sender.send(change).unwrap();
     outputs.change(&changes);
     deliver(&outputs, 2);
     let names: Vec<_> = outputs.snapshot().into_iter().map(|one| one.name).collect();
@@ -143,18 +145,14 @@ fn outputs_change_between_two_records() {
 #[test]
 fn what_has_become_of_records_is_told_of_outputs_that_ended_too() {
     let (sender, changes) = channel();
-    let mut outputs = Outputs::start(vec![output("a", None), output("b", None)], true);
+    let mut outputs = Outputs::start(vec![output("a", None), output("b", None)], true).unwrap();
     deliver(&outputs, 5);
     let progress = |outputs: &Outputs| outputs.progress(&outputs.snapshot());
     // These writers say nothing before their end.
     assert_eq!(progress(&outputs), WriteProgress::default());
     let keep = vec!["b".to_owned()];
-    sender
-        .send(OutputChange {
-            keep,
-            begin: vec![],
-        })
-        .unwrap();
+    let change = OutputChange::new(keep, Vec::new()).unwrap();
+    sender.send(change).unwrap();
     outputs.change(&changes);
     while progress(&outputs).records_written < 5 {
         std::thread::yield_now();
@@ -172,7 +170,7 @@ fn what_has_become_of_records_is_told_of_outputs_that_ended_too() {
 #[test]
 fn what_waits_is_bounded_also_where_metering_waits() {
     let (open, gate) = channel();
-    let outputs = Outputs::start(vec![output("slow", Some(gate))], true);
+    let outputs = Outputs::start(vec![output("slow", Some(gate))], true).unwrap();
     outputs.wait_for_all();
     let received = || outputs.snapshot()[0].records as usize;
     std::thread::scope(|scope| {
@@ -192,4 +190,92 @@ fn what_waits_is_bounded_also_where_metering_waits() {
         outputs.finish()[0].records_written(),
         2 * QUEUE_RECORDS as u64
     );
+}
+
+/// Says whether it was finished, or dropped.
+struct Told(Option<Sender<&'static str>>);
+
+impl FlowWriter for Told {
+    fn write(&mut self, _batch: &FlowBatch) -> Result<(), ExportError> {
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {
+        let tell = self.0.take().unwrap();
+        tell.send("finished").unwrap();
+        Ok(WriteSummary::default())
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if let Some(tell) = self.0.take() {
+            let _ = tell.send("dropped");
+        }
+    }
+}
+
+fn told() -> (Output, Receiver<&'static str>) {
+    let (tell, hear) = channel();
+    let name = "told".to_owned();
+    let writer = Box::new(Told(Some(tell)));
+    (Output { name, writer }, hear)
+}
+
+#[test]
+fn outputs_of_a_run_that_never_starts_leave_nothing_behind() {
+    let (output, hear) = told();
+    drop(Outputs::start(vec![output], false).unwrap());
+    assert_eq!(hear.recv(), Ok("dropped"));
+    // A change that comes too late.
+    let (output, hear) = told();
+    drop(OutputChange::new(Vec::new(), vec![output]).unwrap());
+    assert_eq!(hear.recv(), Ok("dropped"));
+    // A run without flows has a file without records.
+    let (output, hear) = told();
+    Outputs::start(vec![output], false).unwrap().finish();
+    assert_eq!(hear.recv(), Ok("finished"));
+}
+
+/// Says how many batches come together, and waits for a word before it takes them.
+struct Together {
+    batches: Sender<usize>,
+    gate: Receiver<()>,
+}
+
+impl FlowWriter for Together {
+    fn write(&mut self, _batch: &FlowBatch) -> Result<(), ExportError> {
+        unreachable!("the queue's batches come together")
+    }
+
+    fn write_several(&mut self, batches: &[Arc<FlowBatch>]) -> Result<(), ExportError> {
+        if !batches.is_empty() {
+            self.batches.send(batches.len()).unwrap();
+            self.gate.recv().unwrap();
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<WriteSummary, ExportError> {
+        Ok(WriteSummary::default())
+    }
+}
+
+#[test]
+fn what_waits_is_written_together_up_to_a_bound() {
+    let (batches, hear) = channel();
+    let (open, gate) = channel();
+    let output = Output {
+        name: "together".to_owned(),
+        writer: Box::new(Together { batches, gate }),
+    };
+    let outputs = Outputs::start(vec![output], false).unwrap();
+    deliver(&outputs, 1);
+    assert_eq!(hear.recv(), Ok(1));
+    // While that is written, three more come than are written at once.
+    let bound = TOGETHER_ROWS / FULL;
+    deliver_batches(&outputs, bound + 3, FULL);
+    (0..3).for_each(|_| open.send(()).unwrap());
+    assert_eq!([hear.recv(), hear.recv()], [Ok(bound), Ok(3)]);
+    outputs.finish();
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use turboflow_export::{ExportError, FlowWriter, WriteProgress};
+use turboflow_export::{ExportError, FlowWriter, WriteProgress, WriteSummary};
 use turboflow_record::FlowBatch;
 
 use super::OutputReport;
@@ -17,7 +17,7 @@ use super::lane::Gauge;
 const IDLE_FLUSH: Duration = Duration::from_millis(200);
 
 /// Rows that are enough to be written together; there are a batch more at most.
-const TOGETHER_ROWS: usize = 1 << 16;
+pub(super) const TOGETHER_ROWS: usize = 1 << 16;
 
 /// An output with what it has got so far.
 struct Writing {
@@ -26,7 +26,8 @@ struct Writing {
     received: u64,
 }
 
-/// Writes until the queue is closed, what waits together. `prompt`: buffers are flushed whenever
+/// Writes until the queue is closed, what waits together. An output that was given up before anything came leaves nothing
+/// behind. `prompt`: buffers are flushed whenever
 /// nothing waits.
 pub(super) fn write_all(
     writer: Box<dyn FlowWriter>,
@@ -61,6 +62,14 @@ pub(super) fn write_all(
         }
         gauge.failed.store(writing.is_failing(), Ordering::Relaxed);
         gauge.show(writing.progress());
+    }
+    if !gauge.completes.load(Ordering::Relaxed) && writing.received == 0 {
+        return OutputReport {
+            name: gauge.name.clone(),
+            outcome: Ok(WriteSummary::default()),
+            records_dropped: 0,
+            records_overrun: 0,
+        };
     }
     let report = writing.finish(gauge.name.clone());
     gauge.show(WriteProgress {
