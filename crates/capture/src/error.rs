@@ -183,12 +183,18 @@ pub enum Damage {
         /// What the operating system says.
         source: io::Error,
     },
-    /// When its turn came, the file was not what it was when all files were looked at.
-    #[error("the file has changed since the run began: {source}")]
-    NotThatFile {
-        /// Why it can no longer be opened.
+    /// The file could not be opened a second time, when its turn came.
+    #[error("when its turn came, it could not be opened again: {source}")]
+    OpenedAgain {
+        /// Why.
         source: Box<OpenError>,
     },
+    /// When its turn came, another file had its name, or it had become shorter.
+    #[error(
+        "when its turn came, it was no longer the file that was there at the start, and nothing of it was \
+        read: give files that are rotated away names of their own"
+    )]
+    Replaced,
     /// A packet is said to be longer than its block.
     #[error(
         "captured length of {captured_bytes} bytes in a block with room for {room_bytes}: the \
@@ -209,7 +215,7 @@ pub enum Damage {
         /// The captured length.
         captured_bytes: u32,
         /// The longest that is believed: 262,144 bytes, or the file's snap length if that is
-        /// larger, at most 128 MiB.
+        /// larger, at most 128 MiB; that in any case for interfaces of pcapng that are not read.
         limit_bytes: u32,
     },
     /// The mapped file became shorter while it was read.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A capture file: what opens it and walks it.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,12 +40,38 @@ pub struct CaptureFile {
     /// Bytes read from a compressed file.
     compressed_bytes: Option<Arc<AtomicU64>>,
     total_bytes: Option<u64>,
-    /// Where the file can be opened again, as long as nothing was delivered.
-    path: Option<PathBuf>,
+    /// Where the file can be opened again, and what it was, as long as nothing was delivered.
+    again: Option<Again>,
     /// Whether it has to be.
     is_closed: bool,
     at_end: bool,
     frames: Vec<Frame<'static>>,
+}
+
+/// What a file was when it was opened.
+struct Again {
+    path: PathBuf,
+    identity: Option<(u64, u64)>,
+    bytes: u64,
+}
+
+impl Again {
+    /// Whether it is the same file still, which may have grown.
+    fn is_same_file(&self, before: &Self) -> bool {
+        self.identity == before.identity && self.bytes >= before.bytes
+    }
+}
+
+/// What tells a file from others, whatever their names.
+#[cfg(unix)]
+fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(_metadata: &Metadata) -> Option<(u64, u64)> {
+    None
 }
 
 impl std::fmt::Debug for CaptureFile {
@@ -83,9 +109,14 @@ impl CaptureFile {
         if !metadata.is_file() || metadata.len() == 0 {
             return Self::from_reader(name, Box::new(file));
         }
+        let again = Again {
+            path: path.to_owned(),
+            identity: identity(&metadata),
+            bytes: metadata.len(),
+        };
         let opened = Self::open_regular(name, file, metadata.len())?;
         Ok(Self {
-            path: Some(path.to_owned()),
+            again: Some(again),
             ..opened
         })
     }
@@ -201,7 +232,7 @@ impl CaptureFile {
             lent_bytes: 0,
             compressed_bytes,
             total_bytes,
-            path: None,
+            again: None,
             is_closed: false,
             at_end: false,
             frames: Vec::new(),
@@ -209,30 +240,34 @@ impl CaptureFile {
     }
 
     /// Lets go of a regular file, and of the memory for reading it, until its first batch is asked for: of thousands of files whose
-    /// turn comes later, none takes more than its name.
+    /// turn comes later, none takes more than its name. Another file that has the name then is not read.
     pub fn close_until_read(&mut self) {
-        if self.path.is_some() && !self.at_end {
+        if self.again.is_some() && !self.at_end {
             self.source = Source::Memory(Memory::new(Vec::new()));
             self.is_closed = true;
         }
     }
 
     fn open_again(&mut self) -> Result<(), ReadError> {
-        let Some(path) = self.path.take() else {
+        let Some(before) = self.again.take().filter(|_| self.is_closed) else {
             return Ok(());
         };
-        if self.is_closed {
-            self.is_closed = false;
-            match Self::open(&path) {
-                Ok(file) => *self = Self { path: None, ..file },
-                Err(error) => {
-                    self.at_end = true;
-                    let source = Box::new(error);
-                    return Err(self.read_error(Damage::NotThatFile { source }));
+        self.is_closed = false;
+        let damage = match Self::open(&before.path) {
+            Ok(mut file) => {
+                let now = file.again.take();
+                if now.is_some_and(|now| now.is_same_file(&before)) {
+                    *self = file;
+                    return Ok(());
                 }
+                Damage::Replaced
             }
-        }
-        Ok(())
+            Err(error) => Damage::OpenedAgain {
+                source: Box::new(error),
+            },
+        };
+        self.at_end = true;
+        Err(self.read_error(damage))
     }
 
     /// The next frames: at least one and at most `limit` (which counts as at least 1 and at most
@@ -244,7 +279,7 @@ impl CaptureFile {
     /// # Errors
     /// Once, after the last complete packet, where the file is damaged or cut; then `None` follows.
     pub fn next_batch(&mut self, limit: usize) -> Result<Option<Batch<'_>>, ReadError> {
-        if self.path.is_some() {
+        if self.again.is_some() {
             self.open_again()?;
         }
         self.source.consume(std::mem::take(&mut self.lent_bytes));

@@ -507,13 +507,21 @@ fn a_file_that_was_closed_is_opened_when_its_turn_comes() {
     let mut file = closed();
     assert_eq!(file.next_batch(9).unwrap().unwrap().frames().len(), 1);
     assert!(file.next_batch(9).unwrap().is_none());
-    let mut file = closed();
-    std::fs::remove_file(&path).unwrap();
+    // Another file of the name is none that anybody asked for.
+    let (mut file, bytes) = (closed(), std::fs::read(&path).unwrap());
+    let kept = path.with_extension("kept");
+    std::fs::rename(&path, &kept).unwrap();
+    std::fs::write(&path, bytes).unwrap();
     let error = file.next_batch(9).unwrap_err().to_string();
     assert!(
-        error.contains("the file has changed since the run began"),
+        error.contains("no longer the file that was there"),
         "{error}"
     );
+    let mut file = closed();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::remove_file(&kept).unwrap();
+    let error = file.next_batch(9).unwrap_err().to_string();
+    assert!(error.contains("could not be opened again"), "{error}");
     assert!(error.contains("does not exist"), "{error}");
     assert!(file.next_batch(9).unwrap().is_none());
 }

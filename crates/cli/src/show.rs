@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use rustix::termios::tcgetwinsize;
 use turboflow_export::table;
 use turboflow_query::{Answer, Input, Query, Question, TableStyle};
+use turboflow_record::{Column, ColumnKind};
 
 use crate::exit::{Outcome, print};
 use crate::units::{count, grouped};
@@ -115,7 +116,7 @@ const TABLE_ROWS: usize = 20;
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
     let input = Input::open(&args.files)?;
-    let query = Query::parse(&args.question(), input.schema())?;
+    let query = Query::parse(&args.question(input.schema()), input.schema())?;
     let answer = turboflow_query::run(&query, input)?;
     match args.format {
         AnswerFormat::Table => print(&args.table(&answer))?,
@@ -126,13 +127,16 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
 }
 
 impl ShowArgs {
-    fn question(&self) -> Question {
+    fn question(&self, schema: &[Column]) -> Question {
         let is_table = self.format == AnswerFormat::Table;
         let mut fields = self.group_by.iter().flat_map(|fields| fields.split(','));
-        // `time:1m`, `first_ns:1m`: of what else has buckets, no name ends so.
+        let is_time = |name: &str| {
+            let mut times = schema.iter().filter(|c| c.kind == ColumnKind::TimestampNs);
+            name == "time" || times.any(|column| column.name == name)
+        };
         let in_time = fields.any(|field| {
-            let (name, _) = field.trim().split_once(':').unwrap_or_default();
-            name == "time" || name.ends_with("_ns")
+            let bucket = field.trim().split_once(':');
+            bucket.is_some_and(|(name, _)| is_time(name))
         });
         let top = match self.top {
             Some(0) => None,

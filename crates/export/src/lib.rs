@@ -26,7 +26,7 @@ pub use error::ExportError;
 pub use format::Format;
 pub use json::quoted as json_string;
 pub use name_pattern::NamePattern;
-pub use read::{FlowReader, ReadError, from_stream, read};
+pub use read::{FlowReader, ReadError, from_stream, read, read_again};
 pub use rotate::{RotateEvent, RotateOptions, rotate};
 pub use writer::{
     Compression, FlowWriter, WriteOptions, WriteProgress, WriteSummary, create, to_writer,

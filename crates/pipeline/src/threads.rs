@@ -56,21 +56,29 @@ impl<const N: usize> ThreadedShards<N> {
         M: FnOnce() -> Shard<N> + Send + 'static,
     {
         let queue_batches = queue_batches::<N>(makers.len());
-        let workers = makers.enumerate().map(|(shard, make)| {
+        let mut shards = Self {
+            workers: Vec::with_capacity(makers.len()),
+        };
+        for (shard, make) in makers.enumerate() {
             let (work, incoming) = sync_channel(queue_batches);
             let (give_back, empty) = sync_channel(queue_batches + 2);
             let thread = std::thread::Builder::new()
                 .name(format!("shard-{shard}"))
-                .spawn(move || run(make(), &incoming, &give_back))?;
-            Ok(Worker {
-                work,
-                empty,
-                thread,
-            })
-        });
-        Ok(Self {
-            workers: workers.collect::<io::Result<_>>()?,
-        })
+                .spawn(move || run(make(), &incoming, &give_back));
+            match thread {
+                Ok(thread) => shards.workers.push(Worker {
+                    work,
+                    empty,
+                    thread,
+                }),
+                Err(refused) => {
+                    // What they hold of the outputs goes with them.
+                    shards.finish();
+                    return Err(refused);
+                }
+            }
+        }
+        Ok(shards)
     }
 
     fn send(&self, shard: usize, work: Work<N>) {

@@ -117,7 +117,16 @@ pub(crate) fn number(text: &str, show: Show) -> Result<u64, String> {
         Show::Mac => (mac(text), "a MAC address such as 02:42:ac:11:00:02"),
         _ => (literal::number(text), "a number such as 443, 1.5k or 10M"),
     };
-    value.ok_or_else(|| format!("{text:?} is not {what}"))
+    let is_fraction = || {
+        let without_unit = text.strip_suffix('B').filter(|_| show == Show::Bytes);
+        literal::real(without_unit.unwrap_or(text)).is_some()
+    };
+    value.ok_or_else(|| match show {
+        Show::Number | Show::Count | Show::Bytes if is_fraction() => {
+            format!("{text:?} is no whole number, as all values are that it is compared with")
+        }
+        _ => format!("{text:?} is not {what}"),
+    })
 }
 
 /// The test that `field OPERATOR text` makes.
@@ -135,7 +144,7 @@ pub(crate) fn compare(
             Ok(address) => Ok(Test::Address(operator, address)),
             Err(_) => Err(format!("{text:?} is not an IP address")),
         },
-        ColumnKind::Float => match text.parse::<f64>().ok().or_else(|| scaled(text)) {
+        ColumnKind::Float => match text.parse::<f64>().ok().or_else(|| literal::real(text)) {
             Some(number) => Ok(Test::Float(operator, number)),
             None => Err(format!("{text:?} is not a number")),
         },
@@ -161,10 +170,6 @@ pub(crate) fn has(text: &str, kind: ColumnKind, show: Show) -> Result<Test, Stri
         ColumnKind::Unsigned { .. } => Ok(Test::Bits(number(text, show)?)),
         _ => Err("only flags, numbers and lists can be asked for what they have".to_owned()),
     }
-}
-
-fn scaled(text: &str) -> Option<f64> {
-    literal::number(text).map(|number| number as f64)
 }
 
 fn mac(text: &str) -> Option<u64> {

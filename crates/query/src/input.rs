@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use turboflow_export::{FlowReader, read};
-use turboflow_record::{ColumnKind, FlowBatch, Schema};
+use turboflow_export::{FlowReader, read, read_again};
+use turboflow_record::{Column, ColumnKind, FlowBatch, Schema};
 
 use crate::QueryError;
 
@@ -67,16 +67,21 @@ impl Input {
             let Some((path, reader)) = self.waiting.pop() else {
                 return Ok(None);
             };
-            let mut reader = match reader {
-                Some(reader) => reader,
-                None => read(&path)?,
-            };
-            if let Some(difference) = self.columns.difference(&reader) {
-                let place = path.display().to_string();
-                return Err(QueryError::Changed { place, difference });
-            }
-            reader.take_kinds(&self.columns.schema);
-            self.open = Some(reader);
+            let schema = &self.columns.schema;
+            self.open = Some(match reader {
+                Some(mut reader) => {
+                    reader.take_kinds(schema);
+                    reader
+                }
+                None => {
+                    let reader = read_again(&path, schema)?;
+                    if let Some(difference) = self.columns.change(&reader) {
+                        let place = path.display().to_string();
+                        return Err(QueryError::Changed { place, difference });
+                    }
+                    reader
+                }
+            });
         }
     }
 }
@@ -126,28 +131,50 @@ impl Columns {
         if self.place.is_empty() || !reader.has_columns() {
             return None;
         }
-        let (first, other) = (&self.schema, reader.schema());
-        for index in 0..first.len().max(other.len()) {
-            let number = index + 1;
-            let known = self.shown.get(index) == Some(&true) && reader.shows_kind(index);
-            match (first.get(index), other.get(index)) {
-                (Some(left), Some(right)) if left.name != right.name => {
-                    let (left, right) = (&left.name, &right.name);
-                    return Some(format!("column {number} is {right:?}, not {left:?}"));
-                }
-                (Some(left), Some(right)) if known && holds(left.kind) != holds(right.kind) => {
-                    let (left, right, name) = (holds(left.kind), holds(right.kind), &left.name);
-                    return Some(format!("column {name:?} holds {right}, not {left}"));
-                }
-                (Some(left), None) => return Some(format!("it has no column {:?}", left.name)),
-                (None, Some(right)) => {
-                    return Some(format!("it has a column {:?} more", right.name));
-                }
-                _ => {}
-            }
-        }
-        None
+        let is_known = |index| self.shown.get(index) == Some(&true) && reader.shows_kind(index);
+        difference(&self.schema, reader.schema(), is_known)
     }
+
+    /// The first column in which a file is not what the question was understood by.
+    fn change(&self, reader: &FlowReader) -> Option<String> {
+        if !reader.has_columns() {
+            return None;
+        }
+        if self.place.is_empty() {
+            return Some("it had no records".to_owned());
+        }
+        difference(&self.schema, reader.schema(), |index| {
+            reader.shows_kind(index)
+        })
+    }
+}
+
+/// The first column in which two files differ, as far as their kinds are known.
+fn difference(
+    first: &[Column],
+    other: &[Column],
+    is_known: impl Fn(usize) -> bool,
+) -> Option<String> {
+    for index in 0..first.len().max(other.len()) {
+        let number = index + 1;
+        let known = is_known(index);
+        match (first.get(index), other.get(index)) {
+            (Some(left), Some(right)) if left.name != right.name => {
+                let (left, right) = (&left.name, &right.name);
+                return Some(format!("column {number} is {right:?}, not {left:?}"));
+            }
+            (Some(left), Some(right)) if known && holds(left.kind) != holds(right.kind) => {
+                let (left, right, name) = (holds(left.kind), holds(right.kind), &left.name);
+                return Some(format!("column {name:?} holds {right}, not {left}"));
+            }
+            (Some(left), None) => return Some(format!("it has no column {:?}", left.name)),
+            (None, Some(right)) => {
+                return Some(format!("it has a column {:?} more", right.name));
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// What a column of that kind holds, in words.

@@ -54,20 +54,28 @@ pub(crate) fn number(text: &str) -> Option<u64> {
             .ok()
             .filter(|_| !digits.starts_with('+'));
     }
-    const UNITS: [(&str, u64); 10] = [
-        ("", 1),
-        ("k", 1_000),
-        ("K", 1_000),
-        ("M", 1_000_000),
-        ("G", 1_000_000_000),
-        ("T", 1_000_000_000_000),
-        ("Ki", 1 << 10),
-        ("Mi", 1 << 20),
-        ("Gi", 1 << 30),
-        ("Ti", 1 << 40),
-    ];
-    scaled(text, &UNITS)
+    scaled(text, &MAGNITUDES)
 }
+
+/// The same where it need not be whole: `0.25`, `1.3Mi`.
+pub(crate) fn real(text: &str) -> Option<f64> {
+    let (digits, unit) = split(text, &MAGNITUDES)?;
+    let is_plain = digits.starts_with(|first: char| first.is_ascii_digit());
+    is_plain.then(|| Some(digits.parse::<f64>().ok()? * unit as f64))?
+}
+
+const MAGNITUDES: [(&str, u64); 10] = [
+    ("", 1),
+    ("k", 1_000),
+    ("K", 1_000),
+    ("M", 1_000_000),
+    ("G", 1_000_000_000),
+    ("T", 1_000_000_000_000),
+    ("Ki", 1 << 10),
+    ("Mi", 1 << 20),
+    ("Gi", 1 << 30),
+    ("Ti", 1 << 40),
+];
 
 /// A time span in nanoseconds: `250ms`, `1.5s`, `5m`, `2h`, `1d`, or `0`.
 pub(crate) fn duration_ns(text: &str) -> Option<u64> {
@@ -88,19 +96,23 @@ pub(crate) fn duration_ns(text: &str) -> Option<u64> {
 
 /// Whether it is a number of whatever, which no duration but 0 is.
 pub(crate) fn is_unitless(text: &str) -> bool {
-    text != "0"
-        && text
-            .bytes()
-            .all(|byte| byte == b'.' || byte.is_ascii_digit())
+    let unit = |c: char| c != '.' && !c.is_ascii_digit();
+    text != "0" && !text.contains(unit) && real(text).is_some()
 }
 
-/// Digits, perhaps a fraction, and one of the units; exact, and `None` where it does not fit.
-fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+/// Digits and points, and what the unit behind them stands for.
+fn split<'a>(text: &'a str, units: &[(&str, u64)]) -> Option<(&'a str, u64)> {
     let end = text
         .find(|c: char| c != '.' && !c.is_ascii_digit())
         .unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);
     let unit = units.iter().find(|(name, _)| *name == unit)?.1;
+    Some((digits, unit))
+}
+
+/// Digits, perhaps a fraction, and one of the units; exact, and `None` where it does not fit.
+fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let (digits, unit) = split(text, units)?;
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     if whole.is_empty() || fraction.contains('.') || fraction.len() > 18 {
         return None;
@@ -263,7 +275,11 @@ mod tests {
             assert_eq!(duration_ns(text), None, "{text}");
         }
         assert!(is_unitless("5") && is_unitless("1.5"));
-        assert!(!is_unitless("0") && !is_unitless("5s") && !is_unitless("x"));
+        for text in ["0", "5s", "x", "", ".", "1.2.3"] {
+            assert!(!is_unitless(text), "{text}");
+        }
+        assert_eq!(real("1.3Ki"), Some(1_331.2));
+        assert_eq!((real(".5"), real("1.2.3"), real("k")), (None, None, None));
     }
 
     #[test]

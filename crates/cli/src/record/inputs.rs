@@ -14,6 +14,9 @@ use turboflow_capture::{CaptureFile, Damage, ReadError};
 
 use crate::signals::STOP;
 
+/// Files that stay open until their turn comes.
+const KEPT_OPEN: usize = 16;
+
 /// Opens all captures, or none.
 pub(super) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<CaptureFile>> {
     if paths.iter().filter(|path| is_stdin(path)).count() > 1 {
@@ -23,7 +26,7 @@ pub(super) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<CaptureFile>> {
     for path in paths {
         let mut file = open(path)?;
         // A directory of captures is more files than a process may have open, and each takes a buffer.
-        if !files.is_empty() {
+        if files.len() >= KEPT_OPEN {
             file.close_until_read();
         }
         files.push(file);

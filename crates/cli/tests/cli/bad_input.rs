@@ -2,12 +2,10 @@
 //! Bad input: one clear error each, and nothing that was recorded is lost.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use crate::support::{
-    Folder, Ran, command, finish, office, pcap_header, pcap_packet, rows, turboflow, udp_capture,
-    udp_frame,
+    Folder, Ran, finish, office, pcap_header, pcap_packet, rows, turboflow, udp_capture, udp_frame,
 };
 
 /// Meters a capture into `a.csv`.
@@ -336,15 +334,4 @@ fn more_files_are_read_than_may_be_open() {
     finish(&mut limited).exits(0);
     let ledger = fs::read_to_string(folder.file("ledger.json")).unwrap();
     assert!(ledger.contains(&(60 * 13_035).to_string()), "{ledger}");
-}
-
-#[test]
-fn a_system_that_starts_no_threads_is_told() {
-    let folder = Folder::new();
-    let flows = folder.file("flows.csv");
-    let mut run = command(["record", "-q", "-r", &office(), "-w", &flows]);
-    // No machine has room for such stacks.
-    run.env("RUST_MIN_STACK", "1000000000000000");
-    finish(&mut run).exits(2).says(&["cannot start the thread"]);
-    assert!(!Path::new(&flows).exists());
 }

@@ -19,6 +19,7 @@ struct CsvSource {
 /// opened once more.
 pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<Opened, ReadError> {
     let sample = lines.sample()?;
+    let is_long = memchr::memchr_iter(b'\n', sample).count() > SAMPLE_LINES;
     let mut sample = sample.split(|&byte| byte == b'\n');
     let header = sample.next().unwrap_or_default();
     let header = header.strip_prefix(b"\xef\xbb\xbf").unwrap_or(header);
@@ -42,6 +43,7 @@ pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<Opened, ReadErr
         return Err(lines.error(None, reason));
     }
     if seen.lacks_any()
+        && (is_long || !lines.sample_is_all())
         && let Some(mut all) = again()
     {
         // What is wrong with the file is said when it is read.

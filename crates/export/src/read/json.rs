@@ -33,6 +33,7 @@ pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<Opened, ReadErr
         note(&mut seen, &places, line);
     }
     if seen.lacks_any()
+        && !lines.sample_is_all()
         && let Some(mut all) = again()
     {
         while seen.lacks_any()

@@ -52,6 +52,11 @@ impl Lines {
         Ok(whole.map_or(sample, |end| &sample[..=end]))
     }
 
+    /// Whether [`Lines::sample`], taken first, is all there is.
+    pub(crate) const fn sample_is_all(&self) -> bool {
+        self.ended
+    }
+
     /// The next line without its end; `None` after the last.
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, ReadError> {
         let mut searched = 0;

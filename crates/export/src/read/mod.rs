@@ -132,6 +132,27 @@ impl Iterator for FlowReader {
 /// # Errors
 /// [`ReadError::Open`] where there is no such file, others where it holds no flow records.
 pub fn read(path: &Path) -> Result<FlowReader, ReadError> {
+    open(path, Kinds::LookedFor)
+}
+
+/// The same for a file that was looked at before: kinds that do not show soon are those of the columns given.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_again(path: &Path, columns: &Schema) -> Result<FlowReader, ReadError> {
+    let mut reader = open(path, Kinds::Known)?;
+    reader.take_kinds(columns);
+    Ok(reader)
+}
+
+/// Whether a whole file is read for the kinds of its columns, where its start does not show them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kinds {
+    LookedFor,
+    Known,
+}
+
+fn open(path: &Path, kinds: Kinds) -> Result<FlowReader, ReadError> {
     if path == Path::new("-") {
         return from_stream(Box::new(io::stdin()), "standard input");
     }
@@ -158,7 +179,8 @@ pub fn read(path: &Path) -> Result<FlowReader, ReadError> {
     };
     let file = File::open(path).map_err(refused)?;
     let again = || {
-        let file = is_file.then(|| File::open(path).ok()).flatten()?;
+        let may = is_file && kinds == Kinds::LookedFor;
+        let file = may.then(|| File::open(path).ok()).flatten()?;
         let text = text_of(Box::new(file), &place).ok()?;
         Some(Lines::new(text, &place))
     };

@@ -230,6 +230,7 @@ fn batches_that_come_together_are_in_one_file_unless_it_is_large() {
     TURNS.set(TURNS.get() + 1);
     writer.flush().unwrap();
     assert_eq!(writer.progress().records_written, 5);
+    assert_eq!(names(folder.path()), ["f-010203.parquet"]);
     assert_eq!(writer.finish().unwrap().records, 5);
 
     let folder = tempfile::tempdir().unwrap();

@@ -29,8 +29,20 @@ const PAUSE: Duration = Duration::from_millis(1);
 pub(super) struct Lane {
     /// `None` once it is closed.
     queue: Option<SyncSender<Arc<FlowBatch>>>,
-    thread: JoinHandle<OutputReport>,
+    /// `None` once it has ended.
+    thread: Option<JoinHandle<OutputReport>>,
     gauge: Arc<Gauge>,
+}
+
+impl Drop for Lane {
+    /// An output that was given up has taken away what it began before the process goes on.
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            // Its panic is that of the run.
+            let _ = thread.join();
+        }
+    }
 }
 
 /// How an output stands, for others to read while it writes.
@@ -104,7 +116,7 @@ impl Lane {
             })?;
         Ok(Self {
             queue: Some(queue),
-            thread,
+            thread: Some(thread),
             gauge,
         })
     }
@@ -199,7 +211,9 @@ impl Lane {
 
     /// Waits until everything is written.
     pub(super) fn finish(self) -> OutputReport {
-        let Self { thread, gauge, .. } = self.close();
+        let mut ended = self.close();
+        let thread = ended.thread.take().expect("an output ends once");
+        let gauge = &ended.gauge;
         let mut report = match thread.join() {
             Ok(report) => report,
             Err(panic) => std::panic::resume_unwind(panic),
