@@ -119,7 +119,7 @@ pub(crate) fn number(text: &str, show: Show) -> Result<u64, String> {
     };
     let is_fraction = || {
         let without_unit = text.strip_suffix('B').filter(|_| show == Show::Bytes);
-        literal::real(without_unit.unwrap_or(text)).is_some()
+        literal::real(without_unit.unwrap_or(text)).is_some_and(|real| real.fract() != 0.0)
     };
     value.ok_or_else(|| match show {
         Show::Number | Show::Count | Show::Bytes if is_fraction() => {

@@ -59,6 +59,9 @@ pub(crate) fn number(text: &str) -> Option<u64> {
 
 /// The same where it need not be whole: `0.25`, `1.3Mi`.
 pub(crate) fn real(text: &str) -> Option<f64> {
+    if text.starts_with("0x") {
+        return number(text).map(|number| number as f64);
+    }
     let (digits, unit) = split(text, &MAGNITUDES)?;
     let is_plain = digits.starts_with(|first: char| first.is_ascii_digit());
     is_plain.then(|| Some(digits.parse::<f64>().ok()? * unit as f64))?
@@ -279,6 +282,7 @@ mod tests {
             assert!(!is_unitless(text), "{text}");
         }
         assert_eq!(real("1.3Ki"), Some(1_331.2));
+        assert_eq!(real("0x1f"), Some(31.0));
         assert_eq!((real(".5"), real("1.2.3"), real("k")), (None, None, None));
     }
 

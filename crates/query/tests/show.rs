@@ -204,6 +204,8 @@ fn wrong_expressions_are_pointed_at() {
         ("bytes ~ 1", (6, 1), "expected =="),
         ("bytes > many", (8, 4), "is not a number"),
         ("packets > 1kB", (10, 3), "is not a number"),
+        ("packets > 1.5", (10, 3), "is no whole number"),
+        ("packets > 99999999999T", (10, 12), "is not a number"),
         ("port 65536", (5, 5), "more than 65535"),
         ("protocol == 256", (12, 3), "more than 255"),
         ("(bytes > 1", (10, 1), "expected \")\""),

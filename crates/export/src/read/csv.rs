@@ -8,7 +8,7 @@ use turboflow_record::{Column, ColumnKind, FlowBatch, Schema};
 
 use super::kinds::{self, Parsed, Row, Seen};
 use super::lines::Lines;
-use super::{Again, BATCH_RECORDS, Opened, ReadError, Source};
+use super::{Again, BATCH_RECORDS, FlowReader, ReadError, Source};
 
 struct CsvSource {
     lines: Lines,
@@ -17,7 +17,7 @@ struct CsvSource {
 
 /// Reads the header and looks at the first lines; at all of them, where those do not show every column's kind and the file can be
 /// opened once more.
-pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<Opened, ReadError> {
+pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<FlowReader, ReadError> {
     let sample = lines.sample()?;
     let is_long = memchr::memchr_iter(b'\n', sample).count() > SAMPLE_LINES;
     let mut sample = sample.split(|&byte| byte == b'\n');
@@ -58,7 +58,7 @@ pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<Opened, ReadErr
         lines,
         row: Row::default(),
     };
-    Ok(Opened::new(seen, Box::new(source)))
+    Ok(FlowReader::new(seen, Box::new(source)))
 }
 
 /// Takes note of what the values of a line show.

@@ -8,7 +8,7 @@ use turboflow_record::{Column, ColumnKind, FlowBatch, Schema};
 
 use super::kinds::{self, Parsed, Row, Seen};
 use super::lines::Lines;
-use super::{Again, BATCH_RECORDS, Opened, ReadError, Source};
+use super::{Again, BATCH_RECORDS, FlowReader, ReadError, Source};
 
 struct JsonSource {
     lines: Lines,
@@ -17,7 +17,7 @@ struct JsonSource {
 
 /// Looks at the first lines; at all of them, where those do not show every column's kind and the file can be opened once more. A file
 /// without any has the columns of the default definition.
-pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<Opened, ReadError> {
+pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<FlowReader, ReadError> {
     let mut names = Names::default();
     for line in lines.sample()?.split(|&byte| byte == b'\n') {
         // What is wrong with a line is said when it is read.
@@ -47,8 +47,8 @@ pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<Opened, ReadErr
         row: Row::default(),
     });
     Ok(match has_records {
-        true => Opened::new(seen, source),
-        false => Opened::without_records(kinds::default_schema(), source),
+        true => FlowReader::new(seen, source),
+        false => FlowReader::without_records(kinds::default_schema(), source),
     })
 }
 

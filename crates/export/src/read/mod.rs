@@ -34,18 +34,17 @@ pub struct FlowReader {
     source: Box<dyn Source>,
 }
 
-/// A text file whose columns are known.
-struct Opened {
-    schema: Schema,
-    shown: Vec<bool>,
-    has_columns: bool,
-    source: Box<dyn Source>,
-}
-
 /// Opens the same lines once more, where that can be done.
 type Again<'a> = &'a dyn Fn() -> Option<Lines>;
 
-impl Opened {
+/// One format.
+trait Source: Send {
+    /// Appends up to [`BATCH_RECORDS`] records to an empty batch; none at the end.
+    fn fill(&mut self, schema: &Schema, batch: &mut FlowBatch) -> Result<(), ReadError>;
+}
+
+impl FlowReader {
+    /// Of text whose columns are known.
     fn new(seen: Seen, source: Box<dyn Source>) -> Self {
         let (schema, shown) = seen.columns();
         Self {
@@ -64,15 +63,7 @@ impl Opened {
             source,
         }
     }
-}
 
-/// One format.
-trait Source: Send {
-    /// Appends up to [`BATCH_RECORDS`] records to an empty batch; none at the end.
-    fn fill(&mut self, schema: &Schema, batch: &mut FlowBatch) -> Result<(), ReadError>;
-}
-
-impl FlowReader {
     /// The columns of every batch.
     ///
     /// Parquet files say what they hold. In CSV and JSON lines the columns of the default
@@ -214,19 +205,11 @@ fn from_text(
         .iter()
         .copied()
         .find(|byte| !byte.is_ascii_whitespace());
-    let opened = match first {
-        None if nothing == Nothing::Refused => {
-            return Err(lines.error(None, EMPTY));
-        }
-        Some(b'{') | None => json::open(lines, again)?,
-        Some(_) => csv::open(lines, again)?,
-    };
-    Ok(FlowReader {
-        schema: opened.schema,
-        shown: opened.shown,
-        has_columns: opened.has_columns,
-        source: opened.source,
-    })
+    match first {
+        None if nothing == Nothing::Refused => Err(lines.error(None, EMPTY)),
+        Some(b'{') | None => json::open(lines, again),
+        Some(_) => csv::open(lines, again),
+    }
 }
 
 const EMPTY: &str = "the file is empty: whoever wrote it did not get as far as its header";
