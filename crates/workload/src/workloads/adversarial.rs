@@ -211,19 +211,22 @@ fn crc32(bytes: &[u8]) -> u32 {
 
 impl Source for Adversarial {
     #[inline(always)]
-    fn next_arrival(&mut self) -> Arrival {
+    fn next_arrival(&mut self, end_ns: u64) -> Option<Arrival> {
+        let timestamp_ns = self.start_ns + (self.packets as f64 * self.gap_ns) as u64;
+        if timestamp_ns >= end_ns {
+            return None;
+        }
         let number = match &self.flows {
             Flows::First(_) => self.turn.wrapping_add(self.salt),
             Flows::Chosen(flows) => flows[self.turn as usize],
         };
         let is_first = self.packets < self.count();
-        let timestamp_ns = self.start_ns + (self.packets as f64 * self.gap_ns) as u64;
         self.packets += 1;
         self.turn += 1;
         if self.turn == self.count() {
             self.turn = 0;
         }
-        Arrival {
+        Some(Arrival {
             timestamp_ns,
             flow: number,
             ends: Endpoints::of(number),
@@ -231,7 +234,7 @@ impl Source for Adversarial {
             protocol: TCP,
             ip_length_bytes: ATTACK_IP_BYTES,
             tcp_flags: if is_first { TCP_SYN } else { TCP_ACK },
-        }
+        })
     }
 
     fn flow_counts(&self) -> FlowCounts {

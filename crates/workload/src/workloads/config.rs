@@ -94,6 +94,27 @@ impl WorkloadConfig {
         if let Some(bytes) = self.snap_length_bytes.filter(too_short) {
             return Err(WorkloadError::SnapLength { bytes });
         }
+        self.check_kind()?;
+        self.check_end()
+    }
+
+    /// Times have 64 bits: they end in the year 2554.
+    fn check_end(&self) -> Result<(), WorkloadError> {
+        let takes_ns =
+            |packets: u64| (packets as f64 / self.kind.asked().packets_per_second * 1e9) as u64;
+        let lasts_ns = match (self.packets.map(takes_ns), self.duration_ns) {
+            (Some(takes_ns), Some(lasts_ns)) => takes_ns.min(lasts_ns),
+            (Some(lasts_ns), None) | (None, Some(lasts_ns)) => lasts_ns,
+            (None, None) => return Ok(()),
+        };
+        // A tenth is left for packets that come late by chance.
+        if self.start_ns.saturating_add(lasts_ns) < u64::MAX / 10 * 9 {
+            return Ok(());
+        }
+        Err(WorkloadError::TooLong)
+    }
+
+    fn check_kind(&self) -> Result<(), WorkloadError> {
         match &self.kind {
             Kind::Adversarial(config) => config.check(),
             Kind::DataCenter(config) => config.check(),
@@ -149,6 +170,11 @@ pub enum WorkloadError {
     /// There would be no packet.
     #[error("0 packets asked for, or no time at all; ask for more than 0")]
     Nothing,
+    /// The traffic would end after all times.
+    #[error(
+        "traffic that ends after the year 2495; ask for fewer packets or less time, or for more packets per second"
+    )]
+    TooLong,
     /// The rate is no rate.
     #[error("{value} packets per second asked for; ask for more than 0")]
     PacketRate {

@@ -33,7 +33,6 @@ pub use data_center::{
 pub use internet::{FLOW_PACKETS_MAX, InternetConfig};
 pub use statistics::{Asked, FlowCounts, Statistics};
 
-use crate::flow_set::FlowSet;
 use crate::traffic::{Endpoints, FrameBuffer, Headers, Shape, UDP};
 use adversarial::Adversarial;
 use data_center::DataCenter;
@@ -101,8 +100,8 @@ impl Arrival {
 
 /// An endless source of packets.
 pub(crate) trait Source {
-    /// The packet that comes next.
-    fn next_arrival(&mut self) -> Arrival;
+    /// The packet that comes next; `None` where it would come at `end_ns` or later.
+    fn next_arrival(&mut self, end_ns: u64) -> Option<Arrival>;
     /// Flows since the first packet.
     fn flow_counts(&self) -> FlowCounts;
 }
@@ -133,8 +132,6 @@ pub struct Workload {
     packets_left: u64,
     end_ns: u64,
     snap_bytes: u32,
-    /// The flows that had a packet; none are kept where flows do not begin before the traffic does.
-    seen: Option<FlowSet>,
     statistics: Statistics,
 }
 
@@ -155,7 +152,6 @@ impl Workload {
                 Traffic::Internet(Box::new(Internet::new(kind, start_ns, seed)))
             }
         };
-        let is_attack = matches!(traffic, Traffic::Adversarial(_));
         let lasts_ns = config.duration_ns.unwrap_or(u64::MAX);
         Ok(Self {
             traffic,
@@ -163,7 +159,6 @@ impl Workload {
             packets_left: config.packets.unwrap_or(u64::MAX),
             end_ns: start_ns.saturating_add(lasts_ns),
             snap_bytes: config.snap_length_bytes.unwrap_or(u32::MAX),
-            seen: (!is_attack).then(FlowSet::default),
             statistics: Statistics::starting_at(start_ns),
         })
     }
@@ -171,18 +166,16 @@ impl Workload {
     /// The packet that comes next; `None` after the last.
     #[inline(always)]
     pub fn next_packet(&mut self) -> Option<Arrival> {
-        let arrival = with_source!(&mut self.traffic, source => {
-            (self.packets_left > 0).then(|| source.next_arrival())
-        });
-        let arrival = arrival.filter(|arrival| arrival.timestamp_ns < self.end_ns);
+        if self.packets_left == 0 {
+            return None;
+        }
+        let end_ns = self.end_ns;
+        let arrival = with_source!(&mut self.traffic, source => source.next_arrival(end_ns));
         let Some(arrival) = arrival else {
             self.packets_left = 0;
             return None;
         };
         self.packets_left -= 1;
-        if let Some(seen) = &mut self.seen {
-            seen.insert(arrival.flow);
-        }
         self.statistics.add(&arrival);
         Some(arrival)
     }
@@ -198,15 +191,11 @@ impl Workload {
         let mut statistics = self.statistics;
         with_source!(&mut self.traffic, source => {
             for _ in 0..wanted {
-                let arrival = source.next_arrival();
-                if arrival.timestamp_ns >= end_ns {
+                let Some(arrival) = source.next_arrival(end_ns) else {
                     break;
-                }
+                };
                 let captured_bytes = push(buffer, &arrival, snap_bytes, statistics.packets);
                 statistics.captured_bytes += u64::from(captured_bytes);
-                if let Some(seen) = &mut self.seen {
-                    seen.insert(arrival.flow);
-                }
                 statistics.add(&arrival);
             }
         });
@@ -221,13 +210,8 @@ impl Workload {
     /// What was generated so far.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        let mut flows = with_source!(&self.traffic, source => source.flow_counts());
-        flows.seen = match &self.seen {
-            Some(seen) => seen.count(),
-            None => flows.births,
-        };
         Statistics {
-            flows,
+            flows: with_source!(&self.traffic, source => source.flow_counts()),
             ..self.statistics
         }
     }

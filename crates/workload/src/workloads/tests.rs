@@ -113,6 +113,7 @@ fn births_are_the_flows_that_appear() {
         let flows = flows_of(&mut workload);
         let counts = workload.statistics().flows;
         let seen = flows.len() as u64;
+        assert_eq!(counts.seen, seen);
         // Of the flows under way at the first packet not all come again in the time; a few have
         // ended, and only their acknowledgements come.
         assert!(seen + AT_THE_EDGES >= counts.births, "{counts:?} {seen}");
@@ -232,6 +233,19 @@ proptest! {
 }
 
 #[test]
+fn a_packet_a_century_is_a_packet_a_century() {
+    let kind = Kind::Internet(InternetConfig {
+        packets_per_second: 3e-10,
+        flows_per_second: 3e-10,
+        ipv6_share: 0.0,
+    });
+    let century_ns = 100 * 365 * 86_400 * SECOND_NS;
+    let mut workload = workload(kind, 4 * century_ns, 1);
+    assert!((1..20).contains(&workload.by_ref().count()));
+    assert!(workload.statistics().last_ns < workload.statistics().start_ns + 4 * century_ns);
+}
+
+#[test]
 fn impossible_wishes_are_refused() {
     let rates = |packets_per_second, flows_per_second| {
         Kind::Internet(InternetConfig {
@@ -289,6 +303,20 @@ fn impossible_wishes_are_refused() {
                 ..config
             },
             "snap length 63",
+        ),
+        (
+            WorkloadConfig {
+                packets: Some(30),
+                ..WorkloadConfig::new(rates(1e-9, 1e-9))
+            },
+            "traffic that ends after the year 2495",
+        ),
+        (
+            WorkloadConfig {
+                duration_ns: Some(u64::MAX),
+                ..config
+            },
+            "traffic that ends after the year 2495",
         ),
     ] {
         let error = config.check().unwrap_err().to_string();

@@ -26,6 +26,7 @@ use std::collections::VecDeque;
 use turboflow_record::{Family, TCP_ACK};
 
 use super::{Arrival, FlowCounts, Source, WorkloadError};
+use crate::flow_set::FlowSet;
 use crate::traffic::{Endpoints, TCP};
 use links::Links;
 use sender::{Route, Transfer};
@@ -146,6 +147,8 @@ pub(super) struct DataCenter {
     near: VecDeque<Crossing>,
     far: VecDeque<Crossing>,
     spray: Spray,
+    /// The flows that had a packet: of some only acknowledgements cross, after their end.
+    seen: FlowSet,
     counts: FlowCounts,
 }
 
@@ -167,6 +170,7 @@ impl DataCenter {
             near: VecDeque::new(),
             far: VecDeque::new(),
             spray: Spray::new(seed),
+            seen: FlowSet::default(),
             counts: FlowCounts::default(),
         };
         data_center.data = data_center.next_data();
@@ -259,9 +263,13 @@ const fn ack_delay_ns(links: u64) -> u64 {
 
 impl Source for DataCenter {
     #[inline(always)]
-    fn next_arrival(&mut self) -> Arrival {
+    fn next_arrival(&mut self, end_ns: u64) -> Option<Arrival> {
+        if self.next_ns() >= end_ns {
+            return None;
+        }
         let crossing = self.next_crossing();
-        Arrival {
+        self.seen.insert(crossing.flow);
+        Some(Arrival {
             timestamp_ns: crossing.timestamp_ns,
             flow: crossing.flow,
             ends: ends(&crossing),
@@ -269,11 +277,14 @@ impl Source for DataCenter {
             protocol: TCP,
             ip_length_bytes: crossing.ip_length_bytes,
             tcp_flags: crossing.tcp_flags,
-        }
+        })
     }
 
     fn flow_counts(&self) -> FlowCounts {
-        self.counts
+        FlowCounts {
+            seen: self.seen.count(),
+            ..self.counts
+        }
     }
 }
 

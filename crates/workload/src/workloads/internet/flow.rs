@@ -21,6 +21,7 @@
 
 use turboflow_record::{TCP_ACK, TCP_FIN, TCP_SYN};
 
+use super::turn::Sent;
 use crate::random::Random;
 
 /// Mean length of a train.
@@ -97,14 +98,10 @@ pub(super) struct Flow {
     /// Mean time from train to train.
     pace_ns: f32,
     kind: Kind,
-    has_begun: bool,
-}
-
-/// A packet of a flow, and when the next one comes; `None` after the last.
-pub(super) struct Sent {
-    pub(super) ip_length_bytes: u16,
-    pub(super) tcp_flags: u16,
-    pub(super) next_in_ns: Option<u64>,
+    /// Whether it was born before its next packet.
+    is_born: bool,
+    /// Whether a packet was sent.
+    is_seen: bool,
 }
 
 /// Hundreds of thousands may be under way.
@@ -130,14 +127,15 @@ impl Flow {
             spacing_ns: spacing_ns.min(1e9) as u32,
             pace_ns: Pace::of(f64::from(size)).draw_ns(random) as f32,
             kind,
-            has_begun: false,
+            is_born: false,
+            is_seen: false,
         }
     }
 
     /// A flow that is met on its way, and when its next packet comes.
     pub(super) fn met(number: u64, size: u32, random: &mut Random) -> (Self, u64) {
         let mut flow = Self::new(number, size, random);
-        flow.has_begun = true;
+        flow.is_born = true;
         flow.packets_left = 1 + random.below(u64::from(size) - 1) as u32;
         let pace = Pace::of(f64::from(size));
         let (between_ns, within_ns) = pace.mean_gaps_ns();
@@ -153,7 +151,7 @@ impl Flow {
         (flow, wait_ns)
     }
 
-    pub(super) const fn is_udp(&self) -> bool {
+    const fn is_udp(&self) -> bool {
         matches!(self.kind, Kind::Datagrams)
     }
 
@@ -161,32 +159,40 @@ impl Flow {
         (random.exponential() * f64::from(self.pace_ns)) as u64
     }
 
+    /// The packet at `at_ns`, and when the next one comes: `None` after the last.
     #[inline(always)]
-    pub(super) fn send(&mut self, random: &mut Random) -> Sent {
+    pub(super) fn send(&mut self, at_ns: u64, random: &mut Random) -> (Sent, Option<u64>) {
         let word = random.word();
         self.packets_left -= 1;
-        let is_last = self.packets_left == 0;
-        let tcp_flags = match (self.has_begun, is_last) {
+        let (is_birth, is_last) = (!self.is_born, self.packets_left == 0);
+        let tcp_flags = match (is_birth, is_last) {
             _ if self.is_udp() => 0,
             (_, true) => TCP_ACK | TCP_FIN,
-            (true, false) => TCP_ACK,
-            (false, false) => TCP_SYN,
+            (false, false) => TCP_ACK,
+            (true, false) => TCP_SYN,
         };
-        self.has_begun = true;
-        let next_in_ns = (!is_last).then(|| {
+        let is_first = !self.is_seen;
+        (self.is_born, self.is_seen) = (true, true);
+        let sent = Sent {
+            at_ns,
+            flow: self.number,
+            ip_length_bytes: self.ip_length_bytes((word >> 32) as u16),
+            tcp_flags,
+            is_udp: self.is_udp(),
+            is_birth,
+            is_first,
+            is_last,
+        };
+        let next_ns = (!is_last).then(|| {
             if (word as u32) < TRAIN_ENDS {
-                self.pause_ns(random)
+                at_ns + self.pause_ns(random)
             } else {
                 // Half to one and a half times the flow's spacing.
                 let spacing_ns = u64::from(self.spacing_ns);
-                spacing_ns / 2 + ((spacing_ns * (word >> 48)) >> 16)
+                at_ns + spacing_ns / 2 + ((spacing_ns * (word >> 48)) >> 16)
             }
         });
-        Sent {
-            ip_length_bytes: self.ip_length_bytes((word >> 32) as u16),
-            tcp_flags,
-            next_in_ns,
-        }
+        (sent, next_ns)
     }
 
     #[inline(always)]

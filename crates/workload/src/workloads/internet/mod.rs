@@ -7,7 +7,8 @@
 
 mod flow;
 mod law;
-mod wheel;
+mod turn;
+mod wheels;
 
 use turboflow_record::{Family, prefetch};
 
@@ -16,7 +17,8 @@ use crate::random::Random;
 use crate::traffic::{Endpoints, TCP, UDP};
 use flow::{Flow, Pace};
 use law::SizeLaw;
-use wheel::Wheel;
+use turn::{Read, TICKS_SHIFT, Turn};
+use wheels::{Due, Wheels};
 
 /// The largest flow, in packets.
 pub const FLOW_PACKETS_MAX: u32 = 100_000;
@@ -71,8 +73,11 @@ impl InternetConfig {
     }
 }
 
-/// The entry of the wheel that is no flow, but the next birth.
-const BIRTH: u32 = 0;
+/// The longest tick is of 18 minutes, where packets are rarer than that.
+const TICK_SHIFT_MAX: u32 = 40;
+
+/// How many entries ahead of its turn a flow is asked for from memory.
+const AHEAD: usize = 8;
 
 /// The packets of an Internet link.
 #[derive(Clone, Debug)]
@@ -80,9 +85,17 @@ pub(super) struct Internet {
     mean_birth_gap_ns: f64,
     ipv6_below: u64,
     law: SizeLaw,
-    wheel: Wheel,
-    /// Flows under way, by their entry in the wheel less 1.
+    /// Flows that wait for their next packet.
+    wheels: Wheels,
+    /// A turn has two to this power nanoseconds.
+    turn_shift: u32,
+    /// The packets of this turn.
+    turn: Turn,
+    next_birth_ns: u64,
+    /// Flows under way, by their entry in the wheels.
     flows: Vec<Flow>,
+    /// Those that have packets in a turn.
+    due: Vec<Due>,
     /// Entries whose flows have ended.
     free: Vec<u32>,
     random: Random,
@@ -97,20 +110,25 @@ impl Internet {
     pub(super) fn new(config: InternetConfig, start_ns: u64, seed: u64) -> Self {
         let mean = config.packets_per_second / config.flows_per_second;
         let law = SizeLaw::of_mean(mean).expect("the configuration was checked");
-        // A tick holds half a packet.
+        // A tick holds half a packet at most.
         let tick_ns = (0.5e9 / config.packets_per_second) as u64;
+        let tick_shift = tick_ns.max(1).ilog2().min(TICK_SHIFT_MAX);
+        let turn_shift = tick_shift + TICKS_SHIFT;
         let mut internet = Self {
             mean_birth_gap_ns: 1e9 / config.flows_per_second,
             ipv6_below: (config.ipv6_share * u64::MAX as f64) as u64,
             law,
-            wheel: Wheel::new(start_ns, tick_ns),
+            wheels: Wheels::new(start_ns, turn_shift),
+            turn_shift,
+            turn: Turn::new(tick_shift),
+            next_birth_ns: start_ns,
             flows: Vec::new(),
+            due: Vec::new(),
             free: Vec::new(),
             random: Random::new(seed),
             flow_numbers: 0,
             counts: FlowCounts::default(),
         };
-        internet.wheel.insert(BIRTH, start_ns);
         internet.put_under_way(start_ns, config.flows_per_second);
         internet
     }
@@ -130,67 +148,103 @@ impl Internet {
                 self.flow_numbers += 1;
                 let (flow, wait_ns) = Flow::met(self.flow_numbers, size as u32, &mut self.random);
                 let entry = self.enter(flow);
-                self.wheel.insert(entry, start_ns + wait_ns);
+                let at_ns = start_ns + wait_ns;
+                self.wheels.insert(Due { at_ns, entry });
             }
         }
         self.counts.active = self.flows.len() as u64;
     }
 
-    /// Gives a flow an entry in the wheel.
+    /// Gives a flow an entry in the wheels.
     fn enter(&mut self, flow: Flow) -> u32 {
         if let Some(entry) = self.free.pop() {
-            self.flows[entry as usize - 1] = flow;
+            self.flows[entry as usize] = flow;
             return entry;
         }
         self.flows.push(flow);
-        u32::try_from(self.flows.len()).expect("fewer than 2^32 flows are under way")
+        u32::try_from(self.flows.len() - 1).expect("fewer than 2^32 flows are under way")
     }
 
-    #[cold]
-    fn give_birth(&mut self, now_ns: u64) -> u32 {
+    /// Goes on to the next turn: its packets flow by flow, so that each is looked up once, then in
+    /// order of time.
+    #[inline(never)]
+    fn begin_turn(&mut self) {
+        let mut due = std::mem::take(&mut self.due);
+        let turn = self.wheels.turn(&mut due);
+        for place in 0..due.len() {
+            if let Some(later) = due.get(place + AHEAD) {
+                prefetch(&raw const self.flows[later.entry as usize]);
+            }
+            self.send(due[place], turn);
+        }
+        self.due = due;
+        while self.next_birth_ns >> self.turn_shift == turn {
+            self.give_birth(turn);
+        }
+        self.turn.order();
+    }
+
+    /// Sends what a flow has to send in this turn.
+    #[inline(always)]
+    fn send(&mut self, due: Due, turn: u64) {
+        let Due { mut at_ns, entry } = due;
+        let place = &mut self.flows[entry as usize];
+        let mut flow = *place;
+        loop {
+            let (sent, next_ns) = flow.send(at_ns, &mut self.random);
+            self.turn.write(sent);
+            let Some(next_ns) = next_ns else {
+                self.free.push(entry);
+                return;
+            };
+            at_ns = next_ns;
+            if at_ns >> self.turn_shift != turn {
+                break;
+            }
+        }
+        *place = flow;
+        self.wheels.insert(Due { at_ns, entry });
+    }
+
+    fn give_birth(&mut self, turn: u64) {
+        let at_ns = self.next_birth_ns;
         let gap_ns = self.random.exponential() * self.mean_birth_gap_ns;
-        self.wheel.insert(BIRTH, now_ns + gap_ns as u64);
+        self.next_birth_ns = at_ns.saturating_add(gap_ns as u64);
         let size = self.law.draw(&mut self.random);
         self.flow_numbers += 1;
         let flow = Flow::new(self.flow_numbers, size, &mut self.random);
-        self.counts.births += 1;
-        self.counts.active += 1;
-        self.enter(flow)
+        let entry = self.enter(flow);
+        self.send(Due { at_ns, entry }, turn);
     }
 }
 
 impl Source for Internet {
     #[inline(always)]
-    fn next_arrival(&mut self) -> Arrival {
-        let flows = self.flows.as_ptr();
-        let (mut entry, now_ns) = self.wheel.pop(|entry| {
-            // Flows are looked up all over memory, so they are asked for in time.
-            prefetch(flows.wrapping_add(entry.wrapping_sub(1) as usize));
-        });
-        if entry == BIRTH {
-            entry = self.give_birth(now_ns);
-        }
-        let flow = &mut self.flows[entry as usize - 1];
-        let sent = flow.send(&mut self.random);
-        let (number, is_udp) = (flow.number, flow.is_udp());
-        match sent.next_in_ns {
-            Some(wait_ns) => self.wheel.insert(entry, now_ns + wait_ns),
-            None => {
-                self.free.push(entry);
-                self.counts.deaths += 1;
-                self.counts.active -= 1;
+    fn next_arrival(&mut self, end_ns: u64) -> Option<Arrival> {
+        let sent = loop {
+            match self.turn.read(end_ns) {
+                Read::Sent(sent) => break sent,
+                Read::Later => return None,
+                Read::All if self.wheels.next_ns() >= end_ns => return None,
+                Read::All => self.begin_turn(),
             }
-        }
-        let is_ipv6 = crate::random::mix(number) < self.ipv6_below;
-        Arrival {
-            timestamp_ns: now_ns,
-            flow: number,
-            ends: Endpoints::of(number),
+        };
+        // Counted here, where they come, and not where they are sent: that is a turn ahead.
+        let (birth, last) = (u64::from(sent.is_birth), u64::from(sent.is_last));
+        self.counts.seen += u64::from(sent.is_first);
+        self.counts.births += birth;
+        self.counts.deaths += last;
+        self.counts.active = self.counts.active + birth - last;
+        let is_ipv6 = crate::random::mix(sent.flow) < self.ipv6_below;
+        Some(Arrival {
+            timestamp_ns: sent.at_ns,
+            flow: sent.flow,
+            ends: Endpoints::of(sent.flow),
             family: if is_ipv6 { Family::V6 } else { Family::V4 },
-            protocol: if is_udp { UDP } else { TCP },
+            protocol: if sent.is_udp { UDP } else { TCP },
             ip_length_bytes: sent.ip_length_bytes,
             tcp_flags: sent.tcp_flags,
-        }
+        })
     }
 
     fn flow_counts(&self) -> FlowCounts {
