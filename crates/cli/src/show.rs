@@ -116,7 +116,7 @@ const TABLE_ROWS: usize = 20;
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
     let input = Input::open(&args.files)?;
-    let query = Query::parse(&args.question(input.schema()), input.schema())?;
+    let query = Query::parse(&args.question(input.schema()), input.shape())?;
     let answer = turboflow_query::run(&query, input)?;
     match args.format {
         AnswerFormat::Table => print(&args.table(&answer))?,

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the rows of a grouped answer hold, and their order.
 
-use turboflow_record::{Column, ColumnKind, FlowBatch, KeyField};
+use turboflow_record::{ColumnKind, FlowBatch};
 
 use crate::answer::{AnswerColumn, Show};
 use crate::field::{self, Field};
+use crate::fold::Fold;
 use crate::group::{self, GroupKey};
 use crate::query::misread;
+use crate::record_shape::RecordShape;
 use crate::run::number;
 use crate::span::{Direction, Times};
 use crate::{QueryError, Question};
@@ -31,17 +33,6 @@ pub(crate) struct Amount {
     pub(crate) field: Field,
     pub(crate) fold: Fold,
     direction: Direction,
-}
-
-/// How the numbers of two records become that of both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fold {
-    /// Added up, and spread over time.
-    Sum,
-    Min,
-    Max,
-    /// Flags that any has.
-    Or,
 }
 
 /// One thing that a group has.
@@ -70,9 +61,9 @@ pub(crate) enum GroupSort {
 pub(crate) fn parse(
     question: &Question,
     group_by: &str,
-    schema: &[Column],
+    records: RecordShape<'_>,
 ) -> Result<Grouping, QueryError> {
-    let mut measures = Measures::new(group::parse(group_by, schema)?, schema);
+    let mut measures = Measures::new(group::parse(group_by, records.schema)?, records);
     let by = match question.by.as_deref() {
         Some(name) => Some(measures.sort(name)?),
         None => None,
@@ -86,8 +77,12 @@ pub(crate) fn parse(
         columns,
         ..
     } = measures;
-    let named = |wanted: &str| amounts.iter().position(|amount| amount.name == wanted);
-    let own = |amount: &Amount| amount.name != "packets" && amount.fold == Fold::Sum;
+    let added_up = |amount: &Amount| amount.fold == Fold::Sum;
+    let named = |wanted: &str| {
+        let is_it = |amount: &Amount| amount.name == wanted && added_up(amount);
+        amounts.iter().position(is_it)
+    };
+    let own = |amount: &Amount| amount.name != "packets" && added_up(amount);
     let asked = named("total_bytes").or_else(|| named("bytes"));
     let asked = asked.or_else(|| amounts.iter().position(own));
     let basis = asked.map_or(Measure::Records, Measure::Amount);
@@ -118,7 +113,7 @@ pub(crate) fn parse(
 
 /// The measures that a question asks for, as they become known.
 struct Measures<'a> {
-    schema: &'a [Column],
+    records: RecordShape<'a>,
     keys: Vec<GroupKey>,
     amounts: Vec<Amount>,
     columns: Vec<(AnswerColumn, Measure)>,
@@ -126,26 +121,26 @@ struct Measures<'a> {
 
 impl<'a> Measures<'a> {
     /// Those that groups have when nobody asks for others.
-    fn new(keys: Vec<GroupKey>, schema: &'a [Column]) -> Self {
+    fn new(keys: Vec<GroupKey>, records: RecordShape<'a>) -> Self {
         let mut measures = Self {
-            schema,
+            records,
             keys,
             amounts: Vec::new(),
             columns: Vec::new(),
         };
         measures.push("records", Show::Count, Measure::Records);
         for name in ["packets", "bytes", "reverse_packets", "reverse_bytes"] {
-            if let Ok(amount) = amount(name, schema) {
+            if let Ok(amount) = amount(name, records) {
                 measures.add_up(amount);
             }
         }
         // What shares are of; shown where somebody asks for it.
-        if let Ok(total) = amount("total_bytes", schema) {
+        if let Ok(total) = amount("total_bytes", records) {
             measures.amounts.push(total);
         }
         measures.push("share", Show::Percent, Measure::Share);
         for (name, measure) in [("first_ns", Measure::First), ("last_ns", Measure::Last)] {
-            if Field::find(name, schema).is_some() {
+            if Field::find(name, records.schema).is_some() {
                 measures.push(name, Show::Time, measure);
             }
         }
@@ -157,7 +152,7 @@ impl<'a> Measures<'a> {
         let is_made = matches!(measure, Measure::Records | Measure::Share);
         let free = field::free_name(name, |tried| {
             let is_key = self.keys.iter().any(|key| key.name == tried);
-            is_key || (is_made || tried != name) && Field::is_column(tried, self.schema)
+            is_key || (is_made || tried != name) && Field::is_column(tried, self.records.schema)
         });
         self.columns
             .push((AnswerColumn { name: free, show }, measure));
@@ -165,7 +160,7 @@ impl<'a> Measures<'a> {
 
     fn add_up(&mut self, amount: Amount) -> Measure {
         let measure = Measure::Amount(self.amounts.len());
-        let show = match amount.field.show(self.schema) {
+        let show = match amount.field.show(self.records.schema) {
             Show::Number => Show::Count,
             show => show,
         };
@@ -220,14 +215,14 @@ impl<'a> Measures<'a> {
         if let Some((_, measure)) = known {
             return Ok(*measure);
         }
-        match amount(name, self.schema) {
+        match amount(name, self.records) {
             Ok(amount) => Ok(self.add_up(amount)),
             Err(reason) => {
                 let made = self.columns.iter().map(|(column, _)| column.name.clone());
                 let keys = self.keys.iter().map(|key| key.name.clone());
                 let mut names: Vec<String> = keys.chain(made).collect();
-                for other in Field::names(self.schema) {
-                    if amount(&other, self.schema).is_ok() && !names.contains(&other) {
+                for other in Field::names(self.records.schema) {
+                    if amount(&other, self.records).is_ok() && !names.contains(&other) {
                         names.push(other);
                     }
                 }
@@ -241,14 +236,19 @@ impl<'a> Measures<'a> {
 }
 
 /// The amount of that name; otherwise why there is none, where there is such a field.
-fn amount(name: &str, schema: &[Column]) -> Result<Amount, Option<String>> {
+fn amount(name: &str, records: RecordShape<'_>) -> Result<Amount, Option<String>> {
+    let schema = records.schema;
     let field = Field::find(name, schema).ok_or(None)?;
-    let plain = name.trim_start_matches("reverse_");
-    let of_key = KeyField::all().any(|key| key.column_name() == plain);
-    let is_number = matches!(field.kind(schema), ColumnKind::Unsigned { .. });
-    match fold_of(plain) {
-        // Flags may be of a key too, and are flags there as well.
-        Some(fold) if is_number && (!of_key || fold == Fold::Or) => Ok(Amount {
+    let fold = match field {
+        // Only sums of both directions are one of the two together.
+        Field::Total { forward, .. } => {
+            let fold = records.fold_of(&schema[forward].name);
+            fold.filter(|fold| *fold == Fold::Sum)
+        }
+        Field::Column(_) | Field::Duration(_) => records.fold_of(name),
+    };
+    match fold {
+        Some(fold) if matches!(field.kind(schema), ColumnKind::Unsigned { .. }) => Ok(Amount {
             name: name.to_owned(),
             field,
             fold,
@@ -257,20 +257,6 @@ fn amount(name: &str, schema: &[Column]) -> Result<Amount, Option<String>> {
         _ => Err(Some(format!(
             "{name} is no amount that groups could add up"
         ))),
-    }
-}
-
-/// How groups fold a column, by its name, for that is all that most files say of it: those of the default definition, and
-/// others that are named like them. A value of a record's first or last packet is none of a group's.
-fn fold_of(name: &str) -> Option<Fold> {
-    let begins = |prefix| name.starts_with(prefix);
-    match name {
-        "end_reason" | "tos" => None,
-        "tcp_flags" => Some(Fold::Or),
-        _ if begins("min_") => Some(Fold::Min),
-        _ if begins("max_") => Some(Fold::Max),
-        _ if begins("first_") || begins("last_") => None,
-        _ => Some(Fold::Sum),
     }
 }
 
@@ -315,15 +301,5 @@ impl Amount {
             Fold::Max => left.max(right),
             Fold::Or => left | right,
         }))
-    }
-}
-
-impl Fold {
-    /// The number of no record.
-    pub(crate) const fn neutral(self) -> Option<u64> {
-        match self {
-            Self::Sum => Some(0),
-            _ => None,
-        }
     }
 }

@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use turboflow_export::{FlowReader, read, read_again};
-use turboflow_record::{Column, ColumnKind, FlowBatch, Schema};
+use turboflow_record::{Column, ColumnKind, Definition, Feature, FlowBatch, Op, Schema};
 
-use crate::QueryError;
+use crate::{QueryError, RecordShape};
 
 /// The records of one or more files with the same columns.
 pub struct Input {
@@ -56,6 +56,15 @@ impl Input {
         &self.columns.schema
     }
 
+    /// The columns, and what the files say of how they were made.
+    #[must_use]
+    pub fn shape(&self) -> RecordShape<'_> {
+        RecordShape {
+            schema: &self.columns.schema,
+            definition: self.columns.definition.as_ref(),
+        }
+    }
+
     fn next_batch(&mut self) -> Result<Option<FlowBatch>, QueryError> {
         loop {
             if let Some(reader) = &mut self.open {
@@ -102,6 +111,8 @@ struct Columns {
     shown: Vec<bool>,
     /// The first file that has columns; empty where none has.
     place: String,
+    /// That of the first file that has one.
+    definition: Option<Definition>,
 }
 
 impl Columns {
@@ -113,6 +124,9 @@ impl Columns {
         }
         if !reader.has_columns() {
             return;
+        }
+        if self.definition.is_none() {
+            self.definition = reader.definition().cloned();
         }
         if self.place.is_empty() {
             self.place = place;
@@ -132,7 +146,21 @@ impl Columns {
             return None;
         }
         let is_known = |index| self.shown.get(index) == Some(&true) && reader.shows_kind(index);
-        difference(&self.schema, reader.schema(), is_known)
+        let columns = difference(&self.schema, reader.schema(), is_known);
+        columns.or_else(|| self.meaning(reader))
+    }
+
+    /// The first column that is made otherwise in a file, as far as both say so.
+    fn meaning(&self, reader: &FlowReader) -> Option<String> {
+        let (first, other) = (self.definition.as_ref()?, reader.definition()?);
+        let twin = |feature: &Feature| {
+            let mut twins = first.features.iter();
+            twins.find(|twin| twin.name == feature.name)
+        };
+        let mut pairs = other.features.iter().filter_map(|f| Some((twin(f)?, f)));
+        let (left, right) = pairs.find(|(left, right)| left != right)?;
+        let (name, left, right) = (&left.name, made(left), made(right));
+        Some(format!("column {name:?} is {right}, not {left}"))
     }
 
     /// The first column in which a file is not what the question was understood by.
@@ -143,9 +171,9 @@ impl Columns {
         if self.place.is_empty() {
             return Some("it had no records".to_owned());
         }
-        difference(&self.schema, reader.schema(), |index| {
-            reader.shows_kind(index)
-        })
+        let is_known = |index| reader.shows_kind(index);
+        let columns = difference(&self.schema, reader.schema(), is_known);
+        columns.or_else(|| self.meaning(reader))
     }
 }
 
@@ -175,6 +203,24 @@ fn difference(
         }
     }
     None
+}
+
+/// What a feature is made of, as its definition says it.
+fn made(feature: &Feature) -> String {
+    let op = feature.op.name();
+    let mut text = match feature.of {
+        Some(of) => format!("{op} of {}", of.name()),
+        None => op.to_owned(),
+    };
+    match &feature.op {
+        Op::Nth { k } | Op::List { k } => text.push_str(&format!(" (k = {k})")),
+        Op::Histogram { edges } => text.push_str(&format!(" (edges = {edges:?})")),
+        _ => {}
+    }
+    if feature.per_biflow {
+        text.push_str(" per biflow");
+    }
+    text
 }
 
 /// What a column of that kind holds, in words.

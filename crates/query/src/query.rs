@@ -5,7 +5,9 @@ use turboflow_record::Column;
 
 use crate::answer::AnswerColumn;
 use crate::field::{self, Field, Show};
+use crate::fold::Fold;
 use crate::grouping::{self, GroupSort, Grouping};
+use crate::record_shape::RecordShape;
 use crate::span::TimeColumns;
 use crate::{Filter, QueryError};
 
@@ -81,23 +83,32 @@ const SHORT: [&str; 13] = [
 const FITTING: usize = 11;
 
 impl Query {
-    /// Understands a question about records of that schema.
+    /// Understands a question about records of that shape.
     ///
     /// # Errors
     /// [`QueryError::Question`] points at the word that is wrong and lists the fields there are.
-    pub fn parse(question: &Question, schema: &[Column]) -> Result<Self, QueryError> {
+    pub fn parse<'a>(
+        question: &Question,
+        shape: impl Into<RecordShape<'a>>,
+    ) -> Result<Self, QueryError> {
+        let known = shape.into();
+        let schema = known.schema;
+        let counted = |name: &str| {
+            let is_sum = known.fold_of(name) == Some(Fold::Sum);
+            is_sum.then(|| Field::all_of(name, schema)).flatten()
+        };
         let filter = question
             .filter
             .as_deref()
             .map(|text| Filter::parse(text, schema));
         let filter = filter.transpose()?;
         let sources = Sources {
-            packets: Field::all_of("packets", schema),
-            bytes: Field::all_of("bytes", schema),
+            packets: counted("packets"),
+            bytes: counted("bytes"),
             times: TimeColumns::of(schema),
         };
         let shape = match &question.group_by {
-            Some(text) => Shape::Groups(grouping::parse(question, text, schema)?),
+            Some(text) => Shape::Groups(grouping::parse(question, text, known)?),
             None => records(question, schema)?,
         };
         // Time runs forward: the newest bucket first is not what a person expects to read.

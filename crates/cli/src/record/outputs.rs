@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use turboflow_export::transport::{self, Target, Tls};
-use turboflow_export::{Format, WriteOptions, create, to_writer};
+use turboflow_export::{DEFINITION_KEY, Format, WriteOptions, create, to_writer};
 use turboflow_pipeline::Output;
 
 use super::settings::Settings;
@@ -220,7 +220,7 @@ pub(super) fn name_of(path: &Path) -> String {
 fn metadata(settings: &Settings) -> Vec<(String, String)> {
     [
         ("turboflow.version", env!("CARGO_PKG_VERSION").to_owned()),
-        ("turboflow.definition", settings.config.definition.to_toml()),
+        (DEFINITION_KEY, settings.config.definition.to_toml()),
         ("turboflow.biflow", settings.config.biflow.to_string()),
     ]
     .map(|(key, value)| (key.to_owned(), value))

@@ -110,6 +110,76 @@ fn buckets_of_time_add_up_to_all() {
         .says(&["--group-by", "write 5s"]);
 }
 
+/// Parquet files say by which definition they were made, whatever the columns are called.
+#[test]
+fn groups_fold_by_the_ops_of_the_definition() {
+    let folder = Folder::new();
+    let make = |name: &str, op: &str| {
+        let feature = |name: &str, op: &str| {
+            format!("[[feature]]\nname = \"{name}\"\nop = \"{op}\"\nof = \"ip_length\"\n")
+        };
+        let features = [
+            ("longest", op),
+            ("opening", "first"),
+            ("bytes", "max"),
+            ("packets", "sum"),
+        ];
+        let text: String = features.map(|(name, op)| feature(name, op)).concat();
+        let definition = folder.write("own.toml", &text);
+        let file = folder.file(name);
+        let office = office();
+        let args = [
+            "record",
+            "-q",
+            "-r",
+            &office,
+            "-w",
+            &file,
+            "--definition",
+            &definition,
+        ];
+        turboflow(args).exits(0);
+        file
+    };
+    let (largest, added) = (make("max.parquet", "max"), make("sum.parquet", "sum"));
+    let group = |file: &str, select: &str| {
+        let args = [
+            "show",
+            file,
+            "--group-by",
+            "protocol",
+            "--where",
+            "tcp",
+            "--format",
+            "csv",
+        ];
+        turboflow(args.iter().chain(&["--select", select]))
+    };
+    let answer = |file: &str| group(file, "longest,packets,bytes,share").exits(0).stdout;
+    let [of_max, of_sum] = [&largest, &added].map(|file| {
+        let text = answer(file);
+        let line = text.lines().nth(1).unwrap().to_owned();
+        line.split(',').map(str::to_owned).collect::<Vec<_>>()
+    });
+    // The longest packet of all is that of every flow's longest, and what is called `packets` their sum.
+    assert_eq!(of_max[1], "1500");
+    assert_eq!(of_max[3], "1500");
+    assert_eq!(of_sum[1], of_sum[2]);
+    assert_eq!(of_max[2], of_sum[2]);
+    let refused = group(&largest, "opening");
+    refused
+        .exits(2)
+        .says(&["opening is no amount that groups could add up"]);
+    let said = turboflow(["show", &largest, "--where", "tcp"])
+        .exits(0)
+        .stdout;
+    assert!(!said.contains("bytes in all"), "{said}");
+    turboflow(["show", &largest, &added]).exits(2).says(&[
+        "sum.parquet",
+        "column \"longest\" is sum of ip_length, not max of ip_length",
+    ]);
+}
+
 #[test]
 fn records_of_a_definition_of_ones_own() {
     let folder = Folder::new();

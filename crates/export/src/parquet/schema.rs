@@ -17,6 +17,9 @@ use crate::parquet::page::codec_of;
 pub(crate) const VERSION_KEY: &str = "turboflow.version";
 /// Footer key: the kinds of the columns, by which a reader tells an address from a MAC address.
 pub(crate) const COLUMNS_KEY: &str = "turboflow.columns";
+/// Footer key: the definition of the records as TOML, where the writer was given it (see [`WriteOptions::metadata`]); a reader
+/// takes the ops of features from there.
+pub const DEFINITION_KEY: &str = "turboflow.definition";
 
 /// The message type of the file.
 pub(crate) fn message(schema: &[Column]) -> Result<TypePtr> {

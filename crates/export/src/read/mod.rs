@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use turboflow_record::{FlowBatch, Schema};
+use turboflow_record::{Definition, FlowBatch, Schema};
 
 pub use error::ReadError;
 
@@ -31,6 +31,7 @@ pub struct FlowReader {
     /// Which columns have shown their kind.
     shown: Vec<bool>,
     has_columns: bool,
+    definition: Option<Definition>,
     source: Box<dyn Source>,
 }
 
@@ -51,6 +52,7 @@ impl FlowReader {
             schema,
             shown,
             has_columns: true,
+            definition: None,
             source,
         }
     }
@@ -60,6 +62,7 @@ impl FlowReader {
             shown: vec![false; schema.len()],
             schema,
             has_columns: false,
+            definition: None,
             source,
         }
     }
@@ -79,6 +82,12 @@ impl FlowReader {
     #[must_use]
     pub const fn has_columns(&self) -> bool {
         self.has_columns
+    }
+
+    /// By what definition the records were made: only our own Parquet files say so.
+    #[must_use]
+    pub const fn definition(&self) -> Option<&Definition> {
+        self.definition.as_ref()
     }
 
     /// Whether the kind of a column is known, and not only assumed for want of values.
@@ -155,13 +164,7 @@ fn open(path: &Path, kinds: Kinds) -> Result<FlowReader, ReadError> {
     let mut file = File::open(path).map_err(refused)?;
     let is_file = file.metadata().map_err(refused)?.is_file();
     if is_file && starts_as_parquet(&mut file)? {
-        let (schema, source) = parquet::open(File::open(path).map_err(refused)?, place)?;
-        return Ok(FlowReader {
-            shown: vec![true; schema.len()],
-            has_columns: true,
-            schema,
-            source,
-        });
+        return parquet::open(File::open(path).map_err(refused)?, place);
     }
     // A capture without flows makes an empty file of JSON lines, but CSV with a header: what is called so and has none was cut.
     let nothing = match is_file && has_header(path) {

@@ -12,11 +12,11 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::Type;
-use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
+use turboflow_record::{Column, ColumnKind, Definition, FlowBatch, Schema, Value};
 
 use super::kinds;
-use super::{BATCH_RECORDS, ReadError, Source};
-use crate::parquet::schema::{COLUMNS_KEY, parse_kinds};
+use super::{BATCH_RECORDS, FlowReader, ReadError, Source};
+use crate::parquet::schema::{COLUMNS_KEY, DEFINITION_KEY, parse_kinds};
 
 struct ParquetSource {
     place: String,
@@ -28,21 +28,35 @@ struct ParquetSource {
 }
 
 /// Reads the footer.
-pub(crate) fn open(file: File, place: String) -> Result<(Schema, Box<dyn Source>), ReadError> {
+pub(crate) fn open(file: File, place: String) -> Result<FlowReader, ReadError> {
     let broken = |error: ParquetError| refused(&place, error.to_string());
     let reader = SerializedFileReader::new(file).map_err(broken)?;
-    let schema = schema(reader.metadata()).map_err(|reason| refused(&place, reason))?;
+    let metadata = reader.metadata();
+    let schema = schema(metadata).map_err(|reason| refused(&place, reason))?;
+    // One that this version cannot read is none: columns are then known by their names.
+    let text = said(metadata, DEFINITION_KEY);
+    let definition = text.and_then(|text| Definition::parse(text).ok());
     let (next_row_group, open, remaining) = (0, Vec::new(), 0);
-    Ok((
+    Ok(FlowReader {
+        shown: vec![true; schema.len()],
+        has_columns: true,
         schema,
-        Box::new(ParquetSource {
+        definition,
+        source: Box::new(ParquetSource {
             place,
             reader,
             next_row_group,
             open,
             remaining,
         }),
-    ))
+    })
+}
+
+/// What the footer says under that key.
+fn said<'m>(metadata: &'m ParquetMetaData, key: &str) -> Option<&'m str> {
+    let pairs = metadata.file_metadata().key_value_metadata();
+    let mut named = pairs.into_iter().flatten().filter(|pair| pair.key == key);
+    named.find_map(|pair| pair.value.as_deref())
 }
 
 fn refused(place: &str, reason: String) -> ReadError {
@@ -55,12 +69,8 @@ fn refused(place: &str, reason: String) -> ReadError {
 fn schema(metadata: &ParquetMetaData) -> Result<Schema, String> {
     let file = metadata.file_metadata();
     let fields = file.schema().get_fields();
-    let pairs = file.key_value_metadata().into_iter().flatten();
-    let described = pairs
-        .filter(|pair| pair.key == COLUMNS_KEY)
-        .find_map(|pair| {
-            parse_kinds(pair.value.as_deref()?).filter(|kinds| kinds.len() == fields.len())
-        });
+    let kinds = said(metadata, COLUMNS_KEY).and_then(parse_kinds);
+    let described = kinds.filter(|kinds| kinds.len() == fields.len());
     let column = |(index, field): (usize, &std::sync::Arc<Type>)| {
         let shown = kind_of(field)?;
         // The footer tells a MAC address from an IP address; the types decide the rest.
