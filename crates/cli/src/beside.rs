@@ -7,8 +7,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use turboflow_export::create_beside;
 
-use crate::signals;
+use crate::{pipe, signals};
 
 /// A file on its way. Dropped before [`Beside::complete`], it is removed.
 #[derive(Debug)]
@@ -28,6 +29,13 @@ impl Beside {
                 "cannot write {}: it is a directory; name a file in it",
                 path.display()
             );
+        }
+        if pipe::is_pipe(&target) {
+            return Ok(Self {
+                file: pipe::open_to_write(&target, Some(pipe::LIVE_PATIENCE))?,
+                temporary: None,
+                target,
+            });
         }
         if target.exists() {
             // A rename would replace a file that its owner has protected; devices are written to.
@@ -52,14 +60,8 @@ impl Beside {
             );
         }
         let name = target.file_name().with_context(cannot)?.to_string_lossy();
-        let temporary = directory.join(format!(".{name}.{}-file.tmp", std::process::id()));
-        signals::will_write_in(directory);
-        let mut options = OpenOptions::new();
-        let file = options
-            .write(true)
-            .create_new(true)
-            .open(&temporary)
-            .with_context(cannot)?;
+        signals::will_write_in(directory.clone());
+        let (file, temporary) = create_beside(&directory, &name).with_context(cannot)?;
         Ok(Self {
             file,
             temporary: Some(temporary),

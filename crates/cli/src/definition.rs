@@ -72,7 +72,7 @@ fn compile(path: Option<&PathBuf>, biflow: bool) -> anyhow::Result<(Definition, 
     let definition = match path {
         Some(path) => {
             let by = "the engine that sees most, `xdp`,";
-            read_definition(path, biflow, InputSet::of_kernel_engine(), by)?
+            read_definition(path, biflow, InputSet::of_kernel_engine(), by, |_| Ok(()))?
         }
         None => Definition::default(),
     };

@@ -12,6 +12,7 @@ mod generate;
 mod log;
 #[cfg_attr(not(target_os = "linux"), path = "metrics_elsewhere.rs")]
 mod metrics;
+mod pipe;
 mod plan;
 mod record;
 mod service;

@@ -2,6 +2,7 @@
 //! Where and of what a run was: `machine.md`, `commit.txt`, and the name of its folder.
 
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -67,7 +68,14 @@ pub(crate) fn commit() -> String {
     status.extend(sources);
     match git(&status) {
         Some(changed) if changed.is_empty() => head,
-        _ => format!("{head} and changes that are in no commit"),
+        _ => {
+            let mut diff = vec!["diff", "HEAD", "--"];
+            diff.extend(sources);
+            let mut hasher = DefaultHasher::new();
+            git(&diff).hash(&mut hasher);
+            let changes = hasher.finish();
+            format!("{head} and changes that are in no commit ({changes:016x})")
+        }
     }
 }
 

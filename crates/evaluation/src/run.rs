@@ -29,12 +29,13 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         .filter(|part| !raw.is_complete(part.name))
         .collect();
     if todo.is_empty() {
+        check_scale(&out, args.scale.quick)?;
         eprintln!(
             "evaluation: all parts are in {}: remove it to measure anew",
             out.display()
         );
     } else {
-        claim(&out)?;
+        claim(&out, args.scale.quick)?;
     }
     let mut failed = Vec::new();
     let server = match args.scale.redis {
@@ -82,9 +83,31 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Part>> {
     names.iter().map(|name| part(name)).collect()
 }
 
+/// What quick runs have at the end of their commit.
+const QUICK: &str = ", quick";
+
+/// Quick parts are none of a whole run, nor the other way round.
+fn check_scale(out: &Path, quick: bool) -> anyhow::Result<()> {
+    let before = fs::read_to_string(out.join("commit.txt")).unwrap_or_default();
+    ensure!(
+        before.is_empty() || before.trim().ends_with(QUICK) == quick,
+        "{} is {}: remove it, or name another with --out",
+        out.display(),
+        if quick {
+            "no quick run"
+        } else {
+            "of a quick run"
+        },
+    );
+    Ok(())
+}
+
 /// A run is of one commit: what was measured at another is not added to.
-fn claim(out: &Path) -> anyhow::Result<()> {
-    let (path, commit) = (out.join("commit.txt"), machine::commit());
+fn claim(out: &Path, quick: bool) -> anyhow::Result<()> {
+    let (path, mut commit) = (out.join("commit.txt"), machine::commit());
+    if quick {
+        commit.push_str(QUICK);
+    }
     if let Ok(before) = fs::read_to_string(&path) {
         ensure!(
             before.trim() == commit,
@@ -197,7 +220,16 @@ mod tests {
     fn a_run_of_another_commit_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("commit.txt"), "0123\n").unwrap();
-        let error = claim(folder.path()).unwrap_err().to_string();
+        let error = claim(folder.path(), false).unwrap_err().to_string();
         assert!(error.contains("was measured at 0123"), "{error}");
+        // Nor do quick parts and whole ones go together.
+        let folder = tempfile::tempdir().unwrap();
+        claim(folder.path(), true).unwrap();
+        claim(folder.path(), true).unwrap();
+        let error = claim(folder.path(), false).unwrap_err().to_string();
+        assert!(error.contains(", quick"), "{error}");
+        check_scale(folder.path(), true).unwrap();
+        let error = check_scale(folder.path(), false).unwrap_err().to_string();
+        assert!(error.contains("is of a quick run"), "{error}");
     }
 }

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -58,6 +59,16 @@ pub enum ExportError {
     /// The reader of the stream went away, which ends a pipe like `turboflow ... | head`.
     #[error("the reader of the output went away")]
     BrokenPipe,
+    /// The output took nothing for so long that its end was not waited for.
+    #[error("cannot write {place}: it took nothing for {} s; {}", .waited.as_secs_f64(), what_is_left(*.records, None))]
+    Stalled {
+        /// The target, or "standard output".
+        place: String,
+        /// How many records were written before.
+        records: u64,
+        /// For how long.
+        waited: Duration,
+    },
     /// Not every record left for the collector. What left is complete.
     #[error("{}", what_was_not_sent(place, *lost, unexportable, source.as_ref()))]
     NotSent {
@@ -117,7 +128,9 @@ impl ExportError {
     #[must_use]
     pub const fn records_written(&self) -> u64 {
         match self {
-            Self::Write { records, .. } | Self::NotSent { records, .. } => *records,
+            Self::Write { records, .. }
+            | Self::Stalled { records, .. }
+            | Self::NotSent { records, .. } => *records,
             _ => 0,
         }
     }

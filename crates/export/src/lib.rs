@@ -26,6 +26,7 @@ pub use error::ExportError;
 pub use format::Format;
 pub use json::quoted as json_string;
 pub use name_pattern::NamePattern;
+pub use output::create_beside;
 pub use parquet::schema::DEFINITION_KEY;
 pub use read::{FlowReader, ReadError, from_stream, read, read_again};
 pub use rotate::{RotateEvent, RotateOptions, rotate};

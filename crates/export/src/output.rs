@@ -172,6 +172,27 @@ impl Output {
     }
 }
 
+/// Creates `.NAME.PID-N.tmp`, beside the file that it is to become: with the first number that is free, for in a container every process
+/// may have the same id, and one that was killed leaves its file behind.
+///
+/// # Errors
+/// What the system says.
+pub fn create_beside(directory: &Path, name: &str) -> io::Result<(File, PathBuf)> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let temporary = directory.join(format!(".{name}.{}-{number}.tmp", process::id()));
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&temporary);
+        match file {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            file => return Ok((file?, temporary)),
+        }
+    }
+}
+
 /// What of an output is worth keeping after a failed write.
 pub(crate) struct Keep<'a> {
     /// Whole records among the bytes kept.
@@ -191,7 +212,6 @@ impl Beside {
         existing: Option<fs::Metadata>,
         sync: bool,
     ) -> Result<Self, ExportError> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
         let source_of = |source| ExportError::Create {
             path: path.to_owned(),
             source,
@@ -217,14 +237,8 @@ impl Beside {
                 .open(&target)
                 .map_err(source_of)?;
         }
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let temporary = format!(".{}.{}-{number}.tmp", name.to_string_lossy(), process::id());
-        let temporary = directory.join(temporary);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&temporary);
-        let file = file.map_err(source_of)?;
+        let created = create_beside(directory, &name.to_string_lossy());
+        let (file, temporary) = created.map_err(source_of)?;
         let beside = Self {
             file,
             path: Some(temporary),

@@ -130,7 +130,8 @@ impl Default for WriteOptions {
 /// The records go to a file `.NAME.PID-N.tmp` in the same directory, which replaces `path` when it
 /// is complete; until then a file that `path` names stays as it is. After a failed write (a full
 /// disk) the whole records that were written stay in `PATH.part`, a readable file of the same
-/// format. Devices and named pipes are written to directly.
+/// format. Devices and named pipes are written to directly; a pipe is waited for
+/// until somebody reads it.
 ///
 /// # Errors
 /// [`ExportError::IsDirectory`], [`ExportError::NoDirectory`] or [`ExportError::Create`] where the
@@ -156,22 +157,18 @@ pub(crate) fn create_counted(
     Ok((over(output, format, schema, options)?, written_bytes))
 }
 
-/// A writer to a stream, which errors call "standard output".
+/// A writer to a stream; `place` is its name in errors.
 ///
 /// # Errors
 /// As [`FlowWriter::write`]: a CSV header, for example, is written at once.
 pub fn to_writer(
     stream: Box<dyn Write + Send>,
+    place: &str,
     format: Format,
     schema: &[Column],
     options: &WriteOptions,
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
-    over(
-        Output::stream(stream, "standard output"),
-        format,
-        schema,
-        options,
-    )
+    over(Output::stream(stream, place), format, schema, options)
 }
 
 fn over(

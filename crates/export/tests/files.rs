@@ -159,7 +159,14 @@ fn counts_the_records_a_stream_took() {
             left,
             kind: io::ErrorKind::StorageFull,
         });
-        let mut writer = to_writer(stream, format, &schema, &default_options()).unwrap();
+        let mut writer = to_writer(
+            stream,
+            "standard output",
+            format,
+            &schema,
+            &default_options(),
+        )
+        .unwrap();
         let error = writer.write(&records(100_000)).unwrap_err();
         let ExportError::Write {
             records,
@@ -189,7 +196,14 @@ fn tells_a_broken_pipe_from_other_failures() {
             left: 1000,
             kind: io::ErrorKind::BrokenPipe,
         });
-        let mut writer = to_writer(stream, format, &schema, &default_options()).unwrap();
+        let mut writer = to_writer(
+            stream,
+            "standard output",
+            format,
+            &schema,
+            &default_options(),
+        )
+        .unwrap();
         let outcome = writer
             .write(&records(100_000))
             .and_then(|()| writer.finish());

@@ -137,9 +137,12 @@ fn a_datagram_that_the_system_refuses_leaves_no_gap() {
     // Two full messages, and the rest.
     send_lines(&mut writer, WIDE, 2_500);
     send_lines(&mut writer, WIDE, 1);
+    // Templates may come before it: those that were sent meanwhile might have been lost too.
     let mut datagram = vec![0; 1 << 16];
-    let length = collector.socket.recv(&mut datagram).unwrap();
-    collector.message(&datagram[..length]);
+    while collector.flows == 1 {
+        let length = collector.socket.recv(&mut datagram).unwrap();
+        collector.message(&datagram[..length]);
+    }
     let rest = collector.flows - 1;
     assert_eq!(rest, 2_500 - 2 * 1_110);
     collector.take(collector.flows + 1);

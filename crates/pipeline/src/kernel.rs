@@ -70,14 +70,16 @@ pub fn record_kernel(
     };
     let listened = listening.listen(stop, |listening| {
         writing.change(&outputs.changes);
-        if let Ok(part) = listening.part() {
+        if snapshots.are_wanted()
+            && let Ok(part) = listening.part()
+        {
             together.contribute(snapshots, 0, || part);
             together.answer(snapshots, &writing);
         }
     });
     let closed = listening.close();
     writing.change(&outputs.changes);
-    writing.wait_for_all();
+    writing.wait_for_all(outputs.end_patience);
     let lost = listening.engine.unparsed_lost().map_err(io::Error::other);
     let unparsed_lost = *lost.as_ref().unwrap_or(&0);
     let short = listening.short_flows(config);

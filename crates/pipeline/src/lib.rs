@@ -37,11 +37,9 @@ pub use files::{FilesReport, Progress, Stop, record_files};
 pub use kernel::record_kernel;
 pub use ledger::{Imbalance, Ledger, ReasonCount};
 #[cfg(target_os = "linux")]
-pub use live::{
-    LiveEvent, LiveLimits, LiveOutputs, LiveProgress, LiveReport, record_interfaces, wall_ns,
-};
+pub use live::{LiveEvent, LiveLimits, LiveProgress, LiveReport, record_interfaces, wall_ns};
 pub use meter::{DeliverRecords, Meter, MeterReport};
-pub use outputs::{Output, OutputChange, OutputReport, OutputSnapshot};
+pub use outputs::{LiveOutputs, Output, OutputChange, OutputReport, OutputSnapshot};
 pub use replay::replay_files;
 pub use short::ShortFlows;
 pub use snapshots::{LiveSnapshot, Snapshots};

@@ -12,7 +12,8 @@
 mod together;
 
 use std::io;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use turboflow_capture::live::{Interface, InterfaceCounters, State, wait};
@@ -20,9 +21,9 @@ use turboflow_packet::Frame;
 
 use crate::files::Stop;
 use crate::meter::DeliverRecords;
-use crate::outputs::{OutputChange, Outputs};
+use crate::outputs::Outputs;
 use crate::snapshots::Snapshots;
-use crate::{ConfigError, Ledger, Meter, Output, OutputReport, PipelineConfig, ShortFlows};
+use crate::{ConfigError, Ledger, LiveOutputs, Meter, OutputReport, PipelineConfig, ShortFlows};
 use together::EndsTheRun;
 pub(crate) use together::{Part, Together};
 
@@ -43,14 +44,6 @@ pub struct LiveLimits {
     pub duration: Option<Duration>,
     /// After so many packets.
     pub packets: Option<u64>,
-}
-
-/// Where a run writes.
-pub struct LiveOutputs {
-    /// From the beginning.
-    pub first: Vec<Output>,
-    /// What becomes of them while the run goes on.
-    pub changes: Receiver<OutputChange>,
 }
 
 /// How far a run has come.
@@ -120,13 +113,14 @@ pub fn record_interfaces(
     };
     let mut readers = readers.into_iter().enumerate();
     let (_, first) = readers.next().unwrap_or_default();
-    let finished = std::thread::scope(|scope| {
+    let finished = thread::scope(|scope| {
+        let _ends = EndsTheRun(&together);
         let (closed, is_closed) = channel::<()>();
         let mut others = Vec::new();
         for (reader, interfaces) in readers {
             let (delivers, closed, together) = (delivers(&writing), closed.clone(), &together);
             let (may_finish, finishes) = channel::<()>();
-            let thread = scope.spawn(move || {
+            let metering = move || {
                 let _ends = EndsTheRun(together);
                 let meter = meter(config, delivers)?;
                 let mut listening = Listening::new(interfaces, meter, reader, together, |_| {});
@@ -136,11 +130,14 @@ pub fn record_interfaces(
                 drop(closed);
                 let _ = finishes.recv();
                 Ok(listening.finish(ran.err()))
-            });
+            };
+            let thread = thread::Builder::new().name("reader".to_owned());
+            let what = "a reader";
+            let thread = thread.spawn_scoped(scope, metering);
+            let thread = thread.map_err(|source| ConfigError::Thread { what, source })?;
             others.push((may_finish, thread));
         }
         drop(closed);
-        let _ends = EndsTheRun(&together);
         let meter = meter(config, delivers(&writing))?;
         let mut listening = Listening::new(first, meter, 0, &together, observe);
         let ran = listening.run(stop, |listening| {
@@ -151,7 +148,7 @@ pub fn record_interfaces(
         // Nobody sends: this is over once no ring of any reader can overflow any more.
         let _ = is_closed.recv();
         writing.change(&outputs.changes);
-        writing.wait_for_all();
+        writing.wait_for_all(outputs.end_patience);
         let (gates, threads): (Vec<_>, Vec<_>) = others.into_iter().unzip();
         drop(gates);
         let mut finished = vec![listening.finish(ran.err())];
@@ -267,10 +264,16 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
 
     /// `between` is called whenever all that was read is metered.
     fn listen(&mut self, stop: &Stop, mut between: impl FnMut(&mut Self)) -> io::Result<()> {
+        let mut looked = instant();
         while !stop.asked() && !self.is_over() {
-            if !self.meter_block() {
-                let patience = self.patience();
+            // An interface that goes away is noticed though blocks of another one always wait.
+            let patience = match self.meter_block() {
+                false => Some(self.patience()),
+                true => (looked.elapsed() >= WAIT).then_some(Duration::ZERO),
+            };
+            if let Some(patience) = patience {
                 wait(&mut self.interfaces, patience)?;
+                looked = instant();
             }
             self.notice_silence()?;
             self.tell();
@@ -359,6 +362,8 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
         for interface in &self.interfaces {
             interface.close_intake()?;
         }
+        // One that went away in the last moment is said.
+        wait(&mut self.interfaces, Duration::ZERO)?;
         let mut gives_up = instant() + patience;
         loop {
             if self.meter_block() {

@@ -39,7 +39,7 @@ pub fn replay_files(
     let layout = config.compile()?;
     let writing = Outputs::start(outputs, config.prompt)?;
     // A file waits for whoever looks at it.
-    writing.wait_for_all();
+    writing.wait_for_all(None);
     let meter = Meter::new(config, |_shard| writing.deliver(layout.schema()))?;
     let mut reading = Reading::new(&files, filter);
     let mut replay = Replay {

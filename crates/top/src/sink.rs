@@ -2,9 +2,10 @@
 //! The screen's side of the pipeline: an output like a file, that adds records up.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 
 use turboflow_export::{ExportError, FlowWriter, WriteSummary};
 use turboflow_record::FlowBatch;
@@ -56,13 +57,16 @@ impl TrafficWriter {
 
     /// A writer that never lets the meter wait. Records that come faster than rows can be found
     /// for them are only in the sum of all flows, and counted.
-    #[must_use]
-    pub fn prompt(traffic: Arc<Mutex<Traffic>>) -> Self {
+    ///
+    /// # Errors
+    /// The system starts no more threads.
+    pub fn prompt(traffic: Arc<Mutex<Traffic>>) -> io::Result<Self> {
         let columns = lock(&traffic).columns();
         let (queue, incoming) = sync_channel(QUEUE_BATCHES);
         let adding = Arc::clone(&traffic);
-        let thread = std::thread::spawn(move || add_all(&adding, &incoming));
-        Self {
+        let thread = Builder::new().name("screen".to_owned());
+        let thread = thread.spawn(move || add_all(&adding, &incoming))?;
+        Ok(Self {
             traffic,
             aside: Some(Aside {
                 queue,
@@ -71,7 +75,7 @@ impl TrafficWriter {
                 skipped: Skipped::default(),
             }),
             records: 0,
-        }
+        })
     }
 }
 

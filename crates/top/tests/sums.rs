@@ -173,7 +173,7 @@ fn a_meter_never_waits_for_the_screen() {
         last_ns: START_NS,
     };
     let traffic = Arc::new(Mutex::new(Traffic::new(&schema())));
-    let mut writer = Box::new(TrafficWriter::prompt(Arc::clone(&traffic)));
+    let mut writer = Box::new(TrafficWriter::prompt(Arc::clone(&traffic)).unwrap());
     // Nobody can add up while the screen looks, however long it does.
     let looking = traffic.lock().unwrap();
     for port in 1..=1_000 {

@@ -183,6 +183,8 @@ static __always_inline int enter_row(struct base *row, struct lock *lock, __u32 
     if (config.is_shared)
         turnover->why = why_planned_leaves(row, arrival, sample, cell_start_ns);
     if (row->packets && turnover->why == STAYS) {
+        // Gaps and last values go by the order in which packets are folded.
+        wait_for_slot(row, arrival);
         merge(row, arrival);
     } else {
         if (row->packets) {

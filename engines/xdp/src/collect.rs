@@ -17,6 +17,7 @@ use crate::clock::{CLOCK_SLACK_NS, EngineClock, Step};
 use crate::engine::{ROW_WORDS_V4, ROW_WORDS_V6};
 use crate::grace::Grace;
 use crate::in_use::InUse;
+use crate::link::Link;
 use crate::memory::SharedMemory;
 use crate::{Batch, KernelConfig, KernelCounters, KernelEngine, KernelError, planned};
 
@@ -187,7 +188,7 @@ impl KernelEngine {
     /// # Errors
     /// As [`KernelEngine::collect`].
     pub fn finish(&mut self) -> Result<(), KernelError> {
-        self.links.clear();
+        self.links.drain(..).for_each(Link::take_off);
         let mut batch = Batch::default();
         self.end_any_turn(&mut batch)?;
         // A program that was on its way when it was taken off may have seen either half.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Waits until every program that was running has ended.
 
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::thread::JoinHandle;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, JoinHandle};
 
 use libbpf_rs::libbpf_sys::bpf_map_create_opts;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
@@ -18,32 +20,24 @@ const DOING: &str = "wait for programs that run";
 /// (`maybe_wait_bpf_programs`; kernel 4.19 and later). That it holds another map than the tables is no matter: it waits for all
 /// programs.
 pub(crate) struct Grace {
-    /// Until the thread has started.
-    waiter: Option<Waiter>,
-    requests: Option<Sender<()>>,
+    maps: Arc<Maps>,
+    ends: Sender<libbpf_rs::Result<()>>,
     ended: Receiver<libbpf_rs::Result<()>>,
-    thread: Option<JoinHandle<()>>,
+    /// `None` until it has started.
+    thread: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-/// What the thread works with.
-struct Waiter {
+/// A map, and a map of maps that holds it.
+struct Maps {
     inner: MapHandle,
     outer: MapHandle,
-    requested: Receiver<()>,
-    ends: Sender<libbpf_rs::Result<()>>,
 }
 
-impl Waiter {
-    fn run(self) {
+impl Maps {
+    fn wait(&self) -> libbpf_rs::Result<()> {
         let inner_fd = self.inner.as_fd().as_raw_fd().to_ne_bytes();
-        while self.requested.recv().is_ok() {
-            let waited = self
-                .outer
-                .update(&0u32.to_ne_bytes(), &inner_fd, MapFlags::ANY);
-            if self.ends.send(waited).is_err() {
-                return;
-            }
-        }
+        self.outer
+            .update(&0u32.to_ne_bytes(), &inner_fd, MapFlags::ANY)
     }
 }
 
@@ -54,17 +48,11 @@ impl Grace {
     /// # Errors
     /// Where the kernel makes no map of maps.
     pub(crate) fn new() -> Result<Self, KernelError> {
-        let (inner, outer) = maps().map_err(KernelError::refused(DOING))?;
-        let (requests, requested) = channel();
+        let maps = maps().map_err(KernelError::refused(DOING))?;
         let (ends, ended) = channel();
         Ok(Self {
-            waiter: Some(Waiter {
-                inner,
-                outer,
-                requested,
-                ends,
-            }),
-            requests: Some(requests),
+            maps: Arc::new(maps),
+            ends,
             ended,
             thread: None,
         })
@@ -72,21 +60,41 @@ impl Grace {
 
     /// Begins to wait for the programs that run now.
     pub(crate) fn start(&mut self) {
-        if let Some(waiter) = self.waiter.take() {
-            self.thread = Some(std::thread::spawn(|| waiter.run()));
+        if self.thread.is_none() {
+            self.thread = self.start_thread().ok();
         }
-        if let Some(requests) = &self.requests {
+        match &self.thread {
             // A thread that is gone shows when its answer is asked for.
-            let _ = requests.send(());
+            Some((requests, _)) => drop(requests.send(())),
+            // The system starts no more threads: the ring waits, and nothing is lost.
+            None => drop(self.ends.send(self.maps.wait())),
         }
+    }
+
+    fn start_thread(&self) -> io::Result<(Sender<()>, JoinHandle<()>)> {
+        let (maps, ends) = (Arc::clone(&self.maps), self.ends.clone());
+        let (requests, requested) = channel();
+        let run = move || {
+            for () in requested {
+                // Nobody listens any more at the end.
+                let _ = ends.send(maps.wait());
+            }
+        };
+        let thread = Builder::new().name("grace".to_owned()).spawn(run)?;
+        Ok((requests, thread))
+    }
+
+    fn is_gone(&self) -> bool {
+        let thread = self.thread.as_ref();
+        thread.is_some_and(|(_, thread)| thread.is_finished())
     }
 
     /// Whether the wait is over.
     pub(crate) fn is_over(&self) -> Result<bool, KernelError> {
         match self.ended.try_recv() {
             Ok(waited) => waited.map(|()| true).map_err(KernelError::refused(DOING)),
-            Err(TryRecvError::Empty) => Ok(false),
-            Err(TryRecvError::Disconnected) => Err(KernelError::Incomplete { name: "grace" }),
+            Err(_) if self.is_gone() => Err(KernelError::Incomplete { name: "grace" }),
+            Err(_) => Ok(false),
         }
     }
 
@@ -100,15 +108,14 @@ impl Grace {
 
 impl Drop for Grace {
     fn drop(&mut self) {
-        drop(self.requests.take());
-        if let Some(thread) = self.thread.take() {
+        if let Some((requests, thread)) = self.thread.take() {
+            drop(requests);
             let _ = thread.join();
         }
     }
 }
 
-/// A map, and a map of maps that may hold it.
-fn maps() -> libbpf_rs::Result<(MapHandle, MapHandle)> {
+fn maps() -> libbpf_rs::Result<Maps> {
     let mut options = bpf_map_create_opts {
         sz: size_of::<bpf_map_create_opts>() as _,
         ..Default::default()
@@ -116,5 +123,5 @@ fn maps() -> libbpf_rs::Result<(MapHandle, MapHandle)> {
     let inner = MapHandle::create(MapType::Array, Some("grace_inner"), 4, 4, 1, &options)?;
     options.inner_map_fd = inner.as_fd().as_raw_fd() as u32;
     let outer = MapHandle::create(MapType::ArrayOfMaps, Some("grace"), 4, 4, 1, &options)?;
-    Ok((inner, outer))
+    Ok(Maps { inner, outer })
 }

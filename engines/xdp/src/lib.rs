@@ -49,6 +49,7 @@ pub use driver::DriverKnows;
 pub use engine::KernelEngine;
 pub use error::KernelError;
 pub use link::Attachment;
+pub use plan::check_layout;
 pub use short::ShortFlow;
 pub use tested::{TestRun, TestedProgram, Tester};
 pub use unparsed::{HandUp, UnparsedFrame};

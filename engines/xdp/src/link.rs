@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use libbpf_rs::libbpf_sys::{bpf_link_info, bpf_obj_get_info_by_fd};
+use libbpf_rs::libbpf_sys::{bpf_link_detach, bpf_link_info, bpf_obj_get_info_by_fd};
 
 use crate::attach::exists;
 
@@ -35,6 +35,13 @@ impl Link {
     pub(crate) fn new(fd: OwnedFd, index: u32) -> io::Result<Self> {
         let program = describe(&fd)?.prog_id;
         Ok(Self { fd, index, program })
+    }
+
+    /// Takes the program off. To close the link is not enough where somebody else holds it too: who lists links does for a moment, who
+    /// has pinned it for good.
+    pub(crate) fn take_off(self) {
+        // SAFETY: the descriptor is open. Where it fails, the interface is gone, or closing it has to do.
+        unsafe { bpf_link_detach(self.fd.as_raw_fd()) };
     }
 
     /// Asks the kernel, in one system call that needs no right. Nobody without a link of his own takes the place of a link: the

@@ -57,6 +57,14 @@ impl Shape {
     }
 }
 
+/// Whether the engine can measure records of that layout.
+///
+/// # Errors
+/// What is over a limit ([`KernelError::TooLarge`]), or cannot be seen here.
+pub fn check_layout(layout: &Layout) -> Result<(), KernelError> {
+    KernelPlan::new(layout).map(drop)
+}
+
 /// A record definition that the program `planned` measures.
 #[derive(Clone, Debug)]
 pub(crate) struct KernelPlan {

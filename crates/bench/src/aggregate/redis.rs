@@ -58,10 +58,12 @@ impl Connection {
             replies,
             commands: String::new(),
         };
-        // A database of our own among the server's sixteen; it is emptied afterwards.
-        connection.commands.push_str("SELECT 15\r\n");
+        // The last of the server's sixteen databases, which is emptied afterwards: only where nobody keeps anything in it.
+        connection.commands.push_str("SELECT 15\r\nDBSIZE\r\n");
         connection.send(1)?;
-        Some(connection)
+        let mut keys = String::new();
+        connection.replies.read_line(&mut keys).ok()?;
+        (keys.trim_end() == ":0").then_some(connection)
     }
 
     fn merge(&mut self, batch: &[MicroflowRecord<WORDS_V4, 0>]) -> Option<()> {

@@ -12,10 +12,10 @@ use turboflow_export::transport::Tls;
 use turboflow_pipeline::OutputChange;
 use turboflow_record::TimeUnit;
 
-use super::collectors::{self, target_of};
+use super::collectors::target_of;
 use super::outputs::{Maker, format_of, is_device, is_stdout, name_of};
 use super::settings::Settings;
-use super::{RecordArgs, Reread, rotation};
+use super::{RecordArgs, Reread, check, rotation};
 use crate::beside::identity;
 use crate::log::say;
 
@@ -60,7 +60,8 @@ impl Following {
 
     fn apply(&mut self, next: RecordArgs, changes: &Sender<OutputChange>) -> anyhow::Result<()> {
         let kept = kept(&self.now, &next)?;
-        let tls = self.tls_of(&next)?;
+        let before = check::tls_names(&self.now);
+        let tls = check::tls_after(&next, Some((&before, self.tls.as_ref())))?;
         let maker = Maker::new(&next, &self.settings, tls.as_ref())?;
         let begin = next.write.iter().filter(|path| !kept.contains(path));
         let begin: Vec<_> = begin.collect();
@@ -91,23 +92,6 @@ impl Following {
             }
         }
         Ok(complete)
-    }
-
-    /// What TLS needs from now on. Files that were read are not read again: the right to may be gone.
-    fn tls_of(&self, next: &RecordArgs) -> anyhow::Result<Option<Tls>> {
-        let files = |args: &RecordArgs| {
-            let RecordArgs {
-                tls_ca,
-                tls_cert,
-                tls_key,
-                ..
-            } = args;
-            [tls_ca.clone(), tls_cert.clone(), tls_key.clone()]
-        };
-        match &self.tls {
-            Some(tls) if files(&self.now) == files(next) => Ok(Some(tls.clone())),
-            _ => collectors::tls(next),
-        }
     }
 }
 

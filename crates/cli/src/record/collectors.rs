@@ -56,12 +56,18 @@ pub(super) fn wire_options(args: &RecordArgs, settings: &Settings) -> WireOption
     }
 }
 
-/// What TLS needs, where an output is sent by it.
-pub(super) fn tls(args: &RecordArgs) -> anyhow::Result<Option<Tls>> {
+/// Whether an output is sent by TLS.
+pub(super) fn any_by_tls(args: &RecordArgs) -> anyhow::Result<bool> {
     let mut by_tls = false;
     for path in &args.write {
         by_tls |= target_of(path)?.is_some_and(|target| target.carrier == Carrier::Tls);
     }
+    Ok(by_tls)
+}
+
+/// What TLS needs, where an output is sent by it.
+pub(super) fn tls(args: &RecordArgs) -> anyhow::Result<Option<Tls>> {
+    let by_tls = any_by_tls(args)?;
     let given = [
         (&args.tls_ca, "--tls-ca"),
         (&args.tls_cert, "--tls-cert"),

@@ -4,7 +4,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use turboflow_capture::{CaptureFile, Damage, ReadError};
 
+use crate::pipe::is_pipe;
 use crate::signals::STOP;
 
 /// Files that stay open until their turn comes.
@@ -43,10 +44,7 @@ fn open(path: &Path) -> anyhow::Result<CaptureFile> {
         let pipe = Box::new(Pipe(File::from(stdin)));
         return Ok(CaptureFile::from_reader("standard input".to_owned(), pipe)?);
     }
-    let is_pipe = path
-        .metadata()
-        .is_ok_and(|metadata| metadata.file_type().is_fifo());
-    if !is_pipe {
+    if !is_pipe(path) {
         return Ok(CaptureFile::open(path)?);
     }
     let name = path.display().to_string();

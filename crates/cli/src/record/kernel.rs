@@ -5,12 +5,13 @@ use anyhow::bail;
 use turboflow_capture::live::{Interface, Promiscuous};
 use turboflow_engine_xdp::{
     DriverKnows, HandUp, KEY_HALVES, KernelConfig, KernelEngine, KernelError, Tables, XdpMode,
+    check_layout,
 };
 use turboflow_packet::LinkType;
 use turboflow_pipeline::{
     LiveEvent, LiveLimits, LiveOutputs, Output, PipelineConfig, Snapshots, record_kernel, wall_ns,
 };
-use turboflow_record::{KeyHasher, Marks};
+use turboflow_record::{KeyHasher, Layout, Marks};
 
 use super::args::{Clock, Mode, Table};
 use super::progress::ProgressBar;
@@ -132,6 +133,15 @@ fn warn_of_tags(args: &RecordArgs) {
                  drivers, to a program on one interface in native mode), so `vlan` is not what was on the wire; mend: \
                  ethtool -K {name} rxvlan off");
         }
+    }
+}
+
+/// Whether this engine has room for records of that layout.
+pub(super) fn has_room(layout: &Layout) -> anyhow::Result<()> {
+    match check_layout(layout) {
+        Err(error @ KernelError::TooLarge { .. }) => Err(error.into()),
+        // Other reasons are said in the words of the options.
+        _ => Ok(()),
     }
 }
 

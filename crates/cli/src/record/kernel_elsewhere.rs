@@ -3,6 +3,7 @@
 
 use anyhow::bail;
 use turboflow_pipeline::{LiveOutputs, Output, PipelineConfig, Snapshots};
+use turboflow_record::Layout;
 
 use super::progress::ProgressBar;
 use super::report::Report;
@@ -18,6 +19,10 @@ pub(super) enum Engine {}
 
 pub(super) fn open(_args: &RecordArgs, _settings: &Settings) -> anyhow::Result<Engine> {
     bail!(WITHOUT_KERNEL)
+}
+
+pub(super) fn has_room(_layout: &Layout) -> anyhow::Result<()> {
+    Ok(())
 }
 
 pub(super) fn check(_args: &RecordArgs, _settings: &Settings) -> anyhow::Result<()> {

@@ -193,6 +193,7 @@ pub(super) fn alone(output: Output) -> LiveOutputs {
     LiveOutputs {
         first: vec![output],
         changes: channel().1,
+        end_patience: None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use turboflow_packet::Frame;
-use turboflow_pipeline::{Output, PipelineConfig, Snapshots};
+use turboflow_pipeline::{LiveOutputs, Output, PipelineConfig, Snapshots};
 
 use super::frames::NotGiven;
 use super::progress::ProgressBar;
@@ -34,7 +34,7 @@ pub(super) fn record(
     _args: &RecordArgs,
     _settings: &Settings,
     readers: Vec<Vec<Interface>>,
-    _outputs: Vec<Output>,
+    _outputs: LiveOutputs,
     _bar: &mut ProgressBar,
 ) -> anyhow::Result<Report> {
     bail!("{} interfaces cannot be captured", readers.len())

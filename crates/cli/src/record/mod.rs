@@ -3,6 +3,7 @@
 
 mod args;
 mod change;
+mod check;
 mod collectors;
 mod filter;
 mod frames;
@@ -28,13 +29,14 @@ mod unparsed;
 mod watch;
 
 use std::io::Write;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use turboflow_capture::CaptureFile;
 use turboflow_capture::filter::FileFilter;
 use turboflow_export::ExportError;
-use turboflow_pipeline::{LiveOutputs, Output, OutputChange, RunSizes, record_files};
+use turboflow_pipeline::{LiveOutputs, Output, RunSizes, record_files};
 
 use crate::beside::Beside;
 use crate::exit::{Outcome, print};
@@ -46,6 +48,7 @@ use crate::units::{counted, grouped};
 use args::Engine;
 pub(crate) use args::RecordArgs;
 use change::Following;
+pub(crate) use check::{FilesRead, check};
 pub(crate) use frames::{Frames, NotGiven};
 #[cfg(not(all(target_os = "linux", feature = "kernel")))]
 pub(crate) use kernel::WITHOUT_KERNEL;
@@ -58,17 +61,9 @@ pub(crate) use settings::read_definition;
 use summary::{Summary, SummaryWriter};
 pub(crate) use watch::{Ended, Watched};
 
-/// Says what is wrong with the options, as far as that can be told without opening anything.
-pub(crate) fn check(args: &RecordArgs) -> anyhow::Result<()> {
-    let settings = Settings::new(args)?;
-    let tls = collectors::tls(args)?;
-    outputs::Maker::new(args, &settings, tls.as_ref())?.check()?;
-    filter::check(args)?;
-    if args.engine == Engine::Xdp {
-        kernel::check(args, &settings)?;
-    }
-    live::check(args)
-}
+/// How long the end of a service waits for an output that takes nothing: longer than for collectors, and less than the service manager waits
+/// (`TimeoutStopSec`), so that all other outputs are complete and what is lost is counted.
+const END_PATIENCE: Duration = Duration::from_secs(12);
 
 /// What has to be there when packets are metered, and is not here now.
 pub(crate) fn absent(args: &RecordArgs) -> Vec<String> {
@@ -110,6 +105,7 @@ fn record(mut args: RecordArgs, reread: Option<Reread>) -> anyhow::Result<Outcom
         .write
         .is_empty()
         .then(|| summarise(&settings, &mut outputs));
+    let end_patience = reread.is_some().then_some(END_PATIENCE);
     let changes = match reread {
         Some(reread) => Following::new(&args, &settings, tls).start(reread, heard)?,
         None => channel().1,
@@ -120,14 +116,12 @@ fn record(mut args: RecordArgs, reread: Option<Reread>) -> anyhow::Result<Outcom
         announce(&settings, &sizes);
     }
     let mut bar = ProgressBar::new(args.quiet);
-    let mut report = sources.record(
-        &args,
-        &settings,
-        outputs.records,
-        outputs.unparsed,
+    let records = LiveOutputs {
+        first: outputs.records,
         changes,
-        &mut bar,
-    )?;
+        end_patience,
+    };
+    let mut report = sources.record(&args, &settings, records, outputs.unparsed, &mut bar)?;
     let elapsed = bar.finish();
     if let Some(mut file) = outputs.ledger {
         let json = LedgerFile::new(&args, &settings, sizes, &report).to_json()?;
@@ -215,28 +209,20 @@ impl Sources {
         self,
         args: &RecordArgs,
         settings: &Settings,
-        outputs: Vec<Output>,
+        outputs: LiveOutputs,
         unparsed: Option<Beside>,
-        changes: Receiver<OutputChange>,
         bar: &mut ProgressBar,
     ) -> anyhow::Result<Report> {
         match self {
             Self::Files(files, filter) => {
                 let draw = |progress| bar.draw(&progress);
                 let filter = filter.as_deref();
-                let ran = record_files(&settings.config, files, filter, outputs, &STOP, draw)?;
+                let ran =
+                    record_files(&settings.config, files, filter, outputs.first, &STOP, draw)?;
                 Ok(Report::of_files(ran))
             }
-            Self::Interfaces(readers) => {
-                let first = outputs;
-                let outputs = LiveOutputs { first, changes };
-                live::record(args, settings, readers, outputs, bar)
-            }
-            Self::Kernel(engine) => {
-                let first = outputs;
-                let outputs = LiveOutputs { first, changes };
-                kernel::record(args, settings, *engine, outputs, unparsed, bar)
-            }
+            Self::Interfaces(readers) => live::record(args, settings, readers, outputs, bar),
+            Self::Kernel(engine) => kernel::record(args, settings, *engine, outputs, unparsed, bar),
         }
     }
 }

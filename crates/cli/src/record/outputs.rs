@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use turboflow_export::transport::{self, Target, Tls};
@@ -15,7 +16,7 @@ use turboflow_pipeline::Output;
 use super::settings::Settings;
 use super::{RecordArgs, collectors, rotation};
 use crate::beside::{Beside, directory_of, identity};
-use crate::signals;
+use crate::{pipe, signals};
 
 /// Where everything goes.
 pub(super) struct Outputs {
@@ -101,7 +102,11 @@ impl<'a> Maker<'a> {
         }
         let format = format_of(path, args.format)?;
         let writer = if is_stdout(path) {
-            to_writer(Box::new(self.stdout(format)?), format, schema, options)?
+            let stdout = Box::new(self.stdout(format)?);
+            to_writer(stdout, &name_of(path), format, schema, options)?
+        } else if pipe::is_pipe(path) {
+            let pipe = pipe::open_to_write(path, self.pipe_patience())?;
+            to_writer(Box::new(pipe), &name_of(path), format, schema, options)?
         } else if let Some(pattern) = rotation::pattern_of(args, path)? {
             signals::will_write_in(directory_of(path));
             rotation::output(args, pattern, format, schema, options)?
@@ -113,6 +118,11 @@ impl<'a> Maker<'a> {
             name: name_of(path),
             writer,
         })
+    }
+
+    /// How long the reader of a named pipe may take to come.
+    fn pipe_patience(&self) -> Option<Duration> {
+        (!self.args.interface.is_empty()).then_some(pipe::LIVE_PATIENCE)
     }
 
     fn stdout(&self, format: Format) -> anyhow::Result<Stdout> {
@@ -145,10 +155,11 @@ fn check_names(args: &RecordArgs) -> anyhow::Result<()> {
     let written = args.write.iter().chain(&args.ledger);
     let written: Vec<&PathBuf> = written.chain(&args.unparsed_to).collect();
     for (index, path) in written.iter().enumerate() {
-        let is_target = path.to_str().is_some_and(Target::is_meant);
-        let same = |other: &Path| match is_target {
-            true => other == path.as_path(),
-            false => identity(other) == identity(path) && !is_device(path),
+        // A collector is the same whether or not its port is spelled out.
+        let target = collectors::target_of(path)?;
+        let same = |other: &Path| match &target {
+            Some(target) => collectors::target_of(other).is_ok_and(|o| o.as_ref() == Some(target)),
+            None => identity(other) == identity(path) && !is_device(path),
         };
         if written[..index].iter().any(|other| same(other)) {
             bail!(

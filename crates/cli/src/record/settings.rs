@@ -12,8 +12,8 @@ use turboflow_packet::ReassemblyConfig;
 use turboflow_pipeline::PipelineConfig;
 use turboflow_record::{Definition, InputSet, Layout};
 
-use super::RecordArgs;
 use super::args::{Clock, Engine, Mode, Table};
+use super::{RecordArgs, kernel};
 
 /// A configuration and the layout of its records.
 pub(super) struct Settings {
@@ -23,13 +23,11 @@ pub(super) struct Settings {
 
 impl Settings {
     pub(super) fn new(args: &RecordArgs) -> anyhow::Result<Self> {
-        let definition = match &args.definition {
-            Some(path) => {
-                let (seen, by) = seen_by(args.engine);
-                read_definition(path, args.biflow, seen, by)?
-            }
-            None => Definition::default(),
-        };
+        Self::with(args, definition(args)?)
+    }
+
+    /// The same with a definition that was read before.
+    pub(super) fn with(args: &RecordArgs, definition: Definition) -> anyhow::Result<Self> {
         if args.engine == Engine::Software {
             refuse_options_of_xdp(args)?;
         }
@@ -105,23 +103,52 @@ fn seen_by(engine: Engine) -> (InputSet, &'static str) {
     }
 }
 
+/// The definition that the options name.
+pub(super) fn definition(args: &RecordArgs) -> anyhow::Result<Definition> {
+    let Some(path) = &args.definition else {
+        return Ok(Definition::default());
+    };
+    let (seen, by) = seen_by(args.engine);
+    let has_room = match args.engine {
+        Engine::Software => |_: &Layout| Ok(()),
+        Engine::Xdp => kernel::has_room,
+    };
+    read_definition(path, args.biflow, seen, by, has_room)
+}
+
 /// Reads a definition and checks that it can be laid out, its directions joined if `biflow`, and
-/// that whoever sees `seen` has what it asks for. What is wrong is said with its line.
+/// that whoever sees `seen` has what it asks for, and room for it. What is wrong is said with its line.
 pub(crate) fn read_definition(
     path: &Path,
     biflow: bool,
     seen: InputSet,
     by: &str,
+    has_room: impl Fn(&Layout) -> anyhow::Result<()>,
 ) -> anyhow::Result<Definition> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the definition {name}"))?;
     let placed = |error| anyhow!("{name}, {error}");
     let (definition, places) = Definition::parse_with_places(&text).map_err(placed)?;
-    definition
+    let layout = definition
         .check_inputs(seen, by)
-        .and_then(|()| Layout::compile(&definition, biflow).map(drop))
+        .and_then(|()| Layout::compile(&definition, biflow))
         .map_err(|invalid| placed(places.locate(invalid)))?;
+    if let Err(reason) = has_room(&layout) {
+        // At the first feature for which there is none.
+        let is_over = |index: &usize| {
+            let mut first = definition.clone();
+            first.features.truncate(index + 1);
+            Layout::compile(&first, biflow).is_ok_and(|layout| has_room(&layout).is_err())
+        };
+        let index = (0..definition.features.len())
+            .find(is_over)
+            .unwrap_or_default();
+        let line = places.line_of_feature(index);
+        let feature = definition.features.get(index);
+        let feature = feature.map_or("", |feature| &feature.name);
+        bail!("{name}, line {line}: feature `{feature}`: {reason}");
+    }
     Ok(definition)
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Outcome> {
         print(&example::text())?;
         return Ok(Outcome::Well);
     };
-    let (config, options) = reread::read(path)?;
+    let (config, options, files) = reread::read(path, None)?;
     if args.check {
         let name = path.display();
         match record::absent(&options) {
@@ -68,6 +68,6 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Outcome> {
         }
         return Ok(Outcome::Well);
     }
-    let mut rereading = Rereading::new(path, config);
+    let mut rereading = Rereading::new(path, config, files);
     record::serve(options, Box::new(move |apply| rereading.reread(apply)))
 }

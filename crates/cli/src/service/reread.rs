@@ -9,11 +9,11 @@ use anyhow::Context;
 use super::config::{self, Config};
 use crate::exit::in_words;
 use crate::log::say;
-use crate::record::{self, Apply, RecordArgs};
+use crate::record::{self, Apply, FilesRead, RecordArgs};
 
 /// Keys that take effect while packets are metered. Those of the meter would change what a record
 /// means in the middle of one, those of interfaces need rights that are given up.
-const TAKES_EFFECT: [&str; 15] = [
+const TAKES_EFFECT: [&str; 14] = [
     "enterprise-number",
     "export-mtu",
     "export-rate",
@@ -21,7 +21,6 @@ const TAKES_EFFECT: [&str; 15] = [
     "format",
     "no-export-options",
     "observation-domain",
-    "quiet",
     "rotate",
     "rotate-size",
     "template-interval",
@@ -35,24 +34,28 @@ const TAKES_EFFECT: [&str; 15] = [
 pub(super) struct Rereading {
     path: PathBuf,
     now: Config,
+    files: FilesRead,
 }
 
-/// A configuration that was read, and its options.
-pub(super) fn read(path: &Path) -> anyhow::Result<(Config, RecordArgs)> {
+/// A configuration that was read, its options, and the files that they name. Those that were read before are not read again.
+pub(super) fn read(
+    path: &Path,
+    before: Option<&FilesRead>,
+) -> anyhow::Result<(Config, RecordArgs, FilesRead)> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the configuration {name}"))?;
     let config = config::parse(&text).map_err(|wrong| wrong.in_file(path))?;
     let options = config.options().map_err(|wrong| wrong.in_file(path))?;
-    record::check(&options).with_context(|| name.to_string())?;
-    Ok((config, options))
+    let files = record::check(&options, before).with_context(|| name.to_string())?;
+    Ok((config, options, files))
 }
 
 impl Rereading {
-    pub(super) fn new(path: &Path, now: Config) -> Self {
+    pub(super) fn new(path: &Path, now: Config, files: FilesRead) -> Self {
         // The program may be started in one directory and asked in another.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        Self { path, now }
+        Self { path, now, files }
     }
 
     /// Applies what is meant from now on. Says what is wrong, and what waits.
@@ -63,7 +66,7 @@ impl Rereading {
     }
 
     fn read_and_apply(&mut self, apply: &mut Apply<'_>) -> anyhow::Result<()> {
-        let (read, _) = read(&self.path)?;
+        let (read, _, files) = read(&self.path, Some(&self.files))?;
         let (config, waits) = self.now.joined(&read, |key| TAKES_EFFECT.contains(&key));
         if !waits.is_empty() {
             let keys = waits.join(", ");
@@ -78,6 +81,7 @@ impl Rereading {
             )?;
             self.now = config;
         }
+        self.files = files;
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ mod watch;
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use turboflow_pipeline::{Output, Snapshots};
 use turboflow_top::{Screen, Traffic, TrafficWriter};
 
@@ -38,7 +38,8 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<Outcome> {
     let watch = Watch::new(&watched, Arc::clone(&traffic), args.speed());
     // A capture waits for its screen; an interface does not.
     let writer = match watched.is_live() {
-        true => TrafficWriter::prompt(traffic),
+        true => TrafficWriter::prompt(traffic)
+            .context("cannot start the thread that adds records up")?,
         false => TrafficWriter::patient(traffic),
     };
     let output = Output {

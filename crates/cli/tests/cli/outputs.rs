@@ -5,7 +5,8 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use crate::support::{Folder, command, office, turboflow};
+use crate::stop::signal;
+use crate::support::{Folder, command, finish, office, rows, turboflow, wait};
 
 #[test]
 fn names_that_cannot_be_written_stop_the_run_before_it_starts() {
@@ -39,7 +40,55 @@ fn names_that_cannot_be_written_stop_the_run_before_it_starts() {
     ])
     .exits(2)
     .says(&["standard output is to be written twice"]);
+    let twice = ["ipfix+udp://127.0.0.1", "ipfix+udp://127.0.0.1:4739"];
+    turboflow(["record", "-r", &office, "-w", twice[0], "-w", twice[1]])
+        .exits(2)
+        .says(&["ipfix+udp://127.0.0.1:4739 is to be written twice"]);
     assert_eq!(folder.names(), [""; 0]);
+}
+
+/// In a container every run may have the same process id, and one that was killed leaves its unfinished files behind.
+#[test]
+fn unfinished_files_of_an_earlier_process_of_the_same_id_are_no_hindrance() {
+    let folder = Folder::new();
+    let program = command([""; 0]).get_program().to_os_string();
+    let script = "touch .a.csv.$$-0.tmp .a.csv.$$-1.tmp .l.json.$$-0.tmp .l.json.$$-1.tmp .l.json.$$-file.tmp
+                  exec \"$0\" record -q -r \"$1\" -w a.csv --ledger l.json";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).arg(program).arg(office());
+    finish(shell.current_dir(folder.path())).exits(0);
+    assert!(folder.names().contains(&"a.csv".to_owned()));
+    assert!(folder.read("l.json").contains("\"balanced\""));
+}
+
+#[test]
+fn named_pipes_wait_for_their_reader_but_not_for_ever() {
+    let folder = Folder::new();
+    let pipe = folder.file("pipe.csv");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let csv = folder.file("a.csv");
+    let office = office();
+    turboflow(["record", "-q", "-r", &office, "-w", &csv, "--ledger", &pipe])
+        .exits(2)
+        .says(&["pipe.csv: nobody reads this named pipe; start its reader first"]);
+    let args = ["record", "-q", "-r", &office, "-w", &pipe];
+    let child = command(args).spawn().unwrap();
+    wait(200);
+    let records = fs::read_to_string(&pipe).unwrap();
+    assert_eq!(rows(&records).len(), 742);
+    assert!(child.wait_with_output().unwrap().status.success());
+    // A signal is heard meanwhile.
+    let child = command(args).stderr(Stdio::piped()).spawn().unwrap();
+    wait(200);
+    signal(&child, "INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]

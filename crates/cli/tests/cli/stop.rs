@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::support::{Folder, command, rows, turboflow, udp_capture};
 
 /// Tells a process that a signal has come.
-fn signal(child: &Child, name: &str) {
+pub(crate) fn signal(child: &Child, name: &str) {
     // The shell's own: small installations have no program of that name.
     let status = Command::new("sh")
         .args(["-c", &format!("kill -{name} {}", child.id())])

@@ -2,13 +2,13 @@
 //! From an interface to a collector: one that is there gets every flow, one that is not stalls
 //! nothing.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::exact::{NO_TIMEOUTS, equal, of_file};
 use crate::link::{FAR, Link};
-use crate::support::{Folder, is_installed, office};
+use crate::support::{Folder, is_installed, office, wait};
 
 const OFFICE_PACKETS: &str = "13035";
 
@@ -71,6 +71,40 @@ fn a_collector_gets_every_flow_of_an_interface() {
     );
     assert_eq!(number(&statistics, "Bytes:"), ended.count("bytes_recorded"));
     assert_eq!(number(&statistics, "Sequence failures:"), 0);
+}
+
+/// The way to a collector is gone when its first templates would go: they go again soon after it is back, and its coming and going
+/// is said.
+#[test]
+fn templates_that_did_not_leave_go_again_when_the_way_is_back() {
+    let Some(link) = Link::new() else { return };
+    let collector = link.open(|| UdpSocket::bind("0.0.0.0:4739").unwrap());
+    collector.set_nonblocking(true).unwrap();
+    let options = ["-w", "ipfix+udp://192.0.2.9", "--idle-timeout", "200ms"];
+    let address = |verb: &str| link.ip(&["addr", verb, "192.0.2.9/32", "dev", "lo"]);
+    address("add");
+    let mut recording = link.record(&[FAR], &options);
+    let some = ["--pps", "10000", "--limit", "100"];
+    address("del");
+    assert!(link.replay(&office(), &some));
+    recording.wait_for("192.0.2.9:4739: Network is unreachable");
+    address("add");
+    let mut sets = Vec::new();
+    for _ in 0..50 {
+        assert!(link.replay(&office(), &some));
+        wait(100);
+        let mut message = [0; 1 << 16];
+        while collector.recv(&mut message).is_ok() {
+            sets.push(u16::from_be_bytes([message[16], message[17]]));
+        }
+        if sets.contains(&2) {
+            break;
+        }
+    }
+    assert!(sets.contains(&2), "no templates: {sets:?}");
+    recording.wait_for("192.0.2.9:4739 takes records again");
+    // Whether records were among what did not leave is chance.
+    assert_eq!(recording.interrupt().ledger["balanced"], true);
 }
 
 #[test]

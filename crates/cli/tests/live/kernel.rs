@@ -338,7 +338,9 @@ fn the_program_leaves_with_the_process() {
 /// What a second program says that wants the interface too.
 fn second(link: &Link, options: &[&str]) -> (Option<i32>, String) {
     let program = command([""; 0]).get_program().to_os_string();
+    let folder = Folder::new();
     let mut second = link.inside(program.to_str().unwrap());
+    second.current_dir(folder.path());
     second.args(["record", "-i", FAR, "-w", "second.csv", "--duration", "1ms"]);
     let output = second.args(XDP).args(options).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -418,7 +420,8 @@ fn what_it_cannot_do_is_said_with_the_mend() {
     for (options, named) in [
         (
             &["--definition", &long][..],
-            "this definition takes 121 words of state; the engine in the kernel has room for 120; --engine software works",
+            "long.toml, line 2: feature `x`: this definition takes 121 words of state; the engine in the kernel has room for \
+             120; --engine software works",
         ),
         (
             &["--definition", &clock],

@@ -2,7 +2,7 @@
 //! `turboflow run`: metered by a file, asked while it runs, turned by SIGHUP, ended by SIGTERM.
 
 use std::collections::BTreeMap;
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::ErrorKind;
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
@@ -220,7 +220,7 @@ fn outputs_follow_their_own_options_alone() {
         ),
         (
             "rotate = \"4m\"\nexport-rate = 1000\nquiet = true\n",
-            "that go on: 2, that begin: 0, that end: 0",
+            "quiet: takes effect at the next start",
         ),
         (
             "rotate = \"4m\"\nexport-rate = 1000\nexport-mtu = 600\n",
@@ -273,6 +273,89 @@ fn rights_are_dropped_once_the_interfaces_are_open() {
     assert!(link.replay(&office(), &HUNDRED));
     running.signal("TERM");
     assert_eq!(running.end().balanced(0).count("packets_received"), 100);
+}
+
+/// A definition and certificates that root alone may read are read once: to read them again is no longer allowed, and not needed.
+#[test]
+fn files_for_root_alone_do_not_stand_in_the_way_of_other_options() {
+    let Some(link) = Link::new() else { return };
+    let folder = Folder::new();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
+    let own = folder.write(
+        "own.toml",
+        "[[feature]]\nname = \"packets\"\nop = \"count\"\n",
+    );
+    let ca = folder.file("ca.pem");
+    let script = format!(
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=ca \
+         -keyout /dev/null -out {ca} 2>/dev/null"
+    );
+    link.shell(&script);
+    for file in [&own, &ca] {
+        fs::set_permissions(file, Permissions::from_mode(0o600)).unwrap();
+    }
+    let config = |rotate: &str| {
+        format!(
+            "interface = [\"vb\"]\nuser = \"65534:65534\"\ndefinition = \"own.toml\"\ntls-ca = \"ca.pem\"\n\
+             write = [\"flows-%s.csv\", \"ipfix+tls://127.0.0.1:9\"]\nledger = \"ledger.json\"\nrotate = \"{rotate}\"\n"
+        )
+    };
+    folder.write("turboflow.toml", config("5m"));
+    let mut running = link.start(folder, &["run", "--config", "turboflow.toml"], &[]);
+    running.folder.write("turboflow.toml", config("7m"));
+    running.signal("HUP");
+    running.wait_for("that go on: 1, that begin: 1, that end: 1");
+    running.signal("KILL");
+    running.killed();
+}
+
+/// A pipe whose reader has gone to sleep keeps nothing else from being complete.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the end has to come in time")]
+fn an_output_that_takes_nothing_is_given_up_at_the_end() {
+    let Some(link) = Link::new() else { return };
+    let folder = Folder::new();
+    let pipe = folder.file("pipe.csv");
+    link.shell(&format!("mkfifo {pipe}"));
+    let name = pipe.clone();
+    let opens = std::thread::spawn(move || File::open(name).unwrap());
+    let config = CONFIG.replace("write = [", "write = [\"pipe.csv\", ");
+    folder.write("turboflow.toml", config);
+    let running = link.start(folder, &["run", "--config", "turboflow.toml"], &[]);
+    let asleep = opens.join().unwrap();
+    // More flows than the pipe takes.
+    assert!(link.replay(&office(), &["--pps", "20000"]));
+    let asked = Instant::now();
+    running.signal("TERM");
+    let ended = running.end();
+    assert!(
+        asked.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        asked.elapsed()
+    );
+    drop(asleep);
+    let said = &ended.balanced(1).said;
+    assert!(
+        said.contains("cannot write pipe.csv: it took nothing for 12 s"),
+        "{said}"
+    );
+}
+
+/// Nobody reads a pipe that is written to: the service does not start, or goes on as it was.
+#[test]
+fn a_pipe_without_a_reader_is_refused() {
+    let Some(link) = Link::new() else { return };
+    let mut running = serve(&link, "");
+    let pipe = running.folder.file("pipe.csv");
+    link.shell(&format!("mkfifo {pipe}"));
+    let config = CONFIG.replace("write = [", "write = [\"pipe.csv\", ");
+    running.folder.write("turboflow.toml", config);
+    running.signal("HUP");
+    running.wait_for("nobody reads this named pipe");
+    running.folder.write("turboflow.toml", CONFIG);
+    running.signal("HUP");
+    running.signal("TERM");
+    running.end().balanced(0);
 }
 
 #[test]

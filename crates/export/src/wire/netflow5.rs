@@ -102,10 +102,14 @@ impl Encoder {
         let (start_ms, end_ms) = (of(columns.start) / NS_PER_MS, of(columns.end) / NS_PER_MS);
         let parts = octets.div_ceil(u64::from(u32::MAX)).max(1);
         let parts = parts.max(packets.div_ceil(u64::from(u32::MAX)));
+        if parts > packets.clamp(1, MAX_PARTS) {
+            self.unexportable.out_of_range += 1;
+            return;
+        }
         let before = self.uptime;
         let (least_ms, most_ms) = (start_ms.min(end_ms), end_ms.max(start_ms));
         let fit = self.uptime.fit(least_ms, most_ms);
-        if fit == Fit::Never || parts > packets.clamp(1, MAX_PARTS) {
+        if fit == Fit::Never {
             self.unexportable.out_of_range += 1;
             return;
         }

@@ -110,6 +110,7 @@ fn a_flush_hands_over_every_record() {
     let (schema, stream) = (default_schema(), Shared::default());
     let mut writer = to_writer(
         Box::new(stream.clone()),
+        "standard output",
         Format::Ipfix,
         &schema,
         &support::default_options(),

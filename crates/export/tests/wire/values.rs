@@ -161,6 +161,40 @@ fn times_are_exact_in_the_unit_asked_for() {
     }
 }
 
+/// A record of the default definition: bytes, first and last time are given.
+fn line(bytes: u64, times_ns: [u64; 2]) -> Vec<Owned> {
+    let [first_ns, last_ns] = times_ns;
+    let line =
+        format!("192.0.2.1 192.0.2.2 1 2 6 9000000 {bytes} {first_ns} {last_ns} 2 40 40 64 64 0 4");
+    let fields = line.split(' ').enumerate();
+    let field = |(index, text): (usize, &str)| match index {
+        0 | 1 => Owned::Address(text.parse().unwrap()),
+        _ => Owned::Unsigned(text.parse().unwrap()),
+    };
+    fields.map(field).collect()
+}
+
+/// One that needs too many parts, and another boot time, leaves those before it as they are.
+#[test]
+fn a_flow_that_netflow5_cannot_tell_moves_no_clock_under_others() {
+    const DAY_NS: u64 = 86_400_000_000_000;
+    let later_ns = T0_NS + 60 * DAY_NS;
+    let rows = [
+        line(40, [T0_NS, T0_NS + 5_000_000]),
+        line(5 << 42, [later_ns, later_ns]),
+    ];
+    let options = options(&Definition::default(), TimeUnit::Milliseconds);
+    let (messages, lost) = messages(Protocol::Netflow5, &default_schema(), &options, &rows);
+    assert_eq!(lost, 1);
+    let [message] = &messages[..] else {
+        panic!("one message")
+    };
+    let word = |at: usize| number(&message.bytes[at..at + 4]);
+    let boot_ms = word(8) * 1_000 + word(12) / 1_000_000 - word(4);
+    let told_ms = [48, 52].map(|at| boot_ms + word(at));
+    assert_eq!(told_ms, [T0_NS / 1_000_000, T0_NS / 1_000_000 + 5]);
+}
+
 /// Clocks that were never set, and captures whose times begin at 0.
 #[test]
 fn the_first_millisecond_of_1970_is_a_time() {

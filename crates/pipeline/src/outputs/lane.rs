@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use turboflow_export::WriteProgress;
 use turboflow_export::transport::{SendGauge, SendSnapshot};
+use turboflow_export::{ExportError, WriteProgress};
 use turboflow_record::FlowBatch;
 
 use super::writing::write_all;
@@ -32,6 +32,8 @@ pub(super) struct Lane {
     /// `None` once it has ended.
     thread: Option<JoinHandle<OutputReport>>,
     gauge: Arc<Gauge>,
+    /// Since when the end waits for it in vain.
+    stall: Stall,
 }
 
 impl Drop for Lane {
@@ -61,6 +63,12 @@ pub(super) struct Gauge {
     /// the queue is free again.
     is_waited_for: AtomicBool,
     gives_up: AtomicBool,
+    /// How long the end of a run waits for it while it takes nothing, in ms; 0: as long as it needs.
+    end_patience_ms: AtomicU64,
+    /// How often it has taken what waited.
+    taken: AtomicU64,
+    /// One more than `taken` when somebody had waited so long in vain; 0: nobody has.
+    stalled_at: AtomicU64,
     sending: Option<Arc<SendGauge>>,
     /// As the output's thread saw it last; a collector's is in `sending`.
     progress: Mutex<WriteProgress>,
@@ -84,6 +92,53 @@ impl Gauge {
         }
         has_room
     }
+
+    fn end_patience(&self) -> Option<Duration> {
+        let patience_ms = self.end_patience_ms.load(Ordering::Relaxed);
+        (patience_ms > 0).then(|| Duration::from_millis(patience_ms))
+    }
+
+    /// Records of batches left the queue for good.
+    pub(super) fn took(&self, rows: usize) {
+        self.waiting.fetch_sub(rows, Ordering::Relaxed);
+        self.taken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether it has taken nothing since somebody last waited for it in vain.
+    fn is_stalled(&self) -> bool {
+        self.stalled_at.load(Ordering::Relaxed) == self.taken.load(Ordering::Relaxed) + 1
+    }
+}
+
+/// How long somebody has waited for an output that takes nothing.
+#[derive(Default)]
+struct Stall {
+    taken: u64,
+    waited: Duration,
+}
+
+impl Stall {
+    /// Another [`PAUSE`] has passed. Whether waiting goes on.
+    fn goes_on(&mut self, gauge: &Gauge) -> bool {
+        let Some(patience) = gauge.end_patience() else {
+            return true;
+        };
+        if gauge.is_stalled() {
+            return false;
+        }
+        let taken = gauge.taken.load(Ordering::Relaxed);
+        if taken != self.taken {
+            *self = Self {
+                taken,
+                waited: Duration::ZERO,
+            };
+        }
+        self.waited += PAUSE;
+        if self.waited >= patience {
+            gauge.stalled_at.store(taken + 1, Ordering::Relaxed);
+        }
+        self.waited < patience
+    }
 }
 
 impl Lane {
@@ -99,6 +154,9 @@ impl Lane {
             overrun: AtomicU64::new(0),
             is_waited_for: AtomicBool::new(true),
             gives_up: AtomicBool::new(is_live),
+            end_patience_ms: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            stalled_at: AtomicU64::new(0),
             sending: output.writer.sending(),
             progress: Mutex::default(),
         });
@@ -118,6 +176,7 @@ impl Lane {
             queue: Some(queue),
             thread: Some(thread),
             gauge,
+            stall: Stall::default(),
         })
     }
 
@@ -131,29 +190,27 @@ impl Lane {
             return;
         };
         let rows = batch.rows();
-        let alive = "an output's thread reads until its queue is closed";
         let mut waited = Duration::ZERO;
+        let mut stall = Stall::default();
         let mut batch = Arc::clone(batch);
         loop {
             let gives_up = gauge.gives_up.load(Ordering::Relaxed);
             if gauge.reserve(rows) {
-                if !gives_up {
-                    queue.send(batch).expect(alive);
-                    gauge.received.fetch_add(rows as u64, Ordering::Relaxed);
-                    return;
-                }
-                batch = match queue.try_send(batch) {
+                let waits = !gives_up && gauge.end_patience().is_none();
+                batch = match put(queue, batch, waits) {
                     Ok(()) => {
                         gauge.received.fetch_add(rows as u64, Ordering::Relaxed);
                         return;
                     }
-                    Err(TrySendError::Full(batch)) => batch,
-                    Err(TrySendError::Disconnected(_)) => unreachable!("{alive}"),
+                    Err(batch) => batch,
                 };
                 gauge.waiting.fetch_sub(rows, Ordering::Relaxed);
             }
-            let is_patient = waited < PATIENCE && gauge.is_waited_for.load(Ordering::Relaxed);
-            if gives_up && !is_patient {
+            let is_patient = match gives_up {
+                true => waited < PATIENCE && gauge.is_waited_for.load(Ordering::Relaxed),
+                false => stall.goes_on(gauge),
+            };
+            if !is_patient {
                 break;
             }
             pause();
@@ -163,8 +220,13 @@ impl Lane {
         gauge.overrun.fetch_add(rows as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn wait_from_now_on(&self) {
-        self.gauge.gives_up.store(false, Ordering::Relaxed);
+    /// Nothing is dropped any more, unless it takes nothing for so long.
+    pub(super) fn wait_from_now_on(&self, patience: Option<Duration>) {
+        let patience_ms = patience.map_or(0, |patience| patience.as_millis().max(1));
+        let patience_ms = u64::try_from(patience_ms).unwrap_or(u64::MAX);
+        let gauge = &self.gauge;
+        gauge.end_patience_ms.store(patience_ms, Ordering::Relaxed);
+        gauge.gives_up.store(false, Ordering::Relaxed);
     }
 
     /// What has become of its records, as far as it is known.
@@ -209,18 +271,82 @@ impl Lane {
         self
     }
 
-    /// Waits until everything is written.
-    pub(super) fn finish(self) -> OutputReport {
-        let mut ended = self.close();
-        let thread = ended.thread.take().expect("an output ends once");
-        let gauge = &ended.gauge;
-        let mut report = match thread.join() {
-            Ok(report) => report,
-            Err(panic) => std::panic::resume_unwind(panic),
+    /// Whether its thread has ended, or another [`PAUSE`] of waiting for it was one too many.
+    fn is_over(&mut self) -> bool {
+        let has_ended = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        has_ended || !self.stall.goes_on(&self.gauge)
+    }
+
+    /// Waits until everything is written, or no longer for one that takes nothing.
+    fn finish(mut self) -> OutputReport {
+        let thread = self.thread.take().expect("an output ends once");
+        let mut report = match self.gauge.is_stalled() && !thread.is_finished() {
+            // It may never end; the process does.
+            true => self.stalled(),
+            false => match thread.join() {
+                Ok(report) => report,
+                Err(panic) => std::panic::resume_unwind(panic),
+            },
         };
-        report.records_overrun = gauge.overrun.load(Ordering::Relaxed);
+        report.records_overrun = self.gauge.overrun.load(Ordering::Relaxed);
         report.records_dropped += report.records_overrun;
         report
+    }
+
+    /// What is known of an output that takes nothing.
+    fn stalled(&self) -> OutputReport {
+        let gauge = &self.gauge;
+        let progress = gauge.progress.lock();
+        let records = progress
+            .unwrap_or_else(PoisonError::into_inner)
+            .records_written;
+        let received = gauge.received.load(Ordering::Relaxed);
+        OutputReport {
+            name: gauge.name.clone(),
+            outcome: Err(ExportError::Stalled {
+                place: gauge.name.clone(),
+                records,
+                waited: gauge.end_patience().unwrap_or_default(),
+            }),
+            records_dropped: received.saturating_sub(records),
+            records_overrun: 0,
+        }
+    }
+}
+
+/// Closes all of them, and waits until each has written everything or takes nothing any more.
+pub(super) fn finish_all(lanes: impl Iterator<Item = Lane>) -> Vec<OutputReport> {
+    // All are closed before one is waited for.
+    let mut lanes: Vec<Lane> = lanes.map(Lane::close).collect();
+    let ends = |lane: &Lane| lane.gauge.end_patience().is_some();
+    while lanes.iter().any(ends) {
+        // Each is asked: they are waited for side by side.
+        let waiting = lanes
+            .iter_mut()
+            .filter_map(|lane| (!lane.is_over()).then_some(()));
+        if waiting.count() == 0 {
+            break;
+        }
+        pause();
+    }
+    lanes.into_iter().map(Lane::finish).collect()
+}
+
+/// Puts a batch into the queue; gives it back where there is no room and it does not wait.
+fn put(
+    queue: &SyncSender<Arc<FlowBatch>>,
+    batch: Arc<FlowBatch>,
+    waits: bool,
+) -> Result<(), Arc<FlowBatch>> {
+    let alive = "an output's thread reads until its queue is closed";
+    if waits {
+        queue.send(batch).expect(alive);
+        return Ok(());
+    }
+    match queue.try_send(batch) {
+        Ok(()) => Ok(()),
+        Err(TrySendError::Full(batch)) => Err(batch),
+        Err(TrySendError::Disconnected(_)) => unreachable!("{alive}"),
     }
 }
 

@@ -9,6 +9,7 @@ mod writing;
 
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use turboflow_export::transport::SendSnapshot;
 use turboflow_export::{ExportError, FlowWriter, WriteProgress, WriteSummary};
@@ -23,6 +24,17 @@ pub struct Output {
     pub name: String,
     /// What writes it.
     pub writer: Box<dyn FlowWriter>,
+}
+
+/// Where a live run writes.
+pub struct LiveOutputs {
+    /// From the beginning.
+    pub first: Vec<Output>,
+    /// What becomes of them while the run goes on.
+    pub changes: Receiver<OutputChange>,
+    /// How long the end waits for an output that takes nothing (a stream that nobody reads), before it is given up and what it
+    /// misses is counted; `None`: as long as it needs.
+    pub end_patience: Option<Duration>,
 }
 
 /// Other outputs from now on, in a live run.
@@ -166,18 +178,18 @@ impl Outputs {
         }
     }
 
-    /// From now on no packet is lost by waiting: nothing is dropped any more.
-    pub(crate) fn wait_for_all(&self) {
+    /// From now on no packet is lost by waiting: nothing is dropped any more, unless an output takes nothing for as long as
+    /// `patience` says.
+    pub(crate) fn wait_for_all(&self, patience: Option<Duration>) {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
-        lanes.iter().for_each(Lane::wait_from_now_on);
+        let all = lanes.iter().chain(&self.ended);
+        all.for_each(|lane| lane.wait_from_now_on(patience));
     }
 
-    /// Waits until everything is written.
-    pub(crate) fn finish(mut self) -> Vec<OutputReport> {
+    /// Waits until everything is written, within the patience of [`Self::wait_for_all`].
+    pub(crate) fn finish(self) -> Vec<OutputReport> {
         let lanes =
             std::mem::take(&mut *self.lanes.write().unwrap_or_else(PoisonError::into_inner));
-        // All are closed before one is waited for.
-        self.ended.extend(lanes.into_iter().map(Lane::close));
-        self.ended.into_iter().map(Lane::finish).collect()
+        lane::finish_all(self.ended.into_iter().chain(lanes))
     }
 }

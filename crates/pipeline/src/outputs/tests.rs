@@ -112,7 +112,7 @@ fn at_the_end_and_for_files_nothing_is_lost_by_slowness() {
     for is_live in [true, false] {
         let (open, gate) = channel::<()>();
         let outputs = Outputs::start(vec![output("slow", Some(gate))], is_live).unwrap();
-        outputs.wait_for_all();
+        outputs.wait_for_all(None);
         let opens = std::thread::spawn(move || while open.send(()).is_ok() {});
         deliver(&outputs, 400);
         let reports = outputs.finish();
@@ -120,6 +120,52 @@ fn at_the_end_and_for_files_nothing_is_lost_by_slowness() {
         assert_eq!(reports[0].records_dropped, 0);
         opens.join().unwrap();
     }
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "an output that is slow")]
+fn the_end_of_a_service_gives_up_an_output_that_takes_nothing() {
+    // One takes nothing for good, one has a batch every few milliseconds.
+    let (_never, stuck) = channel::<()>();
+    let (open, slow) = channel::<()>();
+    let seen = Seen::default();
+    let mut well = output("well", None);
+    well.writer = Box::new(Gated {
+        gate: None,
+        seen: Arc::clone(&seen),
+    });
+    let all = vec![
+        output("stuck", Some(stuck)),
+        output("slow", Some(slow)),
+        well,
+    ];
+    let outputs = Outputs::start(all, true).unwrap();
+    deliver(&outputs, 1);
+    outputs.wait_for_all(Some(Duration::from_millis(300)));
+    let opens = std::thread::spawn(move || {
+        while open.send(()).is_ok() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    });
+    // More than its queue takes.
+    let batches = QUEUE_RECORDS / FULL + 20;
+    deliver_batches(&outputs, batches, FULL);
+    let records = (batches * FULL + 1) as u64;
+    let reports = outputs.finish();
+    let [stuck, slow, well] = &reports[..] else {
+        panic!("{reports:?}");
+    };
+    let said = stuck.outcome.as_ref().unwrap_err().to_string();
+    assert_eq!(
+        said,
+        "cannot write stuck: it took nothing for 0.3 s; no record was written"
+    );
+    assert_eq!(stuck.records_dropped, records);
+    for other in [slow, well] {
+        assert_eq!(other.records_written(), records, "{}", other.name);
+        assert_eq!(other.records_dropped, 0);
+    }
+    opens.join().unwrap();
 }
 
 #[test]
@@ -171,7 +217,7 @@ fn what_has_become_of_records_is_told_of_outputs_that_ended_too() {
 fn what_waits_is_bounded_also_where_metering_waits() {
     let (open, gate) = channel();
     let outputs = Outputs::start(vec![output("slow", Some(gate))], true).unwrap();
-    outputs.wait_for_all();
+    outputs.wait_for_all(None);
     let received = || outputs.snapshot()[0].records as usize;
     std::thread::scope(|scope| {
         scope.spawn(|| deliver_batches(&outputs, 2 * QUEUE_RECORDS / FULL, FULL));

@@ -56,7 +56,7 @@ pub(super) fn write_all(
         writing.write(&batches, rows);
         batches.clear();
         // They were in memory until now.
-        gauge.waiting.fetch_sub(rows, Ordering::Relaxed);
+        gauge.took(rows);
         if prompt && ran_dry {
             writing.flush();
         }

@@ -42,6 +42,17 @@ impl Places<'_> {
         let offset = self.spans.offset(invalid.place);
         self.reader.error(offset, invalid.subject, invalid.fault)
     }
+
+    /// The line of a feature, counted from 1; the first line where there is no such feature.
+    #[must_use]
+    pub fn line_of_feature(&self, index: usize) -> usize {
+        let is_there = index < self.spans.features.len();
+        let place = match is_there {
+            true => Place::Feature(index, "name"),
+            false => Place::Definition,
+        };
+        self.reader.line(self.spans.offset(place))
+    }
 }
 
 /// In bytes from the start of the text.

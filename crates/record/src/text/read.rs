@@ -38,13 +38,17 @@ struct Table<'t, 'd> {
 
 impl Reader<'_> {
     pub(super) fn error(&self, offset: usize, subject: String, fault: Fault) -> DefinitionError {
-        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
-        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
         DefinitionError {
-            line,
+            line: self.line(offset),
             subject,
             fault,
         }
+    }
+
+    /// The line of a place, counted from 1.
+    pub(super) fn line(&self, offset: usize) -> usize {
+        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
+        1 + before.iter().filter(|byte| **byte == b'\n').count()
     }
 
     pub(super) fn syntax_error(&self, error: &toml::de::Error) -> DefinitionError {

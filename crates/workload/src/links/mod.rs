@@ -134,6 +134,8 @@ impl<S: FrameSource> Links<S> {
             let Some(Reverse((timestamp_ns, index))) = self.next.pop() else {
                 break;
             };
+            // A capture need not be in order of time; what comes out is.
+            let timestamp_ns = timestamp_ns.max(self.statistics.last_ns);
             let link = &mut self.links[index];
             let frame = link.buffer.frame(link.next);
             link.next += 1;

@@ -135,6 +135,14 @@ pub enum WorkloadError {
         /// What was asked for.
         flows: u64,
     },
+    /// Memory would not hold them.
+    #[error(
+        "{active:.0} flows would be under way at a time; ask for fewer packets or new flows per second"
+    )]
+    ActiveFlows {
+        /// How many.
+        active: f64,
+    },
     /// Flows of no law that is known.
     #[error(
         "flows of {mean:.1} packets on average; packets per second over new flows per second \
@@ -176,7 +184,7 @@ pub enum WorkloadError {
     )]
     TooLong,
     /// The rate is no rate.
-    #[error("{value} packets per second asked for; ask for more than 0")]
+    #[error("{value} packets per second asked for; ask for more than 0, and for 1 billion at most")]
     PacketRate {
         /// What was asked for.
         value: f64,

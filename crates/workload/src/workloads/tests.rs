@@ -179,11 +179,74 @@ fn no_two_flows_share_a_key() {
 }
 
 #[test]
+fn rates_that_no_time_or_memory_holds_are_refused() {
+    let check = |packets_per_second, flows_per_second| {
+        let config = InternetConfig {
+            packets_per_second,
+            flows_per_second,
+            ipv6_share: 0.0,
+        };
+        config.check()
+    };
+    let refused = |outcome| matches!(outcome, Err(WorkloadError::PacketRate { .. }));
+    assert!(refused(check(1e12, 1e12)) && refused(check(f64::NAN, 1.0)));
+    let outcome = check(1e9, 2e7);
+    assert!(
+        matches!(outcome, Err(WorkloadError::ActiveFlows { .. })),
+        "{outcome:?}"
+    );
+    check(100e6, 2e6).unwrap();
+}
+
+/// Gaps between births are whole nanoseconds, and add up all the same.
+#[test]
+fn births_come_at_the_rate_asked_for_however_close_they_are() {
+    let config = InternetConfig {
+        packets_per_second: 1e9,
+        flows_per_second: 1e9,
+        ipv6_share: 0.0,
+    };
+    let mut workload = workload(Kind::Internet(config), SECOND_NS / 1_000, 1);
+    while workload.next_packet().is_some() {}
+    let births = workload.statistics().flows.births as f64;
+    assert!((births / 1e6 - 1.0).abs() < 0.01, "{births}");
+}
+
+/// Packets so rare that by chance fewer come than were asked for before times have no number.
+#[test]
+fn a_workload_ends_with_all_times() {
+    for seed in 0..100 {
+        let config = InternetConfig {
+            packets_per_second: 3e-10,
+            flows_per_second: 3e-10,
+            ipv6_share: 0.0,
+        };
+        let config = WorkloadConfig {
+            packets: Some(4),
+            seed,
+            ..WorkloadConfig::new(Kind::Internet(config))
+        };
+        let mut workload = Workload::new(&config).unwrap();
+        let mut count = 0;
+        while workload.next_packet().is_some() {
+            count += 1;
+        }
+        assert!((1..=4).contains(&count), "{count}");
+    }
+}
+
+#[test]
 fn frames_are_the_packets() {
-    for (kind, _) in kinds() {
+    let of_both_families = InternetConfig {
+        ipv6_share: 0.5,
+        ..InternetConfig::default()
+    };
+    let of_both_families = Kind::Internet(of_both_families);
+    let kinds = kinds().into_iter().map(|(kind, _)| kind);
+    for kind in kinds.chain([of_both_families]) {
         let config = WorkloadConfig {
             packets: Some(20_000),
-            snap_length_bytes: Some(64),
+            snap_length_bytes: Some(80),
             ..WorkloadConfig::new(kind)
         };
         let (mut by_frame, mut by_packet) = (
@@ -201,7 +264,7 @@ fn frames_are_the_packets() {
         }
         assert!(by_packet.next_packet().is_none());
         let (mut by_frame, by_packet) = (by_frame.statistics(), by_packet.statistics());
-        assert!((1..=64 * 20_000).contains(&by_frame.captured_bytes));
+        assert!((1..=80 * 20_000).contains(&by_frame.captured_bytes));
         by_frame.captured_bytes = 0;
         assert_eq!(by_frame, by_packet);
     }

@@ -182,6 +182,26 @@ fn features_of_a_plan_while_tables_are_emptied() {
     }
 }
 
+/// Whoever waits for a row has read the clock before whoever holds it: gaps are those between times that are told all the same.
+#[test]
+fn gaps_add_up_to_the_duration_though_cpus_wait_for_each_other() {
+    let definition = Definition {
+        features: vec![Feature::new("gaps", Op::Sum, Some(Input::Gap))],
+        ..Definition::default()
+    };
+    let layout = Layout::compile(&definition, false).unwrap();
+    let config = KernelConfig {
+        layout: Some(layout),
+        ..config_of(Tables::RowLock, 1, 1 << 26)
+    };
+    let Some((totals, counters)) = fire(&config) else {
+        return;
+    };
+    check(&totals, &counters, 1);
+    assert!(totals.durations_ns > 0);
+    assert_eq!(totals.first_words, totals.durations_ns);
+}
+
 /// It has no table: what comes to it is lost, counted and named, and no other CPU's rows are touched.
 #[test]
 fn a_cpu_that_was_added_after_the_start_loses_what_it_counts() {

@@ -201,6 +201,8 @@ pub(crate) struct Totals {
     pub(crate) records: u64,
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
+    /// Sum of the times from the first packet of a record to its last.
+    pub(crate) durations_ns: u64,
     /// When the last record of a flow ended.
     last_ns: HashMap<[u64; 2], u64>,
     /// Sum of the first words of further features.
@@ -221,6 +223,7 @@ impl Totals {
             self.records += 1;
             self.packets += base.packets;
             self.bytes += base.bytes;
+            self.durations_ns += base.last_ns - base.first_ns;
             let last_ns = self.last_ns.entry(key).or_default();
             self.overlapping += u64::from(base.first_ns < *last_ns);
             *last_ns = base.last_ns;

@@ -200,11 +200,11 @@ impl Sender {
                 self.session.count_sent(&message);
                 self.last = message;
             }
-            // It has not left: the next message gets its number.
+            // It has not left: the next message gets its number. If it had templates, nobody has learnt them.
             Err(error) => {
                 self.session
                     .count_lost(message.flows, message.packets, message.octets);
-                self.failure = Some(error);
+                self.away(error);
             }
         }
         self.progress_at = (self.clock.monotonic)();
@@ -223,6 +223,11 @@ impl Sender {
     /// The last datagram found nobody. Whoever listens there next has no templates.
     fn refused(&mut self, error: io::Error) {
         self.lose_last();
+        self.away(error);
+    }
+
+    /// No datagram comes through at the moment: templates go again soon.
+    fn away(&mut self, error: io::Error) {
         self.tell_lost(error);
         self.is_refused = true;
         self.was_refused = true;

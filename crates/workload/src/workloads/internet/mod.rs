@@ -50,7 +50,8 @@ impl Default for InternetConfig {
 impl InternetConfig {
     pub(super) fn check(&self) -> Result<(), WorkloadError> {
         let (packets, flows) = (self.packets_per_second, self.flows_per_second);
-        if !(packets.is_finite() && packets > 0.0) {
+        // A packet a nanosecond is the most that the times can tell apart.
+        if !(packets > 0.0 && packets <= 1e9) {
             return Err(WorkloadError::PacketRate { value: packets });
         }
         if !(flows.is_finite() && flows > 0.0) {
@@ -59,10 +60,11 @@ impl InternetConfig {
         if flows > packets {
             return Err(WorkloadError::MoreFlowsThanPackets { flows, packets });
         }
-        if SizeLaw::of_mean(packets / flows).is_none() {
-            return Err(WorkloadError::FlowSize {
-                mean: packets / flows,
-            });
+        let mean = packets / flows;
+        let law = SizeLaw::of_mean(mean).ok_or(WorkloadError::FlowSize { mean })?;
+        let active = under_way(law).map(|(.., seconds)| flows * seconds).sum();
+        if active > ACTIVE_FLOWS_MAX {
+            return Err(WorkloadError::ActiveFlows { active });
         }
         if !(0.0..=1.0).contains(&self.ipv6_share) {
             return Err(WorkloadError::Share {
@@ -72,6 +74,14 @@ impl InternetConfig {
         Ok(())
     }
 }
+
+/// Headers without options.
+const IPV6_BYTES: u16 = 40;
+const TCP_BYTES: u16 = 20;
+const UDP_BYTES: u16 = 8;
+
+/// The most flows under way at a time: 8 GB of memory.
+const ACTIVE_FLOWS_MAX: f64 = 100e6;
 
 /// The longest tick is of 18 minutes, where packets are rarer than that.
 const TICK_SHIFT_MAX: u32 = 40;
@@ -92,6 +102,8 @@ pub(super) struct Internet {
     /// The packets of this turn.
     turn: Turn,
     next_birth_ns: u64,
+    /// What rounding has left of the times between births.
+    birth_rest_ns: f64,
     /// Flows under way, by their entry in the wheels.
     flows: Vec<Flow>,
     /// Those that have packets in a turn.
@@ -101,6 +113,16 @@ pub(super) struct Internet {
     random: Random,
     flow_numbers: u64,
     counts: FlowCounts,
+}
+
+/// Ranges of flow sizes, and how many flows of each are under way for every flow that is born in a second. Flows of one packet take no
+/// time.
+fn under_way(law: SizeLaw) -> impl Iterator<Item = (f64, f64, f64)> {
+    let longer = law.cells().filter(|(from, ..)| *from > 1.0);
+    longer.map(|(from, to, share)| {
+        let pace = Pace::of((from + to - 1.0) / 2.0);
+        (from, to, share * pace.mean_duration_ns() / 1e9)
+    })
 }
 
 impl Internet {
@@ -122,6 +144,7 @@ impl Internet {
             turn_shift,
             turn: Turn::new(tick_shift),
             next_birth_ns: start_ns,
+            birth_rest_ns: 0.0,
             flows: Vec::new(),
             due: Vec::new(),
             free: Vec::new(),
@@ -137,10 +160,8 @@ impl Internet {
     /// the rate of births times the mean duration, and a size is met as often as its flows last.
     fn put_under_way(&mut self, start_ns: u64, flows_per_second: f64) {
         let mut expected = 0.0;
-        // Flows of one packet take no time.
-        for (from, to, share) in self.law.cells().filter(|(from, ..)| *from > 1.0) {
-            let pace = Pace::of((from + to - 1.0) / 2.0);
-            expected += flows_per_second * share * pace.mean_duration_ns() / 1e9;
+        for (from, to, seconds) in under_way(self.law) {
+            expected += flows_per_second * seconds;
             // What is left of a flow is carried over, so the sum is right for rare sizes too.
             while expected >= 1.0 {
                 expected -= 1.0;
@@ -178,7 +199,8 @@ impl Internet {
             self.send(due[place], turn);
         }
         self.due = due;
-        while self.next_birth_ns >> self.turn_shift == turn {
+        // At the end of all times nobody is born.
+        while self.next_birth_ns >> self.turn_shift == turn && self.next_birth_ns < u64::MAX {
             self.give_birth(turn);
         }
         self.turn.order();
@@ -208,7 +230,8 @@ impl Internet {
 
     fn give_birth(&mut self, turn: u64) {
         let at_ns = self.next_birth_ns;
-        let gap_ns = self.random.exponential() * self.mean_birth_gap_ns;
+        let gap_ns = self.random.exponential() * self.mean_birth_gap_ns + self.birth_rest_ns;
+        self.birth_rest_ns = gap_ns.fract();
         self.next_birth_ns = at_ns.saturating_add(gap_ns as u64);
         let size = self.law.draw(&mut self.random);
         self.flow_numbers += 1;
@@ -236,13 +259,19 @@ impl Source for Internet {
         self.counts.deaths += last;
         self.counts.active = self.counts.active + birth - last;
         let is_ipv6 = crate::random::mix(sent.flow) < self.ipv6_below;
+        // Lengths are those of IPv4; the headers of IPv6 alone may be longer.
+        let (family, least_bytes) = match (is_ipv6, sent.is_udp) {
+            (true, true) => (Family::V6, IPV6_BYTES + UDP_BYTES),
+            (true, false) => (Family::V6, IPV6_BYTES + TCP_BYTES),
+            (false, _) => (Family::V4, 0),
+        };
         Some(Arrival {
             timestamp_ns: sent.at_ns,
             flow: sent.flow,
             ends: Endpoints::of(sent.flow),
-            family: if is_ipv6 { Family::V6 } else { Family::V4 },
+            family,
             protocol: if sent.is_udp { UDP } else { TCP },
-            ip_length_bytes: sent.ip_length_bytes,
+            ip_length_bytes: sent.ip_length_bytes.max(least_bytes),
             tcp_flags: sent.tcp_flags,
         })
     }

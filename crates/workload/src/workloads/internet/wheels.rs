@@ -40,9 +40,12 @@ impl Wheels {
         }
     }
 
-    /// When the turn that comes begins.
+    /// When the turn that comes begins; after the last one of all times, `u64::MAX`.
     pub(super) const fn next_ns(&self) -> u64 {
-        self.next_turn << self.turn_shift
+        match self.next_turn >> (u64::BITS - self.turn_shift) {
+            0 => self.next_turn << self.turn_shift,
+            _ => u64::MAX,
+        }
     }
 
     /// Makes an entry due, not before the turn that comes.

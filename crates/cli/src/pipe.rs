@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Named pipes that are written to: to open one waits for its reader, and no signal ends that.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::io::Errno;
+
+use crate::signals::STOP;
+
+/// How often a reader is looked for.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// How long interfaces may wait for a reader: packets come meanwhile.
+pub(crate) const LIVE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Whether a path is that of a named pipe.
+pub(crate) fn is_pipe(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|metadata| metadata.file_type().is_fifo())
+}
+
+/// Opens a named pipe for writing as soon as somebody reads it: within `patience`, or until a signal asks the run to end.
+pub(crate) fn open_to_write(path: &Path, patience: Option<Duration>) -> anyhow::Result<File> {
+    let name = path.display();
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let mut waited = Duration::ZERO;
+    loop {
+        let pipe = OpenOptions::new()
+            .write(true)
+            .custom_flags(nonblocking)
+            .open(path);
+        match pipe {
+            Ok(pipe) => {
+                fcntl_setfl(&pipe, OFlags::empty())
+                    .with_context(|| format!("cannot write {name}"))?;
+                return Ok(pipe);
+            }
+            Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {}
+            Err(error) => return Err(error).with_context(|| format!("cannot write {name}")),
+        }
+        if STOP.asked() || patience.is_some_and(|patience| waited >= patience) {
+            bail!("cannot write {name}: nobody reads this named pipe; start its reader first");
+        }
+        pause();
+        waited += PAUSE;
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "waits for the reader of a pipe")]
+fn pause() {
+    std::thread::sleep(PAUSE);
+}
