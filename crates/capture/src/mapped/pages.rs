@@ -137,14 +137,50 @@ impl Ahead {
 
 const ALIVE: &str = "the thread for pages works until nobody can ask it";
 
+/// Where the kernel maps one page of a file that is in memory, it maps those around it too: in blocks of this size, which begin at
+/// multiples of it (`fault_around_bytes`, unless told otherwise). To ask for one page of each takes half the time of asking for all.
+#[cfg(target_os = "linux")]
+const AROUND_BYTES: usize = 64 << 10;
+
+/// Makes pages present, so that whoever reads them meets no error.
 #[cfg(target_os = "linux")]
 fn populate(map: &Mmap, range: Range<usize>) -> io::Result<()> {
+    let address = map.as_ptr().addr();
+    let read_before = pages_read();
+    let mut at = range.start;
+    while at < range.end {
+        advise(map, at, 1)?;
+        at = (address + at + 1).next_multiple_of(AROUND_BYTES) - address;
+    }
+    // What was not in memory may still not be there between those pages.
+    match (read_before, pages_read()) {
+        (Some(before), Some(after)) if before == after => Ok(()),
+        _ => advise(map, range.start, range.len()),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn advise(map: &Mmap, start: usize, length: usize) -> io::Result<()> {
     /// The kernel (before 5.14) does not know the advice.
     const EINVAL: i32 = 22;
-    match map.advise_range(memmap2::Advice::PopulateRead, range.start, range.len()) {
+    match map.advise_range(memmap2::Advice::PopulateRead, start, length) {
         Err(error) if error.raw_os_error() != Some(EINVAL) => Err(error),
         _ => Ok(()),
     }
+}
+
+/// How often this thread has waited for a page that was not in memory.
+#[cfg(target_os = "linux")]
+fn pages_read() -> Option<i64> {
+    let mut usage = mem::MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: the kernel fills all of it where it returns 0.
+    let usage = unsafe {
+        match libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) {
+            0 => usage.assume_init(),
+            _ => return None,
+        }
+    };
+    Some(usage.ru_majflt)
 }
 
 #[cfg(target_os = "linux")]
