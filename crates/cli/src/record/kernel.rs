@@ -2,7 +2,7 @@
 //! `turboflow record -i --engine xdp`: the engine in the kernel, on its interfaces.
 
 use anyhow::bail;
-use turboflow_capture::live::{Interface, Promiscuous};
+use turboflow_capture::live::{Interface, Promiscuous, RingSize};
 use turboflow_engine_xdp::{
     DriverKnows, HandUp, KEY_HALVES, KernelConfig, KernelEngine, KernelError, Tables, XdpMode,
     check_layout,
@@ -180,7 +180,8 @@ fn refuse_what_it_cannot(args: &RecordArgs) -> anyhow::Result<()> {
 fn config_of(args: &RecordArgs, settings: &Settings) -> anyhow::Result<KernelConfig> {
     refuse_what_it_cannot(args)?;
     let config = &settings.config;
-    let largest = 1_u64 << args.ring_size.clamp(1, 1 << 31).ilog2();
+    RingSize::new(args.ring_size)?;
+    let largest = 1_u64 << args.ring_size.ilog2();
     let hasher = KeyHasher::new(config.seed);
     let config = KernelConfig {
         is_bound: false,

@@ -436,6 +436,7 @@ fn what_it_cannot_do_is_said_with_the_mend() {
             "the number of microflow slots is 0",
         ),
         (&["--microflow-slots", "5M"], "1 to 4194304"),
+        (&["--ring-size", "3GiB"], "--ring-size must be from 65536"),
         (&["-i", "nowhere"], "there is no interface nowhere"),
     ] {
         let (code, said) = second(&link, options);
