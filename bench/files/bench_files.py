@@ -258,6 +258,12 @@ def first_line(path: str, pattern: str) -> str:
     return match[1].strip() if match else "unknown"
 
 
+def last_level_cache() -> str:
+    """/proc/cpuinfo has the size of another cache on some processors."""
+    caches = sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"))
+    return caches[-1].read_text(encoding="utf-8").strip() if caches else "unknown"
+
+
 def machine() -> dict[str, str]:
     memory_kb = first_line("/proc/meminfo", r"^MemTotal:\s+(\d+)")
     return {
@@ -266,7 +272,7 @@ def machine() -> dict[str, str]:
             first_line("/proc/cpuinfo", rf"^{name}\s*:\s*(\d+)$") for name in ("cpu family", "model", "stepping")
         ),
         "logical processors": str(os.cpu_count()),
-        "last-level cache": first_line("/proc/cpuinfo", r"^cache size\s*:\s*(.*)"),
+        "last-level cache": last_level_cache(),
         "memory": f"{int(memory_kb) / 1024**2:.1f} GiB" if memory_kb.isdigit() else memory_kb,
         "system": first_line("/etc/os-release", r'^PRETTY_NAME="(.*)"'),
         "kernel": platform.release().split("-")[0],

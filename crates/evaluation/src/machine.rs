@@ -28,7 +28,7 @@ pub(crate) fn describe() -> String {
         ),
         (
             "last-level cache",
-            first("/proc/cpuinfo", "cache size").unwrap_or_else(unknown),
+            last_level_cache("/sys/devices/system/cpu/cpu0/cache"),
         ),
         ("memory", memory),
         ("kernel", kernel),
@@ -107,6 +107,15 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).map_or_else(|_| unknown(), |text| text.trim().to_owned())
 }
 
+/// The size of the cache with the highest number in a folder of the system's: `/proc/cpuinfo` has another one's on some processors.
+fn last_level_cache(folder: &str) -> String {
+    let size = |index| fs::read_to_string(format!("{folder}/index{index}/size"));
+    let mut sizes = (0..8).rev().filter_map(|index| size(index).ok());
+    sizes
+        .next()
+        .map_or_else(unknown, |size| size.trim().to_owned())
+}
+
 /// What stands behind a name and a colon in the first line that begins with the name.
 fn first(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
@@ -155,6 +164,19 @@ fn date(mut days: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_cache_is_the_one_that_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        assert_eq!(last_level_cache(path), unknown());
+        for (index, size) in [(0, "48K\n"), (2, "1024K\n"), (3, "32768K\n")] {
+            let cache = folder.path().join(format!("index{index}"));
+            fs::create_dir(&cache).unwrap();
+            fs::write(cache.join("size"), size).unwrap();
+        }
+        assert_eq!(last_level_cache(path), "32768K");
+    }
 
     #[test]
     fn dates_are_those_of_the_calendar() {
