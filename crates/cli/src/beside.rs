@@ -5,6 +5,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use turboflow_export::create_beside;
@@ -21,7 +22,8 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
+    /// `pipe_patience`: how long the reader of a named pipe may take to come.
+    pub(crate) fn create(path: &Path, pipe_patience: Option<Duration>) -> anyhow::Result<Self> {
         let cannot = || format!("cannot write {}", path.display());
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if target.is_dir() {
@@ -32,7 +34,7 @@ impl Beside {
         }
         if pipe::is_pipe(&target) {
             return Ok(Self {
-                file: pipe::open_to_write(&target, Some(pipe::LIVE_PATIENCE))?,
+                file: pipe::open_to_write(&target, pipe_patience)?,
                 temporary: None,
                 target,
             });

@@ -31,7 +31,11 @@ fn ran(run: impl FnOnce(Vec<Output>) -> FilesReport) -> (FilesReport, Vec<String
     let (sender, receiver) = channel();
     let name = "kept".to_owned();
     let writer = Box::new(Kept(sender));
-    let report = run(vec![Output { name, writer }]);
+    let report = run(vec![Output {
+        name,
+        writer,
+        may_stall: false,
+    }]);
     let line = |batch: &FlowBatch, row| {
         let columns = 0..batch.columns().len();
         let cells = columns.map(|column| format!("{:?}", batch.value(row, column)));

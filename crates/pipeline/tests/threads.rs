@@ -42,6 +42,7 @@ fn no_thread_starts() {
     let output = Output {
         name: "unused".to_owned(),
         writer: Box::new(Unused),
+        may_stall: false,
     };
     let config = PipelineConfig::default();
     let stop = Stop::default();

@@ -158,7 +158,8 @@ impl Columns {
             twins.find(|twin| twin.name == feature.name)
         };
         let mut pairs = other.features.iter().filter_map(|f| Some((twin(f)?, f)));
-        let (left, right) = pairs.find(|(left, right)| left != right)?;
+        let (left, right) =
+            pairs.find(|(left, right)| (&left.op, left.of) != (&right.op, right.of))?;
         let (name, left, right) = (&left.name, made(left), made(right));
         Some(format!("column {name:?} is {right}, not {left}"))
     }
@@ -216,9 +217,6 @@ fn made(feature: &Feature) -> String {
         Op::Nth { k } | Op::List { k } => text.push_str(&format!(" (k = {k})")),
         Op::Histogram { edges } => text.push_str(&format!(" (edges = {edges:?})")),
         _ => {}
-    }
-    if feature.per_biflow {
-        text.push_str(" per biflow");
     }
     text
 }

@@ -103,7 +103,7 @@ fn write_capture(generator: &mut dyn Generator, path: &Path) -> anyhow::Result<(
         };
     }
     let cannot_write = || format!("cannot write {}", path.display());
-    let file = Beside::create(path).with_context(cannot_write)?;
+    let file = Beside::create(path, None).with_context(cannot_write)?;
     let file = write(generator, file, &path.display().to_string())?;
     if STOP.asked() {
         return Ok(());

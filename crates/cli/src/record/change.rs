@@ -24,6 +24,8 @@ pub(super) struct Following {
     now: RecordArgs,
     settings: Arc<Settings>,
     tls: Option<Tls>,
+    /// What was read at the start, and from which files: the right to read them again may be gone.
+    first_tls: ([Option<PathBuf>; 3], Option<Tls>),
     /// Files of one name that are complete, for they were taken out: a second one would replace them.
     complete: Vec<PathBuf>,
 }
@@ -33,6 +35,7 @@ impl Following {
         Self {
             now: args.clone(),
             settings: Arc::clone(settings),
+            first_tls: (check::tls_names(args), tls.clone()),
             tls,
             complete: Vec::new(),
         }
@@ -60,8 +63,10 @@ impl Following {
 
     fn apply(&mut self, next: RecordArgs, changes: &Sender<OutputChange>) -> anyhow::Result<()> {
         let kept = kept(&self.now, &next)?;
-        let before = check::tls_names(&self.now);
-        let tls = check::tls_after(&next, Some((&before, self.tls.as_ref())))?;
+        let now = check::tls_names(&self.now);
+        let (first, first_tls) = &self.first_tls;
+        let before = [(&now, self.tls.as_ref()), (first, first_tls.as_ref())];
+        let tls = check::tls_after(&next, &before)?;
         let maker = Maker::new(&next, &self.settings, tls.as_ref())?;
         let begin = next.write.iter().filter(|path| !kept.contains(path));
         let begin: Vec<_> = begin.collect();

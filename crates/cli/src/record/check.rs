@@ -37,10 +37,8 @@ pub(crate) fn check(args: &RecordArgs, before: Option<&FilesRead>) -> anyhow::Re
         Some(read) => read.definition.clone(),
         None => settings::definition(args)?,
     };
-    let tls = tls_after(
-        args,
-        before.map(|read| (&read.names.tls, read.tls.as_ref())),
-    )?;
+    let tls_before = before.map(|read| (&read.names.tls, read.tls.as_ref()));
+    let tls = tls_after(args, tls_before.as_slice())?;
     let settings = Settings::with(args, definition.clone())?;
     outputs::Maker::new(args, &settings, tls.as_ref())?.check()?;
     filter::check(args)?;
@@ -63,12 +61,12 @@ pub(super) fn tls_names(args: &RecordArgs) -> [Option<PathBuf>; 3] {
 /// What TLS needs, where files of some names were read before: these are not read again.
 pub(super) fn tls_after(
     args: &RecordArgs,
-    before: Option<(&[Option<PathBuf>; 3], Option<&Tls>)>,
+    before: &[(&[Option<PathBuf>; 3], Option<&Tls>)],
 ) -> anyhow::Result<Option<Tls>> {
-    match before {
-        Some((names, Some(tls))) if *names == tls_names(args) && collectors::any_by_tls(args)? => {
-            Ok(Some(tls.clone()))
-        }
+    let names = tls_names(args);
+    let mut read = before.iter().filter(|(before, _)| **before == names);
+    match read.find_map(|(_, tls)| *tls) {
+        Some(tls) if collectors::any_by_tls(args)? => Ok(Some(tls.clone())),
         _ => collectors::tls(args),
     }
 }

@@ -146,6 +146,8 @@ pub(super) fn output(
     Ok(Output {
         name: target.to_string(),
         writer,
+        // Its sender has a linger and a deadline of its own.
+        may_stall: false,
     })
 }
 

@@ -61,9 +61,9 @@ pub(crate) use settings::read_definition;
 use summary::{Summary, SummaryWriter};
 pub(crate) use watch::{Ended, Watched};
 
-/// How long the end of a service waits for an output that takes nothing: longer than for collectors, and less than the service manager waits
-/// (`TimeoutStopSec`), so that all other outputs are complete and what is lost is counted.
-const END_PATIENCE: Duration = Duration::from_secs(12);
+/// How long the end of a service waits for a stream that takes nothing, as for a collector. Together with the deadline of collectors
+/// that is less than the service manager waits (`TimeoutStopSec`), so that all other outputs are complete and what is lost is counted.
+const END_PATIENCE: Duration = Duration::from_secs(4);
 
 /// What has to be there when packets are metered, and is not here now.
 pub(crate) fn absent(args: &RecordArgs) -> Vec<String> {
@@ -235,6 +235,7 @@ fn summarise(settings: &Settings, outputs: &mut Outputs) -> Arc<Mutex<Summary>> 
     outputs.records.push(Output {
         name: "summary".to_owned(),
         writer,
+        may_stall: false,
     });
     summary
 }

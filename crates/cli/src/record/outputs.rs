@@ -35,12 +35,9 @@ impl Outputs {
         let maker = Maker::new(args, settings, tls)?;
         let records = args.write.iter().map(|path| maker.output(path));
         let records = records.collect::<anyhow::Result<_>>()?;
-        let ledger = args.ledger.as_deref().map(Beside::create).transpose()?;
-        let unparsed = args
-            .unparsed_to
-            .as_deref()
-            .map(Beside::create)
-            .transpose()?;
+        let create = |path| Beside::create(path, maker.pipe_patience());
+        let ledger = args.ledger.as_deref().map(create).transpose()?;
+        let unparsed = args.unparsed_to.as_deref().map(create).transpose()?;
         Ok(Self {
             records,
             ledger,
@@ -117,6 +114,7 @@ impl<'a> Maker<'a> {
         Ok(Output {
             name: name_of(path),
             writer,
+            may_stall: is_stdout(path) || is_device(path),
         })
     }
 

@@ -34,6 +34,7 @@ const TAKES_EFFECT: [&str; 14] = [
 pub(super) struct Rereading {
     path: PathBuf,
     now: Config,
+    /// What was read at the start: the right to read it again may be gone.
     files: FilesRead,
 }
 
@@ -66,7 +67,7 @@ impl Rereading {
     }
 
     fn read_and_apply(&mut self, apply: &mut Apply<'_>) -> anyhow::Result<()> {
-        let (read, _, files) = read(&self.path, Some(&self.files))?;
+        let (read, ..) = read(&self.path, Some(&self.files))?;
         let (config, waits) = self.now.joined(&read, |key| TAKES_EFFECT.contains(&key));
         if !waits.is_empty() {
             let keys = waits.join(", ");
@@ -81,7 +82,6 @@ impl Rereading {
             )?;
             self.now = config;
         }
-        self.files = files;
         Ok(())
     }
 }

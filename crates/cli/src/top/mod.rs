@@ -45,6 +45,7 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<Outcome> {
     let output = Output {
         name: "screen".to_owned(),
         writer: Box::new(writer),
+        may_stall: false,
     };
     let metering = Metering::start(watched, output, args.speed())?;
     match args.batch {

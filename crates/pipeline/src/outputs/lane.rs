@@ -3,9 +3,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use turboflow_export::transport::{SendGauge, SendSnapshot};
 use turboflow_export::{ExportError, WriteProgress};
@@ -32,8 +32,6 @@ pub(super) struct Lane {
     /// `None` once it has ended.
     thread: Option<JoinHandle<OutputReport>>,
     gauge: Arc<Gauge>,
-    /// Since when the end waits for it in vain.
-    stall: Stall,
 }
 
 impl Drop for Lane {
@@ -65,10 +63,10 @@ pub(super) struct Gauge {
     gives_up: AtomicBool,
     /// How long the end of a run waits for it while it takes nothing, in ms; 0: as long as it needs.
     end_patience_ms: AtomicU64,
-    /// How often it has taken what waited.
-    taken: AtomicU64,
-    /// One more than `taken` when somebody had waited so long in vain; 0: nobody has.
-    stalled_at: AtomicU64,
+    /// When it has last taken what waited, or the end of the run began.
+    took_at_ms: AtomicU64,
+    /// Whether it is a stream, whose reader may do what it likes.
+    may_stall: bool,
     sending: Option<Arc<SendGauge>>,
     /// As the output's thread saw it last; a collector's is in `sending`.
     progress: Mutex<WriteProgress>,
@@ -98,46 +96,22 @@ impl Gauge {
         (patience_ms > 0).then(|| Duration::from_millis(patience_ms))
     }
 
+    /// Whether the end of the run is there, and is not waited for without end.
+    pub(super) fn is_hurried(&self) -> bool {
+        self.end_patience().is_some()
+    }
+
     /// Records of batches left the queue for good.
     pub(super) fn took(&self, rows: usize) {
         self.waiting.fetch_sub(rows, Ordering::Relaxed);
-        self.taken.fetch_add(1, Ordering::Relaxed);
+        self.took_at_ms.store(now_ms(), Ordering::Relaxed);
     }
 
-    /// Whether it has taken nothing since somebody last waited for it in vain.
+    /// Whether it has taken nothing for as long as the end is patient.
     fn is_stalled(&self) -> bool {
-        self.stalled_at.load(Ordering::Relaxed) == self.taken.load(Ordering::Relaxed) + 1
-    }
-}
-
-/// How long somebody has waited for an output that takes nothing.
-#[derive(Default)]
-struct Stall {
-    taken: u64,
-    waited: Duration,
-}
-
-impl Stall {
-    /// Another [`PAUSE`] has passed. Whether waiting goes on.
-    fn goes_on(&mut self, gauge: &Gauge) -> bool {
-        let Some(patience) = gauge.end_patience() else {
-            return true;
-        };
-        if gauge.is_stalled() {
-            return false;
-        }
-        let taken = gauge.taken.load(Ordering::Relaxed);
-        if taken != self.taken {
-            *self = Self {
-                taken,
-                waited: Duration::ZERO,
-            };
-        }
-        self.waited += PAUSE;
-        if self.waited >= patience {
-            gauge.stalled_at.store(taken + 1, Ordering::Relaxed);
-        }
-        self.waited < patience
+        let idle_ms = || now_ms().saturating_sub(self.took_at_ms.load(Ordering::Relaxed));
+        self.end_patience()
+            .is_some_and(|patience| u128::from(idle_ms()) >= patience.as_millis())
     }
 }
 
@@ -155,8 +129,8 @@ impl Lane {
             is_waited_for: AtomicBool::new(true),
             gives_up: AtomicBool::new(is_live),
             end_patience_ms: AtomicU64::new(0),
-            taken: AtomicU64::new(0),
-            stalled_at: AtomicU64::new(0),
+            took_at_ms: AtomicU64::new(0),
+            may_stall: output.may_stall,
             sending: output.writer.sending(),
             progress: Mutex::default(),
         });
@@ -176,7 +150,6 @@ impl Lane {
             queue: Some(queue),
             thread: Some(thread),
             gauge,
-            stall: Stall::default(),
         })
     }
 
@@ -191,10 +164,10 @@ impl Lane {
         };
         let rows = batch.rows();
         let mut waited = Duration::ZERO;
-        let mut stall = Stall::default();
         let mut batch = Arc::clone(batch);
         loop {
-            let gives_up = gauge.gives_up.load(Ordering::Relaxed);
+            // With it come the patience of the end and its beginning.
+            let gives_up = gauge.gives_up.load(Ordering::Acquire);
             if gauge.reserve(rows) {
                 let waits = !gives_up && gauge.end_patience().is_none();
                 batch = match put(queue, batch, waits) {
@@ -208,7 +181,7 @@ impl Lane {
             }
             let is_patient = match gives_up {
                 true => waited < PATIENCE && gauge.is_waited_for.load(Ordering::Relaxed),
-                false => stall.goes_on(gauge),
+                false => !gauge.is_stalled(),
             };
             if !is_patient {
                 break;
@@ -222,11 +195,13 @@ impl Lane {
 
     /// Nothing is dropped any more, unless it takes nothing for so long.
     pub(super) fn wait_from_now_on(&self, patience: Option<Duration>) {
+        let gauge = &self.gauge;
+        let patience = patience.filter(|_| gauge.may_stall);
         let patience_ms = patience.map_or(0, |patience| patience.as_millis().max(1));
         let patience_ms = u64::try_from(patience_ms).unwrap_or(u64::MAX);
-        let gauge = &self.gauge;
+        gauge.took_at_ms.store(now_ms(), Ordering::Relaxed);
         gauge.end_patience_ms.store(patience_ms, Ordering::Relaxed);
-        gauge.gives_up.store(false, Ordering::Relaxed);
+        gauge.gives_up.store(false, Ordering::Release);
     }
 
     /// What has become of its records, as far as it is known.
@@ -271,10 +246,10 @@ impl Lane {
         self
     }
 
-    /// Whether its thread has ended, or another [`PAUSE`] of waiting for it was one too many.
-    fn is_over(&mut self) -> bool {
+    /// Whether its thread has ended, or is not waited for any more.
+    fn is_over(&self) -> bool {
         let has_ended = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
-        has_ended || !self.stall.goes_on(&self.gauge)
+        has_ended || self.gauge.is_stalled()
     }
 
     /// Waits until everything is written, or no longer for one that takes nothing.
@@ -317,16 +292,9 @@ impl Lane {
 /// Closes all of them, and waits until each has written everything or takes nothing any more.
 pub(super) fn finish_all(lanes: impl Iterator<Item = Lane>) -> Vec<OutputReport> {
     // All are closed before one is waited for.
-    let mut lanes: Vec<Lane> = lanes.map(Lane::close).collect();
-    let ends = |lane: &Lane| lane.gauge.end_patience().is_some();
-    while lanes.iter().any(ends) {
-        // Each is asked: they are waited for side by side.
-        let waiting = lanes
-            .iter_mut()
-            .filter_map(|lane| (!lane.is_over()).then_some(()));
-        if waiting.count() == 0 {
-            break;
-        }
+    let lanes: Vec<Lane> = lanes.map(Lane::close).collect();
+    let may_stall = |lane: &&Lane| lane.gauge.end_patience().is_some();
+    while !lanes.iter().filter(may_stall).all(Lane::is_over) {
         pause();
     }
     lanes.into_iter().map(Lane::finish).collect()
@@ -348,6 +316,13 @@ fn put(
         Err(TrySendError::Full(batch)) => Err(batch),
         Err(TrySendError::Disconnected(_)) => unreachable!("{alive}"),
     }
+}
+
+/// Milliseconds since the first question.
+#[allow(clippy::disallowed_methods, reason = "patience is time that passes")]
+fn now_ms() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_millis() as u64
 }
 
 #[allow(clippy::disallowed_methods, reason = "waits for an output to catch up")]

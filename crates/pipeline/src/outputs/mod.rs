@@ -24,6 +24,9 @@ pub struct Output {
     pub name: String,
     /// What writes it.
     pub writer: Box<dyn FlowWriter>,
+    /// Whether it is a stream, whose reader may stop reading: the end of a service does not wait for it without end
+    /// ([`LiveOutputs::end_patience`]).
+    pub may_stall: bool,
 }
 
 /// Where a live run writes.

@@ -49,6 +49,7 @@ fn output(name: &str, gate: Option<Receiver<()>>) -> Output {
             gate,
             seen: Seen::default(),
         }),
+        may_stall: true,
     }
 }
 
@@ -265,7 +266,12 @@ fn told() -> (Output, Receiver<&'static str>) {
     let (tell, hear) = channel();
     let name = "told".to_owned();
     let writer = Box::new(Told(Some(tell)));
-    (Output { name, writer }, hear)
+    let output = Output {
+        name,
+        writer,
+        may_stall: false,
+    };
+    (output, hear)
 }
 
 #[test]
@@ -314,6 +320,7 @@ fn what_waits_is_written_together_up_to_a_bound() {
     let output = Output {
         name: "together".to_owned(),
         writer: Box::new(Together { batches, gate }),
+        may_stall: false,
     };
     let outputs = Outputs::start(vec![output], false).unwrap();
     deliver(&outputs, 1);

@@ -48,6 +48,8 @@ pub(super) fn write_all(
         };
         let mut ran_dry = true;
         match next {
+            // One by one where it shows soon whether they are taken.
+            Ok(batch) if gauge.is_hurried() => batches.push(batch),
             Ok(batch) => ran_dry = take_together(batch, incoming, &mut batches),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
