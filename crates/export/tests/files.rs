@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use proptest::prelude::*;
 use support::{default_batch, default_options, default_schema, records_in};
 use turboflow_export::{
-    ExportError, Format, ReadError, WriteOptions, create, from_stream, read, to_writer,
+    ExportError, FlowWriter, Format, ReadError, WriteOptions, create, from_stream, read, to_writer,
 };
 use turboflow_record::FlowBatch;
 
@@ -146,6 +146,20 @@ impl Write for Limited {
     }
 }
 
+/// A writer to a stream that takes so many bytes, and then fails in that way.
+fn limited(left: usize, kind: io::ErrorKind, format: Format) -> Box<dyn FlowWriter> {
+    let stream = Box::new(Limited { left, kind });
+    let options = default_options();
+    to_writer(
+        stream,
+        "standard output",
+        format,
+        &default_schema(),
+        &options,
+    )
+    .unwrap()
+}
+
 #[test]
 fn counts_the_records_a_stream_took() {
     let schema = default_schema();
@@ -155,18 +169,7 @@ fn counts_the_records_a_stream_took() {
     for format in [Format::Csv, Format::JsonLines] {
         // Room for the header, 10,000 CSV lines and half a line.
         let left = header + 10_000 * line + line / 2;
-        let stream = Box::new(Limited {
-            left,
-            kind: io::ErrorKind::StorageFull,
-        });
-        let mut writer = to_writer(
-            stream,
-            "standard output",
-            format,
-            &schema,
-            &default_options(),
-        )
-        .unwrap();
+        let mut writer = limited(left, io::ErrorKind::StorageFull, format);
         let error = writer.write(&records(100_000)).unwrap_err();
         let ExportError::Write {
             records,
@@ -190,20 +193,8 @@ fn records_after_failure() -> FlowBatch {
 
 #[test]
 fn tells_a_broken_pipe_from_other_failures() {
-    let schema = default_schema();
     for format in Format::ALL {
-        let stream = Box::new(Limited {
-            left: 1000,
-            kind: io::ErrorKind::BrokenPipe,
-        });
-        let mut writer = to_writer(
-            stream,
-            "standard output",
-            format,
-            &schema,
-            &default_options(),
-        )
-        .unwrap();
+        let mut writer = limited(1_000, io::ErrorKind::BrokenPipe, format);
         let outcome = writer
             .write(&records(100_000))
             .and_then(|()| writer.finish());

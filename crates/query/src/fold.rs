@@ -26,12 +26,12 @@ impl Fold {
     /// Of the feature that has this column, in either direction. `None` where the numbers of several records make none: those of
     /// single packets, and means.
     pub(crate) fn by_definition(column: &str, definition: &Definition) -> Option<Self> {
-        // What the columns of every record say beside its features.
-        if !definition.features.iter().any(|f| is_of(f, column)) {
-            return Self::by_name(column);
-        }
         let mut features = definition.features.iter();
-        match features.find(|feature| is_of(feature, column))?.op {
+        let Some(feature) = features.find(|feature| is_of(feature, column)) else {
+            // Of the key, or what every record has beside its features.
+            return Self::by_name(column);
+        };
+        match feature.op {
             Op::Count | Op::Sum | Op::Duration => Some(Self::Sum),
             Op::Min | Op::GapMin => Some(Self::Min),
             Op::Max | Op::GapMax => Some(Self::Max),

@@ -169,7 +169,7 @@ impl Lane {
             // With it come the patience of the end and its beginning.
             let gives_up = gauge.gives_up.load(Ordering::Acquire);
             if gauge.reserve(rows) {
-                let waits = !gives_up && gauge.end_patience().is_none();
+                let waits = !gives_up && !gauge.is_hurried();
                 batch = match put(queue, batch, waits) {
                     Ok(()) => {
                         gauge.received.fetch_add(rows as u64, Ordering::Relaxed);
@@ -293,8 +293,8 @@ impl Lane {
 pub(super) fn finish_all(lanes: impl Iterator<Item = Lane>) -> Vec<OutputReport> {
     // All are closed before one is waited for.
     let lanes: Vec<Lane> = lanes.map(Lane::close).collect();
-    let may_stall = |lane: &&Lane| lane.gauge.end_patience().is_some();
-    while !lanes.iter().filter(may_stall).all(Lane::is_over) {
+    let hurried = |lane: &&Lane| lane.gauge.is_hurried();
+    while !lanes.iter().filter(hurried).all(Lane::is_over) {
         pause();
     }
     lanes.into_iter().map(Lane::finish).collect()
