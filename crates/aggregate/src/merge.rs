@@ -13,7 +13,9 @@
 //! A place found at stage two may be stale at stage three (its flow left, or the same new flow was
 //! opened by a neighbour): the key comparison there sees it, and the long way sorts it out.
 
-use turboflow_record::{KeyHash, MergeGate, MicroflowRecord, Vectors, WithVectors, prefetch};
+use turboflow_record::{
+    KeyHash, MergeGate, MicroflowRecord, PendingStates, Vectors, WithVectors, prefetch,
+};
 
 use crate::cache::{ExportSink, FlowCache};
 use crate::region::Region;
@@ -70,6 +72,8 @@ impl<const K: usize, const N: usize> Views<K, N> {
 /// What the first two stages have found out about a chunk.
 struct LookAhead<const K: usize, const N: usize, const MOVING: bool> {
     views: Views<K, N>,
+    /// What certainly merges.
+    gate: MergeGate,
     /// Whether new flows may put out old ones.
     crowded: bool,
     homes: [u32; CHUNK],
@@ -186,12 +190,14 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         assert!(count <= CHUNK);
         let mut ahead = LookAhead::<K, N, MOVING> {
             views: Views::of(self.table.regions(), self.table.frontier()),
+            gate: self.cuts.gate,
             crowded: self.is_crowded(count),
             homes: [0; CHUNK],
             tags: [0; CHUNK],
             slots: [0; CHUNK],
         };
-        let (hasher, gate) = (self.hasher, self.cuts.gate);
+        let hasher = self.hasher;
+        let mut pending = PendingStates::new();
         for (index, microflow) in chunk.iter().enumerate().take(2 * DISTANCE) {
             ahead.begin(index, hasher.hash(&microflow.key));
         }
@@ -203,20 +209,21 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             ahead.begin(index, hasher.hash(&chunk[index].key));
             ahead.locate(vectors, index - DISTANCE);
             let done = index - 2 * DISTANCE;
-            self.finish(vectors, &gate, &ahead, done, &chunk[done], sink);
+            self.finish(vectors, &ahead, done, &chunk[done], &mut pending, sink);
         }
         for index in DISTANCE.max(count.saturating_sub(DISTANCE))..count {
             ahead.locate(vectors, index);
             let done = index - DISTANCE;
-            self.finish(vectors, &gate, &ahead, done, &chunk[done], sink);
+            self.finish(vectors, &ahead, done, &chunk[done], &mut pending, sink);
         }
         for (done, microflow) in chunk
             .iter()
             .enumerate()
             .skip(count.saturating_sub(DISTANCE))
         {
-            self.finish(vectors, &gate, &ahead, done, microflow, sink);
+            self.finish(vectors, &ahead, done, microflow, &mut pending, sink);
         }
+        pending.merge(vectors, &self.plan);
     }
 
     /// Stage three.
@@ -224,21 +231,23 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
     fn finish<V: Vectors, const MOVING: bool>(
         &mut self,
         vectors: V,
-        gate: &MergeGate,
         ahead: &LookAhead<K, N, MOVING>,
         index: usize,
         microflow: &MicroflowRecord<K, N>,
+        pending: &mut PendingStates<N>,
         sink: &mut impl ExportSink<K, N>,
     ) {
         let (side, slot) = split::<MOVING>(ahead.slots[index]);
         // SAFETY: stage two computed the slot from a bucket of that region; the arrays live, and no
         // other reference into them does.
-        let flow = unsafe { &mut *ahead.views.records[side].add(slot) };
-        if vectors.merge_if_passes(gate, flow, microflow) {
-            if N > 0 {
-                vectors.merge_state(&self.plan, &mut flow.state, &microflow.state);
-            }
+        let flow = unsafe { ahead.views.records[side].add(slot) };
+        // SAFETY: likewise.
+        if vectors.merge_if_passes(&ahead.gate, unsafe { &mut *flow }, microflow) {
+            // SAFETY: until they are merged, here or at the end of the chunk, no flow record moves, and none is used but for key
+            // and base.
+            unsafe { pending.push(vectors, &self.plan, flow, microflow) };
         } else {
+            pending.merge(vectors, &self.plan);
             self.merge_with_care(microflow, sink);
         }
     }

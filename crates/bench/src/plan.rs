@@ -14,7 +14,7 @@ use std::hint::black_box;
 
 use turboflow_record::{
     Base, Definition, Feature, FiveTuple, Input, InputValues, Layout, Machine, MicroflowRecord, Op,
-    Packet, Vectors, WORDS_V4, WithVectors, prefetch,
+    Packet, PendingStates, Vectors, WORDS_V4, WithVectors, prefetch,
 };
 use turboflow_workload::traffic::{FlowNumbers, keys};
 
@@ -69,9 +69,26 @@ impl Work {
 trait Way {
     const NAME: &'static str;
     type Record: Clone + Zeroed;
+    /// Records that have merged but for what follows many at a time.
+    type Pending: Default;
     /// Writes the record of a packet.
-    fn open(&self, packet: &Packet, values: &InputValues, record: &mut Self::Record);
-    fn merge<V: Vectors>(&self, vectors: V, flow: &mut Self::Record, later: &Self::Record);
+    fn open<V: Vectors>(
+        &self,
+        vectors: V,
+        packet: &Packet,
+        values: &InputValues,
+        record: &mut Self::Record,
+    );
+    /// # Safety
+    /// Both records stay where they are until [`Way::finish`], and nobody else uses them.
+    unsafe fn merge<V: Vectors>(
+        &self,
+        vectors: V,
+        pending: &mut Self::Pending,
+        flow: *mut Self::Record,
+        later: &Self::Record,
+    );
+    fn finish<V: Vectors>(&self, vectors: V, pending: Self::Pending);
 }
 
 struct ByPlan<'a>(&'a Layout);
@@ -79,9 +96,16 @@ struct ByPlan<'a>(&'a Layout);
 impl Way for ByPlan<'_> {
     const NAME: &'static str = "plan";
     type Record = Planned;
+    type Pending = PendingStates<WORDS>;
 
     #[inline(always)]
-    fn open(&self, packet: &Packet, values: &InputValues, record: &mut Planned) {
+    fn open<V: Vectors>(
+        &self,
+        vectors: V,
+        packet: &Packet,
+        values: &InputValues,
+        record: &mut Planned,
+    ) {
         let (key, reversed) = self.0.key(packet, values);
         *record = MicroflowRecord {
             key,
@@ -89,13 +113,27 @@ impl Way for ByPlan<'_> {
             state: [0; WORDS],
         };
         self.0
-            .open_state(&mut record.state, packet, values, reversed);
+            .open_state(vectors, &mut record.state, packet, values, reversed);
     }
 
     #[inline(always)]
-    fn merge<V: Vectors>(&self, vectors: V, flow: &mut Planned, later: &Planned) {
-        vectors.merge_in_order(&mut flow.base, &later.base);
-        vectors.merge_state(self.0.plan(), &mut flow.state, &later.state);
+    unsafe fn merge<V: Vectors>(
+        &self,
+        vectors: V,
+        pending: &mut Self::Pending,
+        flow: *mut Planned,
+        later: &Planned,
+    ) {
+        // SAFETY: the caller's.
+        unsafe {
+            vectors.merge_in_order(&mut (*flow).base, &later.base);
+            pending.push(vectors, self.0.plan(), flow, later);
+        }
+    }
+
+    #[inline(always)]
+    fn finish<V: Vectors>(&self, vectors: V, mut pending: Self::Pending) {
+        pending.merge(vectors, self.0.plan());
     }
 }
 
@@ -104,17 +142,35 @@ struct ByHandWay;
 impl Way for ByHandWay {
     const NAME: &'static str = "by_hand";
     type Record = ByHand;
+    type Pending = ();
 
     #[inline(always)]
-    fn open(&self, packet: &Packet, values: &InputValues, record: &mut ByHand) {
+    fn open<V: Vectors>(
+        &self,
+        _vectors: V,
+        packet: &Packet,
+        values: &InputValues,
+        record: &mut ByHand,
+    ) {
         *record = ByHand::open(packet, values);
     }
 
     #[inline(always)]
-    fn merge<V: Vectors>(&self, vectors: V, flow: &mut ByHand, later: &ByHand) {
+    unsafe fn merge<V: Vectors>(
+        &self,
+        vectors: V,
+        _pending: &mut (),
+        flow: *mut ByHand,
+        later: &ByHand,
+    ) {
+        // SAFETY: the caller's.
+        let flow = unsafe { &mut *flow };
         vectors.merge_in_order(&mut flow.base, &later.base);
         flow.merge(later);
     }
+
+    #[inline(always)]
+    fn finish<V: Vectors>(&self, _vectors: V, _pending: ()) {}
 }
 
 type Planned = MicroflowRecord<WORDS_V4, WORDS>;
@@ -241,10 +297,35 @@ impl<W: Way> WithVectors for MergeBatch<'_, W> {
 
     #[inline(always)]
     fn run<V: Vectors>(self, vectors: V) {
+        let mut pending = W::Pending::default();
+        let flows = self.table.as_mut_ptr();
         for (at, later) in self.batch.iter().enumerate() {
-            prefetch(&raw const self.table[self.places[at + AHEAD]]);
-            let flow = &mut self.table[self.places[at]];
-            self.way.merge(vectors, flow, later);
+            prefetch(flows.wrapping_add(self.places[at + AHEAD]));
+            assert!(self.places[at] < self.table.len());
+            // SAFETY: within the table, of which nobody else has any part before the end of this function.
+            unsafe {
+                let flow = flows.add(self.places[at]);
+                self.way.merge(vectors, &mut pending, flow, later);
+            }
+        }
+        self.way.finish(vectors, pending);
+    }
+}
+
+/// Makes records of a batch of packets.
+struct OpenBatch<'a, W: Way> {
+    way: &'a W,
+    packets: &'a [(Packet, InputValues)],
+    batch: &'a mut [W::Record],
+}
+
+impl<W: Way> WithVectors for OpenBatch<'_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, vectors: V) {
+        for ((packet, values), record) in self.packets.iter().zip(self.batch) {
+            self.way.open(vectors, packet, values, record);
         }
     }
 }
@@ -276,9 +357,11 @@ impl<W: Way> Run<W> {
     }
 
     fn open(&mut self) {
-        for ((packet, values), record) in black_box(&self.packets).iter().zip(&mut self.batch) {
-            self.way.open(packet, values, record);
-        }
+        Machine::detect().run(OpenBatch {
+            way: &self.way,
+            packets: black_box(&self.packets),
+            batch: &mut self.batch,
+        });
     }
 
     fn merge(&mut self, places: &[usize; BATCH + AHEAD]) {

@@ -6,8 +6,8 @@ use turboflow_aggregate::Cell;
 use turboflow_engine_xdp::Batch;
 use turboflow_packet::{Frame, Parser, ParserConfig, ReassemblyConfig, RejectClass, Rejected};
 use turboflow_record::{
-    Base, Family, InputValues, KeyHasher, Lanes, Layout, MicroflowRecord, Packet, WORDS_V4,
-    WORDS_V6, WORDS_WIDE, prefetch,
+    Base, Family, InputValues, KeyHasher, Lanes, Layout, Machine, MicroflowRecord, Packet, Plain,
+    Vectors, WORDS_V4, WORDS_V6, WORDS_WIDE, WithVectors, prefetch,
 };
 
 use crate::PipelineConfig;
@@ -17,6 +17,22 @@ use crate::pending::{Pending, batch_packets};
 /// Frames fetched ahead of their parsing: a page of short ones, since processors' own reading ahead
 /// ends with each page.
 const FRAMES_AHEAD: usize = 64;
+
+/// The frames of a batch, taken in code for the vectors of the machine.
+struct TakeFrames<'a, 'f, S, const N: usize> {
+    front: &'a mut Front<N>,
+    frames: &'a [Frame<'f>],
+    shards: &'a mut S,
+}
+
+impl<S: Shards<N>, const N: usize> WithVectors for TakeFrames<'_, '_, S, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, vectors: V) {
+        self.front.take_frames(vectors, self.frames, self.shards);
+    }
+}
 
 /// Where the front sends what it made.
 pub(crate) trait Shards<const N: usize> {
@@ -103,6 +119,7 @@ pub(crate) struct Front<const N: usize> {
     hasher: KeyHasher,
     make: Make,
     values: InputValues,
+    machine: Machine,
     reassembles: bool,
     released: Vec<(Packet, InputValues)>,
     pending: Vec<Pending<N>>,
@@ -131,6 +148,7 @@ impl<const N: usize> Front<N> {
             hasher: KeyHasher::new(config.seed),
             make,
             values: InputValues::default(),
+            machine: Machine::detect(),
             reassembles: config.reassemble_flows.is_some(),
             released: Vec::new(),
             pending: (0..config.threads).map(|_| Pending::new()).collect(),
@@ -253,6 +271,21 @@ impl<const N: usize> Front<N> {
     }
 
     fn frames_to_any_shard(&mut self, frames: &[Frame<'_>], shards: &mut impl Shards<N>) {
+        self.machine.run_loop::<N, _>(TakeFrames {
+            front: self,
+            frames,
+            shards,
+        });
+        self.report.frames += frames.len() as u64;
+    }
+
+    #[inline(always)]
+    fn take_frames<V: Vectors>(
+        &mut self,
+        vectors: V,
+        frames: &[Frame<'_>],
+        shards: &mut impl Shards<N>,
+    ) {
         let mut values = std::mem::take(&mut self.values);
         for frame in frames {
             self.report.frame_bytes += u64::from(frame.wire_length_bytes);
@@ -266,7 +299,10 @@ impl<const N: usize> Front<N> {
                 self.arrive(frame.timestamp_ns, shards);
             }
             match parsed {
-                Ok(packet) => self.packet(&packet, &values, shards),
+                Ok(packet) => {
+                    self.tick(packet.timestamp_ns, shards);
+                    self.meter(vectors, &packet, &values, shards);
+                }
                 Err(rejected) => self.reject(rejected, frame.wire_length_bytes),
             }
             if self.reassembles {
@@ -274,7 +310,6 @@ impl<const N: usize> Front<N> {
             }
         }
         self.values = values;
-        self.report.frames += frames.len() as u64;
     }
 
     /// Takes one packet that was parsed elsewhere.
@@ -286,17 +321,19 @@ impl<const N: usize> Front<N> {
     ) {
         self.report.frames += 1;
         self.report.frame_bytes += u64::from(packet.frame_length_bytes);
-        self.packet(packet, values, shards);
-    }
-
-    fn packet(&mut self, packet: &Packet, values: &InputValues, shards: &mut impl Shards<N>) {
         self.tick(packet.timestamp_ns, shards);
-        self.meter(packet, values, shards);
+        self.meter(Plain, packet, values, shards);
     }
 
     /// Makes the record of a packet, whenever it came.
     #[inline(always)]
-    fn meter(&mut self, packet: &Packet, values: &InputValues, shards: &mut impl Shards<N>) {
+    fn meter<V: Vectors>(
+        &mut self,
+        vectors: V,
+        packet: &Packet,
+        values: &InputValues,
+        shards: &mut impl Shards<N>,
+    ) {
         self.report.packet_bytes += u64::from(packet.ip_length_bytes);
         match (self.make, packet.tuple.family()) {
             (Make::Default, Family::V4) => {
@@ -308,21 +345,22 @@ impl<const N: usize> Front<N> {
                 self.push(record, |pending| &mut pending.v6, shards);
             }
             (Make::ByFamily, Family::V4) => {
-                self.open::<WORDS_V4>(packet, values, |pending| &mut pending.v4, shards);
+                self.open::<_, WORDS_V4>(vectors, packet, values, |to| &mut to.v4, shards);
             }
             (Make::ByFamily, Family::V6) => {
-                self.open::<WORDS_V6>(packet, values, |pending| &mut pending.v6, shards);
+                self.open::<_, WORDS_V6>(vectors, packet, values, |to| &mut to.v6, shards);
             }
             (Make::Wide, _) => {
-                self.open::<WORDS_WIDE>(packet, values, |pending| &mut pending.wide, shards);
+                self.open::<_, WORDS_WIDE>(vectors, packet, values, |to| &mut to.wide, shards);
             }
         }
     }
 
     /// Makes the record of a packet where it stays until its shard takes it.
     #[inline(always)]
-    fn open<const K: usize>(
+    fn open<V: Vectors, const K: usize>(
         &mut self,
+        vectors: V,
         packet: &Packet,
         values: &InputValues,
         lane: impl Fn(&mut Pending<N>) -> &mut Vec<MicroflowRecord<K, N>>,
@@ -336,9 +374,9 @@ impl<const N: usize> Front<N> {
             base: Base::of_packet(packet, reversed),
             state: [0; N],
         });
-        if let Some(record) = records.last_mut() {
+        if let Some(MicroflowRecord { state, .. }) = records.last_mut() {
             self.layout
-                .open_state(&mut record.state, packet, values, reversed);
+                .open_state(vectors, state, packet, values, reversed);
         }
         if records.len() == self.batch_packets {
             shards.packets(shard, &mut self.pending[shard]);
@@ -441,7 +479,7 @@ impl<const N: usize> Front<N> {
         for (packet, values) in released.drain(..) {
             self.report.held -= 1;
             self.report.held_frame_bytes -= u64::from(packet.frame_length_bytes);
-            self.meter(&packet, &values, shards);
+            self.meter(Plain, &packet, &values, shards);
         }
         self.released = released;
     }

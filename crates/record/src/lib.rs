@@ -15,6 +15,7 @@ mod key;
 mod layout;
 mod microflow;
 mod packet;
+mod pairs;
 mod prefetch;
 mod text;
 mod vectors;
@@ -35,6 +36,7 @@ pub use layout::{
 };
 pub use microflow::{Base, EndReason, Marks, MicroflowRecord};
 pub use packet::{InputValues, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
+pub use pairs::PendingStates;
 pub use prefetch::prefetch;
 pub use text::{DefinitionError, Places};
 #[cfg(target_arch = "x86_64")]

@@ -2,7 +2,8 @@
 //! The direct-mapped microflow table.
 
 use turboflow_record::{
-    KeyHasher, Machine, Marks, MergeGate, MicroflowRecord, Plan, Vectors, WithVectors, prefetch,
+    KeyHasher, Machine, Marks, MergeGate, MicroflowRecord, PendingStates, Plan, Vectors,
+    WithVectors, prefetch,
 };
 
 use crate::bypass::{HitWatch, Sizing};
@@ -210,26 +211,31 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
             *place = slot_of(packet);
             prefetch(self.slots.as_ptr().wrapping_add(*place as usize));
         }
+        let (slots, mut pending) = (self.slots.as_mut_ptr(), PendingStates::new());
         for (index, packet) in packets.iter().enumerate() {
             let place = ahead[index % PREFETCH_DISTANCE];
             if let Some(later) = packets.get(index + PREFETCH_DISTANCE) {
                 let slot = slot_of(later);
                 ahead[index % PREFETCH_DISTANCE] = slot;
-                prefetch(self.slots.as_ptr().wrapping_add(slot as usize));
+                prefetch(slots.wrapping_add(slot as usize));
             }
-            let resident = &mut self.slots[place as usize];
+            // SAFETY: a hash's slot is one of the table's, and no other reference into the table lives.
+            let (slot, resident) = unsafe {
+                let slot = slots.add(place as usize);
+                (slot, &mut *slot)
+            };
             let merged = vectors.merge_if_passes(&gate, resident, packet);
             if merged || joins(&gate, resident, packet) {
                 if !merged {
                     vectors.merge_in_order(&mut resident.base, &packet.base);
                 }
-                if N > 0 {
-                    vectors.merge_state(&self.plan, &mut resident.state, &packet.state);
-                }
+                // SAFETY: until they are merged, no record leaves the table, and none is read but for key and base.
+                unsafe { pending.push(vectors, &self.plan, slot, packet) };
             } else if resident.key == [0; K] {
                 self.occupied.push(place);
                 *resident = *packet;
             } else {
+                pending.merge(vectors, &self.plan);
                 let same = resident.key == packet.key;
                 self.counters.evicted_cut += u64::from(same);
                 self.counters.evicted_collision += u64::from(!same);
@@ -237,6 +243,7 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
                 *resident = *packet;
             }
         }
+        pending.merge(vectors, &self.plan);
     }
 
     /// Evicts every resident record, in the order in which their slots were filled.

@@ -14,13 +14,16 @@ pub(super) const NONE: u16 = u16::MAX;
 #[derive(Clone, Debug)]
 pub(super) struct GapWords {
     /// Word of the time of the packet that arrived first.
-    first_arrival: u16,
+    pub(super) first_arrival: u16,
     /// Word of the time of the packet that arrived last.
-    last_arrival: u16,
+    pub(super) last_arrival: u16,
     pub(super) min: u16,
     pub(super) max: u16,
     pub(super) wide_sum: u16,
     pub(super) wide_squares: u16,
+    /// Whether the side is that of all packets.
+    #[cfg(target_arch = "x86_64")]
+    of_all: bool,
     rare: Option<Box<Rare>>,
 }
 
@@ -67,6 +70,8 @@ impl GapWords {
             max: word(Input::Gap, What::Max),
             wide_sum: word(Input::Gap, What::WideSum),
             wide_squares: word(Input::Gap, What::WideSquares),
+            #[cfg(target_arch = "x86_64")]
+            of_all: side == Side::Both,
             rare: (!rare.is_empty()).then(|| Box::new(rare)),
         })
     }
@@ -84,6 +89,7 @@ impl GapWords {
     }
 
     /// [`GapWords::between`], after its ordered part is folded into `earlier`.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn meet<const N: usize>(
         &self,
@@ -95,6 +101,18 @@ impl GapWords {
             self.fold_ordered(earlier, gap_ns);
         }
         gap
+    }
+
+    /// Whether they are the gaps between all packets, of which every record has one.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) const fn is_of_all(&self) -> bool {
+        self.of_all
+    }
+
+    /// Whether a feature minds which gap comes first.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) const fn is_ordered(&self) -> bool {
+        self.rare.is_some()
     }
 
     /// Folds in a gap, which lies after all of `earlier`'s.

@@ -148,22 +148,21 @@ impl KeyPlan {
         inputs: &InputValues,
         biflow: bool,
     ) -> ([u64; K], bool) {
-        match self {
-            Self::FiveTuple => {
-                let reversed = biflow && is_reversed(&packet.tuple);
-                let tuple = if reversed {
-                    packet.tuple.reversed()
-                } else {
-                    packet.tuple
-                };
-                let mut key = [0; K];
-                for (to, from) in key.iter_mut().zip(tuple.raw_words()) {
-                    *to = *from;
-                }
-                (key, reversed)
-            }
-            Self::Wide(wide) => wide.key(packet, inputs, biflow),
+        // The width is asked first: nothing but registers is then needed for narrow keys.
+        if let (true, Self::Wide(wide)) = (K == WORDS_WIDE, self) {
+            return wide.key(packet, inputs, biflow);
         }
+        let reversed = biflow && is_reversed(&packet.tuple);
+        let tuple = if reversed {
+            packet.tuple.reversed()
+        } else {
+            packet.tuple
+        };
+        let mut key = [0; K];
+        for (to, from) in key.iter_mut().zip(tuple.raw_words()) {
+            *to = *from;
+        }
+        (key, reversed)
     }
 }
 

@@ -111,7 +111,7 @@ impl Layout {
             key,
             feature_columns,
             state_words,
-            programs: [false, true].map(|reversed| Program::new(&words, reversed)),
+            programs: [false, true].map(|reversed| Program::new(&words, state_words, reversed)),
             machine: Machine::detect(),
             words,
         };
@@ -204,23 +204,32 @@ impl Layout {
             base: Base::of_packet(packet, reversed),
             state: [0; N],
         };
-        self.open_state(&mut record.state, packet, inputs, reversed);
+        if N > 0 {
+            self.compiled.machine.run(OpenState {
+                program: &self.compiled.programs[usize::from(reversed)],
+                state: &mut record.state,
+                packet,
+                inputs,
+                reversed,
+            });
+        }
         record
     }
 
-    /// Writes the state of a single packet over zeros: the last step of [`Layout::open`], for a
-    /// caller that has the record where it shall stay. A copy right after so many small stores
-    /// would wait for each of them.
+    /// Writes the state of a single packet, whatever was there: the last step of [`Layout::open`], in a loop that is compiled for
+    /// the vectors of the machine, and for a caller that has the record where it shall stay. A copy right after so many small
+    /// stores would wait for each of them.
     #[inline(always)]
-    pub fn open_state<const N: usize>(
+    pub fn open_state<V: Vectors, const N: usize>(
         &self,
+        vectors: V,
         state: &mut [u64; N],
         packet: &Packet,
         inputs: &InputValues,
         reversed: bool,
     ) {
         if N > 0 {
-            self.compiled.machine.run(OpenState {
+            vectors.run(OpenState {
                 program: &self.compiled.programs[usize::from(reversed)],
                 state,
                 packet,

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How the further features of two records merge.
 
+#[cfg(target_arch = "x86_64")]
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 #[cfg(target_arch = "x86_64")]
-use super::blocks::{Lanes, MetGap};
+use super::blocks::{Lanes, Measuring, MetGap};
 use super::gap::GapWords;
 use super::words::{Class, Content, Side, What, Words};
+#[cfg(target_arch = "x86_64")]
+use crate::pairs::{PAIRS, Pair};
 
 /// The merge program of a layout: a handful of loops over contiguous words, never a look at
 /// features.
@@ -18,6 +22,8 @@ pub struct Plan {
     masks: Arc<[Masks]>,
     #[cfg(target_arch = "x86_64")]
     lanes: Arc<[Lanes]>,
+    #[cfg(target_arch = "x86_64")]
+    measuring: Measuring,
     lists: Arc<[ListWords]>,
     gaps: Arc<[GapWords]>,
 }
@@ -82,52 +88,71 @@ impl Plan {
             masks: masks(&ends),
             #[cfg(target_arch = "x86_64")]
             lanes: Lanes::of(&ends, &gaps).into(),
+            #[cfg(target_arch = "x86_64")]
+            measuring: Measuring::of(&gaps),
             lists,
             gaps,
         }
     }
 
-    /// The same as [`Plan::merge`] in code that is compiled for AVX-512.
+    /// The same as [`Plan::merge`] of every pair in turn, in code that is compiled for AVX-512.
+    ///
+    /// # Safety
+    /// The states of all pairs have `N` words, and nobody else uses them meanwhile.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    pub(crate) fn merge_avx512<const N: usize>(
-        &self,
-        proof: crate::Avx512,
-        earlier: &mut [u64; N],
-        later: &[u64; N],
-    ) {
-        // One side's gaps at most, in all but biflows: no loop over them then.
-        match &*self.gaps {
-            [] => self.fold_blocks(proof, earlier, later, &[]),
-            [gap] => {
-                let met = gap.meet(earlier, later);
-                self.fold_blocks(proof, earlier, later, &[MetGap::new(met)]);
-            }
-            gaps => {
-                let mut met = [MetGap::NONE; MAX_GAPS];
-                for (met, gap) in met.iter_mut().zip(gaps) {
-                    *met = MetGap::new(gap.meet(earlier, later));
+    pub(crate) unsafe fn merge_avx512<const N: usize>(&self, proof: crate::Avx512, pairs: &[Pair]) {
+        // SAFETY: the caller's.
+        unsafe {
+            assert!(pairs.len() <= PAIRS);
+            match self.measuring {
+                Measuring::Simply => {
+                    let mut met = MaybeUninit::<[MetGap; PAIRS]>::uninit();
+                    self.fold_pairs::<N>(proof, pairs, met.as_mut_ptr().cast());
                 }
-                self.fold_blocks(proof, earlier, later, &met);
+                Measuring::WithCare => {
+                    let mut met = MaybeUninit::<[[MetGap; MAX_GAPS]; PAIRS]>::uninit();
+                    self.fold_pairs::<N>(proof, pairs, met.as_mut_ptr().cast());
+                }
+                // Its turn comes before that of the next pair.
+                Measuring::Ahead => pairs.iter().for_each(|pair| {
+                    let earlier = &mut *pair.flow.cast::<[u64; N]>();
+                    let later = &*pair.later.cast::<[u64; N]>();
+                    let mut met = [MetGap::NONE; MAX_GAPS];
+                    for (met, gap) in met.iter_mut().zip(self.gaps.iter()) {
+                        if let Some(gap_ns) = gap.meet(earlier, later) {
+                            *met = MetGap::new(gap_ns);
+                        }
+                    }
+                    let pair = std::slice::from_ref(pair);
+                    self.fold_pairs::<N>(proof, pair, met.as_mut_ptr());
+                }),
             }
-        }
-        for list in self.lists.iter() {
-            list.append(earlier, later);
         }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    fn fold_blocks<const N: usize, const GAPS: usize>(
+    unsafe fn fold_pairs<const N: usize>(
         &self,
         proof: crate::Avx512,
-        earlier: &mut [u64; N],
-        later: &[u64; N],
-        gaps: &[MetGap; GAPS],
+        pairs: &[Pair],
+        gaps: *mut MetGap,
     ) {
-        let blocks = earlier.as_chunks_mut::<BLOCK>().0.iter_mut();
-        for ((earlier, later), lanes) in blocks.zip(later.as_chunks().0).zip(self.lanes.iter()) {
-            lanes.fold(proof, earlier, later, gaps);
+        // SAFETY: the caller's.
+        unsafe {
+            for lanes in self.lanes.iter() {
+                lanes.fold(proof, pairs, gaps);
+            }
+            for list in self.lists.iter() {
+                for pair in pairs {
+                    // Most lists are full.
+                    if *pair.flow.add(usize::from(list.start)) < u64::from(list.k) {
+                        let earlier = &mut *pair.flow.cast::<[u64; N]>();
+                        list.append(earlier, &*pair.later.cast::<[u64; N]>());
+                    }
+                }
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::plan::add_wide;
 use super::words::{Class, Content, Side, What, Words};
 #[cfg(target_arch = "x86_64")]
-use super::write_block::WriteBlock;
+use super::write_block::{BankStep, WriteBank};
 use crate::{Input, InputValues, Packet};
 
 /// The steps of packets of one direction.
@@ -24,9 +24,11 @@ pub(super) struct Program {
     of_packet: Box<[WriteStep]>,
     of_inputs: Box<[WriteStep]>,
     longer: Box<[LongStep]>,
-    /// The same writes, eight words at a time.
+    /// The same, eight words at a time, and what is not in that.
     #[cfg(target_arch = "x86_64")]
-    blocks: Box<[WriteBlock]>,
+    banks: Box<[WriteBank]>,
+    #[cfg(target_arch = "x86_64")]
+    besides_banks: Box<[LongStep]>,
 }
 
 /// Writes one word of a fresh state. One formula serves every kind of word, so that there is no
@@ -97,6 +99,18 @@ impl Source {
 }
 
 impl Source {
+    /// The slot, or the number of the input.
+    const fn number(self) -> u8 {
+        match self {
+            Self::Packet(slot) => slot,
+            Self::Input(input) => input as u8,
+        }
+    }
+
+    const fn is_input(self) -> bool {
+        matches!(self, Self::Input(_))
+    }
+
     /// The value, and all ones, or 0 where the packet lacks it.
     #[inline(always)]
     fn value(self, slots: &[u64; 8], inputs: &InputValues) -> (u64, u64) {
@@ -110,10 +124,7 @@ impl Source {
 impl WriteStep {
     /// The words of a content in a fresh state; none where it takes a [`LongStep`].
     fn of(content: &Content, source: Source) -> Vec<Self> {
-        let from = match source {
-            Source::Packet(slot) => slot,
-            Source::Input(input) => input as u8,
-        };
+        let from = source.number();
         let word = content.start as u16;
         let plain = Self {
             from,
@@ -181,7 +192,7 @@ pub(super) fn needs_input(of: Option<Input>, what: &What) -> Option<Input> {
 
 impl Program {
     /// The program of packets that run with the key, or against it.
-    pub(super) fn new(words: &Words, reversed: bool) -> Self {
+    pub(super) fn new(words: &Words, state_words: usize, reversed: bool) -> Self {
         let sides = [
             Side::Both,
             if reversed {
@@ -191,18 +202,26 @@ impl Program {
             },
         ];
         let (mut of_packet, mut of_inputs, mut longer) = (Vec::new(), Vec::new(), Vec::new());
+        #[cfg(target_arch = "x86_64")]
+        let (mut of_banks, mut besides_banks) = (Vec::new(), Vec::new());
         for content in words.contents() {
             if !sides.contains(&content.side) || content.of == Some(Input::Gap) {
                 continue;
             }
             let source = Source::new(content.of, &content.what);
             let writes = WriteStep::of(content, source);
+            let long = LongStep {
+                source,
+                word: content.start as u16,
+                edges: Edges::of(content),
+            };
+            #[cfg(target_arch = "x86_64")]
+            match BankStep::of(content, source.number(), source.is_input(), &writes) {
+                Some(steps) => of_banks.extend(steps),
+                None => besides_banks.push(long.clone()),
+            }
             if writes.is_empty() {
-                longer.push(LongStep {
-                    source,
-                    word: content.start as u16,
-                    edges: Edges::of(content),
-                });
+                longer.push(long);
             }
             match source {
                 Source::Packet(_) => of_packet.extend(writes),
@@ -212,7 +231,9 @@ impl Program {
         let min = words.end_of(Class::Add) as u16..words.end_of(Class::Min) as u16;
         Self {
             #[cfg(target_arch = "x86_64")]
-            blocks: WriteBlock::of(&min, &of_packet, &of_inputs),
+            banks: WriteBank::of(state_words, &min, &of_banks),
+            #[cfg(target_arch = "x86_64")]
+            besides_banks: besides_banks.into(),
             min,
             of_packet: of_packet.into(),
             of_inputs: of_inputs.into(),
@@ -231,17 +252,28 @@ impl Program {
         inputs: &InputValues,
         reversed: bool,
     ) {
-        let slots = packet_slots(packet, reversed);
-        let lanes = super::write_block::lanes_of(proof, &slots);
-        for (words, block) in state.as_chunks_mut().0.iter_mut().zip(&self.blocks) {
-            block.write(proof, words, lanes, inputs);
+        let lanes = super::write_block::lanes_of(proof, &packet_slots(packet, reversed));
+        WriteBank::write_all(proof, &self.banks, state.as_chunks_mut().0, lanes, inputs);
+        if !self.besides_banks.is_empty() {
+            self.open_besides_banks(state, packet, inputs, reversed);
         }
-        self.open_longer(state, &slots, inputs, |edges, value| {
-            edges.bin_avx512(proof, value)
-        });
     }
 
-    /// The state of one packet, from a state of zeros.
+    /// What few definitions have, kept apart: for its sake the slots would go through memory at every packet.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(never)]
+    fn open_besides_banks<const N: usize>(
+        &self,
+        state: &mut [u64; N],
+        packet: &Packet,
+        inputs: &InputValues,
+        reversed: bool,
+    ) {
+        let slots = packet_slots(packet, reversed);
+        Self::open_longer(&self.besides_banks, state, &slots, inputs);
+    }
+
+    /// Writes the state of one packet, whatever was there.
     #[inline(always)]
     pub(super) fn open<const N: usize>(
         &self,
@@ -251,6 +283,7 @@ impl Program {
         reversed: bool,
     ) {
         // Zero changes nothing in any class but this.
+        *state = [0; N];
         for word in self.min.clone() {
             if let Some(word) = state.get_mut(usize::from(word)) {
                 *word = u64::MAX;
@@ -264,23 +297,22 @@ impl Program {
             let (value, present) = inputs.masked(write.from);
             write.apply(state, value, present);
         }
-        self.open_longer(state, &slots, inputs, Edges::bin_of);
+        Self::open_longer(&self.longer, state, &slots, inputs);
     }
 
     /// Bins, which depend on the value, and squares of 128 bits.
     #[inline(always)]
     fn open_longer<const N: usize>(
-        &self,
+        steps: &[LongStep],
         state: &mut [u64; N],
         slots: &[u64; 8],
         inputs: &InputValues,
-        bin_of: impl Fn(&Edges, u64) -> usize,
     ) {
-        for step in &self.longer {
+        for step in steps {
             let (value, present) = step.source.value(slots, inputs);
             let at = step.word as usize;
             if let Some(edges) = &step.edges {
-                let bin = at + bin_of(edges, value);
+                let bin = at + edges.bin_of(value);
                 if let Some(bin) = state.get_mut(bin) {
                     *bin = present & 1;
                 }
@@ -296,9 +328,6 @@ impl Program {
 #[derive(Clone, Debug)]
 pub(super) struct Edges {
     padded: Box<[u64]>,
-    /// The same, padded to eights.
-    #[cfg(target_arch = "x86_64")]
-    eights: Box<[[u64; 8]]>,
     count: usize,
 }
 
@@ -310,27 +339,10 @@ impl Edges {
         };
         let mut padded = edges.clone();
         padded.resize((edges.len() + 1).next_power_of_two() - 1, u64::MAX);
-        #[cfg(target_arch = "x86_64")]
-        let eights = edges.chunks(8).map(|chunk| {
-            let mut eight = [u64::MAX; 8];
-            eight[..chunk.len()].copy_from_slice(chunk);
-            eight
-        });
         Some(Self {
             padded: padded.into(),
-            #[cfg(target_arch = "x86_64")]
-            eights: eights.collect(),
             count: edges.len(),
         })
-    }
-
-    /// [`Edges::bin_of`] in code that is compiled for AVX-512.
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    fn bin_avx512(&self, proof: crate::Avx512, value: u64) -> usize {
-        let eights = self.eights.iter();
-        let reached = eights.map(|eight| super::write_block::reached(proof, eight, value));
-        reached.sum::<usize>().min(self.count)
     }
 
     /// How many edges `value` has reached, by a binary search without branches.

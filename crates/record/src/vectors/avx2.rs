@@ -4,6 +4,7 @@
 use std::arch::x86_64::*;
 
 use super::{JOINED_MARKS, Vectors, WithVectors};
+use crate::pairs::Pair;
 use crate::{Base, Plan};
 
 /// Proof that the machine has AVX2 and BMI2.
@@ -77,7 +78,11 @@ impl Vectors for Avx2 {
     }
 
     #[inline(always)]
-    fn merge_state<const N: usize>(self, plan: &Plan, flow: &mut [u64; N], later: &[u64; N]) {
-        plan.merge_in_blocks(flow, later);
+    unsafe fn merge_states<const N: usize>(self, plan: &Plan, pairs: &[Pair]) {
+        for pair in pairs {
+            // SAFETY: the caller's.
+            let (flow, later) = unsafe { (&mut *pair.flow.cast(), &*pair.later.cast()) };
+            plan.merge_in_blocks::<N>(flow, later);
+        }
     }
 }

@@ -4,6 +4,7 @@
 use std::arch::x86_64::*;
 
 use super::{JOINED_MARKS, MergeGate, Vectors, WithVectors};
+use crate::pairs::Pair;
 use crate::{Base, MicroflowRecord, Plan};
 
 /// Proof that the machine has AVX-512 F, BW, DQ and VL, and BMI2.
@@ -223,7 +224,8 @@ impl Vectors for Avx512 {
     }
 
     #[inline(always)]
-    fn merge_state<const N: usize>(self, plan: &Plan, flow: &mut [u64; N], later: &[u64; N]) {
-        plan.merge_avx512(self, flow, later);
+    unsafe fn merge_states<const N: usize>(self, plan: &Plan, pairs: &[Pair]) {
+        // SAFETY: the caller's.
+        unsafe { plan.merge_avx512::<N>(self, pairs) };
     }
 }

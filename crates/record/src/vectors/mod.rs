@@ -22,6 +22,7 @@ pub use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub use avx512::Avx512;
 
+use crate::pairs::Pair;
 use crate::{Base, Marks, MicroflowRecord, Plan};
 
 /// The widest vectors that this machine has.
@@ -101,6 +102,12 @@ pub trait Vectors: Copy {
         None
     }
 
+    /// Does a part of the work in a loop for which these are the vectors.
+    #[inline(always)]
+    fn run<W: WithVectors>(self, work: W) -> W::Output {
+        work.run(self)
+    }
+
     /// `a == b`.
     #[inline(always)]
     fn same_key<const K: usize>(self, a: &[u64; K], b: &[u64; K]) -> bool {
@@ -137,10 +144,17 @@ pub trait Vectors: Copy {
         equal_lanes(lanes, value)
     }
 
-    /// `plan.merge(flow, later)`.
+    /// `plan.merge(flow, later)` of every pair in turn.
+    ///
+    /// # Safety
+    /// The states of all pairs have `N` words, and nobody else uses them meanwhile.
     #[inline(always)]
-    fn merge_state<const N: usize>(self, plan: &Plan, flow: &mut [u64; N], later: &[u64; N]) {
-        plan.merge(flow, later);
+    unsafe fn merge_states<const N: usize>(self, plan: &Plan, pairs: &[Pair]) {
+        for pair in pairs {
+            // SAFETY: the caller's.
+            let (flow, later) = unsafe { (&mut *pair.flow.cast(), &*pair.later.cast()) };
+            plan.merge::<N>(flow, later);
+        }
     }
 }
 
@@ -166,30 +180,35 @@ pub struct Plain;
 
 impl Vectors for Plain {}
 
-/// Plain code but for the further words of large records.
+/// Plain code but for the further words of large records, which look for the vectors themselves.
 #[derive(Clone, Copy, Debug)]
 struct LargeRecords(Machine);
 
 impl Vectors for LargeRecords {
     #[inline(always)]
-    fn merge_state<const N: usize>(self, plan: &Plan, flow: &mut [u64; N], later: &[u64; N]) {
-        self.0.run(MergeState { plan, flow, later });
+    fn run<W: WithVectors>(self, work: W) -> W::Output {
+        self.0.run(work)
+    }
+
+    #[inline(always)]
+    unsafe fn merge_states<const N: usize>(self, plan: &Plan, pairs: &[Pair]) {
+        self.0.run(MergeStates::<N> { plan, pairs });
     }
 }
 
-/// `plan.merge(flow, later)`, looking for the vectors itself.
-pub(crate) struct MergeState<'a, const N: usize> {
-    pub(crate) plan: &'a Plan,
-    pub(crate) flow: &'a mut [u64; N],
-    pub(crate) later: &'a [u64; N],
+/// [`Vectors::merge_states`].
+struct MergeStates<'a, const N: usize> {
+    plan: &'a Plan,
+    pairs: &'a [Pair],
 }
 
-impl<const N: usize> WithVectors for MergeState<'_, N> {
+impl<const N: usize> WithVectors for MergeStates<'_, N> {
     type Output = ();
 
     #[inline(always)]
     fn run<V: Vectors>(self, vectors: V) {
-        vectors.merge_state(self.plan, self.flow, self.later);
+        // SAFETY: whoever made it vouches for the states.
+        unsafe { vectors.merge_states::<N>(self.plan, self.pairs) };
     }
 }
 

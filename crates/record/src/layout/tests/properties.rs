@@ -7,8 +7,7 @@ use proptest::test_runner::TestCaseResult;
 use super::naive::{self, Seen};
 use super::strategies::{features, flow};
 use super::*;
-use crate::vectors::MergeState;
-use crate::{Fault, Machine};
+use crate::{Fault, PendingStates};
 
 type Flow = Vec<Seen>;
 
@@ -32,16 +31,38 @@ fn merge_in_groups<const K: usize, const N: usize>(
             merged.base.merge(&later.base);
             plan.merge_in_blocks(&mut merged.state, &later.state);
         }
-        _ => {
-            merged.base.merge(&later.base);
-            Machine::detect().run(MergeState {
-                plan,
-                flow: &mut merged.state,
-                later: &later.state,
-            });
-        }
+        _ => merge_at_once(&mut merged, &[later], plan),
     }
     merged
+}
+
+/// Merges records into a flow's, their further words as many pairs as wait together.
+fn merge_at_once<const K: usize, const N: usize>(
+    flow: &mut MicroflowRecord<K, N>,
+    later: &[MicroflowRecord<K, N>],
+    plan: &Plan,
+) {
+    struct AtOnce<'a, const K: usize, const N: usize> {
+        flow: &'a mut MicroflowRecord<K, N>,
+        later: &'a [MicroflowRecord<K, N>],
+        plan: &'a Plan,
+    }
+    impl<const K: usize, const N: usize> WithVectors for AtOnce<'_, K, N> {
+        type Output = ();
+
+        fn run<V: Vectors>(self, vectors: V) {
+            let (mut pending, flow) = (PendingStates::new(), std::ptr::from_mut(self.flow));
+            for later in self.later {
+                // SAFETY: both are there until the merge, and only their bases are used before it.
+                unsafe {
+                    (*flow).base.merge(&later.base);
+                    pending.push(vectors, self.plan, flow, later);
+                }
+            }
+            pending.merge(vectors, self.plan);
+        }
+    }
+    Machine::detect().run(AtOnce { flow, later, plan });
 }
 
 /// The flow's record, after checking that any grouping gives it.
@@ -65,6 +86,9 @@ fn record<const K: usize, const N: usize>(
     for packet in &packets[1..] {
         one_pass.merge(packet, layout.plan());
     }
+    let mut at_once = packets[0];
+    merge_at_once(&mut at_once, &packets[1..], layout.plan());
+    prop_assert_eq!(&one_pass, &at_once);
     for start in 0..3 {
         let mut choices = choices.iter().copied().cycle().skip(start);
         let grouped = merge_in_groups(&packets, layout.plan(), &mut choices);

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Pairs of records that have merged but for their further words, which follow many pairs at a time: what a plan has to look up
+//! is then looked up once for all of them.
+
+use crate::{MicroflowRecord, Plan, Vectors};
+
+/// Most pairs that wait: few enough that their lines stay in the first-level cache.
+pub(crate) const PAIRS: usize = 32;
+
+/// The states of a flow's record and of a later one.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair {
+    pub(crate) flow: *mut u64,
+    pub(crate) later: *const u64,
+}
+
+/// Pairs of records with `N` further words each, which are yet to merge.
+#[derive(Debug)]
+pub struct PendingStates<const N: usize> {
+    pairs: [Pair; PAIRS],
+    count: usize,
+}
+
+impl<const N: usize> Default for PendingStates<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const N: usize> PendingStates<N> {
+    /// None.
+    #[must_use]
+    pub const fn new() -> Self {
+        const NONE: Pair = Pair {
+            flow: std::ptr::null_mut(),
+            later: std::ptr::null(),
+        };
+        Self {
+            pairs: [NONE; PAIRS],
+            count: 0,
+        }
+    }
+
+    /// Takes note that the state of `later` shall go into that of `flow`, after those that were noted before. Where many wait,
+    /// all are merged.
+    ///
+    /// # Safety
+    /// Until [`PendingStates::merge`], both records stay where they are, and nobody else changes their states or reads the flow's.
+    #[inline(always)]
+    pub unsafe fn push<V: Vectors, const K: usize>(
+        &mut self,
+        vectors: V,
+        plan: &Plan,
+        flow: *mut MicroflowRecord<K, N>,
+        later: *const MicroflowRecord<K, N>,
+    ) {
+        if N == 0 {
+            return;
+        }
+        // SAFETY: the caller says that the records are there.
+        let (flow, later) = unsafe { (&raw mut (*flow).state, &raw const (*later).state) };
+        self.pairs[self.count % PAIRS] = Pair {
+            flow: flow.cast(),
+            later: later.cast(),
+        };
+        self.count += 1;
+        if self.count == PAIRS {
+            self.merge(vectors, plan);
+        }
+    }
+
+    /// Merges all that wait.
+    #[inline(always)]
+    pub fn merge<V: Vectors>(&mut self, vectors: V, plan: &Plan) {
+        let pairs = self.pairs.get(..self.count).unwrap_or_default();
+        self.count = 0;
+        if N > 0 && !pairs.is_empty() {
+            // SAFETY: whoever noted them vouches for the states, which are `N` words each.
+            unsafe { vectors.merge_states::<N>(plan, pairs) };
+        }
+    }
+}
