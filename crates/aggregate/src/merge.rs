@@ -72,8 +72,6 @@ impl<const K: usize, const N: usize> Views<K, N> {
 /// What the first two stages have found out about a chunk.
 struct LookAhead<const K: usize, const N: usize, const MOVING: bool> {
     views: Views<K, N>,
-    /// What certainly merges.
-    gate: MergeGate,
     /// Whether new flows may put out old ones.
     crowded: bool,
     homes: [u32; CHUNK],
@@ -124,6 +122,14 @@ const fn split<const MOVING: bool>(number: u32) -> (usize, usize) {
     } else {
         (0, number as usize)
     }
+}
+
+/// What the last stage holds. Apart from [`LookAhead`], whose arrays keep it in memory: the gate stays in registers.
+struct LastStage<'a, S, const N: usize> {
+    /// What certainly merges.
+    gate: MergeGate,
+    pending: PendingStates<N>,
+    sink: &'a mut S,
 }
 
 /// The work on one chunk, compiled for every width of vectors.
@@ -190,14 +196,17 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         assert!(count <= CHUNK);
         let mut ahead = LookAhead::<K, N, MOVING> {
             views: Views::of(self.table.regions(), self.table.frontier()),
-            gate: self.cuts.gate,
             crowded: self.is_crowded(count),
             homes: [0; CHUNK],
             tags: [0; CHUNK],
             slots: [0; CHUNK],
         };
         let hasher = self.hasher;
-        let mut pending = PendingStates::new();
+        let mut last = LastStage {
+            gate: self.cuts.gate,
+            pending: PendingStates::new(),
+            sink,
+        };
         for (index, microflow) in chunk.iter().enumerate().take(2 * DISTANCE) {
             ahead.begin(index, hasher.hash(&microflow.key));
         }
@@ -209,46 +218,45 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             ahead.begin(index, hasher.hash(&chunk[index].key));
             ahead.locate(vectors, index - DISTANCE);
             let done = index - 2 * DISTANCE;
-            self.finish(vectors, &ahead, done, &chunk[done], &mut pending, sink);
+            self.finish(vectors, &ahead, done, &chunk[done], &mut last);
         }
         for index in DISTANCE.max(count.saturating_sub(DISTANCE))..count {
             ahead.locate(vectors, index);
             let done = index - DISTANCE;
-            self.finish(vectors, &ahead, done, &chunk[done], &mut pending, sink);
+            self.finish(vectors, &ahead, done, &chunk[done], &mut last);
         }
         for (done, microflow) in chunk
             .iter()
             .enumerate()
             .skip(count.saturating_sub(DISTANCE))
         {
-            self.finish(vectors, &ahead, done, microflow, &mut pending, sink);
+            self.finish(vectors, &ahead, done, microflow, &mut last);
         }
-        pending.merge(vectors, &self.plan);
+        last.pending.merge(vectors, &self.plan);
     }
 
     /// Stage three.
     #[inline(always)]
-    fn finish<V: Vectors, const MOVING: bool>(
+    fn finish<V: Vectors, S: ExportSink<K, N>, const MOVING: bool>(
         &mut self,
         vectors: V,
         ahead: &LookAhead<K, N, MOVING>,
         index: usize,
         microflow: &MicroflowRecord<K, N>,
-        pending: &mut PendingStates<N>,
-        sink: &mut impl ExportSink<K, N>,
+        last: &mut LastStage<'_, S, N>,
     ) {
         let (side, slot) = split::<MOVING>(ahead.slots[index]);
         // SAFETY: stage two computed the slot from a bucket of that region; the arrays live, and no
         // other reference into them does.
         let flow = unsafe { ahead.views.records[side].add(slot) };
         // SAFETY: likewise.
-        if vectors.merge_if_passes(&ahead.gate, unsafe { &mut *flow }, microflow) {
+        if vectors.merge_if_passes(&last.gate, unsafe { &mut *flow }, microflow) {
             // SAFETY: until they are merged, here or at the end of the chunk, no flow record moves, and none is used but for key
             // and base.
-            unsafe { pending.push(vectors, &self.plan, flow, microflow) };
+            unsafe { last.pending.push(vectors, &self.plan, flow, microflow) };
         } else {
-            pending.merge(vectors, &self.plan);
-            self.merge_with_care(microflow, sink);
+            last.pending.merge(vectors, &self.plan);
+            self.merge_with_care(microflow, last.sink);
         }
     }
 }
