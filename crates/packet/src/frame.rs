@@ -10,7 +10,7 @@ pub struct Frame<'a> {
     pub bytes: &'a [u8],
     /// Length on the wire, in bytes, even where less was captured.
     pub wire_length_bytes: u32,
-    /// Capture time, nanoseconds since 1970.
+    /// Capture time, nanoseconds since 1970, no more than [`LAST_TIME_NS`](crate::LAST_TIME_NS).
     pub timestamp_ns: u64,
     /// Index of the interface in its source (0 in a classic pcap file).
     pub interface: u32,

@@ -43,3 +43,4 @@ pub use link_type::LinkType;
 pub use parser::{Parser, ParserConfig};
 pub use rejected::{RejectClass, Rejected};
 pub use tunnel::{MAX_TUNNEL_DEPTH, Tunnel, TunnelSet, UnknownTunnel};
+pub use turboflow_record::LAST_TIME_NS;

@@ -6,8 +6,8 @@ use turboflow_aggregate::Cell;
 use turboflow_engine_xdp::Batch;
 use turboflow_packet::{Frame, Parser, ParserConfig, ReassemblyConfig, RejectClass, Rejected};
 use turboflow_record::{
-    Base, Family, InputValues, KeyHasher, Lanes, Layout, Machine, MicroflowRecord, Packet, Plain,
-    Vectors, WORDS_V4, WORDS_V6, WORDS_WIDE, WithVectors, prefetch,
+    Base, Family, InputValues, KeyHasher, LAST_TIME_NS, Lanes, Layout, Machine, MicroflowRecord,
+    Packet, Vectors, WORDS_V4, WORDS_V6, WORDS_WIDE, WithVectors, prefetch,
 };
 
 use crate::PipelineConfig;
@@ -319,10 +319,17 @@ impl<const N: usize> Front<N> {
         values: &InputValues,
         shards: &mut impl Shards<N>,
     ) {
+        if packet.timestamp_ns > LAST_TIME_NS {
+            let packet = Packet {
+                timestamp_ns: LAST_TIME_NS,
+                ..*packet
+            };
+            return self.parsed(&packet, values, shards);
+        }
         self.report.frames += 1;
         self.report.frame_bytes += u64::from(packet.frame_length_bytes);
         self.tick(packet.timestamp_ns, shards);
-        self.meter(Plain, packet, values, shards);
+        self.meter(self.machine, packet, values, shards);
     }
 
     /// Makes the record of a packet, whenever it came.
@@ -479,7 +486,7 @@ impl<const N: usize> Front<N> {
         for (packet, values) in released.drain(..) {
             self.report.held -= 1;
             self.report.held_frame_bytes -= u64::from(packet.frame_length_bytes);
-            self.meter(Plain, &packet, &values, shards);
+            self.meter(self.machine, &packet, &values, shards);
         }
         self.released = released;
     }

@@ -35,7 +35,7 @@ pub use layout::{
     KeySteps, Lanes, Layout, Plan, STATE_WORDS, Spot, StateStep, Steps, WORDS_WIDE, What,
 };
 pub use microflow::{Base, EndReason, Marks, MicroflowRecord};
-pub use packet::{InputValues, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
+pub use packet::{InputValues, LAST_TIME_NS, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 pub use pairs::PendingStates;
 pub use prefetch::prefetch;
 pub use text::{DefinitionError, Places};

@@ -12,6 +12,9 @@ pub const TCP_RST: u16 = 0x04;
 /// TCP ACK.
 pub const TCP_ACK: u16 = 0x10;
 
+/// The last time that a packet may have, in 2554. States hold times plus one, so that 0 is none.
+pub const LAST_TIME_NS: u64 = u64::MAX - 1;
+
 /// One packet as the laws and the default definition see it.
 ///
 /// `crates/packet` makes it from a frame; an engine never sees the frame itself.
@@ -19,7 +22,7 @@ pub const TCP_ACK: u16 = 0x10;
 pub struct Packet {
     /// Addresses, ports, protocol.
     pub tuple: FiveTuple,
-    /// Nanoseconds since 1970.
+    /// Nanoseconds since 1970, no more than [`LAST_TIME_NS`].
     pub timestamp_ns: u64,
     /// Bytes the IP header declares (see `docs/semantics.md`).
     pub ip_length_bytes: u32,

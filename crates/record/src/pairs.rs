@@ -4,7 +4,7 @@
 
 use crate::{MicroflowRecord, Plan, Vectors};
 
-/// Most pairs that wait: few enough that their lines stay in the first-level cache.
+/// Most pairs that wait: few enough that, in records of ordinary size, their lines stay in the first-level cache.
 pub(crate) const PAIRS: usize = 32;
 
 /// The states of a flow's record and of a later one.
@@ -45,7 +45,8 @@ impl<const N: usize> PendingStates<N> {
     /// all are merged.
     ///
     /// # Safety
-    /// Until [`PendingStates::merge`], both records stay where they are, and nobody else changes their states or reads the flow's.
+    /// Until [`PendingStates::merge`], which has to come, both records stay where they are, and nobody else changes their states
+    /// or reads the flow's; `later` is not the flow of any pair that waits.
     #[inline(always)]
     pub unsafe fn push<V: Vectors, const K: usize>(
         &mut self,
@@ -70,13 +71,49 @@ impl<const N: usize> PendingStates<N> {
     }
 
     /// Merges all that wait.
+    ///
+    /// # Panics
+    /// When the plan is of larger records.
     #[inline(always)]
     pub fn merge<V: Vectors>(&mut self, vectors: V, plan: &Plan) {
         let pairs = self.pairs.get(..self.count).unwrap_or_default();
         self.count = 0;
         if N > 0 && !pairs.is_empty() {
-            // SAFETY: whoever noted them vouches for the states, which are `N` words each.
+            assert!(plan.fits::<N>(), "the plan is that of the records");
+            // SAFETY: whoever noted them vouches for the states, which are `N` words each; the plan goes no further.
             unsafe { vectors.merge_states::<N>(plan, pairs) };
         }
+    }
+}
+
+impl<const N: usize> Drop for PendingStates<N> {
+    fn drop(&mut self) {
+        debug_assert!(
+            self.count == 0 || std::thread::panicking(),
+            "states are yet to merge"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Definition, Layout, Op, Plain};
+
+    #[test]
+    #[should_panic(expected = "the plan is that of the records")]
+    fn a_plan_of_larger_records_is_refused() {
+        let mut definition = Definition::default();
+        let mut list = definition.features[0].clone();
+        list.name = "lengths".to_owned();
+        (list.op, list.of) = (Op::List { k: 20 }, Some(crate::Input::FrameLength));
+        definition.features.push(list);
+        let layout = Layout::compile(&definition, false).expect("a list of 20 fits");
+        let mut flow = MicroflowRecord::<2, 8>::default();
+        let later = flow;
+        let mut pending = PendingStates::new();
+        // SAFETY: both live until the merge.
+        unsafe { pending.push(Plain, layout.plan(), &raw mut flow, &raw const later) };
+        pending.merge(Plain, layout.plan());
     }
 }

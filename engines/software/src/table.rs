@@ -170,12 +170,18 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
 
     /// Meters packets of the current cell, in the order of their arrival, and appends what they
     /// displace to `evicted`: where the table begins to stand aside, all that it held.
+    ///
+    /// # Panics
+    /// When there is no table.
     pub fn observe(
         &mut self,
         packets: &[MicroflowRecord<K, N>],
         evicted: &mut Vec<MicroflowRecord<K, N>>,
     ) {
-        debug_assert!(!self.is_bypassed());
+        assert!(
+            !self.slots.is_empty(),
+            "packets are metered in a table, or passed by"
+        );
         let before = evicted.len() + self.occupied.len();
         let machine = self.machine;
         machine.run_loop::<N, _>(MeterPackets {
@@ -219,7 +225,7 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
                 ahead[index % PREFETCH_DISTANCE] = slot;
                 prefetch(slots.wrapping_add(slot as usize));
             }
-            // SAFETY: a hash's slot is one of the table's, and no other reference into the table lives.
+            // SAFETY: a hash's slot is one of the table's, which has some, and no other reference into the table lives.
             let (slot, resident) = unsafe {
                 let slot = slots.add(place as usize);
                 (slot, &mut *slot)
@@ -236,6 +242,8 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
                 *resident = *packet;
             } else {
                 pending.merge(vectors, &self.plan);
+                // SAFETY: as above; anew, for the state of this very record may just have been written.
+                let resident = unsafe { &mut *slot };
                 let same = resident.key == packet.key;
                 self.counters.evicted_cut += u64::from(same);
                 self.counters.evicted_collision += u64::from(!same);

@@ -173,3 +173,10 @@ fn repeats_itself_with_the_same_seed() {
         1_000
     );
 }
+
+#[test]
+#[should_panic(expected = "packets are metered in a table")]
+fn an_engine_without_a_table_meters_nothing() {
+    let mut engine = engine(Sizing::Off, 0);
+    engine.observe(&[packet(1, 1_001, 0)], &mut Vec::new());
+}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a pcapng interface's timestamps mean.
 
+use turboflow_packet::LAST_TIME_NS;
+
 /// Turns an interface's 64-bit ticks into nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Clock {
@@ -45,11 +47,13 @@ impl Clock {
         self.offset_ns = i128::from(if_tsoffset_seconds) * 1_000_000_000;
     }
 
-    /// The time of so many ticks; times before 1970 are 0, those after 2554 the largest number.
+    /// The time of so many ticks; times before 1970 are 0, those after 2554 the last one that a packet may have.
     #[inline(always)]
     pub(crate) fn nanoseconds(&self, ticks: u64) -> u64 {
         match self.unit {
-            Unit::Multiply(factor) if self.offset_ns == 0 => ticks.saturating_mul(factor),
+            Unit::Multiply(factor) if self.offset_ns == 0 => {
+                ticks.saturating_mul(factor).min(LAST_TIME_NS)
+            }
             _ => self.unusual(ticks),
         }
     }
@@ -64,7 +68,7 @@ impl Clock {
             Unit::Nothing => 0,
         };
         let since_1970_ns = since_offset_ns as i128 + self.offset_ns;
-        since_1970_ns.clamp(0, i128::from(u64::MAX)) as u64
+        since_1970_ns.clamp(0, i128::from(LAST_TIME_NS)) as u64
     }
 }
 
@@ -125,9 +129,9 @@ mod tests {
         assert_eq!(clock(9, 2).nanoseconds(5), 2_000_000_005);
         assert_eq!(clock(6, -1).nanoseconds(3_000_000), 2_000_000_000);
         assert_eq!(clock(6, -10).nanoseconds(3_000_000), 0);
-        assert_eq!(clock(0, i64::MAX).nanoseconds(u64::MAX), u64::MAX);
-        assert_eq!(clock(0, i64::MIN).nanoseconds(u64::MAX), u64::MAX);
+        assert_eq!(clock(0, i64::MAX).nanoseconds(u64::MAX), LAST_TIME_NS);
+        assert_eq!(clock(0, i64::MIN).nanoseconds(u64::MAX), LAST_TIME_NS);
         assert_eq!(clock(9, i64::MIN).nanoseconds(u64::MAX), 0);
-        assert_eq!(clock(0, 0).nanoseconds(u64::MAX), u64::MAX);
+        assert_eq!(clock(0, 0).nanoseconds(u64::MAX), LAST_TIME_NS);
     }
 }

@@ -179,8 +179,7 @@ impl Layout {
 
     /// The key of a packet, and whether the packet runs against it (in biflows only).
     ///
-    /// # Panics
-    /// When `K` is not that of [`Layout::lanes`].
+    /// `K` is that of [`Layout::lanes`]: of another width, it is no key.
     #[inline]
     #[must_use]
     pub fn key<const K: usize>(&self, packet: &Packet, inputs: &InputValues) -> ([u64; K], bool) {
@@ -189,8 +188,7 @@ impl Layout {
 
     /// A single packet as a microflow record.
     ///
-    /// # Panics
-    /// When `K` and `N` are not those of [`Layout::lanes`] and [`Layout::state_words`].
+    /// `K` and `N` are those of [`Layout::lanes`] and [`Layout::state_words`]: of others, it is no record of this layout.
     #[inline(always)]
     #[must_use]
     pub fn open<const K: usize, const N: usize>(

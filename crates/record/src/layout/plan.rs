@@ -18,6 +18,8 @@ use crate::pairs::{PAIRS, Pair};
 /// Merging is associative, and gives the state that one pass over all packets gives.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
+    /// Words of a state, whole cache lines.
+    state_words: usize,
     ends: Ends,
     masks: Arc<[Masks]>,
     #[cfg(target_arch = "x86_64")]
@@ -84,6 +86,7 @@ impl Plan {
             .filter_map(|side| GapWords::new(words, side))
             .collect();
         Self {
+            state_words: words.count().next_multiple_of(BLOCK),
             ends,
             masks: masks(&ends),
             #[cfg(target_arch = "x86_64")]
@@ -95,10 +98,16 @@ impl Plan {
         }
     }
 
+    /// Whether states of `N` words are large enough for this plan, which folds whole cache lines.
+    #[inline(always)]
+    pub(crate) const fn fits<const N: usize>(&self) -> bool {
+        self.state_words <= N
+    }
+
     /// The same as [`Plan::merge`] of every pair in turn, in code that is compiled for AVX-512.
     ///
     /// # Safety
-    /// The states of all pairs have `N` words, and nobody else uses them meanwhile.
+    /// The plan [`fits`](Self::fits) `N` words, the states of all pairs have as many, and nobody else uses them meanwhile.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) unsafe fn merge_avx512<const N: usize>(&self, proof: crate::Avx512, pairs: &[Pair]) {
@@ -131,6 +140,8 @@ impl Plan {
         }
     }
 
+    /// # Safety
+    /// As for [`Self::merge_avx512`]; and there is room for the gaps of every pair.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn fold_pairs<const N: usize>(

@@ -12,7 +12,7 @@ use crate::{Base, Plan};
 pub struct Avx2(());
 
 impl Avx2 {
-    pub(super) fn detect() -> Option<Self> {
+    pub(crate) fn detect() -> Option<Self> {
         let found = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("bmi2")

@@ -72,7 +72,7 @@ impl Machine {
     #[inline]
     pub fn run_loop<const N: usize, W: WithVectors>(self, work: W) -> W::Output {
         if const { N > 24 } {
-            work.run(LargeRecords(self))
+            work.run(self)
         } else {
             self.run(work)
         }
@@ -147,7 +147,7 @@ pub trait Vectors: Copy {
     /// `plan.merge(flow, later)` of every pair in turn.
     ///
     /// # Safety
-    /// The states of all pairs have `N` words, and nobody else uses them meanwhile.
+    /// The plan fits `N` words, the states of all pairs have as many, and nobody else uses them meanwhile.
     #[inline(always)]
     unsafe fn merge_states<const N: usize>(self, plan: &Plan, pairs: &[Pair]) {
         for pair in pairs {
@@ -180,19 +180,17 @@ pub struct Plain;
 
 impl Vectors for Plain {}
 
-/// Plain code but for the further words of large records, which look for the vectors themselves.
-#[derive(Clone, Copy, Debug)]
-struct LargeRecords(Machine);
-
-impl Vectors for LargeRecords {
+/// Plain code but for further words, for which it looks for the vectors at each merge, and each part of the work that is run on
+/// its own.
+impl Vectors for Machine {
     #[inline(always)]
     fn run<W: WithVectors>(self, work: W) -> W::Output {
-        self.0.run(work)
+        Self::run(self, work)
     }
 
     #[inline(always)]
     unsafe fn merge_states<const N: usize>(self, plan: &Plan, pairs: &[Pair]) {
-        self.0.run(MergeStates::<N> { plan, pairs });
+        Self::run(self, MergeStates::<N> { plan, pairs });
     }
 }
 

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 
 use super::naive::{self, Seen};
-use super::strategies::{features, flow};
+use super::strategies::{features, flow, packet};
 use super::*;
-use crate::{Fault, PendingStates};
+use crate::{Fault, LAST_TIME_NS, PendingStates, WORDS_V4};
 
 type Flow = Vec<Seen>;
 
@@ -31,30 +31,38 @@ fn merge_in_groups<const K: usize, const N: usize>(
             merged.base.merge(&later.base);
             plan.merge_in_blocks(&mut merged.state, &later.state);
         }
-        _ => merge_at_once(&mut merged, &[later], plan),
+        _ => merge_at_once(
+            std::slice::from_mut(&mut merged),
+            &[(0, later)],
+            plan,
+            Machine::detect(),
+        ),
     }
     merged
 }
 
-/// Merges records into a flow's, their further words as many pairs as wait together.
+/// Merges later records into those of their flows, further words as many pairs as wait together.
 fn merge_at_once<const K: usize, const N: usize>(
-    flow: &mut MicroflowRecord<K, N>,
-    later: &[MicroflowRecord<K, N>],
+    flows: &mut [MicroflowRecord<K, N>],
+    later: &[(usize, MicroflowRecord<K, N>)],
     plan: &Plan,
+    machine: Machine,
 ) {
     struct AtOnce<'a, const K: usize, const N: usize> {
-        flow: &'a mut MicroflowRecord<K, N>,
-        later: &'a [MicroflowRecord<K, N>],
+        flows: &'a mut [MicroflowRecord<K, N>],
+        later: &'a [(usize, MicroflowRecord<K, N>)],
         plan: &'a Plan,
     }
     impl<const K: usize, const N: usize> WithVectors for AtOnce<'_, K, N> {
         type Output = ();
 
         fn run<V: Vectors>(self, vectors: V) {
-            let (mut pending, flow) = (PendingStates::new(), std::ptr::from_mut(self.flow));
-            for later in self.later {
-                // SAFETY: both are there until the merge, and only their bases are used before it.
+            let (mut pending, flows) = (PendingStates::new(), self.flows.as_mut_ptr());
+            for (flow, later) in self.later {
+                assert!(*flow < self.flows.len());
+                // SAFETY: all are there until the merge, and only their bases are used before it.
                 unsafe {
+                    let flow = flows.add(*flow);
                     (*flow).base.merge(&later.base);
                     pending.push(vectors, self.plan, flow, later);
                 }
@@ -62,7 +70,50 @@ fn merge_at_once<const K: usize, const N: usize>(
             pending.merge(vectors, self.plan);
         }
     }
-    Machine::detect().run(AtOnce { flow, later, plan });
+    machine.run_loop::<N, _>(AtOnce { flows, later, plan });
+}
+
+/// The widths that this machine has.
+fn machines() -> Vec<Machine> {
+    #[cfg(target_arch = "x86_64")]
+    let avx2 = crate::Avx2::detect().map(Machine::Avx2);
+    #[cfg(not(target_arch = "x86_64"))]
+    let avx2 = None;
+    let plain = Machine::Plain(crate::Plain);
+    [Some(Machine::detect()), avx2, Some(plain)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Flows whose packets come by turns, four times each so that more pairs wait than there is room for, give what each gives alone.
+fn check_by_turns<const K: usize, const N: usize>(
+    layout: &Layout,
+    flows: &[Flow],
+) -> Result<(), TestCaseError> {
+    let copies = flows.iter().flat_map(|flow| std::iter::repeat_n(flow, 4));
+    let packets: Vec<Vec<MicroflowRecord<K, N>>> = copies
+        .map(|flow| {
+            let open = |seen: &Seen| layout.open(&seen.packet, &seen.inputs);
+            flow.iter().map(open).collect()
+        })
+        .collect();
+    let mut later = Vec::new();
+    for turn in 1..packets.iter().map(Vec::len).max().unwrap_or(0) {
+        let turn_of = |(flow, packets): (usize, &Vec<_>)| Some((flow, *packets.get(turn)?));
+        later.extend(packets.iter().enumerate().filter_map(turn_of));
+    }
+    let firsts: Vec<_> = packets.iter().map(|packets| packets[0]).collect();
+    let mut one_by_one = firsts.clone();
+    for (flow, record) in &later {
+        one_by_one[*flow].merge(record, layout.plan());
+    }
+    for machine in machines() {
+        let mut at_once = firsts.clone();
+        merge_at_once(&mut at_once, &later, layout.plan(), machine);
+        prop_assert_eq!(&one_by_one, &at_once);
+    }
+    Ok(())
 }
 
 /// The flow's record, after checking that any grouping gives it.
@@ -86,9 +137,6 @@ fn record<const K: usize, const N: usize>(
     for packet in &packets[1..] {
         one_pass.merge(packet, layout.plan());
     }
-    let mut at_once = packets[0];
-    merge_at_once(&mut at_once, &packets[1..], layout.plan());
-    prop_assert_eq!(&one_pass, &at_once);
     for start in 0..3 {
         let mut choices = choices.iter().copied().cycle().skip(start);
         let grouped = merge_in_groups(&packets, layout.plan(), &mut choices);
@@ -107,6 +155,7 @@ fn check_flows<const K: usize, const N: usize>(
     for flow in flows {
         records.push(record(layout, flow, choices)?);
     }
+    check_by_turns::<K, N>(layout, flows)?;
     let mut batch = FlowBatch::new(layout.schema());
     layout.append(&records, &mut batch);
     for (row, flow) in flows.iter().enumerate() {
@@ -190,4 +239,37 @@ proptest! {
     ) {
         check(&definition(features, wide), true, &flows, &choices)?;
     }
+}
+
+#[test]
+fn a_gap_ends_at_the_last_time_that_there_is() {
+    let features = [Op::GapMin, Op::GapMax].map(|op| Feature {
+        name: op.name().to_owned(),
+        op,
+        of: None,
+        per_biflow: false,
+    });
+    let layout = compile(features.to_vec()).unwrap();
+    let seen = |timestamp_ns| {
+        let mut packet = packet(0, false);
+        packet.timestamp_ns = timestamp_ns;
+        Seen {
+            packet,
+            inputs: InputValues::default(),
+            reversed: false,
+        }
+    };
+    let flow = vec![seen(5), seen(LAST_TIME_NS), seen(LAST_TIME_NS)];
+    check_by_turns::<WORDS_V4, 8>(&layout, std::slice::from_ref(&flow)).unwrap();
+    let record = record::<WORDS_V4, 8>(&layout, &flow, &[0]).unwrap();
+    let mut batch = FlowBatch::new(layout.schema());
+    layout.append(&[record], &mut batch);
+    let gaps: Vec<_> = (0..layout.schema().len())
+        .filter(|index| layout.schema()[*index].name.starts_with("gap_"))
+        .map(|index| batch.value(0, index))
+        .collect();
+    assert_eq!(
+        gaps,
+        [Value::Unsigned(0), Value::Unsigned(LAST_TIME_NS - 5)]
+    );
 }
