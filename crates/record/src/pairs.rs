@@ -86,15 +86,6 @@ impl<const N: usize> PendingStates<N> {
     }
 }
 
-impl<const N: usize> Drop for PendingStates<N> {
-    fn drop(&mut self) {
-        debug_assert!(
-            self.count == 0 || std::thread::panicking(),
-            "states are yet to merge"
-        );
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
