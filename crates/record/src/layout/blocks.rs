@@ -113,10 +113,13 @@ impl Lanes {
             arrivals: std::array::from_fn(|side| gaps.get(side).map_or([NONE; 2], arrivals_of)),
             fold: fold_pairs::<{ Kind::ANY }, MAX_GAPS>,
         };
-        let fold = match (measuring, of_block.measures()) {
-            (Measuring::Simply, _) => FOLDS[usize::from(of_block.kind())],
-            (_, true) => fold_pairs::<{ Kind::ANY | Kind::MEASURES }, MAX_GAPS>,
-            (_, false) => of_block.fold,
+        let kind = of_block.kind();
+        let fold = match measuring {
+            Measuring::Simply => FOLDS[0][usize::from(kind)],
+            _ if kind & Kind::GAPS == 0 => FOLDS[0][usize::from(kind)],
+            _ if gaps.len() < MAX_GAPS => FOLDS[1][usize::from(kind)],
+            _ if of_block.measures() => fold_pairs::<{ Kind::ANY | Kind::MEASURES }, MAX_GAPS>,
+            _ => of_block.fold,
         };
         Self { fold, ..of_block }
     }
@@ -126,18 +129,19 @@ impl Lanes {
     }
 
     fn kind(&self) -> u8 {
-        let gap = &self.gaps[0];
+        let any_gap =
+            |lanes: fn(&GapLanes) -> __mmask8| self.gaps.iter().any(|gap| lanes(gap) != 0);
         let has = |any: bool, kind| if any { kind } else { 0 };
         has(self.min != 0, Kind::MIN)
             | has(self.or | self.first | self.last != 0, Kind::ENDS)
             | has(self.wide != 0, Kind::WIDE)
-            | has(gap.min | gap.max != 0, Kind::GAP_EXTREMES)
-            | has(gap.sum | gap.squares != 0, Kind::GAP_SUMS)
+            | has(any_gap(|gap| gap.min | gap.max), Kind::GAP_EXTREMES)
+            | has(any_gap(|gap| gap.sum | gap.squares), Kind::GAP_SUMS)
             | has(self.measures(), Kind::MEASURES)
     }
 
     /// Folds the block of every pair. Gaps are listed pair by pair: one where they are measured [`Measuring::Simply`], else
-    /// [`MAX_GAPS`]. The first of all blocks writes them, unless they are measured [`Measuring::Ahead`].
+    /// two, or [`MAX_GAPS`] where there are as many sides. The first of all blocks writes them, unless they are measured [`Measuring::Ahead`].
     ///
     /// # Safety
     /// Both states of every pair are there, and nobody else uses them meanwhile; there is room for the gaps.
@@ -162,17 +166,20 @@ impl Kind {
     /// Has the time from where gaps are measured. Only as that is folded can it be told: the flow of a later pair may be
     /// that of an earlier one.
     const MEASURES: u8 = 32;
+    /// Whatever has to do with gaps.
+    const GAPS: u8 = Self::GAP_EXTREMES | Self::GAP_SUMS | Self::MEASURES;
 }
 
 macro_rules! folds {
-    ($($kind:literal)*) => { [$(fold_pairs::<$kind, 1> as FoldPairs),*] };
+    ($gaps:literal: $($kind:literal)*) => { [$(fold_pairs::<$kind, $gaps> as FoldPairs),*] };
+    ($($gaps:literal),*) => { [$(folds!($gaps:
+        0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
+        32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63
+    )),*] };
 }
 
-/// The loop of every kind, in layouts without gaps or with simple ones.
-static FOLDS: [FoldPairs; 64] = folds!(
-    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
-    32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63
-);
+/// The loop of every kind: of blocks without gaps or in layouts with simple ones, and in those with up to two sides of them.
+static FOLDS: [[FoldPairs; 64]; 2] = folds!(1, 2);
 
 /// See [`Lanes::fold`].
 ///
