@@ -319,6 +319,7 @@ impl<const N: usize> Front<N> {
         values: &InputValues,
         shards: &mut impl Shards<N>,
     ) {
+        // Whoever parsed it need not know of a last time, as those who read captures do.
         if packet.timestamp_ns > LAST_TIME_NS {
             let packet = Packet {
                 timestamp_ns: LAST_TIME_NS,

@@ -76,7 +76,7 @@ fn report(raw: &Raw, section: &mut Section) {
     section.say(
         "Where it differs: the paper's aggregator is compiled for its features, and prefetching \
          hides most of what four more cost (section 6.3). Ours takes a definition at run time: \
-         four more features are a second cache line and a walk of the plan, while the record \
+         four more features are a second cache line, folded by a plan, while the record \
          without them is folded in a dozen instructions. The rows of the Tofino and the NFP-4000 \
          (44, 47 and 29 %) are of hardware that was not at hand.",
     );

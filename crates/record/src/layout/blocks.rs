@@ -111,16 +111,13 @@ impl Lanes {
             gaps: std::array::from_fn(|side| gaps.get(side).map(lanes_of).unwrap_or_default()),
             block: block as u16,
             arrivals: std::array::from_fn(|side| gaps.get(side).map_or([NONE; 2], arrivals_of)),
-            fold: fold_pairs::<{ Kind::ANY }, MAX_GAPS>,
+            fold: FOLDS[0][0],
         };
-        let kind = of_block.kind();
-        let fold = match measuring {
-            Measuring::Simply => FOLDS[0][usize::from(kind)],
-            _ if kind & Kind::GAPS == 0 => FOLDS[0][usize::from(kind)],
-            _ if gaps.len() < MAX_GAPS => FOLDS[1][usize::from(kind)],
-            _ if of_block.measures() => fold_pairs::<{ Kind::ANY | Kind::MEASURES }, MAX_GAPS>,
-            _ => of_block.fold,
+        let sides = match measuring {
+            Measuring::Simply => 1,
+            _ => gaps.len().max(2),
         };
+        let fold = FOLDS[sides - 1][usize::from(of_block.kind())];
         Self { fold, ..of_block }
     }
 
@@ -141,7 +138,8 @@ impl Lanes {
     }
 
     /// Folds the block of every pair. Gaps are listed pair by pair: one where they are measured [`Measuring::Simply`], else
-    /// two, or [`MAX_GAPS`] where there are as many sides. The first of all blocks writes them, unless they are measured [`Measuring::Ahead`].
+    /// two, or [`MAX_GAPS`] where there are as many sides. The first of all blocks writes them, unless they are measured
+    /// [`Measuring::Ahead`].
     ///
     /// # Safety
     /// Both states of every pair are there, and nobody else uses them meanwhile; there is room for the gaps.
@@ -162,12 +160,9 @@ impl Kind {
     const WIDE: u8 = 4;
     const GAP_EXTREMES: u8 = 8;
     const GAP_SUMS: u8 = 16;
-    const ANY: u8 = 31;
     /// Has the time from where gaps are measured. Only as that is folded can it be told: the flow of a later pair may be
     /// that of an earlier one.
     const MEASURES: u8 = 32;
-    /// Whatever has to do with gaps.
-    const GAPS: u8 = Self::GAP_EXTREMES | Self::GAP_SUMS | Self::MEASURES;
 }
 
 macro_rules! folds {
@@ -178,8 +173,8 @@ macro_rules! folds {
     )),*] };
 }
 
-/// The loop of every kind: of blocks without gaps or in layouts with simple ones, and in those with up to two sides of them.
-static FOLDS: [[FoldPairs; 64]; 2] = folds!(1, 2);
+/// The loop of every kind, by the number of gaps that a pair has: one where they are measured [`Measuring::Simply`].
+static FOLDS: [[FoldPairs; 64]; MAX_GAPS] = folds!(1, 2, 3);
 
 /// See [`Lanes::fold`].
 ///
