@@ -218,15 +218,23 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             _ => bucket_of(from),
         };
         for bucket in first..last {
-            if bucket + 1 < last {
+            if bucket + 1 < last && self.may_be_due(region, bucket + 1) {
                 self.table.prefetch_bucket(region, bucket + 1);
             }
-            self.sweep_bucket(region, bucket, sink);
+            if self.may_be_due(region, bucket) {
+                self.sweep_bucket(region, bucket, sink);
+            }
         }
+    }
+
+    /// Whether a flow of a bucket may be due.
+    fn may_be_due(&self, region: usize, bucket: usize) -> bool {
+        self.table.due_of_bucket_ns(region, bucket) < self.cuts.watermark_ns
     }
 
     fn sweep_bucket(&mut self, region: usize, bucket: usize, sink: &mut impl ExportSink<K, N>) {
         let mut taken = self.table.regions()[region].lines[bucket].taken();
+        let mut earliest_ns = u64::MAX;
         while taken != 0 {
             let place = Place {
                 bucket,
@@ -239,8 +247,11 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
                 let hash = self.hasher.hash(&record.key);
                 let record = self.table.remove(location, hash);
                 self.leave(record, reason, sink);
+            } else {
+                earliest_ns = earliest_ns.min(self.cuts.earliest_due_ns(&record.base));
             }
         }
+        self.table.set_due_of_bucket(region, bucket, earliest_ns);
     }
 
     /// Merges one record the long way: the flow may be missing, or end first.
@@ -263,9 +274,13 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         } else {
             flow.merge(microflow, &self.plan);
         }
-        if self.cuts.leaves_at_once(&self.table.record(location).base) {
+        let flow = &self.table.record(location).base;
+        if self.cuts.leaves_at_once(flow) {
             let record = self.table.remove(location, hash);
             self.leave(record, EndReason::EndOfFlow, sink);
+        } else {
+            let due_ns = self.cuts.earliest_due_ns(flow);
+            self.table.note_due(location, due_ns);
         }
     }
 
@@ -282,7 +297,8 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         if self.table.len() >= self.config.max_flows {
             self.make_room(hash, sink);
         }
-        while self.table.insert(microflow, hash).is_none() {
+        let due_ns = self.cuts.earliest_due_ns(&microflow.base);
+        while self.table.insert(microflow, hash, due_ns).is_none() {
             self.make_room(hash, sink);
         }
     }
@@ -362,3 +378,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         self.merge_with_care(microflow, sink);
     }
 }
+
+#[cfg(test)]
+#[path = "sweep_tests.rs"]
+mod tests;

@@ -112,6 +112,24 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         &mut self.regions[location.region].records[location.place.index()]
     }
 
+    /// A flow may be due from this time on.
+    #[inline(always)]
+    pub(crate) fn note_due(&mut self, location: Location, due_ns: u64) {
+        self.regions[location.region].note_due(location.place.bucket, due_ns);
+    }
+
+    /// Before this, no flow of a bucket is due.
+    #[inline(always)]
+    pub(crate) fn due_of_bucket_ns(&self, region: usize, bucket: usize) -> u64 {
+        self.regions[region].dues_ns[bucket]
+    }
+
+    /// The same, of a bucket whose flows were all looked at.
+    #[inline(always)]
+    pub(crate) fn set_due_of_bucket(&mut self, region: usize, bucket: usize, due_ns: u64) {
+        self.regions[region].dues_ns[bucket] = due_ns;
+    }
+
     /// Asks for what of a bucket's records says whether they are due: the processor's own reading ahead ends with every page.
     #[inline(always)]
     pub(crate) fn prefetch_bucket(&self, region: usize, bucket: usize) {
@@ -131,9 +149,10 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         &mut self,
         record: &MicroflowRecord<K, N>,
         hash: KeyHash,
+        due_ns: u64,
     ) -> Option<Location> {
         let region = self.region_of(hash);
-        let place = self.regions[region].insert(record, hash)?;
+        let place = self.regions[region].insert(record, hash, due_ns)?;
         self.len += 1;
         Some(Location { region, place })
     }
@@ -241,7 +260,8 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
                 let hash = hasher.hash(&old.records[place.index()].key);
                 if old.home(hash) == home {
                     let record = old.remove(place, hash);
-                    if current.insert(&record, hash).is_none() {
+                    // Looked at in the next sweep: the clock is not known here.
+                    if current.insert(&record, hash, 0).is_none() {
                         self.len -= 1;
                         refused.push(record);
                     }

@@ -39,7 +39,7 @@ impl Pair {
         let record = record(flow);
         let hash = self.hasher.hash(&record.key);
         if self.table.find(&record.key, hash).is_none() {
-            assert!(self.table.insert(&record, hash).is_some());
+            assert!(self.table.insert(&record, hash, 0).is_some());
             self.map.insert(flow, flow + 1);
         }
     }

@@ -15,6 +15,9 @@ pub(crate) unsafe trait PlainBytes: Copy {}
 // SAFETY: integers in a repr(C) struct; padding bytes are never read.
 unsafe impl<const K: usize, const N: usize> PlainBytes for turboflow_record::MicroflowRecord<K, N> {}
 
+// SAFETY: an integer.
+unsafe impl PlainBytes for u64 {}
+
 /// A fixed array of zeroed `T`, mapped from the system and given back to it when dropped.
 ///
 /// Huge pages are asked for because a random access to a table of gigabytes otherwise misses the

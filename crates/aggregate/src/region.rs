@@ -33,6 +33,8 @@ impl Place {
 pub(crate) struct Region<const K: usize, const N: usize> {
     pub(crate) lines: ZeroedArray<TagLine>,
     pub(crate) records: ZeroedArray<MicroflowRecord<K, N>>,
+    /// Of each bucket, a time before which none of its flows is due: most need no look in a sweep.
+    pub(crate) dues_ns: ZeroedArray<u64>,
     homes: u32,
 }
 
@@ -46,6 +48,7 @@ impl<const K: usize, const N: usize> Region<K, N> {
         Self {
             lines: ZeroedArray::new(buckets),
             records: ZeroedArray::new(buckets * SLOTS),
+            dues_ns: ZeroedArray::new(buckets),
             homes,
         }
     }
@@ -53,7 +56,7 @@ impl<const K: usize, const N: usize> Region<K, N> {
     /// Memory a region with `homes` home buckets takes once all of it is touched, in bytes.
     pub(crate) const fn size_bytes(homes: usize) -> usize {
         let record = size_of::<MicroflowRecord<K, N>>();
-        (homes + SPARE_BUCKETS) * (size_of::<TagLine>() + SLOTS * record)
+        (homes + SPARE_BUCKETS) * (size_of::<TagLine>() + SLOTS * record + size_of::<u64>())
     }
 
     pub(crate) const fn homes(&self) -> u32 {
@@ -96,11 +99,12 @@ impl<const K: usize, const N: usize> Region<K, N> {
     }
 
     /// Puts a record whose key is not there yet into the first bucket with room; `None` when even
-    /// the spare buckets after its home are full.
+    /// the spare buckets after its home are full. It is not due before `due_ns`.
     pub(crate) fn insert(
         &mut self,
         record: &MicroflowRecord<K, N>,
         hash: KeyHash,
+        due_ns: u64,
     ) -> Option<Place> {
         let home = self.home(hash);
         let bucket = (home..self.lines.len()).find(|&bucket| self.lines[bucket].free() != 0)?;
@@ -111,7 +115,15 @@ impl<const K: usize, const N: usize> Region<K, N> {
         let place = Place { bucket, slot };
         self.lines[bucket].set(slot, hash.tag());
         self.records[place.index()] = *record;
+        self.note_due(bucket, due_ns);
         Some(place)
+    }
+
+    /// A flow of a bucket may be due from this time on.
+    #[inline(always)]
+    pub(crate) fn note_due(&mut self, bucket: usize, due_ns: u64) {
+        let noted_ns = &mut self.dues_ns[bucket];
+        *noted_ns = due_ns.min(*noted_ns);
     }
 
     /// Takes a record out. Its key is zeroed, so that a slot found before it went is seen to be

@@ -155,6 +155,14 @@ impl Cuts {
         }
     }
 
+    /// No later than when rule 1 will end the flow, whatever merges into it that passes the gate: silence ends later with it, and the
+    /// flow begins no earlier than now. What does not pass asks again.
+    pub(crate) fn earliest_due_ns(&self, flow: &Base) -> u64 {
+        let silence_ends_ns = flow.last_ns.saturating_add(self.limit_ns(flow));
+        let began_ns = flow.first_ns.min(self.watermark_ns);
+        silence_ends_ns.min(began_ns.saturating_add(self.active_ns))
+    }
+
     /// Rules 1 and 2: whether the flow ends before `later` may be merged.
     pub(crate) fn cut(&self, flow: &Base, later: &Base) -> Option<EndReason> {
         if let Some(reason) = self.due(flow) {
