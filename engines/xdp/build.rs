@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-const SOURCES: [&str; 20] = [
+const SOURCES: [&str; 21] = [
     "bound.h",
     "dropped.h",
     "fold.h",
@@ -23,6 +23,7 @@ const SOURCES: [&str; 20] = [
     "spread.h",
     "table.h",
     "tested.h",
+    "ticks.h",
     "unparsed.h",
     "values.h",
 ];

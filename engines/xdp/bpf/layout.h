@@ -93,6 +93,8 @@ _Static_assert(sizeof(struct counters) == 8 * (12 + 2 * REASON_COUNT + 2 * INTER
 struct config {
     __u64 hash_keys[1 + 2 * KEY_WORDS];
     __u64 cell_ns;
+    // Nanoseconds of the kernel's tick, where the coarse clock counts ticks; 0 where it is asked for.
+    __u64 tick_ns;
     __u32 slots;
     // For programs of tested.h: flows that packets are spread over, and the interface they are sent from.
     __u32 fire_flows;
@@ -109,9 +111,18 @@ struct config {
     __u8 fire_octaves;
     // Records are those of `plan` (plan.h).
     __u8 has_plan;
-    __u8 padding[2];
+    // A frame's first buffer may end with its headers.
+    __u8 splits_headers;
+    __u8 padding;
 };
-_Static_assert(sizeof(struct config) == 184, "as in src/layout.rs");
+_Static_assert(sizeof(struct config) == 192, "as in src/layout.rs");
+
+// A tick that the kernel has counted, and the monotonic clock right after it was looked at.
+struct tick {
+    __u64 number;
+    __u64 read_ns;
+};
+_Static_assert(sizeof(struct tick) == 16, "as in src/ticks.rs");
 
 // Written by user space while the program runs.
 struct control {

@@ -8,6 +8,7 @@
 #include "planned.h"
 #include "spread.h"
 #include "table.h"
+#include "ticks.h"
 #include "unparsed.h"
 
 #ifdef BOUND

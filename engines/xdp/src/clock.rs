@@ -4,6 +4,7 @@
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::Clock;
+use crate::ticks::Ticks;
 
 /// How far the kernel's fast clock may run behind what another CPU has read: its rate is adjusted under its readers. A thousand
 /// times what is seen.
@@ -18,22 +19,29 @@ const READINGS: usize = 5;
 pub(crate) struct EngineClock {
     clock: Clock,
     wall_ns: fn() -> u64,
+    /// From the monotonic clock's time to the wall clock's.
     offset_ns: u64,
+    /// Where the program counts them.
+    ticks: Option<Ticks>,
 }
 
 impl EngineClock {
     /// `wall_ns` reads the wall clock, in nanoseconds since 1970.
-    pub(crate) fn new(clock: Clock, wall_ns: fn() -> u64) -> Self {
+    pub(crate) fn new(clock: Clock, wall_ns: fn() -> u64, ticks: Option<Ticks>) -> Self {
         Self {
             clock,
             wall_ns,
             offset_ns: wall_offset_ns(wall_ns),
+            ticks,
         }
     }
 
-    /// Nanoseconds from the monotonic clock's zero to 1970, to be subtracted.
-    pub(crate) const fn offset_ns(&self) -> u64 {
-        self.offset_ns
+    /// What the program adds to its clock, or to the time of its ticks, to have the wall clock's; it may wrap.
+    pub(crate) const fn offset_of_program_ns(&self) -> u64 {
+        match self.ticks {
+            Some(ticks) => self.offset_ns.wrapping_add(ticks.zero_ns),
+            None => self.offset_ns,
+        }
     }
 
     /// What a packet that arrived now would be stamped with, in nanoseconds since 1970.
@@ -42,7 +50,12 @@ impl EngineClock {
             Clock::Precise => ClockId::Monotonic,
             Clock::Coarse => ClockId::MonotonicCoarse,
         };
-        ns(clock_gettime(id)).wrapping_add(self.offset_ns)
+        let read_ns = ns(clock_gettime(id));
+        // The coarse clock goes on at the same moments, and says when exactly they were.
+        let now_ns = self
+            .ticks
+            .map_or(read_ns, |ticks| ticks.last_before(read_ns));
+        now_ns.wrapping_add(self.offset_ns)
     }
 
     /// Follows the wall clock if it was set; whether it was, and back.
@@ -80,7 +93,7 @@ fn wall_offset_ns(wall_ns: fn() -> u64) -> u64 {
     best.map_or(0, |(_, offset_ns)| offset_ns)
 }
 
-fn ns(time: Timespec) -> u64 {
+pub(crate) fn ns(time: Timespec) -> u64 {
     (time.tv_sec as u64)
         .wrapping_mul(1_000_000_000)
         .wrapping_add(time.tv_nsec as u64)
@@ -93,7 +106,7 @@ mod tests {
     #[test]
     fn is_the_wall_clocks_time_and_follows_only_steps() {
         let wall_ns = || ns(clock_gettime(ClockId::Realtime));
-        let mut clock = EngineClock::new(Clock::Precise, wall_ns);
+        let mut clock = EngineClock::new(Clock::Precise, wall_ns, None);
         assert!(clock.now_ns().abs_diff(wall_ns()) < STEP_NS);
         assert_eq!(clock.follow(), None);
         clock.offset_ns += 3_600_000_000_000;

@@ -210,7 +210,7 @@ impl KernelEngine {
 
     /// Tells the program what to add to its clock.
     pub(crate) fn set_clock(&self) {
-        let offset_ns = self.collecting.clock.offset_ns();
+        let offset_ns = self.collecting.clock.offset_of_program_ns();
         self.control.words()[CLOCK_OFFSET_AT].store(offset_ns, Ordering::Relaxed);
     }
 

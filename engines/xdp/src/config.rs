@@ -4,6 +4,7 @@
 use turboflow_record::Layout;
 
 use crate::layout::{INTERFACES, KEY_HALVES, TUPLE_HALVES};
+use crate::ticks::tick_ns;
 use crate::{HandUp, KernelError};
 
 /// Which clock stamps packets.
@@ -14,6 +15,16 @@ pub enum Clock {
     /// Nanoseconds.
     #[default]
     Precise,
+}
+
+impl Clock {
+    /// From one tick to the next, in nanoseconds, where packets are stamped with ticks that the program counts.
+    pub(crate) fn tick_ns(self) -> Option<u64> {
+        match self {
+            Self::Coarse => tick_ns(),
+            Self::Precise => None,
+        }
+    }
 }
 
 /// Where packets are metered.
@@ -140,10 +151,16 @@ impl KernelConfig {
     }
 
     /// As `struct config` of `bpf/layout.h` lies.
-    pub(crate) fn bytes(&self, interfaces: &[u32], has_plan: bool) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(184);
+    pub(crate) fn bytes(
+        &self,
+        interfaces: &[u32],
+        has_plan: bool,
+        splits_headers: bool,
+    ) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(192);
         let hash_keys = self.hash_keys.iter().take(TUPLE_HALVES);
-        for word in hash_keys.chain([&self.cell_ns]) {
+        let tick_ns = self.clock.tick_ns().unwrap_or(0);
+        for word in hash_keys.chain([&self.cell_ns, &tick_ns]) {
             bytes.extend(word.to_ne_bytes());
         }
         let Tested {
@@ -167,7 +184,7 @@ impl KernelConfig {
         } else {
             0
         } as u8;
-        let has_plan = u8::from(has_plan);
+        let (has_plan, splits_headers) = (u8::from(has_plan), u8::from(splits_headers));
         bytes.extend([
             self.evict_after,
             is_coarse,
@@ -175,9 +192,10 @@ impl KernelConfig {
             drops,
             octaves,
             has_plan,
+            splits_headers,
+            0,
         ]);
-        bytes.extend([0; 2]);
-        debug_assert_eq!(bytes.len(), 184);
+        debug_assert_eq!(bytes.len(), 192);
         bytes
     }
 }

@@ -4,6 +4,7 @@
 
 use std::os::fd::OwnedFd;
 
+use rustix::io::Errno;
 use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, sendto, socket};
 use turboflow_record::{Input, Layout};
@@ -50,29 +51,72 @@ impl DriverKnows {
 
 /// `NETDEV_A_DEV_XDP_RX_METADATA_FEATURES` of an interface.
 fn metadata_features(index: u32) -> Option<u64> {
-    // Of include/uapi/linux/genetlink.h and netdev.h.
-    const CONTROL: u16 = 0x10;
-    const GET_FAMILY: u8 = 3;
-    const FAMILY_ID: u16 = 1;
-    const FAMILY_NAME: u16 = 2;
+    // Of include/uapi/linux/netdev.h.
     const DEV_GET: u8 = 1;
     const IFINDEX: u16 = 1;
     const RX_METADATA_FEATURES: u16 = 5;
-    let socket = socket(AddressFamily::NETLINK, SocketType::RAW, Some(GENERIC)).ok()?;
-    let family = ask(&socket, CONTROL, GET_FAMILY, FAMILY_NAME, b"netdev\0")?;
-    let family = attribute(&family, FAMILY_ID)?.first_chunk::<2>()?;
-    let family = u16::from_ne_bytes(*family);
+    let (socket, family) = family("netdev")?;
     let device = ask(&socket, family, DEV_GET, IFINDEX, &index.to_ne_bytes())?;
     let features = attribute(&device, RX_METADATA_FEATURES)?.first_chunk::<8>()?;
     Some(u64::from_ne_bytes(*features))
 }
 
+/// Whether the driver of an interface may end a frame's first buffer behind its headers, however short the frame is
+/// (`ethtool -g`, TCP data split). Where that cannot be asked, it may.
+pub(crate) fn splits_headers(index: u32) -> bool {
+    // Of include/uapi/linux/ethtool_netlink.h.
+    const RINGS_GET: u8 = 15;
+    const RINGS_HEADER: u16 = 1 | NESTED;
+    const TCP_DATA_SPLIT: u16 = 11;
+    const ENABLED: u8 = 2;
+    const NESTED: u16 = 1 << 15;
+    // An attribute with the interface's number.
+    let [a, b, c, d] = index.to_ne_bytes();
+    let [length_low, length_high] = 8u16.to_ne_bytes();
+    let [kind_low, kind_high] = 1u16.to_ne_bytes();
+    let header = [length_low, length_high, kind_low, kind_high, a, b, c, d];
+    let asked = family("ethtool")
+        .and_then(|(socket, family)| answer_to(&socket, family, RINGS_GET, RINGS_HEADER, &header));
+    match asked {
+        Some(Ok(rings)) => attribute(&rings, TCP_DATA_SPLIT) == Some(&[ENABLED]),
+        // Of a driver without rings, as a veth pair's.
+        Some(Err(errno)) => errno != Errno::OPNOTSUPP.raw_os_error(),
+        None => true,
+    }
+}
+
 /// Bytes before the attributes of a message: those of netlink, and those of generic netlink.
 const HEADER_BYTES: usize = 20;
 
+/// A socket, and the number of a family of generic netlink.
+fn family(name: &str) -> Option<(OwnedFd, u16)> {
+    // Of include/uapi/linux/genetlink.h.
+    const CONTROL: u16 = 0x10;
+    const GET_FAMILY: u8 = 3;
+    const FAMILY_ID: u16 = 1;
+    const FAMILY_NAME: u16 = 2;
+    let socket = socket(AddressFamily::NETLINK, SocketType::RAW, Some(GENERIC)).ok()?;
+    let name = format!("{name}\0");
+    let told = ask(&socket, CONTROL, GET_FAMILY, FAMILY_NAME, name.as_bytes())?;
+    let number = attribute(&told, FAMILY_ID)?.first_chunk::<2>()?;
+    Some((socket, u16::from_ne_bytes(*number)))
+}
+
 /// The answer to a question with one attribute, header and all; `None` where that is an error.
 fn ask(socket: &OwnedFd, family: u16, command: u8, kind: u16, value: &[u8]) -> Option<Vec<u8>> {
+    answer_to(socket, family, command, kind, value)?.ok()
+}
+
+/// The same, or the error's number.
+fn answer_to(
+    socket: &OwnedFd,
+    family: u16,
+    command: u8,
+    kind: u16,
+    value: &[u8],
+) -> Option<Result<Vec<u8>, i32>> {
     const REQUEST: u16 = 1;
+    const ERROR: u16 = 2;
     let value_bytes = value.len().next_multiple_of(4);
     let mut question = Vec::with_capacity(HEADER_BYTES + 4 + value_bytes);
     let length = HEADER_BYTES + 4 + value_bytes;
@@ -91,8 +135,12 @@ fn ask(socket: &OwnedFd, family: u16, command: u8, kind: u16, value: &[u8]) -> O
     let mut answer = vec![0; 16 << 10];
     let (length, _) = recv(socket, &mut answer[..], RecvFlags::empty()).ok()?;
     answer.truncate(length);
-    let family_of_answer = answer.get(4..6)?.first_chunk::<2>()?;
-    (u16::from_ne_bytes(*family_of_answer) == family).then_some(answer)
+    let kind = u16::from_ne_bytes(*answer.get(4..)?.first_chunk::<2>()?);
+    if kind == ERROR {
+        let number = i32::from_ne_bytes(*answer.get(16..)?.first_chunk::<4>()?);
+        return Some(Err(-number));
+    }
+    (kind == family).then_some(Ok(answer))
 }
 
 /// The value of an attribute of a message.

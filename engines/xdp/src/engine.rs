@@ -11,6 +11,7 @@ use crate::attach::interface_index;
 use crate::batch::Rows;
 use crate::clock::EngineClock;
 use crate::collect::{Collecting, RECORD_BYTES};
+use crate::driver::splits_headers;
 use crate::grace::Grace;
 use crate::inbox::Inbox;
 use crate::link::Link;
@@ -18,6 +19,7 @@ use crate::memory::SharedMemory;
 use crate::plan::{KernelPlan, Shape};
 use crate::planned::row_words;
 use crate::ring::Ring;
+use crate::ticks::{TICK_NAME, Ticks};
 use crate::unparsed::Unparsed;
 use crate::{HandUp, KernelConfig, KernelCounters, KernelError, Tables, Tester, short};
 
@@ -105,7 +107,11 @@ impl KernelEngine {
         let what = "ring";
         let ring = Ring::map(&map(&object, "evicted")?)
             .map_err(|source| KernelError::Map { what, source })?;
-        let clock = EngineClock::new(config.clock, config.wall_ns);
+        let ticks = match config.clock.tick_ns() {
+            Some(tick_ns) => Some(Ticks::find(&object, tick_ns)?),
+            None => None,
+        };
+        let clock = EngineClock::new(config.clock, config.wall_ns, ticks);
         let table_v4 = shared_memory(&object, "table_v4")?;
         let table_v6 = shared_memory(&object, "table_v6")?;
         let table_words = table_v4.words().len() + table_v6.words().len();
@@ -247,7 +253,10 @@ fn configure(
     for mut program in open.progs_mut() {
         let name = program.name().to_str().unwrap_or_default();
         let is_beside = !METERING.contains(&name) && (plan.is_none() || name != FIRE_NAME);
-        let wanted = name == mine || config.tested.is_some() && is_beside;
+        let wanted = match name {
+            TICK_NAME => config.clock.tick_ns().is_some(),
+            _ => name == mine || config.tested.is_some() && is_beside,
+        };
         program.set_autoload(wanted);
         if name == BOUND_NAME {
             program.set_ifindex(interfaces[0]);
@@ -275,7 +284,8 @@ fn configure(
             Some("evicted") => map.set_max_entries(config.ring_bytes),
             Some("short_flows") => map.set_key_size(8 * short::key_words(shape) as u32),
             Some(".rodata.config") => {
-                map.set_initial_value(&config.bytes(interfaces, plan.is_some()))
+                let splits_headers = interfaces.iter().any(|index| splits_headers(*index));
+                map.set_initial_value(&config.bytes(interfaces, plan.is_some(), splits_headers))
             }
             Some(".rodata.plan") => match plan {
                 Some(plan) => map.set_initial_value(&plan.bytes(&config.hash_keys)),

@@ -37,6 +37,7 @@ mod planned;
 mod ring;
 mod short;
 mod tested;
+mod ticks;
 mod unparsed;
 
 pub use batch::Batch;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where records are cut: the rules of `docs/decisions/0001-cells.md` for engines.
 
-use turboflow_engine_xdp::{Batch, KernelConfig, KernelCounters, KernelEngine};
+use turboflow_engine_xdp::{Batch, Clock, KernelConfig, KernelCounters, KernelEngine};
 use turboflow_record::{Marks, TCP_ACK, TCP_FIN, TCP_SYN};
 
-use crate::support::{SECOND_NS, config, finish, load, meter, tcp};
+use crate::support::{SECOND_NS, config, finish, load, meter, tcp, wall_ns};
 
 /// A cell that ends long after the test.
 const ENDLESS_NS: u64 = 1_000_000 * SECOND_NS;
@@ -75,6 +75,38 @@ fn nothing_joins_a_record_of_an_earlier_cell() {
     assert_eq!(packets, [1; 5]);
     assert_eq!(counters.evicted_age, 4);
     assert_eq!(counters.evicted_flush, 1);
+}
+
+/// A coarse time is that of the last tick: up to a tick too early, and never late but by what finding the ticks was off by.
+#[test]
+fn both_clocks_tell_the_wall_clocks_time() {
+    const LONGEST_TICK_NS: u64 = 10_000_000;
+    const SLACK_NS: u64 = 2_000_000;
+    for (clock, early_ns) in [(Clock::Precise, 0), (Clock::Coarse, LONGEST_TICK_NS)] {
+        let config = KernelConfig { clock, ..endless() };
+        let Some(engine) = load(&config) else {
+            return;
+        };
+        // A record each, by flags that cut, over more than a tick.
+        let mut read_ns = Vec::new();
+        while read_ns
+            .first()
+            .is_none_or(|first| wall_ns() - first < 3 * LONGEST_TICK_NS)
+        {
+            read_ns.push(wall_ns());
+            meter(&engine, &tcp(1, TCP_SYN as u8));
+            meter(&engine, &tcp(1, TCP_FIN as u8));
+        }
+        read_ns.push(wall_ns());
+        let mut batch = Batch::default();
+        finish(engine, &mut batch);
+        let stamped_ns: Vec<u64> = batch.v4().map(|record| record.base.first_ns).collect();
+        assert_eq!(stamped_ns.len() + 1, read_ns.len());
+        for (stamped_ns, around_ns) in stamped_ns.iter().zip(read_ns.windows(2)) {
+            assert!(stamped_ns + early_ns + SLACK_NS > around_ns[0], "{clock:?}");
+            assert!(*stamped_ns < around_ns[1] + SLACK_NS, "{clock:?}");
+        }
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use turboflow_engine_xdp::{Batch, KernelConfig, KernelCounters, KernelEngine};
 use turboflow_packet::{Parser, ParserConfig, Rejected};
-use turboflow_record::Base;
+use turboflow_record::{Base, TCP_ACK};
 
 use crate::support::{
     DESIGNS, Record, SECOND_NS, captures, collect, config, finish, frame, frames_of, is_runnable,
@@ -265,4 +265,22 @@ fn a_packet_leaves_on_time_without_another_one() {
         let counters = finish(engine, &mut batch);
         assert_eq!((counters.evicted_age, counters.evicted_flush), (1, 0));
     }
+}
+
+/// Frames of one buffer, those that may have more, and those that have several.
+#[test]
+fn frames_count_with_all_their_bytes() {
+    let Some(engine) = load(&config(8)) else {
+        return;
+    };
+    let sizes = [60, 1_023, 1_024, 1_514, 3_000, 9_014, 20_000];
+    for size in sizes {
+        let mut frame = tcp(1, TCP_ACK as u8);
+        frame.resize(size, 0);
+        meter(&engine, &frame);
+    }
+    let counters = finish(engine, &mut Batch::default());
+    let bytes = sizes.iter().sum::<usize>() as u64;
+    assert_eq!(counters.bytes_received[0], bytes);
+    assert_eq!(counters.frame_bytes_metered, bytes);
 }

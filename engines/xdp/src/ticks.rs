@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The kernel's ticks, which the program counts for the coarse clock, on the monotonic clock that user space reads too.
+//!
+//! The kernel counts ticks by that clock itself, so that they keep their distance (`tick_do_update_jiffies64` in
+//! `kernel/time/tick-sched.c`), wherever its timers are finer than ticks. Elsewhere it counts interrupts, and may miss some: the
+//! program asks for the coarse clock then.
+
+use std::sync::atomic::Ordering;
+
+use libbpf_rs::{Object, ProgramInput};
+use rustix::time::{ClockId, clock_getres, clock_gettime};
+
+use crate::KernelError;
+use crate::clock::ns;
+use crate::engine::map;
+use crate::memory::SharedMemory;
+
+/// Where the kernel's ticks lie on its monotonic clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticks {
+    /// From one to the next.
+    pub(crate) tick_ns: u64,
+    /// When tick number 0 would have been; the difference wraps.
+    pub(crate) zero_ns: u64,
+}
+
+/// The program that reads one.
+pub(crate) const TICK_NAME: &str = "read_tick";
+/// Words of `struct tick` in `bpf/layout.h`.
+const NUMBER_AT: usize = 0;
+const READ_NS_AT: usize = 1;
+/// For so many ticks readings are taken: the earliest one after a tick counts, and others may be late.
+const TICKS_READ: u64 = 3;
+
+/// Nanoseconds of a tick, where the kernel counts them by its clock.
+pub(crate) fn tick_ns() -> Option<u64> {
+    const FINE_NS: u64 = 1;
+    let is_fine = ns(clock_getres(ClockId::Monotonic)) == FINE_NS;
+    is_fine.then(|| ns(clock_getres(ClockId::MonotonicCoarse)))
+}
+
+impl Ticks {
+    /// Takes readings until some ticks have passed, some ten milliseconds.
+    ///
+    /// # Errors
+    /// Where the kernel does not run the program.
+    pub(crate) fn find(object: &Object, tick_ns: u64) -> Result<Self, KernelError> {
+        let what = ".data.tick";
+        let told = SharedMemory::map(&map(object, what)?)
+            .map_err(|source| KernelError::Map { what, source })?;
+        let program = object
+            .progs_mut()
+            .find(|program| program.name() == TICK_NAME)
+            .ok_or(KernelError::Incomplete { name: TICK_NAME })?;
+        let read_zero = || {
+            // Any frame does.
+            let input = ProgramInput {
+                data_in: Some(&[0; 64]),
+                ..ProgramInput::default()
+            };
+            program
+                .test_run(input)
+                .map_err(KernelError::refused("read its ticks"))?;
+            let [number, read_ns] =
+                [NUMBER_AT, READ_NS_AT].map(|at| told.words()[at].load(Ordering::Relaxed));
+            // Where number 0 was if the tick had been at this very moment: no earlier than it was.
+            Ok(read_ns.wrapping_sub(number.wrapping_mul(tick_ns)))
+        };
+        let mut zero_ns: u64 = read_zero()?;
+        let until_ns = now_ns().saturating_add(TICKS_READ * tick_ns);
+        while now_ns() < until_ns {
+            let later_by_ns = read_zero()?.wrapping_sub(zero_ns);
+            if (later_by_ns as i64) < 0 {
+                zero_ns = zero_ns.wrapping_add(later_by_ns);
+            }
+        }
+        Ok(Self { tick_ns, zero_ns })
+    }
+
+    /// The time of the last tick before a time.
+    pub(crate) const fn last_before(&self, now_ns: u64) -> u64 {
+        let since_zero_ns = now_ns.wrapping_sub(self.zero_ns);
+        now_ns - since_zero_ns % self.tick_ns
+    }
+}
+
+fn now_ns() -> u64 {
+    ns(clock_gettime(ClockId::Monotonic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_go_through_zero() {
+        // Numbers begin below what 32 bits hold, so that number 0 was long before the clock's zero.
+        let zero_ns = 1_000_000_u64.wrapping_sub(4_294_000_000 * 4_000_000);
+        let ticks = Ticks {
+            tick_ns: 4_000_000,
+            zero_ns,
+        };
+        let at = |ns| ticks.last_before(ns);
+        assert_eq!(
+            [at(1_000_000), at(4_999_999), at(5_000_000)],
+            [1_000_000, 1_000_000, 5_000_000]
+        );
+    }
+}
