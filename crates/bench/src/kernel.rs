@@ -13,6 +13,9 @@ use crate::{Options, Row, Timer};
 
 /// Repetitions of a test run: as many records as the ring holds, at worst.
 const CHUNK: u32 = 100_000;
+/// Frames that are sent by one test run: behind each, the kernel waits for all processors to let go of its pages, which takes tens
+/// of milliseconds in which nothing is sent.
+const SENT_AT_ONCE: u32 = 1 << 30;
 const RING_BYTES: u32 = 1 << 26;
 const SLOTS: u32 = 65_536;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -64,7 +67,7 @@ pub fn send(interface: u32, flows: u32, packets: u64) -> Result<Row, KernelError
     timer.time(|| {
         let mut left = packets;
         while left > 0 {
-            let some = left.min(u64::from(CHUNK)) as u32;
+            let some = left.min(u64::from(SENT_AT_ONCE)) as u32;
             tester.run(TestedProgram::Send, &frame(), some)?;
             left -= u64::from(some);
         }
