@@ -7,7 +7,7 @@
 use std::io;
 use std::time::Duration;
 
-use turboflow_capture::live::{InterfaceCounters, State};
+use turboflow_capture::live::{InterfaceCounters, State, States};
 use turboflow_engine_xdp::{Attachment, Batch, KernelCounters, KernelEngine, UnparsedFrame};
 use turboflow_packet::{Frame, LinkType};
 
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// How long the ring fills between two looks at it, at most: each is a wake-up, and the larger a batch, the less merging costs a record.
-const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 /// At least: the kernel's timers are not much finer.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 /// What may come into the ring in a second: 13 M records, more than any processor merges.
@@ -64,6 +64,7 @@ pub fn record_kernel(
         counters: KernelCounters::default(),
         clock_ns: 0,
         interfaces,
+        states: States::default(),
         together: &together,
         packets_limit: limits.packets,
         observe,
@@ -105,6 +106,7 @@ struct Listening<'a, O> {
     /// Up to which time everything has been metered.
     clock_ns: u64,
     interfaces: Vec<(String, State)>,
+    states: States,
     together: &'a Together,
     packets_limit: Option<u64>,
     observe: O,
@@ -164,7 +166,7 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<'_, O> {
             let now = match attachment {
                 Attachment::Displaced => State::Displaced,
                 Attachment::Gone => State::Gone,
-                Attachment::Holds { index } => State::of(index)?,
+                Attachment::Holds { index } => self.states.of(index)?,
             };
             // What is said first is why its packets stopped to come.
             if !state.is_final() && *state != now {
@@ -278,7 +280,7 @@ mod tests {
         let pauses = [1 << 12, 1 << 23, 1 << 26, 1 << 31].map(pause_for);
         assert_eq!(
             pauses.map(|pause| pause.as_micros()),
-            [1_000, 1_953, 10_000, 10_000]
+            [1_000, 1_953, 15_625, 20_000]
         );
     }
 }

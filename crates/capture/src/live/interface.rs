@@ -3,7 +3,7 @@
 
 use std::ffi::{CString, c_int};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use turboflow_packet::{Frame, LinkType};
@@ -82,24 +82,37 @@ impl State {
         matches!(self, Self::Displaced | Self::Gone)
     }
 
-    /// What the interface of that number is doing, whatever it is called by now: up, down or gone.
-    ///
-    /// # Errors
-    /// When the kernel gives no socket to ask with.
-    pub fn of(index: u32) -> io::Result<Self> {
-        let socket = socket::control_socket()?;
-        let name = socket::name_of(index.cast_signed());
-        Ok(name.map_or(Self::Gone, |name| {
-            Self::up_or_down(socket::is_up(&socket, &name))
-        }))
-    }
-
     /// One that does not answer is on its way out.
     fn up_or_down(is_up: io::Result<bool>) -> Self {
         match is_up {
             Ok(true) => Self::Up,
             _ => Self::Down,
         }
+    }
+}
+
+/// Tells what interfaces are doing that somebody else meters.
+#[derive(Debug, Default)]
+pub struct States {
+    /// For all questions: making a socket takes longer than asking.
+    socket: Option<OwnedFd>,
+}
+
+impl States {
+    /// What the interface of that number is doing, whatever it is called by now: up, down or gone.
+    ///
+    /// # Errors
+    /// When the kernel gives no socket to ask with.
+    pub fn of(&mut self, index: u32) -> io::Result<State> {
+        let socket = match self.socket.take() {
+            Some(socket) => socket,
+            None => socket::control_socket()?,
+        };
+        let socket = self.socket.insert(socket);
+        let name = socket::name_of(socket, index.cast_signed());
+        Ok(name.map_or(State::Gone, |name| {
+            State::up_or_down(socket::is_up(socket, &name))
+        }))
     }
 }
 
@@ -325,7 +338,7 @@ impl Interface {
         }
         let _ = self.socket.take_error();
         // The number stays when somebody renames it, and another may have got its name.
-        self.state = match socket::name_of(self.index) {
+        self.state = match self.socket.name_of(self.index) {
             None => State::Gone,
             Some(name) => {
                 self.kernel_name = name;

@@ -34,7 +34,7 @@ mod socket;
 
 pub use error::InterfaceError;
 pub use fanout::MAX_READERS;
-pub use interface::{Interface, InterfaceConfig, InterfaceCounters, State, wait};
+pub use interface::{Interface, InterfaceConfig, InterfaceCounters, State, States, wait};
 pub use offloads::Offload;
 pub use promiscuous::Promiscuous;
 pub use ring::RingSize;

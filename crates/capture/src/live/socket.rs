@@ -221,6 +221,11 @@ impl PacketSocket {
         is_up(&self.0, name)
     }
 
+    /// What an interface is called now, if there is one of that number.
+    pub(crate) fn name_of(&self, index: c_int) -> Option<CString> {
+        name_of(&self.0, index)
+    }
+
     /// The answer to a question of ethtool's that is answered by one number.
     pub(crate) fn ethtool(&self, name: &CStr, command: u32) -> io::Result<u32> {
         let mut value = [command, 0];
@@ -271,11 +276,19 @@ fn ask(
     for (to, from) in question.ifr_name.iter_mut().zip(bytes) {
         *to = from.cast_signed();
     }
+    answer(socket, request, question).map(|answer| answer.ifr_ifru)
+}
+
+fn answer(
+    socket: &OwnedFd,
+    request: libc::c_ulong,
+    mut question: libc::ifreq,
+) -> io::Result<libc::ifreq> {
     // SAFETY: every request that this file makes takes an `ifreq`, and what it points to, if
     // anything, lives in the caller.
     let outcome = unsafe { libc::ioctl(socket.as_raw_fd(), request as _, &raw mut question) };
     checked(outcome)?;
-    Ok(question.ifr_ifru)
+    Ok(question)
 }
 
 impl AsRawFd for PacketSocket {
@@ -302,15 +315,16 @@ pub(crate) fn index_of(name: &CStr) -> Option<c_int> {
     }
 }
 
-/// What an interface is called now, if there is one of that number.
-pub(crate) fn name_of(index: c_int) -> Option<CString> {
-    let mut name = [0; libc::IFNAMSIZ];
-    // SAFETY: the kernel writes at most as many bytes as its longest name has, the 0 included.
-    let found = unsafe { libc::if_indextoname(index.cast_unsigned(), name.as_mut_ptr()) };
-    if found.is_null() {
-        return None;
-    }
-    let bytes = name.map(c_char::cast_unsigned);
+/// What an interface is called now, if there is one of that number. By the socket at hand: libc's way makes one for every question.
+pub(crate) fn name_of(socket: &OwnedFd, index: c_int) -> Option<CString> {
+    let question = libc::ifreq {
+        ifr_name: [0; libc::IFNAMSIZ],
+        ifr_ifru: Union {
+            ifru_ifindex: index,
+        },
+    };
+    let answer = answer(socket, libc::SIOCGIFNAME as _, question).ok()?;
+    let bytes = answer.ifr_name.map(c_char::cast_unsigned);
     CStr::from_bytes_until_nul(&bytes).ok().map(CStr::to_owned)
 }
 
