@@ -4,7 +4,7 @@
 # to build or run TurboFlow; a test whose program is absent says so. clang, libelf and zlib build the engine in the kernel,
 # which is left out of tests where they are absent.
 #
-#   scripts/install-test-tools.sh [tests|bench|samples|all]...        default: tests
+#   scripts/install-test-tools.sh [tests|bench|samples|kernels|all]...        default: tests
 set -euo pipefail
 
 tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool libfaketime nfdump pmacct openssl systemd
@@ -12,6 +12,7 @@ tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool libfaketime nfdump pmacct 
 bench=(nfdump softflowd argus-server argus-client redis-server hyperfine)
 samples=(tshark tcpdump iproute2 ethtool nginx-light openssl curl dnsmasq-base bind9-dnsutils openssh-server
     openssh-client iperf3 iputils-ping traceroute chrony)
+kernels=(clang libelf-dev zlib1g-dev qemu-system-x86 busybox-static cpio xz-utils iproute2)
 
 # A collector that is no package. It needs the Go that its go.mod names; what the distribution has may be older.
 goflow2=github.com/netsampler/goflow2/v2/cmd/goflow2@v2.2.6
@@ -52,9 +53,10 @@ for group in "${@:-tests}"; do
     tests) wanted+=("${tests[@]}") ;;
     bench) wanted+=("${bench[@]}") ;;
     samples) wanted+=("${samples[@]}") ;;
-    all) wanted+=("${tests[@]}" "${bench[@]}" "${samples[@]}") ;;
+    kernels) wanted+=("${kernels[@]}") ;;
+    all) wanted+=("${tests[@]}" "${bench[@]}" "${samples[@]}" "${kernels[@]}") ;;
     *)
-        echo "usage: $0 [tests|bench|samples|all]..." >&2
+        echo "usage: $0 [tests|bench|samples|kernels|all]..." >&2
         exit 2
         ;;
     esac

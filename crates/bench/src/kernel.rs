@@ -34,7 +34,7 @@ struct Contender {
     packets: u64,
 }
 
-/// Rows of one flow: `empty`, `parse`, the designs with both clocks, and with further features; and of the numbers of flows asked
+/// Rows of one flow: `empty`, the two clocks alone, `parse`, the designs with both clocks, and with further features; and of the numbers of flows asked
 /// for: `spread` alone, and behind it the designs.
 ///
 /// # Errors
@@ -108,6 +108,12 @@ fn one_flow() -> Result<Vec<Contender>, KernelError> {
     let metered = TestedProgram::Microflows;
     Ok(vec![
         contender("empty", load(per_cpu, precise)?, TestedProgram::Pass),
+        contender("clock", load(per_cpu, precise)?, TestedProgram::ClockOnly),
+        contender(
+            "clock_coarse",
+            load(per_cpu, coarse)?,
+            TestedProgram::ClockOnly,
+        ),
         contender("parse", load(per_cpu, precise)?, TestedProgram::Parse),
         contender("per_cpu", load(per_cpu, precise)?, metered),
         contender("per_cpu_coarse", load(per_cpu, coarse)?, metered),

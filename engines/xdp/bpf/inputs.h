@@ -65,7 +65,7 @@ __attribute__((noinline)) __u64 option_bits(struct xdp_md *ctx, __u32 offset, __
     bytes = smaller(end - offset, MAX_OPTION_BYTES);
     // Clang knows that this holds and would leave it out; the verifier does not.
     asm volatile("" : "+r"(bytes));
-    if (bytes < 1 || bytes > MAX_OPTION_BYTES || !load(ctx, offset, options, bytes))
+    if (bytes < 1 || bytes > MAX_OPTION_BYTES || !load_some(ctx, offset, options, bytes))
         return 0;
     // Every option has a byte at least.
     for (int i = 0; i < MAX_OPTION_BYTES; i++) {

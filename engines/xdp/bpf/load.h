@@ -31,6 +31,14 @@ static __always_inline int load(struct xdp_md *ctx, __u32 offset, void *to, __u3
     return bpf_xdp_load_bytes(ctx, offset, to, length) == 0;
 }
 
+// The same of as many bytes as are found out while it runs, which are at least one. A comparison with 0 does not say so to verifiers of
+// older kernels (6.1).
+static __always_inline int load_some(struct xdp_md *ctx, __u32 offset, void *to, __u32 length)
+{
+    asm volatile("if %0 > 0 goto +1\n\t%0 = 1" : "+r"(length));
+    return load(ctx, offset, to, length);
+}
+
 // The same of bytes that lie before `end` wholly.
 static __always_inline int load_before(struct xdp_md *ctx, __u64 end, __u64 offset, void *to, __u32 length)
 {

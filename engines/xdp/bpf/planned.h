@@ -164,6 +164,7 @@ static __always_inline void settle_planned(struct base *row, const struct arriva
 // What happens to a row, as far as it has happened.
 struct turnover {
     struct base *out;
+    int has_room;
     // Where there was no room.
     struct dropped *dropped;
     enum leaves why;
@@ -191,7 +192,7 @@ static __always_inline int enter_row(struct base *row, struct lock *lock, __u32 
             if (!wants_room)
                 return 0;
             turnover->leaves = 1;
-            if (turnover->out) {
+            if (turnover->has_room) {
                 copy_planned_row(turnover->out, row, shape.words);
                 if (config.is_shared) {
                     struct ticket *ticket = (struct ticket *)((__u64 *)turnover->out + shape.words);
@@ -213,9 +214,9 @@ static __always_inline void turn_over(struct counters *counters, const struct tu
 {
     if (turnover->leaves)
         count_leaving(counters, turnover->why);
-    if (turnover->out && turnover->leaves)
+    if (turnover->has_room && turnover->leaves)
         bpf_ringbuf_submit(turnover->out, BPF_RB_NO_WAKEUP);
-    else if (turnover->out)
+    else if (turnover->has_room)
         bpf_ringbuf_discard(turnover->out, BPF_RB_NO_WAKEUP);
     else if (turnover->dropped && turnover->leaves)
         count_drop(counters, turnover->dropped);
@@ -240,7 +241,8 @@ static __always_inline void meter_planned_row(struct counters *counters, struct 
         struct turnover turnover = {.why = why};
         if (wants_room)
             turnover.out = bpf_ringbuf_reserve(&evicted, 8 * (shape.words + (config.is_shared ? 1 : 0)), 0);
-        if (wants_room && !turnover.out)
+        turnover.has_room = is_there(turnover.out);
+        if (wants_room && !turnover.has_room)
             turnover.dropped = dropped_of_this_cpu();
         if (config.is_shared)
             bpf_spin_lock(&lock->held);

@@ -103,6 +103,17 @@ static __always_inline void count_leaving(struct counters *counters, enum leaves
         counters->evicted_cut += 1;
 }
 
+// Whether there is room, as a number whose origin the compiler does not see. Verifiers of older kernels (6.1) forget that a pointer to it
+// was compared with 0, and would have it given back twice or never; they do not forget numbers.
+static __always_inline int is_there(const void *room)
+{
+    int is_there = 0;
+    if (room)
+        is_there = 1;
+    asm volatile("" : "+r"(is_there));
+    return is_there;
+}
+
 // Room for a record in the ring; the size says which family it is of.
 static __always_inline struct base *reserve(int key_words)
 {
@@ -149,7 +160,8 @@ static __always_inline int meter_shared_once(struct counters *counters, struct b
 {
     const int words = arrival->key_words;
     struct base *out = wants_room ? reserve(words) : 0;
-    struct dropped *dropped = wants_room && !out ? dropped_of_this_cpu() : 0;
+    const int has_room = is_there(out);
+    struct dropped *dropped = wants_room && !has_room ? dropped_of_this_cpu() : 0;
     enum leaves why = STAYS;
     int leaves = 0, is_done = 1;
     bpf_spin_lock(&lock->held);
@@ -161,7 +173,7 @@ static __always_inline int meter_shared_once(struct counters *counters, struct b
         merge(row, arrival);
     } else if (wants_room) {
         leaves = 1;
-        if (out) {
+        if (has_room) {
             struct ticket *ticket = words == KEY_WORDS ? (void *)((struct row_v6 *)out + 1) : (void *)((struct row_v4 *)out + 1);
             copy_row(out, row, words);
             ticket->slot = slot;
@@ -176,9 +188,9 @@ static __always_inline int meter_shared_once(struct counters *counters, struct b
     bpf_spin_unlock(&lock->held);
     if (leaves)
         count_leaving(counters, why);
-    if (out && leaves)
+    if (has_room && leaves)
         bpf_ringbuf_submit(out, BPF_RB_NO_WAKEUP);
-    else if (out)
+    else if (has_room)
         bpf_ringbuf_discard(out, BPF_RB_NO_WAKEUP);
     else if (dropped && leaves)
         count_drop(counters, dropped);

@@ -48,6 +48,13 @@ int send(struct xdp_md *ctx)
     return bpf_redirect(config.fire_interface, 0);
 }
 
+// For measurements: what the clock costs.
+SEC("xdp.frags")
+int clock_only(struct xdp_md *ctx __attribute__((unused)))
+{
+    return read_clock() ? XDP_PASS : XDP_DROP;
+}
+
 // For measurements: what a test run costs without any work.
 SEC("xdp.frags")
 int pass(struct xdp_md *ctx __attribute__((unused)))

@@ -68,7 +68,7 @@ static __always_inline void hand_up(struct xdp_md *ctx, __u64 frame_bytes)
         return;
     frame->time_ns = read_clock();
     frame->frame_bytes = frame_bytes;
-    if (!load(ctx, 0, frame->bytes, kept) ||
+    if (!load_some(ctx, 0, frame->bytes, kept) ||
         bpf_ringbuf_output(&unparsed, frame, UNPARSED_HEADER_BYTES + kept, BPF_RB_NO_WAKEUP))
         *lost += 1;
 }

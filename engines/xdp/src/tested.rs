@@ -21,6 +21,8 @@ pub enum TestedProgram {
     Parse,
     /// Nothing at all: what a run costs.
     Pass,
+    /// Reads the clock, and nothing else.
+    ClockOnly,
     /// Spreads frames over flows, and nothing else.
     SpreadOnly,
     /// The engine itself, on frames that are spread over flows.
@@ -105,6 +107,7 @@ impl TestedProgram {
             Self::Microflows => PROGRAM_NAME,
             Self::Parse => "parse",
             Self::Pass => "pass",
+            Self::ClockOnly => "clock_only",
             Self::SpreadOnly => "spread_only",
             Self::Fire => "fire",
             Self::Send => "send",

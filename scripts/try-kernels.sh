@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs the tests of the engine in the kernel on other kernels than this machine's: Debian's, in a virtual machine each (root or not;
+# needs qemu-system-x86, busybox-static, cpio, xz-utils). Nothing of them is installed.
+#
+#   scripts/try-kernels.sh [VERSION]...        default: Debian 12's own, and the one of its backports
+#
+# VERSION is what comes behind linux-image-, as `apt-cache search linux-image` lists it. TESTS="laws:: table::" chooses tests.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+versions=("$@")
+((${#versions[@]})) || versions=(cloud-amd64 6.12-cloud-amd64)
+# Where nothing but software emulates the processor, ten million packets would take hours.
+read -ra tests <<<"${TESTS:-laws:: table:: parser:: planned:: links:: handed_up::}"
+limit_s=${LIMIT_S:-1800}
+work=$PWD/target/kernels
+mkdir -p "$work"
+
+for program in qemu-system-x86_64 busybox cpio xz ip; do
+    command -v "$program" >/dev/null || {
+        echo "try-kernels: no $program here: apt-get install qemu-system-x86 busybox-static cpio xz-utils iproute2" >&2
+        exit 2
+    }
+done
+
+# The package that a name stands for: a meta-package depends on the one with the kernel.
+package_of() { # VERSION
+    local package=linux-image-$1 depends
+    depends=$(apt-cache depends "$package" | awk '$1 == "Depends:" && $2 ~ /^linux-image-/ { print $2; exit }')
+    echo "${depends:-$package}"
+}
+
+# The folder with a kernel and its modules.
+fetch() { # PACKAGE
+    local folder=$work/$1
+    if [[ ! -d $folder ]]; then
+        (cd "$work" && apt-get download -qq "$1" 2>/dev/null)
+        mkdir "$folder.new"
+        dpkg-deb -x "$work/$1"_*.deb "$folder.new"
+        rm "$work/$1"_*.deb
+        mv "$folder.new" "$folder"
+    fi
+    echo "$folder"
+}
+
+# A program and the libraries that it is linked with, at the same places.
+add() { # ROOT PROGRAM
+    local root=$1 file
+    for file in "$2" $(ldd "$2" | grep -o '/[^ )]*'); do
+        install -D "$file" "$root$file"
+    done
+}
+
+# A root file system that runs the tests and ends.
+root_of() { # FOLDER ROOT TEST_PROGRAM
+    local folder=$1 root=$2 program=$3 module
+    rm -rf "$root"
+    mkdir -p "$root"/{proc,sys,dev,tmp,run,bin,sbin,lib/modules}
+    install "$(command -v busybox)" "$root/bin/busybox"
+    for module in $(find "$folder" -name 'veth.ko*'); do
+        case $module in
+        *.xz) xz -dc "$module" >"$root/lib/modules/veth.ko" ;;
+        *) cp "$module" "$root/lib/modules/veth.ko" ;;
+        esac
+    done
+    add "$root" "$program"
+    add "$root" "$(command -v ip)"
+    install -D "$program" "$root/tests"
+    # The tests look for samples where they were built.
+    mkdir -p "$root$PWD/engines/xdp"
+    cp -r samples "$root$PWD/"
+    cat >"$root/init" <<EOF
+#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/bin:/sbin:/usr/bin:/usr/sbin TMPDIR=/tmp TURBOFLOW_CI=1
+mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev; mount -t bpf bpf /sys/fs/bpf
+mount -t tmpfs run /run; mount -t tmpfs tmp /tmp
+insmod /lib/modules/veth.ko
+ip link set lo up
+echo "kernel \$(uname -r), \$(nproc) processors"
+cd $PWD/engines/xdp
+/tests --test-threads 2 ${tests[*]} && echo "TRIED: well" || echo "TRIED: failed"
+poweroff -f
+EOF
+    chmod +x "$root/init"
+}
+
+test_program() {
+    cargo test --quiet --package turboflow-engine-xdp --features kernel --test kernel --no-run --message-format=json |
+        grep -o '"executable":"[^"]*/kernel-[^"]*"' | tail -1 | cut -d'"' -f4
+}
+
+program=$(test_program)
+outcome=0
+for version in "${versions[@]}"; do
+    package=$(package_of "$version")
+    echo "=== $package"
+    folder=$(fetch "$package")
+    root=$work/root
+    root_of "$folder" "$root" "$program"
+    (cd "$root" && find . | cpio --quiet -o -H newc) | gzip -1 >"$work/initrd.gz"
+    log=$work/$package.log
+    timeout "$limit_s" qemu-system-x86_64 -accel tcg -cpu max -smp 2 -m 3G -nographic -no-reboot -nic none \
+        -kernel "$folder"/boot/vmlinuz-* -initrd "$work/initrd.gz" -append "console=ttyS0 quiet panic=-1" \
+        </dev/null 2>&1 | tr -d '\r' | tee "$log" | grep -aE '^(test |kernel |running |test result|TRIED|Kernel panic)' || true
+    grep -aq '^TRIED: well' "$log" || {
+        echo "try-kernels: not all tests passed on $package: $log" >&2
+        outcome=1
+    }
+done
+exit "$outcome"
