@@ -6,7 +6,6 @@ ARGS ?=
 BENCH ?=
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?=
-KERNELS ?=
 
 # A shell that was open while rustup ran does not know its folder yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -21,7 +20,7 @@ EVALUATION := $(TARGET)/release/turboflow-evaluation
 BENCH_CAPTURE := $(TARGET)/bench/zipf-10m.pcap
 
 .DEFAULT_GOAL := help
-.PHONY: help run test build deb docs bench bench-files bench-export evaluation evaluation-quick fuzz kernels sample lint ci clean
+.PHONY: help run test build deb docs bench bench-files bench-export evaluation evaluation-quick fuzz sample lint ci clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -63,10 +62,6 @@ evaluation-quick: $(EVALUATION) ## The same within minutes, to see that it works
 
 fuzz: set-up ## Every fuzz target for a minute (FUZZ_SECONDS=60), or FUZZ_TARGETS="packet pcap"
 	FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh $(FUZZ_TARGETS)
-
-kernels: ## The engine in the kernel on Debian's other kernels, in virtual machines: KERNELS="6.12-cloud-amd64 ..."
-	scripts/install-test-tools.sh kernels
-	scripts/try-kernels.sh $(KERNELS)
 
 sample: ## Record samples/ anew (root; Linux network namespaces); docs/samples.md says what is in them
 	scripts/install-test-tools.sh samples

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the tests of the engine in the kernel on other kernels than this machine's: Debian's, in a virtual machine each (root or not;
-# needs qemu-system-x86, busybox-static, cpio, xz-utils). Nothing of them is installed.
+# `scripts/install-test-tools.sh kernels` has what it needs). Nothing of them is installed.
 #
 #   scripts/try-kernels.sh [VERSION]...        default: Debian 12's own, and the one of its backports
 #
@@ -19,7 +19,7 @@ mkdir -p "$work"
 
 for program in qemu-system-x86_64 busybox cpio xz ip; do
     command -v "$program" >/dev/null || {
-        echo "try-kernels: no $program here: apt-get install qemu-system-x86 busybox-static cpio xz-utils iproute2" >&2
+        echo "try-kernels: no $program here: scripts/install-test-tools.sh kernels" >&2
         exit 2
     }
 done
