@@ -35,11 +35,15 @@ package_of() { # VERSION
 fetch() { # PACKAGE
     local folder=$work/$1
     if [[ ! -d $folder ]]; then
-        (cd "$work" && apt-get download -qq "$1" 2>/dev/null)
-        mkdir "$folder.new"
-        dpkg-deb -x "$work/$1"_*.deb "$folder.new"
-        rm "$work/$1"_*.deb
-        mv "$folder.new" "$folder"
+        rm -rf "$folder.new"
+        (cd "$work" && apt-get download -qq "$1") >&2 &&
+            mkdir "$folder.new" &&
+            dpkg-deb -x "$work/$1"_*.deb "$folder.new" &&
+            rm "$work/$1"_*.deb &&
+            mv "$folder.new" "$folder" || {
+            echo "try-kernels: $1 could not be fetched; apt-get update first, and apt-cache search linux-image for names" >&2
+            exit 2
+        }
     fi
     echo "$folder"
 }

@@ -137,8 +137,8 @@ def watched_send(program, arguments):
 def receiving_threads():
     """The kernel's threads that receive at the metered end, by number."""
     listed = subprocess.run(["ps", "-eo", "pid,comm"], check=True, capture_output=True, text=True).stdout
-    words = (line.split() for line in listed.splitlines()[1:])
-    return [number for number, name in words if name.startswith(f"napi/{METERS}")]
+    words = (line.split(None, 1) for line in listed.splitlines()[1:])
+    return [number for number, name in words if name.startswith(f"napi/{METERS}-")]
 
 
 def threads_s(threads):

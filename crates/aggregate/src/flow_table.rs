@@ -34,8 +34,8 @@ pub(crate) struct FlowTable<const K: usize, const N: usize> {
     frontier: u64,
     /// Home buckets of `OLD` that have moved.
     moved: usize,
-    /// Bytes of `OLD`'s tag lines and records given back.
-    released: (usize, usize),
+    /// Bytes of `OLD`'s tag lines, records and dues given back.
+    released: [usize; 3],
     len: usize,
     max_homes: u32,
 }
@@ -55,7 +55,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
             moving: false,
             frontier: 0,
             moved: 0,
-            released: (0, 0),
+            released: [0; 3],
             len: 0,
             max_homes,
         }
@@ -65,7 +65,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
     pub(crate) fn max_size_bytes(max_flows: usize) -> usize {
         // While the last step of growth is under way, up to one release step of each old array is
         // still held besides the new region.
-        const HELD_WHILE_MOVING_BYTES: usize = 2 * (8 << 20);
+        const HELD_WHILE_MOVING_BYTES: usize = 3 * (8 << 20);
         Region::<K, N>::size_bytes(Self::homes_for(max_flows) as usize) + HELD_WHILE_MOVING_BYTES
     }
 
@@ -86,7 +86,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
             0 => 0,
             homes => Region::<K, N>::size_bytes(homes as usize),
         };
-        held(current) + held(old) - self.released.0 - self.released.1
+        held(current) + held(old) - self.released.iter().sum::<usize>()
     }
 
     pub(crate) const fn regions(&self) -> &[Region<K, N>; 2] {
@@ -208,7 +208,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         self.moving = true;
         self.frontier = 0;
         self.moved = 0;
-        self.released = (0, 0);
+        self.released = [0; 3];
     }
 
     /// Moves the next `homes` home buckets of the old region. Records that find no room (which
@@ -228,14 +228,15 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         let frontier = ((end as u128) << 64).div_ceil(u128::from(old_homes));
         self.frontier = u64::try_from(frontier).unwrap_or(u64::MAX);
         let old = &mut self.regions[OLD];
-        old.lines.release_before(&mut self.released.0, end);
-        old.records
-            .release_before(&mut self.released.1, end * SLOTS);
+        let [of_lines, of_records, of_dues] = &mut self.released;
+        old.lines.release_before(of_lines, end);
+        old.records.release_before(of_records, end * SLOTS);
+        old.dues_ns.release_before(of_dues, end);
         if end == old_homes as usize {
             *old = Region::new(0);
             self.moving = false;
             self.moved = 0;
-            self.released = (0, 0);
+            self.released = [0; 3];
         }
     }
 
@@ -280,7 +281,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         self.moving = false;
         self.frontier = 0;
         self.moved = 0;
-        self.released = (0, 0);
+        self.released = [0; 3];
         self.len = 0;
     }
 }

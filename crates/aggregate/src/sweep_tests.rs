@@ -58,6 +58,49 @@ fn arrival() -> impl Strategy<Value = Arrival> {
     (0..40u64, 0..CELL_NS, late_ns, 0..CELL_NS, marks)
 }
 
+/// A table that grows all the while, so that buckets are swept while they move.
+#[test]
+fn no_flow_that_is_due_stays_while_the_table_grows() {
+    let layout = Layout::compile(&Definition::default(), false).expect("compiles");
+    let config = CacheConfig {
+        timeouts: Timeouts {
+            idle_ns: Some(400),
+            active_ns: Some(1_000),
+            linger_ns: Some(50),
+        },
+        max_flows: 100_000,
+        ending_fins: Marks::FIN,
+        sweep_ns: 1,
+    };
+    let mut cache = FlowCache::<2, 0>::new(config, layout.plan().clone(), KeyHasher::new(7));
+    let (mut exported, mut swept_while_moving, mut most) = (Vec::new(), 0, 0);
+    for number in 0..120u64 {
+        let cell_ns = 1_000 + number * CELL_NS;
+        let cell = Cell {
+            watermark_ns: cell_ns,
+            end_ns: cell_ns + CELL_NS,
+        };
+        cache.advance(cell, &mut exported);
+        swept_while_moving += u32::from(cache.table.is_moving());
+        most = most.max(cache.len());
+        assert_eq!(due_flows(&mut cache), 0, "cell {number}");
+        // Flows that stay, flows of one packet, and some that end.
+        let born = (0..900).map(|at| (1_000_000 + number * 900 + at, at % CELL_NS, 0, 0, 0));
+        let steady = (0..300).map(|flow| (flow, flow % CELL_NS, 0, 0, 0));
+        let ending = (0..50).map(|flow| (number * 7 + flow, 3, 0, 0, Marks::FIN));
+        let records: Vec<_> = born
+            .chain(steady)
+            .chain(ending)
+            .map(|it| record(it, cell_ns))
+            .collect();
+        cache.merge(&records, &mut exported);
+    }
+    assert!(
+        swept_while_moving > 1 && most > 20_000,
+        "{swept_while_moving}, {most}"
+    );
+}
+
 fn some_timeout() -> impl Strategy<Value = Option<u64>> {
     prop_oneof![1 => Just(None), 4 => (10..200u64).prop_map(Some)]
 }

@@ -118,7 +118,8 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<'_, O> {
         let mut tell = instant();
         while !stop.asked() && !self.is_over() {
             if self.merge_what_came()? < MANY_RECORDS {
-                pause(pause_for(self.engine.ring_bytes()));
+                let until_told = tell.saturating_duration_since(instant());
+                pause(pause_for(self.engine.ring_bytes()).min(until_told));
             }
             if instant() >= tell {
                 tell = instant() + TELL_EVERY;

@@ -111,7 +111,7 @@ struct config {
     __u8 fire_octaves;
     // Records are those of `plan` (plan.h).
     __u8 has_plan;
-    // A frame's first buffer may end with its headers.
+    // A driver may part headers and data.
     __u8 splits_headers;
     __u8 padding;
 };

@@ -12,17 +12,26 @@
 // In a section of its own, so that its map holds nothing else.
 const volatile struct config config SEC(".rodata.config");
 
-// No driver goes on to a second buffer of a frame before its first one holds as much, unless it splits headers off.
-#define FIRST_BUFFER_BYTES 1024
-
 static __always_inline __u64 frame_bytes(struct xdp_md *ctx)
+{
+    return bpf_xdp_get_buff_len(ctx);
+}
+
+// What the shortest frame has where links pad them.
+#define PADDED_BYTES 60
+// Drivers that fill one buffer before the next have larger ones.
+#define SMALLEST_BUFFER_BYTES 1024
+
+// The same, mostly without calling the kernel, of a frame whose datagram ends `datagram_end` bytes from its start. Where that is in a
+// first buffer that is not full, so is the frame's end. Some drivers leave the first one empty, and some part headers and data: of a
+// datagram without data, padding and what links append may lie elsewhere then.
+static __always_inline __u64 frame_bytes_with(struct xdp_md *ctx, __u64 datagram_end)
 {
     const void *end = (const void *)(long)ctx->data_end;
     const __u64 bytes = end - (const void *)(long)ctx->data;
-    // Most frames end in it, and the kernel need not be called.
-    if (!config.splits_headers && bytes < FIRST_BUFFER_BYTES)
+    if (!config.splits_headers && bytes >= PADDED_BYTES && bytes < SMALLEST_BUFFER_BYTES && bytes >= datagram_end)
         return bytes;
-    return bpf_xdp_get_buff_len(ctx);
+    return frame_bytes(ctx);
 }
 
 // Whether `length` bytes at `offset` were there.

@@ -50,12 +50,15 @@ static __always_inline int take(struct xdp_md *ctx)
 {
     struct counters *counters = counters_of_this_cpu();
     struct packet packet = {};
-    __u64 bytes = frame_bytes(ctx);
-    __u32 reason;
+    __u64 bytes;
+    __u32 reason = PARSED, offset;
     if (!counters)
         return XDP_PASS;
+    offset = plain(ctx, &packet);
+    bytes = offset ? frame_bytes_with(ctx, offset + packet.ip_length_bytes) : frame_bytes(ctx);
     count_received(ctx, counters, bytes);
-    reason = parse_frame(ctx, &packet);
+    if (!offset)
+        reason = walk(ctx, &packet);
     if (reason == (__u32)PARSED) {
         counters->frame_bytes_metered += bytes;
         meter_packet(counters, &packet);

@@ -54,7 +54,7 @@ static __always_inline int plain_v6(const __u8 *ip, const void *end, struct pack
     return 1;
 }
 
-// Ethernet, at most one tag, IP without options or extensions, TCP or UDP.
+// Ethernet, at most one tag, IP without options or extensions, TCP or UDP: where the IP header is; 0 for any other frame.
 static __always_inline int plain(struct xdp_md *ctx, struct packet *packet)
 {
     const __u8 *frame = (const __u8 *)(long)ctx->data;
@@ -63,24 +63,27 @@ static __always_inline int plain(struct xdp_md *ctx, struct packet *packet)
         return 0;
     __u16 type = u16_at(frame + 12);
     if (type == TYPE_IPV4)
-        return plain_v4(frame + 14, end, packet);
+        return plain_v4(frame + 14, end, packet) ? 14 : 0;
     if (type == TYPE_IPV6)
-        return plain_v6(frame + 14, end, packet);
+        return plain_v6(frame + 14, end, packet) ? 14 : 0;
     if (type != TYPE_VLAN)
         return 0;
     type = u16_at(frame + 16);
     if (type == TYPE_IPV4)
-        return plain_v4(frame + 18, end, packet);
-    return type == TYPE_IPV6 && plain_v6(frame + 18, end, packet);
+        return plain_v4(frame + 18, end, packet) ? 18 : 0;
+    return type == TYPE_IPV6 && plain_v6(frame + 18, end, packet) ? 18 : 0;
 }
 
-// PARSED, or the reason why the frame is no packet. `packet` is all zero before.
-static __always_inline int parse_frame(struct xdp_md *ctx, struct packet *packet)
+// What is not plain: PARSED, or the reason why the frame is no packet. `packet` is all zero before.
+static __always_inline int walk(struct xdp_md *ctx, struct packet *packet)
 {
     struct network network = {};
-    int reason;
-    if (plain(ctx, packet))
-        return PARSED;
-    reason = walk_link(ctx, &network);
+    int reason = walk_link(ctx, &network);
     return reason == PARSED ? walk_ip(ctx, &network, packet) : reason;
+}
+
+// The same of any frame.
+static __always_inline int parse_frame(struct xdp_md *ctx, struct packet *packet)
+{
+    return plain(ctx, packet) ? PARSED : walk(ctx, packet);
 }

@@ -8,7 +8,7 @@ use crate::ticks::Ticks;
 
 /// How far the kernel's fast clock may run behind what another CPU has read: its rate is adjusted under its readers. A thousand
 /// times what is seen.
-pub(crate) const CLOCK_SLACK_NS: u64 = 1_000_000;
+const CLOCK_SLACK_NS: u64 = 1_000_000;
 /// A wall clock that is off by more was set; less is what reading two clocks one after the other gives.
 const STEP_NS: u64 = 10_000_000;
 /// Readings, of which the best counts.
@@ -51,11 +51,17 @@ impl EngineClock {
             Clock::Coarse => ClockId::MonotonicCoarse,
         };
         let read_ns = ns(clock_gettime(id));
-        // The coarse clock goes on at the same moments, and says when exactly they were.
+        // The coarse clock goes on soon after a tick was counted; it may be one behind, or ahead: `Self::slack_ns`.
         let now_ns = self
             .ticks
             .map_or(read_ns, |ticks| ticks.last_before(read_ns));
         now_ns.wrapping_add(self.offset_ns)
+    }
+
+    /// How far packets may be stamped behind what this clock said before they came.
+    pub(crate) fn slack_ns(&self) -> u64 {
+        // Ticks and the coarse clock go on one after the other, and may be a tick apart.
+        CLOCK_SLACK_NS + self.ticks.map_or(0, |ticks| ticks.tick_ns)
     }
 
     /// Follows the wall clock if it was set; whether it was, and back.

@@ -13,7 +13,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::batch::Rows;
-use crate::clock::{CLOCK_SLACK_NS, EngineClock, Step};
+use crate::clock::{EngineClock, Step};
 use crate::engine::{ROW_WORDS_V4, ROW_WORDS_V6};
 use crate::grace::Grace;
 use crate::in_use::InUse;
@@ -143,7 +143,7 @@ impl Collecting {
 
     fn wants_to_turn(&self) -> bool {
         self.starts_over == Some(StartsOver::Asked)
-            || self.clock.now_ns() >= self.cell_end_ns.saturating_add(CLOCK_SLACK_NS)
+            || self.clock.now_ns() >= self.cell_end_ns.saturating_add(self.clock.slack_ns())
     }
 }
 
@@ -309,7 +309,7 @@ impl KernelEngine {
         collecting.sort_due(batch);
         self.inbox.turn();
         collecting.turn = None;
-        collecting.complete_ns = turned_ns.saturating_sub(CLOCK_SLACK_NS);
+        collecting.complete_ns = turned_ns.saturating_sub(collecting.clock.slack_ns());
         if collecting.starts_over == Some(StartsOver::Turned) {
             collecting.starts_over = Some(StartsOver::InHand);
         }

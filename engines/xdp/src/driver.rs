@@ -61,9 +61,9 @@ fn metadata_features(index: u32) -> Option<u64> {
     Some(u64::from_ne_bytes(*features))
 }
 
-/// Whether the driver of an interface may end a frame's first buffer behind its headers, however short the frame is
-/// (`ethtool -g`, TCP data split). Where that cannot be asked, it may.
-pub(crate) fn splits_headers(index: u32) -> bool {
+/// Whether the driver of an interface may put a frame's headers and its data into buffers of their own (`ethtool -g`, TCP data split).
+/// Where that cannot be asked, it may.
+pub(crate) fn splits_headers(name: &str, index: u32) -> bool {
     // Of include/uapi/linux/ethtool_netlink.h.
     const RINGS_GET: u8 = 15;
     const RINGS_HEADER: u16 = 1 | NESTED;
@@ -79,10 +79,21 @@ pub(crate) fn splits_headers(index: u32) -> bool {
         .and_then(|(socket, family)| answer_to(&socket, family, RINGS_GET, RINGS_HEADER, &header));
     match asked {
         Some(Ok(rings)) => attribute(&rings, TCP_DATA_SPLIT) == Some(&[ENABLED]),
-        // Of a driver without rings, as a veth pair's.
-        Some(Err(errno)) => errno != Errno::OPNOTSUPP.raw_os_error(),
+        // Of a driver without rings, as a veth pair's; or of a bond, whose lower devices have them.
+        Some(Err(errno)) => errno != Errno::OPNOTSUPP.raw_os_error() || has_lower_devices(name),
         None => true,
     }
+}
+
+/// Whether an interface stands on others. Where the system does not say, it may.
+fn has_lower_devices(name: &str) -> bool {
+    let is_lower = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.map_or(true, |entry| {
+            entry.file_name().to_string_lossy().starts_with("lower_")
+        })
+    };
+    std::fs::read_dir(format!("/sys/class/net/{name}"))
+        .map_or(true, |mut entries| entries.any(is_lower))
 }
 
 /// Bytes before the attributes of a message: those of netlink, and those of generic netlink.
