@@ -118,7 +118,7 @@ def frames_taken():
 
 
 def watched_send(program, arguments):
-    """The same; what was received of it, and what the kernel spent on that."""
+    """Sends all packets; how many were received, how fast, and what the kernel spent on that."""
     threads = receiving_threads()
     assert threads, f"no thread of the kernel receives at {METERS}: Linux 5.12 has them"
     for thread in threads:

@@ -61,7 +61,7 @@ static __always_inline struct counters *counters_of_this_cpu(void)
     return bpf_map_lookup_elem(&ledger, &only);
 }
 
-// Ticks are counted without a call, at the same moments as the kernel's coarse clock goes on.
+// Ticks are read without a call. The kernel's coarse clock goes on soon after each.
 static __always_inline __u64 coarse_ns(void)
 {
     return config.tick_ns ? bpf_jiffies64() * config.tick_ns : bpf_ktime_get_coarse_ns();
