@@ -69,7 +69,6 @@ _Static_assert(sizeof(struct outcome) == 56, "as in src/layout.rs");
 // The ledger of one CPU, and the cell of the clock that it is in.
 struct counters {
     __u64 packets_metered;
-    __u64 frame_bytes_metered;
     __u64 bytes_metered;
     __u64 cell_start_ns;
     __u64 cell_end_ns;
@@ -87,7 +86,7 @@ struct counters {
     __u64 packets_received[INTERFACES];
     __u64 bytes_received[INTERFACES];
 };
-_Static_assert(sizeof(struct counters) == 8 * (12 + 2 * REASON_COUNT + 2 * INTERFACES), "as in src/layout.rs");
+_Static_assert(sizeof(struct counters) == 8 * (11 + 2 * REASON_COUNT + 2 * INTERFACES), "as in src/layout.rs");
 
 // Written before the program is loaded, constant to the verifier.
 struct config {

@@ -18,10 +18,12 @@ char LICENSE[] SEC("license") = "GPL and additional rights";
 char LICENSE[] SEC("license") = "Apache-2.0";
 #endif
 
-// The place of the interface that the frame came in by. Where there is one, nothing is left of this.
+// The place of the interface that the frame came in by.
 static __always_inline __u32 interface_of(struct xdp_md *ctx)
 {
     __u32 place = 0;
+    if (config.interface_count < 2)
+        return place;
 #pragma unroll
     for (__u32 i = 1; i < INTERFACES; i++) {
         if (i < config.interface_count && ctx->ingress_ifindex == config.interfaces[i])
@@ -48,6 +50,7 @@ static __always_inline void count_rejected(struct counters *counters, __u32 reas
 #ifndef BOUND
 static __always_inline int take(struct xdp_md *ctx)
 {
+    const struct moment moment = this_moment();
     struct counters *counters = counters_of_this_cpu();
     struct packet packet = {};
     __u64 bytes;
@@ -60,11 +63,10 @@ static __always_inline int take(struct xdp_md *ctx)
     if (!offset)
         reason = walk(ctx, &packet);
     if (reason == (__u32)PARSED) {
-        counters->frame_bytes_metered += bytes;
-        meter_packet(counters, &packet);
+        meter_packet(counters, &packet, moment);
     } else {
         count_rejected(counters, reason, bytes);
-        hand_up(ctx, bytes);
+        hand_up(ctx, bytes, moment.now_ns);
     }
     return config.drops ? XDP_DROP : XDP_PASS;
 }
@@ -73,6 +75,7 @@ static __always_inline int take(struct xdp_md *ctx)
 // The same with records of a plan: a program of its own, so that `take` stays as it is. Bound to a device, it asks the driver too.
 static __always_inline int take_planned(struct xdp_md *ctx)
 {
+    const struct moment moment = this_moment();
     struct counters *counters = counters_of_this_cpu();
     struct sample *sample = sample_of_this_cpu();
     struct packet packet = {};
@@ -88,16 +91,15 @@ static __always_inline int take_planned(struct xdp_md *ctx)
 #endif
     count_received(ctx, counters, bytes);
     if (reason == (__u32)PARSED) {
-        counters->frame_bytes_metered += bytes;
         take_sample(ctx, &network, &packet, sample);
 #ifdef BOUND
         sample->values[FRAME_LENGTH] = bytes;
         note_hardware_timestamp(ctx, sample);
 #endif
-        meter_planned(counters, &packet, sample);
+        meter_planned(counters, &packet, sample, moment);
     } else {
         count_rejected(counters, reason, bytes);
-        hand_up(ctx, network.frame_bytes);
+        hand_up(ctx, network.frame_bytes, moment.now_ns);
     }
     return config.drops ? XDP_DROP : XDP_PASS;
 }

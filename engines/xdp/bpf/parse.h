@@ -12,11 +12,13 @@ static __always_inline __u16 u16_at(const void *at)
     return bpf_ntohs(*(const __be16 *)at);
 }
 
-// Whether a datagram with this many bytes behind its IP header has all that is read of its transport header.
-static __always_inline int is_plain(__u8 protocol, __u32 payload_bytes)
+// The bytes that a datagram has at least behind its IP header where all is there that is read of its transport header; more than any
+// has where its protocol is not one of the plain ones.
+static __always_inline __u32 transport_bytes_of(__u8 protocol)
 {
-    return (protocol == PROTOCOL_TCP && payload_bytes >= TRANSPORT_BYTES) ||
-           (protocol == PROTOCOL_UDP && payload_bytes >= 4);
+    if (protocol == PROTOCOL_TCP)
+        return TRANSPORT_BYTES;
+    return protocol == PROTOCOL_UDP ? 4 : 1 << 16;
 }
 
 static __always_inline int plain_v4(const __u8 *ip, const void *end, struct packet *packet)
@@ -24,7 +26,7 @@ static __always_inline int plain_v4(const __u8 *ip, const void *end, struct pack
     if ((const void *)(ip + 20 + TRANSPORT_BYTES) > end)
         return 0;
     __u16 total = u16_at(ip + 2);
-    if (ip[0] != 0x45 || (u16_at(ip + 6) & 0x3fff) || total < 20 || !is_plain(ip[9], total - 20))
+    if (ip[0] != 0x45 || (u16_at(ip + 6) & 0x3fff) || total < 20 + transport_bytes_of(ip[9]))
         return 0;
     packet->key[0] = *(const __u64 *)(ip + 12);
     packet->key[1] = transport_word(*(const __u32 *)(ip + 20), ip[9], 4);
@@ -40,7 +42,7 @@ static __always_inline int plain_v6(const __u8 *ip, const void *end, struct pack
     if ((const void *)(ip + IPV6_HEADER_BYTES + TRANSPORT_BYTES) > end)
         return 0;
     __u16 payload = u16_at(ip + 4);
-    if (ip[0] >> 4 != 6 || !is_plain(ip[6], payload))
+    if (ip[0] >> 4 != 6 || payload < transport_bytes_of(ip[6]))
         return 0;
     packet->key[0] = *(const __u64 *)(ip + 8);
     packet->key[1] = *(const __u64 *)(ip + 16);

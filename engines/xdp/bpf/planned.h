@@ -254,14 +254,13 @@ static __always_inline void meter_planned_row(struct counters *counters, struct 
     }
 }
 
-static __always_inline void meter_planned(struct counters *counters, const struct packet *packet, struct sample *sample)
+static __always_inline void meter_planned(struct counters *counters, const struct packet *packet, struct sample *sample,
+                                          struct moment moment)
 {
-    struct arrival arrival = {.packet = packet, .marks = marks_of(packet->tcp_flags)};
     struct shape shape = shape_of(make_key(sample, packet));
+    struct arrival arrival = arrival_of(packet, shape.key_words, moment);
     __u32 slot = planned_slot_of(sample, packet, shape.key_words);
     struct base *row;
-    arrival.key_words = shape.key_words;
-    enter_half(&arrival);
     enter_cell(counters, arrival.now_ns);
     __u32 index = index_of(slot, arrival.half);
     // A key that is not the 5-tuple has IPv4 and IPv6 flows in one table, which is this one.

@@ -18,6 +18,12 @@
 #define MARK_SYN (1 << 4)
 #define MARK_ENDS (MARK_FIN | MARK_REVERSE_FIN | MARK_RST)
 
+// When a frame came, and the half of the tables that it belongs to.
+struct moment {
+    __u64 now_ns;
+    __u8 half;
+};
+
 // A packet on its way into the table, and what does not change on it.
 struct arrival {
     const struct packet *packet;

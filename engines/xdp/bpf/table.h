@@ -72,16 +72,17 @@ static __always_inline __u64 read_clock(void)
     return (config.coarse_clock ? coarse_ns() : bpf_ktime_get_ns()) + control.clock_offset_ns;
 }
 
-// The half, and the time that belongs to it: a clock read before the turn to a half is read again.
-static __always_inline void enter_half(struct arrival *arrival)
+// The half, and the time that belongs to it: a clock read before the turn to a half is read again. A processor reads the precise clock
+// only when everything before is done, so that programs do it before anything else: what a frame then waits for, its bytes and
+// its row, is waited for together with whatever comes behind.
+static __always_inline struct moment this_moment(void)
 {
-    __u64 half = control.half;
-    arrival->now_ns = read_clock();
+    __u64 half = control.half, now_ns = read_clock();
     if (control.half != half) {
         half ^= 1;
-        arrival->now_ns = read_clock();
+        now_ns = read_clock();
     }
-    arrival->half = half & 1;
+    return (struct moment){.now_ns = now_ns, .half = half & 1};
 }
 
 // The cell of the clock: docs/decisions/0001-cells.md.
@@ -215,11 +216,21 @@ static __always_inline __u32 index_of(__u32 slot, __u32 half)
     return (2 * table + half) * config.slots + slot;
 }
 
-static __always_inline void meter(struct counters *counters, const struct packet *packet, void *table, int key_words)
+static __always_inline struct arrival arrival_of(const struct packet *packet, int key_words, struct moment moment)
 {
-    struct arrival arrival = {.packet = packet, .key_words = key_words, .marks = marks_of(packet->tcp_flags)};
+    return (struct arrival){
+        .packet = packet,
+        .key_words = key_words,
+        .marks = marks_of(packet->tcp_flags),
+        .half = moment.half,
+        .now_ns = moment.now_ns,
+    };
+}
+
+static __always_inline void meter(struct counters *counters, const struct packet *packet, struct moment moment, void *table, int key_words)
+{
+    struct arrival arrival = arrival_of(packet, key_words, moment);
     __u32 slot = slot_of(packet, key_words);
-    enter_half(&arrival);
     enter_cell(counters, arrival.now_ns);
     __u32 index = index_of(slot, arrival.half);
     struct base *row = bpf_map_lookup_elem(table, &index);
@@ -233,11 +244,11 @@ static __always_inline void meter(struct counters *counters, const struct packet
         meter_private(counters, row, &arrival);
 }
 
-static __always_inline void meter_packet(struct counters *counters, const struct packet *packet)
+static __always_inline void meter_packet(struct counters *counters, const struct packet *packet, struct moment moment)
 {
     // The last word of an IPv6 key is never zero.
     if (packet->key[KEY_WORDS - 1])
-        meter(counters, packet, &table_v6, KEY_WORDS);
+        meter(counters, packet, moment, &table_v6, KEY_WORDS);
     else
-        meter(counters, packet, &table_v4, KEY_WORDS_V4);
+        meter(counters, packet, moment, &table_v4, KEY_WORDS_V4);
 }

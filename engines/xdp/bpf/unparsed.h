@@ -49,7 +49,7 @@ struct {
     __type(value, __u64);
 } unparsed_lost SEC(".maps");
 
-static __always_inline void hand_up(struct xdp_md *ctx, __u64 frame_bytes)
+static __always_inline void hand_up(struct xdp_md *ctx, __u64 frame_bytes, __u64 now_ns)
 {
     __u32 only = 0, kept = unparsed_config.snap_bytes;
     struct unparsed_frame *frame;
@@ -66,7 +66,7 @@ static __always_inline void hand_up(struct xdp_md *ctx, __u64 frame_bytes)
     barrier_var(kept);
     if (kept == 0 || kept > MAX_UNPARSED_BYTES)
         return;
-    frame->time_ns = read_clock();
+    frame->time_ns = now_ns;
     frame->frame_bytes = frame_bytes;
     if (!load_some(ctx, 0, frame->bytes, kept) ||
         bpf_ringbuf_output(&unparsed, frame, UNPARSED_HEADER_BYTES + kept, BPF_RB_NO_WAKEUP))

@@ -10,7 +10,7 @@ use crate::layout::{COUNTER_WORDS, INTERFACES, words};
 pub struct KernelCounters {
     /// Packets that went into a table.
     pub packets_metered: u64,
-    /// Bytes of their frames, as long as they were on the wire.
+    /// Bytes of their frames, as long as they were on the wire: those of all frames but the rejected ones.
     pub frame_bytes_metered: u64,
     /// Bytes their IP headers declare.
     pub bytes_metered: u64,
@@ -62,7 +62,6 @@ impl KernelCounters {
         let [cell_start_ns, cell_end_ns] = &mut cell;
         let totals = [
             &mut self.packets_metered,
-            &mut self.frame_bytes_metered,
             &mut self.bytes_metered,
             cell_start_ns,
             cell_end_ns,
@@ -83,5 +82,9 @@ impl KernelCounters {
         for total in totals.into_iter().chain(rejected) {
             *total += words.next().unwrap_or_default();
         }
+        // A frame is rejected after it was received, and the kernel gives the words in their order: never less than 0.
+        let received: u64 = self.bytes_received.iter().sum();
+        let rejected: u64 = self.rejected_bytes.iter().sum();
+        self.frame_bytes_metered = received - rejected;
     }
 }

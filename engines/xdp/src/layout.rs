@@ -11,7 +11,7 @@ pub(crate) const FIRST_NS_AT: usize = 2;
 /// The word of [`Base`] whose last byte says in which half of its table a record was.
 pub(crate) const HALF_AT: usize = 5;
 /// Words of the counters of one CPU.
-pub(crate) const COUNTER_WORDS: usize = 12 + 2 * Rejected::COUNT + 2 * INTERFACES;
+pub(crate) const COUNTER_WORDS: usize = 11 + 2 * Rejected::COUNT + 2 * INTERFACES;
 /// The most interfaces that an engine can be on.
 pub const INTERFACES: usize = 16;
 /// Random words that key the hash of the 5-tuple: one, and one for each 32-bit half.
