@@ -178,9 +178,14 @@ impl Contender {
         self.runs_ns.push(run.duration_ns);
         self.packets += u64::from(CHUNK);
         let mut batch = Batch::default();
-        while self.engine.collect(&mut batch)?.is_some() {}
-        self.evicted += batch.len() as u64;
-        Ok(())
+        loop {
+            let complete_ns = self.engine.collect(&mut batch)?;
+            if complete_ns.is_none() && batch.is_empty() {
+                return Ok(());
+            }
+            self.evicted += batch.len() as u64;
+            batch.clear();
+        }
     }
 
     fn row(mut self) -> Row {

@@ -174,9 +174,17 @@ impl<const N: usize> Front<N> {
 
     /// Passes records of an engine elsewhere on to their shards.
     #[cfg(all(target_os = "linux", feature = "kernel"))]
-    pub(crate) fn microflows(&mut self, batch: &Batch, shards: &mut impl Shards<N>) {
+    pub(crate) fn microflows(&mut self, batch: &mut Batch, shards: &mut impl Shards<N>) {
         if batch.is_planned() {
             return self.planned_microflows(batch, shards);
+        }
+        if let [pending] = &mut self.pending[..]
+            && pending.take(batch)
+        {
+            if !pending.is_empty() {
+                shards.packets(0, pending);
+            }
+            return;
         }
         for MicroflowRecord { key, base, .. } in batch.v4() {
             let state = [0; N];

@@ -137,17 +137,20 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<'_, O> {
             || self.interfaces.iter().all(|(_, state)| state.is_final())
     }
 
-    /// Merges what the engine has; how many records that were.
+    /// Merges what the engine has, or many records of it; how many that were.
     fn merge_what_came(&mut self) -> io::Result<usize> {
         let mut records = 0;
         loop {
             let complete_ns = self.engine.collect(&mut self.batch);
-            records += self.batch.len();
-            self.meter.microflows(&self.batch);
+            let came = self.batch.len();
+            records += came;
+            self.meter.microflows(&mut self.batch);
             self.batch.clear();
             match complete_ns.map_err(io::Error::other)? {
                 Some(complete_ns) => self.advance(complete_ns),
-                None => return Ok(records),
+                // There is more where some came; but whoever writes may be faster than this, and there is more to do here.
+                None if came == 0 || records >= MANY_RECORDS => return Ok(records),
+                None => {}
             }
         }
     }

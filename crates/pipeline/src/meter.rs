@@ -124,7 +124,7 @@ trait MeterWork {
     fn frames(&mut self, frames: &[Frame<'_>]);
     fn packet(&mut self, packet: &Packet, values: &InputValues);
     #[cfg(all(target_os = "linux", feature = "kernel"))]
-    fn microflows(&mut self, batch: &Batch);
+    fn microflows(&mut self, batch: &mut Batch);
     fn advance(&mut self, delivered_ns: u64);
     fn snapshot(&mut self) -> Counts;
     fn finish(self: Box<Self>) -> Counts;
@@ -166,7 +166,7 @@ impl Meter {
     /// Merges microflow records that an engine elsewhere has made of the current cell's packets, those of a flow in the order of time.
     /// They do not move the clock.
     #[cfg(all(target_os = "linux", feature = "kernel"))]
-    pub(crate) fn microflows(&mut self, batch: &Batch) {
+    pub(crate) fn microflows(&mut self, batch: &mut Batch) {
         self.work.microflows(batch);
     }
 
@@ -247,7 +247,7 @@ impl<const N: usize, S: Shards<N> + FinishShards> MeterWork for Running<N, S> {
     }
 
     #[cfg(all(target_os = "linux", feature = "kernel"))]
-    fn microflows(&mut self, batch: &Batch) {
+    fn microflows(&mut self, batch: &mut Batch) {
         self.front.microflows(batch, &mut self.shards);
     }
 

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packets on their way to a shard, as records of one packet, by key width.
 
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+use std::any::Any;
+
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+use turboflow_engine_xdp::Batch;
 use turboflow_record::{MicroflowRecord, WORDS_V4, WORDS_V6, WORDS_WIDE};
 
 /// Packets of one kind that travel together: enough to keep the prefetch pipelines of engine and
@@ -33,6 +38,18 @@ impl<const N: usize> Pending<N> {
             v6: Vec::new(),
             wide: Vec::new(),
         }
+    }
+
+    /// Takes the records of another engine without a copy, where records here have no further features either; whether it did.
+    #[cfg(all(target_os = "linux", feature = "kernel"))]
+    pub(crate) fn take(&mut self, batch: &mut Batch) -> bool {
+        let (v4, v6): (&mut dyn Any, &mut dyn Any) = (&mut self.v4, &mut self.v6);
+        if let (Some(v4), Some(v6)) = (v4.downcast_mut(), v6.downcast_mut()) {
+            batch.give_v4(v4);
+            batch.give_v6(v6);
+            return true;
+        }
+        false
     }
 
     pub(crate) const fn is_empty(&self) -> bool {

@@ -185,10 +185,11 @@ impl Base {
         Self::from_words(words)
     }
 
-    /// The record of these words. Eight stores for a packet's record where its fields are fourteen:
-    /// stores bound how fast packets become records.
+    /// The record of these words, as its fields lie in them on a little-endian machine. Eight stores for a packet's record
+    /// where its fields are fourteen: stores bound how fast packets become records.
     #[inline(always)]
-    const fn from_words(words: [u64; 6]) -> Self {
+    #[must_use]
+    pub const fn from_words(words: [u64; 6]) -> Self {
         let (lengths, rest) = (words[4], words[5]);
         if cfg!(target_endian = "big") {
             return Self {

@@ -3,7 +3,7 @@
 
 use turboflow_record::{MicroflowRecord, WORDS_V4, WORDS_V6, WORDS_WIDE};
 
-use crate::layout::{BASE_WORDS, FIRST_NS_AT, record};
+use crate::layout::{BASE_WORDS, record_of_words};
 use crate::planned::Planned;
 
 /// Records that the kernel handed over: those of a flow in the order of time.
@@ -14,59 +14,83 @@ pub struct Batch {
     pub(crate) planned: Planned,
 }
 
-/// Records of one family, as words of base and key.
-#[derive(Clone, Debug, Default)]
+/// Records of one family, as the aggregator takes them.
+#[derive(Clone, Debug)]
 pub(crate) struct Rows<const K: usize> {
-    words: Vec<u64>,
+    records: Vec<MicroflowRecord<K, 0>>,
+    /// When the first and the last of them to begin began: so that they mostly need not be looked at to be parted by time.
+    earliest_ns: u64,
+    latest_ns: u64,
+}
+
+impl<const K: usize> Default for Rows<K> {
+    fn default() -> Self {
+        Self {
+            records: Vec::new(),
+            earliest_ns: u64::MAX,
+            latest_ns: 0,
+        }
+    }
 }
 
 impl<const K: usize> Rows<K> {
-    /// Words of a record.
-    pub(crate) const STRIDE: usize = BASE_WORDS + K;
+    /// Words of a row: base and key.
+    pub(crate) const WORDS: usize = BASE_WORDS + K;
 
-    pub(crate) fn push(&mut self, row: impl IntoIterator<Item = u64>) {
-        self.words.extend(row);
-        debug_assert_eq!(self.words.len() % Self::STRIDE, 0);
+    /// Takes the row of these words.
+    #[inline]
+    pub(crate) fn push(&mut self, word: impl Fn(usize) -> u64) {
+        self.push_record(record_of_words(word));
+    }
+
+    #[inline]
+    fn push_record(&mut self, record: MicroflowRecord<K, 0>) {
+        self.earliest_ns = self.earliest_ns.min(record.base.first_ns);
+        self.latest_ns = self.latest_ns.max(record.base.first_ns);
+        self.records.push(record);
     }
 
     /// Appends all of another, which is empty then, without a copy where nothing is here.
     fn append(&mut self, other: &mut Self) {
-        if self.words.is_empty() {
-            std::mem::swap(&mut self.words, &mut other.words);
+        self.earliest_ns = self.earliest_ns.min(other.earliest_ns);
+        self.latest_ns = self.latest_ns.max(other.latest_ns);
+        other.give(&mut self.records);
+    }
+
+    /// The same, to records without more.
+    fn give(&mut self, to: &mut Vec<MicroflowRecord<K, 0>>) {
+        if to.is_empty() {
+            std::mem::swap(to, &mut self.records);
         } else {
-            self.words.append(&mut other.words);
+            to.append(&mut self.records);
         }
+        self.clear();
     }
 
-    fn iter(&self) -> impl Iterator<Item = &[u64]> {
-        self.words.chunks_exact(Self::STRIDE)
-    }
-
-    fn len(&self) -> usize {
-        self.words.len() / Self::STRIDE
+    fn clear(&mut self) {
+        self.records.clear();
+        (self.earliest_ns, self.latest_ns) = (u64::MAX, 0);
     }
 
     /// Appends those that began before `end_ns` to `before`, keeps the others.
     fn split_off_before(&mut self, end_ns: u64, before: &mut Self) {
-        if self.iter().all(|row| row[FIRST_NS_AT] >= end_ns) {
+        if self.earliest_ns >= end_ns {
             return;
         }
-        if self.iter().all(|row| row[FIRST_NS_AT] < end_ns) {
+        if self.latest_ns < end_ns {
             before.append(self);
             return;
         }
-        let all = std::mem::take(&mut self.words);
-        for row in all.chunks_exact(Self::STRIDE) {
-            let to = match row[FIRST_NS_AT] < end_ns {
-                true => &mut before.words,
-                false => &mut self.words,
-            };
-            to.extend_from_slice(row);
+        for record in std::mem::take(self).records {
+            match record.base.first_ns < end_ns {
+                true => before.push_record(record),
+                false => self.push_record(record),
+            }
         }
     }
 
     fn first_ns(&self) -> Option<u64> {
-        self.iter().map(|row| row[FIRST_NS_AT]).min()
+        (!self.records.is_empty()).then_some(self.earliest_ns)
     }
 }
 
@@ -74,7 +98,7 @@ impl Batch {
     /// How many records.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.v4.len() + self.v6.len() + self.planned.len()
+        self.v4.records.len() + self.v6.records.len() + self.planned.len()
     }
 
     /// Whether there is none.
@@ -85,19 +109,29 @@ impl Batch {
 
     /// Forgets the records, keeps the memory.
     pub fn clear(&mut self) {
-        self.v4.words.clear();
-        self.v6.words.clear();
+        self.v4.clear();
+        self.v6.clear();
         self.planned.clear();
     }
 
     /// The records of IPv4 flows.
     pub fn v4(&self) -> impl Iterator<Item = MicroflowRecord<WORDS_V4, 0>> + '_ {
-        self.v4.iter().map(|row| record(row, 0))
+        self.v4.records.iter().copied()
     }
 
     /// The records of IPv6 flows.
     pub fn v6(&self) -> impl Iterator<Item = MicroflowRecord<WORDS_V6, 0>> + '_ {
-        self.v6.iter().map(|row| record(row, 0))
+        self.v6.records.iter().copied()
+    }
+
+    /// Moves the records of IPv4 flows behind those in `to`, without a copy where there are none.
+    pub fn give_v4(&mut self, to: &mut Vec<MicroflowRecord<WORDS_V4, 0>>) {
+        self.v4.give(to);
+    }
+
+    /// The same of IPv6 flows.
+    pub fn give_v6(&mut self, to: &mut Vec<MicroflowRecord<WORDS_V6, 0>>) {
+        self.v6.give(to);
     }
 
     /// Whether there are records of another layout than the default one's: where an engine has one, all are.
@@ -158,12 +192,15 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::FIRST_NS_AT;
 
-    fn row<const K: usize>(number: u64, first_ns: u64) -> Vec<u64> {
-        let mut row = vec![0; Rows::<K>::STRIDE];
-        row[0] = number;
-        row[FIRST_NS_AT] = first_ns;
-        row
+    /// The words of a row of so many packets.
+    fn row(packets: u64, first_ns: u64) -> impl Fn(usize) -> u64 {
+        move |at| match at {
+            0 => packets,
+            FIRST_NS_AT => first_ns,
+            _ => 0,
+        }
     }
 
     fn numbers(batch: &Batch) -> (Vec<u64>, Vec<u64>) {
@@ -177,8 +214,8 @@ mod tests {
     fn is_parted_by_time_and_stays_in_order() {
         let mut batch = Batch::default();
         for (number, first_ns) in [(1, 10), (2, 20), (3, 10), (4, 30)] {
-            batch.v4.push(row::<WORDS_V4>(number, first_ns));
-            batch.v6.push(row::<WORDS_V6>(number, first_ns - 5));
+            batch.v4.push(row(number, first_ns));
+            batch.v6.push(row(number, first_ns - 5));
         }
         assert_eq!(batch.first_ns(), Some(5));
         let mut before = Batch::default();

@@ -27,6 +27,8 @@ const HALF_AT: usize = 1;
 /// Records that may wait in user space for the end of a turn, in rings' worth; where there are more, the ring is left
 /// alone, and counts what it has no room for.
 const RINGS_HELD: usize = 4;
+/// Records of the ring that are handed over together.
+const RECORDS_AT_ONCE: usize = 1_024;
 /// Bytes of a record in the ring, about: a ticket and the ring's own 8 included.
 pub(crate) const RECORD_BYTES: usize = 72;
 
@@ -148,9 +150,9 @@ impl Collecting {
 }
 
 impl KernelEngine {
-    /// Appends the records of the current cell that have come, those of a flow in the order of time. `Some` time, in
-    /// nanoseconds since 1970: with them, all packets before it have been handed over, and there may be more to hand
-    /// over at once. Never waits.
+    /// Appends records of the current cell that have come, those of a flow in the order of time, as many as stay in a processor's
+    /// cache until they are merged. `Some` time, in nanoseconds since 1970: with them, all packets before it have been handed over.
+    /// There may be more to hand over at once, until it has nothing to append and no time. Never waits.
     ///
     /// # Errors
     /// Where the ring carried something that is no record, or the kernel does not let it wait for programs that run.
@@ -165,7 +167,7 @@ impl KernelEngine {
         self.follow_wall_clock();
         let waiting = self.inbox.len() + self.collecting.held.len();
         let room = self.collecting.records_held_at_most.saturating_sub(waiting);
-        self.read_ring(room)?;
+        self.read_ring(room.min(RECORDS_AT_ONCE))?;
         self.take_due(batch);
         if self.collecting.turn.is_some() {
             self.try_to_end_turn(batch)?;
@@ -325,7 +327,6 @@ fn take_rows<const WORDS: usize, const K: usize>(
     to: &mut Rows<K>,
 ) -> u64 {
     table.take_rows(half, in_use, WORDS, |row| {
-        let words = row[..Rows::<K>::STRIDE].iter();
-        to.push(words.map(|word| word.load(Ordering::Relaxed)));
+        to.push(|at| row[at].load(Ordering::Relaxed));
     })
 }

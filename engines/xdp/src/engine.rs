@@ -36,7 +36,7 @@ static PROGRAM: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(
 static BOUND: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/bound.bpf.o")));
 
 /// Words from one IPv4 row of a table to the next: a cache line.
-pub(crate) const ROW_WORDS_V4: usize = Rows::<WORDS_V4>::STRIDE;
+pub(crate) const ROW_WORDS_V4: usize = Rows::<WORDS_V4>::WORDS;
 /// Words from one IPv6 row to the next: two cache lines.
 pub(crate) const ROW_WORDS_V6: usize = 16;
 

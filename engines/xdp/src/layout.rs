@@ -2,7 +2,7 @@
 //! What the program shares with user space, as words: `bpf/layout.h` is the other side.
 
 use turboflow_packet::Rejected;
-use turboflow_record::{Base, Marks, MicroflowRecord, WORDS_V4, WORDS_V6, WORDS_WIDE};
+use turboflow_record::{Base, MicroflowRecord, WORDS_V4, WORDS_V6, WORDS_WIDE};
 
 /// Words of a record before its key.
 pub(crate) const BASE_WORDS: usize = size_of::<Base>() / 8;
@@ -10,6 +10,8 @@ pub(crate) const BASE_WORDS: usize = size_of::<Base>() / 8;
 pub(crate) const FIRST_NS_AT: usize = 2;
 /// The word of [`Base`] whose last byte says in which half of its table a record was.
 pub(crate) const HALF_AT: usize = 5;
+/// What of that word is not of a record: an end's reason, which there is none of yet, and the half.
+const OF_THE_RING: u64 = 0xffff << 48;
 /// Words of the counters of one CPU.
 pub(crate) const COUNTER_WORDS: usize = 11 + 2 * Rejected::COUNT + 2 * INTERFACES;
 /// The most interfaces that an engine can be on.
@@ -36,7 +38,7 @@ pub(crate) fn record<const K: usize, const N: usize>(
     let (state, key) = row[BASE_WORDS..].split_at(state_words);
     MicroflowRecord {
         key: padded(key),
-        base: base(row),
+        base: base(|at| row[at]),
         state: padded(state),
     }
 }
@@ -47,36 +49,36 @@ fn padded<const N: usize>(words: &[u64]) -> [u64; N] {
     padded
 }
 
-fn base(row: &[u64]) -> Base {
-    let mut words = row.iter().copied();
-    let mut next = || words.next().unwrap_or_default();
-    let [packets, bytes, first_ns, last_ns, lengths, rest] = std::array::from_fn(|_| next());
-    let [flags_low, flags_high, marks, tos, min_ttl, max_ttl, ..] = rest.to_le_bytes();
-    Base {
-        packets,
-        bytes,
-        first_ns,
-        last_ns,
-        min_length_bytes: lengths as u32,
-        max_length_bytes: (lengths >> 32) as u32,
-        tcp_flags: u16::from_le_bytes([flags_low, flags_high]),
-        marks: Marks(marks),
-        tos,
-        min_ttl,
-        max_ttl,
-        ..Base::default()
+/// The record that the words of base and key make.
+#[inline(always)]
+pub(crate) fn record_of_words<const K: usize>(
+    word: impl Fn(usize) -> u64,
+) -> MicroflowRecord<K, 0> {
+    MicroflowRecord {
+        key: std::array::from_fn(|at| word(BASE_WORDS + at)),
+        base: base(word),
+        state: [],
     }
+}
+
+#[inline(always)]
+fn base(word: impl Fn(usize) -> u64) -> Base {
+    let mut words: [u64; BASE_WORDS] = std::array::from_fn(word);
+    words[HALF_AT] &= !OF_THE_RING;
+    Base::from_words(words)
 }
 
 #[cfg(test)]
 mod tests {
+    use turboflow_record::Marks;
+
     use super::*;
 
     #[test]
     fn a_record_is_read_as_the_program_writes_it() {
         let lengths = 40 | 1_500 << 32;
         let rest = u64::from_le_bytes([0x12, 0x08, 0x11, 0xb8, 62, 64, 0, 1]);
-        let read = record::<WORDS_V4, 0>(&[3, 4, 5, 6, lengths, rest, 11, 12], 0);
+        let read = record_of_words::<WORDS_V4>(|at| [3, 4, 5, 6, lengths, rest, 11, 12][at]);
         assert_eq!(read.key, [11, 12]);
         let planned = record::<WORDS_V6, 8>(&[3, 4, 5, 6, lengths, rest, 7, 8, 9, 11], 3);
         assert_eq!(planned.state, [7, 8, 9, 0, 0, 0, 0, 0]);

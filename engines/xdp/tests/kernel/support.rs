@@ -121,10 +121,14 @@ pub(crate) fn records(batch: &Batch) -> Vec<Record> {
 /// Appends all that is to be had now; up to which time that is all, if it says.
 pub(crate) fn collect(engine: &mut KernelEngine, batch: &mut Batch) -> Option<u64> {
     let mut complete_ns = None;
-    while let Some(ns) = engine.collect(batch).unwrap() {
-        complete_ns = Some(ns);
+    loop {
+        let had = batch.len();
+        match engine.collect(batch).unwrap() {
+            Some(ns) => complete_ns = Some(ns),
+            None if batch.len() == had => return complete_ns,
+            None => {}
+        }
     }
-    complete_ns
 }
 
 /// Ends the engine; all that was left is appended.
