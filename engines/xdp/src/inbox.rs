@@ -14,6 +14,8 @@ use crate::plan::Shape;
 const TICKET_BYTES: usize = 8;
 const V4_BYTES: usize = 8 * Rows::<WORDS_V4>::WORDS;
 const V6_BYTES: usize = 8 * Rows::<WORDS_V6>::WORDS;
+/// The byte of a row that says in which half of its table it was.
+const HALF_BYTE_AT: usize = 8 * HALF_AT + 7;
 
 /// Records of the ring that nobody has taken yet.
 pub(crate) struct Inbox {
@@ -24,6 +26,8 @@ pub(crate) struct Inbox {
     tickets: Option<Tickets>,
     /// Of records of a plan.
     shape: Option<Shape>,
+    /// Neither tickets nor a plan.
+    is_plain: bool,
     /// Items of the ring that are no records.
     foreign: u64,
 }
@@ -48,14 +52,28 @@ impl Inbox {
             half: 0,
             due: Batch::default(),
             later: Batch::default(),
+            is_plain: tickets.is_none() && shape.is_none(),
             tickets,
             shape,
             foreign: 0,
         }
     }
 
-    /// Takes an item of the ring.
+    /// Takes an item of the ring. Most are as the first lines have them, which are where the ring is read.
+    #[inline(always)]
     pub(crate) fn receive(&mut self, item: &[u8]) {
+        if self.is_plain
+            && let Ok(row) = <&[u8; V4_BYTES]>::try_from(item)
+            && u64::from(row[HALF_BYTE_AT]) == self.half
+        {
+            self.due.v4.push(|at| word(row, at));
+        } else {
+            self.receive_any(item);
+        }
+    }
+
+    #[inline(never)]
+    fn receive_any(&mut self, item: &[u8]) {
         if self.tickets.is_some() {
             self.receive_with_ticket(item);
         } else {
@@ -103,7 +121,7 @@ impl Inbox {
     }
 
     fn keep(&mut self, row: &[u8]) {
-        let half = row.get(8 * HALF_AT + 7).copied().unwrap_or_default();
+        let half = row.get(HALF_BYTE_AT).copied().unwrap_or_default();
         let batch = match u64::from(half) == self.half {
             true => &mut self.due,
             false => &mut self.later,

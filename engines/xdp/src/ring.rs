@@ -63,6 +63,7 @@ impl Ring {
 
     /// Gives at most so many items to `take`, each of which begins at a multiple of 8 bytes, in the order in which room was taken for
     /// them; how many there were. Ends before an item that is being written: those behind it have to wait.
+    #[inline]
     pub(crate) fn read(&mut self, at_most: usize, mut take: impl FnMut(&[u8])) -> usize {
         let end = self.end();
         let (mut count, mut given_back_to) = (0, self.read_to);
