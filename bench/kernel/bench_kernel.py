@@ -21,8 +21,6 @@ SENDS, METERS = "va", "vb"
 SENDER, RECEIVER = "0", "1"
 # Rounds that are not measured, while the flow cache grows: what is measured is how it goes on.
 WARM_UPS = 2
-# Rounds of each process that are: the cache still grows in one or another, which the median leaves out for every way alike.
-ROUNDS = 3
 # Name, and options of `turboflow record`.
 WAYS = [
     ("software", []),
@@ -39,8 +37,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--turboflow", default="target/release/turboflow")
     parser.add_argument("--flows", default="1M", help="of the packets that are sent, Internet-like")
-    parser.add_argument("--packets", type=int, default=20_000_000, help=f"sent {WARM_UPS + ROUNDS} times each time")
-    parser.add_argument("--repetitions", type=int, default=3, help="processes of each way")
+    parser.add_argument("--packets", type=int, default=20_000_000, help=f"sent {WARM_UPS + 1} times each time")
+    parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--parts", default="cost,link", help="cost, link")
     arguments = parser.parse_args()
     program = os.path.abspath(arguments.turboflow)
@@ -85,7 +83,7 @@ def measure(program, arguments):
     for _ in range(arguments.repetitions):
         # In turns, so that whoever else is on the machine meets all of them.
         for name, options in WAYS:
-            rounds[name] += rounds_of_one(program, options, arguments)
+            rounds[name].append(once(program, options, arguments))
         for name, section in CEILINGS:
             ceilings[name].append(send_to(section, program, arguments))
     for name, results in rounds.items():
@@ -155,8 +153,7 @@ def send(program, arguments):
     return json.loads(subprocess.run([*prefix, program, *words], check=True, capture_output=True).stdout)
 
 
-def rounds_of_one(program, options, arguments):
-    """What was measured of the rounds of one process, each with what it counted in all."""
+def once(program, options, arguments):
     with tempfile.TemporaryDirectory() as folder:
         ledger = os.path.join(folder, "ledger.json")
         words = ["record", "-i", METERS, "-w", "/dev/null", "--format", "csv", "--ledger", ledger]
@@ -168,27 +165,22 @@ def rounds_of_one(program, options, arguments):
                 break
         for _ in range(WARM_UPS):
             watched_send(program, arguments)
-        measured = [round_of(metering.pid, program, arguments) for _ in range(ROUNDS)]
+        spent_s = -processor_s(metering.pid)
+        measured = watched_send(program, arguments)
+        spent_s += processor_s(metering.pid)
         metering.send_signal(signal.SIGINT)
         metering.stderr.read()
         metering.wait()
         with open(ledger, encoding="utf-8") as file:
             counted = json.load(file)
     evicted = sum(counted["microflows_evicted"].values())
-    in_all = {
+    return measured | {
         "seen_in_all": counted["source_seen"],
         "dropped_in_all": counted["source_dropped"],
         "microflows_in_all": evicted,
+        "process_s": spent_s,
         "balanced": counted["balanced"],
     }
-    return [one | in_all for one in measured]
-
-
-def round_of(pid, program, arguments):
-    """Sends all packets; what was received, and what kernel and process spent on it."""
-    spent_s = -processor_s(pid)
-    received = watched_send(program, arguments)
-    return received | {"process_s": spent_s + processor_s(pid)}
 
 
 def processor_s(pid):
