@@ -179,12 +179,12 @@ impl Contender {
         self.packets += u64::from(CHUNK);
         let mut batch = Batch::default();
         loop {
-            let complete_ns = self.engine.collect(&mut batch)?;
-            if complete_ns.is_none() && batch.is_empty() {
-                return Ok(());
-            }
+            let collected = self.engine.collect(&mut batch)?;
             self.evicted += batch.len() as u64;
             batch.clear();
+            if !collected.has_more {
+                return Ok(());
+            }
         }
     }
 

@@ -141,16 +141,16 @@ impl<O: FnMut(LiveEvent<'_>)> Listening<'_, O> {
     fn merge_what_came(&mut self) -> io::Result<usize> {
         let mut records = 0;
         loop {
-            let complete_ns = self.engine.collect(&mut self.batch);
-            let came = self.batch.len();
-            records += came;
+            let collected = self.engine.collect(&mut self.batch);
+            records += self.batch.len();
             self.meter.microflows(&mut self.batch);
             self.batch.clear();
-            match complete_ns.map_err(io::Error::other)? {
-                Some(complete_ns) => self.advance(complete_ns),
-                // There is more where some came; but whoever writes may be faster than this, and there is more to do here.
-                None if came == 0 || records >= MANY_RECORDS => return Ok(records),
-                None => {}
+            let collected = collected.map_err(io::Error::other)?;
+            if let Some(complete_ns) = collected.complete_ns {
+                self.advance(complete_ns);
+            } else if !collected.has_more || records >= MANY_RECORDS {
+                // Whoever writes may be faster than this, and there is more to do here.
+                return Ok(records);
             }
         }
     }

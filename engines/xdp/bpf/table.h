@@ -72,9 +72,9 @@ static __always_inline __u64 read_clock(void)
     return (config.coarse_clock ? coarse_ns() : bpf_ktime_get_ns()) + control.clock_offset_ns;
 }
 
-// The half, and the time that belongs to it: a clock read before the turn to a half is read again. A processor reads the precise clock
-// only when everything before is done, so that programs do it before anything else: what a frame then waits for, its bytes and
-// its row, is waited for together with whatever comes behind.
+// The half, and the time that belongs to it: a clock read before the turn to a half is read again. On x86 the kernel reads
+// the precise clock only when all loads before are done, so that programs do it before anything else: what a frame then waits for, its
+// bytes and its row, is waited for together with whatever comes behind.
 static __always_inline struct moment this_moment(void)
 {
     __u64 half = control.half, now_ns = read_clock();

@@ -56,6 +56,24 @@ pub(crate) struct Collecting {
     evicted_flush: u64,
 }
 
+/// What [`KernelEngine::collect`] says beside the records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// With these records, all packets before this time have been handed over, in nanoseconds since 1970.
+    pub complete_ns: Option<u64>,
+    /// There may be more to hand over at once, whether there were records now or not: those of later packets are kept back.
+    pub has_more: bool,
+}
+
+impl Collected {
+    const fn all_before(complete_ns: u64) -> Self {
+        Self {
+            complete_ns: Some(complete_ns),
+            has_more: true,
+        }
+    }
+}
+
 /// A turn that has not ended.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
@@ -150,32 +168,36 @@ impl Collecting {
 }
 
 impl KernelEngine {
-    /// Appends records of the current cell that have come, those of a flow in the order of time, as many as stay in a processor's
-    /// cache until they are merged. `Some` time, in nanoseconds since 1970: with them, all packets before it have been handed over.
-    /// There may be more to hand over at once, until it has nothing to append and no time. Never waits.
+    /// Appends records of the current cell that have come, those of a flow in the order of time: mostly no more than stay in a
+    /// processor's cache until they are merged. Never waits.
     ///
     /// # Errors
     /// Where the ring carried something that is no record, or the kernel does not let it wait for programs that run.
-    pub fn collect(&mut self, batch: &mut Batch) -> Result<Option<u64>, KernelError> {
+    pub fn collect(&mut self, batch: &mut Batch) -> Result<Collected, KernelError> {
         if self.collecting.is_cell_complete() {
-            return Ok(Some(self.collecting.next_cell(batch)));
+            return Ok(Collected::all_before(self.collecting.next_cell(batch)));
         }
         if self.collecting.is_finished {
             batch.append(&mut self.collecting.held);
-            return Ok(None);
+            return Ok(Collected::default());
         }
         self.follow_wall_clock();
         let waiting = self.inbox.len() + self.collecting.held.len();
         let room = self.collecting.records_held_at_most.saturating_sub(waiting);
-        self.read_ring(room.min(RECORDS_AT_ONCE))?;
+        let has_more = self.read_ring(room.min(RECORDS_AT_ONCE))? == RECORDS_AT_ONCE;
         self.take_due(batch);
         if self.collecting.turn.is_some() {
             self.try_to_end_turn(batch)?;
         } else if self.collecting.wants_to_turn() {
             self.turn();
         }
-        let is_complete = self.collecting.is_cell_complete();
-        Ok(is_complete.then(|| self.collecting.next_cell(batch)))
+        if self.collecting.is_cell_complete() {
+            return Ok(Collected::all_before(self.collecting.next_cell(batch)));
+        }
+        Ok(Collected {
+            complete_ns: None,
+            has_more,
+        })
     }
 
     /// The start of the cell in which it began, in nanoseconds since 1970.
@@ -184,8 +206,8 @@ impl KernelEngine {
         self.collecting.started_ns
     }
 
-    /// Takes the program off its interfaces and everything out of it. [`KernelEngine::collect`] hands it over, until it says
-    /// `None`.
+    /// Takes the program off its interfaces and everything out of it. [`KernelEngine::collect`] hands it over, until it has no
+    /// more.
     ///
     /// # Errors
     /// As [`KernelEngine::collect`].
@@ -225,12 +247,12 @@ impl KernelEngine {
         }
     }
 
-    /// Reads at most so many records of the ring: whoever writes may be faster than this.
-    fn read_ring(&mut self, records: usize) -> Result<(), KernelError> {
+    /// Reads at most so many records of the ring, for whoever writes may be faster than this; how many there were.
+    fn read_ring(&mut self, records: usize) -> Result<usize, KernelError> {
         let inbox = &mut self.inbox;
-        self.ring.read(records, |item| inbox.receive(item));
+        let read = self.ring.read(records, |item| inbox.receive(item));
         match inbox.foreign() {
-            0 => Ok(()),
+            0 => Ok(read),
             count => Err(KernelError::ForeignItems { count }),
         }
     }

@@ -82,9 +82,9 @@ impl KernelCounters {
         for total in totals.into_iter().chain(rejected) {
             *total += words.next().unwrap_or_default();
         }
-        // A frame is rejected after it was received, and the kernel gives the words in their order: never less than 0.
         let received: u64 = self.bytes_received.iter().sum();
         let rejected: u64 = self.rejected_bytes.iter().sum();
-        self.frame_bytes_metered = received - rejected;
+        // While packets come, what is read of a CPU may be of moments in any order.
+        self.frame_bytes_metered = received.saturating_sub(rejected);
     }
 }

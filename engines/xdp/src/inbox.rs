@@ -27,7 +27,7 @@ pub(crate) struct Inbox {
     /// Of records of a plan.
     shape: Option<Shape>,
     /// Neither tickets nor a plan.
-    is_plain: bool,
+    is_bare: bool,
     /// Items of the ring that are no records.
     foreign: u64,
 }
@@ -52,17 +52,17 @@ impl Inbox {
             half: 0,
             due: Batch::default(),
             later: Batch::default(),
-            is_plain: tickets.is_none() && shape.is_none(),
+            is_bare: tickets.is_none() && shape.is_none(),
             tickets,
             shape,
             foreign: 0,
         }
     }
 
-    /// Takes an item of the ring. Most are as the first lines have them, which are where the ring is read.
+    /// Takes an item of the ring. Plain IPv4 records of the half that is due, which most are, are taken without a call.
     #[inline(always)]
     pub(crate) fn receive(&mut self, item: &[u8]) {
-        if self.is_plain
+        if self.is_bare
             && let Ok(row) = <&[u8; V4_BYTES]>::try_from(item)
             && u64::from(row[HALF_BYTE_AT]) == self.half
         {

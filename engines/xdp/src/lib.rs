@@ -41,6 +41,7 @@ mod ticks;
 mod unparsed;
 
 pub use batch::Batch;
+pub use collect::Collected;
 pub use counters::KernelCounters;
 pub use layout::{INTERFACES, KEY_HALVES};
 

@@ -122,11 +122,10 @@ pub(crate) fn records(batch: &Batch) -> Vec<Record> {
 pub(crate) fn collect(engine: &mut KernelEngine, batch: &mut Batch) -> Option<u64> {
     let mut complete_ns = None;
     loop {
-        let had = batch.len();
-        match engine.collect(batch).unwrap() {
-            Some(ns) => complete_ns = Some(ns),
-            None if batch.len() == had => return complete_ns,
-            None => {}
+        let collected = engine.collect(batch).unwrap();
+        complete_ns = collected.complete_ns.or(complete_ns);
+        if !collected.has_more {
+            return complete_ns;
         }
     }
 }

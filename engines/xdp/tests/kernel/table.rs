@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use turboflow_engine_xdp::{Batch, KernelConfig, KernelCounters, KernelEngine};
+use turboflow_engine_xdp::{
+    Batch, KernelConfig, KernelCounters, KernelEngine, Tested, TestedProgram,
+};
 use turboflow_packet::{Parser, ParserConfig, Rejected};
 use turboflow_record::{Base, TCP_ACK};
 
@@ -103,7 +105,7 @@ impl Collected {
     fn collect(&mut self, engine: &mut KernelEngine) {
         loop {
             let mut batch = Batch::default();
-            let complete_ns = engine.collect(&mut batch).unwrap();
+            let collected = engine.collect(&mut batch).unwrap();
             let records = records(&batch);
             assert!(
                 records
@@ -111,9 +113,9 @@ impl Collected {
                     .all(|record| record.base.first_ns >= self.complete_ns)
             );
             self.records.extend(records);
-            match complete_ns {
-                Some(complete_ns) => self.complete_ns = complete_ns,
-                None => return,
+            self.complete_ns = collected.complete_ns.unwrap_or(self.complete_ns);
+            if !collected.has_more {
+                return;
             }
         }
     }
@@ -283,4 +285,38 @@ fn frames_count_with_all_their_bytes() {
     let bytes = sizes.iter().sum::<usize>() as u64;
     assert_eq!(counters.bytes_received[0], bytes);
     assert_eq!(counters.frame_bytes_metered, bytes);
+}
+
+/// Records of the next cell are kept back until the current one is complete: the ring is read all the same.
+#[test]
+fn the_ring_is_read_while_nothing_is_due() {
+    const CELL_NS: u64 = SECOND_NS / 20;
+    let config = KernelConfig {
+        ring_bytes: 1 << 18,
+        cell_ns: CELL_NS,
+        tested: Some(Tested {
+            flows: 1 << 20,
+            ..Tested::default()
+        }),
+        ..config(1)
+    };
+    let Some(mut engine) = load(&config) else {
+        return;
+    };
+    while wall_ns() < engine.started_ns() + CELL_NS + CELL_NS / 10 {
+        meter(&engine, &tcp(1, 0x10));
+    }
+    let mut records = 0;
+    for _ in 0..2 {
+        // Each packet evicts a record; the ring has room for those of one run and a little more.
+        let (tester, frame) = (engine.tester(), tcp(1, 0x10));
+        tester.run(TestedProgram::Fire, &frame, 3_000).unwrap();
+        let mut batch = Batch::default();
+        collect(&mut engine, &mut batch);
+        records += batch.len() as u64;
+    }
+    let mut batch = Batch::default();
+    let counters = finish(engine, &mut batch);
+    assert_eq!(counters.microflows_dropped, 0);
+    assert_eq!(records + batch.len() as u64, counters.evicted());
 }
