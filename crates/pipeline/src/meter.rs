@@ -84,7 +84,7 @@ impl Counts {
             .saturating_sub(kernel.packets_dropped);
         front.packets = held.max(shards.packets_recorded);
         front.frames = front.packets + front.rejected.iter().sum::<u64>();
-        front.packet_frame_bytes = kernel.frame_bytes_metered;
+        front.packet_frame_bytes = kernel.frame_bytes_metered();
         front.frame_bytes = front.packet_frame_bytes + front.rejected_bytes.iter().sum::<u64>();
         front.packet_bytes = kernel.bytes_metered.saturating_sub(kernel.bytes_dropped);
         shards.packets_in = front.packets;

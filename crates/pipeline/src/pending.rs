@@ -8,8 +8,8 @@ use std::any::Any;
 use turboflow_engine_xdp::Batch;
 use turboflow_record::{MicroflowRecord, WORDS_V4, WORDS_V6, WORDS_WIDE};
 
-/// Packets of one kind that travel together, but for what another engine hands over: enough to keep the prefetch pipelines of engine and
-/// aggregator busy, few enough to stay in the second-level cache.
+/// Packets of one kind that travel together, but for what another engine hands over: enough to keep the
+/// prefetch pipelines of engine and aggregator busy, few enough to stay in the second-level cache.
 const BATCH_PACKETS: usize = 512;
 /// To another thread more travel together where they are small: one that waits is woken as rarely.
 const SENT_BYTES: usize = 128 << 10;

@@ -10,8 +10,6 @@ use crate::layout::{COUNTER_WORDS, INTERFACES, words};
 pub struct KernelCounters {
     /// Packets that went into a table.
     pub packets_metered: u64,
-    /// Bytes of their frames, as long as they were on the wire: those of all frames but the rejected ones.
-    pub frame_bytes_metered: u64,
     /// Bytes their IP headers declare.
     pub bytes_metered: u64,
     /// Records displaced by another flow.
@@ -53,6 +51,15 @@ impl KernelCounters {
         self.packets_received.iter().sum()
     }
 
+    /// Bytes of the frames of metered packets, as long as they were on the wire: those of all frames but the rejected ones.
+    #[must_use]
+    pub fn frame_bytes_metered(&self) -> u64 {
+        let received: u64 = self.bytes_received.iter().sum();
+        let rejected: u64 = self.rejected_bytes.iter().sum();
+        // While packets come, what is read of a CPU may be of moments in any order.
+        received.saturating_sub(rejected)
+    }
+
     /// Adds the counters of one CPU, as the kernel keeps them.
     pub(crate) fn add_cpu(&mut self, bytes: &[u8]) {
         debug_assert_eq!(bytes.len(), 8 * COUNTER_WORDS);
@@ -82,9 +89,5 @@ impl KernelCounters {
         for total in totals.into_iter().chain(rejected) {
             *total += words.next().unwrap_or_default();
         }
-        let received: u64 = self.bytes_received.iter().sum();
-        let rejected: u64 = self.rejected_bytes.iter().sum();
-        // While packets come, what is read of a CPU may be of moments in any order.
-        self.frame_bytes_metered = received.saturating_sub(rejected);
     }
 }

@@ -284,10 +284,8 @@ fn configure(
             Some("evicted") => map.set_max_entries(config.ring_bytes),
             Some("short_flows") => map.set_key_size(8 * short::key_words(shape) as u32),
             Some(".rodata.config") => {
-                let named = config.interfaces.iter().zip(interfaces);
-                let splits_headers = named
-                    .into_iter()
-                    .any(|(name, index)| splits_headers(name, *index));
+                let mut named = config.interfaces.iter().zip(interfaces);
+                let splits_headers = named.any(|(name, index)| splits_headers(name, *index));
                 map.set_initial_value(&config.bytes(interfaces, plan.is_some(), splits_headers))
             }
             Some(".rodata.plan") => match plan {

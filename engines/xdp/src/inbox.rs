@@ -26,8 +26,6 @@ pub(crate) struct Inbox {
     tickets: Option<Tickets>,
     /// Of records of a plan.
     shape: Option<Shape>,
-    /// Neither tickets nor a plan.
-    is_bare: bool,
     /// Items of the ring that are no records.
     foreign: u64,
 }
@@ -52,7 +50,6 @@ impl Inbox {
             half: 0,
             due: Batch::default(),
             later: Batch::default(),
-            is_bare: tickets.is_none() && shape.is_none(),
             tickets,
             shape,
             foreign: 0,
@@ -62,7 +59,8 @@ impl Inbox {
     /// Takes an item of the ring. Plain IPv4 records of the half that is due, which most are, are taken without a call.
     #[inline(always)]
     pub(crate) fn receive(&mut self, item: &[u8]) {
-        if self.is_bare
+        if self.tickets.is_none()
+            && self.shape.is_none()
             && let Ok(row) = <&[u8; V4_BYTES]>::try_from(item)
             && u64::from(row[HALF_BYTE_AT]) == self.half
         {
