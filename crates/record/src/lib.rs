@@ -37,7 +37,7 @@ pub use layout::{
 pub use microflow::{Base, EndReason, Marks, MicroflowRecord};
 pub use packet::{InputValues, LAST_TIME_NS, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 pub use pairs::PendingStates;
-pub use prefetch::prefetch;
+pub use prefetch::{prefetch, prefetch_far};
 pub use text::{DefinitionError, Places};
 #[cfg(target_arch = "x86_64")]
 pub use vectors::{Avx2, Avx512};

@@ -5,15 +5,41 @@
 /// reading ahead.
 const MAX_LINES: usize = 8;
 
-/// Asks for the cache lines of the `T` at `pointer`. Any address is allowed; nothing is read.
+/// Asks for the cache lines of the `T` at `pointer`, for use soon: into the first-level cache. Any address is allowed; nothing is read.
 #[inline(always)]
 pub fn prefetch<T>(pointer: *const T) {
     #[cfg(target_arch = "x86_64")]
-    for line in 0..size_of::<T>().div_ceil(64).min(MAX_LINES) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(pointer.cast::<i8>().wrapping_add(64 * line)) };
+    {
+        use std::arch::x86_64::_MM_HINT_T0;
+        ask::<T, _MM_HINT_T0>(pointer);
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = pointer;
+}
+
+/// The same for use later, of memory that lies in no cache as a rule: into the second-level cache, from where it is fetched in a few
+/// nanoseconds.
+///
+/// What is asked for into the first level keeps one of that cache's few places for lines that are under way. Once all are taken,
+/// the processor waits, with all that it could do meanwhile.
+#[inline(always)]
+pub fn prefetch_far<T>(pointer: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::_MM_HINT_T1;
+        ask::<T, _MM_HINT_T1>(pointer);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = pointer;
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn ask<T, const HINT: i32>(pointer: *const T) {
+    for line in 0..size_of::<T>().div_ceil(64).min(MAX_LINES) {
+        // SAFETY: a prefetch never faults.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<HINT>(pointer.cast::<i8>().wrapping_add(64 * line));
+        }
+    }
 }
