@@ -30,24 +30,12 @@ fn a_replay_gives_the_records_of_its_file() {
         let options: Vec<&str> = options.split(' ').collect();
         let options = [&fixed, &XDP[..], &NO_TIMEOUTS, &options].concat();
         let recording = link.record(&[FAR], &options);
-        replay_in_order(&link, &options);
+        assert!(link.replay(&office(), &["--pps", "10000"]));
         let ended = recording.end().balanced(0);
         assert_eq!(ended.count("source_seen"), 13_035, "{options:?}");
         assert_eq!(ended.count("packets_non_ip"), 31);
         equal(&ended, &expected);
     }
-}
-
-/// With a table on every CPU, which packet of a flow was first is known only where they come to one: not if the scheduler moves their
-/// sender in the middle of it.
-fn replay_in_order(link: &Link, options: &[&str]) {
-    if options.contains(&"row-lock") {
-        assert!(link.replay(&office(), &["--pps", "10000"]));
-        return;
-    }
-    let mut command = link.inside("taskset");
-    command.args(["-c", "0", "tcpreplay", "-q", "-i", NEAR, "--pps", "10000"]);
-    assert!(command.arg(office()).output().unwrap().status.success());
 }
 
 #[test]
@@ -124,7 +112,7 @@ fn a_definition_gives_the_records_of_its_file() {
             let options = [&fixed, &XDP[..], &NO_TIMEOUTS, &definition, &options].concat();
             let recording = link.record(&[FAR], &options);
             // Lists and last values hang on the order of packets, too.
-            replay_in_order(&link, &options);
+            assert!(link.replay(&office(), &["--pps", "10000"]));
             let ended = recording.end().balanced(0);
             assert_eq!(ended.count("source_seen"), 13_035, "{options:?}");
             equal(&ended, &expected);

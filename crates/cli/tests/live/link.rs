@@ -81,11 +81,13 @@ impl Link {
         opening.join().unwrap()
     }
 
-    /// Sends a capture into the near end. Says whether all of its frames could be sent.
+    /// Sends a capture into the near end. Says whether all of its frames could be sent. They arrive in their order, and on one CPU:
+    /// such a link has a queue on every CPU, and the scheduler may move a sender in the middle of a flow.
     #[track_caller]
     pub(crate) fn replay(&self, capture: &str, options: &[&str]) -> bool {
-        let mut command = self.inside("tcpreplay");
-        command.args(["-q", "-i", NEAR]).args(options).arg(capture);
+        let mut command = self.inside("taskset");
+        command.args(["-c", "0", "tcpreplay", "-q", "-i", NEAR]);
+        command.args(options).arg(capture);
         let said = succeed(&mut command);
         let failed = said
             .lines()
