@@ -12,7 +12,7 @@ tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool libfaketime nfdump pmacct 
 bench=(nfdump softflowd argus-server argus-client redis-server hyperfine)
 samples=(tshark tcpdump iproute2 ethtool nginx-light openssl curl dnsmasq-base bind9-dnsutils openssh-server
     openssh-client iperf3 iputils-ping traceroute chrony)
-kernels=(clang libelf-dev zlib1g-dev qemu-system-x86 busybox-static cpio xz-utils iproute2)
+kernels=(clang gcc make libelf-dev zlib1g-dev qemu-system-x86 busybox-static cpio xz-utils iproute2)
 
 # A collector that is no package. It needs the Go that its go.mod names; what the distribution has may be older.
 goflow2=github.com/netsampler/goflow2/v2/cmd/goflow2@v2.2.6

@@ -27,8 +27,8 @@ use crate::tags::{SLOTS, TagLine};
 const CHUNK: usize = 512;
 /// How far one stage runs ahead of the next.
 const DISTANCE: usize = 32;
-/// From this size on, flow records lie in no cache as a rule, and are fetched into the second level: with a million flows a merge
-/// takes three quarters of the time. Where most lie in one, that costs more than it saves.
+/// From this size on, flow records lie in no cache as a rule, and are fetched into the second level: with a million flows that come in
+/// no order a merge takes three quarters of the time on Zen 4, and no other on Zen 5. Where most lie in a cache it costs more than it saves.
 const FAR_BYTES: usize = 32 << 20;
 /// Set in a bucket or slot number of the old region.
 const IN_OLD: u32 = 1 << 31;

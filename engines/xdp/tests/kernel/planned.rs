@@ -29,7 +29,7 @@ const TIMES: usize = 40;
 /// The interface that test runs come in by: loopback.
 const INTERFACE: u32 = 1;
 
-fn compile(definition: &Definition) -> Layout {
+pub(crate) fn compile(definition: &Definition) -> Layout {
     Layout::compile(definition, false).unwrap()
 }
 
@@ -43,23 +43,33 @@ fn timed(key: &[KeyField], features: &[Feature]) -> Definition {
 }
 
 /// What user space reads of the frames, by the key of the layout, in their order.
-struct Expected {
+pub(crate) struct Expected {
     packets: HashMap<Key, Vec<(Packet, InputValues)>>,
 }
 
 impl Expected {
     fn of(frames: &[Vec<u8>], layout: &Layout) -> Self {
+        Self::of_driver(frames, layout, |_, _| {})
+    }
+
+    /// The same, where a driver tells more of the frames than they say, by their numbers.
+    pub(crate) fn of_driver(
+        frames: &[Vec<u8>],
+        layout: &Layout,
+        told: impl Fn(u64, &mut InputValues),
+    ) -> Self {
         let mut parser = Parser::new(ParserConfig {
             needs: layout.needs(),
             ..ParserConfig::default()
         });
         let mut packets: HashMap<Key, Vec<_>> = HashMap::new();
         let mut values = InputValues::default();
-        for bytes in frames {
+        for (number, bytes) in (0..).zip(frames) {
             let mut frame = frame(bytes);
             frame.interface = INTERFACE;
             if let Ok(packet) = parser.parse_with_inputs(&frame, &mut values) {
                 values.set(Input::ReceiveQueue, 0);
+                told(number, &mut values);
                 let (key, _) = layout.key(&packet, &values);
                 let of_key = packets.entry(key).or_default();
                 of_key.push((packet, values.clone()));
@@ -70,7 +80,7 @@ impl Expected {
 }
 
 /// The records of a batch at one width.
-fn records(batch: &Batch, layout: &Layout) -> Vec<Record> {
+pub(crate) fn records(batch: &Batch, layout: &Layout) -> Vec<Record> {
     fn widen<const K: usize>(record: MicroflowRecord<K, N>) -> Record {
         let mut key = [0; WORDS_WIDE];
         key[..K].copy_from_slice(&record.key);
@@ -90,7 +100,7 @@ fn records(batch: &Batch, layout: &Layout) -> Vec<Record> {
 }
 
 /// Merges the records of each key, as the aggregator does.
-fn totals(records: &[Record], layout: &Layout) -> HashMap<Key, Record> {
+pub(crate) fn totals(records: &[Record], layout: &Layout) -> HashMap<Key, Record> {
     let mut totals: HashMap<Key, Record> = HashMap::new();
     for record in records {
         totals
@@ -132,7 +142,11 @@ fn without_times(mut record: Record, steps: &[StateStep]) -> Record {
 }
 
 /// Whether the totals of every key are those of one pass over its packets; how many were compared with their times.
-fn compare_totals(totals: &HashMap<Key, Record>, expected: &Expected, layout: &Layout) -> usize {
+pub(crate) fn compare_totals(
+    totals: &HashMap<Key, Record>,
+    expected: &Expected,
+    layout: &Layout,
+) -> usize {
     let steps = layout.steps().state;
     let times = steps
         .iter()
@@ -198,7 +212,7 @@ fn compare(
 }
 
 /// Every op, of every input of which it says anything.
-fn all_features() -> Vec<Feature> {
+pub(crate) fn all_features() -> Vec<Feature> {
     let ops = [
         Op::Count,
         Op::Sum,
@@ -242,7 +256,7 @@ fn all_features() -> Vec<Feature> {
 }
 
 /// As few definitions as the engine's limits allow, of all of them.
-fn definitions(features: &[Feature], key: &[KeyField]) -> Vec<Definition> {
+pub(crate) fn definitions(features: &[Feature], key: &[KeyField]) -> Vec<Definition> {
     let mut definitions = Vec::new();
     let mut some: Vec<Feature> = Vec::new();
     for feature in features {
