@@ -226,6 +226,7 @@ fn config(tables: Tables, clock: Clock, tested: Tested) -> KernelConfig {
         clock,
         wall_ns: turboflow_pipeline::wall_ns,
         drops: false,
+        longest_frame_bytes: 1_522,
         hand_up: None,
         tested: Some(tested),
         hash_keys: std::array::from_fn(|at| mixed(at as u64)),

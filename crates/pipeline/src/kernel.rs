@@ -253,14 +253,16 @@ fn part(
     interfaces: &[(String, State)],
     clock_ns: u64,
 ) -> Part {
-    let bytes = counters.bytes_received.iter();
-    let seen = counters.packets_received.iter().zip(bytes).zip(interfaces);
-    let interfaces = seen
-        .map(|((&seen, &delivered_bytes), (name, state))| {
+    let interfaces = interfaces
+        .iter()
+        .enumerate()
+        .map(|(place, (name, state))| {
+            let seen = counters.packets_received[place];
             let counted = InterfaceCounters {
                 seen,
                 delivered: seen,
-                delivered_bytes,
+                delivered_bytes: counters.bytes_received[place],
+                merged: counters.packets_merged[place],
                 ..InterfaceCounters::default()
             };
             (name.clone(), counted, *state)

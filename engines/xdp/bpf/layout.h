@@ -85,8 +85,10 @@ struct counters {
     // By the interface's place in `config.interfaces`.
     __u64 packets_received[INTERFACES];
     __u64 bytes_received[INTERFACES];
+    // Of the received ones, those longer than `config.longest_frame_bytes`.
+    __u64 packets_merged[INTERFACES];
 };
-_Static_assert(sizeof(struct counters) == 8 * (11 + 2 * REASON_COUNT + 2 * INTERFACES), "as in src/layout.rs");
+_Static_assert(sizeof(struct counters) == 8 * (11 + 2 * REASON_COUNT + 3 * INTERFACES), "as in src/layout.rs");
 
 // Written before the program is loaded, constant to the verifier.
 struct config {
@@ -100,6 +102,8 @@ struct config {
     __u32 fire_interface;
     __u32 interfaces[INTERFACES];
     __u32 interface_count;
+    // Of what was one frame on the wire: a longer one was merged of several behind it.
+    __u32 longest_frame_bytes;
     // Marks after which no packet joins a record.
     __u8 evict_after;
     __u8 coarse_clock;
@@ -112,9 +116,9 @@ struct config {
     __u8 has_plan;
     // A driver may part headers and data.
     __u8 splits_headers;
-    __u8 padding;
+    __u8 padding[5];
 };
-_Static_assert(sizeof(struct config) == 192, "as in src/layout.rs");
+_Static_assert(sizeof(struct config) == 200, "as in src/layout.rs");
 
 // A tick that the kernel has counted, and the monotonic clock right after it was looked at.
 struct tick {

@@ -37,6 +37,8 @@ static __always_inline void count_received(struct xdp_md *ctx, struct counters *
     __u32 place = interface_of(ctx);
     counters->packets_received[place] += 1;
     counters->bytes_received[place] += bytes;
+    if (bytes > config.longest_frame_bytes)
+        counters->packets_merged[place] += 1;
 }
 
 static __always_inline void count_rejected(struct counters *counters, __u32 reason, __u64 bytes)

@@ -55,21 +55,29 @@ impl KernelEngine {
     /// # Errors
     /// Where one has a program already and `replaces` is not set, or its driver refuses.
     pub fn attach(&mut self, mode: XdpMode, replaces: bool) -> Result<Vec<XdpMode>, KernelError> {
-        let (mut modes, mut links) = (Vec::new(), Vec::new());
-        for (name, index) in &self.interfaces {
-            let before = program_on(*index);
+        let interfaces = self.interfaces.iter().enumerate();
+        let with_programs =
+            interfaces.map(|(place, (name, index))| (place, name, *index, program_on(*index)));
+        // What may fail without harm comes first: nobody's program is off until then.
+        let (occupied, free): (Vec<_>, Vec<_>) =
+            with_programs.partition(|(.., before)| before.is_some());
+        let mut attached: Vec<_> = self.interfaces.iter().map(|_| None).collect();
+        let mut taken_off = Vec::new();
+        for (place, name, index, before) in free.into_iter().chain(occupied) {
             if let Some(id) = before {
+                let name = name.clone();
                 if !replaces {
-                    let name = name.clone();
+                    let id = Some(id);
                     return Err(KernelError::Occupied { name, id });
                 }
-                take_off(name, *index, id)?;
+                take_off(&name, index, id).map_err(|error| error.although(&taken_off))?;
+                taken_off.push((name, id));
             }
-            let attached = self.attach_one(name, *index, mode);
-            let (mode, link) = attached.map_err(|error| error.although(replaces, before))?;
-            modes.push(mode);
-            links.push(link);
+            let one = self.attach_one(name, index, mode);
+            let one = one.map_err(|error| error.still_there(replaces).although(&taken_off))?;
+            attached[place] = Some(one);
         }
+        let (modes, links) = attached.into_iter().flatten().unzip();
         self.links = links;
         Ok(modes)
     }
@@ -143,9 +151,13 @@ fn refusal(
     is_bound: bool,
 ) -> KernelError {
     let name = name.to_owned();
-    // Somebody was faster.
-    if source.raw_os_error() == Some(Errno::BUSY.raw_os_error()) {
-        let id = program_on(index).unwrap_or_default();
+    // Somebody was faster, or who is there was not to be asked: busy is an interface in the same mode, and the other answer says that
+    // it has a program in another.
+    if [Errno::BUSY, Errno::EXIST]
+        .map(|error| Some(error.raw_os_error()))
+        .contains(&source.raw_os_error())
+    {
+        let id = program_on(index);
         return KernelError::Occupied { name, id };
     }
     let mend = match mode {

@@ -79,6 +79,9 @@ pub struct KernelConfig {
     pub wall_ns: fn() -> u64,
     /// Whether frames end in the engine, as at a mirror port, rather than pass on.
     pub drops: bool,
+    /// How long a frame of the wire may be. Longer ones were merged of several, as they are where a program is in generic mode, and
+    /// counted (`KernelCounters::packets_merged`).
+    pub longest_frame_bytes: u32,
     /// How frames that are no packet are handed up; not at all without it.
     pub hand_up: Option<HandUp>,
     /// Whether the programs that only tests and measurements run are loaded too: the verifier takes its time over each.
@@ -87,6 +90,8 @@ pub struct KernelConfig {
     pub hash_keys: [u64; KEY_HALVES],
 }
 
+/// `struct config` of `bpf/layout.h`.
+const CONFIG_BYTES: usize = 200;
 /// The largest table.
 const MAX_SLOTS: u32 = 1 << 22;
 /// The kernel takes rings of whole pages; 4,096 is the smallest page there is.
@@ -157,7 +162,7 @@ impl KernelConfig {
         has_plan: bool,
         splits_headers: bool,
     ) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(192);
+        let mut bytes = Vec::with_capacity(CONFIG_BYTES);
         let hash_keys = self.hash_keys.iter().take(TUPLE_HALVES);
         let tick_ns = self.clock.tick_ns().unwrap_or(0);
         for word in hash_keys.chain([&self.cell_ns, &tick_ns]) {
@@ -173,7 +178,10 @@ impl KernelConfig {
         indices[..interfaces.len()].copy_from_slice(interfaces);
         let count = interfaces.len() as u32;
         let half_words = [self.slots, flows, interface].into_iter();
-        for half_word in half_words.chain(indices).chain([count]) {
+        for half_word in half_words
+            .chain(indices)
+            .chain([count, self.longest_frame_bytes])
+        {
             bytes.extend(half_word.to_ne_bytes());
         }
         let is_coarse = u8::from(self.clock == Clock::Coarse);
@@ -193,9 +201,8 @@ impl KernelConfig {
             octaves,
             has_plan,
             splits_headers,
-            0,
         ]);
-        debug_assert_eq!(bytes.len(), 192);
+        bytes.resize(CONFIG_BYTES, 0);
         bytes
     }
 }

@@ -36,6 +36,8 @@ pub struct KernelCounters {
     pub packets_received: [u64; INTERFACES],
     /// Their bytes, as long as they were on the wire.
     pub bytes_received: [u64; INTERFACES],
+    /// Of the frames seen, those longer than `KernelConfig::longest_frame_bytes`.
+    pub packets_merged: [u64; INTERFACES],
 }
 
 impl KernelCounters {
@@ -85,7 +87,8 @@ impl KernelCounters {
             .iter_mut()
             .chain(&mut self.rejected_bytes)
             .chain(&mut self.packets_received)
-            .chain(&mut self.bytes_received);
+            .chain(&mut self.bytes_received)
+            .chain(&mut self.packets_merged);
         for total in totals.into_iter().chain(rejected) {
             *total += words.next().unwrap_or_default();
         }

@@ -3,6 +3,8 @@
 
 use std::io;
 
+use libbpf_rs::ErrorKind;
+
 /// Why the engine could not start or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
@@ -51,10 +53,7 @@ pub enum KernelError {
     )]
     Biflow,
     /// The kernel or libbpf refused.
-    #[error(
-        "the kernel engine could not {doing} ({source}); it needs root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_NET_RAW; \
-         --engine software needs the last one alone"
-    )]
+    #[error("the kernel engine could not {doing} ({source}); {}", mend_of(of_io(source.kind())))]
     Refused {
         /// Doing what.
         doing: &'static str,
@@ -75,7 +74,7 @@ pub enum KernelError {
         source: libbpf_rs::Error,
     },
     /// Memory of the program could not be mapped.
-    #[error("the kernel engine could not map its {what} ({source})")]
+    #[error("the kernel engine could not map its {what} ({source}); {}", mend_of(source.kind()))]
     Map {
         /// Which.
         what: &'static str,
@@ -90,12 +89,12 @@ pub enum KernelError {
         name: String,
     },
     /// Another XDP program is on the interface.
-    #[error("{name} has an XDP program already (id {id}); --replace puts this one in its place")]
+    #[error("{name} has an XDP program already{}; --replace puts this one in its place", number_of(*id))]
     Occupied {
         /// The interface.
         name: String,
-        /// The program's, as bpftool lists it.
-        id: u32,
+        /// The program's, as bpftool lists it, where it is known.
+        id: Option<u32>,
     },
     /// The program could not be put on an interface.
     #[error("{name} does not take the kernel engine's program in {mode} mode ({source}); {mend}")]
@@ -110,11 +109,11 @@ pub enum KernelError {
         /// What to do.
         mend: &'static str,
     },
-    /// Another program was taken off for this one, which then did not come on.
-    #[error("{source}; program {id}, which was there, is off")]
+    /// Other programs were taken off for this one, which then did not come on everywhere.
+    #[error("{source}; taken off, and not put back: {}", list_of(taken_off))]
     Replaced {
-        /// The number that the other one had.
-        id: u32,
+        /// Interfaces, and the numbers that their programs had.
+        taken_off: Vec<(String, u32)>,
         /// Why this one is not there.
         source: Box<KernelError>,
     },
@@ -134,26 +133,61 @@ pub enum KernelError {
     },
 }
 
+/// The same kind, as far as it tells what to do.
+const fn of_io(kind: ErrorKind) -> io::ErrorKind {
+    match kind {
+        ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
+        ErrorKind::OutOfMemory => io::ErrorKind::OutOfMemory,
+        _ => io::ErrorKind::Other,
+    }
+}
+
+/// What to do where the kernel refused.
+const fn mend_of(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::PermissionDenied => {
+            "it needs root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_NET_RAW; --engine software needs the last one alone"
+        }
+        io::ErrorKind::OutOfMemory => {
+            "there is too little memory, or a limit on it (a control group's, ulimit -v): a smaller --ring-size or fewer \
+             --microflow-slots take less, --table row-lock has one table for all CPUs, and --engine software needs none of the kernel's"
+        }
+        _ => "it is tried on Linux 6.1 and newer, and 5.19 may do; --engine software works",
+    }
+}
+
+fn number_of(id: Option<u32>) -> String {
+    id.map_or_else(String::new, |id| format!(" (id {id})"))
+}
+
+fn list_of(programs: &[(String, u32)]) -> String {
+    let programs: Vec<_> = programs
+        .iter()
+        .map(|(name, id)| format!("program {id} of {name}"))
+        .collect();
+    programs.join(", ")
+}
+
 impl KernelError {
     pub(crate) fn refused(doing: &'static str) -> impl FnOnce(libbpf_rs::Error) -> Self {
         move |source| Self::Refused { doing, source }
     }
 
-    /// What to do where a program is there still although it was to be replaced.
-    pub(crate) fn although(self, replaces: bool, before: Option<u32>) -> Self {
-        let error = self.still_there(replaces);
-        match before {
-            Some(id) => Self::Replaced {
-                id,
-                source: Box::new(error),
-            },
-            None => error,
+    /// The same, with the programs that are off by now.
+    pub(crate) fn although(self, taken_off: &[(String, u32)]) -> Self {
+        if taken_off.is_empty() {
+            return self;
+        }
+        Self::Replaced {
+            taken_off: taken_off.to_vec(),
+            source: Box::new(self),
         }
     }
 
-    fn still_there(self, replaces: bool) -> Self {
+    /// What to do where a program is there still although it was to be replaced.
+    pub(crate) fn still_there(self, replaces: bool) -> Self {
         match self {
-            Self::Occupied { name, id: 0 } if replaces => Self::Attach {
+            Self::Occupied { name, id: None } if replaces => Self::Attach {
                 name,
                 mode: "any",
                 source: io::ErrorKind::ResourceBusy.into(),

@@ -13,7 +13,7 @@ pub(crate) const HALF_AT: usize = 5;
 /// What of that word is not of a record: an end's reason, which there is none of yet, and the half.
 const OF_THE_RING: u64 = 0xffff << 48;
 /// Words of the counters of one CPU.
-pub(crate) const COUNTER_WORDS: usize = 11 + 2 * Rejected::COUNT + 2 * INTERFACES;
+pub(crate) const COUNTER_WORDS: usize = 11 + 2 * Rejected::COUNT + 3 * INTERFACES;
 /// The most interfaces that an engine can be on.
 pub const INTERFACES: usize = 16;
 /// Random words that key the hash of the 5-tuple: one, and one for each 32-bit half.

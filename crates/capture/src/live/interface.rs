@@ -46,7 +46,7 @@ pub struct InterfaceCounters {
     pub delivered_bytes: u64,
     /// Second sights of a packet on loopback, passed over.
     pub copies: u64,
-    /// Delivered packets that the kernel says it had merged from several.
+    /// Delivered packets that the kernel says it had merged from several, or that are too long for the wire.
     pub merged: u64,
 }
 
@@ -401,6 +401,33 @@ impl Interface {
             return Err(InterfaceError::Any { present });
         }
         Ok(())
+    }
+
+    /// What merges packets that come in by an interface, before they are captured or metered.
+    ///
+    /// # Errors
+    /// As [`Interface::open`].
+    pub fn merges_received(name: &str) -> Result<Vec<Offload>, InterfaceError> {
+        let (kernel_name, _) = find(name)?;
+        let mut active = offloads::active(&packet_socket(name)?, &kernel_name);
+        active.retain(|offload| offload.merges_received());
+        Ok(active)
+    }
+
+    /// How long an Ethernet frame may be that comes in by an interface: with two tags, which its MTU does not count.
+    ///
+    /// # Errors
+    /// As [`Interface::open`].
+    pub fn longest_frame_bytes(name: &str) -> Result<u32, InterfaceError> {
+        const HEADER_AND_TAGS_BYTES: u32 = 14 + 2 * 4;
+        let (kernel_name, _) = find(name)?;
+        let mtu_bytes = packet_socket(name)?.mtu_bytes(&kernel_name);
+        let mtu_bytes = mtu_bytes.map_err(|source| InterfaceError::Io {
+            name: name.to_owned(),
+            what: "no MTU",
+            source,
+        })?;
+        Ok(mtu_bytes.saturating_add(HEADER_AND_TAGS_BYTES))
     }
 
     /// Whether the driver of an interface takes VLAN tags out of frames that come in (`ethtool -K IFACE rxvlan`). A capture puts them

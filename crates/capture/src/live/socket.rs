@@ -216,6 +216,13 @@ impl PacketSocket {
         Ok(unsafe { answer.ifru_hwaddr.sa_family })
     }
 
+    /// The most bytes behind a link header.
+    pub(crate) fn mtu_bytes(&self, name: &CStr) -> io::Result<u32> {
+        let answer = self.ask(name, libc::SIOCGIFMTU as _, Union { ifru_ifindex: 0 })?;
+        // SAFETY: this request answers with a length.
+        Ok(unsafe { answer.ifru_mtu }.cast_unsigned())
+    }
+
     /// Whether the interface is up.
     pub(crate) fn is_up(&self, name: &CStr) -> io::Result<bool> {
         is_up(&self.0, name)

@@ -18,7 +18,7 @@ use crate::units::{
 
 /// Where packets become microflow records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Engine {
+pub(crate) enum Engine {
     /// In this program.
     Software,
     /// In the Linux kernel.
@@ -27,7 +27,7 @@ pub(super) enum Engine {
 
 /// Where a packet meets the engine in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Mode {
+pub(crate) enum Mode {
     /// Native if the driver can.
     Auto,
     /// In the driver.

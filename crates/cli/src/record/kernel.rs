@@ -2,6 +2,7 @@
 //! `turboflow record -i --engine xdp`: the engine in the kernel, on its interfaces.
 
 use anyhow::bail;
+use rustix::thread::{CapabilitySet, capabilities};
 use turboflow_capture::live::{Interface, Promiscuous, RingSize};
 use turboflow_engine_xdp::{
     DriverKnows, HandUp, KEY_HALVES, KernelConfig, KernelEngine, KernelError, Tables, XdpMode,
@@ -38,9 +39,14 @@ pub(super) struct Engine {
 
 /// Loads the engine and puts it on all interfaces, or on none; then no more rights are needed.
 pub(super) fn open(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Engine> {
-    let config = config_of(args, settings)?;
+    let mut config = config_of(args, settings)?;
     live::check_names(args)?;
+    check_rights()?;
+    config.longest_frame_bytes = 0;
     for name in &args.interface {
+        config.longest_frame_bytes = config
+            .longest_frame_bytes
+            .max(Interface::longest_frame_bytes(name)?);
         if Interface::link_type_of(name)? != LinkType::Ethernet {
             bail!(
                 "{name} is no Ethernet interface, and the engine in the kernel reads no other frames; \
@@ -72,6 +78,34 @@ pub(super) fn open(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Eng
         engine,
         _promiscuous: promiscuous,
     })
+}
+
+/// Whether this process has all rights that the engine takes; without, the kernel's errors name none.
+fn check_rights() -> anyhow::Result<()> {
+    const OF_BPF: CapabilitySet = CapabilitySet::BPF.union(CapabilitySet::PERFMON);
+    let wanted = [
+        (CapabilitySet::BPF, "CAP_BPF"),
+        (CapabilitySet::PERFMON, "CAP_PERFMON"),
+        (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN"),
+        (CapabilitySet::NET_RAW, "CAP_NET_RAW"),
+    ];
+    let mut held = capabilities(None)?.effective;
+    if held.contains(CapabilitySet::SYS_ADMIN) {
+        held |= OF_BPF;
+    }
+    let missing = wanted
+        .into_iter()
+        .filter(|(right, _)| !held.contains(*right));
+    let missing: Vec<_> = missing.map(|(_, name)| name).collect();
+    if !missing.is_empty() {
+        bail!(
+            "--engine xdp lacks the right to do its work ({}): run as root, or give the program its rights once, with \
+             `sudo setcap cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw=ep $(command -v turboflow)`; \
+             --engine software needs CAP_NET_RAW alone",
+            missing.join(", ")
+        );
+    }
+    Ok(())
 }
 
 /// Loads the engine and puts it on its interfaces, bound to the only one where a definition asks for what its driver knows.
@@ -174,6 +208,15 @@ fn refuse_what_it_cannot(args: &RecordArgs) -> anyhow::Result<()> {
             asked.join(", ")
         );
     }
+    if let Some(path) = &args.unparsed_to {
+        let path = path.to_string_lossy();
+        if path == "-" || path.contains('%') {
+            bail!(
+                "--unparsed-to {path}: one capture file for the whole run, which has its name once it is complete, at the end; \
+                 it does not go to standard output, nor begin anew: choose a name without `%`"
+            );
+        }
+    }
     Ok(())
 }
 
@@ -204,6 +247,7 @@ fn config_of(args: &RecordArgs, settings: &Settings) -> anyhow::Result<KernelCon
         },
         wall_ns,
         drops: args.xdp_drop,
+        longest_frame_bytes: u32::MAX,
         hand_up: args.unparsed_to.is_some().then(|| HandUp {
             snap_bytes: args.snap_length.unwrap_or(HandUp::MAX_SNAP_BYTES),
             ring_bytes: UNPARSED_RING_BYTES,
@@ -244,6 +288,24 @@ fn announce(args: &RecordArgs, engine: &KernelEngine, modes: &[XdpMode]) {
         say!(Info Listening, interface = name.as_str();
             "listening on {name}: the engine in the kernel, {mode} mode, {tables}, {mib} MiB of the kernel's memory in all; \
              packets that come in{ends}; Ctrl-C ends");
+    }
+    for (name, mode) in args.interface.iter().zip(modes) {
+        if *mode == XdpMode::Generic {
+            warn_of_merging(name);
+        }
+    }
+}
+
+/// In generic mode a frame comes by when it may be several of the wire in one.
+fn warn_of_merging(name: &str) {
+    // Whether it is there still is said by whoever reads it.
+    let active = Interface::merges_received(name).unwrap_or_default();
+    if active.is_empty() {
+        say!(Info PacketsMerged, interface = name;
+            "note: in generic mode, what another interface of this host sends to {name} (veth, tap) may come as several packets in one; \
+             those too long for its MTU are counted as merged. In native mode it does not");
+    } else {
+        live::warn_of_offloads(name, &active);
     }
 }
 

@@ -113,7 +113,7 @@ fn announce(args: &RecordArgs, interface: &Interface) {
     warn_of_offloads(name, &interface.offloads());
 }
 
-fn warn_of_offloads(name: &str, active: &[Offload]) {
+pub(super) fn warn_of_offloads(name: &str, active: &[Offload]) {
     let names = |received: bool| {
         let wanted = active
             .iter()

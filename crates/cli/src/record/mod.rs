@@ -45,8 +45,7 @@ use crate::metrics::{self, MetricsAt};
 use crate::signals::{self, Hangups, STOP};
 use crate::units::{counted, grouped};
 
-use args::Engine;
-pub(crate) use args::RecordArgs;
+pub(crate) use args::{Engine, Mode, RecordArgs};
 use change::Following;
 pub(crate) use check::{FilesRead, check};
 pub(crate) use frames::{Frames, NotGiven};

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use turboflow_packet::TunnelSet;
 use turboflow_top::{AVERAGE_BINS, BIN_NS, Sort, View};
 
+use crate::record::{Engine, Mode};
 use crate::units::{count, count_above_zero, duration, size_bytes};
 
 const EXAMPLES: &str = "\
@@ -94,6 +95,25 @@ pub(crate) struct TopArgs {
     #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000), help_heading = "Screen")]
     pub(super) rows: u16,
 
+    /// Where packets become microflow records: software, or xdp, in the kernel, as `turboflow record` has it: of packets that come
+    /// in, not of those that this host sends
+    #[arg(long, value_enum, default_value_t = Engine::Software, conflicts_with = "read")]
+    #[arg(
+        hide_possible_values = true,
+        value_name = "ENGINE",
+        help_heading = "Interfaces"
+    )]
+    engine: Engine,
+
+    /// xdp: where a packet meets it: native (in the driver), generic (behind it), or auto
+    #[arg(long, value_enum, default_value_t = Mode::Auto, conflicts_with = "read")]
+    #[arg(
+        hide_possible_values = true,
+        value_name = "MODE",
+        help_heading = "Interfaces"
+    )]
+    xdp_mode: Mode,
+
     /// Bytes kept of a packet; at least 128 keep the headers of most. Default: all
     #[arg(
         long,
@@ -142,6 +162,12 @@ pub(crate) struct TopArgs {
     #[arg(long, value_name = "N", default_value = "10M", value_parser = count)]
     #[arg(help_heading = "Metering")]
     max_flows: u64,
+}
+
+/// A value as it is written on the command line.
+fn word(value: impl ValueEnum) -> String {
+    let value = value.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// The speed of a replay.
@@ -258,6 +284,8 @@ impl TopArgs {
         if self.is_live() {
             option("ring-size", &self.ring_size);
             option("readers", &self.readers);
+            option("engine", &word(self.engine));
+            option("xdp-mode", &word(self.xdp_mode));
         }
         if let Some(bytes) = self.snap_length {
             option("snap-length", &bytes);

@@ -135,7 +135,10 @@ fn a_driver_that_refuses_native_mode_is_not_bound_in_another() {
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("which was there, is off"), "{said}");
+    assert!(
+        said.contains("taken off, and not put back: program "),
+        "{said}"
+    );
     let ended = recording.end();
     assert!(ended.said.contains("generic mode"), "{}", ended.said);
     assert!(

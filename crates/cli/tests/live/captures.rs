@@ -5,35 +5,82 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use turboflow_capture::CaptureFile;
+use turboflow_packet::LinkType;
+
 use crate::exact::{NO_TIMEOUTS, equal, of_file};
 use crate::link::{FAR, Link};
-use crate::support::project;
+use crate::support::{Folder, pcap_header, pcap_packet, project};
 
-/// Where headers are of every kind.
-const FOLDERS: [&str; 5] = ["fragments", "ipv4", "ipv6", "tunnels", "vlan-mpls"];
+/// Of larger ones there are few, and no other headers in them.
 const MOST_BYTES: u64 = 1 << 20;
-/// Little-endian pcap of microseconds or nanoseconds, of Ethernet.
-const MAGICS: [[u8; 4]; 2] = [[0xd4, 0xc3, 0xb2, 0xa1], [0x4d, 0x3c, 0xb2, 0xa1]];
+/// What a link takes: a whole Ethernet header, and no more than its ends were set to.
+const FRAME_BYTES: std::ops::RangeInclusive<usize> = 14..=65_535;
 
-fn captures() -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for folder in FOLDERS {
-        let folder = project(&format!("../shared/captures/{folder}"));
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let small = entry.metadata().unwrap().len() <= MOST_BYTES;
-            if small && is_ethernet(&entry.path()) {
-                found.push(entry.path());
-            }
-        }
-    }
-    found.sort();
-    found
+/// What the captures of a folder have for a link: one capture, as tcpreplay takes it.
+#[derive(Default)]
+struct Together {
+    captures: u64,
+    frames: Vec<u8>,
+    count: u64,
+    /// Captures that no file reader of ours reads to the end, those too large, frames of other links, frames that no link takes.
+    broken: u64,
+    large: u64,
+    of_other_links: u64,
+    unsendable: u64,
 }
 
-fn is_ethernet(path: &Path) -> bool {
-    let bytes = fs::read(path).unwrap_or_default();
-    let is_pcap = MAGICS.iter().any(|magic| bytes.starts_with(magic));
-    is_pcap && bytes.get(20..22) == Some(&[1, 0])
+impl Together {
+    fn of(folder: &Path) -> Self {
+        let mut together = Self::default();
+        let mut paths: Vec<PathBuf> = files_below(folder);
+        paths.sort();
+        for path in paths {
+            if fs::metadata(&path).unwrap().len() > MOST_BYTES {
+                together.large += 1;
+                continue;
+            }
+            // What is no capture is not counted: notes lie beside them.
+            if let Ok(file) = CaptureFile::open(&path) {
+                together.add(file);
+            }
+        }
+        together
+    }
+
+    fn add(&mut self, mut file: CaptureFile) {
+        let before = self.count;
+        loop {
+            let batch = match file.next_batch(256) {
+                Ok(Some(batch)) => batch,
+                Ok(None) => break,
+                Err(_) => {
+                    self.broken += 1;
+                    break;
+                }
+            };
+            for frame in batch.frames() {
+                if frame.link_type != LinkType::Ethernet {
+                    self.of_other_links += 1;
+                } else if !FRAME_BYTES.contains(&frame.bytes.len()) {
+                    self.unsendable += 1;
+                } else {
+                    self.count += 1;
+                    self.frames.extend(pcap_packet(self.count, frame.bytes));
+                }
+            }
+        }
+        self.captures += u64::from(self.count > before);
+    }
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let of_entry = |path: PathBuf| match path.is_dir() {
+        true => files_below(&path),
+        false => vec![path],
+    };
+    entries.flat_map(|entry| of_entry(entry.path())).collect()
 }
 
 #[test]
@@ -46,31 +93,50 @@ fn several_readers_give_the_records_of_one() {
     replayed(&["--readers", "3"]);
 }
 
-/// Replays all of them to a program with these options.
+/// Replays all of them to a program with these options, folder by folder.
 pub(crate) fn replayed(options: &[&str]) {
     let Some(link) = Link::new() else { return };
-    let captures = captures();
-    if captures.is_empty() {
+    let folders = fs::read_dir(project("../shared/captures")).into_iter();
+    let folders = folders.flatten().flatten().map(|entry| entry.path());
+    let mut folders: Vec<PathBuf> = folders.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    if folders.is_empty() {
         eprintln!("############ NOT TESTED: no real captures at ../shared/captures ############");
+        return;
     }
-    let (mut compared, mut packets_compared) = (0, 0);
-    let are_here = !captures.is_empty();
-    for capture in captures {
-        let capture = capture.display().to_string();
-        let (packets, expected) = of_file(&capture, &[]);
-        let wanted = packets.to_string();
-        let fixed = ["-w", "live.csv", "--packets", &wanted];
-        let recording = link.record(&[FAR], &[&fixed, options, &NO_TIMEOUTS].concat());
-        if !link.replay(&capture, &["--pps", "20000"]) {
-            // Shorter than a header or longer than the link takes.
-            eprintln!("tcpreplay cannot send all of {capture}");
-            recording.interrupt().balanced(0);
+    let (mut captures, mut packets) = (0, 0);
+    for folder in folders {
+        let together = Together::of(&folder);
+        eprintln!(
+            "{}: {} frames of {} captures; left out: {} captures too large, what follows in {} broken ones, {} frames of other links, \
+             {} that none takes",
+            folder.display(),
+            together.count,
+            together.captures,
+            together.large,
+            together.broken,
+            together.of_other_links,
+            together.unsendable
+        );
+        if together.count == 0 {
             continue;
         }
+        let files = Folder::new();
+        let capture = files.write("all.pcap", [pcap_header(1), together.frames].concat());
+        let (count, expected) = of_file(&capture, &[]);
+        assert_eq!(count, together.count);
+        let wanted = count.to_string();
+        let fixed = ["-w", "live.csv", "--packets", &wanted];
+        let recording = link.record(&[FAR], &[&fixed, options, &NO_TIMEOUTS].concat());
+        assert!(
+            link.replay(&capture, &["--pps", "20000"]),
+            "{}",
+            folder.display()
+        );
         equal(&recording.end().balanced(0), &expected);
-        compared += 1;
-        packets_compared += packets;
+        captures += together.captures;
+        packets += count;
     }
-    assert!(compared > 0 || !are_here);
-    eprintln!("{compared} captures of {packets_compared} packets replayed, no difference");
+    assert!(captures > 300, "{captures}");
+    eprintln!("{captures} captures of {packets} packets replayed, no difference");
 }

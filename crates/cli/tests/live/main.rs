@@ -26,6 +26,8 @@ mod names;
 mod plan;
 #[path = "../cli/reader.rs"]
 mod reader;
+#[cfg(feature = "kernel")]
+mod refusals;
 mod service;
 mod silence;
 mod stalled;
@@ -36,3 +38,5 @@ mod support;
 mod top;
 #[cfg(feature = "kernel")]
 mod unparsed;
+#[cfg(feature = "kernel")]
+mod witness;

@@ -34,7 +34,7 @@ fn watch(link: &Link, options: &[&str]) -> (Child, impl Iterator<Item = String> 
 #[test]
 fn a_long_flow_shows_its_rate_while_it_lasts() {
     let Some(link) = Link::new() else { return };
-    for threads in ["1", "2", "1 --readers 2", "2 --readers 3"] {
+    for threads in ["1", "2", "1 --readers 2", "2 --readers 3", "1 --engine xdp"] {
         let folder = Folder::new();
         let packets = (0..PACKETS).flat_map(|at| pcap_packet(1_000_000 + at, &udp_frame(9)));
         let flow = [pcap_header(1), packets.collect()].concat();

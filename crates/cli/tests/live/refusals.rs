@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where the engine in the kernel cannot start: one error that says what is missing, and nobody else's program is gone.
+
+use crate::kernel::has_program;
+use crate::link::{FAR, Link, NEAR};
+use crate::support::{Folder, command};
+
+/// A bridge has no native mode.
+fn with_bridge() -> Option<Link> {
+    let link = Link::new()?;
+    link.ip(&["link", "add", "bridge", "type", "bridge"]);
+    link.shell("for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 1 > $f; done");
+    link.ip(&["link", "set", "bridge", "up"]);
+    Some(link)
+}
+
+/// What the program says that ends with 2, by another one that becomes it.
+#[track_caller]
+fn refused(link: &Link, by: &[&str], options: &str) -> String {
+    let program = command([""; 0]).get_program().to_os_string();
+    let folder = Folder::new();
+    let mut words = by.to_vec();
+    words.push(program.to_str().unwrap());
+    let output = link
+        .inside(words[0])
+        .args(&words[1..])
+        .args(["record", "-w", "x.csv", "--engine", "xdp"])
+        .args(options.split_whitespace())
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    said
+}
+
+#[test]
+fn missing_rights_are_named_all_at_once() {
+    let Some(link) = Link::new() else { return };
+    let lacks = |set: &str| {
+        let by = ["setpriv", "--inh-caps=-all", "--bounding-set", set];
+        refused(&link, &by, "-i vb")
+    };
+    let said = lacks("-all");
+    assert!(
+        said.contains("(CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN, CAP_NET_RAW)"),
+        "{said}"
+    );
+    for words in [
+        "setcap cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw=ep",
+        "--engine software",
+    ] {
+        assert!(said.contains(words), "{said}");
+    }
+    let said = lacks("-net_raw");
+    assert!(said.contains("(CAP_NET_RAW)"), "{said}");
+    // An administrator of the system may load programs without these.
+    let said = lacks("-cap_38,-cap_39,-sys_admin");
+    assert!(said.contains("(CAP_BPF, CAP_PERFMON)"), "{said}");
+}
+
+#[test]
+fn too_little_memory_is_no_lack_of_rights() {
+    let Some(link) = Link::new() else { return };
+    let said = refused(
+        &link,
+        &["prlimit", "--as=1000000000"],
+        "-i vb --ring-size 2GiB",
+    );
+    assert!(
+        said.contains("too little memory") && said.contains("--ring-size"),
+        "{said}"
+    );
+    assert!(!said.contains("CAP_"), "{said}");
+}
+
+#[test]
+fn without_native_mode_the_other_one_is_proposed() {
+    let Some(link) = with_bridge() else { return };
+    let said = refused(&link, &["env"], "-i bridge --xdp-mode native");
+    for words in [
+        "bridge does not take",
+        "native mode",
+        "--xdp-mode generic",
+        "--engine software",
+    ] {
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+/// Puts a program on an interface that passes everything on.
+fn put_program(link: &Link, on: &str, mode: &str) {
+    // It reads no frames of several buffers.
+    for end in [NEAR, FAR] {
+        link.ip(&["link", "set", end, "mtu", "1500"]);
+    }
+    let folder = Folder::new();
+    let object = folder.file("pass.o");
+    let source = folder.write(
+        "pass.c",
+        b"__attribute__((section(\"xdp\"), used)) int pass(void *frame) { return 2; }\n",
+    );
+    link.shell(&format!("clang -O2 -target bpf -c {source} -o {object}"));
+    link.shell(&format!("ip link set dev {on} {mode} obj {object} sec xdp"));
+}
+
+/// Where one of several interfaces cannot be had, the programs on others stay, or are named.
+#[test]
+fn programs_that_were_taken_off_in_vain_are_named() {
+    let Some(link) = with_bridge() else { return };
+    put_program(&link, FAR, "xdp");
+    assert!(has_program(&link));
+    let said = refused(
+        &link,
+        &["env"],
+        "-i vb -i bridge --xdp-mode native --replace",
+    );
+    assert!(said.contains("bridge does not take"), "{said}");
+    assert!(has_program(&link), "{said}");
+    assert!(!said.contains("taken off"), "{said}");
+    put_program(&link, "bridge", "xdpgeneric");
+    let said = refused(
+        &link,
+        &["env"],
+        "-i vb -i bridge --xdp-mode native --replace",
+    );
+    assert!(
+        said.contains("taken off, and not put back: program "),
+        "{said}"
+    );
+    assert!(
+        said.contains(" of vb, program ") && said.contains(" of bridge"),
+        "{said}"
+    );
+    assert!(!has_program(&link));
+}
+
+#[test]
+fn a_file_for_strange_frames_is_a_file() {
+    let Some(link) = Link::new() else { return };
+    for name in ["-", "strange-%Y.pcap"] {
+        let said = refused(&link, &["env"], &format!("-i vb --unparsed-to {name}"));
+        assert!(
+            said.contains("--unparsed-to") && said.contains("choose a name"),
+            "{said}"
+        );
+    }
+}

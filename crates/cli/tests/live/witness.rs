@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What others say of the packets that the engine in the kernel has metered: a capture behind it, and the driver before it.
+
+use std::collections::BTreeMap;
+
+use crate::exact::NO_TIMEOUTS;
+use crate::kernel::{OFFICE_PACKETS, XDP};
+use crate::link::{Ended, FAR, Link, NEAR};
+use crate::support::{Folder, office};
+
+/// They are microseconds apart where the machine does nothing else between engine and capture.
+const MOST_APART_NS: u64 = 50_000_000;
+
+/// First and last times of each flow, by the five columns of its key and the counts of packets and bytes.
+fn times(ended: &Ended) -> BTreeMap<String, [u64; 2]> {
+    let csv = ended.folder.read("live.csv");
+    let mut lines = csv.lines();
+    let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let place = |name| header.iter().position(|column| *column == name).unwrap();
+    let (first, last) = (place("first_ns"), place("last_ns"));
+    let flow = |line: &str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        let times = [first, last].map(|place| cells[place].parse().unwrap());
+        (cells[..7].join(","), times)
+    };
+    lines.map(flow).collect()
+}
+
+/// Passed on, every packet meets a capture on the same interface, at the time that the engine says; dropped, none does.
+#[test]
+fn packets_pass_on_or_end_as_asked_and_times_are_those_of_a_capture() {
+    let Some(link) = Link::new() else { return };
+    for (options, mode, passed) in [
+        (&["--xdp-mode", "native"][..], "native", 13_035),
+        (
+            &["--xdp-mode", "generic", "--table", "row-lock"],
+            "generic",
+            13_035,
+        ),
+        (&["--xdp-drop"], "native", 0),
+        (&["--xdp-drop", "--xdp-mode", "generic"], "generic", 0),
+    ] {
+        let fixed = ["-w", "live.csv"];
+        let behind = link.record(&[FAR], &[&fixed, &NO_TIMEOUTS[..]].concat());
+        let options = [
+            &fixed,
+            &XDP[..],
+            &NO_TIMEOUTS,
+            &["--packets", OFFICE_PACKETS],
+            options,
+        ]
+        .concat();
+        let engine = link.record(&[FAR], &options);
+        assert!(
+            engine.said.contains(&format!("{mode} mode")),
+            "{}",
+            engine.said
+        );
+        assert!(link.replay(&office(), &["--pps", "10000"]));
+        let engine = engine.end().balanced(0);
+        let behind = behind.interrupt().balanced(0);
+        assert_eq!(engine.count("source_seen"), 13_035);
+        assert_eq!(behind.count("source_seen"), passed, "{options:?}");
+        if passed == 0 {
+            continue;
+        }
+        let (engine, behind) = (times(&engine), times(&behind));
+        assert_eq!(engine.len(), behind.len());
+        for (flow, times) in &engine {
+            let apart = times.iter().zip(behind[flow]).map(|(a, b)| a.abs_diff(b));
+            let apart = apart.max().unwrap();
+            assert!(apart < MOST_APART_NS, "{flow}: {apart} ns");
+        }
+    }
+}
+
+/// The driver counts what each of its queues gave to a program; so does the feature.
+#[test]
+fn receive_queues_are_those_of_the_driver() {
+    let Some(link) = Link::new() else { return };
+    link.ip(&["link", "del", NEAR]);
+    let queues = ["numrxqueues", "4", "numtxqueues", "4"];
+    let near = [
+        &["link", "add", NEAR][..],
+        &queues,
+        &["type", "veth", "peer", "name", FAR],
+        &queues,
+    ];
+    link.ip(&near.concat());
+    link.shell("for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 1 > $f; done");
+    for end in [NEAR, FAR] {
+        link.ip(&["link", "set", end, "up"]);
+    }
+    let folder = Folder::new();
+    let text = "[key]\nfields = [\"protocol\"]\n\
+                [[feature]]\nname = \"packets\"\nop = \"count\"\n\
+                [[feature]]\nname = \"queues\"\nop = \"histogram\"\nof = \"receive_queue\"\nedges = [1, 2, 3]\n";
+    let definition = folder.write("queues.toml", text);
+    let options = [
+        &[
+            "-w",
+            "live.csv",
+            "--definition",
+            &definition,
+            "--packets",
+            "1000",
+        ],
+        &XDP[..],
+    ]
+    .concat();
+    let recording = link.record(&[FAR], &options);
+    assert!(link.replay(&office(), &["--pps", "10000", "--limit", "1000"]));
+    let counted = "ethtool -S vb | awk '/rx_queue_[0-9]+_xdp_packets/ { print $2 }'";
+    let counted = link.inside("bash").args(["-c", counted]).output().unwrap();
+    let by_driver: Vec<u64> = String::from_utf8(counted.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| line.parse().unwrap())
+        .collect();
+    let ended = recording.end().balanced(0);
+    let non_ip = ended.count("packets_non_ip");
+    let csv = ended.folder.read("live.csv");
+    let mut by_engine = [0; 4];
+    for line in csv.lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let bins = cells[2].split(|byte: char| !byte.is_ascii_digit());
+        let bins: Vec<u64> = bins.filter_map(|bin| bin.parse().ok()).collect();
+        assert_eq!(bins.len(), 4, "{csv}");
+        by_engine
+            .iter_mut()
+            .zip(bins)
+            .for_each(|(sum, bin)| *sum += bin);
+    }
+    assert_eq!(by_driver.iter().sum::<u64>(), 1_000);
+    let apart = by_driver
+        .iter()
+        .zip(by_engine)
+        .map(|(driver, engine)| driver.checked_sub(engine).unwrap());
+    assert_eq!(apart.sum::<u64>(), non_ip);
+    let used = by_engine.iter().filter(|packets| **packets > 0).count();
+    assert!(used > 1, "{by_driver:?}");
+}
+
+/// A frame that no wire carries stands for several: it is told before there are any, counted, and said at the end.
+#[test]
+fn merged_packets_are_told_and_counted() {
+    let Some(link) = Link::new() else { return };
+    link.ip(&["link", "set", FAR, "mtu", "100"]);
+    let options = [
+        &[
+            "-w",
+            "live.csv",
+            "--packets",
+            OFFICE_PACKETS,
+            "--xdp-mode",
+            "generic",
+        ],
+        &XDP[..],
+    ]
+    .concat();
+    let recording = link.record(&[FAR], &options);
+    assert!(
+        recording.said.contains("in generic mode"),
+        "{}",
+        recording.said
+    );
+    // Frames that are longer come by all the same from now on.
+    link.ip(&["link", "set", FAR, "mtu", "65535"]);
+    assert!(link.replay(&office(), &["--pps", "10000"]));
+    let ended = recording.end().balanced(0);
+    let long = "tshark -r \"$0\" -Y 'frame.cap_len > 122' -T fields -e frame.number | wc -l";
+    let counted = link
+        .inside("bash")
+        .args(["-c", long, &office()])
+        .output()
+        .unwrap();
+    let counted: u64 = String::from_utf8(counted.stdout)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    assert!(counted > 1_000);
+    assert_eq!(ended.ledger["interfaces"][0]["packets_merged"], counted);
+    assert!(
+        ended.said.contains("stood for several on the wire"),
+        "{}",
+        ended.said
+    );
+}
+
+/// Packets that the kernel itself makes and sends, as fast as it can: nothing that came in is missing.
+#[test]
+fn packets_of_the_kernels_own_generator_are_all_accounted_for() {
+    let Some(link) = Link::new() else { return };
+    for table in ["per-cpu", "row-lock"] {
+        let options = [
+            &["-w", "live.csv", "--xdp-drop", "--table", table],
+            &XDP[..],
+        ]
+        .concat();
+        let recording = link.record(&[FAR], &options);
+        let program = crate::support::command([""; 0])
+            .get_program()
+            .to_os_string();
+        let mut send = link.inside(program.to_str().unwrap());
+        let send = send.args([
+            "bench", "--engine", "xdp", "--send", NEAR, "--items", "300K", "--flows", "1K",
+        ]);
+        let sent = send.output().unwrap();
+        assert!(
+            sent.status.success(),
+            "{}",
+            String::from_utf8_lossy(&sent.stderr)
+        );
+        let ended = recording.interrupt().balanced(0);
+        let seen = ended.count("source_seen");
+        // What finds the link's queue full is lost before anybody sees it.
+        assert!((1_000..=400_000).contains(&seen), "{seen}");
+        assert_eq!(ended.count("packets_recorded"), seen);
+    }
+}
+
+/// Every row that is promised, with a cost of it: the empty program's is the least.
+#[test]
+fn the_bench_of_the_engine_measures_every_design() {
+    let Some(link) = Link::new() else { return };
+    let program = crate::support::command([""; 0])
+        .get_program()
+        .to_os_string();
+    let mut bench = link.inside(program.to_str().unwrap());
+    let bench = bench.args([
+        "bench", "--engine", "xdp", "--flows", "1K", "--items", "100K",
+    ]);
+    let output = bench
+        .args(["--repetitions", "1", "--json"])
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let rows: Vec<serde_json::Value> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let cost = |design: &str| {
+        let row = rows.iter().find(|row| row["design"] == design);
+        row.unwrap_or_else(|| panic!("no {design}: {rows:?}"))["ns_per_item"]
+            .as_f64()
+            .unwrap()
+    };
+    for design in [
+        "parse",
+        "per_cpu",
+        "per_cpu_coarse",
+        "row_lock",
+        "row_lock_coarse",
+    ] {
+        assert!(cost(design) > 0.0);
+    }
+    assert!(cost("per_cpu") > cost("empty"));
+}
