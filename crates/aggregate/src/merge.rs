@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! record i + 2D   hash the key, fetch the tag line of its home bucket
-//! record i + D    compare 31 tags, fetch the one record that can be it, or the place of a new one
+//! record i + D    compare 31 tags, and those behind where records have passed the bucket; fetch the one record that can be it,
+//!                 or the place of a new one
 //! record i        compare the key, merge
 //! ```
 //!
@@ -100,12 +101,20 @@ impl<const K: usize, const N: usize, const MOVING: bool> LookAhead<K, N, MOVING>
     #[inline(always)]
     fn locate<V: Vectors>(&mut self, vectors: V, index: usize) {
         let (home, tag) = (self.homes[index], self.tags[index]);
-        let (side, bucket) = split::<MOVING>(home);
-        // SAFETY: `bucket` is a home bucket of a region whose arrays outlive this chunk.
-        let line = unsafe { &*self.views.lines[side].add(bucket) };
-        let mut found = line.matches(vectors, tag);
+        let (side, home_bucket) = split::<MOVING>(home);
+        let line = |bucket| {
+            // SAFETY: a home bucket of a region whose arrays outlive this chunk, or one behind a bucket that records have passed.
+            unsafe { &*self.views.lines[side].add(bucket) }
+        };
+        let mut bucket = home_bucket;
+        let mut found = line(bucket).matches(vectors, tag);
+        while found == 0 && line(bucket).overflows() {
+            bucket += 1;
+            found = line(bucket).matches(vectors, tag);
+        }
         if found == 0 {
-            found = line.matches(vectors, 0);
+            bucket = home_bucket;
+            found = line(bucket).matches(vectors, 0);
             if self.crowded {
                 self.views.fetch_neighbours(side, bucket, tag);
             }
