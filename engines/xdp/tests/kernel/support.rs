@@ -138,20 +138,41 @@ pub(crate) fn finish(mut engine: KernelEngine, batch: &mut Batch) -> KernelCount
     engine.counters().unwrap()
 }
 
+/// What a capture has for this engine.
+#[derive(Default)]
+pub(crate) struct Captured {
+    /// The Ethernet frames, in their order.
+    pub(crate) frames: Vec<Vec<u8>>,
+    pub(crate) of_other_links: u64,
+    /// Why it was not read to the end, if so.
+    pub(crate) unread: Option<String>,
+}
+
+impl Captured {
+    pub(crate) fn of(path: &Path) -> Self {
+        let mut captured = Self::default();
+        let read = CaptureFile::open(path).map_err(|error| error.to_string());
+        let read = read.and_then(|file| captured.read(file));
+        captured.unread = read.err();
+        captured
+    }
+
+    fn read(&mut self, mut file: CaptureFile) -> Result<(), String> {
+        while let Some(batch) = file.next_batch(256).map_err(|error| error.to_string())? {
+            for frame in batch.frames() {
+                match frame.link_type {
+                    LinkType::Ethernet => self.frames.push(frame.bytes.to_vec()),
+                    _ => self.of_other_links += 1,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The Ethernet frames of a capture, in its order, as far as it can be read.
 pub(crate) fn frames_of(path: &Path) -> Vec<Vec<u8>> {
-    let mut frames = Vec::new();
-    let Ok(mut file) = CaptureFile::open(path) else {
-        return frames;
-    };
-    while let Ok(Some(batch)) = file.next_batch(256) {
-        let ethernet = batch
-            .frames()
-            .iter()
-            .filter(|frame| frame.link_type == LinkType::Ethernet);
-        frames.extend(ethernet.map(|frame| frame.bytes.to_vec()));
-    }
-    frames
+    Captured::of(path).frames
 }
 
 pub(crate) fn root() -> PathBuf {
