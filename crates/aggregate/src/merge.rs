@@ -144,11 +144,11 @@ const fn split<const MOVING: bool>(number: u32) -> (usize, usize) {
     }
 }
 
-/// What the last stage holds. Apart from [`LookAhead`], whose arrays keep it in memory: the gate stays in registers.
-struct LastStage<'a, S, const N: usize> {
+/// What the last stage holds. Apart from [`LookAhead`] and from the pairs that wait, whose arrays would keep it in memory: the gate stays
+/// in registers.
+struct LastStage<'a, S> {
     /// What certainly merges.
     gate: MergeGate,
-    pending: PendingStates<N>,
     sink: &'a mut S,
 }
 
@@ -225,35 +225,44 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         let hasher = self.hasher;
         let mut last = LastStage {
             gate: self.cuts.gate,
-            pending: PendingStates::new(),
             sink,
         };
+        let mut pending = PendingStates::new();
         for (index, microflow) in chunk.iter().enumerate().take(2 * DISTANCE) {
             ahead.begin(index, hasher.hash(&microflow.key));
         }
         for index in 0..count.min(DISTANCE) {
             ahead.locate(vectors, index);
         }
-        // Three loops, so that the long one need not ask whether there is more to look ahead to.
-        for index in 2 * DISTANCE..count {
-            ahead.begin(index, hasher.hash(&chunk[index].key));
-            ahead.locate(vectors, index - DISTANCE);
-            let done = index - 2 * DISTANCE;
-            self.finish(vectors, &ahead, done, &chunk[done], &mut last);
+        // Three loops, so that the long one need not ask whether there is more to look ahead to. None merges states on its way: see
+        // `PendingStates::push`.
+        const { assert!(DISTANCE <= PendingStates::<N>::ROOM) };
+        let mut index = 2 * DISTANCE;
+        while index < count {
+            let end = count.min(index.saturating_add(PendingStates::<N>::ROOM));
+            for index in index..end {
+                ahead.begin(index, hasher.hash(&chunk[index].key));
+                ahead.locate(vectors, index - DISTANCE);
+                let done = index - 2 * DISTANCE;
+                self.finish(vectors, &ahead, done, &chunk[done], &mut last, &mut pending);
+            }
+            pending.merge(vectors, &self.plan);
+            index = end;
         }
         for index in DISTANCE.max(count.saturating_sub(DISTANCE))..count {
             ahead.locate(vectors, index);
             let done = index - DISTANCE;
-            self.finish(vectors, &ahead, done, &chunk[done], &mut last);
+            self.finish(vectors, &ahead, done, &chunk[done], &mut last, &mut pending);
         }
+        pending.merge(vectors, &self.plan);
         for (done, microflow) in chunk
             .iter()
             .enumerate()
             .skip(count.saturating_sub(DISTANCE))
         {
-            self.finish(vectors, &ahead, done, microflow, &mut last);
+            self.finish(vectors, &ahead, done, microflow, &mut last, &mut pending);
         }
-        last.pending.merge(vectors, &self.plan);
+        pending.merge(vectors, &self.plan);
     }
 
     /// Stage three.
@@ -264,7 +273,8 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         ahead: &LookAhead<K, N, MOVING>,
         index: usize,
         microflow: &MicroflowRecord<K, N>,
-        last: &mut LastStage<'_, S, N>,
+        last: &mut LastStage<'_, S>,
+        pending: &mut PendingStates<N>,
     ) {
         let (side, slot) = split::<MOVING>(ahead.slots[index]);
         // SAFETY: stage two computed the slot from a bucket of that region; the arrays live, and no
@@ -274,9 +284,9 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         if vectors.merge_if_passes(&last.gate, unsafe { &mut *flow }, microflow) {
             // SAFETY: until they are merged, here or at the end of the chunk, no flow record moves, and none is used but for key
             // and base.
-            unsafe { last.pending.push(vectors, &self.plan, flow, microflow) };
+            unsafe { pending.push(flow, microflow) };
         } else {
-            last.pending.merge(vectors, &self.plan);
+            pending.merge(vectors, &self.plan);
             self.merge_with_care(microflow, last.sink);
         }
     }

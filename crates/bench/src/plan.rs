@@ -127,7 +127,10 @@ impl Way for ByPlan<'_> {
         // SAFETY: the caller's.
         unsafe {
             vectors.merge_in_order(&mut (*flow).base, &later.base);
-            pending.push(vectors, self.0.plan(), flow, later);
+            pending.push(flow, later);
+            if pending.is_full() {
+                pending.merge(vectors, self.0.plan());
+            }
         }
     }
 

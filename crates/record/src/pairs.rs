@@ -41,17 +41,22 @@ impl<const N: usize> PendingStates<N> {
         }
     }
 
-    /// Takes note that the state of `later` shall go into that of `flow`, after those that were noted before. Where many wait,
-    /// all are merged.
+    /// How many pairs can wait: any number where records have no further words.
+    pub const ROOM: usize = if N == 0 { usize::MAX } else { PAIRS };
+
+    /// Takes note that the state of `later` shall go into that of `flow`, after those that were noted before.
+    ///
+    /// It does not merge, however many wait: with a call of that size in it, a compiler keeps nothing else of a loop in registers.
+    ///
+    /// # Panics
+    /// Where [`Self::ROOM`] pairs wait.
     ///
     /// # Safety
     /// Until [`PendingStates::merge`], which has to come, both records stay where they are, and nobody else changes their states
     /// or reads the flow's; `later` is not the flow of any pair that waits.
     #[inline(always)]
-    pub unsafe fn push<V: Vectors, const K: usize>(
+    pub unsafe fn push<const K: usize>(
         &mut self,
-        vectors: V,
-        plan: &Plan,
         flow: *mut MicroflowRecord<K, N>,
         later: *const MicroflowRecord<K, N>,
     ) {
@@ -60,14 +65,18 @@ impl<const N: usize> PendingStates<N> {
         }
         // SAFETY: the caller says that the records are there.
         let (flow, later) = unsafe { (&raw mut (*flow).state, &raw const (*later).state) };
-        self.pairs[self.count % PAIRS] = Pair {
+        self.pairs[self.count] = Pair {
             flow: flow.cast(),
             later: later.cast(),
         };
         self.count += 1;
-        if self.count == PAIRS {
-            self.merge(vectors, plan);
-        }
+    }
+
+    /// Whether there is room for no more.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.count == PAIRS
     }
 
     /// Merges all that wait.
@@ -104,7 +113,7 @@ mod tests {
         let later = flow;
         let mut pending = PendingStates::new();
         // SAFETY: both live until the merge.
-        unsafe { pending.push(Plain, layout.plan(), &raw mut flow, &raw const later) };
+        unsafe { pending.push(&raw mut flow, &raw const later) };
         pending.merge(Plain, layout.plan());
     }
 }

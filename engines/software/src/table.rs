@@ -218,40 +218,48 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
             prefetch(self.slots.as_ptr().wrapping_add(*place as usize));
         }
         let (slots, mut pending) = (self.slots.as_mut_ptr(), PendingStates::new());
-        for (index, packet) in packets.iter().enumerate() {
-            let place = ahead[index % PREFETCH_DISTANCE];
-            if let Some(later) = packets.get(index + PREFETCH_DISTANCE) {
-                let slot = slot_of(later);
-                ahead[index % PREFETCH_DISTANCE] = slot;
-                prefetch(slots.wrapping_add(slot as usize));
-            }
-            // SAFETY: a hash's slot is one of the table's, which has some, and no other reference into the table lives.
-            let (slot, resident) = unsafe {
-                let slot = slots.add(place as usize);
-                (slot, &mut *slot)
-            };
-            let merged = vectors.merge_if_passes(&gate, resident, packet);
-            if merged || joins(&gate, resident, packet) {
-                if !merged {
-                    vectors.merge_in_order(&mut resident.base, &packet.base);
+        let mut merged_up_to = 0;
+        while merged_up_to < packets.len() {
+            let end = packets
+                .len()
+                .min(merged_up_to.saturating_add(PendingStates::<N>::ROOM));
+            for index in merged_up_to..end {
+                let packet = &packets[index];
+                let place = ahead[index % PREFETCH_DISTANCE];
+                if let Some(later) = packets.get(index + PREFETCH_DISTANCE) {
+                    let slot = slot_of(later);
+                    ahead[index % PREFETCH_DISTANCE] = slot;
+                    prefetch(slots.wrapping_add(slot as usize));
                 }
-                // SAFETY: until they are merged, no record leaves the table, and none is read but for key and base.
-                unsafe { pending.push(vectors, &self.plan, slot, packet) };
-            } else if resident.key == [0; K] {
-                self.occupied.push(place);
-                *resident = *packet;
-            } else {
-                pending.merge(vectors, &self.plan);
-                // SAFETY: as above; anew, for the state of this very record may just have been written.
-                let resident = unsafe { &mut *slot };
-                let same = resident.key == packet.key;
-                self.counters.evicted_cut += u64::from(same);
-                self.counters.evicted_collision += u64::from(!same);
-                evicted.push(*resident);
-                *resident = *packet;
+                // SAFETY: a hash's slot is one of the table's, which has some, and no other reference into the table lives.
+                let (slot, resident) = unsafe {
+                    let slot = slots.add(place as usize);
+                    (slot, &mut *slot)
+                };
+                let merged = vectors.merge_if_passes(&gate, resident, packet);
+                if merged || joins(&gate, resident, packet) {
+                    if !merged {
+                        vectors.merge_in_order(&mut resident.base, &packet.base);
+                    }
+                    // SAFETY: until they are merged, no record leaves the table, and none is read but for key and base.
+                    unsafe { pending.push(slot, packet) };
+                } else if resident.key == [0; K] {
+                    self.occupied.push(place);
+                    *resident = *packet;
+                } else {
+                    pending.merge(vectors, &self.plan);
+                    // SAFETY: as above; anew, for the state of this very record may just have been written.
+                    let resident = unsafe { &mut *slot };
+                    let same = resident.key == packet.key;
+                    self.counters.evicted_cut += u64::from(same);
+                    self.counters.evicted_collision += u64::from(!same);
+                    evicted.push(*resident);
+                    *resident = *packet;
+                }
             }
+            pending.merge(vectors, &self.plan);
+            merged_up_to = end;
         }
-        pending.merge(vectors, &self.plan);
     }
 
     /// Evicts every resident record, in the order in which their slots were filled.

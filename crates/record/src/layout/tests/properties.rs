@@ -58,16 +58,18 @@ fn merge_at_once<const K: usize, const N: usize>(
 
         fn run<V: Vectors>(self, vectors: V) {
             let (mut pending, flows) = (PendingStates::new(), self.flows.as_mut_ptr());
-            for (flow, later) in self.later {
-                assert!(*flow < self.flows.len());
-                // SAFETY: all are there until the merge, and only their bases are used before it.
-                unsafe {
-                    let flow = flows.add(*flow);
-                    (*flow).base.merge(&later.base);
-                    pending.push(vectors, self.plan, flow, later);
+            for some in self.later.chunks(PendingStates::<N>::ROOM) {
+                for (flow, later) in some {
+                    assert!(*flow < self.flows.len());
+                    // SAFETY: all are there until the merge, and only their bases are used before it.
+                    unsafe {
+                        let flow = flows.add(*flow);
+                        (*flow).base.merge(&later.base);
+                        pending.push(flow, later);
+                    }
                 }
+                pending.merge(vectors, self.plan);
             }
-            pending.merge(vectors, self.plan);
         }
     }
     machine.run_loop::<N, _>(AtOnce { flows, later, plan });
