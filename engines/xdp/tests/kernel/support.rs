@@ -195,12 +195,27 @@ pub(crate) fn captures() -> Vec<PathBuf> {
     captures
 }
 
+/// What lies beside captures.
+const BESIDE: [&str; 9] = [
+    "csv",
+    "gitignore",
+    "json",
+    "md",
+    "out",
+    "py",
+    "toml",
+    "tsv",
+    "txt",
+];
+
 fn add_captures(folder: &Path, captures: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             add_captures(&path, captures);
-        } else if !matches!(path.extension(), Some(end) if end == "toml" || end == "csv" || end == "md" || end == "py")
+        } else if !path
+            .extension()
+            .is_some_and(|end| BESIDE.iter().any(|other| end == *other))
         {
             captures.push(path);
         }
