@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The flow cache: what is open, what is merged, what leaves and why.
 
-use turboflow_record::{EndReason, KeyHash, KeyHasher, Machine, MicroflowRecord, Plan};
+use turboflow_record::{
+    EndReason, KeyHasher, LaneHash, LaneHasher, Machine, MicroflowRecord, Plan,
+};
 
 use crate::flow_table::{CURRENT, FlowTable, Location, OLD};
 use crate::region::Place;
@@ -74,7 +76,7 @@ const MIN_HOMES_A_STEP: usize = 4;
 pub struct FlowCache<const K: usize, const N: usize> {
     pub(crate) table: FlowTable<K, N>,
     pub(crate) cuts: Cuts,
-    pub(crate) hasher: KeyHasher,
+    pub(crate) hasher: LaneHasher<K>,
     pub(crate) plan: Plan,
     leaving: Vec<MicroflowRecord<K, N>>,
     config: CacheConfig,
@@ -92,7 +94,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         Self {
             table: FlowTable::new(config.max_flows),
             cuts: Cuts::new(&config.timeouts, config.ending_fins),
-            hasher,
+            hasher: LaneHasher::new(&hasher),
             plan,
             leaving: Vec::with_capacity(EXPORT_BATCH),
             config,
@@ -287,7 +289,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
     fn open(
         &mut self,
         microflow: &MicroflowRecord<K, N>,
-        hash: KeyHash,
+        hash: LaneHash,
         sink: &mut impl ExportSink<K, N>,
     ) {
         self.counters.flows_opened += 1;
@@ -304,10 +306,10 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
     }
 
     /// Exports an old flow early, because the cache is full.
-    fn make_room(&mut self, hash: KeyHash, sink: &mut impl ExportSink<K, N>) {
+    fn make_room(&mut self, hash: LaneHash, sink: &mut impl ExportSink<K, N>) {
         let near = self.table.oldest_near(hash);
         // A hash whose neighbourhood is empty while the cache is full: take from the start.
-        let victim = near.or_else(|| self.table.oldest_near(KeyHash(0)));
+        let victim = near.or_else(|| self.table.oldest_near(LaneHash(0)));
         let Some(location) = victim else { return };
         let record = *self.table.record(location);
         self.table.remove(location, self.hasher.hash(&record.key));

@@ -6,7 +6,7 @@
 //! hash space says which region a key belongs to, so a lookup costs one comparison more and never
 //! looks in two places. Memory behind the frontier goes back to the system as it empties.
 
-use turboflow_record::{KeyHash, KeyHasher, MicroflowRecord, prefetch};
+use turboflow_record::{LaneHash, LaneHasher, MicroflowRecord, prefetch};
 
 use crate::region::{Place, Region};
 use crate::tags::SLOTS;
@@ -30,7 +30,7 @@ pub(crate) struct FlowTable<const K: usize, const N: usize> {
     regions: [Region<K, N>; 2],
     /// Whether records are moving from `OLD` to `CURRENT`.
     moving: bool,
-    /// While they are: hashes below this are in `CURRENT`, the others in `OLD`.
+    /// While they are: what lies in hash space below this, in 1/2^32, is in `CURRENT`, the rest in `OLD`.
     frontier: u64,
     /// Home buckets of `OLD` that have moved.
     moved: usize,
@@ -98,11 +98,11 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
     }
 
     #[inline(always)]
-    pub(crate) const fn region_of(&self, hash: KeyHash) -> usize {
-        (self.moving && hash.0 >= self.frontier) as usize
+    pub(crate) const fn region_of(&self, hash: LaneHash) -> usize {
+        (self.moving && hash.share() >= self.frontier) as usize
     }
 
-    pub(crate) fn find(&self, key: &[u64; K], hash: KeyHash) -> Option<Location> {
+    pub(crate) fn find(&self, key: &[u64; K], hash: LaneHash) -> Option<Location> {
         let region = self.region_of(hash);
         let place = self.regions[region].find(key, hash)?;
         Some(Location { region, place })
@@ -148,7 +148,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
     pub(crate) fn insert(
         &mut self,
         record: &MicroflowRecord<K, N>,
-        hash: KeyHash,
+        hash: LaneHash,
         due_ns: u64,
     ) -> Option<Location> {
         let region = self.region_of(hash);
@@ -157,7 +157,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         Some(Location { region, place })
     }
 
-    pub(crate) fn remove(&mut self, location: Location, hash: KeyHash) -> MicroflowRecord<K, N> {
+    pub(crate) fn remove(&mut self, location: Location, hash: LaneHash) -> MicroflowRecord<K, N> {
         self.len -= 1;
         self.regions[location.region].remove(location.place, hash)
     }
@@ -167,7 +167,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
     ///
     /// Finding the oldest of all would need an order kept on every packet; the oldest of a few is
     /// nearly as old and costs nothing until the table is full.
-    pub(crate) fn oldest_near(&self, hash: KeyHash) -> Option<Location> {
+    pub(crate) fn oldest_near(&self, hash: LaneHash) -> Option<Location> {
         let region = self.region_of(hash);
         let table = &self.regions[region];
         let mut buckets = table.home(hash)..table.buckets();
@@ -216,7 +216,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
     pub(crate) fn move_homes(
         &mut self,
         homes: usize,
-        hasher: &KeyHasher,
+        hasher: &LaneHasher<K>,
         refused: &mut Vec<MicroflowRecord<K, N>>,
     ) {
         let old_homes = self.regions[OLD].homes();
@@ -225,8 +225,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
             self.move_home(home, hasher, refused);
         }
         self.moved = end;
-        let frontier = ((end as u128) << 64).div_ceil(u128::from(old_homes));
-        self.frontier = u64::try_from(frontier).unwrap_or(u64::MAX);
+        self.frontier = ((end as u64) << 32).div_ceil(u64::from(old_homes));
         let old = &mut self.regions[OLD];
         let [of_lines, of_records, of_dues] = &mut self.released;
         old.lines.release_before(of_lines, end);
@@ -245,7 +244,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
     fn move_home(
         &mut self,
         home: usize,
-        hasher: &KeyHasher,
+        hasher: &LaneHasher<K>,
         refused: &mut Vec<MicroflowRecord<K, N>>,
     ) {
         let [current, old] = &mut self.regions;

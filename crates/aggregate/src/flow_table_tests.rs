@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use turboflow_record::{KeyHasher, MicroflowRecord};
+use turboflow_record::{KeyHasher, LaneHash, LaneHasher, MicroflowRecord};
 
 use super::*;
 
@@ -22,12 +22,12 @@ fn record(flow: u64) -> MicroflowRecord<2, 0> {
 struct Pair {
     table: Table,
     map: BTreeMap<u64, u64>,
-    hasher: KeyHasher,
+    hasher: LaneHasher<2>,
 }
 
 impl Pair {
     fn new(max_flows: usize, seed: u64) -> Self {
-        let hasher = KeyHasher::new(seed);
+        let hasher = LaneHasher::new(&KeyHasher::new(seed));
         Self {
             table: Table::new(max_flows),
             map: BTreeMap::new(),
@@ -146,7 +146,7 @@ fn finds_an_old_flow_near_any_hash_when_full() {
         let near = pair
             .table
             .oldest_near(hash)
-            .or_else(|| pair.table.oldest_near(KeyHash(0)));
+            .or_else(|| pair.table.oldest_near(LaneHash(0)));
         assert!(near.is_some());
     }
 }

@@ -7,6 +7,7 @@
 
 mod cache;
 mod flow_table;
+mod homes;
 mod memory;
 mod merge;
 mod region;

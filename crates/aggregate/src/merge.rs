@@ -1,166 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The hot path: merging a batch of microflow records, with every memory access ahead of its use.
 //!
-//! Three stages run over a chunk at a distance from each other, so that the cache misses of many
+//! Three stages run over a chunk, eight records at a time, at a distance from each other, so that the cache misses of many
 //! records overlap (TurboFlow, section 5.2, "Lookup Prefetching", taken further):
 //!
 //! ```text
-//! record i + 2D   hash the key, fetch the tag line of its home bucket
-//! record i + D    compare 31 tags, and those behind where records have passed the bucket; fetch the one record that can be it,
-//!                 or the place of a new one
-//! record i        compare the key, merge
+//! block i + 2D   hash the keys, fetch the tag lines of their home buckets
+//! block i + D    compare 31 tags, and those behind where records have passed the bucket; fetch the one record that can be it,
+//!                or the place of a new one
+//! block i        compare the keys, merge
 //! ```
 //!
 //! A place found at stage two may be stale at stage three (its flow left, or the same new flow was
 //! opened by a neighbour): the key comparison there sees it, and the long way sorts it out.
 
 use turboflow_record::{
-    KeyHash, MergeGate, MicroflowRecord, PendingStates, Vectors, WithVectors, prefetch,
-    prefetch_far,
+    LANES, LaneHasher, MicroflowRecord, PendingStates, Vectors, WithVectors, prefetch, prefetch_far,
 };
 
 use crate::cache::{ExportSink, FlowCache};
-use crate::region::Region;
-use crate::tags::{SLOTS, TagLine};
+use crate::homes::{Homes, Views};
+use crate::tags::SLOTS;
 
 /// Records looked at together. Long enough that starting and ending the pipeline costs little,
 /// short enough that records and look-ahead stay in the first-level cache.
 const CHUNK: usize = 512;
-/// How far one stage runs ahead of the next.
-const DISTANCE: usize = 32;
+/// How many blocks one stage runs ahead of the next.
+const DISTANCE: usize = 4;
+/// Blocks between the first stage and the last, as a power of two.
+const RING: usize = 2 * DISTANCE;
 /// From this size on, flow records lie in no cache as a rule, and are fetched into the second level: with a million flows that come in
 /// no order a merge takes three quarters of the time on Zen 4, and no other on Zen 5. Where most lie in a cache it costs more than it saves.
 const FAR_BYTES: usize = 32 << 20;
-/// Set in a bucket or slot number of the old region.
-const IN_OLD: u32 = 1 << 31;
 
-/// Raw views of both regions, taken once a chunk.
-#[derive(Clone, Copy)]
-struct Views<const K: usize, const N: usize> {
-    lines: [*mut TagLine; 2],
-    records: [*mut MicroflowRecord<K, N>; 2],
-    homes: [u64; 2],
-    frontier: u64,
-}
-
-impl<const K: usize, const N: usize> Views<K, N> {
-    fn of(regions: &[Region<K, N>; 2], frontier: u64) -> Self {
-        Self {
-            lines: std::array::from_fn(|side| regions[side].lines.as_pointer()),
-            records: std::array::from_fn(|side| regions[side].records.as_pointer()),
-            homes: std::array::from_fn(|side| u64::from(regions[side].homes())),
-            frontier,
-        }
-    }
-
-    /// Home bucket of a hash, with [`IN_OLD`] where it lies in the old region. Without `MOVING`
-    /// there is no old region.
-    #[inline(always)]
-    fn home<const MOVING: bool>(&self, hash: KeyHash) -> u32 {
-        let side = MOVING && hash.0 >= self.frontier;
-        let home = hash.share(self.homes[usize::from(side)]) as u32;
-        home | (u32::from(side) * IN_OLD)
-    }
-
-    /// A new flow will put out one of these.
-    #[cold]
-    #[inline(never)]
-    fn fetch_neighbours(&self, side: usize, bucket: usize, tag: u16) {
-        // SAFETY: `bucket` is a home bucket of a region whose arrays outlive this view.
-        let line = unsafe { &*self.lines[side].add(bucket) };
-        for slot in line.neighbours(tag) {
-            prefetch(self.records[side].wrapping_add(bucket * SLOTS + slot));
-        }
-    }
-}
-
-/// What the first two stages have found out about a chunk.
-struct LookAhead<const K: usize, const N: usize, const MOVING: bool> {
-    views: Views<K, N>,
+/// What the first two stages have found out about the blocks between them and the last.
+struct LookAhead<const K: usize, const N: usize> {
+    views: Views,
     /// Whether new flows may put out old ones.
     crowded: bool,
-    /// Whether flow records are many.
-    far: bool,
-    homes: [u32; CHUNK],
-    tags: [u16; CHUNK],
-    slots: [u32; CHUNK],
+    homes: [Homes; RING],
+    /// Where the flows are.
+    flows: [[*mut MicroflowRecord<K, N>; LANES]; RING],
 }
 
-impl<const K: usize, const N: usize, const MOVING: bool> LookAhead<K, N, MOVING> {
-    /// Stage one.
+impl<const K: usize, const N: usize> LookAhead<K, N> {
+    /// Stage one, but for asking for the lines. A last block need not be full.
     #[inline(always)]
-    fn begin(&mut self, index: usize, hash: KeyHash) {
-        let home = self.views.home::<MOVING>(hash);
-        self.homes[index] = home;
-        self.tags[index] = hash.tag();
-        let (side, home) = split::<MOVING>(home);
-        prefetch(self.views.lines[side].wrapping_add(home));
+    fn begin<V: Vectors>(
+        &mut self,
+        vectors: V,
+        hasher: &LaneHasher<K>,
+        block: usize,
+        records: &[MicroflowRecord<K, N>],
+    ) {
+        let padded;
+        let records = if let Ok(records) = records.try_into() {
+            records
+        } else {
+            let mut some = [MicroflowRecord::default(); LANES];
+            some[..records.len()].copy_from_slice(records);
+            padded = some;
+            &padded
+        };
+        self.homes[block % RING].set(vectors, hasher, records, &self.views);
     }
 
-    /// Stage two.
+    /// Stage one, of a block.
     #[inline(always)]
-    fn locate<V: Vectors>(&mut self, vectors: V, index: usize) {
-        let (home, tag) = (self.homes[index], self.tags[index]);
-        let (side, home_bucket) = split::<MOVING>(home);
-        let line = |bucket| {
-            // SAFETY: a home bucket of a region whose arrays outlive this chunk, or one behind a bucket that records have passed.
-            unsafe { &*self.views.lines[side].add(bucket) }
-        };
-        let mut bucket = home_bucket;
-        let mut found = line(bucket).matches(vectors, tag);
-        while found == 0 && line(bucket).overflows() {
-            bucket += 1;
-            found = line(bucket).matches(vectors, tag);
+    fn fetch(&self, block: usize) {
+        for lane in 0..LANES {
+            self.homes[block % RING].fetch(lane);
         }
+    }
+
+    /// Stage two, of one record.
+    #[inline(always)]
+    fn locate<V: Vectors, const FAR: bool>(&mut self, vectors: V, block: usize, lane: usize) {
+        let homes = &self.homes[block % RING];
+        let (mut line, mut slots) = (homes.line(lane), homes.slots::<K, N>(lane));
+        // SAFETY: that of a home bucket of a region whose arrays outlive this chunk.
+        let mut found = unsafe { (*line).matches(vectors, homes.tag(lane)) };
         if found == 0 {
-            bucket = home_bucket;
-            found = line(bucket).matches(vectors, 0);
-            if self.crowded {
-                self.views.fetch_neighbours(side, bucket, tag);
+            let tag = homes.tag(lane);
+            // SAFETY: likewise, or one behind a bucket that records have passed.
+            unsafe {
+                while found == 0 && (*line).overflows() {
+                    line = line.add(1);
+                    slots = slots.add(SLOTS);
+                    found = (*line).matches(vectors, tag);
+                }
+                if found == 0 {
+                    (line, slots) = (homes.line(lane), homes.slots(lane));
+                    found = (*line).free(vectors);
+                    if self.crowded {
+                        fetch_neighbours::<K, N>(homes, lane);
+                    }
+                }
             }
         }
         // Without a match this is the place that a new flow takes: it is fetched, and by stage three a
         // neighbour may have opened the flow there; if not, its key says so, for that of a free place is all
         // zero. Where the bucket is full, it is slot 1 of the next one, whose key will tell; a region
         // has spare buckets after its last home, so there is one.
-        let slot = bucket * SLOTS + found.trailing_zeros() as usize;
-        self.slots[index] = slot as u32 | home & if MOVING { IN_OLD } else { 0 };
-        let record = self.views.records[side].wrapping_add(slot);
-        if self.far {
-            prefetch_far(record);
+        let flow = slots.wrapping_add(found.trailing_zeros() as usize);
+        self.flows[block % RING][lane] = flow;
+        if FAR {
+            prefetch_far(flow);
         } else {
-            prefetch(record);
+            prefetch(flow);
         }
     }
 }
 
-/// Splits a number with [`IN_OLD`] into region and index.
-#[inline(always)]
-const fn split<const MOVING: bool>(number: u32) -> (usize, usize) {
-    if MOVING {
-        ((number / IN_OLD) as usize, (number % IN_OLD) as usize)
-    } else {
-        (0, number as usize)
+/// A new flow will put out one of these.
+#[cold]
+#[inline(never)]
+fn fetch_neighbours<const K: usize, const N: usize>(homes: &Homes, lane: usize) {
+    // SAFETY: that of a home bucket of a region whose arrays outlive the chunk.
+    let line = unsafe { &*homes.line(lane) };
+    for slot in line.neighbours(homes.tag(lane)) {
+        prefetch(homes.slots::<K, N>(lane).wrapping_add(slot));
     }
 }
 
-/// What the last stage holds. Apart from [`LookAhead`] and from the pairs that wait, whose arrays would keep it in memory: the gate stays
-/// in registers.
-struct LastStage<'a, S> {
-    /// What certainly merges.
-    gate: MergeGate,
-    sink: &'a mut S,
-}
-
 /// The work on one chunk, compiled for every width of vectors.
-struct MergeChunk<'a, S, const K: usize, const N: usize, const MOVING: bool> {
+struct MergeChunk<'a, S, const K: usize, const N: usize> {
     cache: &'a mut FlowCache<K, N>,
     chunk: &'a [MicroflowRecord<K, N>],
     sink: &'a mut S,
 }
 
-impl<S, const K: usize, const N: usize, const MOVING: bool> WithVectors
-    for MergeChunk<'_, S, K, N, MOVING>
+impl<S, const K: usize, const N: usize> WithVectors for MergeChunk<'_, S, K, N>
 where
     S: ExportSink<K, N>,
 {
@@ -168,8 +138,12 @@ where
 
     #[inline(always)]
     fn run<V: Vectors>(self, vectors: V) {
-        self.cache
-            .merge_chunk::<V, MOVING>(vectors, self.chunk, self.sink);
+        let (cache, chunk, sink) = (self.cache, self.chunk, self.sink);
+        if cache.size_bytes() >= FAR_BYTES {
+            cache.merge_chunk::<V, true>(vectors, chunk, sink);
+        } else {
+            cache.merge_chunk::<V, false>(vectors, chunk, sink);
+        }
     }
 }
 
@@ -188,106 +162,98 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             self.keep_room(chunk.len(), sink);
             self.counters.microflows_merged += chunk.len() as u64;
             let machine = self.machine;
-            if self.table.is_moving() {
-                machine.run_loop::<N, _>(MergeChunk::<_, K, N, true> {
-                    cache: self,
-                    chunk,
-                    sink,
-                });
-            } else {
-                machine.run_loop::<N, _>(MergeChunk::<_, K, N, false> {
-                    cache: self,
-                    chunk,
-                    sink,
-                });
-            }
+            machine.run_loop::<N, _>(MergeChunk {
+                cache: self,
+                chunk,
+                sink,
+            });
         }
     }
 
     /// The pipeline over one chunk. The table does not grow or move meanwhile.
     #[inline(always)]
-    fn merge_chunk<V: Vectors, const MOVING: bool>(
+    fn merge_chunk<V: Vectors, const FAR: bool>(
         &mut self,
         vectors: V,
         chunk: &[MicroflowRecord<K, N>],
         sink: &mut impl ExportSink<K, N>,
     ) {
-        let count = chunk.len();
-        assert!(count <= CHUNK);
-        let mut ahead = LookAhead::<K, N, MOVING> {
-            views: Views::of(self.table.regions(), self.table.frontier()),
-            crowded: self.is_crowded(count),
-            far: self.size_bytes() >= FAR_BYTES,
-            homes: [0; CHUNK],
-            tags: [0; CHUNK],
-            slots: [0; CHUNK],
+        let mut ahead = LookAhead {
+            views: Views::of(&self.table),
+            crowded: self.is_crowded(chunk.len()),
+            homes: [Homes::NONE; RING],
+            flows: [[std::ptr::null_mut(); LANES]; RING],
         };
-        let hasher = self.hasher;
-        let mut last = LastStage {
-            gate: self.cuts.gate,
-            sink,
-        };
+        let (hasher, gate) = (self.hasher, vectors.gate(&self.cuts.gate));
         let mut pending = PendingStates::new();
-        for (index, microflow) in chunk.iter().enumerate().take(2 * DISTANCE) {
-            ahead.begin(index, hasher.hash(&microflow.key));
+        let (blocks, rest) = chunk.as_chunks::<LANES>();
+        let count = chunk.len().div_ceil(LANES);
+        let records_of = |block: usize| blocks.get(block).map_or(rest, |records| records);
+        for block in 0..count.min(2 * DISTANCE) {
+            ahead.begin(vectors, &hasher, block, records_of(block));
+            ahead.fetch(block);
         }
-        for index in 0..count.min(DISTANCE) {
-            ahead.locate(vectors, index);
-        }
-        // Three loops, so that the long one need not ask whether there is more to look ahead to. None merges states on its way: see
-        // `PendingStates::push`.
-        const { assert!(DISTANCE <= PendingStates::<N>::ROOM) };
-        let mut index = 2 * DISTANCE;
-        while index < count {
-            let end = count.min(index.saturating_add(PendingStates::<N>::ROOM));
-            for index in index..end {
-                ahead.begin(index, hasher.hash(&chunk[index].key));
-                ahead.locate(vectors, index - DISTANCE);
-                let done = index - 2 * DISTANCE;
-                self.finish(vectors, &ahead, done, &chunk[done], &mut last, &mut pending);
+        for block in 0..count.min(DISTANCE) {
+            for lane in 0..LANES {
+                ahead.locate::<V, FAR>(vectors, block, lane);
             }
-            pending.merge(vectors, &self.plan);
-            index = end;
         }
-        for index in DISTANCE.max(count.saturating_sub(DISTANCE))..count {
-            ahead.locate(vectors, index);
-            let done = index - DISTANCE;
-            self.finish(vectors, &ahead, done, &chunk[done], &mut last, &mut pending);
-        }
-        pending.merge(vectors, &self.plan);
-        for (done, microflow) in chunk
+        // The long loop, in which all three stages have full blocks.
+        for (done, microflows) in blocks[..blocks.len().saturating_sub(2 * DISTANCE)]
             .iter()
             .enumerate()
-            .skip(count.saturating_sub(DISTANCE))
         {
-            self.finish(vectors, &ahead, done, microflow, &mut last, &mut pending);
+            let block = done + 2 * DISTANCE;
+            ahead.begin(vectors, &hasher, block, &blocks[block]);
+            for (lane, microflow) in microflows.iter().enumerate() {
+                ahead.homes[block % RING].fetch(lane);
+                let flow = ahead.flows[done % RING][lane];
+                self.finish(vectors, &gate, flow, microflow, sink, &mut pending);
+                ahead.locate::<V, FAR>(vectors, done + DISTANCE, lane);
+            }
+            if pending.room() < LANES {
+                pending.merge(vectors, &self.plan);
+            }
+        }
+        for done in blocks.len().saturating_sub(2 * DISTANCE)..count {
+            let (begun, found) = (done + 2 * DISTANCE, done + DISTANCE);
+            pending.merge(vectors, &self.plan);
+            for (lane, microflow) in records_of(done).iter().enumerate() {
+                let flow = ahead.flows[done % RING][lane];
+                self.finish(vectors, &gate, flow, microflow, sink, &mut pending);
+            }
+            if begun < count {
+                ahead.begin(vectors, &hasher, begun, records_of(begun));
+                ahead.fetch(begun);
+            }
+            for lane in 0..LANES {
+                if found < count {
+                    ahead.locate::<V, FAR>(vectors, found, lane);
+                }
+            }
         }
         pending.merge(vectors, &self.plan);
     }
 
     /// Stage three.
     #[inline(always)]
-    fn finish<V: Vectors, S: ExportSink<K, N>, const MOVING: bool>(
+    fn finish<V: Vectors, S: ExportSink<K, N>>(
         &mut self,
         vectors: V,
-        ahead: &LookAhead<K, N, MOVING>,
-        index: usize,
+        gate: &V::Gate,
+        flow: *mut MicroflowRecord<K, N>,
         microflow: &MicroflowRecord<K, N>,
-        last: &mut LastStage<'_, S>,
+        sink: &mut S,
         pending: &mut PendingStates<N>,
     ) {
-        let (side, slot) = split::<MOVING>(ahead.slots[index]);
-        // SAFETY: stage two computed the slot from a bucket of that region; the arrays live, and no
-        // other reference into them does.
-        let flow = unsafe { ahead.views.records[side].add(slot) };
-        // SAFETY: likewise.
-        if vectors.merge_if_passes(&last.gate, unsafe { &mut *flow }, microflow) {
+        // SAFETY: stage two found it in a bucket of a region whose arrays live, and no other reference into them does.
+        if vectors.merge_if_passes(gate, unsafe { &mut *flow }, microflow) {
             // SAFETY: until they are merged, here or at the end of the chunk, no flow record moves, and none is used but for key
             // and base.
             unsafe { pending.push(flow, microflow) };
         } else {
             pending.merge(vectors, &self.plan);
-            self.merge_with_care(microflow, last.sink);
+            self.merge_with_care(microflow, sink);
         }
     }
 }

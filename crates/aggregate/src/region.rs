@@ -8,7 +8,7 @@
 //! Tags lie apart from records. Side by side in one page, the two lines of a lookup set off the reading
 //! ahead of some processors, and lookups at random took twice the time.
 
-use turboflow_record::{KeyHash, MicroflowRecord, Plain};
+use turboflow_record::{LaneHash, MicroflowRecord, Plain};
 
 use crate::memory::ZeroedArray;
 use crate::tags::{SLOTS, TagLine};
@@ -70,13 +70,13 @@ impl<const K: usize, const N: usize> Region<K, N> {
 
     /// The home bucket of a hash.
     #[inline(always)]
-    pub(crate) const fn home(&self, hash: KeyHash) -> usize {
-        hash.share(self.homes as u64) as usize
+    pub(crate) const fn home(&self, hash: LaneHash) -> usize {
+        hash.part(self.homes) as usize
     }
 
     /// The record of `key`, wherever it lies.
     #[inline]
-    pub(crate) fn find(&self, key: &[u64; K], hash: KeyHash) -> Option<Place> {
+    pub(crate) fn find(&self, key: &[u64; K], hash: LaneHash) -> Option<Place> {
         let mut bucket = self.home(hash);
         loop {
             let line = &self.lines[bucket];
@@ -103,15 +103,16 @@ impl<const K: usize, const N: usize> Region<K, N> {
     pub(crate) fn insert(
         &mut self,
         record: &MicroflowRecord<K, N>,
-        hash: KeyHash,
+        hash: LaneHash,
         due_ns: u64,
     ) -> Option<Place> {
         let home = self.home(hash);
-        let bucket = (home..self.lines.len()).find(|&bucket| self.lines[bucket].free() != 0)?;
+        let bucket =
+            (home..self.lines.len()).find(|&bucket| self.lines[bucket].free(Plain) != 0)?;
         for passed in &mut self.lines[home..bucket] {
             passed.count_passing();
         }
-        let slot = self.lines[bucket].free().trailing_zeros() as usize;
+        let slot = self.lines[bucket].free(Plain).trailing_zeros() as usize;
         let place = Place { bucket, slot };
         self.lines[bucket].set(slot, hash.tag());
         self.records[place.index()] = *record;
@@ -128,7 +129,7 @@ impl<const K: usize, const N: usize> Region<K, N> {
 
     /// Takes a record out. Its key is zeroed, so that a slot found before it went is seen to be
     /// stale.
-    pub(crate) fn remove(&mut self, place: Place, hash: KeyHash) -> MicroflowRecord<K, N> {
+    pub(crate) fn remove(&mut self, place: Place, hash: LaneHash) -> MicroflowRecord<K, N> {
         let home = self.home(hash);
         for passed in &mut self.lines[home..place.bucket] {
             passed.forget_passing();

@@ -12,6 +12,12 @@ pub(crate) const SLOTS: usize = 31;
 /// Flows compared when the table is full and one must go.
 pub(crate) const NEIGHBOURS: usize = 4;
 
+/// What a record that passed a bucket adds to its count: no tag, which are odd, equals an even number, so the count needs not be
+/// told from tags.
+const PASSED: u16 = 2;
+/// Where the count stays.
+const MOST_PASSED: u16 = u16::MAX - 1;
+
 /// The mask of all slots.
 const ALL: u32 = (1 << SLOTS) - 1;
 
@@ -33,19 +39,20 @@ impl TagLine {
     /// A bit for every slot whose tag is `tag`.
     #[inline(always)]
     pub(crate) fn matches<V: Vectors>(&self, vectors: V, tag: u16) -> u32 {
-        vectors.equal_lanes(self.lanes(), tag) & ALL
+        debug_assert!(tag % 2 == 1 && self.overflowed.is_multiple_of(PASSED));
+        vectors.equal_lanes(self.lanes(), tag)
     }
 
     /// A bit for every free slot.
     #[inline(always)]
-    pub(crate) fn free(&self) -> u32 {
-        Plain.equal_lanes(self.lanes(), 0) & ALL
+    pub(crate) fn free<V: Vectors>(&self, vectors: V) -> u32 {
+        vectors.equal_lanes(self.lanes(), 0) & ALL
     }
 
     /// A bit for every taken slot.
     #[inline(always)]
     pub(crate) fn taken(&self) -> u32 {
-        !self.free() & ALL
+        !self.free(Plain) & ALL
     }
 
     /// Up to [`NEIGHBOURS`] taken slots, others for every tag.
@@ -80,14 +87,14 @@ impl TagLine {
     /// One more record passed this bucket. A count that reached the top stays there: searches are
     /// then longer than need be, never wrong.
     pub(crate) fn count_passing(&mut self) {
-        self.overflowed = self.overflowed.saturating_add(1);
+        self.overflowed = self.overflowed.saturating_add(PASSED).min(MOST_PASSED);
     }
 
     /// A record that had passed this bucket is gone.
     pub(crate) fn forget_passing(&mut self) {
-        if self.overflowed != u16::MAX {
+        if self.overflowed != MOST_PASSED {
             debug_assert!(self.overflowed > 0);
-            self.overflowed -= 1;
+            self.overflowed -= PASSED;
         }
     }
 
@@ -105,7 +112,7 @@ mod tests {
     fn line(tags: &[(usize, u16)]) -> TagLine {
         let mut line = TagLine {
             tags: [0; SLOTS],
-            overflowed: 9,
+            overflowed: 8,
         };
         tags.iter().for_each(|&(slot, tag)| line.set(slot, tag));
         line
@@ -118,6 +125,6 @@ mod tests {
         assert_eq!(line.matches(Plain, 7), expected);
         assert_eq!(line.matches(Plain, 9), 1 << 16);
         assert_eq!(line.taken(), expected | 1 << 16);
-        assert_eq!(line.free(), ALL & !line.taken());
+        assert_eq!(line.free(Plain), ALL & !line.taken());
     }
 }

@@ -89,29 +89,17 @@ impl Cuts {
             watermark_ns: 0,
             oldest_first_ns: 0,
             // Nothing certainly merges before the first cell: the rules decide.
-            gate: MergeGate {
-                oldest_first_ns: u64::MAX,
-                oldest_last_ns: u64::MAX,
-                oldest_later_ns: u64::MAX,
-                flow_marks: u8::MAX,
-                later_marks: u8::MAX,
-                ..MergeGate::default()
-            },
+            gate: MergeGate::CLOSED,
         }
     }
 
     pub(crate) fn enter(&mut self, cell: Cell) {
         self.watermark_ns = cell.watermark_ns;
         self.oldest_first_ns = cell.end_ns.saturating_sub(self.active_ns);
-        self.gate = MergeGate {
-            oldest_first_ns: self.oldest_first_ns,
-            // A flow with a packet after this is not silent when a record of this cell arrives.
-            oldest_last_ns: cell.end_ns.saturating_sub(self.idle_ns),
-            oldest_later_ns: cell.watermark_ns,
-            flow_marks: self.ends,
-            later_marks: self.ends,
-            ..MergeGate::default()
-        };
+        // A flow with a packet after this is not silent when a record of this cell arrives.
+        let oldest_last_ns = cell.end_ns.saturating_sub(self.idle_ns);
+        self.gate = MergeGate::new(self.oldest_first_ns, oldest_last_ns, cell.watermark_ns)
+            .without_marks(self.ends, self.ends);
     }
 
     #[inline(always)]

@@ -128,7 +128,7 @@ impl Way for ByPlan<'_> {
         unsafe {
             vectors.merge_in_order(&mut (*flow).base, &later.base);
             pending.push(flow, later);
-            if pending.is_full() {
+            if pending.room() == 0 {
                 pending.merge(vectors, self.0.plan());
             }
         }

@@ -12,6 +12,7 @@ mod fault;
 mod hash;
 mod input;
 mod key;
+mod lane_hash;
 mod layout;
 mod microflow;
 mod packet;
@@ -31,6 +32,7 @@ pub use fault::{Fault, InvalidDefinition, MAX_EDGES, MAX_LIST, MAX_NAME_BYTES, N
 pub use hash::{KeyHash, KeyHasher};
 pub use input::{Input, InputSet};
 pub use key::{Family, FiveTuple, WORDS_V4, WORDS_V6, transport_word};
+pub use lane_hash::{LANES, LaneHash, LaneHasher};
 pub use layout::{
     KeySteps, Lanes, Layout, Plan, STATE_WORDS, Spot, StateStep, Steps, WORDS_WIDE, What,
 };
@@ -40,5 +42,5 @@ pub use pairs::PendingStates;
 pub use prefetch::{prefetch, prefetch_far};
 pub use text::{DefinitionError, Places};
 #[cfg(target_arch = "x86_64")]
-pub use vectors::{Avx2, Avx512};
-pub use vectors::{Machine, MergeGate, Plain, Vectors, WithVectors};
+pub use vectors::{Avx2, Avx512, LineGate, Words256, Words512};
+pub use vectors::{Machine, MergeGate, Plain, PlainWords, Vectors, WithVectors, Words};

@@ -72,11 +72,11 @@ impl<const N: usize> PendingStates<N> {
         self.count += 1;
     }
 
-    /// Whether there is room for no more.
+    /// How many more can wait.
     #[inline(always)]
     #[must_use]
-    pub const fn is_full(&self) -> bool {
-        self.count == PAIRS
+    pub const fn room(&self) -> usize {
+        Self::ROOM - self.count
     }
 
     /// Merges all that wait.

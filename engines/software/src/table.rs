@@ -74,8 +74,7 @@ pub struct SoftwareEngine<const K: usize, const N: usize> {
     occupied: Vec<u32>,
     hasher: KeyHasher,
     plan: Plan,
-    /// What certainly joins; [`joins`] decides about the rest.
-    gate: MergeGate,
+    cell: CellRules,
     watch: HitWatch,
     hits_needed_percent: u64,
     counters: EngineCounters,
@@ -115,10 +114,9 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
             occupied: Vec::with_capacity(slots as usize),
             hasher,
             plan,
-            gate: MergeGate {
-                flow_marks: config.evict_after,
-                later_marks: Marks::STARTS_WITH_SYN,
-                ..MergeGate::default()
+            cell: CellRules {
+                start_ns: 0,
+                evict_after: config.evict_after,
             },
             watch: HitWatch::new(config.sizing),
             hits_needed_percent: 0,
@@ -157,7 +155,7 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
     /// table: the share of packets that must hit for it to pay.
     pub fn enter_cell(&mut self, watermark_ns: u64, hits_needed_percent: u64) {
         debug_assert!(self.occupied.is_empty());
-        self.gate.oldest_first_ns = watermark_ns;
+        self.cell.start_ns = watermark_ns;
         self.hits_needed_percent = hits_needed_percent;
     }
 
@@ -209,7 +207,9 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
     ) {
         evicted.reserve(packets.len());
         let slot_count = self.slots.len() as u32;
-        let (hasher, gate) = (self.hasher, self.gate);
+        let hasher = self.hasher;
+        let cell = self.cell;
+        let gate = vectors.gate(&cell.gate());
         let mut ahead = [0u32; PREFETCH_DISTANCE];
         let slot_of =
             |packet: &MicroflowRecord<K, N>| hasher.hash(&packet.key).slot(slot_count) as u32;
@@ -237,7 +237,7 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
                     (slot, &mut *slot)
                 };
                 let merged = vectors.merge_if_passes(&gate, resident, packet);
-                if merged || joins(&gate, resident, packet) {
+                if merged || cell.joins(resident, packet) {
                     if !merged {
                         vectors.merge_in_order(&mut resident.base, &packet.base);
                     }
@@ -279,16 +279,33 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
     }
 }
 
-/// Whether a packet may join a record: it is of its key and belongs to the same cell, came no earlier
-/// than the record began, and nothing that could end a flow lies between.
-#[inline(always)]
-fn joins<const K: usize, const N: usize>(
-    gate: &MergeGate,
-    resident: &MicroflowRecord<K, N>,
-    packet: &MicroflowRecord<K, N>,
-) -> bool {
-    let (base, marks) = (&resident.base, packet.base.marks);
-    let in_cell = base.first_ns >= gate.oldest_first_ns && packet.base.first_ns >= base.first_ns;
-    let starts = marks.any(Marks::STARTS_WITH_SYN) && !base.marks.takes_another_syn();
-    resident.key == packet.key && in_cell & !starts & !base.marks.any(gate.flow_marks)
+/// Which packets and records of the current cell become one.
+#[derive(Clone, Copy, Debug)]
+struct CellRules {
+    /// Packets of the cell came no earlier.
+    start_ns: u64,
+    /// Marks that end a record.
+    evict_after: u8,
+}
+
+impl CellRules {
+    /// What certainly joins; [`CellRules::joins`] decides about the rest.
+    fn gate(&self) -> MergeGate {
+        MergeGate::new(self.start_ns, 0, self.start_ns)
+            .without_marks(self.evict_after, Marks::STARTS_WITH_SYN)
+    }
+
+    /// Whether a packet may join a record: it is of its key and belongs to the same cell, came no earlier
+    /// than the record began, and nothing that could end a flow lies between.
+    #[inline(always)]
+    fn joins<const K: usize, const N: usize>(
+        &self,
+        resident: &MicroflowRecord<K, N>,
+        packet: &MicroflowRecord<K, N>,
+    ) -> bool {
+        let (base, marks) = (&resident.base, packet.base.marks);
+        let in_cell = base.first_ns >= self.start_ns && packet.base.first_ns >= base.first_ns;
+        let starts = marks.any(Marks::STARTS_WITH_SYN) && !base.marks.takes_another_syn();
+        resident.key == packet.key && in_cell & !starts & !base.marks.any(self.evict_after)
+    }
 }

@@ -3,9 +3,10 @@
 
 use std::arch::x86_64::*;
 
-use super::{JOINED_MARKS, MergeGate, Vectors, WithVectors};
+use super::gate::{JOINED_MARKS, LineLanes};
+use super::{MergeGate, Vectors, WithVectors, Words, merge_in_steps};
 use crate::pairs::Pair;
-use crate::{Base, MicroflowRecord, Plan};
+use crate::{Base, LANES, MicroflowRecord, Plan};
 
 /// Proof that the machine has AVX-512 F, BW, DQ and VL, and BMI2.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +33,6 @@ pub(super) fn run<W: WithVectors>(vectors: Avx512, work: W) -> W::Output {
 
 // Lanes of the first half of a `Base` (64 bits each) and of the rest (32 bits, 8 bits).
 const PACKETS_BYTES: __mmask8 = 0b0011;
-const FIRST: __mmask8 = 0b0100;
 const LAST: __mmask8 = 0b1000;
 const MIN_LENGTH: __mmask8 = 0b0001;
 const MAX_LENGTH: __mmask8 = 0b0010;
@@ -76,41 +76,77 @@ fn tail(base: &Base) -> __m128i {
 /// Both point to a line of memory, aligned to lines, that lies as drawn; the machine has the vectors of
 /// [`Avx512`].
 #[inline(always)]
-unsafe fn merge_line(gate: &MergeGate, flow: *mut __m512i, later: *const __m512i) -> bool {
+unsafe fn merge_line(gate: &LineGate, flow: *mut __m512i, later: *const __m512i) -> bool {
     // SAFETY: the caller's.
     unsafe {
         let (a, b) = (_mm512_load_si512(flow), _mm512_load_si512(later));
-        let lanes = &gate.lanes;
-        let last_lane = |bits: u64| _mm512_set_epi64(bits.cast_signed(), 0, 0, 0, 0, 0, 0, 0);
-        let marks = |marks: u8| last_lane(u64::from(marks) << 16);
-        // (a ^ b) & key, and a | b & c: bits that must not be.
-        let wrong =
-            _mm512_ternarylogic_epi64::<0x28>(a, b, _mm512_set_epi64(0, 0, 0, 0, 0, 0, -1, -1));
-        let wrong = _mm512_ternarylogic_epi64::<0xf8>(wrong, a, marks(gate.flow_marks));
-        let wrong = _mm512_ternarylogic_epi64::<0xf8>(wrong, b, marks(gate.later_marks));
-        let wrong = _mm512_test_epi64_mask(wrong, wrong);
-        let oldest = (
-            gate.oldest_last_ns.cast_signed(),
-            gate.oldest_first_ns.cast_signed(),
-        );
-        let oldest = _mm512_set_epi64(0, 0, oldest.0, oldest.1, 0, 0, 0, 0);
-        let old = _mm512_cmplt_epu64_mask(a, oldest);
-        let oldest_later = _mm512_set1_epi64(gate.oldest_later_ns.cast_signed());
-        let start = _mm512_maskz_max_epu64(lanes.first, a, oldest_later);
-        let late = _mm512_cmplt_epu64_mask(b, start);
-        if (wrong | old | late) != 0 {
+        // Of the key, any bit of the difference is wrong; of times, that of the sign.
+        let wrong = _mm512_maskz_sub_epi64(gate.key_and_first, b, a);
+        // wrong | more & bits
+        let more = _mm512_sub_epi64(a, gate.oldest);
+        let wrong = _mm512_ternarylogic_epi64::<0xf8>(wrong, more, gate.flow);
+        let more = _mm512_sub_epi64(b, gate.oldest_later);
+        let wrong = _mm512_ternarylogic_epi64::<0xf8>(wrong, more, gate.later);
+        if _mm512_test_epi64_mask(wrong, gate.any) != 0 {
             return false;
         }
-        let sum = _mm512_mask_add_epi64(a, lanes.sums, a, b);
-        let merged = _mm512_mask_max_epu64(sum, lanes.last, a, b);
-        let merged = _mm512_mask_min_epu32(merged, lanes.min_length, a, b);
-        let merged = _mm512_mask_max_epu32(merged, lanes.max_length, a, b);
-        let joins = last_lane(0xffff | (JOINED_MARKS as u64) << 16);
-        let merged = _mm512_ternarylogic_epi64::<0xf8>(merged, b, joins);
-        let merged = _mm512_mask_min_epu8(merged, lanes.min_ttl, a, b);
-        let merged = _mm512_mask_max_epu8(merged, lanes.max_ttl, a, b);
+        let merged = _mm512_mask_add_epi64(a, gate.sums, a, b);
+        let merged = _mm512_mask_max_epu64(merged, gate.last, a, b);
+        let merged = _mm512_mask_min_epu32(merged, gate.min_length, a, b);
+        let merged = _mm512_mask_max_epu32(merged, gate.max_length, a, b);
+        let merged = _mm512_ternarylogic_epi64::<0xf8>(merged, b, gate.joins);
+        let merged = _mm512_mask_min_epu8(merged, gate.min_ttl, a, b);
+        let merged = _mm512_mask_max_epu8(merged, gate.max_ttl, a, b);
         _mm512_store_si512(flow, merged);
         true
+    }
+}
+
+/// A gate, and the lanes of what a merge does, in registers.
+#[derive(Clone, Copy, Debug)]
+pub struct LineGate {
+    gate: MergeGate,
+    oldest: __m512i,
+    oldest_later: __m512i,
+    flow: __m512i,
+    later: __m512i,
+    any: __m512i,
+    /// Bits that a merge takes over from the later record.
+    joins: __m512i,
+    min_ttl: __mmask64,
+    max_ttl: __mmask64,
+    min_length: __mmask16,
+    max_length: __mmask16,
+    key_and_first: __mmask8,
+    sums: __mmask8,
+    last: __mmask8,
+}
+
+impl LineGate {
+    /// # Safety
+    /// The machine has the vectors of [`Avx512`].
+    #[inline(always)]
+    unsafe fn new(gate: &MergeGate) -> Self {
+        let lines = gate.lines();
+        let lanes = std::hint::black_box(LineLanes::ALL);
+        // SAFETY: the caller's; lines are as long as vectors.
+        let load = |line: [u64; 8]| unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
+        Self {
+            gate: *gate,
+            oldest: load(lines.oldest),
+            oldest_later: load(lines.oldest_later),
+            flow: load(lines.flow),
+            later: load(lines.later),
+            any: load(lines.any),
+            joins: load([0, 0, 0, 0, 0, 0, 0, 0xffff | (JOINED_MARKS as u64) << 16]),
+            min_ttl: lanes.min_ttl,
+            max_ttl: lanes.max_ttl,
+            min_length: lanes.min_length,
+            max_length: lanes.max_length,
+            key_and_first: lanes.key_and_first,
+            sums: lanes.sums,
+            last: lanes.last,
+        }
     }
 }
 
@@ -127,7 +163,131 @@ const _: () = {
     assert!(align_of::<MicroflowRecord<2, 8>>() == 64);
 };
 
+/// Eight words in one vector.
+#[derive(Clone, Copy, Debug)]
+pub struct Words512(__m512i);
+
+impl Words for Words512 {
+    #[inline(always)]
+    fn store(self, to: &mut [u64; LANES]) {
+        // SAFETY: there is room; where there are such words, the machine has the vectors.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), self.0) };
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        // SAFETY: the words prove the vectors, here and below.
+        Self(unsafe { _mm512_add_epi64(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn plus_in_halves(self, other: Self) -> Self {
+        // SAFETY: as above.
+        Self(unsafe { _mm512_add_epi32(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn differing(self, other: Self) -> Self {
+        // SAFETY: as above.
+        Self(unsafe { _mm512_xor_si512(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn joined(self, other: Self) -> Self {
+        // SAFETY: as above.
+        Self(unsafe { _mm512_or_si512(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn right<const BITS: u32>(self) -> Self {
+        // SAFETY: as above.
+        Self(unsafe { _mm512_srli_epi64::<BITS>(self.0) })
+    }
+
+    #[inline(always)]
+    fn left<const BITS: u32>(self) -> Self {
+        // SAFETY: as above.
+        Self(unsafe { _mm512_slli_epi64::<BITS>(self.0) })
+    }
+
+    #[inline(always)]
+    fn product_of_halves(self, other: Self) -> Self {
+        // SAFETY: as above.
+        Self(unsafe { _mm512_mul_epu32(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn product(self, other: Self) -> Self {
+        // SAFETY: as above.
+        Self(unsafe { _mm512_mullo_epi64(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn choose(self, limit: Self, low: Self, high: Self) -> Self {
+        // SAFETY: as above.
+        unsafe {
+            let is_high = _mm512_cmpge_epu64_mask(self.0, limit.0);
+            Self(_mm512_mask_mov_epi64(low.0, is_high, high.0))
+        }
+    }
+
+    #[inline(always)]
+    fn pair_sums(self, other: Self) -> Self {
+        // SAFETY: as above.
+        unsafe {
+            let first = _mm512_unpacklo_epi64(self.0, other.0);
+            let second = _mm512_unpackhi_epi64(self.0, other.0);
+            Self(_mm512_add_epi64(first, second))
+        }
+    }
+}
+
+/// # Safety
+/// There are two words at each pointer; the machine has the vectors of [`Avx512`].
+#[inline(always)]
+unsafe fn four_pairs(a: *const u64, b: *const u64, c: *const u64, d: *const u64) -> __m512i {
+    // SAFETY: the caller's.
+    unsafe {
+        let words = _mm512_castsi128_si512(_mm_loadu_si128(a.cast()));
+        let words = _mm512_inserti64x2::<1>(words, _mm_loadu_si128(b.cast()));
+        let words = _mm512_inserti64x2::<2>(words, _mm_loadu_si128(c.cast()));
+        _mm512_inserti64x2::<3>(words, _mm_loadu_si128(d.cast()))
+    }
+}
+
 impl Vectors for Avx512 {
+    type Gate = LineGate;
+    type Words = Words512;
+
+    #[inline(always)]
+    fn words(self, words: &[u64; LANES]) -> Words512 {
+        // SAFETY: there are eight; `self` proves the vectors.
+        Words512(unsafe { _mm512_loadu_si512(words.as_ptr().cast()) })
+    }
+
+    #[inline(always)]
+    fn all(self, word: u64) -> Words512 {
+        // SAFETY: `self` proves the vectors.
+        Words512(unsafe { _mm512_set1_epi64(word.cast_signed()) })
+    }
+
+    #[inline(always)]
+    unsafe fn pairs(self, [a, b, c, d, e, f, g, h]: [*const u64; LANES]) -> [Words512; 2] {
+        // SAFETY: the caller's; `self` proves the vectors.
+        unsafe {
+            [
+                Words512(four_pairs(a, c, e, g)),
+                Words512(four_pairs(b, d, f, h)),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    fn gate(self, gate: &MergeGate) -> LineGate {
+        // SAFETY: `self` proves the vectors.
+        unsafe { LineGate::new(gate) }
+    }
+
     #[inline(always)]
     fn avx512(self) -> Option<Self> {
         Some(self)
@@ -143,34 +303,6 @@ impl Vectors for Avx512 {
             let a = _mm_loadu_si128(a.as_ptr().cast());
             let b = _mm_loadu_si128(b.as_ptr().cast());
             _mm_cmpneq_epi64_mask(a, b) == 0
-        }
-    }
-
-    #[inline(always)]
-    fn passes(self, gate: &MergeGate, flow: &Base, later: &Base) -> bool {
-        // SAFETY: `self` proves the vectors.
-        unsafe {
-            let (a, b) = (head(flow), head(later));
-            let oldest = _mm256_set_epi64x(
-                gate.oldest_last_ns.cast_signed(),
-                gate.oldest_first_ns.cast_signed(),
-                0,
-                0,
-            );
-            let oldest_later = _mm256_set1_epi64x(gate.oldest_later_ns.cast_signed());
-            let old = _mm256_cmplt_epu64_mask(a, oldest);
-            let late = _mm256_mask_cmplt_epu64_mask(FIRST, b, _mm256_max_epu64(a, oldest_later));
-            let ending = |marks: u8| _mm_set_epi32(0, i32::from(marks) << 16, 0, 0);
-            let ends = if gate.flow_marks == gate.later_marks {
-                _mm_test_epi32_mask(
-                    _mm_or_si128(tail(flow), tail(later)),
-                    ending(gate.flow_marks),
-                )
-            } else {
-                _mm_test_epi32_mask(tail(flow), ending(gate.flow_marks))
-                    | _mm_test_epi32_mask(tail(later), ending(gate.later_marks))
-            };
-            (old | late | ends) == 0
         }
     }
 
@@ -200,7 +332,7 @@ impl Vectors for Avx512 {
     #[inline(always)]
     fn merge_if_passes<const K: usize, const N: usize>(
         self,
-        gate: &MergeGate,
+        gate: &LineGate,
         flow: &mut MicroflowRecord<K, N>,
         later: &MicroflowRecord<K, N>,
     ) -> bool {
@@ -211,7 +343,7 @@ impl Vectors for Avx512 {
             // with key and base (asserted below); both are borrowed for the call, one of them mutably.
             return unsafe { merge_line(gate, flow, later) };
         }
-        super::merge_in_steps(self, gate, flow, later)
+        merge_in_steps(self, &gate.gate, flow, later)
     }
 
     #[inline(always)]

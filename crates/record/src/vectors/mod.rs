@@ -14,16 +14,20 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod gate;
 #[cfg(test)]
 mod tests;
+mod words;
 
 #[cfg(target_arch = "x86_64")]
-pub use avx2::Avx2;
+pub use avx2::{Avx2, Words256};
 #[cfg(target_arch = "x86_64")]
-pub use avx512::Avx512;
+pub use avx512::{Avx512, LineGate, Words512};
+pub use gate::MergeGate;
+pub use words::{PlainWords, Words};
 
 use crate::pairs::Pair;
-use crate::{Base, Marks, MicroflowRecord, Plan};
+use crate::{Base, LANES, MicroflowRecord, Plan};
 
 /// The widest vectors that this machine has.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +99,37 @@ impl Machine {
 
 /// One width of vectors.
 pub trait Vectors: Copy {
+    /// A gate as a loop keeps it in registers.
+    type Gate: Copy;
+
+    /// Eight words.
+    type Words: Words;
+
+    /// Eight words of memory.
+    fn words(self, words: &[u64; LANES]) -> Self::Words;
+
+    /// Eight times the same word.
+    #[inline(always)]
+    fn all(self, word: u64) -> Self::Words {
+        self.words(&[word; LANES])
+    }
+
+    /// Eight pairs of words: first those of even number, then those of odd.
+    ///
+    /// # Safety
+    /// There are two words at every pointer.
+    #[inline(always)]
+    unsafe fn pairs(self, pairs: [*const u64; LANES]) -> [Self::Words; 2] {
+        std::array::from_fn(|odd| {
+            // SAFETY: the caller's.
+            let word = |lane: usize| unsafe { *pairs[lane / 2 * 2 + odd].add(lane % 2) };
+            self.words(&std::array::from_fn(word))
+        })
+    }
+
+    /// Puts a gate into registers.
+    fn gate(self, gate: &MergeGate) -> Self::Gate;
+
     /// The proof of AVX-512, for code that exists for it alone.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
@@ -114,12 +149,6 @@ pub trait Vectors: Copy {
         a == b
     }
 
-    /// `gate.passes(flow, later)`.
-    #[inline(always)]
-    fn passes(self, gate: &MergeGate, flow: &Base, later: &Base) -> bool {
-        gate.passes(flow, later)
-    }
-
     /// `flow.merge(later)`, where `later` began no earlier than `flow` did.
     #[inline(always)]
     fn merge_in_order(self, flow: &mut Base, later: &Base) {
@@ -128,15 +157,12 @@ pub trait Vectors: Copy {
 
     /// Merges all but the further words of `later` into `flow`, if both are of one key and the gate
     /// lets them; whether it did.
-    #[inline(always)]
     fn merge_if_passes<const K: usize, const N: usize>(
         self,
-        gate: &MergeGate,
+        gate: &Self::Gate,
         flow: &mut MicroflowRecord<K, N>,
         later: &MicroflowRecord<K, N>,
-    ) -> bool {
-        merge_in_steps(self, gate, flow, later)
-    }
+    ) -> bool;
 
     /// A bit for every lane equal to `value`.
     #[inline(always)]
@@ -166,8 +192,7 @@ fn merge_in_steps<V: Vectors, const K: usize, const N: usize>(
     flow: &mut MicroflowRecord<K, N>,
     later: &MicroflowRecord<K, N>,
 ) -> bool {
-    let joins =
-        vectors.same_key(&flow.key, &later.key) && vectors.passes(gate, &flow.base, &later.base);
+    let joins = vectors.same_key(&flow.key, &later.key) && gate.passes(&flow.base, &later.base);
     if joins {
         vectors.merge_in_order(&mut flow.base, &later.base);
     }
@@ -178,11 +203,57 @@ fn merge_in_steps<V: Vectors, const K: usize, const N: usize>(
 #[derive(Clone, Copy, Debug)]
 pub struct Plain;
 
-impl Vectors for Plain {}
+impl Vectors for Plain {
+    type Gate = MergeGate;
+    type Words = PlainWords;
+
+    #[inline(always)]
+    fn words(self, words: &[u64; LANES]) -> PlainWords {
+        PlainWords::new(Plain, *words)
+    }
+
+    #[inline(always)]
+    fn gate(self, gate: &MergeGate) -> MergeGate {
+        *gate
+    }
+
+    #[inline(always)]
+    fn merge_if_passes<const K: usize, const N: usize>(
+        self,
+        gate: &MergeGate,
+        flow: &mut MicroflowRecord<K, N>,
+        later: &MicroflowRecord<K, N>,
+    ) -> bool {
+        merge_in_steps(self, gate, flow, later)
+    }
+}
 
 /// Plain code but for further words, for which it looks for the vectors at each merge, and each part of the work that is run on
 /// its own.
 impl Vectors for Machine {
+    type Gate = MergeGate;
+    type Words = PlainWords;
+
+    #[inline(always)]
+    fn words(self, words: &[u64; LANES]) -> PlainWords {
+        PlainWords::new(Plain, *words)
+    }
+
+    #[inline(always)]
+    fn gate(self, gate: &MergeGate) -> MergeGate {
+        *gate
+    }
+
+    #[inline(always)]
+    fn merge_if_passes<const K: usize, const N: usize>(
+        self,
+        gate: &MergeGate,
+        flow: &mut MicroflowRecord<K, N>,
+        later: &MicroflowRecord<K, N>,
+    ) -> bool {
+        merge_in_steps(self, gate, flow, later)
+    }
+
     #[inline(always)]
     fn run<W: WithVectors>(self, work: W) -> W::Output {
         Self::run(self, work)
@@ -210,65 +281,6 @@ impl<const N: usize> WithVectors for MergeStates<'_, N> {
     }
 }
 
-/// Which records certainly merge, without any cut or end between them: the one test of a hot loop.
-/// Where it says no, rules decide.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C, align(16))]
-pub struct MergeGate {
-    /// The flow began no earlier.
-    pub oldest_first_ns: u64,
-    /// Its last packet came no earlier.
-    pub oldest_last_ns: u64,
-    /// The later record began no earlier than this, nor than the flow.
-    pub oldest_later_ns: u64,
-    /// Marks of which the flow has none.
-    pub flow_marks: u8,
-    /// Marks of which the later record has none.
-    pub later_marks: u8,
-    /// Which lanes of a line a merge does what with.
-    pub lanes: LineLanes,
-}
-
-/// What a merge does with the lanes of a line (AVX-512 masks, see `merge_line` there). They are data, since
-/// constants would be put into mask registers anew at every merge: an eighth of its instructions.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct LineLanes {
-    min_ttl: u64,
-    max_ttl: u64,
-    min_length: u16,
-    max_length: u16,
-    sums: u8,
-    first: u8,
-    last: u8,
-}
-
-impl Default for LineLanes {
-    fn default() -> Self {
-        Self {
-            min_ttl: 1 << 60,
-            max_ttl: 1 << 61,
-            min_length: 1 << 12,
-            max_length: 1 << 13,
-            sums: 0b0000_1100,
-            first: 0b0001_0000,
-            last: 0b0010_0000,
-        }
-    }
-}
-
-impl MergeGate {
-    /// Whether `later` certainly merges into `flow`.
-    #[inline(always)]
-    #[must_use]
-    pub fn passes(&self, flow: &Base, later: &Base) -> bool {
-        let old = flow.first_ns < self.oldest_first_ns || flow.last_ns < self.oldest_last_ns;
-        let late = later.first_ns < flow.first_ns.max(self.oldest_later_ns);
-        let ends = flow.marks.0 & self.flow_marks | later.marks.0 & self.later_marks;
-        !(old | late | (ends != 0))
-    }
-}
-
 /// In 128-bit vectors, which every x86-64 machine has.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
@@ -292,6 +304,3 @@ fn equal_lanes(lanes: &[u16; 32], value: u16) -> u32 {
         mask | u32::from(each == value) << lane
     })
 }
-
-/// Marks that a merge takes over from the later record.
-const JOINED_MARKS: u8 = !Marks::OF_FIRST_PACKET;

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where in memory the home buckets of eight keys lie: what the merge looks ahead with.
+
+use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
+
+use turboflow_record::{LANES, LaneHasher, MicroflowRecord, Vectors, Words, prefetch};
+
+use crate::flow_table::{CURRENT, FlowTable, OLD};
+use crate::region::Region;
+use crate::tags::{SLOTS, TagLine};
+
+/// Both regions as numbers, taken once a chunk.
+#[derive(Clone, Copy)]
+pub(crate) struct Views {
+    /// `CURRENT`, `OLD`.
+    regions: [View; 2],
+    /// What lies in hash space from here on, in 1/2^32, is in the old region.
+    frontier: u64,
+}
+
+#[derive(Clone, Copy)]
+struct View {
+    /// Where the tag lines begin.
+    lines: u64,
+    /// Where the records begin.
+    records: u64,
+    homes: u64,
+}
+
+impl View {
+    fn of<const K: usize, const N: usize>(region: &Region<K, N>) -> Self {
+        Self {
+            lines: region.lines.as_pointer().expose_provenance() as u64,
+            records: region.records.as_pointer().expose_provenance() as u64,
+            homes: region.homes().into(),
+        }
+    }
+}
+
+impl Views {
+    pub(crate) fn of<const K: usize, const N: usize>(table: &FlowTable<K, N>) -> Self {
+        // Beyond all of hash space, where there is no old region.
+        const NOWHERE: u64 = 1 << 33;
+        Self {
+            regions: [CURRENT, OLD].map(|region| View::of(&table.regions()[region])),
+            frontier: match table.is_moving() {
+                true => table.frontier(),
+                false => NOWHERE,
+            },
+        }
+    }
+}
+
+/// The home buckets of eight keys.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Homes {
+    /// Addresses of their tag lines.
+    lines: [u64; LANES],
+    /// Addresses of their first slots.
+    slots: [u64; LANES],
+    /// The tags of the keys, in the lowest bits.
+    tags: [u64; LANES],
+}
+
+impl Homes {
+    pub(crate) const NONE: Self = Self {
+        lines: [0; LANES],
+        slots: [0; LANES],
+        tags: [0; LANES],
+    };
+
+    /// Those of eight records.
+    #[inline(always)]
+    pub(crate) fn set<V: Vectors, const K: usize, const N: usize>(
+        &mut self,
+        vectors: V,
+        hasher: &LaneHasher<K>,
+        records: &[MicroflowRecord<K, N>; LANES],
+        views: &Views,
+    ) {
+        let bucket_bytes = const {
+            let bytes = SLOTS * size_of::<MicroflowRecord<K, N>>();
+            assert!(bytes <= u32::MAX as usize);
+            bytes as u64
+        };
+        let hashes = hasher.hash_keys(vectors, records);
+        // As `LaneHash::part` and `LaneHash::tag`.
+        let share = hashes.right::<32>();
+        let frontier = vectors.all(views.frontier);
+        let [current, old] = &views.regions;
+        let homes = share.choose(frontier, vectors.all(current.homes), vectors.all(old.homes));
+        let lines = share.choose(frontier, vectors.all(current.lines), vectors.all(old.lines));
+        let slots = share.choose(
+            frontier,
+            vectors.all(current.records),
+            vectors.all(old.records),
+        );
+        let home = share.product_of_halves(homes).right::<32>();
+        let lines = lines.plus(home.left::<6>());
+        let slots = slots.plus(home.product_of_halves(vectors.all(bucket_bytes)));
+        let tags = hashes.right::<16>().joined(vectors.all(1));
+        lines.store(&mut self.lines);
+        slots.store(&mut self.slots);
+        tags.store(&mut self.tags);
+    }
+
+    /// Asks for a tag line.
+    #[inline(always)]
+    pub(crate) fn fetch(&self, lane: usize) {
+        prefetch(self.line(lane));
+    }
+
+    /// The tag line of a home bucket.
+    #[inline(always)]
+    pub(crate) fn line(&self, lane: usize) -> *const TagLine {
+        with_exposed_provenance(self.lines[lane] as usize)
+    }
+
+    /// Its first slot.
+    #[inline(always)]
+    pub(crate) fn slots<const K: usize, const N: usize>(
+        &self,
+        lane: usize,
+    ) -> *mut MicroflowRecord<K, N> {
+        with_exposed_provenance_mut(self.slots[lane] as usize)
+    }
+
+    /// A key's tag.
+    #[inline(always)]
+    pub(crate) const fn tag(&self, lane: usize) -> u16 {
+        self.tags[lane] as u16
+    }
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The flow cache's hash: keyed, and made of operations that vectors have, so that eight keys are hashed in the time of two.
+//!
+//! Every word gives the product of its halves, each with a secret number added; the sum of the products of a key is a universal
+//! hash (NH of UMAC, Black et al., "UMAC: Fast and Secure Message Authentication", CRYPTO '99, section 4: two keys that somebody
+//! chose who does not know the secret are of one sum with a probability of 2^-32). It is linear in every half, so consecutive keys
+//! (an address scan) are evenly spaced; two multiplications by odd constants, with a shift before each, spread them.
+//!
+//! ```text
+//! 63                            32            16             0
+//! +-----------------------------+-------------+-------------+
+//! |  bucket of the flow cache   |     tag     |     (weak)  |
+//! +-----------------------------+-------------+-------------+
+//! ```
+
+use crate::{KeyHasher, MicroflowRecord, Vectors, Words};
+
+/// Keys hashed together.
+pub const LANES: usize = 8;
+
+/// A keyed hash function over keys of `K` words.
+#[derive(Clone, Copy, Debug)]
+pub struct LaneHasher<const K: usize> {
+    pub(crate) secret: [u64; K],
+}
+
+/// The hash of one flow key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneHash(pub u64);
+
+impl LaneHash {
+    /// Where it lies in hash space, in 1/2^32.
+    #[inline(always)]
+    #[must_use]
+    pub const fn share(self) -> u64 {
+        self.0 >> 32
+    }
+
+    /// Which of `parts` equal shares of hash space it lies in; keeps the order of hashes.
+    #[inline(always)]
+    #[must_use]
+    pub const fn part(self, parts: u32) -> u32 {
+        ((self.share() * parts as u64) >> 32) as u32
+    }
+
+    /// A 16-bit fingerprint, always odd.
+    #[inline(always)]
+    #[must_use]
+    pub const fn tag(self) -> u16 {
+        (self.0 >> 16) as u16 | 1
+    }
+}
+
+/// Odd multipliers without structure (the finalizer of MurmurHash3).
+pub(crate) const SPREAD: [u64; 2] = [0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53];
+
+impl<const K: usize> LaneHasher<K> {
+    /// A hash function of its own for every `hasher`.
+    #[must_use]
+    pub fn new(hasher: &KeyHasher) -> Self {
+        Self {
+            secret: std::array::from_fn(|word| hasher.hash(&[word as u64]).0),
+        }
+    }
+
+    /// Hashes one key.
+    #[inline(always)]
+    #[must_use]
+    pub fn hash(&self, key: &[u64; K]) -> LaneHash {
+        let mut sum = 0u64;
+        for (word, secret) in key.iter().zip(self.secret) {
+            let low = (*word as u32).wrapping_add(secret as u32);
+            let high = ((word >> 32) as u32).wrapping_add((secret >> 32) as u32);
+            sum = sum.wrapping_add(u64::from(low) * u64::from(high));
+        }
+        let spread = (sum ^ sum >> 32).wrapping_mul(SPREAD[0]);
+        LaneHash((spread ^ spread >> 32).wrapping_mul(SPREAD[1]))
+    }
+
+    /// The hashes of eight records' keys.
+    #[inline(always)]
+    pub fn hash_keys<V: Vectors, const N: usize>(
+        &self,
+        vectors: V,
+        records: &[MicroflowRecord<K, N>; LANES],
+    ) -> V::Words {
+        let sum = if K == 2 {
+            // Two keys to four words, as they lie in memory.
+            let secret: [u64; LANES] = std::array::from_fn(|word| self.secret[word % K]);
+            let secret = vectors.words(&secret);
+            let keys = std::array::from_fn(|lane| records[lane].key.as_ptr());
+            // SAFETY: keys are of two words.
+            let [even, odd] = unsafe { vectors.pairs(keys) };
+            products_of_halves(even, secret).pair_sums(products_of_halves(odd, secret))
+        } else {
+            let mut sum = vectors.all(0);
+            for word in 0..K {
+                let words = std::array::from_fn(|lane| records[lane].key[word]);
+                let secret = vectors.all(self.secret[word]);
+                sum = sum.plus(products_of_halves(vectors.words(&words), secret));
+            }
+            sum
+        };
+        let (first, second) = (vectors.all(SPREAD[0]), vectors.all(SPREAD[1]));
+        let spread = sum.differing(sum.right::<32>()).product(first);
+        spread.differing(spread.right::<32>()).product(second)
+    }
+}
+
+#[inline(always)]
+fn products_of_halves<W: Words>(words: W, secret: W) -> W {
+    let halves = words.plus_in_halves(secret);
+    halves.product_of_halves(halves.right::<32>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Places filled by keys that count up in one of their bytes, under many seeds: the fullest
+    /// may not stray far from the mean of 200.
+    fn fullest(part: impl Fn(LaneHash) -> usize, parts: usize) -> u32 {
+        let mut fullest = 0;
+        for (seed, shift) in (0..96).zip([0, 8, 16, 24, 32, 40, 48, 56].into_iter().cycle()) {
+            let hasher = LaneHasher::new(&KeyHasher::new(seed));
+            let mut filled = vec![0u32; parts];
+            for flow in 0..200 * parts as u64 {
+                let word = flow.rotate_left(shift);
+                let key = match seed % 2 {
+                    0 => [0x0a00_0001_0a00_0000 ^ word, 0x0406_0050_0000],
+                    _ => [0x0a00_0001_0a00_0000, 0x0406_0050_0000 ^ word],
+                };
+                filled[part(hasher.hash(&key))] += 1;
+            }
+            fullest = fullest.max(filled.into_iter().max().unwrap());
+        }
+        fullest
+    }
+
+    #[test]
+    fn spreads_counting_keys_evenly_under_every_seed() {
+        // 200 keys a place: six standard deviations of chance are 85.
+        assert!(fullest(|hash| hash.part(500) as usize, 500) < 285);
+        assert!(fullest(|hash| hash.tag() as usize >> 7, 512) < 285);
+        // Tags within one part of hash space are as good.
+        let fine = |hash: LaneHash| hash.part(16) as usize * 32 + (hash.tag() as usize >> 1) % 32;
+        assert!(fullest(fine, 512) < 285);
+    }
+
+    #[test]
+    fn depends_on_every_word_and_on_the_seed() {
+        let key = [1u64, 2, 3, 4, 5];
+        let hasher = LaneHasher::new(&KeyHasher::new(1));
+        let hash = hasher.hash(&key);
+        assert_ne!(hash, LaneHasher::new(&KeyHasher::new(2)).hash(&key));
+        for index in 0..5 {
+            for bit in [0, 31, 32, 40, 63] {
+                let mut other = key;
+                other[index] ^= 1 << bit;
+                assert_ne!(hash, hasher.hash(&other));
+            }
+        }
+        assert_ne!(hash, hasher.hash(&[2, 1, 3, 4, 5]));
+    }
+
+    #[test]
+    fn a_share_of_hash_space_keeps_the_order_of_hashes() {
+        let hashes = [0, 1 << 31, u64::MAX >> 1, u64::MAX].map(LaneHash);
+        assert_eq!(hashes.map(|hash| hash.part(1_000)), [0, 0, 499, 999]);
+        assert!(hashes.iter().all(|hash| hash.tag() % 2 == 1));
+    }
+}
