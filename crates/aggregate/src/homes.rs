@@ -9,45 +9,62 @@ use crate::flow_table::{CURRENT, FlowTable, OLD};
 use crate::region::Region;
 use crate::tags::{SLOTS, TagLine};
 
-/// Both regions as numbers, taken once a chunk.
+/// Both regions, as numbers of which there are eight each, taken once a chunk.
 #[derive(Clone, Copy)]
-pub(crate) struct Views {
-    /// `CURRENT`, `OLD`.
-    regions: [View; 2],
+pub(crate) struct Views<W> {
+    current: View<W>,
+    old: View<W>,
     /// What lies in hash space from here on, in 1/2^32, is in the old region.
-    frontier: u64,
+    frontier: W,
 }
 
 #[derive(Clone, Copy)]
-struct View {
+struct View<W> {
     /// Where the tag lines begin.
-    lines: u64,
+    lines: W,
     /// Where the records begin.
-    records: u64,
-    homes: u64,
+    slots: W,
+    homes: W,
 }
 
-impl View {
-    fn of<const K: usize, const N: usize>(region: &Region<K, N>) -> Self {
+impl<W: Words> View<W> {
+    #[inline(always)]
+    fn of<V: Vectors<Words = W>, const K: usize, const N: usize>(
+        vectors: V,
+        region: &Region<K, N>,
+    ) -> Self {
         Self {
-            lines: region.lines.as_pointer().expose_provenance() as u64,
-            records: region.records.as_pointer().expose_provenance() as u64,
-            homes: region.homes().into(),
+            lines: vectors.all(region.lines.as_pointer().expose_provenance() as u64),
+            slots: vectors.all(region.records.as_pointer().expose_provenance() as u64),
+            homes: vectors.all(region.homes().into()),
         }
     }
 }
 
-impl Views {
-    pub(crate) fn of<const K: usize, const N: usize>(table: &FlowTable<K, N>) -> Self {
+impl<W: Words> Views<W> {
+    #[inline(always)]
+    pub(crate) fn of<V: Vectors<Words = W>, const K: usize, const N: usize>(
+        vectors: V,
+        table: &FlowTable<K, N>,
+    ) -> Self {
         // Beyond all of hash space, where there is no old region.
         const NOWHERE: u64 = 1 << 33;
+        let frontier = if table.is_moving() {
+            table.frontier()
+        } else {
+            NOWHERE
+        };
         Self {
-            regions: [CURRENT, OLD].map(|region| View::of(&table.regions()[region])),
-            frontier: match table.is_moving() {
-                true => table.frontier(),
-                false => NOWHERE,
-            },
+            current: View::of(vectors, &table.regions()[CURRENT]),
+            old: View::of(vectors, &table.regions()[OLD]),
+            frontier: vectors.all(frontier),
         }
+    }
+
+    /// What one of the regions has, by where in hash space a key lies.
+    #[inline(always)]
+    fn of_region(&self, share: W, number: impl Fn(&View<W>) -> W) -> W {
+        share.choose(self.frontier, number(&self.current), number(&self.old))
     }
 }
 
@@ -77,7 +94,7 @@ impl Homes {
         vectors: V,
         hasher: &LaneHasher<K>,
         records: &[MicroflowRecord<K, N>; LANES],
-        views: &Views,
+        views: &Views<V::Words>,
     ) {
         let bucket_bytes = const {
             let bytes = SLOTS * size_of::<MicroflowRecord<K, N>>();
@@ -87,15 +104,9 @@ impl Homes {
         let hashes = hasher.hash_keys(vectors, records);
         // As `LaneHash::part` and `LaneHash::tag`.
         let share = hashes.right::<32>();
-        let frontier = vectors.all(views.frontier);
-        let [current, old] = &views.regions;
-        let homes = share.choose(frontier, vectors.all(current.homes), vectors.all(old.homes));
-        let lines = share.choose(frontier, vectors.all(current.lines), vectors.all(old.lines));
-        let slots = share.choose(
-            frontier,
-            vectors.all(current.records),
-            vectors.all(old.records),
-        );
+        let homes = views.of_region(share, |view| view.homes);
+        let lines = views.of_region(share, |view| view.lines);
+        let slots = views.of_region(share, |view| view.slots);
         let home = share.product_of_halves(homes).right::<32>();
         let lines = lines.plus(home.left::<6>());
         let slots = slots.plus(home.product_of_halves(vectors.all(bucket_bytes)));

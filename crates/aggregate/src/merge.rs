@@ -35,7 +35,6 @@ const FAR_BYTES: usize = 32 << 20;
 
 /// What the first two stages have found out about the blocks between them and the last.
 struct LookAhead<const K: usize, const N: usize> {
-    views: Views,
     /// Whether new flows may put out old ones.
     crowded: bool,
     homes: [Homes; RING],
@@ -50,6 +49,7 @@ impl<const K: usize, const N: usize> LookAhead<K, N> {
         &mut self,
         vectors: V,
         hasher: &LaneHasher<K>,
+        views: &Views<V::Words>,
         block: usize,
         records: &[MicroflowRecord<K, N>],
     ) {
@@ -62,7 +62,7 @@ impl<const K: usize, const N: usize> LookAhead<K, N> {
             padded = some;
             &padded
         };
-        self.homes[block % RING].set(vectors, hasher, records, &self.views);
+        self.homes[block % RING].set(vectors, hasher, records, views);
     }
 
     /// Stage one, of a block.
@@ -179,18 +179,20 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         sink: &mut impl ExportSink<K, N>,
     ) {
         let mut ahead = LookAhead {
-            views: Views::of(&self.table),
             crowded: self.is_crowded(chunk.len()),
             homes: [Homes::NONE; RING],
             flows: [[std::ptr::null_mut(); LANES]; RING],
         };
         let (hasher, gate) = (self.hasher, vectors.gate(&self.cuts.gate));
+        let views = Views::of(vectors, &self.table);
         let mut pending = PendingStates::new();
         let (blocks, rest) = chunk.as_chunks::<LANES>();
         let count = chunk.len().div_ceil(LANES);
         let records_of = |block: usize| blocks.get(block).map_or(rest, |records| records);
         for block in 0..count.min(2 * DISTANCE) {
-            ahead.begin(vectors, &hasher, block, records_of(block));
+            ahead.begin(vectors, &hasher, &views, block, records_of(block));
+        }
+        for block in 0..count.min(2 * DISTANCE) {
             ahead.fetch(block);
         }
         for block in 0..count.min(DISTANCE) {
@@ -204,9 +206,10 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             .enumerate()
         {
             let block = done + 2 * DISTANCE;
-            ahead.begin(vectors, &hasher, block, &blocks[block]);
+            ahead.begin(vectors, &hasher, &views, block, &blocks[block]);
             for (lane, microflow) in microflows.iter().enumerate() {
-                ahead.homes[block % RING].fetch(lane);
+                // Of the block begun last time: the addresses of this one have not come out of the vectors yet.
+                ahead.homes[(block - 1) % RING].fetch(lane);
                 let flow = ahead.flows[done % RING][lane];
                 self.finish(vectors, &gate, flow, microflow, sink, &mut pending);
                 ahead.locate::<V, FAR>(vectors, done + DISTANCE, lane);
@@ -222,9 +225,11 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
                 let flow = ahead.flows[done % RING][lane];
                 self.finish(vectors, &gate, flow, microflow, sink, &mut pending);
             }
+            if begun <= count {
+                ahead.fetch(begun - 1);
+            }
             if begun < count {
-                ahead.begin(vectors, &hasher, begun, records_of(begun));
-                ahead.fetch(begun);
+                ahead.begin(vectors, &hasher, &views, begun, records_of(begun));
             }
             for lane in 0..LANES {
                 if found < count {
