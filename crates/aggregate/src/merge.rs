@@ -5,7 +5,8 @@
 //! records overlap (TurboFlow, section 5.2, "Lookup Prefetching", taken further):
 //!
 //! ```text
-//! block i + 2D   hash the keys, fetch the tag lines of their home buckets
+//! block i + 2D   hash the keys, note where their home buckets are
+//! one before     fetch the tag lines of those
 //! block i + D    compare 31 tags, and those behind where records have passed the bucket; fetch the one record that can be it,
 //!                or the place of a new one
 //! block i        compare the keys, merge

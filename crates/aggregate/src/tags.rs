@@ -27,6 +27,7 @@ const ALL: u32 = (1 << SLOTS) - 1;
 #[repr(C, align(64))]
 pub(crate) struct TagLine {
     tags: [u16; SLOTS],
+    /// [`PASSED`] for each record that passed.
     overflowed: u16,
 }
 

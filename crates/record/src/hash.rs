@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One keyed hash of flow keys for every table in the house.
+//! The keyed hash of flow keys: of engines, shards and sketches. The flow cache has one of its own, [`LaneHasher`](crate::LaneHasher).
 //!
 //! Folded 64x64-bit multiplications with secret words: keyed, so that nobody who does not know the
 //! seed can choose keys that collide; the same on every machine, so that `--seed` repeats a run.
@@ -8,7 +8,7 @@
 //! ```text
 //! 63            48            32            16             0
 //! +--------------+-------------+-------------+-------------+
-//! |      bucket of the flow cache            |     tag     |
+//! |   share of a table of no particular kind (`KeyHash::share`)
 //! +--------------+-------------+-------------+-------------+
 //!                | slot of the microflow table|
 //!                              | shard        |
@@ -74,13 +74,6 @@ impl KeyHash {
     pub const fn share(self, parts: u64) -> u64 {
         ((self.0 as u128 * parts as u128) >> 64) as u64
     }
-
-    /// A 16-bit fingerprint, never 0.
-    #[inline(always)]
-    #[must_use]
-    pub const fn tag(self) -> u16 {
-        self.0 as u16 | 1
-    }
 }
 
 #[inline(always)]
@@ -90,7 +83,7 @@ fn fold(a: u64, b: u64) -> u64 {
 }
 
 /// The SplitMix64 sequence: spreads a seed over as many words as are asked for.
-fn splitmix(state: &mut u64) -> u64 {
+pub(crate) fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut word = *state;
     word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -127,7 +120,6 @@ mod tests {
         assert!(fullest(|hash| hash.shard(7), 7) < 285);
         assert!(fullest(|hash| hash.slot(500), 500) < 285);
         assert!(fullest(|hash| hash.share(500) as usize, 500) < 285);
-        assert!(fullest(|hash| hash.tag() as usize >> 7, 512) < 285);
     }
 
     #[test]

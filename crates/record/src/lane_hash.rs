@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The flow cache's hash: keyed, and made of operations that vectors have, so that eight keys are hashed in the time of two.
 //!
-//! Every word gives the product of its halves, each with a secret number added; the sum of the products of a key is a universal
-//! hash (NH of UMAC, Black et al., "UMAC: Fast and Secure Message Authentication", CRYPTO '99, section 4: two keys that somebody
-//! chose who does not know the secret are of one sum with a probability of 2^-32). It is linear in every half, so consecutive keys
-//! (an address scan) are evenly spaced; two multiplications by odd constants, with a shift before each, spread them.
+//! Every word gives the product of its halves, each with a secret number added, and these are summed up: NH of UMAC (Black et al.,
+//! "UMAC: Fast and Secure Message Authentication", CRYPTO '99, section 4). Of two keys chosen by somebody who does not know the
+//! secrets, the sums are equal with a probability of 2^-32, if the secrets are independent of each other. A sum is linear in every
+//! half word, so consecutive keys (an address scan) give evenly spaced sums; two multiplications by odd constants, with a shift
+//! before each, spread them. No secret is in those: that unequal sums fall together no more often than by chance is measured (the
+//! tests below), not proved.
 //!
 //! ```text
 //! 63                            32            16             0
@@ -13,6 +15,7 @@
 //! +-----------------------------+-------------+-------------+
 //! ```
 
+use crate::hash::splitmix;
 use crate::{KeyHasher, MicroflowRecord, Vectors, Words};
 
 /// Keys hashed together.
@@ -58,8 +61,10 @@ impl<const K: usize> LaneHasher<K> {
     /// A hash function of its own for every `hasher`.
     #[must_use]
     pub fn new(hasher: &KeyHasher) -> Self {
+        // Independent of each other, as far as one can tell: hashes of 0, 1, 2, ... would not be.
+        let mut state = hasher.hash(&[0]).0;
         Self {
-            secret: std::array::from_fn(|word| hasher.hash(&[word as u64]).0),
+            secret: std::array::from_fn(|_| splitmix(&mut state)),
         }
     }
 
@@ -161,6 +166,29 @@ mod tests {
             }
         }
         assert_ne!(hash, hasher.hash(&[2, 1, 3, 4, 5]));
+    }
+
+    /// Keys whose sums differ by a multiple of what four secrets differ by: were those hashes of 0 to 3, which multiply one number, it
+    /// would be 0 under one seed of 250.
+    #[test]
+    fn keys_made_for_secrets_that_hang_together_do_not_collide() {
+        let key = |step: u64| {
+            let (more, less) = (0x4000_0000 + step, 0x4000_0000 - step);
+            [more, less, less, more, 0x0600_0050_0000]
+        };
+        let mirrored = |step: u64| key(step).map(|word| word.rotate_left(32));
+        for seed in 0..20_000 {
+            let hasher = LaneHasher::new(&KeyHasher::new(seed));
+            for step in 1..8 {
+                let step = 4_096 * step;
+                assert_ne!(hasher.hash(&key(0)), hasher.hash(&key(step)), "{seed}");
+                assert_ne!(
+                    hasher.hash(&mirrored(0)),
+                    hasher.hash(&mirrored(step)),
+                    "{seed}"
+                );
+            }
+        }
     }
 
     #[test]

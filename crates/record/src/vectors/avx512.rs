@@ -340,7 +340,7 @@ impl Vectors for Avx512 {
             let flow = std::ptr::from_mut(flow).cast();
             let later = std::ptr::from_ref(later).cast();
             // SAFETY: a record of two key words is at least a line long, aligned to lines, and begins
-            // with key and base (asserted below); both are borrowed for the call, one of them mutably.
+            // with key and base (asserted above); both are borrowed for the call, one of them mutably.
             return unsafe { merge_line(gate, flow, later) };
         }
         merge_in_steps(self, &gate.gate, flow, later)

@@ -14,12 +14,12 @@ pub struct MergeGate {
     oldest_later_ns: u64,
     flow_marks: u8,
     later_marks: u8,
-    /// Bits of a count of packets that must not be: none, or all where nothing passes.
+    /// Bits of a flow's count of packets that must not be: none, or all where nothing passes. No record is without packets.
     closed: u64,
 }
 
 impl MergeGate {
-    /// Nothing passes.
+    /// No flow that has packets passes, and every flow has.
     pub const CLOSED: Self = Self {
         oldest_first_ns: 0,
         oldest_last_ns: 0,
