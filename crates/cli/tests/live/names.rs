@@ -64,9 +64,11 @@ fn has_all(ended: Ended, readers: [&Reader; 2]) {
         assert_eq!(reader.first_set, 2, "templates first");
     }
     let ended = ended.balanced(0);
-    let got = readers.map(|reader| reader.flows).iter().sum::<u64>();
-    assert_eq!(got, ended.count("records_written"));
-    assert_eq!(got, ended.count("packets_received"));
+    let flows = readers.map(|reader| reader.flows);
+    let got = flows.iter().sum::<u64>();
+    assert_eq!(got, ended.count("records_written"), "{flows:?}");
+    // Most often a packet each. Where the kernel, short of a processor, delivers a round's packets only shortly before the next one's, a record has two.
+    assert!(got >= FLOWS && got <= ended.count("packets_received"));
     assert_eq!(ended.count("records_dropped"), 0);
 }
 
