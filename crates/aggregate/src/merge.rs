@@ -201,7 +201,8 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
                 ahead.locate::<V, FAR>(vectors, block, lane);
             }
         }
-        // The long loop, in which all three stages have full blocks.
+        // The long loop, in which all three stages have full blocks. It merges states between blocks only: see `PendingStates::push`.
+        const { assert!(LANES <= PendingStates::<N>::ROOM) };
         for (done, microflows) in blocks[..blocks.len().saturating_sub(2 * DISTANCE)]
             .iter()
             .enumerate()
@@ -232,8 +233,8 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             if begun < count {
                 ahead.begin(vectors, &hasher, &views, begun, records_of(begun));
             }
-            for lane in 0..LANES {
-                if found < count {
+            if found < count {
+                for lane in 0..LANES {
                     ahead.locate::<V, FAR>(vectors, found, lane);
                 }
             }

@@ -4,9 +4,9 @@
 use std::arch::x86_64::*;
 
 use super::gate::JOINED_MARKS;
-use super::{MergeGate, Vectors, WithVectors, Words, merge_in_steps};
+use super::{MergeGate, Vectors, WithVectors, Words};
 use crate::pairs::Pair;
-use crate::{Base, LANES, MicroflowRecord, Plan};
+use crate::{Base, LANES, Plan};
 
 /// Proof that the machine has AVX2 and BMI2.
 #[derive(Clone, Copy, Debug)]
@@ -165,16 +165,6 @@ impl Vectors for Avx2 {
     #[inline(always)]
     fn gate(self, gate: &MergeGate) -> MergeGate {
         *gate
-    }
-
-    #[inline(always)]
-    fn merge_if_passes<const K: usize, const N: usize>(
-        self,
-        gate: &MergeGate,
-        flow: &mut MicroflowRecord<K, N>,
-        later: &MicroflowRecord<K, N>,
-    ) -> bool {
-        merge_in_steps(self, gate, flow, later)
     }
 
     /// ```text

@@ -122,6 +122,13 @@ pub struct LineGate {
     last: __mmask8,
 }
 
+impl AsRef<MergeGate> for LineGate {
+    #[inline(always)]
+    fn as_ref(&self) -> &MergeGate {
+        &self.gate
+    }
+}
+
 impl LineGate {
     /// # Safety
     /// The machine has the vectors of [`Avx512`].

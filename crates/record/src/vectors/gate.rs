@@ -79,6 +79,13 @@ impl MergeGate {
     }
 }
 
+impl AsRef<Self> for MergeGate {
+    #[inline(always)]
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 /// The same over lines, whose lanes of 64 bits hold what is drawn in [`super::avx512`].
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]

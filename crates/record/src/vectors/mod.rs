@@ -100,7 +100,7 @@ impl Machine {
 /// One width of vectors.
 pub trait Vectors: Copy {
     /// A gate as a loop keeps it in registers.
-    type Gate: Copy;
+    type Gate: Copy + AsRef<MergeGate>;
 
     /// Eight words.
     type Words: Words;
@@ -157,12 +157,15 @@ pub trait Vectors: Copy {
 
     /// Merges all but the further words of `later` into `flow`, if both are of one key and the gate
     /// lets them; whether it did.
+    #[inline(always)]
     fn merge_if_passes<const K: usize, const N: usize>(
         self,
         gate: &Self::Gate,
         flow: &mut MicroflowRecord<K, N>,
         later: &MicroflowRecord<K, N>,
-    ) -> bool;
+    ) -> bool {
+        merge_in_steps(self, gate.as_ref(), flow, later)
+    }
 
     /// A bit for every lane equal to `value`.
     #[inline(always)]
@@ -216,16 +219,6 @@ impl Vectors for Plain {
     fn gate(self, gate: &MergeGate) -> MergeGate {
         *gate
     }
-
-    #[inline(always)]
-    fn merge_if_passes<const K: usize, const N: usize>(
-        self,
-        gate: &MergeGate,
-        flow: &mut MicroflowRecord<K, N>,
-        later: &MicroflowRecord<K, N>,
-    ) -> bool {
-        merge_in_steps(self, gate, flow, later)
-    }
 }
 
 /// Plain code but for further words, for which it looks for the vectors at each merge, and each part of the work that is run on
@@ -242,16 +235,6 @@ impl Vectors for Machine {
     #[inline(always)]
     fn gate(self, gate: &MergeGate) -> MergeGate {
         *gate
-    }
-
-    #[inline(always)]
-    fn merge_if_passes<const K: usize, const N: usize>(
-        self,
-        gate: &MergeGate,
-        flow: &mut MicroflowRecord<K, N>,
-        later: &MicroflowRecord<K, N>,
-    ) -> bool {
-        merge_in_steps(self, gate, flow, later)
     }
 
     #[inline(always)]
