@@ -3,9 +3,10 @@
 
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 
-use turboflow_record::{LANES, LaneHasher, MicroflowRecord, Vectors, Words, prefetch};
+use turboflow_record::{LANES, LaneHasher, MicroflowRecord, Vectors, Words};
 
 use crate::flow_table::{CURRENT, FlowTable, OLD};
+use crate::reach::Reach;
 use crate::region::Region;
 use crate::tags::{SLOTS, TagLine};
 
@@ -47,24 +48,22 @@ impl<W: Words> Views<W> {
         vectors: V,
         table: &FlowTable<K, N>,
     ) -> Self {
-        // Beyond all of hash space, where there is no old region.
-        const NOWHERE: u64 = 1 << 33;
-        let frontier = if table.is_moving() {
-            table.frontier()
-        } else {
-            NOWHERE
-        };
         Self {
             current: View::of(vectors, &table.regions()[CURRENT]),
             old: View::of(vectors, &table.regions()[OLD]),
-            frontier: vectors.all(frontier),
+            frontier: vectors.all(table.frontier()),
         }
     }
 
-    /// What one of the regions has, by where in hash space a key lies.
+    /// What one of the regions has, by where in hash space a key lies. A table that does not grow has one: a twentieth of a merge's
+    /// work less.
     #[inline(always)]
-    fn of_region(&self, share: W, number: impl Fn(&View<W>) -> W) -> W {
-        share.choose(self.frontier, number(&self.current), number(&self.old))
+    fn of_region<R: Reach>(&self, share: W, number: impl Fn(&View<W>) -> W) -> W {
+        if R::GROWING {
+            share.choose(self.frontier, number(&self.current), number(&self.old))
+        } else {
+            number(&self.current)
+        }
     }
 }
 
@@ -89,7 +88,7 @@ impl Homes {
 
     /// Those of eight records.
     #[inline(always)]
-    pub(crate) fn set<V: Vectors, const K: usize, const N: usize>(
+    pub(crate) fn set<V: Vectors, R: Reach, const K: usize, const N: usize>(
         &mut self,
         vectors: V,
         hasher: &LaneHasher<K>,
@@ -104,9 +103,9 @@ impl Homes {
         let hashes = hasher.hash_keys(vectors, records);
         // As `LaneHash::part` and `LaneHash::tag`.
         let share = hashes.right::<32>();
-        let homes = views.of_region(share, |view| view.homes);
-        let lines = views.of_region(share, |view| view.lines);
-        let slots = views.of_region(share, |view| view.slots);
+        let homes = views.of_region::<R>(share, |view| view.homes);
+        let lines = views.of_region::<R>(share, |view| view.lines);
+        let slots = views.of_region::<R>(share, |view| view.slots);
         let home = share.product_of_halves(homes).right::<32>();
         let lines = lines.plus(home.left::<6>());
         let slots = slots.plus(home.product_of_halves(vectors.all(bucket_bytes)));
@@ -118,8 +117,8 @@ impl Homes {
 
     /// Asks for a tag line.
     #[inline(always)]
-    pub(crate) fn fetch(&self, lane: usize) {
-        prefetch(self.line(lane));
+    pub(crate) fn fetch<R: Reach>(&self, lane: usize) {
+        R::fetch(self.line(lane));
     }
 
     /// The tag line of a home bucket.

@@ -10,6 +10,7 @@ mod flow_table;
 mod homes;
 mod memory;
 mod merge;
+mod reach;
 mod region;
 mod tags;
 mod timeouts;

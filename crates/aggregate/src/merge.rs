@@ -15,27 +15,23 @@
 //! A place found at stage two may be stale at stage three (its flow left, or the same new flow was
 //! opened by a neighbour): the key comparison there sees it, and the long way sorts it out.
 
+use std::ops::Range;
+
 use turboflow_record::{
-    LANES, LaneHasher, MicroflowRecord, PendingStates, Vectors, WithVectors, prefetch, prefetch_far,
+    LANES, LaneHasher, MicroflowRecord, PendingStates, Vectors, WithVectors, prefetch,
 };
 
 use crate::cache::{ExportSink, FlowCache};
 use crate::homes::{Homes, Views};
+use crate::reach::{FAR_BYTES, FARTHEST_BYTES, Far, Farthest, Growing, Near, Reach};
 use crate::tags::SLOTS;
 
-/// Records looked at together. Long enough that starting and ending the pipeline costs little,
-/// short enough that records and look-ahead stay in the first-level cache.
-const CHUNK: usize = 512;
-/// How many blocks one stage runs ahead of the next.
-const DISTANCE: usize = 4;
-/// Blocks between the first stage and the last, as a power of two.
-const RING: usize = 2 * DISTANCE;
-/// From this size on, flow records lie in no cache as a rule, and are fetched into the second level: with a million flows that come in
-/// no order a merge takes three quarters of the time on Zen 4, and no other on Zen 5. Where most lie in a cache it costs more than it saves.
-const FAR_BYTES: usize = 32 << 20;
+/// Records looked at together, in which a table may take up as many flows without growing. Long enough that starting and ending the
+/// pipeline costs little.
+const CHUNK: usize = 2048;
 
 /// What the first two stages have found out about the blocks between them and the last.
-struct LookAhead<const K: usize, const N: usize> {
+struct LookAhead<const K: usize, const N: usize, const RING: usize> {
     /// Whether new flows may put out old ones.
     crowded: bool,
     homes: [Homes; RING],
@@ -43,10 +39,10 @@ struct LookAhead<const K: usize, const N: usize> {
     flows: [[*mut MicroflowRecord<K, N>; LANES]; RING],
 }
 
-impl<const K: usize, const N: usize> LookAhead<K, N> {
+impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
     /// Stage one, but for asking for the lines. A last block need not be full.
     #[inline(always)]
-    fn begin<V: Vectors>(
+    fn begin<V: Vectors, R: Reach>(
         &mut self,
         vectors: V,
         hasher: &LaneHasher<K>,
@@ -63,20 +59,37 @@ impl<const K: usize, const N: usize> LookAhead<K, N> {
             padded = some;
             &padded
         };
-        self.homes[block % RING].set(vectors, hasher, records, views);
+        self.homes[block % RING].set::<V, R, K, N>(vectors, hasher, records, views);
     }
 
     /// Stage one, of a block.
     #[inline(always)]
-    fn fetch(&self, block: usize) {
-        for lane in 0..LANES {
-            self.homes[block % RING].fetch(lane);
+    fn fetch_lines<R: Reach>(&self, blocks: Range<usize>) {
+        for block in blocks {
+            for lane in 0..LANES {
+                self.homes[block % RING].fetch::<R>(lane);
+            }
+        }
+    }
+
+    /// What stage two asks for where it does so for many blocks.
+    #[inline(always)]
+    fn fetch_flows<R: Reach>(&self, blocks: Range<usize>) {
+        for block in blocks {
+            for flow in self.flows[block % RING] {
+                R::fetch(flow);
+            }
         }
     }
 
     /// Stage two, of one record.
     #[inline(always)]
-    fn locate<V: Vectors, const FAR: bool>(&mut self, vectors: V, block: usize, lane: usize) {
+    fn locate<V: Vectors>(
+        &mut self,
+        vectors: V,
+        block: usize,
+        lane: usize,
+    ) -> *mut MicroflowRecord<K, N> {
         let homes = &self.homes[block % RING];
         let (mut line, mut slots) = (homes.line(lane), homes.slots::<K, N>(lane));
         // SAFETY: that of a home bucket of a region whose arrays outlive this chunk.
@@ -105,11 +118,7 @@ impl<const K: usize, const N: usize> LookAhead<K, N> {
         // has spare buckets after its last home, so there is one.
         let flow = slots.wrapping_add(found.trailing_zeros() as usize);
         self.flows[block % RING][lane] = flow;
-        if FAR {
-            prefetch_far(flow);
-        } else {
-            prefetch(flow);
-        }
+        flow
     }
 }
 
@@ -140,10 +149,13 @@ where
     #[inline(always)]
     fn run<V: Vectors>(self, vectors: V) {
         let (cache, chunk, sink) = (self.cache, self.chunk, self.sink);
-        if cache.size_bytes() >= FAR_BYTES {
-            cache.merge_chunk::<V, true>(vectors, chunk, sink);
-        } else {
-            cache.merge_chunk::<V, false>(vectors, chunk, sink);
+        match cache.size_bytes() {
+            _ if cache.table.is_moving() => {
+                cache.merge_chunk::<V, Growing, 16>(vectors, chunk, sink);
+            }
+            ..FAR_BYTES => cache.merge_chunk::<V, Near, 8>(vectors, chunk, sink),
+            ..FARTHEST_BYTES => cache.merge_chunk::<V, Far, 16>(vectors, chunk, sink),
+            _ => cache.merge_chunk::<V, Farthest, 32>(vectors, chunk, sink),
         }
     }
 }
@@ -171,15 +183,16 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         }
     }
 
-    /// The pipeline over one chunk. The table does not grow or move meanwhile.
+    /// The pipeline over one chunk. The table does not grow or move meanwhile. The stages are half of `RING` blocks apart.
     #[inline(always)]
-    fn merge_chunk<V: Vectors, const FAR: bool>(
+    fn merge_chunk<V: Vectors, R: Reach, const RING: usize>(
         &mut self,
         vectors: V,
         chunk: &[MicroflowRecord<K, N>],
         sink: &mut impl ExportSink<K, N>,
     ) {
-        let mut ahead = LookAhead {
+        let distance = const { RING / 2 };
+        let mut ahead = LookAhead::<K, N, RING> {
             crowded: self.is_crowded(chunk.len()),
             homes: [Homes::NONE; RING],
             flows: [[std::ptr::null_mut(); LANES]; RING],
@@ -190,53 +203,62 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         let (blocks, rest) = chunk.as_chunks::<LANES>();
         let count = chunk.len().div_ceil(LANES);
         let records_of = |block: usize| blocks.get(block).map_or(rest, |records| records);
-        for block in 0..count.min(2 * DISTANCE) {
-            ahead.begin(vectors, &hasher, &views, block, records_of(block));
+        for block in 0..count.min(2 * distance) {
+            ahead.begin::<V, R>(vectors, &hasher, &views, block, records_of(block));
         }
-        for block in 0..count.min(2 * DISTANCE) {
-            ahead.fetch(block);
-        }
-        for block in 0..count.min(DISTANCE) {
+        ahead.fetch_lines::<R>(0..count.min(2 * distance));
+        for block in 0..count.min(distance) {
             for lane in 0..LANES {
-                ahead.locate::<V, FAR>(vectors, block, lane);
+                ahead.locate(vectors, block, lane);
             }
         }
+        ahead.fetch_flows::<R>(0..count.min(distance));
         // The long loop, in which all three stages have full blocks. It merges states between blocks only: see `PendingStates::push`.
         const { assert!(LANES <= PendingStates::<N>::ROOM) };
-        for (done, microflows) in blocks[..blocks.len().saturating_sub(2 * DISTANCE)]
-            .iter()
-            .enumerate()
-        {
-            let block = done + 2 * DISTANCE;
-            ahead.begin(vectors, &hasher, &views, block, &blocks[block]);
+        let together = if R::TOGETHER { distance } else { 1 };
+        let long = blocks.len().saturating_sub(2 * distance) / together * together;
+        for (done, microflows) in blocks[..long].iter().enumerate() {
+            let block = done + 2 * distance;
+            ahead.begin::<V, R>(vectors, &hasher, &views, block, &blocks[block]);
             for (lane, microflow) in microflows.iter().enumerate() {
-                // Of the block begun last time: the addresses of this one have not come out of the vectors yet.
-                ahead.homes[(block - 1) % RING].fetch(lane);
+                if !R::TOGETHER {
+                    // Of the block begun last time: the addresses of this one have not come out of the vectors yet.
+                    ahead.homes[(block - 1) % RING].fetch::<R>(lane);
+                }
                 let flow = ahead.flows[done % RING][lane];
                 self.finish(vectors, &gate, flow, microflow, sink, &mut pending);
-                ahead.locate::<V, FAR>(vectors, done + DISTANCE, lane);
+                let flow = ahead.locate(vectors, done + distance, lane);
+                if !R::TOGETHER {
+                    R::fetch(flow);
+                }
+            }
+            if R::TOGETHER && done % distance == distance - 1 {
+                ahead.fetch_lines::<R>(block + 1 - distance..block + 1);
+                ahead.fetch_flows::<R>(done + 1..done + 1 + distance);
             }
             if pending.room() < LANES {
                 pending.merge(vectors, &self.plan);
             }
         }
-        for done in blocks.len().saturating_sub(2 * DISTANCE)..count {
-            let (begun, found) = (done + 2 * DISTANCE, done + DISTANCE);
+        if !R::TOGETHER && long > 0 {
+            ahead.fetch_lines::<R>(long + 2 * distance - 1..long + 2 * distance);
+        }
+        for done in long..count {
+            let (begun, found) = (done + 2 * distance, done + distance);
             pending.merge(vectors, &self.plan);
             for (lane, microflow) in records_of(done).iter().enumerate() {
                 let flow = ahead.flows[done % RING][lane];
                 self.finish(vectors, &gate, flow, microflow, sink, &mut pending);
             }
-            if begun <= count {
-                ahead.fetch(begun - 1);
-            }
             if begun < count {
-                ahead.begin(vectors, &hasher, &views, begun, records_of(begun));
+                ahead.begin::<V, R>(vectors, &hasher, &views, begun, records_of(begun));
+                ahead.fetch_lines::<R>(begun..begun + 1);
             }
             if found < count {
                 for lane in 0..LANES {
-                    ahead.locate::<V, FAR>(vectors, found, lane);
+                    ahead.locate(vectors, found, lane);
                 }
+                ahead.fetch_flows::<R>(found..found + 1);
             }
         }
         pending.merge(vectors, &self.plan);

@@ -6,8 +6,8 @@ use turboflow_workload::traffic::{FlowNumbers, five_tuple, keys};
 
 use crate::Spread;
 
-/// Records handed over at a time, as an engine does.
-pub(crate) const BATCH: usize = 512;
+/// Records handed over at a time, as an engine does (`batch_records` of the pipeline).
+pub(crate) const BATCH: usize = 2_048;
 
 /// Fills batches with the microflow records of randomly drawn flows.
 pub(crate) struct Microflows {

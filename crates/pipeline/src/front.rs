@@ -12,7 +12,7 @@ use turboflow_record::{
 
 use crate::PipelineConfig;
 use crate::clock::{CellClock, Tick};
-use crate::pending::{Pending, batch_packets};
+use crate::pending::{Pending, batch_records};
 
 /// Frames fetched ahead of their parsing: a page of short ones, since processors' own reading ahead
 /// ends with each page.
@@ -123,8 +123,6 @@ pub(crate) struct Front<const N: usize> {
     reassembles: bool,
     released: Vec<(Packet, InputValues)>,
     pending: Vec<Pending<N>>,
-    /// Packets of one kind in a batch.
-    batch_packets: usize,
     report: FrontReport,
 }
 
@@ -152,7 +150,6 @@ impl<const N: usize> Front<N> {
             reassembles: config.reassemble_flows.is_some(),
             released: Vec::new(),
             pending: (0..config.threads).map(|_| Pending::new()).collect(),
-            batch_packets: batch_packets::<N>(config.has_shard_threads()),
             report: FrontReport::default(),
         }
     }
@@ -237,7 +234,7 @@ impl<const N: usize> Front<N> {
             let plain = self.plain_frames(rest);
             self.report.frames += plain as u64;
             rest = &rest[plain..];
-            if self.pending[0].v4.len() >= self.batch_packets {
+            if self.pending[0].v4.len() >= batch_records::<N>() {
                 shards.packets(0, &mut self.pending[0]);
             } else if let Some((_, after)) = rest.split_first() {
                 self.frames_to_any_shard(&rest[..1], shards);
@@ -250,7 +247,7 @@ impl<const N: usize> Front<N> {
     /// is full; says how many there were. Everything it counts with stays in registers.
     fn plain_frames(&mut self, frames: &[Frame<'_>]) -> usize {
         let records = &mut self.pending[0].v4;
-        let room = self.batch_packets.saturating_sub(records.len());
+        let room = batch_records::<N>().saturating_sub(records.len());
         records.reserve(room);
         let (watermark_ns, cell_ns) = self.clock.cell();
         let (mut latest_ns, mut frame_bytes, mut packet_bytes, mut count) = (0, 0, 0, 0);
@@ -394,7 +391,7 @@ impl<const N: usize> Front<N> {
             self.layout
                 .open_state(vectors, state, packet, values, reversed);
         }
-        if records.len() == self.batch_packets {
+        if records.len() == batch_records::<N>() {
             shards.packets(shard, &mut self.pending[shard]);
         }
     }
@@ -417,7 +414,7 @@ impl<const N: usize> Front<N> {
         let shard = self.shard_of(&record.key);
         let records = lane(&mut self.pending[shard]);
         records.push(record);
-        if records.len() == self.batch_packets {
+        if records.len() == batch_records::<N>() {
             shards.packets(shard, &mut self.pending[shard]);
         }
     }

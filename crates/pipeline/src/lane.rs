@@ -6,10 +6,7 @@ use turboflow_engine_software::{Emptying, EngineConfig, EngineCounters, Sizing, 
 use turboflow_record::{KeyHasher, Layout, Marks, MicroflowRecord};
 
 use crate::PipelineConfig;
-
-/// Evicted records that wait until merging them pays: short batches leave the prefetch pipeline
-/// empty half the time.
-const MERGE_AT: usize = 512;
+use crate::pending::batch_records;
 
 /// What a lane has counted.
 pub(crate) struct LaneCounters {
@@ -46,7 +43,7 @@ impl<const K: usize, const N: usize> Lane<K, N> {
         Self {
             engine: SoftwareEngine::new(engine, layout.plan().clone(), hasher),
             cache: FlowCache::new(cache, layout.plan().clone(), hasher),
-            evicted: Vec::with_capacity(MERGE_AT),
+            evicted: Vec::with_capacity(batch_records::<N>()),
         }
     }
 
@@ -61,7 +58,8 @@ impl<const K: usize, const N: usize> Lane<K, N> {
             return;
         }
         self.engine.observe(packets, &mut self.evicted);
-        if self.evicted.len() >= MERGE_AT || self.engine.is_bypassed() {
+        // Evicted records wait until merging them pays.
+        if self.evicted.len() >= batch_records::<N>() || self.engine.is_bypassed() {
             self.merge_evicted(sink);
         }
     }

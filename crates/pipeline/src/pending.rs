@@ -8,19 +8,19 @@ use std::any::Any;
 use turboflow_engine_xdp::Batch;
 use turboflow_record::{MicroflowRecord, WORDS_V4, WORDS_V6, WORDS_WIDE};
 
-/// Packets of one kind that travel together, but for what another engine hands over: enough to keep the
-/// prefetch pipelines of engine and aggregator busy, few enough to stay in the second-level cache.
-const BATCH_PACKETS: usize = 512;
-/// To another thread more travel together where they are small: one that waits is woken as rarely.
-const SENT_BYTES: usize = 128 << 10;
+/// Records of one kind that travel together, but for what another engine hands over: as many as the second-level cache has room for
+/// beside the tables'. The aggregator starts to look ahead anew with every batch, and a shard that waits is woken by it.
+const BATCH_BYTES: usize = 128 << 10;
+/// Of large records, enough to keep the prefetch pipelines of engine and aggregator busy.
+const MIN_BATCH_RECORDS: usize = 512;
 
-/// Packets in a batch for a shard, on a thread of its own or on the front's.
-pub(crate) const fn batch_packets<const N: usize>(is_sent: bool) -> usize {
-    let sent = SENT_BYTES / size_of::<MicroflowRecord<WORDS_V4, N>>();
-    if is_sent && sent > BATCH_PACKETS {
-        sent
+/// Records in a batch for a shard, on a thread of its own or on the front's, and for the aggregator.
+pub(crate) const fn batch_records<const N: usize>() -> usize {
+    let records = BATCH_BYTES / size_of::<MicroflowRecord<WORDS_V4, N>>();
+    if records > MIN_BATCH_RECORDS {
+        records
     } else {
-        BATCH_PACKETS
+        MIN_BATCH_RECORDS
     }
 }
 

@@ -14,7 +14,7 @@ use turboflow_record::{MicroflowRecord, WORDS_V4};
 
 use crate::front::Shards;
 use crate::meter::FinishShards;
-use crate::pending::{Pending, batch_packets};
+use crate::pending::{Pending, batch_records};
 use crate::shard::{Shard, ShardReport};
 
 /// Bytes of IPv4 packets that wait for shards at most, all of them together: a millisecond of work,
@@ -25,7 +25,7 @@ const MIN_QUEUE_BATCHES: usize = 2;
 
 /// Batches that wait for each of `shards` at most; those of records with much state are few.
 fn queue_batches<const N: usize>(shards: usize) -> usize {
-    let batch_bytes = batch_packets::<N>(true) * size_of::<MicroflowRecord<WORDS_V4, N>>();
+    let batch_bytes = batch_records::<N>() * size_of::<MicroflowRecord<WORDS_V4, N>>();
     (QUEUE_BYTES / batch_bytes / shards).max(MIN_QUEUE_BATCHES)
 }
 
