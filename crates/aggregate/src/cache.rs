@@ -6,6 +6,7 @@ use turboflow_record::{
 };
 
 use crate::flow_table::{CURRENT, FlowTable, Location, OLD};
+use crate::reach::Reaches;
 use crate::region::Place;
 use crate::timeouts::{Cell, Cuts, Timeouts};
 
@@ -84,6 +85,7 @@ pub struct FlowCache<const K: usize, const N: usize> {
     sweep_position: u64,
     pub(crate) counters: CacheCounters,
     pub(crate) machine: Machine,
+    pub(crate) reaches: Reaches,
 }
 
 impl<const K: usize, const N: usize> FlowCache<K, N> {
@@ -101,7 +103,19 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             sweep_position: 0,
             counters: CacheCounters::default(),
             machine: Machine::detect(),
+            reaches: Reaches::default(),
         }
+    }
+
+    /// Looks ahead as if tables became large, and very large, from other sizes on, in bytes. For tests of what small tables would not
+    /// show: records are the same.
+    #[must_use]
+    pub const fn large_from(mut self, large_bytes: usize, very_large_bytes: usize) -> Self {
+        self.reaches = Reaches {
+            far_from_bytes: large_bytes,
+            farthest_from_bytes: very_large_bytes,
+        };
+        self
     }
 
     /// The most memory a cache of `max_flows` takes, in bytes.

@@ -23,7 +23,7 @@ use turboflow_record::{
 
 use crate::cache::{ExportSink, FlowCache};
 use crate::homes::{Homes, Views};
-use crate::reach::{FAR_BYTES, FARTHEST_BYTES, Far, Farthest, Growing, Near, Reach};
+use crate::reach::{Far, Farthest, Growing, Near, Reach};
 use crate::tags::SLOTS;
 
 /// Records looked at together, in which a table may take up as many flows without growing. Long enough that starting and ending the
@@ -149,13 +149,15 @@ where
     #[inline(always)]
     fn run<V: Vectors>(self, vectors: V) {
         let (cache, chunk, sink) = (self.cache, self.chunk, self.sink);
-        match cache.size_bytes() {
-            _ if cache.table.is_moving() => {
-                cache.merge_chunk::<V, Growing, 16>(vectors, chunk, sink);
-            }
-            ..FAR_BYTES => cache.merge_chunk::<V, Near, 8>(vectors, chunk, sink),
-            ..FARTHEST_BYTES => cache.merge_chunk::<V, Far, 16>(vectors, chunk, sink),
-            _ => cache.merge_chunk::<V, Farthest, 32>(vectors, chunk, sink),
+        let (size_bytes, reaches) = (cache.size_bytes(), cache.reaches);
+        if cache.table.is_moving() {
+            cache.merge_chunk::<V, Growing, 16>(vectors, chunk, sink);
+        } else if size_bytes < reaches.far_from_bytes {
+            cache.merge_chunk::<V, Near, 8>(vectors, chunk, sink);
+        } else if size_bytes < reaches.farthest_from_bytes {
+            cache.merge_chunk::<V, Far, 16>(vectors, chunk, sink);
+        } else {
+            cache.merge_chunk::<V, Farthest, 32>(vectors, chunk, sink);
         }
     }
 }

@@ -16,10 +16,23 @@
 
 use turboflow_record::{prefetch, prefetch_far};
 
-/// From this size on, flow records lie in no cache close to a core as a rule.
-pub(crate) const FAR_BYTES: usize = 4 << 20;
-/// From this size on, nor do the translations of their addresses.
-pub(crate) const FARTHEST_BYTES: usize = 512 << 20;
+/// From which sizes of a table on which lines are asked for how, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reaches {
+    /// [`Far`]: flow records lie in no cache close to a core as a rule.
+    pub(crate) far_from_bytes: usize,
+    /// [`Farthest`]: nor do the translations of their addresses.
+    pub(crate) farthest_from_bytes: usize,
+}
+
+impl Default for Reaches {
+    fn default() -> Self {
+        Self {
+            far_from_bytes: 4 << 20,
+            farthest_from_bytes: 512 << 20,
+        }
+    }
+}
 
 /// How lines are asked for.
 pub(crate) trait Reach {
