@@ -3,14 +3,18 @@
 
 use std::arch::x86_64::*;
 
-use super::gate::{JOINED_MARKS, LineLanes};
+use super::gate::JOINED_MARKS;
+use super::line::LineGate;
 use super::{MergeGate, Vectors, WithVectors, Words, merge_in_steps};
 use crate::pairs::Pair;
 use crate::{Base, LANES, MicroflowRecord, Plan};
 
 /// Proof that the machine has AVX-512 F, BW, DQ and VL, and BMI2.
 #[derive(Clone, Copy, Debug)]
-pub struct Avx512(());
+pub struct Avx512 {
+    /// Whether the machine takes twice as long for 512 bits as for 256.
+    pub(super) in_halves: bool,
+}
 
 impl Avx512 {
     pub(super) fn detect() -> Option<Self> {
@@ -22,8 +26,20 @@ impl Avx512 {
             && is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("lzcnt")
             && is_x86_feature_detected!("popcnt");
-        found.then_some(Self(()))
+        found.then(|| Self {
+            in_halves: has_halves(),
+        })
     }
+}
+
+/// Whether vectors of 512 bits go through units of 256: Zen 4, the only one of AMD's family 19h that has them.
+#[allow(unused_unsafe, reason = "asking is safe from Rust 1.94 on")]
+fn has_halves() -> bool {
+    // SAFETY: every x86-64 machine answers.
+    let (vendor, signature) = unsafe { (__cpuid(0), __cpuid(1).eax) };
+    let family = (signature >> 8 & 0xf) + (signature >> 20 & 0xff);
+    let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
+    name.as_flattened() == b"AuthenticAMD" && family == 0x19
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
@@ -62,113 +78,6 @@ fn tail(base: &Base) -> __m128i {
     // SAFETY: the last 16 bytes of 48.
     unsafe { _mm_loadu_si128(std::ptr::from_ref(base).cast::<__m128i>().add(2)) }
 }
-
-/// Key and base of two records as a line each, compared and merged in one go.
-///
-/// ```text
-/// 64-bit lane   0    1    2        3      4      5     6               7
-///             +---------+---------+------+------+-----+-------+-------+-----------------------------+
-///             | key     | packets | bytes| first| last| min l.| max l.| flags marks tos ttls end    |
-///             +---------+---------+------+------+-----+-------+-------+-----------------------------+
-/// ```
-///
-/// # Safety
-/// Both point to a line of memory, aligned to lines, that lies as drawn; the machine has the vectors of
-/// [`Avx512`].
-#[inline(always)]
-unsafe fn merge_line(gate: &LineGate, flow: *mut __m512i, later: *const __m512i) -> bool {
-    // SAFETY: the caller's.
-    unsafe {
-        let (a, b) = (_mm512_load_si512(flow), _mm512_load_si512(later));
-        // Of the key, any bit of the difference is wrong; of times, that of the sign.
-        let wrong = _mm512_maskz_sub_epi64(gate.key_and_first, b, a);
-        // wrong | more & bits
-        let more = _mm512_sub_epi64(a, gate.oldest);
-        let wrong = _mm512_ternarylogic_epi64::<0xf8>(wrong, more, gate.flow);
-        let more = _mm512_sub_epi64(b, gate.oldest_later);
-        let wrong = _mm512_ternarylogic_epi64::<0xf8>(wrong, more, gate.later);
-        if _mm512_test_epi64_mask(wrong, gate.any) != 0 {
-            return false;
-        }
-        let merged = _mm512_mask_add_epi64(a, gate.sums, a, b);
-        let merged = _mm512_mask_max_epu64(merged, gate.last, a, b);
-        let merged = _mm512_mask_min_epu32(merged, gate.min_length, a, b);
-        let merged = _mm512_mask_max_epu32(merged, gate.max_length, a, b);
-        let merged = _mm512_ternarylogic_epi64::<0xf8>(merged, b, gate.joins);
-        let merged = _mm512_mask_min_epu8(merged, gate.min_ttl, a, b);
-        let merged = _mm512_mask_max_epu8(merged, gate.max_ttl, a, b);
-        _mm512_store_si512(flow, merged);
-        true
-    }
-}
-
-/// A gate, and the lanes of what a merge does, in registers.
-#[derive(Clone, Copy, Debug)]
-pub struct LineGate {
-    gate: MergeGate,
-    oldest: __m512i,
-    oldest_later: __m512i,
-    flow: __m512i,
-    later: __m512i,
-    any: __m512i,
-    /// Bits that a merge takes over from the later record.
-    joins: __m512i,
-    min_ttl: __mmask64,
-    max_ttl: __mmask64,
-    min_length: __mmask16,
-    max_length: __mmask16,
-    key_and_first: __mmask8,
-    sums: __mmask8,
-    last: __mmask8,
-}
-
-impl AsRef<MergeGate> for LineGate {
-    #[inline(always)]
-    fn as_ref(&self) -> &MergeGate {
-        &self.gate
-    }
-}
-
-impl LineGate {
-    /// # Safety
-    /// The machine has the vectors of [`Avx512`].
-    #[inline(always)]
-    unsafe fn new(gate: &MergeGate) -> Self {
-        let lines = gate.lines();
-        let lanes = std::hint::black_box(LineLanes::ALL);
-        // SAFETY: the caller's; lines are as long as vectors.
-        let load = |line: [u64; 8]| unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
-        Self {
-            gate: *gate,
-            oldest: load(lines.oldest),
-            oldest_later: load(lines.oldest_later),
-            flow: load(lines.flow),
-            later: load(lines.later),
-            any: load(lines.any),
-            joins: load([0, 0, 0, 0, 0, 0, 0, 0xffff | (JOINED_MARKS as u64) << 16]),
-            min_ttl: lanes.min_ttl,
-            max_ttl: lanes.max_ttl,
-            min_length: lanes.min_length,
-            max_length: lanes.max_length,
-            key_and_first: lanes.key_and_first,
-            sums: lanes.sums,
-            last: lanes.last,
-        }
-    }
-}
-
-const _: () = {
-    use std::mem::{align_of, offset_of};
-    assert!(
-        offset_of!(MicroflowRecord<2, 0>, key) == 0
-            && offset_of!(MicroflowRecord<2, 0>, base) == 16
-    );
-    assert!(
-        offset_of!(MicroflowRecord<2, 8>, key) == 0
-            && offset_of!(MicroflowRecord<2, 8>, base) == 16
-    );
-    assert!(align_of::<MicroflowRecord<2, 8>>() == 64);
-};
 
 /// Eight words in one vector.
 #[derive(Clone, Copy, Debug)]
@@ -292,7 +201,7 @@ impl Vectors for Avx512 {
     #[inline(always)]
     fn gate(self, gate: &MergeGate) -> LineGate {
         // SAFETY: `self` proves the vectors.
-        unsafe { LineGate::new(gate) }
+        unsafe { LineGate::new(gate, self.in_halves) }
     }
 
     #[inline(always)]
@@ -348,9 +257,9 @@ impl Vectors for Avx512 {
             let later = std::ptr::from_ref(later).cast();
             // SAFETY: a record of two key words is at least a line long, aligned to lines, and begins
             // with key and base (asserted above); both are borrowed for the call, one of them mutably.
-            return unsafe { merge_line(gate, flow, later) };
+            return unsafe { gate.merge(flow, later) };
         }
-        merge_in_steps(self, &gate.gate, flow, later)
+        merge_in_steps(self, gate.as_ref(), flow, later)
     }
 
     #[inline(always)]

@@ -14,19 +14,19 @@ pub struct MergeGate {
     oldest_later_ns: u64,
     flow_marks: u8,
     later_marks: u8,
-    /// Bits of a flow's count of packets that must not be: none, or all where nothing passes. No record is without packets.
+    /// The bit that is the sign, where nothing passes, else none.
     closed: u64,
 }
 
 impl MergeGate {
-    /// No flow that has packets passes, and every flow has.
+    /// Nothing passes.
     pub const CLOSED: Self = Self {
         oldest_first_ns: 0,
         oldest_last_ns: 0,
         oldest_later_ns: 0,
         flow_marks: 0,
         later_marks: 0,
-        closed: u64::MAX,
+        closed: HALF,
     };
 
     /// A record passes, if it began no earlier than the flow, nor than either of `oldest_first_ns` and `oldest_later_ns`; the flow
@@ -70,12 +70,13 @@ impl MergeGate {
     #[inline(always)]
     #[must_use]
     pub const fn passes(&self, flow: &Base, later: &Base) -> bool {
-        let negative = flow.first_ns.wrapping_sub(self.oldest_first_ns)
+        let negative = self.closed
+            | flow.first_ns.wrapping_sub(self.oldest_first_ns)
             | flow.last_ns.wrapping_sub(self.oldest_last_ns)
             | later.first_ns.wrapping_sub(self.oldest_later_ns)
             | later.first_ns.wrapping_sub(flow.first_ns);
         let marks = flow.marks.0 & self.flow_marks | later.marks.0 & self.later_marks;
-        negative & HALF | marks as u64 | flow.packets & self.closed == 0
+        negative & HALF | marks as u64 == 0
     }
 }
 
@@ -86,7 +87,8 @@ impl AsRef<Self> for MergeGate {
     }
 }
 
-/// The same over lines, whose lanes of 64 bits hold what is drawn in [`super::avx512`].
+/// The same over lines, whose lanes of 64 bits hold what is drawn in [`super::line`]. The highest bit of the last lane is padding, which
+/// is zero: taken from by a gate that is closed, it is wrong.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct GateLines {
@@ -108,18 +110,18 @@ impl MergeGate {
             (self.flow_marks as u64) << 16,
             (self.later_marks as u64) << 16,
         );
-        let (first, last, closed) = (self.oldest_first_ns, self.oldest_last_ns, self.closed);
+        let (first, last) = (self.oldest_first_ns, self.oldest_last_ns);
         GateLines {
-            oldest: [0, 0, 0, 0, first, last, 0, 0],
+            oldest: [0, 0, 0, 0, first, last, 0, self.closed],
             oldest_later: [0, 0, 0, 0, self.oldest_later_ns, 0, 0, 0],
-            flow: [0, 0, closed, 0, HALF, HALF, 0, flow],
+            flow: [0, 0, 0, 0, HALF, HALF, 0, HALF | flow],
             later: [0, 0, 0, 0, HALF, 0, 0, later],
-            any: [u64::MAX, u64::MAX, closed, 0, HALF, HALF, 0, flow | later],
+            any: [u64::MAX, u64::MAX, 0, 0, HALF, HALF, 0, HALF | flow | later],
         }
     }
 }
 
-/// What a merge does with the lanes of a line (AVX-512 masks, see `merge_line` there). They are data, since
+/// What a merge does with the lanes of a line (AVX-512 masks, see [`super::line`]). They are data, since
 /// constants would be put into mask registers anew at every merge: an eighth of its instructions.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -142,6 +144,17 @@ impl LineLanes {
         key_and_first: 0b0001_0011,
         sums: 0b0000_1100,
         last: 0b0010_0000,
+    };
+
+    /// Of the two halves of a line, each its own: sums are in the lower one, all else but the key is in the upper.
+    pub(super) const OF_HALVES: Self = Self {
+        min_ttl: Self::ALL.min_ttl >> 32,
+        max_ttl: Self::ALL.max_ttl >> 32,
+        min_length: Self::ALL.min_length >> 8,
+        max_length: Self::ALL.max_length >> 8,
+        key_and_first: Self::ALL.key_and_first >> 4,
+        sums: Self::ALL.sums,
+        last: Self::ALL.last >> 4,
     };
 }
 

@@ -15,6 +15,8 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod gate;
+#[cfg(target_arch = "x86_64")]
+mod line;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -22,8 +24,10 @@ mod words;
 #[cfg(target_arch = "x86_64")]
 pub use avx2::{Avx2, Words256};
 #[cfg(target_arch = "x86_64")]
-pub use avx512::{Avx512, LineGate, Words512};
+pub use avx512::{Avx512, Words512};
 pub use gate::MergeGate;
+#[cfg(target_arch = "x86_64")]
+pub use line::LineGate;
 pub use words::{PlainWords, Words};
 
 use crate::pairs::Pair;

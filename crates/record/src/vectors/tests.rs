@@ -55,7 +55,9 @@ fn widths() -> Vec<Machine> {
     #[cfg(target_arch = "x86_64")]
     {
         widths.extend(Avx2::detect().map(Machine::Avx2));
-        widths.extend(Avx512::detect().map(Machine::Avx512));
+        if Avx512::detect().is_some() {
+            widths.extend([false, true].map(|in_halves| Machine::Avx512(Avx512 { in_halves })));
+        }
     }
     widths
 }
