@@ -6,7 +6,7 @@ use turboflow_record::{
 };
 
 use crate::flow_table::{CURRENT, FlowTable, Location, OLD};
-use crate::reach::Reaches;
+use crate::reach::FarFrom;
 use crate::region::Place;
 use crate::timeouts::{Cell, Cuts, Timeouts};
 
@@ -85,7 +85,7 @@ pub struct FlowCache<const K: usize, const N: usize> {
     sweep_position: u64,
     pub(crate) counters: CacheCounters,
     pub(crate) machine: Machine,
-    pub(crate) reaches: Reaches,
+    pub(crate) far_from: FarFrom,
 }
 
 impl<const K: usize, const N: usize> FlowCache<K, N> {
@@ -103,17 +103,18 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             sweep_position: 0,
             counters: CacheCounters::default(),
             machine: Machine::detect(),
-            reaches: Reaches::default(),
+            far_from: FarFrom::default(),
         }
     }
 
-    /// Looks ahead as if tables became large, and very large, from other sizes on, in bytes. For tests of what small tables would not
-    /// show: records are the same.
+    /// Looks ahead as in tables that are far, and farthest, from other sizes on. For tests of what small tables would not show:
+    /// records are the same.
+    #[doc(hidden)]
     #[must_use]
-    pub const fn large_from(mut self, large_bytes: usize, very_large_bytes: usize) -> Self {
-        self.reaches = Reaches {
-            far_from_bytes: large_bytes,
-            farthest_from_bytes: very_large_bytes,
+    pub const fn far_from(mut self, far_bytes: usize, farthest_bytes: usize) -> Self {
+        self.far_from = FarFrom {
+            far_bytes,
+            farthest_bytes,
         };
         self
     }

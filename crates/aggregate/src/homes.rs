@@ -15,7 +15,7 @@ use crate::tags::{SLOTS, TagLine};
 pub(crate) struct Views<W> {
     current: View<W>,
     old: View<W>,
-    /// What lies in hash space from here on, in 1/2^32, is in the old region.
+    /// What lies in hash space from here on, in 1/2^32, is in the old region, if the table grows.
     frontier: W,
 }
 

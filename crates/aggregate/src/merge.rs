@@ -12,6 +12,8 @@
 //! block i        compare the keys, merge
 //! ```
 //!
+//! In very large tables both fetch the lines of D blocks at a time (`reach.rs`).
+//!
 //! A place found at stage two may be stale at stage three (its flow left, or the same new flow was
 //! opened by a neighbour): the key comparison there sees it, and the long way sorts it out.
 
@@ -26,9 +28,11 @@ use crate::homes::{Homes, Views};
 use crate::reach::{Far, Farthest, Growing, Near, Reach};
 use crate::tags::SLOTS;
 
-/// Records looked at together, in which a table may take up as many flows without growing. Long enough that starting and ending the
-/// pipeline costs little.
-const CHUNK: usize = 2048;
+/// Records that pass through the stages together. Before them, the table makes room for as many new flows. Long enough that starting
+/// and ending the pipeline costs little.
+const CHUNK: usize = 2_048;
+/// Of a table that grows, which moves as many more buckets before a chunk as it is longer: no step shall take long.
+const GROWING_CHUNK: usize = 512;
 
 /// What the first two stages have found out about the blocks between them and the last.
 struct LookAhead<const K: usize, const N: usize, const RING: usize> {
@@ -62,7 +66,7 @@ impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
         self.homes[block % RING].set::<V, R, K, N>(vectors, hasher, records, views);
     }
 
-    /// Stage one, of a block.
+    /// Asks for what stage two looks at.
     #[inline(always)]
     fn fetch_lines<R: Reach>(&self, blocks: Range<usize>) {
         for block in blocks {
@@ -72,7 +76,7 @@ impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
         }
     }
 
-    /// What stage two asks for where it does so for many blocks.
+    /// Asks for what stage two has found.
     #[inline(always)]
     fn fetch_flows<R: Reach>(&self, blocks: Range<usize>) {
         for block in blocks {
@@ -149,12 +153,12 @@ where
     #[inline(always)]
     fn run<V: Vectors>(self, vectors: V) {
         let (cache, chunk, sink) = (self.cache, self.chunk, self.sink);
-        let (size_bytes, reaches) = (cache.size_bytes(), cache.reaches);
+        let (size_bytes, from) = (cache.size_bytes(), cache.far_from);
         if cache.table.is_moving() {
             cache.merge_chunk::<V, Growing, 16>(vectors, chunk, sink);
-        } else if size_bytes < reaches.far_from_bytes {
+        } else if size_bytes < from.far_bytes {
             cache.merge_chunk::<V, Near, 8>(vectors, chunk, sink);
-        } else if size_bytes < reaches.farthest_from_bytes {
+        } else if size_bytes < from.farthest_bytes {
             cache.merge_chunk::<V, Far, 16>(vectors, chunk, sink);
         } else {
             cache.merge_chunk::<V, Farthest, 32>(vectors, chunk, sink);
@@ -173,7 +177,15 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         microflows: &[MicroflowRecord<K, N>],
         sink: &mut impl ExportSink<K, N>,
     ) {
-        for chunk in microflows.chunks(CHUNK) {
+        let mut rest = microflows;
+        while !rest.is_empty() {
+            let most = if self.table.is_moving() {
+                GROWING_CHUNK
+            } else {
+                CHUNK
+            };
+            let (chunk, after) = rest.split_at(rest.len().min(most));
+            rest = after;
             self.keep_room(chunk.len(), sink);
             self.counters.microflows_merged += chunk.len() as u64;
             let machine = self.machine;
@@ -193,7 +205,9 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         chunk: &[MicroflowRecord<K, N>],
         sink: &mut impl ExportSink<K, N>,
     ) {
-        let distance = const { RING / 2 };
+        const { assert!(RING.is_power_of_two() && RING >= 2) };
+        debug_assert_eq!(R::GROWING, self.table.is_moving());
+        let distance = RING / 2;
         let mut ahead = LookAhead::<K, N, RING> {
             crowded: self.is_crowded(chunk.len()),
             homes: [Homes::NONE; RING],
@@ -205,10 +219,10 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         let (blocks, rest) = chunk.as_chunks::<LANES>();
         let count = chunk.len().div_ceil(LANES);
         let records_of = |block: usize| blocks.get(block).map_or(rest, |records| records);
-        for block in 0..count.min(2 * distance) {
+        for block in 0..count.min(RING) {
             ahead.begin::<V, R>(vectors, &hasher, &views, block, records_of(block));
         }
-        ahead.fetch_lines::<R>(0..count.min(2 * distance));
+        ahead.fetch_lines::<R>(0..count.min(RING));
         for block in 0..count.min(distance) {
             for lane in 0..LANES {
                 ahead.locate(vectors, block, lane);
@@ -218,9 +232,9 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         // The long loop, in which all three stages have full blocks. It merges states between blocks only: see `PendingStates::push`.
         const { assert!(LANES <= PendingStates::<N>::ROOM) };
         let together = if R::TOGETHER { distance } else { 1 };
-        let long = blocks.len().saturating_sub(2 * distance) / together * together;
+        let long = blocks.len().saturating_sub(RING) / together * together;
         for (done, microflows) in blocks[..long].iter().enumerate() {
-            let block = done + 2 * distance;
+            let block = done + RING;
             ahead.begin::<V, R>(vectors, &hasher, &views, block, &blocks[block]);
             for (lane, microflow) in microflows.iter().enumerate() {
                 if !R::TOGETHER {
@@ -243,10 +257,10 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             }
         }
         if !R::TOGETHER && long > 0 {
-            ahead.fetch_lines::<R>(long + 2 * distance - 1..long + 2 * distance);
+            ahead.fetch_lines::<R>(long + RING - 1..long + RING);
         }
         for done in long..count {
-            let (begun, found) = (done + 2 * distance, done + distance);
+            let (begun, found) = (done + RING, done + distance);
             pending.merge(vectors, &self.plan);
             for (lane, microflow) in records_of(done).iter().enumerate() {
                 let flow = ahead.flows[done % RING][lane];

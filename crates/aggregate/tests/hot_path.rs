@@ -70,10 +70,10 @@ fn compare<const N: usize>(
     records: usize,
     batch: usize,
     timeouts: Timeouts,
-    large_from: [usize; 2],
+    far_from: [usize; 2],
 ) {
-    let [large, very_large] = large_from;
-    let mut fast = cache::<N>(layout, 100_000, timeouts, seed).large_from(large, very_large);
+    let [far, farthest] = far_from;
+    let mut fast = cache::<N>(layout, 100_000, timeouts, seed).far_from(far, farthest);
     let mut careful = cache::<N>(layout, 100_000, timeouts, !seed);
     let (mut left, mut right) = (Vec::new(), Vec::new());
     let mut stream = Stream {
@@ -144,12 +144,12 @@ proptest! {
         idle_ns in timeout(),
         active_ns in timeout(),
         linger_ns in prop_oneof![Just(None), Just(Some(0)), (1u64..5_000).prop_map(Some)],
-        // Small tables are small, large, or very large.
-        large_from in prop_oneof![Just([usize::MAX; 2]), Just([0, usize::MAX]), Just([0; 2])],
+        // Small tables are near, far, or farthest.
+        far_from in prop_oneof![Just([usize::MAX; 2]), Just([0, usize::MAX]), Just([0; 2])],
     ) {
         let timeouts = Timeouts { idle_ns, active_ns, linger_ns };
         let default = Layout::compile(&Definition::default(), false).unwrap();
-        compare::<0>(&default, seed, flows, 30_000, batch, timeouts, large_from);
+        compare::<0>(&default, seed, flows, 30_000, batch, timeouts, far_from);
         let mut definition = Definition::default();
         for (name, op, of) in [
             ("windows", Op::Sum, Input::PayloadLength),
@@ -161,7 +161,7 @@ proptest! {
         }
         let layout = Layout::compile(&definition, false).unwrap();
         assert_eq!(layout.state_words(), 8);
-        compare::<8>(&layout, seed, flows, 10_000, batch, timeouts, large_from);
+        compare::<8>(&layout, seed, flows, 10_000, batch, timeouts, far_from);
     }
 }
 

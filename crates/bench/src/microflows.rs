@@ -6,7 +6,7 @@ use turboflow_workload::traffic::{FlowNumbers, five_tuple, keys};
 
 use crate::Spread;
 
-/// Records handed over at a time, as an engine does (`batch_records` of the pipeline).
+/// Records handed over at a time, as the pipeline does those of the default definition (`batch_records`).
 pub(crate) const BATCH: usize = 2_048;
 
 /// Fills batches with the microflow records of randomly drawn flows.

@@ -8,13 +8,13 @@ use std::any::Any;
 use turboflow_engine_xdp::Batch;
 use turboflow_record::{MicroflowRecord, WORDS_V4, WORDS_V6, WORDS_WIDE};
 
-/// Records of one kind that travel together, but for what another engine hands over: as many as the second-level cache has room for
-/// beside the tables'. The aggregator starts to look ahead anew with every batch, and a shard that waits is woken by it.
+/// What IPv4 records take that travel together, but for what another engine hands over: as much as the second-level cache has room for
+/// beside other things. The aggregator starts to look ahead anew with every batch, and a shard that waits is woken by it.
 const BATCH_BYTES: usize = 128 << 10;
 /// Of large records, enough to keep the prefetch pipelines of engine and aggregator busy.
 const MIN_BATCH_RECORDS: usize = 512;
 
-/// Records in a batch for a shard, on a thread of its own or on the front's, and for the aggregator.
+/// Records of one kind in a batch for a shard, on a thread of its own or on the front's, and for the aggregator.
 pub(crate) const fn batch_records<const N: usize>() -> usize {
     let records = BATCH_BYTES / size_of::<MicroflowRecord<WORDS_V4, N>>();
     if records > MIN_BATCH_RECORDS {

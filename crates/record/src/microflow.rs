@@ -45,7 +45,7 @@ pub struct Base {
     pub max_ttl: u8,
     /// Why the record ended, as a number of [`EndReason`]; 0 while the flow is open.
     pub end_reason: u8,
-    /// Always zero: the space up to 48 bytes.
+    /// Always zero: the space up to 48 bytes. [`MergeGate`](crate::MergeGate) relies on it.
     pub padding: u8,
 }
 

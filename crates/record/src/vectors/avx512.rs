@@ -2,6 +2,7 @@
 //! AVX-512: masks pick the lanes of each operation, so that a record folds in a dozen instructions.
 
 use std::arch::x86_64::*;
+use std::sync::OnceLock;
 
 use super::gate::JOINED_MARKS;
 use super::line::LineGate;
@@ -12,7 +13,7 @@ use crate::{Base, LANES, MicroflowRecord, Plan};
 /// Proof that the machine has AVX-512 F, BW, DQ and VL, and BMI2.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx512 {
-    /// Whether the machine takes twice as long for 512 bits as for 256.
+    /// Whether the machine makes two of 256 bits of an operation on 512.
     pub(super) in_halves: bool,
 }
 
@@ -33,8 +34,14 @@ impl Avx512 {
 }
 
 /// Whether vectors of 512 bits go through units of 256: Zen 4, the only one of AMD's family 19h that has them.
-#[allow(unused_unsafe, reason = "asking is safe from Rust 1.94 on")]
 fn has_halves() -> bool {
+    // A virtual machine takes microseconds to answer.
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(find_halves)
+}
+
+#[allow(unused_unsafe, reason = "asking is safe from Rust 1.94 on")]
+fn find_halves() -> bool {
     // SAFETY: every x86-64 machine answers.
     let (vendor, signature) = unsafe { (__cpuid(0), __cpuid(1).eax) };
     let family = (signature >> 8 & 0xf) + (signature >> 20 & 0xff);
@@ -256,7 +263,7 @@ impl Vectors for Avx512 {
             let flow = std::ptr::from_mut(flow).cast();
             let later = std::ptr::from_ref(later).cast();
             // SAFETY: a record of two key words is at least a line long, aligned to lines, and begins
-            // with key and base (asserted above); both are borrowed for the call, one of them mutably.
+            // with key and base (asserted in `line.rs`); both are borrowed for the call, one of them mutably.
             return unsafe { gate.merge(flow, later) };
         }
         merge_in_steps(self, gate.as_ref(), flow, later)

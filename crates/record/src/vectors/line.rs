@@ -4,7 +4,7 @@
 //! ```text
 //! 64-bit lane   0    1    2        3      4      5     6               7
 //!             +---------+---------+------+------+-----+-------+-------+-----------------------------+
-//!             | key     | packets | bytes| first| last| min l.| max l.| flags marks tos ttls end    |
+//!             | key     | packets | bytes| first| last| min l.| max l.| flags marks tos ttls end 0  |
 //!             +---------+---------+------+------+-----+-------+-------+-----------------------------+
 //! ```
 //!
@@ -105,6 +105,11 @@ impl LineGate {
     pub(super) unsafe fn merge(&self, flow: *mut __m512i, later: *const __m512i) -> bool {
         // SAFETY: the caller's.
         unsafe {
+            debug_assert_eq!(
+                *flow.cast::<[u8; 64]>().cast::<u8>().add(63),
+                0,
+                "padding is zero"
+            );
             if self.in_halves {
                 self.merge_halves(flow.cast(), later.cast())
             } else {
@@ -146,11 +151,6 @@ impl LineGate {
     /// That of [`LineGate::merge`]; the gate is one of halves.
     #[inline(always)]
     unsafe fn merge_halves(&self, flow: *mut __m256i, later: *const __m256i) -> bool {
-        // What was loaded of a gate's upper halves, and the key's lanes.
-        let part = |line: __m512i| {
-            // SAFETY: the caller's.
-            unsafe { _mm512_castsi512_si256(line) }
-        };
         // SAFETY: the caller's.
         unsafe {
             let (key, later_key) = (_mm256_load_si256(flow), _mm256_load_si256(later));
@@ -160,13 +160,17 @@ impl LineGate {
             );
             let before = _mm256_maskz_sub_epi64(self.key_and_first, b, a);
             // (before | more) & bits
-            let more = _mm256_sub_epi64(a, part(self.oldest));
-            let wrong = _mm256_ternarylogic_epi64::<0xa8>(before, more, part(self.flow));
+            let more = _mm256_sub_epi64(a, _mm512_castsi512_si256(self.oldest));
+            let wrong =
+                _mm256_ternarylogic_epi64::<0xa8>(before, more, _mm512_castsi512_si256(self.flow));
             // wrong | more & bits
-            let more = _mm256_sub_epi64(b, part(self.oldest_later));
-            let wrong = _mm256_ternarylogic_epi64::<0xf8>(wrong, more, part(self.later));
+            let more = _mm256_sub_epi64(b, _mm512_castsi512_si256(self.oldest_later));
+            let wrong =
+                _mm256_ternarylogic_epi64::<0xf8>(wrong, more, _mm512_castsi512_si256(self.later));
+            // The lower half of `any` has the key's bits, and no other.
             let other = _mm256_xor_si256(key, later_key);
-            let wrong = _mm256_ternarylogic_epi64::<0xf8>(wrong, other, part(self.any));
+            let wrong =
+                _mm256_ternarylogic_epi64::<0xf8>(wrong, other, _mm512_castsi512_si256(self.any));
             if _mm256_test_epi64_mask(wrong, wrong) != 0 {
                 return false;
             }
@@ -174,7 +178,8 @@ impl LineGate {
             let merged = _mm256_mask_max_epu64(a, self.last, a, b);
             let merged = _mm256_mask_min_epu32(merged, self.min_length as __mmask8, a, b);
             let merged = _mm256_mask_max_epu32(merged, self.max_length as __mmask8, a, b);
-            let merged = _mm256_ternarylogic_epi64::<0xf8>(merged, b, part(self.joins));
+            let merged =
+                _mm256_ternarylogic_epi64::<0xf8>(merged, b, _mm512_castsi512_si256(self.joins));
             let merged = _mm256_mask_min_epu8(merged, self.min_ttl as __mmask32, a, b);
             let merged = _mm256_mask_max_epu8(merged, self.max_ttl as __mmask32, a, b);
             _mm256_store_si256(flow, sums);
