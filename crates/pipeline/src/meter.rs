@@ -138,7 +138,16 @@ impl Meter {
     /// What is wrong with the configuration.
     pub fn new(
         config: &PipelineConfig,
-        deliver: impl FnMut(usize) -> DeliverRecords,
+        mut deliver: impl FnMut(usize) -> DeliverRecords,
+    ) -> Result<Self, ConfigError> {
+        Self::start(config, &mut deliver)
+    }
+
+    /// The same for any closure: engines and flow caches of every record size are compiled here, and not once more in every crate that
+    /// has a closure.
+    fn start(
+        config: &PipelineConfig,
+        deliver: &mut dyn FnMut(usize) -> DeliverRecords,
     ) -> Result<Self, ConfigError> {
         let layout = config.compile()?;
         let work = with_state_words!(layout.state_words(), N => {
@@ -206,7 +215,7 @@ impl Meter {
 fn start<const N: usize>(
     config: &PipelineConfig,
     layout: &Layout,
-    mut deliver: impl FnMut(usize) -> DeliverRecords,
+    deliver: &mut dyn FnMut(usize) -> DeliverRecords,
 ) -> Result<Box<dyn MeterWork>, ConfigError> {
     let front = Front::<N>::new(config, layout);
     if !config.has_shard_threads() {
