@@ -55,8 +55,7 @@ impl<W: Words> Views<W> {
         }
     }
 
-    /// What one of the regions has, by where in hash space a key lies. A table that does not grow has one: a twentieth of a merge's
-    /// work less.
+    /// What one of the regions has, by where in hash space a key lies. A table that does not grow has one, and nothing to choose.
     #[inline(always)]
     fn of_region<R: Reach>(&self, share: W, number: impl Fn(&View<W>) -> W) -> W {
         if R::GROWING {

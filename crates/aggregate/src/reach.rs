@@ -14,9 +14,9 @@
 //! | larger by far than what translations close to a core reach | [`Farthest`] | together, into the second level |
 //! | growing | [`Growing`] | as `Far` |
 //!
-//! Where each begins to pay was measured on Zen 4, with one table in turn: `Far` takes less time than `Near` from 100K flows (8 MB) on, for
-//! any traffic; `Farthest` a fifth to a third less than `Far` from 10M flows (800 MB) on under Zipf, with uniform traffic a fifth more
-//! at 10M and none at 20M. `docs/evaluation.md` has the whole, before and after.
+//! Where each begins to pay was tried out on Zen 4, with one table and each way in turn: `Far` from 100K flows on (8 MB), whatever the
+//! traffic; `Farthest` from 10M flows on (800 MB), where traffic is skewed. At random it costs more at 1M flows, somewhat more at
+//! 10M, and no more at 20M. `docs/evaluation.md` has what came of it.
 
 use turboflow_record::{prefetch, prefetch_far};
 

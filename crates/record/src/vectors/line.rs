@@ -9,7 +9,7 @@
 //! ```
 //!
 //! As a whole where a machine has units of 512 bits. Where one makes two of 256 of every such operation, in halves: most of what is
-//! done with a line concerns one of them. On Zen 4 a merge within the caches takes an eighth less time so.
+//! done with a line concerns one of them. On Zen 4 a merge within the caches takes less time so.
 
 use std::arch::x86_64::*;
 
