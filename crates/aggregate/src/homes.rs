@@ -8,7 +8,7 @@ use turboflow_record::{LANES, LaneHasher, MicroflowRecord, Vectors, Words};
 use crate::flow_table::{CURRENT, FlowTable, OLD};
 use crate::reach::Reach;
 use crate::region::Region;
-use crate::tags::{SLOTS, TagLine};
+use crate::tags::{SLOTS, TagLine, TagTwice};
 
 /// Both regions, as numbers of which there are eight each, taken once a chunk.
 #[derive(Clone, Copy)]
@@ -74,7 +74,7 @@ pub(crate) struct Homes {
     lines: [u64; LANES],
     /// Addresses of their first slots.
     slots: [u64; LANES],
-    /// The tags of the keys, in the lowest bits.
+    /// The tags of the keys, twice, in the lowest bits.
     tags: [u64; LANES],
 }
 
@@ -100,15 +100,21 @@ impl Homes {
             bytes as u64
         };
         let hashes = hasher.hash_keys(vectors, records);
-        // As `LaneHash::part` and `LaneHash::tag`.
-        let share = hashes.right::<32>();
+        // As `LaneHash::part` and `LaneHash::tag`; of products, a factor's upper half is no part.
+        let share = if R::GROWING {
+            hashes.left::<32>().right::<32>()
+        } else {
+            hashes
+        };
         let homes = views.of_region::<R>(share, |view| view.homes);
         let lines = views.of_region::<R>(share, |view| view.lines);
         let slots = views.of_region::<R>(share, |view| view.slots);
         let home = share.product_of_halves(homes).right::<32>();
         let lines = lines.plus(home.left::<6>());
         let slots = slots.plus(home.product_of_halves(vectors.all(bucket_bytes)));
-        let tags = hashes.right::<16>().joined(vectors.all(1));
+        let tags = hashes
+            .third_quarters_twice()
+            .joined(vectors.all(0x1_0001));
         lines.store(&mut self.lines);
         slots.store(&mut self.slots);
         tags.store(&mut self.tags);
@@ -137,7 +143,7 @@ impl Homes {
 
     /// A key's tag.
     #[inline(always)]
-    pub(crate) const fn tag(&self, lane: usize) -> u16 {
-        self.tags[lane] as u16
+    pub(crate) const fn tag(&self, lane: usize) -> TagTwice {
+        TagTwice::of_word(self.tags[lane])
     }
 }

@@ -132,7 +132,7 @@ impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
 fn fetch_neighbours<const K: usize, const N: usize>(homes: &Homes, lane: usize) {
     // SAFETY: that of a home bucket of a region whose arrays outlive the chunk.
     let line = unsafe { &*homes.line(lane) };
-    for slot in line.neighbours(homes.tag(lane)) {
+    for slot in line.neighbours(homes.tag(lane).tag()) {
         prefetch(homes.slots::<K, N>(lane).wrapping_add(slot));
     }
 }
@@ -236,7 +236,10 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         for (done, microflows) in blocks[..long].iter().enumerate() {
             let block = done + RING;
             ahead.begin::<V, R>(vectors, &hasher, &views, block, &blocks[block]);
-            for (lane, microflow) in microflows.iter().enumerate() {
+            macro_rules! step {
+                ($($lane:literal)*) => {$(
+                let lane = $lane;
+                let microflow = &microflows[lane];
                 if !R::TOGETHER {
                     // Of the block begun last time: the addresses of this one have not come out of the vectors yet.
                     ahead.homes[(block - 1) % RING].fetch::<R>(lane);
@@ -247,7 +250,9 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
                 if !R::TOGETHER {
                     R::fetch(flow);
                 }
+                )*}
             }
+            step!(0 1 2 3 4 5 6 7);
             if R::TOGETHER && done % distance == distance - 1 {
                 ahead.fetch_lines::<R>(block + 1 - distance..block + 1);
                 ahead.fetch_flows::<R>(done + 1..done + 1 + distance);

@@ -11,7 +11,7 @@
 use turboflow_record::{LaneHash, MicroflowRecord, Plain};
 
 use crate::memory::ZeroedArray;
-use crate::tags::{SLOTS, TagLine};
+use crate::tags::{SLOTS, TagLine, TagTwice};
 
 /// Buckets after the last home.
 const SPARE_BUCKETS: usize = 16;
@@ -80,7 +80,7 @@ impl<const K: usize, const N: usize> Region<K, N> {
         let mut bucket = self.home(hash);
         loop {
             let line = &self.lines[bucket];
-            let mut matches = line.matches(Plain, hash.tag());
+            let mut matches = line.matches(Plain, TagTwice::of(hash.tag()));
             while matches != 0 {
                 let place = Place {
                     bucket,

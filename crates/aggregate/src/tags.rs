@@ -21,6 +21,28 @@ const MOST_PASSED: u16 = u16::MAX - 1;
 /// The mask of all slots.
 const ALL: u32 = (1 << SLOTS) - 1;
 
+/// A tag in both halves of a word, as vectors load it without more ado.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TagTwice(u32);
+
+impl TagTwice {
+    #[inline(always)]
+    pub(crate) const fn of(tag: u16) -> Self {
+        Self(tag as u32 * 0x1_0001)
+    }
+
+    /// Of a word of [`Words::third_quarters_twice`], made odd.
+    #[inline(always)]
+    pub(crate) const fn of_word(word: u64) -> Self {
+        Self(word as u32)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn tag(self) -> u16 {
+        self.0 as u16
+    }
+}
+
 /// 31 fingerprints (0 = free slot) and the count of records that found this bucket full and live in
 /// a later one; a search goes on only while that count is not 0.
 #[derive(Clone, Copy)]
@@ -37,11 +59,11 @@ const _: () = assert!(size_of::<TagLine>() == 64);
 unsafe impl PlainBytes for TagLine {}
 
 impl TagLine {
-    /// A bit for every slot whose tag is `tag`.
+    /// A bit for every slot with a tag.
     #[inline(always)]
-    pub(crate) fn matches<V: Vectors>(&self, vectors: V, tag: u16) -> u32 {
-        debug_assert!(tag % 2 == 1 && self.overflowed.is_multiple_of(PASSED));
-        vectors.equal_lanes(self.lanes(), tag)
+    pub(crate) fn matches<V: Vectors>(&self, vectors: V, tag: TagTwice) -> u32 {
+        debug_assert!(tag.0 % 2 == 1 && self.overflowed.is_multiple_of(PASSED));
+        vectors.equal_lanes(self.lanes(), tag.0)
     }
 
     /// A bit for every free slot.
@@ -123,8 +145,8 @@ mod tests {
     fn finds_every_slot_of_a_tag_and_never_the_count() {
         let line = line(&[(0, 7), (15, 7), (16, 9), (30, 7)]);
         let expected = 1 | 1 << 15 | 1 << 30;
-        assert_eq!(line.matches(Plain, 7), expected);
-        assert_eq!(line.matches(Plain, 9), 1 << 16);
+        assert_eq!(line.matches(Plain, TagTwice::of(7)), expected);
+        assert_eq!(line.matches(Plain, TagTwice::of(9)), 1 << 16);
         assert_eq!(line.taken(), expected | 1 << 16);
         assert_eq!(line.free(Plain), ALL & !line.taken());
     }

@@ -96,10 +96,27 @@ impl Cuts {
     pub(crate) fn enter(&mut self, cell: Cell) {
         self.watermark_ns = cell.watermark_ns;
         self.oldest_first_ns = cell.end_ns.saturating_sub(self.active_ns);
-        // A flow with a packet after this is not silent when a record of this cell arrives.
-        let oldest_last_ns = cell.end_ns.saturating_sub(self.idle_ns);
-        self.gate = MergeGate::new(self.oldest_first_ns, oldest_last_ns, cell.watermark_ns)
-            .without_marks(self.ends, self.ends);
+        self.gate = self.gate_of(cell).unwrap_or(MergeGate::CLOSED);
+    }
+
+    /// Seen from a record of the cell, a flow that began so long before it, or was last seen so long before it, that the rules might
+    /// cut it, is further away than from the cell's start by no more than the cell is long.
+    fn gate_of(&self, cell: Cell) -> Option<MergeGate> {
+        let cell_ns = cell.end_ns.checked_sub(cell.watermark_ns)?;
+        let longest_ns = |timeout_ns: u64| {
+            if timeout_ns > MergeGate::UNLIMITED_NS {
+                return Some(MergeGate::UNLIMITED_NS);
+            }
+            timeout_ns.checked_sub(cell_ns)
+        };
+        let (active_ns, idle_ns) = (longest_ns(self.active_ns)?, longest_ns(self.idle_ns)?);
+        let gate = MergeGate::new(cell.watermark_ns, active_ns, idle_ns);
+        let gate = if self.ends == 0 {
+            gate
+        } else {
+            gate.without_ends()
+        };
+        (cell.end_ns <= MergeGate::UNLIMITED_NS).then_some(gate)
     }
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Streams of microflow records for benchmarks of the aggregator.
 
-use turboflow_record::{Family, Layout, MicroflowRecord, WORDS_V4};
+use turboflow_record::{Family, Layout, Least, MicroflowRecord, WORDS_V4};
 use turboflow_workload::traffic::{FlowNumbers, five_tuple, keys};
 
 use crate::Spread;
@@ -58,10 +58,10 @@ fn microflow<const N: usize>(flow: u64, at_ns: u64) -> MicroflowRecord<WORDS_V4,
     record.base.bytes = 1_800;
     record.base.first_ns = at_ns;
     record.base.last_ns = at_ns + 1_000;
-    record.base.min_length_bytes = 52;
+    record.base.min_length_bytes = Least::of(52);
     record.base.max_length_bytes = 1_500;
     record.base.tcp_flags = 0x10;
-    record.base.min_ttl = 60;
+    record.base.min_ttl = Least::of(60);
     record.base.max_ttl = 60;
     record
 }

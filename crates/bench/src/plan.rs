@@ -437,18 +437,4 @@ impl Zeroed for ByHand {
     };
 }
 
-const EMPTY: Base = Base {
-    packets: 0,
-    bytes: 0,
-    first_ns: 0,
-    last_ns: 0,
-    min_length_bytes: 0,
-    max_length_bytes: 0,
-    tcp_flags: 0,
-    marks: turboflow_record::Marks(0),
-    tos: 0,
-    min_ttl: 0,
-    max_ttl: 0,
-    end_reason: 0,
-    padding: 0,
-};
+const EMPTY: Base = Base::from_words([0; 6]);

@@ -36,7 +36,7 @@ pub use lane_hash::{LANES, LaneHash, LaneHasher};
 pub use layout::{
     KeySteps, Lanes, Layout, Plan, STATE_WORDS, Spot, StateStep, Steps, WORDS_WIDE, What,
 };
-pub use microflow::{Base, EndReason, Marks, MicroflowRecord};
+pub use microflow::{Base, EndReason, Least, Marks, MicroflowRecord};
 pub use packet::{InputValues, LAST_TIME_NS, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 pub use pairs::PendingStates;
 pub use prefetch::{prefetch, prefetch_far};

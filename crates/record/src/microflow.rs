@@ -6,10 +6,10 @@
 //! earlier one.
 //!
 //! ```text
-//!            K words          6 words                                      N words
-//! +-------------------------+--------------------------------------------+------------------+
-//! | key (src dst ports ...) | packets bytes first last | lengths | flags | further features |
-//! +-------------------------+--------------------------------------------+------------------+
+//!            K words          6 words                                        N words
+//! +-------------------------+----------------------------------------------+------------------+
+//! | key (src dst ports ...) | packets bytes first last | lengths | small   | further features |
+//! +-------------------------+----------------------------------------------+------------------+
 //!   IPv4 default: 16 + 48 = 64 bytes, one cache line     (K = 2, N = 0)
 //!   IPv6 default: 40 + 48 = 88, padded to 128 bytes      (K = 5, N = 0)
 //! ```
@@ -30,23 +30,51 @@ pub struct Base {
     /// Largest timestamp, nanoseconds since 1970.
     pub last_ns: u64,
     /// Smallest IP length.
-    pub min_length_bytes: u32,
+    pub min_length_bytes: Least<u32>,
     /// Largest IP length.
     pub max_length_bytes: u32,
-    /// OR of the 12-bit TCP flags.
-    pub tcp_flags: u16,
-    /// What happened in the flow's TCP connection.
-    pub marks: Marks,
-    /// Type of service or traffic class of the first packet.
-    pub tos: u8,
     /// Smallest time to live or hop limit.
-    pub min_ttl: u8,
+    pub min_ttl: Least<u8>,
     /// Largest time to live or hop limit.
     pub max_ttl: u8,
     /// Why the record ended, as a number of [`EndReason`]; 0 while the flow is open.
     pub end_reason: u8,
-    /// Always zero: the space up to 48 bytes. [`MergeGate`](crate::MergeGate) relies on it.
+    /// Zero: the space up to 48 bytes.
     pub padding: u8,
+    /// OR of the 12-bit TCP flags.
+    pub tcp_flags: u16,
+    /// Type of service or traffic class of the first packet.
+    pub tos: u8,
+    /// What happened in the flow's TCP connection. In the highest byte of the last word, where one comparison of that word tells
+    /// whether any of [`Marks::ENDS`] is set.
+    pub marks: Marks,
+}
+
+/// The smallest of some numbers, kept as the largest of their complements: minima and maxima of a record then merge in one
+/// operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Least<T>(T);
+
+impl<T: Copy + Ord + std::ops::Not<Output = T>> Least<T> {
+    /// Of one number.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(number: T) -> Self {
+        Self(!number)
+    }
+
+    /// The smallest.
+    #[inline(always)]
+    #[must_use]
+    pub fn get(self) -> T {
+        !self.0
+    }
+
+    #[inline(always)]
+    fn merge(&mut self, other: Self) {
+        self.0 = self.0.max(other.0);
+    }
 }
 
 /// Bits about the TCP connection that decide where a flow ends.
@@ -57,21 +85,21 @@ pub struct Marks(pub u8);
 impl Marks {
     /// The record's first packet was a SYN without ACK.
     pub const STARTS_WITH_SYN: u8 = 1 << 0;
-    /// FIN in the direction of the key (the canonical direction of a biflow).
-    pub const FIN: u8 = 1 << 1;
-    /// FIN in the other direction of a biflow.
-    pub const REVERSE_FIN: u8 = 1 << 2;
-    /// RST in any direction.
-    pub const RST: u8 = 1 << 3;
-    /// A SYN without ACK was seen in the direction of the key.
-    pub const SYN: u8 = 1 << 4;
-    /// A SYN without ACK was seen in the other direction of a biflow.
-    pub const REVERSE_SYN: u8 = 1 << 5;
     /// The record's first packet ran in the other direction of a biflow.
-    pub const STARTS_REVERSED: u8 = 1 << 6;
+    pub const STARTS_REVERSED: u8 = 1 << 1;
+    /// A SYN without ACK was seen in the direction of the key.
+    pub const SYN: u8 = 1 << 2;
+    /// A SYN without ACK was seen in the other direction of a biflow.
+    pub const REVERSE_SYN: u8 = 1 << 3;
+    /// FIN in the direction of the key (the canonical direction of a biflow).
+    pub const FIN: u8 = 1 << 5;
+    /// FIN in the other direction of a biflow.
+    pub const REVERSE_FIN: u8 = 1 << 6;
+    /// RST in any direction.
+    pub const RST: u8 = 1 << 7;
     /// Bits that describe a record's first packet: a merge keeps the earlier record's.
     pub const OF_FIRST_PACKET: u8 = Self::STARTS_WITH_SYN | Self::STARTS_REVERSED;
-    /// Bits that may end a flow.
+    /// Bits that may end a flow: the highest ones.
     pub const ENDS: u8 = Self::FIN | Self::REVERSE_FIN | Self::RST;
 
     /// The marks of one packet with these TCP flags.
@@ -125,6 +153,7 @@ impl Marks {
 
 const _: () = assert!(Marks::FIN << 1 == Marks::REVERSE_FIN);
 const _: () = assert!(Marks::SYN << 1 == Marks::REVERSE_SYN);
+const _: () = assert!(Marks::ENDS.leading_ones() == Marks::ENDS.count_ones());
 const _: () = assert!(size_of::<Base>() == 48);
 
 /// Why a flow record ended, numbered as flowEndReason (IPFIX information element 136).
@@ -171,16 +200,16 @@ impl Base {
     #[inline(always)]
     #[must_use]
     pub const fn of_packet(packet: &Packet, reversed: bool) -> Self {
-        let (length, ttl) = (packet.ip_length_bytes as u64, packet.ttl as u64);
+        let length = packet.ip_length_bytes as u64;
         let marks = Marks::of_packet(packet.tcp_flags, reversed).0 as u64;
-        let flags = packet.tcp_flags as u64 | marks << 16 | (packet.tos as u64) << 24;
+        let flags = packet.tcp_flags as u64 | (packet.tos as u64) << 16 | marks << 24;
         let words = [
             1,
             length,
             packet.timestamp_ns,
             packet.timestamp_ns,
-            length | length << 32,
-            flags | (ttl | ttl << 8) << 32,
+            !packet.ip_length_bytes as u64 | length << 32,
+            !packet.ttl as u64 | (packet.ttl as u64) << 8 | flags << 32,
         ];
         Self::from_words(words)
     }
@@ -197,15 +226,15 @@ impl Base {
                 bytes: words[1],
                 first_ns: words[2],
                 last_ns: words[3],
-                min_length_bytes: lengths as u32,
+                min_length_bytes: Least(lengths as u32),
                 max_length_bytes: (lengths >> 32) as u32,
-                tcp_flags: rest as u16,
-                marks: Marks((rest >> 16) as u8),
-                tos: (rest >> 24) as u8,
-                min_ttl: (rest >> 32) as u8,
-                max_ttl: (rest >> 40) as u8,
-                end_reason: (rest >> 48) as u8,
-                padding: (rest >> 56) as u8,
+                min_ttl: Least(rest as u8),
+                max_ttl: (rest >> 8) as u8,
+                end_reason: (rest >> 16) as u8,
+                padding: (rest >> 24) as u8,
+                tcp_flags: (rest >> 32) as u16,
+                tos: (rest >> 48) as u8,
+                marks: Marks((rest >> 56) as u8),
             };
         }
         // SAFETY: both are 48 bytes, and a `Base` is integers without padding between them, for
@@ -220,11 +249,11 @@ impl Base {
         self.bytes += later.bytes;
         self.first_ns = self.first_ns.min(later.first_ns);
         self.last_ns = self.last_ns.max(later.last_ns);
-        self.min_length_bytes = self.min_length_bytes.min(later.min_length_bytes);
+        self.min_length_bytes.merge(later.min_length_bytes);
         self.max_length_bytes = self.max_length_bytes.max(later.max_length_bytes);
         self.tcp_flags |= later.tcp_flags;
         self.marks.0 |= later.marks.0 & !Marks::OF_FIRST_PACKET;
-        self.min_ttl = self.min_ttl.min(later.min_ttl);
+        self.min_ttl.merge(later.min_ttl);
         self.max_ttl = self.max_ttl.max(later.max_ttl);
     }
 }

@@ -2,7 +2,7 @@
 //! The direct-mapped microflow table.
 
 use turboflow_record::{
-    KeyHasher, Machine, Marks, MergeGate, MicroflowRecord, PendingStates, Plan, Vectors,
+    Base, KeyHasher, Machine, Marks, MergeGate, MicroflowRecord, PendingStates, Plan, Vectors,
     WithVectors, prefetch,
 };
 
@@ -236,7 +236,8 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
                     let slot = slots.add(place as usize);
                     (slot, &mut *slot)
                 };
-                let merged = vectors.merge_if_passes(&gate, resident, packet);
+                let merged = cell.may_join_at_once(&resident.base, &packet.base)
+                    && vectors.merge_if_passes(&gate, resident, packet);
                 if merged || cell.joins(resident, packet) {
                     if !merged {
                         vectors.merge_in_order(&mut resident.base, &packet.base);
@@ -289,10 +290,22 @@ struct CellRules {
 }
 
 impl CellRules {
-    /// What certainly joins; [`CellRules::joins`] decides about the rest.
+    /// What certainly joins, if it [may](Self::may_join_at_once); [`CellRules::joins`] decides about the rest.
     fn gate(&self) -> MergeGate {
-        MergeGate::new(self.start_ns, 0, self.start_ns)
-            .without_marks(self.evict_after, Marks::STARTS_WITH_SYN)
+        // All times are of one cell, so that differences of them are small, whatever the year.
+        const ANY_NS: u64 = MergeGate::UNLIMITED_NS;
+        let gate = MergeGate::new(self.start_ns, ANY_NS, ANY_NS);
+        if self.evict_after == 0 {
+            gate
+        } else {
+            gate.without_ends()
+        }
+    }
+
+    /// What the gate does not ask: the record began in this cell, and the packet begins no connection.
+    #[inline(always)]
+    fn may_join_at_once(&self, resident: &Base, packet: &Base) -> bool {
+        resident.first_ns >= self.start_ns && !packet.marks.any(Marks::STARTS_WITH_SYN)
     }
 
     /// Whether a packet may join a record: it is of its key and belongs to the same cell, came no earlier

@@ -17,16 +17,18 @@ struct base {
     __u64 bytes;
     __u64 first_ns;
     __u64 last_ns;
-    __u32 min_length_bytes;
+    // The smallest length's complement.
+    __u32 not_min_length_bytes;
     __u32 max_length_bytes;
-    __u16 tcp_flags;
-    __u8 marks;
-    __u8 tos;
-    __u8 min_ttl;
+    // The smallest time to live's complement.
+    __u8 not_min_ttl;
     __u8 max_ttl;
     __u8 end_reason;
     // In the ring, the half of the table it was in. Padding to crates/record.
     __u8 half;
+    __u16 tcp_flags;
+    __u8 tos;
+    __u8 marks;
 };
 _Static_assert(sizeof(struct base) == 48, "as in crates/record");
 

@@ -12,10 +12,10 @@
 
 // `Marks` in crates/record/src/microflow.rs.
 #define MARK_STARTS_WITH_SYN (1 << 0)
-#define MARK_FIN (1 << 1)
-#define MARK_REVERSE_FIN (1 << 2)
-#define MARK_RST (1 << 3)
-#define MARK_SYN (1 << 4)
+#define MARK_SYN (1 << 2)
+#define MARK_FIN (1 << 5)
+#define MARK_REVERSE_FIN (1 << 6)
+#define MARK_RST (1 << 7)
 #define MARK_ENDS (MARK_FIN | MARK_REVERSE_FIN | MARK_RST)
 
 // When a frame came, and the half of the tables that it belongs to.
@@ -112,18 +112,19 @@ static __always_inline void merge(struct base *row, const struct arrival *arriva
 {
     const struct packet *packet = arrival->packet;
     __u32 length = packet->ip_length_bytes;
+    __u8 not_ttl = ~packet->ttl;
     row->packets += 1;
     row->bytes += length;
     if (arrival->now_ns > row->last_ns)
         row->last_ns = arrival->now_ns;
-    if (length < row->min_length_bytes)
-        row->min_length_bytes = length;
+    if (~length > row->not_min_length_bytes)
+        row->not_min_length_bytes = ~length;
     if (length > row->max_length_bytes)
         row->max_length_bytes = length;
     row->tcp_flags |= packet->tcp_flags;
     row->marks |= arrival->marks & ~MARK_STARTS_WITH_SYN;
-    if (packet->ttl < row->min_ttl)
-        row->min_ttl = packet->ttl;
+    if (not_ttl > row->not_min_ttl)
+        row->not_min_ttl = not_ttl;
     if (packet->ttl > row->max_ttl)
         row->max_ttl = packet->ttl;
 }
@@ -137,12 +138,12 @@ static __always_inline void begin(struct base *row, const struct arrival *arriva
         .bytes = packet->ip_length_bytes,
         .first_ns = arrival->now_ns,
         .last_ns = arrival->now_ns,
-        .min_length_bytes = packet->ip_length_bytes,
+        .not_min_length_bytes = ~packet->ip_length_bytes,
         .max_length_bytes = packet->ip_length_bytes,
         .tcp_flags = packet->tcp_flags,
         .marks = arrival->marks,
         .tos = packet->tos,
-        .min_ttl = packet->ttl,
+        .not_min_ttl = ~packet->ttl,
         .max_ttl = packet->ttl,
         .half = arrival->half,
     };

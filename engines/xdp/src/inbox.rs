@@ -15,7 +15,7 @@ const TICKET_BYTES: usize = 8;
 const V4_BYTES: usize = 8 * Rows::<WORDS_V4>::WORDS;
 const V6_BYTES: usize = 8 * Rows::<WORDS_V6>::WORDS;
 /// The byte of a row that says in which half of its table it was.
-const HALF_BYTE_AT: usize = 8 * HALF_AT + 7;
+const HALF_BYTE_AT: usize = 8 * HALF_AT + 3;
 
 /// Records of the ring that nobody has taken yet.
 pub(crate) struct Inbox {
@@ -181,7 +181,7 @@ mod tests {
     fn evicted(packets: u64, half: u64, ticket: Option<(u32, u32)>) -> Vec<u8> {
         let mut row = [0; Rows::<WORDS_V4>::WORDS];
         row[0] = packets;
-        row[HALF_AT] = half << 56;
+        row[HALF_AT] = half << 24;
         let ticket = ticket.map(|(slot, number)| u64::from(slot) | u64::from(number) << 32);
         let words = row.into_iter().chain(ticket);
         words.flat_map(u64::to_ne_bytes).collect()

@@ -8,10 +8,10 @@ use turboflow_record::{Base, MicroflowRecord, WORDS_V4, WORDS_V6, WORDS_WIDE};
 pub(crate) const BASE_WORDS: usize = size_of::<Base>() / 8;
 /// The word of [`Base`] with the first packet's time.
 pub(crate) const FIRST_NS_AT: usize = 2;
-/// The word of [`Base`] whose last byte says in which half of its table a record was.
+/// The word of [`Base`] whose fourth byte says in which half of its table a record was.
 pub(crate) const HALF_AT: usize = 5;
 /// What of that word is not of a record: an end's reason, which there is none of yet, and the half.
-const OF_THE_RING: u64 = 0xffff << 48;
+const OF_THE_RING: u64 = 0xffff << 16;
 /// Words of the counters of one CPU.
 pub(crate) const COUNTER_WORDS: usize = 11 + 2 * Rejected::COUNT + 3 * INTERFACES;
 /// The most interfaces that an engine can be on.
@@ -70,14 +70,14 @@ fn base(word: impl Fn(usize) -> u64) -> Base {
 
 #[cfg(test)]
 mod tests {
-    use turboflow_record::Marks;
+    use turboflow_record::{Least, Marks};
 
     use super::*;
 
     #[test]
     fn a_record_is_read_as_the_program_writes_it() {
-        let lengths = 40 | 1_500 << 32;
-        let rest = u64::from_le_bytes([0x12, 0x08, 0x11, 0xb8, 62, 64, 0, 1]);
+        let lengths = u64::from(!40u32) | 1_500 << 32;
+        let rest = u64::from_le_bytes([!62, 64, 0, 1, 0x12, 0x08, 0xb8, 0x05]);
         let read = record_of_words::<WORDS_V4>(|at| [3, 4, 5, 6, lengths, rest, 11, 12][at]);
         assert_eq!(read.key, [11, 12]);
         let planned = record::<WORDS_V6, 8>(&[3, 4, 5, 6, lengths, rest, 7, 8, 9, 11], 3);
@@ -88,12 +88,12 @@ mod tests {
             bytes: 4,
             first_ns: 5,
             last_ns: 6,
-            min_length_bytes: 40,
+            min_length_bytes: Least::of(40),
             max_length_bytes: 1500,
             tcp_flags: 0x0812,
-            marks: Marks(0x11),
+            marks: Marks(0x05),
             tos: 0xb8,
-            min_ttl: 62,
+            min_ttl: Least::of(62),
             max_ttl: 64,
             ..Base::default()
         };

@@ -30,9 +30,10 @@ pub(super) fn run<W: WithVectors>(vectors: Avx2, work: W) -> W::Output {
 
 const _: () = {
     use std::mem::offset_of;
-    assert!(offset_of!(Base, min_length_bytes) == 32 && offset_of!(Base, tcp_flags) == 40);
-    assert!(offset_of!(Base, marks) == 42 && offset_of!(Base, tos) == 43);
-    assert!(offset_of!(Base, min_ttl) == 44 && offset_of!(Base, max_ttl) == 45);
+    assert!(offset_of!(Base, min_length_bytes) == 32 && offset_of!(Base, max_length_bytes) == 36);
+    assert!(offset_of!(Base, min_ttl) == 40 && offset_of!(Base, max_ttl) == 41);
+    assert!(offset_of!(Base, tcp_flags) == 44 && offset_of!(Base, tos) == 46);
+    assert!(offset_of!(Base, marks) == 47);
 };
 
 /// Eight words in two vectors.
@@ -126,6 +127,12 @@ impl Words for Words256 {
     }
 
     #[inline(always)]
+    fn third_quarters_twice(self) -> Self {
+        let low = self.right::<32>().left::<48>().right::<48>();
+        low.joined(low.left::<16>())
+    }
+
+    #[inline(always)]
     fn pair_sums(self, other: Self) -> Self {
         let first = both!(self, other, _mm256_unpacklo_epi64);
         first.plus(both!(self, other, _mm256_unpackhi_epi64))
@@ -168,39 +175,36 @@ impl Vectors for Avx2 {
     }
 
     /// ```text
-    /// 32          36          40     42     43   44       45       46   47
-    /// | min len   | max len   | flags| marks| tos| min ttl| max ttl| end| 0 |
-    ///   min u32     max u32     or     or*    a    min u8   max u8   a    a     * less the first packet's
+    /// 32          36          40       41       42   43   44     46    47
+    /// | min len   | max len   | min ttl| max ttl| end| 0 | flags| tos | marks|
+    ///   max u32     max u32     max u8   max u8   a    a    or     a     or     less the first packet's marks
     /// ```
     #[inline(always)]
     fn merge_in_order(self, flow: &mut Base, later: &Base) {
         flow.packets += later.packets;
         flow.bytes += later.bytes;
         flow.last_ns = flow.last_ns.max(later.last_ns);
-        const JOINS: i32 = 0xffff | (JOINED_MARKS as i32) << 16;
+        const JOINS: i32 = 0xffff | (JOINED_MARKS as i32) << 24;
         // SAFETY: bytes 32 to 48 of both bases are read, and written back as values that a scalar
         // merge would have given; `self` proves the vectors.
         unsafe {
             let rest = std::ptr::from_mut(flow).cast::<__m128i>().add(2);
             let other = std::ptr::from_ref(later).cast::<__m128i>().add(2);
             let (a, b) = (_mm_loadu_si128(rest), _mm_loadu_si128(other));
-            let joined = _mm_or_si128(a, _mm_and_si128(b, _mm_set_epi32(0, JOINS, 0, 0)));
-            let lengths = _mm_blend_epi16::<0b0000_1100>(_mm_min_epu32(a, b), _mm_max_epu32(a, b));
-            let ttls = _mm_blendv_epi8(
-                _mm_min_epu8(a, b),
-                _mm_max_epu8(a, b),
-                _mm_set_epi32(0xff00, 0, 0, 0),
+            let joined = _mm_or_si128(a, _mm_and_si128(b, _mm_set_epi32(JOINS, 0, 0, 0)));
+            let merged = _mm_blend_epi16::<0b0000_1111>(joined, _mm_max_epu32(a, b));
+            _mm_storeu_si128(
+                rest,
+                _mm_blend_epi16::<0b0001_0000>(merged, _mm_max_epu8(a, b)),
             );
-            let merged = _mm_blend_epi16::<0b1111_0000>(lengths, joined);
-            _mm_storeu_si128(rest, _mm_blend_epi16::<0b0100_0000>(merged, ttls));
         }
     }
 
     #[inline(always)]
-    fn equal_lanes(self, lanes: &[u16; 32], value: u16) -> u32 {
+    fn equal_lanes(self, lanes: &[u16; 32], value_twice: u32) -> u32 {
         // SAFETY: the array is 64 bytes and the loads are unaligned ones; `self` proves the vectors.
         unsafe {
-            let values = _mm256_set1_epi16(value.cast_signed());
+            let values = _mm256_set1_epi32(value_twice.cast_signed());
             let pointer = lanes.as_ptr().cast::<__m256i>();
             let low = _mm256_cmpeq_epi16(_mm256_loadu_si256(pointer), values);
             let high = _mm256_cmpeq_epi16(_mm256_loadu_si256(pointer.add(1)), values);

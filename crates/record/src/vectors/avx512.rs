@@ -11,13 +11,12 @@ use crate::pairs::Pair;
 use crate::{Base, LANES, MicroflowRecord, Plan};
 
 /// Proof that the machine has AVX-512 F, BW, DQ and VL, and BMI2.
+///
+/// With `HALVES`, for a machine that makes two of 256 bits of an operation on 512.
 #[derive(Clone, Copy, Debug)]
-pub struct Avx512 {
-    /// Whether the machine makes two of 256 bits of an operation on 512.
-    pub(super) in_halves: bool,
-}
+pub struct Avx512<const HALVES: bool = false>(());
 
-impl Avx512 {
+impl<const HALVES: bool> Avx512<HALVES> {
     pub(super) fn detect() -> Option<Self> {
         let found = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
@@ -27,9 +26,14 @@ impl Avx512 {
             && is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("lzcnt")
             && is_x86_feature_detected!("popcnt");
-        found.then(|| Self {
-            in_halves: has_halves(),
-        })
+        (found && HALVES == has_halves()).then_some(Self(()))
+    }
+
+    /// Whether the machine has the one or the other.
+    #[cfg(test)]
+    pub(super) fn either() -> Option<Self> {
+        let found = Avx512::<false>::detect().is_some() || Avx512::<true>::detect().is_some();
+        found.then_some(Self(()))
     }
 }
 
@@ -50,26 +54,27 @@ fn find_halves() -> bool {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) fn run<W: WithVectors>(vectors: Avx512, work: W) -> W::Output {
+pub(super) fn run<W: WithVectors, const HALVES: bool>(
+    vectors: Avx512<HALVES>,
+    work: W,
+) -> W::Output {
     work.run(vectors)
 }
 
 // Lanes of the first half of a `Base` (64 bits each) and of the rest (32 bits, 8 bits).
 const PACKETS_BYTES: __mmask8 = 0b0011;
 const LAST: __mmask8 = 0b1000;
-const MIN_LENGTH: __mmask8 = 0b0001;
-const MAX_LENGTH: __mmask8 = 0b0010;
-const MIN_TTL: __mmask16 = 1 << 12;
-const MAX_TTL: __mmask16 = 1 << 13;
+const LENGTHS: __mmask8 = 0b0011;
+const TTLS: __mmask16 = 0b11 << 8;
 
 const _: () = {
     use std::mem::offset_of;
     assert!(offset_of!(Base, packets) == 0 && offset_of!(Base, bytes) == 8);
     assert!(offset_of!(Base, first_ns) == 16 && offset_of!(Base, last_ns) == 24);
     assert!(offset_of!(Base, min_length_bytes) == 32 && offset_of!(Base, max_length_bytes) == 36);
-    assert!(offset_of!(Base, tcp_flags) == 40 && offset_of!(Base, marks) == 42);
-    assert!(offset_of!(Base, tos) == 43 && offset_of!(Base, min_ttl) == 44);
-    assert!(offset_of!(Base, max_ttl) == 45);
+    assert!(offset_of!(Base, min_ttl) == 40 && offset_of!(Base, max_ttl) == 41);
+    assert!(offset_of!(Base, tcp_flags) == 44 && offset_of!(Base, tos) == 46);
+    assert!(offset_of!(Base, marks) == 47);
 };
 
 /// Packets, bytes, first, last.
@@ -79,7 +84,7 @@ fn head(base: &Base) -> __m256i {
     unsafe { _mm256_loadu_si256(std::ptr::from_ref(base).cast()) }
 }
 
-/// Lengths, flags, marks, type of service, times to live.
+/// Lengths, times to live, flags, type of service, marks.
 #[inline(always)]
 fn tail(base: &Base) -> __m128i {
     // SAFETY: the last 16 bytes of 48.
@@ -155,6 +160,26 @@ impl Words for Words512 {
     }
 
     #[inline(always)]
+    fn third_quarters_twice(self) -> Self {
+        const OF_WORD: [u8; 8] = [4, 5, 4, 5, 0x80, 0x80, 0x80, 0x80];
+        const OF_PAIR: [u8; 16] = {
+            let mut places = [0x80; 16];
+            let mut at = 0;
+            while at < 4 {
+                places[at] = OF_WORD[at];
+                places[at + 8] = OF_WORD[at] + 8;
+                at += 1;
+            }
+            places
+        };
+        // SAFETY: as above; the places are 16 bytes.
+        unsafe {
+            let places = _mm_loadu_si128(OF_PAIR.as_ptr().cast());
+            Self(_mm512_shuffle_epi8(self.0, _mm512_broadcast_i32x4(places)))
+        }
+    }
+
+    #[inline(always)]
     fn pair_sums(self, other: Self) -> Self {
         // SAFETY: as above.
         unsafe {
@@ -163,6 +188,23 @@ impl Words for Words512 {
             Self(_mm512_add_epi64(first, second))
         }
     }
+}
+
+/// A mask, moved once. Where its bits are used and compared with 0, a compiler does the one there and the other where it is, which
+/// takes a unit that is scarce twice.
+///
+/// # Safety
+/// The machine has the vectors of [`Avx512`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn in_general_register(mask: __mmask32) -> u32 {
+    let bits: u32;
+    // SAFETY: nothing but two registers is used.
+    unsafe {
+        std::arch::asm!("kmovd {bits:e}, {mask}", bits = lateout(reg) bits, mask = in(kreg) mask,
+            options(pure, nomem, nostack, preserves_flags));
+    }
+    bits
 }
 
 /// # Safety
@@ -178,8 +220,8 @@ unsafe fn four_pairs(a: *const u64, b: *const u64, c: *const u64, d: *const u64)
     }
 }
 
-impl Vectors for Avx512 {
-    type Gate = LineGate;
+impl<const HALVES: bool> Vectors for Avx512<HALVES> {
+    type Gate = LineGate<HALVES>;
     type Words = Words512;
 
     #[inline(always)]
@@ -206,14 +248,14 @@ impl Vectors for Avx512 {
     }
 
     #[inline(always)]
-    fn gate(self, gate: &MergeGate) -> LineGate {
+    fn gate(self, gate: &MergeGate) -> LineGate<HALVES> {
         // SAFETY: `self` proves the vectors.
-        unsafe { LineGate::new(gate, self.in_halves) }
+        unsafe { LineGate::new(gate) }
     }
 
     #[inline(always)]
-    fn avx512(self) -> Option<Self> {
-        Some(self)
+    fn avx512(self) -> Option<Avx512> {
+        Some(Avx512(()))
     }
 
     #[inline(always)]
@@ -239,13 +281,11 @@ impl Vectors for Avx512 {
             let merged = _mm256_mask_max_epu64(a, LAST, a, b);
             let merged = _mm256_mask_add_epi64(merged, PACKETS_BYTES, a, b);
             let (c, d) = (tail(flow), tail(later));
-            const JOINS: i32 = 0xffff | (JOINED_MARKS as i32) << 16;
+            const JOINS: i32 = 0xffff | (JOINED_MARKS as i32) << 24;
             // c | (d & joins): flags and marks; the type of service stays.
-            let rest = _mm_ternarylogic_epi64::<0xf8>(c, d, _mm_set_epi32(0, JOINS, 0, 0));
-            let rest = _mm_mask_min_epu32(rest, MIN_LENGTH, c, d);
-            let rest = _mm_mask_max_epu32(rest, MAX_LENGTH, c, d);
-            let rest = _mm_mask_min_epu8(rest, MIN_TTL, c, d);
-            let rest = _mm_mask_max_epu8(rest, MAX_TTL, c, d);
+            let rest = _mm_ternarylogic_epi64::<0xf8>(c, d, _mm_set_epi32(JOINS, 0, 0, 0));
+            let rest = _mm_mask_max_epu32(rest, LENGTHS, c, d);
+            let rest = _mm_mask_max_epu8(rest, TTLS, c, d);
             let flow = std::ptr::from_mut(flow);
             _mm256_storeu_si256(flow.cast(), merged);
             _mm_storeu_si128(flow.cast::<__m128i>().add(2), rest);
@@ -255,7 +295,7 @@ impl Vectors for Avx512 {
     #[inline(always)]
     fn merge_if_passes<const K: usize, const N: usize>(
         self,
-        gate: &LineGate,
+        gate: &LineGate<HALVES>,
         flow: &mut MicroflowRecord<K, N>,
         later: &MicroflowRecord<K, N>,
     ) -> bool {
@@ -270,17 +310,18 @@ impl Vectors for Avx512 {
     }
 
     #[inline(always)]
-    fn equal_lanes(self, lanes: &[u16; 32], value: u16) -> u32 {
+    fn equal_lanes(self, lanes: &[u16; 32], value_twice: u32) -> u32 {
         // SAFETY: the array is 64 bytes and the load is an unaligned one; `self` proves the vectors.
         unsafe {
-            let values = _mm512_set1_epi16(value.cast_signed());
-            _mm512_cmpeq_epi16_mask(_mm512_loadu_si512(lanes.as_ptr().cast()), values)
+            let values = _mm512_set1_epi32(value_twice.cast_signed());
+            let lanes = _mm512_loadu_si512(lanes.as_ptr().cast());
+            in_general_register(_mm512_cmpeq_epi16_mask(lanes, values))
         }
     }
 
     #[inline(always)]
     unsafe fn merge_states<const N: usize>(self, plan: &Plan, pairs: &[Pair]) {
         // SAFETY: the caller's.
-        unsafe { plan.merge_avx512::<N>(self, pairs) };
+        unsafe { plan.merge_avx512::<N>(Avx512(()), pairs) };
     }
 }

@@ -3,10 +3,16 @@
 //!
 //! ```text
 //! 64-bit lane   0    1    2        3      4      5     6               7
-//!             +---------+---------+------+------+-----+-------+-------+-----------------------------+
-//!             | key     | packets | bytes| first| last| min l.| max l.| flags marks tos ttls end 0  |
-//!             +---------+---------+------+------+-----+-------+-------+-----------------------------+
+//!             +---------+---------+------+------+-----+-------+-------+---------------+---------------+
+//! a, b        | key     | packets | bytes| first| last| min l.| max l.| ttls, end, 0  | flags tos mark|
+//!             +---------+---------+------+------+-----+-------+-------+---------------+---------------+
+//! line          b - a     b         b      b - a  b - a b               b               a or some of b
+//! merged        a         a + line         a      a + l. max(a, line)   max(a, line), byte by byte
 //! ```
+//!
+//! The line between is both: what the gate compares with the largest that may be, all at once, and what is merged into the flow. That is
+//! six operations where a test and a merge of their own take fourteen, and on Intel's machines those with units of 512 bits, of
+//! which they have two, are what bounds the loop.
 //!
 //! As a whole where a machine has units of 512 bits. Where one makes two of 256 of every such operation, in halves: most of what is
 //! done with a line concerns one of them. On Zen 4 a merge within the caches takes less time so.
@@ -30,70 +36,58 @@ const _: () = {
     assert!(align_of::<MicroflowRecord<2, 8>>() == 64);
 };
 
-/// A gate, and the lanes of what a merge does, in registers: of whole lines, or, in the lower half, of the upper half of lines.
+/// A gate, and the lanes of what a merge does, in registers: of whole lines, or, with `HALVES`, in their lower half, of the upper half of
+/// lines.
 #[derive(Clone, Copy, Debug)]
-pub struct LineGate {
+pub struct LineGate<const HALVES: bool> {
     gate: MergeGate,
-    in_halves: bool,
-    oldest: __m512i,
-    oldest_later: __m512i,
-    flow: __m512i,
-    later: __m512i,
-    /// Always of whole lines.
-    any: __m512i,
-    /// Bits that a merge takes over from the later record.
+    largest: __m512i,
+    /// Bits that a merge takes over from the later record, of those that are OR'ed.
     joins: __m512i,
-    min_ttl: __mmask64,
-    max_ttl: __mmask64,
-    min_length: __mmask16,
-    max_length: __mmask16,
-    key_and_first: __mmask8,
+    small: __mmask64,
+    lengths: __mmask16,
+    flags: __mmask16,
+    differences: __mmask8,
     sums: __mmask8,
-    last: __mmask8,
 }
 
-impl AsRef<MergeGate> for LineGate {
+impl<const HALVES: bool> AsRef<MergeGate> for LineGate<HALVES> {
     #[inline(always)]
     fn as_ref(&self) -> &MergeGate {
         &self.gate
     }
 }
 
-impl LineGate {
+/// The ternary operation on (b, a, c) that gives a | (b & c).
+const JOIN: i32 = 0xec;
+
+impl<const HALVES: bool> LineGate<HALVES> {
     /// # Safety
     /// The machine has the vectors of [`super::Avx512`].
     #[inline(always)]
-    pub(super) unsafe fn new(gate: &MergeGate, in_halves: bool) -> Self {
-        let lines = gate.lines();
-        let lanes = std::hint::black_box(if in_halves {
+    pub(super) unsafe fn new(gate: &MergeGate) -> Self {
+        let lanes = std::hint::black_box(if HALVES {
             LineLanes::OF_HALVES
         } else {
             LineLanes::ALL
         });
-        // SAFETY: the caller's; lines are as long as vectors.
-        let load = |line: [u64; 8]| unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
-        let load_part = |mut line: [u64; 8]| {
-            if in_halves {
+        let load = |mut line: [u64; 8]| {
+            if HALVES {
                 line.rotate_left(4);
             }
-            load(line)
+            // SAFETY: the caller's; lines are as long as vectors.
+            unsafe { _mm512_loadu_si512(line.as_ptr().cast()) }
         };
+        let joined = (0xffff | (JOINED_MARKS as u64) << 24) << 32;
         Self {
             gate: *gate,
-            in_halves,
-            oldest: load_part(lines.oldest),
-            oldest_later: load_part(lines.oldest_later),
-            flow: load_part(lines.flow),
-            later: load_part(lines.later),
-            any: load(lines.any),
-            joins: load_part([0, 0, 0, 0, 0, 0, 0, 0xffff | (JOINED_MARKS as u64) << 16]),
-            min_ttl: lanes.min_ttl,
-            max_ttl: lanes.max_ttl,
-            min_length: lanes.min_length,
-            max_length: lanes.max_length,
-            key_and_first: lanes.key_and_first,
+            largest: load(gate.largest()),
+            joins: load([0, 0, 0, 0, 0, 0, 0, joined]),
+            small: lanes.small,
+            lengths: lanes.lengths,
+            flags: lanes.flags,
+            differences: lanes.differences,
             sums: lanes.sums,
-            last: lanes.last,
         }
     }
 
@@ -105,8 +99,14 @@ impl LineGate {
     pub(super) unsafe fn merge(&self, flow: *mut __m512i, later: *const __m512i) -> bool {
         // SAFETY: the caller's.
         unsafe {
-            debug_assert_eq!(*flow.cast::<u8>().add(63), 0, "padding is zero");
-            if self.in_halves {
+            // A branch of its own, for it takes nothing of what is scarce.
+            if !self
+                .gate
+                .is_late_enough(&*later.cast::<u64>().add(2).cast())
+            {
+                return false;
+            }
+            if HALVES {
                 self.merge_halves(flow.cast(), later.cast())
             } else {
                 self.merge_whole(flow, later)
@@ -121,23 +121,15 @@ impl LineGate {
         // SAFETY: the caller's.
         unsafe {
             let (a, b) = (_mm512_load_si512(flow), _mm512_load_si512(later));
-            // Of the key, any bit of the difference is wrong; of times, that of the sign.
-            let wrong = _mm512_maskz_sub_epi64(self.key_and_first, b, a);
-            // wrong | more & bits
-            let more = _mm512_sub_epi64(a, self.oldest);
-            let wrong = _mm512_ternarylogic_epi64::<0xf8>(wrong, more, self.flow);
-            let more = _mm512_sub_epi64(b, self.oldest_later);
-            let wrong = _mm512_ternarylogic_epi64::<0xf8>(wrong, more, self.later);
-            if _mm512_test_epi64_mask(wrong, self.any) != 0 {
+            // In this order, b needs not be kept.
+            let line = _mm512_mask_sub_epi64(b, self.differences, b, a);
+            let line = _mm512_mask_ternarylogic_epi32::<JOIN>(line, self.flags, a, self.joins);
+            if _mm512_cmpgt_epu64_mask(line, self.largest) != 0 {
                 return false;
             }
-            let merged = _mm512_mask_add_epi64(a, self.sums, a, b);
-            let merged = _mm512_mask_max_epu64(merged, self.last, a, b);
-            let merged = _mm512_mask_min_epu32(merged, self.min_length, a, b);
-            let merged = _mm512_mask_max_epu32(merged, self.max_length, a, b);
-            let merged = _mm512_ternarylogic_epi64::<0xf8>(merged, b, self.joins);
-            let merged = _mm512_mask_min_epu8(merged, self.min_ttl, a, b);
-            let merged = _mm512_mask_max_epu8(merged, self.max_ttl, a, b);
+            let merged = _mm512_mask_add_epi64(a, self.sums, a, line);
+            let merged = _mm512_mask_max_epu32(merged, self.lengths, merged, line);
+            let merged = _mm512_mask_max_epu8(merged, self.small, merged, line);
             _mm512_store_si512(flow, merged);
             true
         }
@@ -147,6 +139,8 @@ impl LineGate {
     /// That of [`LineGate::merge`]; the gate is one of halves.
     #[inline(always)]
     unsafe fn merge_halves(&self, flow: *mut __m256i, later: *const __m256i) -> bool {
+        const KEY: __mmask8 = 0b0011;
+        const LAST: __mmask8 = 0b0010;
         // SAFETY: the caller's.
         unsafe {
             let (key, later_key) = (_mm256_load_si256(flow), _mm256_load_si256(later));
@@ -154,30 +148,19 @@ impl LineGate {
                 _mm256_load_si256(flow.add(1)),
                 _mm256_load_si256(later.add(1)),
             );
-            let before = _mm256_maskz_sub_epi64(self.key_and_first, b, a);
-            // (before | more) & bits
-            let more = _mm256_sub_epi64(a, _mm512_castsi512_si256(self.oldest));
-            let wrong =
-                _mm256_ternarylogic_epi64::<0xa8>(before, more, _mm512_castsi512_si256(self.flow));
-            // wrong | more & bits
-            let more = _mm256_sub_epi64(b, _mm512_castsi512_si256(self.oldest_later));
-            let wrong =
-                _mm256_ternarylogic_epi64::<0xf8>(wrong, more, _mm512_castsi512_si256(self.later));
-            // The lower half of `any` has the key's bits, and no other.
-            let other = _mm256_xor_si256(key, later_key);
-            let wrong =
-                _mm256_ternarylogic_epi64::<0xf8>(wrong, other, _mm512_castsi512_si256(self.any));
-            if _mm256_test_epi64_mask(wrong, wrong) != 0 {
+            let joins = _mm512_castsi512_si256(self.joins);
+            let half = _mm256_mask_sub_epi64(b, self.differences, b, a);
+            let half =
+                _mm256_mask_ternarylogic_epi32::<JOIN>(half, self.flags as __mmask8, a, joins);
+            let other = _mm256_mask_cmpneq_epi64_mask(KEY, key, later_key);
+            let more = _mm256_cmpgt_epu64_mask(half, _mm512_castsi512_si256(self.largest));
+            if other | more != 0 {
                 return false;
             }
             let sums = _mm256_mask_add_epi64(key, self.sums, key, later_key);
-            let merged = _mm256_mask_max_epu64(a, self.last, a, b);
-            let merged = _mm256_mask_min_epu32(merged, self.min_length as __mmask8, a, b);
-            let merged = _mm256_mask_max_epu32(merged, self.max_length as __mmask8, a, b);
-            let merged =
-                _mm256_ternarylogic_epi64::<0xf8>(merged, b, _mm512_castsi512_si256(self.joins));
-            let merged = _mm256_mask_min_epu8(merged, self.min_ttl as __mmask32, a, b);
-            let merged = _mm256_mask_max_epu8(merged, self.max_ttl as __mmask32, a, b);
+            let merged = _mm256_mask_mov_epi64(a, LAST, b);
+            let merged = _mm256_mask_max_epu32(merged, self.lengths as __mmask8, merged, half);
+            let merged = _mm256_mask_max_epu8(merged, self.small as __mmask32, merged, half);
             _mm256_store_si256(flow, sums);
             _mm256_store_si256(flow.add(1), merged);
             true

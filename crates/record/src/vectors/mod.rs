@@ -3,7 +3,7 @@
 //! microflow record passes through, once for each width.
 //!
 //! ```text
-//! Machine::detect() ──▶ run(work) ──▶ work.run(Avx512 | Avx2 | Plain)
+//! Machine::detect() ──▶ run(work) ──▶ work.run(Avx512 | Avx512<true> | Avx2 | Plain)
 //! ```
 //!
 //! The hot loops of engine and aggregator are generic over [`Vectors`] and are entered through
@@ -39,6 +39,9 @@ pub enum Machine {
     /// 512-bit vectors and masks (AVX-512 F, BW, DQ, VL).
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512),
+    /// The same, made of 256-bit ones.
+    #[cfg(target_arch = "x86_64")]
+    Avx512InHalves(Avx512<true>),
     /// 256-bit vectors (AVX2).
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
@@ -67,6 +70,9 @@ impl Machine {
             if let Some(avx512) = Avx512::detect() {
                 return Self::Avx512(avx512);
             }
+            if let Some(avx512) = Avx512::detect() {
+                return Self::Avx512InHalves(avx512);
+            }
             if let Some(avx2) = Avx2::detect() {
                 return Self::Avx2(avx2);
             }
@@ -93,6 +99,9 @@ impl Machine {
             // SAFETY: the value proves that the machine has them.
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(vectors) => unsafe { avx512::run(vectors, work) },
+            // SAFETY: likewise.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512InHalves(vectors) => unsafe { avx512::run(vectors, work) },
             // SAFETY: likewise.
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(vectors) => unsafe { avx2::run(vectors, work) },
@@ -171,10 +180,10 @@ pub trait Vectors: Copy {
         merge_in_steps(self, gate.as_ref(), flow, later)
     }
 
-    /// A bit for every lane equal to `value`.
+    /// A bit for every lane equal to a value, of which both halves of `value_twice` are one.
     #[inline(always)]
-    fn equal_lanes(self, lanes: &[u16; 32], value: u16) -> u32 {
-        equal_lanes(lanes, value)
+    fn equal_lanes(self, lanes: &[u16; 32], value_twice: u32) -> u32 {
+        equal_lanes(lanes, value_twice)
     }
 
     /// `plan.merge(flow, later)` of every pair in turn.
@@ -271,11 +280,11 @@ impl<const N: usize> WithVectors for MergeStates<'_, N> {
 /// In 128-bit vectors, which every x86-64 machine has.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn equal_lanes(lanes: &[u16; 32], value: u16) -> u32 {
+fn equal_lanes(lanes: &[u16; 32], value_twice: u32) -> u32 {
     use std::arch::x86_64::*;
     // SAFETY: SSE2 is part of x86-64; the array is 64 bytes and the loads are unaligned ones.
     unsafe {
-        let values = _mm_set1_epi16(value.cast_signed());
+        let values = _mm_set1_epi32(value_twice.cast_signed());
         let pointer = lanes.as_ptr().cast::<__m128i>();
         let equal = |part| _mm_cmpeq_epi16(_mm_loadu_si128(pointer.add(part)), values);
         let low = _mm_movemask_epi8(_mm_packs_epi16(equal(0), equal(1)));
@@ -285,9 +294,9 @@ fn equal_lanes(lanes: &[u16; 32], value: u16) -> u32 {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn equal_lanes(lanes: &[u16; 32], value: u16) -> u32 {
+fn equal_lanes(lanes: &[u16; 32], value_twice: u32) -> u32 {
     let bits = lanes.iter().enumerate();
     bits.fold(0, |mask, (lane, &each)| {
-        mask | u32::from(each == value) << lane
+        mask | u32::from(each == value_twice as u16) << lane
     })
 }

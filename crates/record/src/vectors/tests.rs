@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{KeyHasher, LaneHash, LaneHasher, Marks};
+use crate::{KeyHasher, LaneHash, LaneHasher, Least, Marks};
 
 fn base() -> impl Strategy<Value = Base> {
     let times = prop_oneof![0..8u64, any::<u64>()];
@@ -18,12 +18,12 @@ fn base() -> impl Strategy<Value = Base> {
             bytes: u64::from(bytes),
             first_ns,
             last_ns,
-            min_length_bytes,
+            min_length_bytes: Least::of(min_length_bytes),
             max_length_bytes,
             tcp_flags,
             marks: Marks(marks & marks.rotate_left(3)),
             tos,
-            min_ttl,
+            min_ttl: Least::of(min_ttl),
             max_ttl,
             end_reason: end,
             padding: 0,
@@ -33,11 +33,14 @@ fn base() -> impl Strategy<Value = Base> {
 
 fn gate() -> impl Strategy<Value = MergeGate> {
     let times = || prop_oneof![Just(0), 0..8u64, any::<u64>()];
-    let marks = || prop_oneof![Just(0), Just(Marks::ENDS), any::<u8>()];
-    (times(), times(), times(), marks(), marks()).prop_map(
-        |(oldest_first_ns, oldest_last_ns, oldest_later_ns, flow_marks, later_marks)| {
-            MergeGate::new(oldest_first_ns, oldest_last_ns, oldest_later_ns)
-                .without_marks(flow_marks, later_marks)
+    (times(), times(), times(), any::<bool>()).prop_map(
+        |(from_ns, since_first_ns, since_last_ns, without_ends)| {
+            let gate = MergeGate::new(from_ns, since_first_ns, since_last_ns);
+            if without_ends {
+                gate.without_ends()
+            } else {
+                gate
+            }
         },
     )
 }
@@ -55,9 +58,8 @@ fn widths() -> Vec<Machine> {
     #[cfg(target_arch = "x86_64")]
     {
         widths.extend(Avx2::detect().map(Machine::Avx2));
-        if Avx512::detect().is_some() {
-            widths.extend([false, true].map(|in_halves| Machine::Avx512(Avx512 { in_halves })));
-        }
+        widths.extend(Avx512::either().map(Machine::Avx512));
+        widths.extend(Avx512::either().map(Machine::Avx512InHalves));
     }
     widths
 }
@@ -86,12 +88,14 @@ impl WithVectors for Compare {
 struct Hash<'a, const K: usize>(LaneHasher<K>, &'a [MicroflowRecord<K, 8>; LANES]);
 
 impl<const K: usize> WithVectors for Hash<'_, K> {
-    type Output = [LaneHash; LANES];
+    type Output = ([LaneHash; LANES], [u32; LANES]);
 
     fn run<V: Vectors>(self, vectors: V) -> Self::Output {
-        let mut hashes = [0; LANES];
-        self.0.hash_keys(vectors, self.1).store(&mut hashes);
-        hashes.map(LaneHash)
+        let (mut hashes, mut twice) = ([0; LANES], [0; LANES]);
+        let words = self.0.hash_keys(vectors, self.1);
+        words.store(&mut hashes);
+        words.third_quarters_twice().store(&mut twice);
+        (hashes.map(LaneHash), twice.map(|word| word as u32))
     }
 }
 
@@ -103,7 +107,9 @@ fn hashes_as_plain_code_does<const K: usize>(seed: u64, keys: [[u64; K]; LANES])
     });
     for machine in widths() {
         let found = machine.run(Hash(hasher, &records));
-        assert_eq!(found, keys.map(|key| hasher.hash(&key)), "{machine:?}");
+        let hashes = keys.map(|key| hasher.hash(&key));
+        let twice = hashes.map(|LaneHash(hash)| (hash >> 32 & 0xffff) as u32 * 0x1_0001);
+        assert_eq!(found, (hashes, twice), "{machine:?}");
     }
 }
 
@@ -155,7 +161,7 @@ impl WithVectors for Lanes {
     type Output = u32;
 
     fn run<V: Vectors>(self, vectors: V) -> u32 {
-        vectors.equal_lanes(&self.0, self.1)
+        vectors.equal_lanes(&self.0, u32::from(self.1) * 0x1_0001)
     }
 }
 
@@ -193,10 +199,12 @@ proptest! {
         differs in 0..8usize,
         is_open in any::<bool>(),
     ) {
+        // All that a gate is for.
+        bases = bases.map(before_2262);
         if is_open {
             bases[1].first_ns = bases[1].first_ns.max(bases[0].first_ns);
-            gate = MergeGate::new(0, 0, 0);
-            bases = bases.map(before_2262);
+            bases[1].last_ns = bases[1].last_ns.max(bases[0].last_ns);
+            gate = MergeGate::new(0, MergeGate::UNLIMITED_NS, MergeGate::UNLIMITED_NS);
         }
         merges_if_passes(gate, [key[0], key[1]], bases, differs);
         merges_if_passes(gate, key, bases, differs);

@@ -35,6 +35,9 @@ pub trait Words: Copy {
     /// `high` where they are no less than `limit`, `low` elsewhere; all of them and the limit are below 2^63.
     #[must_use]
     fn choose(self, limit: Self, low: Self, high: Self) -> Self;
+    /// Of each, the third of its quarters from below, in the two lowest.
+    #[must_use]
+    fn third_quarters_twice(self) -> Self;
     /// Of neighbours in `self` and `other`, each sum of two: word 0 and 1 of `self`, of `other`, words 2 and 3 of `self`, ...
     #[must_use]
     fn pair_sums(self, other: Self) -> Self;
@@ -115,6 +118,11 @@ impl Words for PlainWords {
             };
             source.0[lane]
         }))
+    }
+
+    #[inline(always)]
+    fn third_quarters_twice(self) -> Self {
+        Self(self.0.map(|word| (word >> 32 & 0xffff) * 0x1_0001))
     }
 
     #[inline(always)]
