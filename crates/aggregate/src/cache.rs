@@ -7,6 +7,7 @@ use turboflow_record::{
 
 use crate::flow_table::{CURRENT, FlowTable, Location, OLD};
 use crate::reach::FarFrom;
+use crate::recurrence::Recurrence;
 use crate::region::Place;
 use crate::timeouts::{Cell, Cuts, Timeouts};
 
@@ -86,6 +87,7 @@ pub struct FlowCache<const K: usize, const N: usize> {
     pub(crate) counters: CacheCounters,
     pub(crate) machine: Machine,
     pub(crate) far_from: FarFrom,
+    pub(crate) recurrence: Recurrence,
 }
 
 impl<const K: usize, const N: usize> FlowCache<K, N> {
@@ -104,6 +106,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             counters: CacheCounters::default(),
             machine: Machine::detect(),
             far_from: FarFrom::default(),
+            recurrence: Recurrence::default(),
         }
     }
 
@@ -116,6 +119,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             far_bytes,
             farthest_bytes,
         };
+        self.recurrence = Recurrence::ASSUMED;
         self
     }
 

@@ -112,9 +112,7 @@ impl Homes {
         let home = share.product_of_halves(homes).right::<32>();
         let lines = lines.plus(home.left::<6>());
         let slots = slots.plus(home.product_of_halves(vectors.all(bucket_bytes)));
-        let tags = hashes
-            .third_quarters_twice()
-            .joined(vectors.all(0x1_0001));
+        let tags = hashes.third_quarters_twice().joined(vectors.all(0x1_0001));
         lines.store(&mut self.lines);
         slots.store(&mut self.slots);
         tags.store(&mut self.tags);
@@ -123,7 +121,9 @@ impl Homes {
     /// Asks for a tag line.
     #[inline(always)]
     pub(crate) fn fetch<R: Reach>(&self, lane: usize) {
-        R::fetch(self.line(lane));
+        if R::LINES {
+            R::fetch(self.line(lane));
+        }
     }
 
     /// The tag line of a home bucket.

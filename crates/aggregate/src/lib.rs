@@ -11,6 +11,7 @@ mod homes;
 mod memory;
 mod merge;
 mod reach;
+mod recurrence;
 mod region;
 mod tags;
 mod timeouts;

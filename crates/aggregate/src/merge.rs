@@ -25,7 +25,7 @@ use turboflow_record::{
 
 use crate::cache::{ExportSink, FlowCache};
 use crate::homes::{Homes, Views};
-use crate::reach::{Far, Farthest, Growing, Near, Reach};
+use crate::reach::{Distance, Far, Farthest, Growing, Near, Reach};
 use crate::tags::SLOTS;
 
 /// Records that pass through the stages together. Before them, the table makes room for as many new flows. Long enough that starting
@@ -140,6 +140,7 @@ fn fetch_neighbours<const K: usize, const N: usize>(homes: &Homes, lane: usize) 
 /// The work on one chunk, compiled for every width of vectors.
 struct MergeChunk<'a, S, const K: usize, const N: usize> {
     cache: &'a mut FlowCache<K, N>,
+    distance: Distance,
     chunk: &'a [MicroflowRecord<K, N>],
     sink: &'a mut S,
 }
@@ -153,15 +154,11 @@ where
     #[inline(always)]
     fn run<V: Vectors>(self, vectors: V) {
         let (cache, chunk, sink) = (self.cache, self.chunk, self.sink);
-        let (size_bytes, from) = (cache.size_bytes(), cache.far_from);
-        if cache.table.is_moving() {
-            cache.merge_chunk::<V, Growing, 16>(vectors, chunk, sink);
-        } else if size_bytes < from.far_bytes {
-            cache.merge_chunk::<V, Near, 8>(vectors, chunk, sink);
-        } else if size_bytes < from.farthest_bytes {
-            cache.merge_chunk::<V, Far, 16>(vectors, chunk, sink);
-        } else {
-            cache.merge_chunk::<V, Farthest, 32>(vectors, chunk, sink);
+        match self.distance {
+            Distance::Near => cache.merge_chunk::<V, Near, 8>(vectors, chunk, sink),
+            Distance::Far => cache.merge_chunk::<V, Far, 16>(vectors, chunk, sink),
+            Distance::Farthest => cache.merge_chunk::<V, Farthest, 32>(vectors, chunk, sink),
+            Distance::Growing => cache.merge_chunk::<V, Growing, 16>(vectors, chunk, sink),
         }
     }
 }
@@ -188,12 +185,27 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             rest = after;
             self.keep_room(chunk.len(), sink);
             self.counters.microflows_merged += chunk.len() as u64;
-            let machine = self.machine;
+            let (machine, distance) = (self.machine, self.distance(chunk));
             machine.run_loop::<N, _>(MergeChunk {
                 cache: self,
+                distance,
                 chunk,
                 sink,
             });
+        }
+    }
+
+    /// How a chunk's lines are asked for.
+    fn distance(&mut self, chunk: &[MicroflowRecord<K, N>]) -> Distance {
+        let (size_bytes, from) = (self.size_bytes(), self.far_from);
+        if self.table.is_moving() {
+            Distance::Growing
+        } else if size_bytes < from.far_bytes {
+            Distance::Near
+        } else if size_bytes >= from.farthest_bytes && self.recurrence.note(&self.hasher, chunk) {
+            Distance::Farthest
+        } else {
+            Distance::Far
         }
     }
 
@@ -237,22 +249,34 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             let block = done + RING;
             ahead.begin::<V, R>(vectors, &hasher, &views, block, &blocks[block]);
             macro_rules! step {
-                ($($lane:literal)*) => {$(
-                let lane = $lane;
-                let microflow = &microflows[lane];
-                if !R::TOGETHER {
-                    // Of the block begun last time: the addresses of this one have not come out of the vectors yet.
-                    ahead.homes[(block - 1) % RING].fetch::<R>(lane);
-                }
-                let flow = ahead.flows[done % RING][lane];
-                self.finish(vectors, &gate, flow, microflow, sink, &mut pending);
-                let flow = ahead.locate(vectors, done + distance, lane);
-                if !R::TOGETHER {
-                    R::fetch(flow);
-                }
-                )*}
+                ($lane:expr) => {
+                    if !R::TOGETHER {
+                        // Of the block begun last time: the addresses of this one have not come out of the vectors yet.
+                        ahead.homes[(block - 1) % RING].fetch::<R>($lane);
+                    }
+                    let flow = ahead.flows[done % RING][$lane];
+                    self.finish(vectors, &gate, flow, &microflows[$lane], sink, &mut pending);
+                    let flow = ahead.locate(vectors, done + distance, $lane);
+                    if !R::TOGETHER {
+                        R::fetch(flow);
+                    }
+                };
             }
-            step!(0 1 2 3 4 5 6 7);
+            // Where so little is done for a record that counting lanes shows. A compiler thinks it too much to spell out.
+            if const { N == 0 && LANES == 8 } {
+                step!(0);
+                step!(1);
+                step!(2);
+                step!(3);
+                step!(4);
+                step!(5);
+                step!(6);
+                step!(7);
+            } else {
+                for lane in 0..LANES {
+                    step!(lane);
+                }
+            }
             if R::TOGETHER && done % distance == distance - 1 {
                 ahead.fetch_lines::<R>(block + 1 - distance..block + 1);
                 ahead.fetch_flows::<R>(done + 1..done + 1 + distance);

@@ -11,12 +11,13 @@
 //! |---|---|---|
 //! | as large as caches close to a core | [`Near`] | one by one, into the first level |
 //! | larger | [`Far`] | one by one, into the second level |
-//! | larger by far than what translations close to a core reach | [`Farthest`] | together, into the second level |
+//! | larger by far than what translations close to a core reach, and flows come again soon | [`Farthest`] | together, into the second level |
 //! | growing | [`Growing`] | as `Far` |
 //!
 //! Where each begins to pay was tried out on Zen 4, with one table and each way in turn: `Far` from 100K flows on (8 MB), whatever the
 //! traffic; `Farthest` from 10M flows on (800 MB), where traffic is skewed. At random it costs more at 1M flows, somewhat more at
-//! 10M, and no more at 20M. `docs/evaluation.md` has what came of it.
+//! 10M, and no more at 20M; on an Intel machine (Xeon with AMX), a third more at 10M and 20M. So there it depends on the traffic, too
+//! (`recurrence.rs`). `docs/evaluation.md` has what came of it.
 
 use turboflow_record::{prefetch, prefetch_far};
 
@@ -38,10 +39,21 @@ impl Default for FarFrom {
     }
 }
 
+/// The rows of the table above.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Distance {
+    Near,
+    Far,
+    Farthest,
+    Growing,
+}
+
 /// How lines are asked for.
 pub(crate) trait Reach {
     /// Into the second-level cache, or the first.
     const FAR: bool;
+    /// Tag lines as well. Those of a table that is near are so few that they lie in the second level anyway.
+    const LINES: bool = true;
     /// Those of as many blocks together as the stages are apart, or each as soon as it is known.
     const TOGETHER: bool = false;
     /// Whether the table is on its way to a larger region: some keys are in the old one.
@@ -65,6 +77,7 @@ pub(crate) struct Growing;
 
 impl Reach for Near {
     const FAR: bool = false;
+    const LINES: bool = false;
 }
 
 impl Reach for Far {

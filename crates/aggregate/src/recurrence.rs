@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How often flows come again: what the way of looking ahead in very large tables depends on besides their size (`reach.rs`).
+
+use turboflow_record::{LaneHasher, MicroflowRecord};
+
+/// Chunks from one that is looked at to the next.
+const EVERY: u32 = 32;
+/// Records that a chunk has at least, for a look at it to tell anything.
+const ENOUGH: usize = 512;
+/// Places for fingerprints of a chunk's flows: twice as many as records.
+const PLACES: usize = 4_096;
+
+/// Whether most records are of flows that had another shortly before, going by a chunk in every [`EVERY`]. No more of the past than a chunk
+/// is looked at: trains of packets, and the few flows that have most of them, show there already.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Recurrence {
+    /// Chunks until the next look.
+    wait: u32,
+    is_common: bool,
+}
+
+impl Recurrence {
+    /// Taken for common without a look.
+    pub(crate) const ASSUMED: Self = Self {
+        wait: u32::MAX,
+        is_common: true,
+    };
+
+    /// Takes note of a chunk, and says whether recurrence is common by now.
+    #[inline]
+    pub(crate) fn note<const K: usize, const N: usize>(
+        &mut self,
+        hasher: &LaneHasher<K>,
+        chunk: &[MicroflowRecord<K, N>],
+    ) -> bool {
+        if self.wait > 0 {
+            self.wait -= u32::from(self.wait != u32::MAX);
+        } else if chunk.len() >= ENOUGH {
+            self.is_common = 2 * recurring(hasher, chunk) >= chunk.len();
+            self.wait = EVERY - 1;
+        }
+        self.is_common
+    }
+}
+
+/// Records of flows that had one before, or nearly: of flows that share a place, each takes it from the other.
+#[cold]
+#[inline(never)]
+fn recurring<const K: usize, const N: usize>(
+    hasher: &LaneHasher<K>,
+    chunk: &[MicroflowRecord<K, N>],
+) -> usize {
+    let mut seen = [0; PLACES];
+    let recurs = |record: &&MicroflowRecord<K, N>| {
+        let hash = hasher.hash(&record.key);
+        let place = &mut seen[hash.part(PLACES as u32) as usize];
+        std::mem::replace(place, hash.tag()) == hash.tag()
+    };
+    chunk.iter().filter(recurs).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use turboflow_record::KeyHasher;
+
+    use super::*;
+
+    /// `records` of as many flows as there are, in turn.
+    fn chunk(records: u64, flows: u64) -> Vec<MicroflowRecord<2, 0>> {
+        let of_flow = |flow| MicroflowRecord {
+            key: [flow + 1, 6],
+            ..MicroflowRecord::default()
+        };
+        (0..records).map(|record| of_flow(record % flows)).collect()
+    }
+
+    #[test]
+    fn is_common_where_flows_come_again_within_a_chunk_and_is_looked_at_now_and_then() {
+        let hasher = LaneHasher::new(&KeyHasher::new(1));
+        let mut recurrence = Recurrence::default();
+        let [again, alone] = [chunk(2_048, 200), chunk(2_048, u64::MAX)];
+        assert!(!recurrence.note(&hasher, &chunk(100, 2)), "too few to tell");
+        for _ in 0..EVERY {
+            assert!(recurrence.note(&hasher, &again));
+        }
+        for _ in 0..EVERY {
+            assert!(!recurrence.note(&hasher, &alone));
+        }
+        assert!(recurrence.note(&hasher, &again));
+        let mut assumed = Recurrence::ASSUMED;
+        assert!(assumed.note(&hasher, &alone));
+    }
+}
