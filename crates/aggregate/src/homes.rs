@@ -121,9 +121,7 @@ impl Homes {
     /// Asks for a tag line.
     #[inline(always)]
     pub(crate) fn fetch<R: Reach>(&self, lane: usize) {
-        if R::LINES {
-            R::fetch(self.line(lane));
-        }
+        R::fetch(self.line(lane));
     }
 
     /// The tag line of a home bucket.

@@ -12,7 +12,7 @@
 //! block i        compare the keys, merge
 //! ```
 //!
-//! In very large tables both fetch the lines of D blocks at a time (`reach.rs`).
+//! In very large tables both fetch the lines of D blocks at a time, if flows come again soon (`reach.rs`, `recurrence.rs`).
 //!
 //! A place found at stage two may be stale at stage three (its flow left, or the same new flow was
 //! opened by a neighbour): the key comparison there sees it, and the long way sorts it out.
@@ -30,7 +30,7 @@ use crate::tags::SLOTS;
 
 /// Records that pass through the stages together. Before them, the table makes room for as many new flows. Long enough that starting
 /// and ending the pipeline costs little.
-const CHUNK: usize = 2_048;
+pub(crate) const CHUNK: usize = 2_048;
 /// Of a table that grows, which moves as many more buckets before a chunk as it is longer: no step shall take long.
 const GROWING_CHUNK: usize = 512;
 
@@ -64,6 +64,29 @@ impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
             &padded
         };
         self.homes[block % RING].set::<V, R, K, N>(vectors, hasher, records, views);
+    }
+
+    /// Stages one and two of the first blocks of a chunk of `count`.
+    #[inline(always)]
+    fn start<'a, V: Vectors, R: Reach>(
+        &mut self,
+        vectors: V,
+        hasher: &LaneHasher<K>,
+        views: &Views<V::Words>,
+        count: usize,
+        records_of: impl Fn(usize) -> &'a [MicroflowRecord<K, N>],
+    ) {
+        let (begun, found) = (count.min(RING), count.min(RING / 2));
+        for block in 0..begun {
+            self.begin::<V, R>(vectors, hasher, views, block, records_of(block));
+        }
+        self.fetch_lines::<R>(0..begun);
+        for block in 0..found {
+            for lane in 0..LANES {
+                self.locate(vectors, block, lane);
+            }
+        }
+        self.fetch_flows::<R>(0..found);
     }
 
     /// Asks for what stage two looks at.
@@ -163,6 +186,21 @@ where
     }
 }
 
+/// A loop over lanes, spelled out, where so little is done for a record that counting them shows. A compiler thinks it too much.
+macro_rules! in_every_lane {
+    ($step:ident, $items:ident) => {
+        const { assert!(LANES == 8) };
+        $step!(0, &$items[0]);
+        $step!(1, &$items[1]);
+        $step!(2, &$items[2]);
+        $step!(3, &$items[3]);
+        $step!(4, &$items[4]);
+        $step!(5, &$items[5]);
+        $step!(6, &$items[6]);
+        $step!(7, &$items[7]);
+    };
+}
+
 impl<const K: usize, const N: usize> FlowCache<K, N> {
     /// Merges a batch of microflow records, in order.
     ///
@@ -231,16 +269,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         let (blocks, rest) = chunk.as_chunks::<LANES>();
         let count = chunk.len().div_ceil(LANES);
         let records_of = |block: usize| blocks.get(block).map_or(rest, |records| records);
-        for block in 0..count.min(RING) {
-            ahead.begin::<V, R>(vectors, &hasher, &views, block, records_of(block));
-        }
-        ahead.fetch_lines::<R>(0..count.min(RING));
-        for block in 0..count.min(distance) {
-            for lane in 0..LANES {
-                ahead.locate(vectors, block, lane);
-            }
-        }
-        ahead.fetch_flows::<R>(0..count.min(distance));
+        ahead.start::<V, R>(vectors, &hasher, &views, count, records_of);
         // The long loop, in which all three stages have full blocks. It merges states between blocks only: see `PendingStates::push`.
         const { assert!(LANES <= PendingStates::<N>::ROOM) };
         let together = if R::TOGETHER { distance } else { 1 };
@@ -249,32 +278,24 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             let block = done + RING;
             ahead.begin::<V, R>(vectors, &hasher, &views, block, &blocks[block]);
             macro_rules! step {
-                ($lane:expr) => {
+                ($lane:expr, $microflow:expr) => {
                     if !R::TOGETHER {
                         // Of the block begun last time: the addresses of this one have not come out of the vectors yet.
                         ahead.homes[(block - 1) % RING].fetch::<R>($lane);
                     }
                     let flow = ahead.flows[done % RING][$lane];
-                    self.finish(vectors, &gate, flow, &microflows[$lane], sink, &mut pending);
+                    self.finish(vectors, &gate, flow, $microflow, sink, &mut pending);
                     let flow = ahead.locate(vectors, done + distance, $lane);
                     if !R::TOGETHER {
                         R::fetch(flow);
                     }
                 };
             }
-            // Where so little is done for a record that counting lanes shows. A compiler thinks it too much to spell out.
-            if const { N == 0 && LANES == 8 } {
-                step!(0);
-                step!(1);
-                step!(2);
-                step!(3);
-                step!(4);
-                step!(5);
-                step!(6);
-                step!(7);
+            if const { N == 0 } {
+                in_every_lane!(step, microflows);
             } else {
-                for lane in 0..LANES {
-                    step!(lane);
+                for (lane, microflow) in microflows.iter().enumerate() {
+                    step!(lane, microflow);
                 }
             }
             if R::TOGETHER && done % distance == distance - 1 {
@@ -325,9 +346,30 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             // SAFETY: until they are merged, here or at the end of the chunk, no flow record moves, and none is used but for key
             // and base.
             unsafe { pending.push(flow, microflow) };
+        // SAFETY: as for the first.
+        } else if self.merge_near_a_timeout(unsafe { &mut *flow }, microflow) {
+            // SAFETY: as for the second.
+            unsafe { pending.push(flow, microflow) };
         } else {
             pending.merge(vectors, &self.plan);
             self.merge_with_care(microflow, sink);
         }
+    }
+
+    /// Merges all but the further words of a record that the gate leaves to the rules only because the flow is within a cell of a
+    /// timeout, or because the record ended before another of its flow; whether it did. Where a timeout is hardly longer than a cell,
+    /// that is every record.
+    #[inline(never)]
+    fn merge_near_a_timeout(
+        &self,
+        flow: &mut MicroflowRecord<K, N>,
+        microflow: &MicroflowRecord<K, N>,
+    ) -> bool {
+        let merges =
+            flow.key == microflow.key && self.cuts.certainly_merges(&flow.base, &microflow.base);
+        if merges {
+            flow.base.merge(&microflow.base);
+        }
+        merges
     }
 }

@@ -52,8 +52,6 @@ pub(crate) enum Distance {
 pub(crate) trait Reach {
     /// Into the second-level cache, or the first.
     const FAR: bool;
-    /// Tag lines as well. Those of a table that is near are so few that they lie in the second level anyway.
-    const LINES: bool = true;
     /// Those of as many blocks together as the stages are apart, or each as soon as it is known.
     const TOGETHER: bool = false;
     /// Whether the table is on its way to a larger region: some keys are in the old one.
@@ -77,7 +75,6 @@ pub(crate) struct Growing;
 
 impl Reach for Near {
     const FAR: bool = false;
-    const LINES: bool = false;
 }
 
 impl Reach for Far {

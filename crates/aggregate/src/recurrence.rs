@@ -3,12 +3,14 @@
 
 use turboflow_record::{LaneHasher, MicroflowRecord};
 
+use crate::merge::CHUNK;
+
 /// Chunks from one that is looked at to the next.
 const EVERY: u32 = 32;
 /// Records that a chunk has at least, for a look at it to tell anything.
 const ENOUGH: usize = 512;
-/// Places for fingerprints of a chunk's flows: twice as many as records.
-const PLACES: usize = 4_096;
+/// Places for fingerprints of a chunk's flows.
+const PLACES: usize = 2 * CHUNK;
 
 /// Whether most records are of flows that had another shortly before, going by a chunk in every [`EVERY`]. No more of the past than a chunk
 /// is looked at: trains of packets, and the few flows that have most of them, show there already.

@@ -66,6 +66,8 @@ pub(crate) struct Cuts {
     pub(crate) watermark_ns: u64,
     /// A flow that began before this is cut when a record of this cell arrives.
     pub(crate) oldest_first_ns: u64,
+    /// A flow with a packet no earlier than this is not silent when a record of this cell arrives.
+    oldest_last_ns: u64,
     /// What needs none of these rules.
     pub(crate) gate: MergeGate,
 }
@@ -88,6 +90,7 @@ impl Cuts {
             },
             watermark_ns: 0,
             oldest_first_ns: 0,
+            oldest_last_ns: u64::MAX,
             // Nothing certainly merges before the first cell: the rules decide.
             gate: MergeGate::CLOSED,
         }
@@ -96,11 +99,13 @@ impl Cuts {
     pub(crate) fn enter(&mut self, cell: Cell) {
         self.watermark_ns = cell.watermark_ns;
         self.oldest_first_ns = cell.end_ns.saturating_sub(self.active_ns);
+        self.oldest_last_ns = cell.end_ns.saturating_sub(self.idle_ns);
         self.gate = self.gate_of(cell).unwrap_or(MergeGate::CLOSED);
     }
 
-    /// Seen from a record of the cell, a flow that began so long before it, or was last seen so long before it, that the rules might
-    /// cut it, is further away than from the cell's start by no more than the cell is long.
+    /// Of a record that begins at `f`, no earlier than the cell's start W, all that passes has `first + active >= f + C >= E` and
+    /// `last + idle >= f + C >= E`, where C is the length of the cell and E its end: it is neither due (rule 1) nor cut (rule 2). What
+    /// is within a cell of a timeout does not pass, and is for [`Cuts::certainly_merges`] to tell.
     fn gate_of(&self, cell: Cell) -> Option<MergeGate> {
         let cell_ns = cell.end_ns.checked_sub(cell.watermark_ns)?;
         let longest_ns = |timeout_ns: u64| {
@@ -117,6 +122,16 @@ impl Cuts {
             gate.without_ends()
         };
         (cell.end_ns <= MergeGate::UNLIMITED_NS).then_some(gate)
+    }
+
+    /// Whether rules 1 and 2 do nothing and no end is near, like [`Cuts::gate`], up to the very timeouts.
+    #[inline(always)]
+    pub(crate) fn certainly_merges(&self, flow: &Base, later: &Base) -> bool {
+        later.first_ns >= self.watermark_ns.max(flow.first_ns)
+            && flow.first_ns >= self.oldest_first_ns
+            && flow.last_ns >= self.oldest_last_ns
+            && !flow.marks.any(self.ends)
+            && !later.marks.any(self.ends)
     }
 
     #[inline(always)]
@@ -181,5 +196,97 @@ impl Cuts {
         }
         (flow.first_ns.min(later.first_ns) < self.oldest_first_ns)
             .then_some(EndReason::ActiveTimeout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const CELL: Cell = Cell {
+        watermark_ns: 1_000,
+        end_ns: 1_100,
+    };
+
+    fn timeout() -> impl Strategy<Value = Option<u64>> {
+        prop_oneof![
+            Just(None),
+            (1u64..300).prop_map(Some),
+            Just(Some(u64::MAX - 7))
+        ]
+    }
+
+    /// Times about the cell, and about as long before it as timeouts are.
+    fn record() -> impl Strategy<Value = Base> {
+        let marks = prop_oneof![
+            4 => Just(0),
+            1 => Just(Marks::STARTS_WITH_SYN | Marks::SYN),
+            1 => Just(Marks::FIN),
+            1 => Just(Marks::RST),
+        ];
+        (700u64..1_100, 0u64..150, marks).prop_map(|(first_ns, lasts_ns, marks)| Base {
+            packets: 1,
+            first_ns,
+            last_ns: (first_ns + lasts_ns).min(CELL.end_ns - 1),
+            marks: Marks(marks),
+            ..Base::default()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+        #[test]
+        fn what_passes_the_gate_is_neither_cut_nor_ended(
+            timeouts in [timeout(), timeout(), timeout()],
+            fins in prop_oneof![Just(Marks::FIN), Just(Marks::FIN | Marks::REVERSE_FIN)],
+            flow in record(),
+            later in record(),
+        ) {
+            let [idle_ns, active_ns, linger_ns] = timeouts;
+            let timeouts = Timeouts { idle_ns, active_ns, linger_ns };
+            let mut cuts = Cuts::new(&timeouts, fins);
+            prop_assert!(!cuts.gate.passes(&flow, &later) && !cuts.certainly_merges(&flow, &later));
+            cuts.enter(CELL);
+            let certain = cuts.certainly_merges(&flow, &later);
+            prop_assert!(certain || !cuts.gate.passes(&flow, &later));
+            if certain {
+                let mut merged = flow;
+                merged.merge(&later);
+                prop_assert_eq!(cuts.cut(&flow, &later), None);
+                prop_assert!(!cuts.leaves_at_once(&merged));
+                prop_assert_eq!(merged.first_ns, flow.first_ns);
+            }
+        }
+    }
+
+    #[test]
+    fn the_gate_is_as_wide_as_the_timeouts_less_a_cell() {
+        let timeouts = Timeouts {
+            idle_ns: Some(300),
+            active_ns: Some(500),
+            linger_ns: Some(10),
+        };
+        let mut cuts = Cuts::new(&timeouts, Marks::FIN);
+        cuts.enter(CELL);
+        let record = |first_ns, last_ns| Base {
+            packets: 1,
+            first_ns,
+            last_ns,
+            ..Base::default()
+        };
+        let later = record(1_050, 1_050);
+        assert!(cuts.gate.passes(&record(650, 850), &later));
+        assert!(!cuts.gate.passes(&record(649, 850), &later));
+        assert!(!cuts.gate.passes(&record(650, 849), &later));
+        assert!(cuts.certainly_merges(&record(600, 800), &later));
+        assert!(!cuts.certainly_merges(&record(599, 800), &later));
+        assert!(!cuts.certainly_merges(&record(600, 799), &later));
+        assert!(
+            !cuts.gate.passes(&record(999, 999), &record(999, 1_050)),
+            "a late record"
+        );
     }
 }

@@ -6,7 +6,7 @@
 //! secrets, the sums are equal with a probability of 2^-32, if the secrets are independent of each other. A sum is linear in every
 //! half word, so consecutive keys (an address scan) give evenly spaced sums; two rounds of multiplications by odd constants, with a
 //! shift between them, spread them. No secret is in those: that unequal sums fall together no more often than by chance is measured
-//! (the tests below), not proved. They are of 32 bits by 32, for which vectors have an instruction of its own: whole words take
+//! (the tests below), not proved. They are of 32 bits by 32, for which vectors have an instruction of their own: whole words take
 //! three, one after the other, and whoever waits for a block's hashes waits three times as long.
 //!
 //! ```text
@@ -81,7 +81,7 @@ impl<const K: usize> LaneHasher<K> {
         }
         const LOW: u64 = u32::MAX as u64;
         let spread = ((sum & LOW) * SPREAD[0]).wrapping_add((sum >> 32) * SPREAD[1]);
-        LaneHash(((spread ^ spread >> 32) & LOW) * SPREAD[2] ^ spread)
+        LaneHash((((spread ^ spread >> 32) & LOW) * SPREAD[2]) ^ spread)
     }
 
     /// The hashes of eight records' keys.
@@ -138,7 +138,7 @@ mod tests {
             let mut filled = vec![0u32; parts];
             for flow in 0..200 * parts as u64 {
                 let word = flow.rotate_left(shift);
-                let key = match seed % 2 {
+                let key = match seed / 8 % 2 {
                     0 => [0x0a00_0001_0a00_0000 ^ word, 0x0406_0050_0000],
                     _ => [0x0a00_0001_0a00_0000, 0x0406_0050_0000 ^ word],
                 };

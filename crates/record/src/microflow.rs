@@ -51,7 +51,7 @@ pub struct Base {
 }
 
 /// The smallest of some numbers, kept as the largest of their complements: minima and maxima of a record then merge in one
-/// operation.
+/// operation. By default of no number: the largest there is, which changes nothing in a merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Least<T>(T);

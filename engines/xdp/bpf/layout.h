@@ -31,6 +31,11 @@ struct base {
     __u8 marks;
 };
 _Static_assert(sizeof(struct base) == 48, "as in crates/record");
+_Static_assert(__builtin_offsetof(struct base, not_min_length_bytes) == 32, "as in crates/record");
+_Static_assert(__builtin_offsetof(struct base, not_min_ttl) == 40, "as in crates/record");
+_Static_assert(__builtin_offsetof(struct base, half) == 43, "as in src/layout.rs");
+_Static_assert(__builtin_offsetof(struct base, tcp_flags) == 44, "as in crates/record");
+_Static_assert(__builtin_offsetof(struct base, marks) == 47, "as in crates/record");
 
 // A slot of a table, and an item of the ring; empty where it has no packets. In the table, rows are apart by whole cache lines.
 struct row_v4 {

@@ -106,14 +106,6 @@ impl Words for Words256 {
     }
 
     #[inline(always)]
-    fn product(self, other: Self) -> Self {
-        let low = self.product_of_halves(other);
-        let crossed = self.product_of_halves(other.right::<32>());
-        let crossed = crossed.plus(self.right::<32>().product_of_halves(other));
-        low.plus(crossed.left::<32>())
-    }
-
-    #[inline(always)]
     fn choose(self, limit: Self, low: Self, high: Self) -> Self {
         // Signed, for what is below 2^63.
         let Self([first, second]) = both!(limit, self, _mm256_cmpgt_epi64);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! AVX-512: masks pick the lanes of each operation, so that a record folds in a dozen instructions.
+//! AVX-512: masks pick the lanes of each operation, so that key and base of a record are compared and folded in half a dozen.
 
 use std::arch::x86_64::*;
 use std::sync::OnceLock;
@@ -142,12 +142,6 @@ impl Words for Words512 {
     fn product_of_halves(self, other: Self) -> Self {
         // SAFETY: as above.
         Self(unsafe { _mm512_mul_epu32(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    fn product(self, other: Self) -> Self {
-        // SAFETY: as above.
-        Self(unsafe { _mm512_mullo_epi64(self.0, other.0) })
     }
 
     #[inline(always)]

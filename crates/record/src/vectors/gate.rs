@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which records certainly merge, without any cut or end between them: the one test of a hot loop. Where it says no, rules decide.
 
+#[cfg(doc)]
+use crate::LAST_TIME_NS;
 use crate::{Base, Marks};
 
 /// Half of all times: differences of times below it are below it, too, where they are not negative.
@@ -9,32 +11,30 @@ const HALF: u64 = 1 << 63;
 /// The test. It is made of what the later record is more than the flow, which a merge needs anyway: one comparison of a line of
 /// differences tells of key, both times and ends.
 ///
-/// Times are below 2^63 ns (the year 2262): from there on nothing passes, which is for whoever makes a gate to see to.
+/// It is right for times that lie less than 2^63 ns apart, which is for whoever makes a gate to see to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MergeGate {
     from_ns: u64,
     longest_since_first_ns: u64,
     longest_since_last_ns: u64,
-    /// Marks that neither of the two has.
-    marks: u8,
-    is_closed: bool,
+    without_ends: bool,
 }
 
 impl MergeGate {
     /// Longer than any time between two others.
     pub const UNLIMITED_NS: u64 = HALF - 1;
 
-    /// Nothing passes.
+    /// Nothing passes: no record begins as late as that ([`LAST_TIME_NS`] comes before).
     pub const CLOSED: Self = Self {
-        from_ns: 0,
+        from_ns: u64::MAX,
         longest_since_first_ns: 0,
         longest_since_last_ns: 0,
-        marks: 0,
-        is_closed: true,
+        without_ends: true,
     };
 
     /// A record passes, if it begins no earlier than `from_ns`, and no earlier than the flow nor more than `longest_since_first_ns`
-    /// later, and ends no earlier than the flow has nor more than `longest_since_last_ns` later.
+    /// later, and ends no earlier than the flow has nor more than `longest_since_last_ns` later. Above [`Self::UNLIMITED_NS`] there is no
+    /// such time: nothing passes.
     #[must_use]
     pub const fn new(
         from_ns: u64,
@@ -48,8 +48,7 @@ impl MergeGate {
             from_ns,
             longest_since_first_ns,
             longest_since_last_ns,
-            marks: 0,
-            is_closed: false,
+            without_ends: false,
         }
     }
 
@@ -57,7 +56,7 @@ impl MergeGate {
     #[must_use]
     pub const fn without_ends(self) -> Self {
         Self {
-            marks: Marks::ENDS,
+            without_ends: true,
             ..self
         }
     }
@@ -68,11 +67,11 @@ impl MergeGate {
     pub const fn passes(&self, flow: &Base, later: &Base) -> bool {
         let since_first_ns = later.first_ns.wrapping_sub(flow.first_ns);
         let since_last_ns = later.last_ns.wrapping_sub(flow.last_ns);
+        let ends = flow.marks.any(Marks::ENDS) | later.marks.any(Marks::ENDS);
         self.is_late_enough(later)
-            & !self.is_closed
             & (since_first_ns <= self.longest_since_first_ns)
             & (since_last_ns <= self.longest_since_last_ns)
-            & ((flow.marks.0 | later.marks.0) & self.marks == 0)
+            & !(self.without_ends & ends)
     }
 
     /// What the test asks of the later record alone.
@@ -83,13 +82,12 @@ impl MergeGate {
 
     /// The largest that may be in the words of a line: see [`super::line`].
     pub(super) const fn largest(&self) -> [u64; 8] {
-        if self.is_closed {
-            // There is no record without packets.
-            return [0; 8];
-        }
         const ANY: u64 = u64::MAX;
-        let without_ends = ANY >> Marks::ENDS.count_ones();
-        let marks = if self.marks == 0 { ANY } else { without_ends };
+        let marks = if self.without_ends {
+            ANY >> Marks::ENDS.count_ones()
+        } else {
+            ANY
+        };
         let (first, last) = (self.longest_since_first_ns, self.longest_since_last_ns);
         [0, 0, ANY, ANY, first, last, ANY, marks]
     }
@@ -103,7 +101,7 @@ impl AsRef<Self> for MergeGate {
 }
 
 /// What a merge does with the lanes of a line (AVX-512 masks, see [`super::line`]). They are data, since
-/// constants would be put into mask registers anew at every merge: an eighth of its instructions.
+/// constants would be put into mask registers anew at every merge.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct LineLanes {
@@ -136,6 +134,9 @@ impl LineLanes {
 
 /// Marks that a merge takes over from the later record.
 pub(super) const JOINED_MARKS: u8 = !Marks::OF_FIRST_PACKET;
+
+// A line is asked for ends after the join.
+const _: () = assert!(Marks::ENDS & !JOINED_MARKS == 0);
 
 #[cfg(test)]
 mod tests {

@@ -139,7 +139,6 @@ impl<const HALVES: bool> LineGate<HALVES> {
     /// That of [`LineGate::merge`]; the gate is one of halves.
     #[inline(always)]
     unsafe fn merge_halves(&self, flow: *mut __m256i, later: *const __m256i) -> bool {
-        const KEY: __mmask8 = 0b0011;
         const LAST: __mmask8 = 0b0010;
         // SAFETY: the caller's.
         unsafe {
@@ -152,7 +151,10 @@ impl<const HALVES: bool> LineGate<HALVES> {
             let half = _mm256_mask_sub_epi64(b, self.differences, b, a);
             let half =
                 _mm256_mask_ternarylogic_epi32::<JOIN>(half, self.flags as __mmask8, a, joins);
-            let other = _mm256_mask_cmpneq_epi64_mask(KEY, key, later_key);
+            let other = _mm_cmpneq_epi64_mask(
+                _mm256_castsi256_si128(key),
+                _mm256_castsi256_si128(later_key),
+            );
             let more = _mm256_cmpgt_epu64_mask(half, _mm512_castsi512_si256(self.largest));
             if other | more != 0 {
                 return false;

@@ -29,9 +29,6 @@ pub trait Words: Copy {
     /// Products of their lower halves.
     #[must_use]
     fn product_of_halves(self, other: Self) -> Self;
-    /// Lower words of their products.
-    #[must_use]
-    fn product(self, other: Self) -> Self;
     /// `high` where they are no less than `limit`, `low` elsewhere; all of them and the limit are below 2^63.
     #[must_use]
     fn choose(self, limit: Self, low: Self, high: Self) -> Self;
@@ -101,11 +98,6 @@ impl Words for PlainWords {
     #[inline(always)]
     fn product_of_halves(self, other: Self) -> Self {
         self.with(other, |a, b| u64::from(a as u32) * u64::from(b as u32))
-    }
-
-    #[inline(always)]
-    fn product(self, other: Self) -> Self {
-        self.with(other, u64::wrapping_mul)
     }
 
     #[inline(always)]
