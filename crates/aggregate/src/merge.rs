@@ -358,7 +358,8 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
 
     /// Merges all but the further words of a record that the gate leaves to the rules only because the flow is within a cell of a
     /// timeout, or because the record ended before another of its flow; whether it did. Where a timeout is hardly longer than a cell,
-    /// that is every record.
+    /// that is every record; marked as cold all the same, for what surrounds the call is kept in registers only if it is.
+    #[cold]
     #[inline(never)]
     fn merge_near_a_timeout(
         &self,
