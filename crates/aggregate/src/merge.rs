@@ -346,31 +346,28 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             // SAFETY: until they are merged, here or at the end of the chunk, no flow record moves, and none is used but for key
             // and base.
             unsafe { pending.push(flow, microflow) };
-        // SAFETY: as for the first.
-        } else if self.merge_near_a_timeout(unsafe { &mut *flow }, microflow) {
-            // SAFETY: as for the second.
-            unsafe { pending.push(flow, microflow) };
         } else {
             pending.merge(vectors, &self.plan);
-            self.merge_with_care(microflow, sink);
+            self.merge_after_all(flow, microflow, sink);
         }
     }
 
-    /// Merges all but the further words of a record that the gate leaves to the rules only because the flow is within a cell of a
-    /// timeout, or because the record ended before another of its flow; whether it did. Where a timeout is hardly longer than a cell,
-    /// that is every record; marked as cold all the same, for what surrounds the call is kept in registers only if it is.
+    /// Merges a record that the gate leaves to the rules. Often only because the flow that was found is within a cell of a timeout, or has
+    /// a packet after the record's last: where a timeout is hardly longer than a cell, that is every record. It needs no search.
     #[cold]
     #[inline(never)]
-    fn merge_near_a_timeout(
-        &self,
-        flow: &mut MicroflowRecord<K, N>,
+    fn merge_after_all(
+        &mut self,
+        found: *mut MicroflowRecord<K, N>,
         microflow: &MicroflowRecord<K, N>,
-    ) -> bool {
-        let merges =
-            flow.key == microflow.key && self.cuts.certainly_merges(&flow.base, &microflow.base);
-        if merges {
-            flow.base.merge(&microflow.base);
+        sink: &mut impl ExportSink<K, N>,
+    ) {
+        // SAFETY: the place that stage two found, in a region whose arrays live. No other reference into them does.
+        let flow = unsafe { &mut *found };
+        if flow.key == microflow.key && self.cuts.certainly_merges(&flow.base, &microflow.base) {
+            flow.merge(microflow, &self.plan);
+        } else {
+            self.merge_with_care(microflow, sink);
         }
-        merges
     }
 }
