@@ -348,21 +348,25 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             unsafe { pending.push(flow, microflow) };
         } else {
             pending.merge(vectors, &self.plan);
-            self.merge_after_all(flow, microflow, sink);
+            // SAFETY: as for the first.
+            unsafe { self.merge_after_all(flow, microflow, sink) };
         }
     }
 
     /// Merges a record that the gate leaves to the rules. Often only because the flow that was found is within a cell of a timeout, or has
     /// a packet after the record's last: where a timeout is hardly longer than a cell, that is every record. It needs no search.
+    ///
+    /// # Safety
+    /// `found` is a place of the table, and no reference to it lives.
     #[cold]
     #[inline(never)]
-    fn merge_after_all(
+    unsafe fn merge_after_all(
         &mut self,
         found: *mut MicroflowRecord<K, N>,
         microflow: &MicroflowRecord<K, N>,
         sink: &mut impl ExportSink<K, N>,
     ) {
-        // SAFETY: the place that stage two found, in a region whose arrays live. No other reference into them does.
+        // SAFETY: the caller's.
         let flow = unsafe { &mut *found };
         if flow.key == microflow.key && self.cuts.certainly_merges(&flow.base, &microflow.base) {
             flow.merge(microflow, &self.plan);
