@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::gate::JOINED_MARKS;
+use super::gate::JOINED;
 use super::{MergeGate, Vectors, WithVectors, Words};
 use crate::pairs::Pair;
 use crate::{Base, LANES, Plan};
@@ -176,7 +176,7 @@ impl Vectors for Avx2 {
         flow.packets += later.packets;
         flow.bytes += later.bytes;
         flow.last_ns = flow.last_ns.max(later.last_ns);
-        const JOINS: i32 = 0xffff | (JOINED_MARKS as i32) << 24;
+        const JOINS: i32 = JOINED.cast_signed();
         // SAFETY: bytes 32 to 48 of both bases are read, and written back as values that a scalar
         // merge would have given; `self` proves the vectors.
         unsafe {

@@ -4,7 +4,7 @@
 use std::arch::x86_64::*;
 use std::sync::OnceLock;
 
-use super::gate::JOINED_MARKS;
+use super::gate::JOINED;
 use super::line::LineGate;
 use super::{MergeGate, Vectors, WithVectors, Words, merge_in_steps};
 use crate::pairs::Pair;
@@ -275,7 +275,7 @@ impl<const HALVES: bool> Vectors for Avx512<HALVES> {
             let merged = _mm256_mask_max_epu64(a, LAST, a, b);
             let merged = _mm256_mask_add_epi64(merged, PACKETS_BYTES, a, b);
             let (c, d) = (tail(flow), tail(later));
-            const JOINS: i32 = 0xffff | (JOINED_MARKS as i32) << 24;
+            const JOINS: i32 = JOINED.cast_signed();
             // c | (d & joins): flags and marks; the type of service stays.
             let rest = _mm_ternarylogic_epi64::<0xf8>(c, d, _mm_set_epi32(JOINS, 0, 0, 0));
             let rest = _mm_mask_max_epu32(rest, LENGTHS, c, d);

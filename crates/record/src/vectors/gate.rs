@@ -133,7 +133,10 @@ impl LineLanes {
 }
 
 /// Marks that a merge takes over from the later record.
-pub(super) const JOINED_MARKS: u8 = !Marks::OF_FIRST_PACKET;
+const JOINED_MARKS: u8 = !Marks::OF_FIRST_PACKET;
+
+/// Flags and marks that a merge takes over from the later record: bits of the upper half of a record's last word.
+pub(super) const JOINED: u32 = 0xffff | (JOINED_MARKS as u32) << 24;
 
 // A line is asked for ends after the join.
 const _: () = assert!(Marks::ENDS & !JOINED_MARKS == 0);

@@ -20,7 +20,7 @@
 use std::arch::x86_64::*;
 
 use super::MergeGate;
-use super::gate::{JOINED_MARKS, LineLanes};
+use super::gate::{JOINED, LineLanes};
 use crate::MicroflowRecord;
 
 const _: () = {
@@ -78,11 +78,10 @@ impl<const HALVES: bool> LineGate<HALVES> {
             // SAFETY: the caller's; lines are as long as vectors.
             unsafe { _mm512_loadu_si512(line.as_ptr().cast()) }
         };
-        let joined = (0xffff | (JOINED_MARKS as u64) << 24) << 32;
         Self {
             gate: *gate,
             largest: load(gate.largest()),
-            joins: load([0, 0, 0, 0, 0, 0, 0, joined]),
+            joins: load([0, 0, 0, 0, 0, 0, 0, u64::from(JOINED) << 32]),
             small: lanes.small,
             lengths: lanes.lengths,
             flags: lanes.flags,
