@@ -6,7 +6,7 @@ use turboflow_record::{
 };
 
 use crate::flow_table::{CURRENT, FlowTable, Location, OLD};
-use crate::reach::FarFrom;
+use crate::reach::{Way, Ways};
 use crate::recurrence::Recurrence;
 use crate::region::Place;
 use crate::timeouts::{Cell, Cuts, Timeouts};
@@ -86,7 +86,7 @@ pub struct FlowCache<const K: usize, const N: usize> {
     sweep_position: u64,
     pub(crate) counters: CacheCounters,
     pub(crate) machine: Machine,
-    pub(crate) far_from: FarFrom,
+    pub(crate) ways: Ways,
     pub(crate) recurrence: Recurrence,
 }
 
@@ -105,21 +105,17 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             sweep_position: 0,
             counters: CacheCounters::default(),
             machine: Machine::detect(),
-            far_from: FarFrom::default(),
+            ways: Ways::of_this_machine(),
             recurrence: Recurrence::default(),
         }
     }
 
-    /// Looks ahead as in tables that are far, and farthest, from other sizes on. For tests of what small tables would not show:
-    /// records are the same.
+    /// Looks ahead in one way, however large the table is and how soon flows come again, for tests of what small tables would not
+    /// show: records are the same.
     #[doc(hidden)]
     #[must_use]
-    pub const fn far_from(mut self, far_bytes: usize, farthest_bytes: usize) -> Self {
-        self.far_from = FarFrom {
-            far_bytes,
-            farthest_bytes,
-        };
-        self.recurrence = Recurrence::ASSUMED;
+    pub const fn always(mut self, way: Way) -> Self {
+        self.ways = Ways::Always(way);
         self
     }
 

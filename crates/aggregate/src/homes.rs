@@ -118,10 +118,12 @@ impl Homes {
         tags.store(&mut self.tags);
     }
 
-    /// Asks for a tag line.
+    /// Asks for a tag line, if that is worth it.
     #[inline(always)]
     pub(crate) fn fetch<R: Reach>(&self, lane: usize) {
-        R::fetch(self.line(lane));
+        if R::LINES {
+            R::fetch(self.line(lane));
+        }
     }
 
     /// The tag line of a home bucket.
@@ -130,13 +132,16 @@ impl Homes {
         with_exposed_provenance(self.lines[lane] as usize)
     }
 
-    /// Its first slot.
+    /// A slot of it, or of a bucket behind it.
     #[inline(always)]
-    pub(crate) fn slots<const K: usize, const N: usize>(
+    pub(crate) fn slot<const K: usize, const N: usize>(
         &self,
         lane: usize,
+        slot: usize,
     ) -> *mut MicroflowRecord<K, N> {
-        with_exposed_provenance_mut(self.slots[lane] as usize)
+        let slots: *mut MicroflowRecord<K, N> =
+            with_exposed_provenance_mut(self.slots[lane] as usize);
+        slots.wrapping_add(slot)
     }
 
     /// A key's tag.

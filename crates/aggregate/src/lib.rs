@@ -17,4 +17,6 @@ mod tags;
 mod timeouts;
 
 pub use cache::{CacheConfig, CacheCounters, ExportSink, FlowCache};
+#[doc(hidden)]
+pub use reach::Way;
 pub use timeouts::{Cell, Timeouts};

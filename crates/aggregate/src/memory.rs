@@ -3,6 +3,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use memmap2::{MmapMut, MmapOptions};
 
@@ -18,62 +19,101 @@ unsafe impl<const K: usize, const N: usize> PlainBytes for turboflow_record::Mic
 // SAFETY: an integer.
 unsafe impl PlainBytes for u64 {}
 
-/// A fixed array of zeroed `T`, mapped from the system and given back to it when dropped.
+/// Size of a huge page, where a system has them, in bytes.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// Zeroed memory from the system, given back when the last of the arrays in it is dropped.
 ///
-/// Huge pages are asked for because a random access to a table of gigabytes otherwise misses the
-/// translation buffers as well as the caches.
-pub(crate) struct ZeroedArray<T: PlainBytes> {
-    /// Keeps the memory; all access goes through `base`.
-    map: Option<MmapMut>,
-    base: NonNull<T>,
-    len: usize,
+/// Arrays that are used together lie in one mapping, so that the small ones have a share in huge pages, too. Where it is as
+/// large as one of those, it begins where one can: what is left over at its end takes small pages, and no memory is wasted.
+/// Huge pages are asked for because a random access to a table of megabytes otherwise misses the translation
+/// buffers as well as the caches.
+pub(crate) struct Mapping {
+    /// Keeps the memory; all access goes through arrays.
+    map: Option<Arc<MmapMut>>,
+    /// The first byte that no array has yet.
+    next: NonNull<u8>,
+    left_bytes: usize,
 }
 
-// SAFETY: the array owns its mapping, and T is plain bytes.
-unsafe impl<T: PlainBytes + Send> Send for ZeroedArray<T> {}
-
-/// Below this size huge pages waste more memory than they save time.
-const HUGE_PAGE_WORTH_BYTES: usize = 4 << 20;
-
-impl<T: PlainBytes> ZeroedArray<T> {
-    /// Maps `len` elements.
+impl Mapping {
+    /// Maps `size_bytes`.
     ///
     /// # Panics
     /// When the system has no address space left for them: sizes are fixed by configuration, and
     /// the pipeline tests that they can be had before it starts.
-    pub(crate) fn new(len: usize) -> Self {
+    pub(crate) fn new(size_bytes: usize) -> Self {
+        if size_bytes == 0 {
+            return Self {
+                map: None,
+                next: NonNull::dangling(),
+                left_bytes: 0,
+            };
+        }
+        let is_large = size_bytes >= HUGE_PAGE_BYTES;
+        let slack_bytes = if is_large { HUGE_PAGE_BYTES } else { 0 };
+        let mut map = MmapOptions::new()
+            .len(size_bytes + slack_bytes)
+            .map_anon()
+            .unwrap_or_else(|error| panic!("mapping {size_bytes} bytes for a flow cache: {error}"));
+        let mut skipped_bytes = 0;
+        if is_large {
+            skipped_bytes = map.as_ptr().align_offset(HUGE_PAGE_BYTES);
+            // A refusal (no huge pages on this kernel) costs speed only.
+            #[cfg(target_os = "linux")]
+            let _ = map.advise_range(memmap2::Advice::HugePage, skipped_bytes, size_bytes);
+        }
+        let next = NonNull::new(map.as_mut_ptr().wrapping_add(skipped_bytes));
+        Self {
+            map: Some(Arc::new(map)),
+            next: next.expect("a mapping is not at address 0"),
+            left_bytes: size_bytes,
+        }
+    }
+
+    /// The next `len` elements of it.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    pub(crate) fn array<T: PlainBytes>(&mut self, len: usize) -> ZeroedArray<T> {
         let size_bytes = len
             .checked_mul(size_of::<T>())
             .expect("array size fits usize");
         if size_bytes == 0 {
-            return Self {
+            return ZeroedArray {
                 map: None,
                 base: NonNull::dangling(),
                 len: 0,
             };
         }
-        let mut map = MmapOptions::new()
-            .len(size_bytes)
-            .map_anon()
-            .unwrap_or_else(|error| panic!("mapping {size_bytes} bytes for a flow cache: {error}"));
-        assert_eq!(
-            map.as_ptr().align_offset(align_of::<T>()),
-            0,
-            "pages are aligned"
-        );
-        #[cfg(target_os = "linux")]
-        if size_bytes >= HUGE_PAGE_WORTH_BYTES {
-            // A refusal (no huge pages on this kernel) costs speed only.
-            let _ = map.advise(memmap2::Advice::HugePage);
-        }
-        let base = NonNull::new(map.as_mut_ptr().cast()).expect("a mapping is not at address 0");
-        Self {
-            map: Some(map),
+        let base = self.next.cast::<T>();
+        assert!(base.is_aligned(), "larger alignments come first");
+        self.left_bytes = self
+            .left_bytes
+            .checked_sub(size_bytes)
+            .expect("the mapping is as large as its arrays");
+        // SAFETY: those bytes are left in the mapping, so this is one of it, or the end.
+        self.next = unsafe { self.next.add(size_bytes) };
+        ZeroedArray {
+            map: self.map.clone(),
             base,
             len,
         }
     }
+}
 
+/// A fixed array of zeroed `T` in a [`Mapping`], which nothing else uses.
+pub(crate) struct ZeroedArray<T: PlainBytes> {
+    /// Keeps the memory; all access goes through `base`.
+    map: Option<Arc<MmapMut>>,
+    base: NonNull<T>,
+    len: usize,
+}
+
+// SAFETY: nothing but the array uses its part of the mapping, and T is plain bytes.
+unsafe impl<T: PlainBytes + Send> Send for ZeroedArray<T> {}
+
+impl<T: PlainBytes> ZeroedArray<T> {
     /// The first element. Pointers derived from it stay valid until the array is dropped.
     #[inline(always)]
     pub(crate) const fn as_pointer(&self) -> *mut T {
@@ -84,21 +124,25 @@ impl<T: PlainBytes> ZeroedArray<T> {
     /// `RELEASE_STEP_BYTES` go. They read as zero afterwards.
     pub(crate) fn release_before(&mut self, released: &mut usize, end: usize) {
         const RELEASE_STEP_BYTES: usize = 8 << 20;
-        let end_bytes = end * size_of::<T>() / RELEASE_STEP_BYTES * RELEASE_STEP_BYTES;
-        if end_bytes <= *released {
+        /// No page of any system is larger, but for huge ones: a page that begins before the array is another's, too.
+        const PAGE_BYTES: usize = 64 << 10;
+        let base = self.base.addr().get();
+        let start = (base + *released).next_multiple_of(PAGE_BYTES);
+        let end = (base + end * size_of::<T>()) / RELEASE_STEP_BYTES * RELEASE_STEP_BYTES;
+        if end <= start {
             return;
         }
         #[cfg(target_os = "linux")]
         if let Some(map) = &self.map {
             let advice = memmap2::UncheckedAdvice::DontNeed;
-            // SAFETY: the range lies in this private anonymous mapping; its elements become zero,
-            // which is a value of T, and no reference into it is alive as we hold `&mut self`.
-            let outcome =
-                unsafe { map.unchecked_advise_range(advice, *released, end_bytes - *released) };
+            let offset = start - map.as_ptr().addr();
+            // SAFETY: the range lies in this array, of which we hold `&mut self`, in a private anonymous mapping, and begins with
+            // a page; its elements become zero, which is a value of T.
+            let outcome = unsafe { map.unchecked_advise_range(advice, offset, end - start) };
             // A refusal only means that the memory stays with us until the array is dropped.
             let _ = outcome;
         }
-        *released = end_bytes;
+        *released = end - base;
     }
 }
 
@@ -126,22 +170,45 @@ mod tests {
     use super::*;
     use turboflow_record::MicroflowRecord;
 
+    type Record = MicroflowRecord<2, 0>;
+
     #[test]
-    fn is_zero_and_keeps_what_is_written() {
-        let mut array = ZeroedArray::<MicroflowRecord<2, 0>>::new(1 << 18);
-        assert!(
-            array
-                .iter()
-                .all(|record| *record == MicroflowRecord::default())
-        );
-        array[77].key = [1, 2];
-        array[(1 << 18) - 1].key = [3, 4];
+    fn arrays_of_a_mapping_are_zero_and_keep_what_is_written_whatever_is_released_beside_them() {
+        const RECORDS: usize = 1 << 19;
+        // Their end is amid a page, and a huge one.
+        const BEFORE: usize = 77;
+        let mut mapping = Mapping::new((BEFORE + RECORDS) * 64 + BEFORE * 8);
+        let mut before = mapping.array::<Record>(BEFORE);
+        let mut array = mapping.array::<Record>(RECORDS);
+        let mut behind = mapping.array::<u64>(BEFORE);
+        drop(mapping);
+        let is_zero = |record: &Record| *record == Record::default();
+        assert!(before.iter().chain(array.iter()).all(is_zero));
+        before.iter_mut().for_each(|record| record.key = [1, 2]);
+        array.iter_mut().for_each(|record| record.key = [3, 4]);
+        behind.fill(5);
         let mut released = 0;
-        array.release_before(&mut released, 1 << 17);
-        assert_eq!(released, 8 << 20);
+        array.release_before(&mut released, 10);
+        assert_eq!(released, 0);
+        array.release_before(&mut released, RECORDS / 4 * 3);
+        assert!((16 << 20..=24 << 20).contains(&released));
+        array.release_before(&mut released, RECORDS);
+        assert!((24 << 20..=32 << 20).contains(&released));
+        assert!(before.iter().all(|record| record.key == [1, 2]));
+        assert!(behind.iter().all(|number| *number == 5));
+        let kept = released / size_of::<Record>();
+        assert!(array[kept..].iter().all(|record| record.key == [3, 4]));
+        let first = (64 << 10) / size_of::<Record>();
         #[cfg(target_os = "linux")]
-        assert_eq!(array[77].key, [0, 0]);
-        assert_eq!(array[(1 << 18) - 1].key, [3, 4]);
-        assert!(ZeroedArray::<MicroflowRecord<2, 0>>::new(0).is_empty());
+        assert!(array[first..kept].iter().all(is_zero));
+        assert!(Mapping::new(0).array::<Record>(0).is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "as large as its arrays")]
+    fn a_mapping_gives_no_more_than_it_has() {
+        let mut mapping = Mapping::new(128);
+        let _first = mapping.array::<Record>(1);
+        let _second = mapping.array::<Record>(2);
     }
 }

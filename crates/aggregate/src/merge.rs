@@ -12,7 +12,7 @@
 //! block i        compare the keys, merge
 //! ```
 //!
-//! In very large tables both fetch the lines of D blocks at a time, if flows come again soon (`reach.rs`, `recurrence.rs`).
+//! How far ahead, into which cache, and whether many lines together depends on the table and the traffic (`reach.rs`, `recurrence.rs`).
 //!
 //! A place found at stage two may be stale at stage three (its flow left, or the same new flow was
 //! opened by a neighbour): the key comparison there sees it, and the long way sorts it out.
@@ -20,12 +20,12 @@
 use std::ops::Range;
 
 use turboflow_record::{
-    LANES, LaneHasher, MicroflowRecord, PendingStates, Vectors, WithVectors, prefetch,
+    LANES, LaneHasher, MicroflowRecord, PendingStates, Plain, Vectors, WithVectors, prefetch,
 };
 
 use crate::cache::{ExportSink, FlowCache};
 use crate::homes::{Homes, Views};
-use crate::reach::{Distance, Far, Farthest, Growing, Near, Reach};
+use crate::reach::{Far, Growing, Near, Reach, Together, Way};
 use crate::tags::SLOTS;
 
 /// Records that pass through the stages together. Before them, the table makes room for as many new flows. Long enough that starting
@@ -76,7 +76,7 @@ impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
         count: usize,
         records_of: impl Fn(usize) -> &'a [MicroflowRecord<K, N>],
     ) {
-        let (begun, found) = (count.min(RING), count.min(RING / 2));
+        let (found, begun) = (count.min(RING / 2), count.min(RING));
         for block in 0..begun {
             self.begin::<V, R>(vectors, hasher, views, block, records_of(block));
         }
@@ -118,52 +118,58 @@ impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
         lane: usize,
     ) -> *mut MicroflowRecord<K, N> {
         let homes = &self.homes[block % RING];
-        let (mut line, mut slots) = (homes.line(lane), homes.slots::<K, N>(lane));
         // SAFETY: that of a home bucket of a region whose arrays outlive this chunk.
-        let mut found = unsafe { (*line).matches(vectors, homes.tag(lane)) };
-        if found == 0 {
-            let tag = homes.tag(lane);
-            // SAFETY: likewise, or one behind a bucket that records have passed.
-            unsafe {
-                while found == 0 && (*line).overflows() {
-                    line = line.add(1);
-                    slots = slots.add(SLOTS);
-                    found = (*line).matches(vectors, tag);
-                }
-                if found == 0 {
-                    (line, slots) = (homes.line(lane), homes.slots(lane));
-                    found = (*line).free(vectors);
-                    if self.crowded {
-                        fetch_neighbours::<K, N>(homes, lane);
-                    }
-                }
-            }
-        }
-        // Without a match this is the place that a new flow takes: it is fetched, and by stage three a
-        // neighbour may have opened the flow there; if not, its key says so, for that of a free place is all
-        // zero. Where the bucket is full, it is slot 1 of the next one, whose key will tell; a region
-        // has spare buckets after its last home, so there is one.
-        let flow = slots.wrapping_add(found.trailing_zeros() as usize);
+        let found = unsafe { (*homes.line(lane)).matches(vectors, homes.tag(lane)) };
+        let flow = if found == 0 {
+            search_on(homes, lane, self.crowded)
+        } else {
+            homes.slot(lane, found.trailing_zeros() as usize)
+        };
         self.flows[block % RING][lane] = flow;
         flow
     }
 }
 
-/// A new flow will put out one of these.
+/// Stage two of a record without a match in its home bucket: where a flow may be that was passed on, or a new one will lie. That is seldom
+/// needed, or its flow takes far longer to open, and the loop is tighter without.
 #[cold]
 #[inline(never)]
-fn fetch_neighbours<const K: usize, const N: usize>(homes: &Homes, lane: usize) {
-    // SAFETY: that of a home bucket of a region whose arrays outlive the chunk.
-    let line = unsafe { &*homes.line(lane) };
-    for slot in line.neighbours(homes.tag(lane).tag()) {
-        prefetch(homes.slots::<K, N>(lane).wrapping_add(slot));
+fn search_on<const K: usize, const N: usize>(
+    homes: &Homes,
+    lane: usize,
+    crowded: bool,
+) -> *mut MicroflowRecord<K, N> {
+    let (home, tag) = (homes.line(lane), homes.tag(lane));
+    let mut line = home;
+    // SAFETY: that of a home bucket of a region whose arrays outlive the chunk, or of one behind a bucket that records have passed.
+    unsafe {
+        while (*line).overflows() {
+            line = line.add(1);
+            let found = (*line).matches(Plain, tag);
+            if found != 0 {
+                let passed = line.offset_from_unsigned(home);
+                return homes.slot(lane, passed * SLOTS + found.trailing_zeros() as usize);
+            }
+        }
     }
+    // SAFETY: that of a home bucket.
+    let home = unsafe { &*home };
+    if crowded {
+        // The new flow will put out one of these.
+        for slot in home.neighbours(tag.tag()) {
+            prefetch(homes.slot::<K, N>(lane, slot));
+        }
+    }
+    // The place that a new flow takes: it is fetched, and by stage three a neighbour may have opened the flow there; if not, its key
+    // says so, for that of a free place is all zero. Where the bucket is full, it is slot 1 of the next one, whose key
+    // will tell; a region has spare buckets after its last home, so there is one.
+    homes.slot(lane, home.free(Plain).trailing_zeros() as usize)
 }
 
 /// The work on one chunk, compiled for every width of vectors.
 struct MergeChunk<'a, S, const K: usize, const N: usize> {
     cache: &'a mut FlowCache<K, N>,
-    distance: Distance,
+    way: Way,
     chunk: &'a [MicroflowRecord<K, N>],
     sink: &'a mut S,
 }
@@ -177,11 +183,12 @@ where
     #[inline(always)]
     fn run<V: Vectors>(self, vectors: V) {
         let (cache, chunk, sink) = (self.cache, self.chunk, self.sink);
-        match self.distance {
-            Distance::Near => cache.merge_chunk::<V, Near, 8>(vectors, chunk, sink),
-            Distance::Far => cache.merge_chunk::<V, Far, 16>(vectors, chunk, sink),
-            Distance::Farthest => cache.merge_chunk::<V, Farthest, 32>(vectors, chunk, sink),
-            Distance::Growing => cache.merge_chunk::<V, Growing, 16>(vectors, chunk, sink),
+        match self.way {
+            Way::Near => cache.merge_chunk::<V, Near, 8>(vectors, chunk, sink),
+            Way::Far => cache.merge_chunk::<V, Far, 16>(vectors, chunk, sink),
+            Way::Farther => cache.merge_chunk::<V, Far, 32>(vectors, chunk, sink),
+            Way::Together => cache.merge_chunk::<V, Together, 32>(vectors, chunk, sink),
+            Way::Growing => cache.merge_chunk::<V, Growing, 16>(vectors, chunk, sink),
         }
     }
 }
@@ -223,10 +230,10 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             rest = after;
             self.keep_room(chunk.len(), sink);
             self.counters.microflows_merged += chunk.len() as u64;
-            let (machine, distance) = (self.machine, self.distance(chunk));
+            let (machine, way) = (self.machine, self.way(chunk));
             machine.run_loop::<N, _>(MergeChunk {
                 cache: self,
-                distance,
+                way,
                 chunk,
                 sink,
             });
@@ -234,17 +241,13 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
     }
 
     /// How a chunk's lines are asked for.
-    fn distance(&mut self, chunk: &[MicroflowRecord<K, N>]) -> Distance {
-        let (size_bytes, from) = (self.size_bytes(), self.far_from);
+    fn way(&mut self, chunk: &[MicroflowRecord<K, N>]) -> Way {
         if self.table.is_moving() {
-            Distance::Growing
-        } else if size_bytes < from.far_bytes {
-            Distance::Near
-        } else if size_bytes >= from.farthest_bytes && self.recurrence.note(&self.hasher, chunk) {
-            Distance::Farthest
-        } else {
-            Distance::Far
+            return Way::Growing;
         }
+        let (size_bytes, hasher) = (self.size_bytes(), &self.hasher);
+        self.ways
+            .way(size_bytes, || self.recurrence.note(hasher, chunk))
     }
 
     /// The pipeline over one chunk. The table does not grow or move meanwhile. The stages are half of `RING` blocks apart.
@@ -257,7 +260,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
     ) {
         const { assert!(RING.is_power_of_two() && RING >= 2) };
         debug_assert_eq!(R::GROWING, self.table.is_moving());
-        let distance = RING / 2;
+        let apart = RING / 2;
         let mut ahead = LookAhead::<K, N, RING> {
             crowded: self.is_crowded(chunk.len()),
             homes: [Homes::NONE; RING],
@@ -272,20 +275,20 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         ahead.start::<V, R>(vectors, &hasher, &views, count, records_of);
         // The long loop, in which all three stages have full blocks. It merges states between blocks only: see `PendingStates::push`.
         const { assert!(LANES <= PendingStates::<N>::ROOM) };
-        let together = if R::TOGETHER { distance } else { 1 };
+        let together = if R::TOGETHER { apart } else { 1 };
         let long = blocks.len().saturating_sub(RING) / together * together;
         for (done, microflows) in blocks[..long].iter().enumerate() {
-            let block = done + RING;
-            ahead.begin::<V, R>(vectors, &hasher, &views, block, &blocks[block]);
+            let (found, begun) = (done + apart, done + RING);
+            ahead.begin::<V, R>(vectors, &hasher, &views, begun, &blocks[begun]);
             macro_rules! step {
                 ($lane:expr, $microflow:expr) => {
                     if !R::TOGETHER {
                         // Of the block begun last time: the addresses of this one have not come out of the vectors yet.
-                        ahead.homes[(block - 1) % RING].fetch::<R>($lane);
+                        ahead.homes[(begun - 1) % RING].fetch::<R>($lane);
                     }
                     let flow = ahead.flows[done % RING][$lane];
                     self.finish(vectors, &gate, flow, $microflow, sink, &mut pending);
-                    let flow = ahead.locate(vectors, done + distance, $lane);
+                    let flow = ahead.locate(vectors, found, $lane);
                     if !R::TOGETHER {
                         R::fetch(flow);
                     }
@@ -298,19 +301,20 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
                     step!(lane, microflow);
                 }
             }
-            if R::TOGETHER && done % distance == distance - 1 {
-                ahead.fetch_lines::<R>(block + 1 - distance..block + 1);
-                ahead.fetch_flows::<R>(done + 1..done + 1 + distance);
+            if R::TOGETHER && done % apart == apart - 1 {
+                ahead.fetch_lines::<R>(found + 1..begun + 1);
+                ahead.fetch_flows::<R>(done + 1..found + 1);
             }
             if pending.room() < LANES {
                 pending.merge(vectors, &self.plan);
             }
         }
         if !R::TOGETHER && long > 0 {
-            ahead.fetch_lines::<R>(long + RING - 1..long + RING);
+            let begun = long + RING;
+            ahead.fetch_lines::<R>(begun - 1..begun);
         }
         for done in long..count {
-            let (begun, found) = (done + RING, done + distance);
+            let (found, begun) = (done + apart, done + RING);
             pending.merge(vectors, &self.plan);
             for (lane, microflow) in records_of(done).iter().enumerate() {
                 let flow = ahead.flows[done % RING][lane];

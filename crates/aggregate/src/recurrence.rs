@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How often flows come again: what the way of looking ahead in very large tables depends on besides their size (`reach.rs`).
+//! How often flows come again: what the way of looking ahead depends on besides a table's size (`reach.rs`).
 
 use turboflow_record::{LaneHasher, MicroflowRecord};
 
-use crate::merge::CHUNK;
-
 /// Chunks from one that is looked at to the next.
-const EVERY: u32 = 32;
+const EVERY: u32 = 64;
 /// Records that a chunk has at least, for a look at it to tell anything.
 const ENOUGH: usize = 512;
-/// Places for fingerprints of a chunk's flows.
-const PLACES: usize = 2 * CHUNK;
+/// Records that are looked at.
+const MOST: usize = 1_024;
+/// Places for fingerprints of their flows.
+const PLACES: usize = 4 * MOST;
 
 /// Whether most records are of flows that had another shortly before, going by a chunk in every [`EVERY`]. No more of the past than a chunk
 /// is looked at: trains of packets, and the few flows that have most of them, show there already.
@@ -22,12 +22,6 @@ pub(crate) struct Recurrence {
 }
 
 impl Recurrence {
-    /// Taken for common without a look.
-    pub(crate) const ASSUMED: Self = Self {
-        wait: u32::MAX,
-        is_common: true,
-    };
-
     /// Takes note of a chunk, and says whether recurrence is common by now.
     #[inline]
     pub(crate) fn note<const K: usize, const N: usize>(
@@ -36,9 +30,10 @@ impl Recurrence {
         chunk: &[MicroflowRecord<K, N>],
     ) -> bool {
         if self.wait > 0 {
-            self.wait -= u32::from(self.wait != u32::MAX);
+            self.wait -= 1;
         } else if chunk.len() >= ENOUGH {
-            self.is_common = 2 * recurring(hasher, chunk) >= chunk.len();
+            let some = &chunk[..chunk.len().min(MOST)];
+            self.is_common = 2 * recurring(hasher, some) >= some.len();
             self.wait = EVERY - 1;
         }
         self.is_common
@@ -89,7 +84,5 @@ mod tests {
             assert!(!recurrence.note(&hasher, &alone));
         }
         assert!(recurrence.note(&hasher, &again));
-        let mut assumed = Recurrence::ASSUMED;
-        assert!(assumed.note(&hasher, &alone));
     }
 }

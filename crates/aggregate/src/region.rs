@@ -10,7 +10,7 @@
 
 use turboflow_record::{LaneHash, MicroflowRecord, Plain};
 
-use crate::memory::ZeroedArray;
+use crate::memory::{Mapping, ZeroedArray};
 use crate::tags::{SLOTS, TagLine, TagTwice};
 
 /// Buckets after the last home.
@@ -45,10 +45,16 @@ impl<const K: usize, const N: usize> Region<K, N> {
         } else {
             homes as usize + SPARE_BUCKETS
         };
+        let size_bytes = if homes == 0 {
+            0
+        } else {
+            Self::size_bytes(homes as usize)
+        };
+        let mut memory = Mapping::new(size_bytes);
         Self {
-            lines: ZeroedArray::new(buckets),
-            records: ZeroedArray::new(buckets * SLOTS),
-            dues_ns: ZeroedArray::new(buckets),
+            lines: memory.array(buckets),
+            records: memory.array(buckets * SLOTS),
+            dues_ns: memory.array(buckets),
             homes,
         }
     }

@@ -3,7 +3,7 @@
 //! table size holds; and what a full cache does.
 
 use proptest::prelude::*;
-use turboflow_aggregate::{CacheConfig, Cell, FlowCache, Timeouts};
+use turboflow_aggregate::{CacheConfig, Cell, FlowCache, Timeouts, Way};
 use turboflow_record::{
     Definition, Feature, Input, KeyHasher, Layout, Least, Marks, MicroflowRecord, Op,
 };
@@ -72,10 +72,12 @@ fn compare<const N: usize>(
     records: usize,
     batch: usize,
     timeouts: Timeouts,
-    far_from: [usize; 2],
+    way: Option<Way>,
 ) {
-    let [far, farthest] = far_from;
-    let mut fast = cache::<N>(layout, 100_000, timeouts, seed).far_from(far, farthest);
+    let mut fast = cache::<N>(layout, 100_000, timeouts, seed);
+    if let Some(way) = way {
+        fast = fast.always(way);
+    }
     let mut careful = cache::<N>(layout, 100_000, timeouts, !seed);
     let (mut left, mut right) = (Vec::new(), Vec::new());
     let mut stream = Stream {
@@ -135,6 +137,12 @@ fn timeout() -> impl Strategy<Value = Option<u64>> {
     prop_oneof![Just(None), (200u64..20_000).prop_map(Some)]
 }
 
+/// How to look ahead, if not as this machine does with small tables.
+fn ways() -> impl Strategy<Value = Option<Way>> {
+    let all = [Way::Near, Way::Far, Way::Farther, Way::Together];
+    prop::option::of(prop::sample::select(&all[..]))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 180, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -146,12 +154,11 @@ proptest! {
         idle_ns in timeout(),
         active_ns in timeout(),
         linger_ns in prop_oneof![Just(None), Just(Some(0)), (1u64..5_000).prop_map(Some)],
-        // Small tables are near, far, or farthest.
-        far_from in prop_oneof![Just([usize::MAX; 2]), Just([0, usize::MAX]), Just([0; 2])],
+        way in ways(),
     ) {
         let timeouts = Timeouts { idle_ns, active_ns, linger_ns };
         let default = Layout::compile(&Definition::default(), false).unwrap();
-        compare::<0>(&default, seed, flows, 30_000, batch, timeouts, far_from);
+        compare::<0>(&default, seed, flows, 30_000, batch, timeouts, way);
         let mut definition = Definition::default();
         for (name, op, of) in [
             ("windows", Op::Sum, Input::PayloadLength),
@@ -163,7 +170,7 @@ proptest! {
         }
         let layout = Layout::compile(&definition, false).unwrap();
         assert_eq!(layout.state_words(), 8);
-        compare::<8>(&layout, seed, flows, 10_000, batch, timeouts, far_from);
+        compare::<8>(&layout, seed, flows, 10_000, batch, timeouts, way);
     }
 }
 

@@ -2,10 +2,10 @@
 //! AVX-512: masks pick the lanes of each operation, so that key and base of a record are compared and folded in half a dozen.
 
 use std::arch::x86_64::*;
-use std::sync::OnceLock;
 
 use super::gate::JOINED;
 use super::line::LineGate;
+use super::processor::Processor;
 use super::{MergeGate, Vectors, WithVectors, Words, merge_in_steps};
 use crate::pairs::Pair;
 use crate::{Base, LANES, MicroflowRecord, Plan};
@@ -39,18 +39,7 @@ impl<const HALVES: bool> Avx512<HALVES> {
 
 /// Whether vectors of 512 bits go through units of 256: Zen 4, the only one of AMD's family 19h that has them.
 fn has_halves() -> bool {
-    // A virtual machine takes microseconds to answer.
-    static FOUND: OnceLock<bool> = OnceLock::new();
-    *FOUND.get_or_init(find_halves)
-}
-
-#[allow(unused_unsafe, reason = "asking is safe from Rust 1.94 on")]
-fn find_halves() -> bool {
-    // SAFETY: every x86-64 machine answers.
-    let (vendor, signature) = unsafe { (__cpuid(0), __cpuid(1).eax) };
-    let family = (signature >> 8 & 0xf) + (signature >> 20 & 0xff);
-    let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
-    name.as_flattened() == b"AuthenticAMD" && family == 0x19
+    Processor::this() == Processor::Amd { family: 0x19 }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,lzcnt,popcnt")]

@@ -17,6 +17,7 @@ mod avx512;
 mod gate;
 #[cfg(target_arch = "x86_64")]
 mod line;
+mod processor;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -28,6 +29,7 @@ pub use avx512::{Avx512, Words512};
 pub use gate::MergeGate;
 #[cfg(target_arch = "x86_64")]
 pub use line::LineGate;
+pub use processor::overlaps_translations;
 pub use words::{PlainWords, Words};
 
 use crate::pairs::Pair;
