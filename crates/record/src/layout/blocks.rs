@@ -44,6 +44,16 @@ struct GapLanes {
     squares: __mmask8,
 }
 
+/// The lanes of a block with times of the first and of the last of all packets, which every record has. Where gaps are measured otherwise
+/// than [`Measuring::Simply`], nobody asks.
+fn times_of_all(measuring: Measuring, gaps: &[GapWords], block: usize) -> __mmask8 {
+    let word = |word: u16| lanes(block, u32::from(word), u32::from(word) + 1);
+    match (measuring, gaps) {
+        (Measuring::Simply, [gap]) => word(gap.first_arrival) | word(gap.last_arrival),
+        _ => 0,
+    }
+}
+
 /// A loop over pairs, and the gaps where each of them meets.
 type FoldPairs = unsafe fn(&Lanes, &[Pair], *mut MetGap);
 
@@ -117,7 +127,8 @@ impl Lanes {
             Measuring::Simply => 1,
             _ => gaps.len().max(2),
         };
-        let fold = FOLDS[sides - 1][usize::from(of_block.kind())];
+        let kind = of_block.kind(times_of_all(measuring, gaps, block));
+        let fold = FOLDS[sides - 1][usize::from(kind)];
         Self { fold, ..of_block }
     }
 
@@ -125,12 +136,15 @@ impl Lanes {
         self.arrivals != [[NONE; 2]; MAX_GAPS]
     }
 
-    fn kind(&self) -> u8 {
+    /// With the lanes of times that every record has.
+    fn kind(&self, times: __mmask8) -> u8 {
+        let ends = self.or | self.first | self.last;
         let any_gap =
             |lanes: fn(&GapLanes) -> __mmask8| self.gaps.iter().any(|gap| lanes(gap) != 0);
         let has = |any: bool, kind| if any { kind } else { 0 };
         has(self.min != 0, Kind::MIN)
-            | has(self.or | self.first | self.last != 0, Kind::ENDS)
+            | has(ends & !times != 0, Kind::ENDS)
+            | has(ends != 0 && ends & !times == 0, Kind::TIMES)
             | has(self.wide != 0, Kind::WIDE)
             | has(any_gap(|gap| gap.min | gap.max), Kind::GAP_EXTREMES)
             | has(any_gap(|gap| gap.sum | gap.squares), Kind::GAP_SUMS)
@@ -163,18 +177,24 @@ impl Kind {
     /// Has the time from where gaps are measured. Only as that is folded can it be told: the flow of a later pair may be
     /// that of an earlier one.
     const MEASURES: u8 = 32;
+    /// First and last as well, but only times that every record has: there is nothing to look at. Of one gap a pair only.
+    const TIMES: u8 = 64;
 }
 
 macro_rules! folds {
-    ($gaps:literal: $($kind:literal)*) => { [$(fold_pairs::<$kind, $gaps> as FoldPairs),*] };
-    ($($gaps:literal),*) => { [$(folds!($gaps:
+    ($gaps:literal + $more:expr; $($kind:literal)*) => { [$(fold_pairs::<{ ($kind + $more) as u8 }, $gaps> as FoldPairs),*] };
+    ($gaps:literal + $more:expr) => { folds!($gaps + $more;
         0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
         32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63
-    )),*] };
+    ) };
 }
 
 /// The loop of every kind, by the number of gaps that a pair has: one where they are measured [`Measuring::Simply`].
-static FOLDS: [[FoldPairs; 64]; MAX_GAPS] = folds!(1, 2, 3);
+static FOLDS: [&[FoldPairs]; MAX_GAPS] = [
+    [folds!(1 + 0), folds!(1 + 64)].as_flattened(),
+    &folds!(2 + 0),
+    &folds!(3 + 0),
+];
 
 /// See [`Lanes::fold`].
 ///
@@ -225,6 +245,9 @@ unsafe fn fold_pairs<const KIND: u8, const GAPS: usize>(
                 let a_last = _mm512_mask_test_epi64_mask(lanes.last, b, b);
                 words = _mm512_mask_mov_epi64(words, no_first | a_last, b);
             }
+            if KIND & Kind::TIMES != 0 {
+                words = _mm512_mask_mov_epi64(words, lanes.last, b);
+            }
             if KIND & Kind::WIDE != 0 {
                 words = add_wide(words, b, lanes.wide);
             }
@@ -256,15 +279,18 @@ impl GapLanes {
             let all = |word: u64| _mm512_set1_epi64(word.cast_signed());
             let mut words = words;
             if KIND & Kind::GAP_EXTREMES != 0 {
-                words = _mm512_mask_min_epu64(words, self.min, words, all(gap.min));
-                words = _mm512_mask_min_epu64(words, self.max, words, all(gap.max));
+                let gap_ns = all(gap.0);
+                // `encode_max` of it.
+                let max = _mm512_sub_epi64(all(u64::MAX - 1), gap_ns);
+                words = _mm512_mask_min_epu64(words, self.min, words, gap_ns);
+                words = _mm512_mask_min_epu64(words, self.max, words, max);
             }
             if KIND & Kind::GAP_SUMS != 0 {
-                let sum = _mm512_maskz_mov_epi64(self.sum, all(gap.sum));
+                let sum = _mm512_maskz_mov_epi64(self.sum, all(gap.sum()));
                 words = add_wide(words, sum, self.sum);
             }
             if KIND & Kind::GAP_SUMS != 0 && self.squares != 0 {
-                let square = u128::from(gap.sum) * u128::from(gap.sum);
+                let square = u128::from(gap.sum()) * u128::from(gap.sum());
                 let low = _mm512_maskz_mov_epi64(self.squares, all(square as u64));
                 let high = all((square >> 64) as u64);
                 let square = _mm512_mask_mov_epi64(low, self.squares << 1, high);
@@ -275,32 +301,28 @@ impl GapLanes {
     }
 }
 
-/// The gap where two records meet, as words to fold.
+/// The gap where two records meet, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MetGap {
-    min: u64,
-    /// As [`encode_max`] has it.
-    max: u64,
-    sum: u64,
-}
+pub(super) struct MetGap(u64);
 
 impl MetGap {
-    /// Where one of the two has no packet of that side: it changes nothing.
-    pub(super) const NONE: Self = Self {
-        min: u64::MAX,
-        max: u64::MAX,
-        sum: 0,
-    };
+    /// Where one of the two has no packet of that side: longer than any, as the smallest gap and, encoded, as the largest, so that it
+    /// changes neither.
+    pub(super) const NONE: Self = Self(u64::MAX);
 
     #[inline(always)]
     pub(super) const fn new(gap_ns: u64) -> Self {
-        Self {
-            min: gap_ns,
-            max: encode_max(gap_ns),
-            sum: gap_ns,
-        }
+        debug_assert!(gap_ns != Self::NONE.0);
+        Self(gap_ns)
+    }
+
+    #[inline(always)]
+    const fn sum(self) -> u64 {
+        if self.0 == Self::NONE.0 { 0 } else { self.0 }
     }
 }
+
+const _: () = assert!(encode_max(0) == u64::MAX - 1 && encode_max(MetGap::NONE.0) == u64::MAX);
 
 /// a + b in the pairs of lanes whose low words `low` names; saturates, as [`super::plan::add_wide`].
 ///
