@@ -232,7 +232,7 @@ unsafe fn fold_pairs<const KIND: u8, const GAPS: usize>(
             let (a, mut b) = (_mm512_loadu_si512(earlier), _mm512_loadu_si512(later));
             if KIND & (Kind::GAP_EXTREMES | Kind::GAP_SUMS) != 0 {
                 for side in 0..GAPS {
-                    b = lanes.gaps[side].fold::<KIND>(b, &*gaps.add(index * GAPS + side));
+                    b = lanes.gaps[side].fold::<KIND, GAPS>(b, *gaps.add(index * GAPS + side));
                 }
             }
             let mut words = _mm512_mask_add_epi64(a, lanes.add, a, b);
@@ -273,7 +273,11 @@ impl GapLanes {
     /// # Safety
     /// The machine has AVX-512.
     #[inline(always)]
-    unsafe fn fold<const KIND: u8>(&self, words: __m512i, gap: &MetGap) -> __m512i {
+    unsafe fn fold<const KIND: u8, const GAPS: usize>(
+        &self,
+        words: __m512i,
+        gap: MetGap,
+    ) -> __m512i {
         // SAFETY: the caller vouches for the vectors.
         unsafe {
             let all = |word: u64| _mm512_set1_epi64(word.cast_signed());
@@ -286,11 +290,11 @@ impl GapLanes {
                 words = _mm512_mask_min_epu64(words, self.max, words, max);
             }
             if KIND & Kind::GAP_SUMS != 0 {
-                let sum = _mm512_maskz_mov_epi64(self.sum, all(gap.sum()));
+                let sum = _mm512_maskz_mov_epi64(self.sum, all(gap.sum::<GAPS>()));
                 words = add_wide(words, sum, self.sum);
             }
             if KIND & Kind::GAP_SUMS != 0 && self.squares != 0 {
-                let square = u128::from(gap.sum()) * u128::from(gap.sum());
+                let square = u128::from(gap.sum::<GAPS>()) * u128::from(gap.sum::<GAPS>());
                 let low = _mm512_maskz_mov_epi64(self.squares, all(square as u64));
                 let high = all((square >> 64) as u64);
                 let square = _mm512_mask_mov_epi64(low, self.squares << 1, high);
@@ -316,9 +320,14 @@ impl MetGap {
         Self(gap_ns)
     }
 
+    /// Of one gap a pair, there always is one.
     #[inline(always)]
-    const fn sum(self) -> u64 {
-        if self.0 == Self::NONE.0 { 0 } else { self.0 }
+    const fn sum<const GAPS: usize>(self) -> u64 {
+        if GAPS > 1 && self.0 == Self::NONE.0 {
+            0
+        } else {
+            self.0
+        }
     }
 }
 
