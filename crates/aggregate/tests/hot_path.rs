@@ -139,8 +139,8 @@ fn timeout() -> impl Strategy<Value = Option<u64>> {
 
 /// How to look ahead, if not as this machine does with small tables.
 fn ways() -> impl Strategy<Value = Option<Way>> {
-    let all = [Way::Near, Way::Far, Way::Farther, Way::Together];
-    prop::option::of(prop::sample::select(&all[..]))
+    const ALL: [Way; 4] = [Way::Near, Way::Far, Way::Farther, Way::Together];
+    prop::option::of(prop::sample::select(&ALL[..]))
 }
 
 proptest! {
