@@ -114,7 +114,12 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
     /// show: records are the same.
     #[doc(hidden)]
     #[must_use]
-    pub const fn always(mut self, way: Way) -> Self {
+    pub fn always(mut self, way: Way) -> Self {
+        assert_ne!(
+            way,
+            Way::Growing,
+            "a table that grows takes that way itself"
+        );
         self.ways = Ways::Always(way);
         self
     }
@@ -125,7 +130,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         FlowTable::<K, N>::max_size_bytes(max_flows)
     }
 
-    /// Memory mapped for the table now, in bytes.
+    /// Memory that the table may take as it is now, in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> usize {
         self.table.size_bytes()

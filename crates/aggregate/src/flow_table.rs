@@ -8,6 +8,7 @@
 
 use turboflow_record::{LaneHash, LaneHasher, MicroflowRecord, prefetch};
 
+use crate::memory::{PAGE_BYTES, RELEASE_STEP_BYTES};
 use crate::region::{Place, Region};
 use crate::tags::SLOTS;
 
@@ -64,8 +65,8 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
     /// The most memory a table of `max_flows` ever takes, in bytes.
     pub(crate) fn max_size_bytes(max_flows: usize) -> usize {
         // While the last step of growth is under way, up to one release step of each old array is
-        // still held besides the new region.
-        const HELD_WHILE_MOVING_BYTES: usize = 3 * (8 << 20);
+        // still held besides the new region, and what lies before its first page.
+        const HELD_WHILE_MOVING_BYTES: usize = 3 * (RELEASE_STEP_BYTES + PAGE_BYTES);
         Region::<K, N>::size_bytes(Self::homes_for(max_flows) as usize) + HELD_WHILE_MOVING_BYTES
     }
 

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use memmap2::{MmapMut, MmapOptions};
+use memmap2::{MmapOptions, MmapRaw};
 
 /// Types for which every bit pattern, all zero among them, is a value.
 ///
@@ -22,7 +22,8 @@ unsafe impl PlainBytes for u64 {}
 /// Size of a huge page, where a system has them, in bytes.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Zeroed memory from the system, given back when the last of the arrays in it is dropped.
+/// Zeroed memory from the system, given back when the last of the arrays in it is dropped. Of the mapping itself no reference to its
+/// bytes is ever made: they are the arrays'.
 ///
 /// Arrays that are used together lie in one mapping, so that the small ones have a share in huge pages, too. Where it is as
 /// large as one of those, it begins where one can: what is left over at its end takes small pages, and no memory is wasted.
@@ -30,7 +31,7 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// buffers as well as the caches.
 pub(crate) struct Mapping {
     /// Keeps the memory; all access goes through arrays.
-    map: Option<Arc<MmapMut>>,
+    map: Option<Arc<MmapRaw>>,
     /// The first byte that no array has yet.
     next: NonNull<u8>,
     left_bytes: usize,
@@ -52,10 +53,11 @@ impl Mapping {
         }
         let is_large = size_bytes >= HUGE_PAGE_BYTES;
         let slack_bytes = if is_large { HUGE_PAGE_BYTES } else { 0 };
-        let mut map = MmapOptions::new()
-            .len(size_bytes + slack_bytes)
+        let map = MmapOptions::new()
+            .len(size_bytes.saturating_add(slack_bytes))
             .map_anon()
             .unwrap_or_else(|error| panic!("mapping {size_bytes} bytes for a flow cache: {error}"));
+        let map = MmapRaw::from(map);
         let mut skipped_bytes = 0;
         if is_large {
             skipped_bytes = map.as_ptr().align_offset(HUGE_PAGE_BYTES);
@@ -71,7 +73,7 @@ impl Mapping {
         }
     }
 
-    /// The next `len` elements of it.
+    /// Carves the next `len` elements out of it.
     ///
     /// # Panics
     /// When there are fewer.
@@ -102,10 +104,15 @@ impl Mapping {
     }
 }
 
+/// How much of an array goes back to the system at a time, in bytes.
+pub(crate) const RELEASE_STEP_BYTES: usize = 8 << 20;
+/// As large as pages are, but for huge ones, in bytes. A page that begins before an array is another's, too, and stays.
+pub(crate) const PAGE_BYTES: usize = 64 << 10;
+
 /// A fixed array of zeroed `T` in a [`Mapping`], which nothing else uses.
 pub(crate) struct ZeroedArray<T: PlainBytes> {
     /// Keeps the memory; all access goes through `base`.
-    map: Option<Arc<MmapMut>>,
+    map: Option<Arc<MmapRaw>>,
     base: NonNull<T>,
     len: usize,
 }
@@ -120,12 +127,9 @@ impl<T: PlainBytes> ZeroedArray<T> {
         self.base.as_ptr()
     }
 
-    /// Gives the memory of the elements before `end` back to the system as far as whole steps of
-    /// `RELEASE_STEP_BYTES` go. They read as zero afterwards.
+    /// Gives the memory of the elements before `end` back to the system, up to an address of whole steps of
+    /// `RELEASE_STEP_BYTES`. They read as zero afterwards, but for those before the array's first page.
     pub(crate) fn release_before(&mut self, released: &mut usize, end: usize) {
-        const RELEASE_STEP_BYTES: usize = 8 << 20;
-        /// No page of any system is larger, but for huge ones: a page that begins before the array is another's, too.
-        const PAGE_BYTES: usize = 64 << 10;
         let base = self.base.addr().get();
         let start = (base + *released).next_multiple_of(PAGE_BYTES);
         let end = (base + end * size_of::<T>()) / RELEASE_STEP_BYTES * RELEASE_STEP_BYTES;
@@ -151,7 +155,7 @@ impl<T: PlainBytes> Deref for ZeroedArray<T> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: the mapping holds `len` aligned elements (checked in `new`) of bytes that are
+        // SAFETY: the mapping holds `len` aligned elements (checked as it was carved) of bytes that are
         // values of T by `PlainBytes`, and lives as long as self.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len) }
     }

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! block i + 2D   hash the keys, note where their home buckets are
-//! one before     fetch the tag lines of those
+//! one before     fetch the tag lines of those (of a small table, they are near)
 //! block i + D    compare 31 tags, and those behind where records have passed the bucket; fetch the one record that can be it,
 //!                or the place of a new one
 //! block i        compare the keys, merge
@@ -30,7 +30,7 @@ use crate::tags::SLOTS;
 
 /// Records that pass through the stages together. Before them, the table makes room for as many new flows. Long enough that starting
 /// and ending the pipeline costs little.
-pub(crate) const CHUNK: usize = 2_048;
+const CHUNK: usize = 2_048;
 /// Of a table that grows, which moves as many more buckets before a chunk as it is longer: no step shall take long.
 const GROWING_CHUNK: usize = 512;
 

@@ -12,8 +12,8 @@ const MOST: usize = 1_024;
 /// Places for fingerprints of their flows.
 const PLACES: usize = 4 * MOST;
 
-/// Whether most records are of flows that had another shortly before, going by a chunk in every [`EVERY`]. No more of the past than a chunk
-/// is looked at: trains of packets, and the few flows that have most of them, show there already.
+/// Whether most records are of flows that had another shortly before, going by [`MOST`] of a chunk, one chunk in every [`EVERY`] for
+/// which it matters. No more of the past is looked at: trains of packets, and the few flows that have most of them, show there already.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recurrence {
     /// Chunks until the next look.

@@ -86,12 +86,17 @@ impl<const N: usize> Run<N> {
     fn new(layout: &Layout, flows: u64, spread: Spread, design: &'static str) -> Self {
         let mut table = cache::<N>(layout, flows as usize);
         let mut exported = Vec::new();
-        every_flow::<N>(flows, |batch| table.merge(batch, &mut exported));
+        let state = some_state::<N>(layout);
+        every_flow::<N>(flows, |batch| {
+            let mut batch = batch.to_vec();
+            batch.iter_mut().for_each(|record| record.state = state);
+            table.merge(&batch, &mut exported);
+        });
         Self {
             design,
             table,
             exported,
-            state: some_state::<N>(layout),
+            state,
             microflows: Microflows::new(flows, spread),
             flows,
             spread,

@@ -44,8 +44,8 @@ struct GapLanes {
     squares: __mmask8,
 }
 
-/// The lanes of a block with times of the first and of the last of all packets, which every record has. Where gaps are measured otherwise
-/// than [`Measuring::Simply`], nobody asks.
+/// The lanes of a block with times of the first and of the last of all packets, which every record has. None where gaps are measured
+/// otherwise than [`Measuring::Simply`]: [`FOLDS`] has loops that rely on it for one gap a pair only.
 fn times_of_all(measuring: Measuring, gaps: &[GapWords], block: usize) -> __mmask8 {
     let word = |word: u16| lanes(block, u32::from(word), u32::from(word) + 1);
     match (measuring, gaps) {

@@ -4,6 +4,10 @@
 use std::sync::OnceLock;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "only x86-64 machines are asked")
+)]
 pub(super) enum Processor {
     Amd {
         /// As AMD counts them: 19h has Zen 3 and Zen 4, 1ah Zen 5.
