@@ -34,6 +34,10 @@ const CHUNK: usize = 2_048;
 /// Of a table that grows, which moves as many more buckets before a chunk as it is longer: no step shall take long.
 const GROWING_CHUNK: usize = 512;
 
+/// Further words up to which records have a way of their own that looks [`Way::Farther`]. Of larger ones, which have more lines each, as many
+/// lines are under way in half the distance; and every way takes its time to compile.
+const MOST_WORDS_FARTHER: usize = 8;
+
 /// What the first two stages have found out about the blocks between them and the last.
 struct LookAhead<const K: usize, const N: usize, const RING: usize> {
     /// Whether new flows may put out old ones.
@@ -185,8 +189,13 @@ where
         let (cache, chunk, sink) = (self.cache, self.chunk, self.sink);
         match self.way {
             Way::Near => cache.merge_chunk::<V, Near, 8>(vectors, chunk, sink),
-            Way::Far => cache.merge_chunk::<V, Far, 16>(vectors, chunk, sink),
-            Way::Farther => cache.merge_chunk::<V, Far, 32>(vectors, chunk, sink),
+            Way::Farther if N <= MOST_WORDS_FARTHER => {
+                // What does not hold is not compiled.
+                if const { N <= MOST_WORDS_FARTHER } {
+                    cache.merge_chunk::<V, Far, 32>(vectors, chunk, sink);
+                }
+            }
+            Way::Far | Way::Farther => cache.merge_chunk::<V, Far, 16>(vectors, chunk, sink),
             Way::Together => cache.merge_chunk::<V, Together, 32>(vectors, chunk, sink),
             Way::Growing => cache.merge_chunk::<V, Growing, 16>(vectors, chunk, sink),
         }
