@@ -82,12 +82,9 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
-        let [current, old] = &self.regions;
-        let held = |region: &Region<K, N>| match region.homes() {
-            0 => 0,
-            homes => Region::<K, N>::size_bytes(homes as usize),
-        };
-        held(current) + held(old) - self.released.iter().sum::<usize>()
+        let mapped = |region: &Region<K, N>| Region::<K, N>::size_bytes(region.homes() as usize);
+        let mapped: usize = self.regions.iter().map(mapped).sum();
+        mapped - self.released.iter().sum::<usize>()
     }
 
     pub(crate) const fn regions(&self) -> &[Region<K, N>; 2] {

@@ -202,7 +202,7 @@ mod tests {
         assert!(behind.iter().all(|number| *number == 5));
         let kept = released / size_of::<Record>();
         assert!(array[kept..].iter().all(|record| record.key == [3, 4]));
-        let first = (64 << 10) / size_of::<Record>();
+        let first = PAGE_BYTES / size_of::<Record>();
         #[cfg(target_os = "linux")]
         assert!(array[first..kept].iter().all(is_zero));
         assert!(Mapping::new(0).array::<Record>(0).is_empty());

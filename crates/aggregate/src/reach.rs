@@ -23,7 +23,7 @@
 //! | processor | flows come again soon | `Near` up to | then |
 //! |---|---|---|---|
 //! | Intel's (Xeon with AMX) | seldom | 24 MB | `Far` |
-//! | | often | 4 MB | `Farther` |
+//! | | often | 4 MB | `Farther`; `Far` where records have many words (`merge.rs`) |
 //! | others (Zen 4) | seldom | 4 MB | `Far` |
 //! | | often | 4 MB | `Far`; from 512 MB on `Together` |
 

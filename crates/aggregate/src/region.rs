@@ -40,17 +40,8 @@ pub(crate) struct Region<const K: usize, const N: usize> {
 
 impl<const K: usize, const N: usize> Region<K, N> {
     pub(crate) fn new(homes: u32) -> Self {
-        let buckets = if homes == 0 {
-            0
-        } else {
-            homes as usize + SPARE_BUCKETS
-        };
-        let size_bytes = if homes == 0 {
-            0
-        } else {
-            Self::size_bytes(homes as usize)
-        };
-        let mut memory = Mapping::new(size_bytes);
+        let buckets = Self::buckets_for(homes as usize);
+        let mut memory = Mapping::new(Self::size_bytes(homes as usize));
         Self {
             lines: memory.array(buckets),
             records: memory.array(buckets * SLOTS),
@@ -59,10 +50,15 @@ impl<const K: usize, const N: usize> Region<K, N> {
         }
     }
 
+    /// Home and spare buckets; none without a home.
+    const fn buckets_for(homes: usize) -> usize {
+        if homes == 0 { 0 } else { homes + SPARE_BUCKETS }
+    }
+
     /// Memory a region with `homes` home buckets takes once all of it is touched, in bytes.
     pub(crate) const fn size_bytes(homes: usize) -> usize {
         let record = size_of::<MicroflowRecord<K, N>>();
-        (homes + SPARE_BUCKETS) * (size_of::<TagLine>() + SLOTS * record + size_of::<u64>())
+        Self::buckets_for(homes) * (size_of::<TagLine>() + SLOTS * record + size_of::<u64>())
     }
 
     pub(crate) const fn homes(&self) -> u32 {
