@@ -34,9 +34,11 @@ const CHUNK: usize = 2_048;
 /// Of a table that grows, which moves as many more buckets before a chunk as it is longer: no step shall take long.
 const GROWING_CHUNK: usize = 512;
 
-/// Further words up to which records have a way of their own that looks [`Way::Farther`]. Of larger ones, which have more lines each, as many
+/// Whether records with `N` further words have a way of their own that looks [`Way::Farther`]. Of larger ones, which have more lines each, as many
 /// lines are under way in half the distance; and every way takes its time to compile.
-const MOST_WORDS_FARTHER: usize = 8;
+const fn has_farther<V: Vectors, const N: usize>() -> bool {
+    V::OF_LINES && N <= 8
+}
 
 /// What the first two stages have found out about the blocks between them and the last.
 struct LookAhead<const K: usize, const N: usize, const RING: usize> {
@@ -187,16 +189,25 @@ where
     #[inline(always)]
     fn run<V: Vectors>(self, vectors: V) {
         let (cache, chunk, sink) = (self.cache, self.chunk, self.sink);
-        match self.way {
+        let way = match self.way {
+            Way::Farther if !has_farther::<V, N>() => Way::Far,
+            Way::Together if !V::OF_LINES => Way::Far,
+            way => way,
+        };
+        // What never comes is not compiled.
+        match way {
             Way::Near => cache.merge_chunk::<V, Near, 8>(vectors, chunk, sink),
-            Way::Farther if N <= MOST_WORDS_FARTHER => {
-                // What does not hold is not compiled.
-                if const { N <= MOST_WORDS_FARTHER } {
+            Way::Far => cache.merge_chunk::<V, Far, 16>(vectors, chunk, sink),
+            Way::Farther => {
+                if const { has_farther::<V, N>() } {
                     cache.merge_chunk::<V, Far, 32>(vectors, chunk, sink);
                 }
             }
-            Way::Far | Way::Farther => cache.merge_chunk::<V, Far, 16>(vectors, chunk, sink),
-            Way::Together => cache.merge_chunk::<V, Together, 32>(vectors, chunk, sink),
+            Way::Together => {
+                if const { V::OF_LINES } {
+                    cache.merge_chunk::<V, Together, 32>(vectors, chunk, sink);
+                }
+            }
             Way::Growing => cache.merge_chunk::<V, Growing, 16>(vectors, chunk, sink),
         }
     }

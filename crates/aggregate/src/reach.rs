@@ -18,6 +18,9 @@
 //! line itself. Where most records need one, six are waited for at a time; where few do, each is waited for alone, but requests
 //! for addresses that are known, one right behind the other, wait together.
 //!
+//! `Farther` and `Together` are only where a record's line is one vector. On machines with narrower ones nobody has measured them, and
+//! every way of every loop takes its time to compile: there, and for loops over the largest records, they are `Far`.
+//!
 //! From which size on which way is taken was tried out with one table and each way in turn; `docs/evaluation.md` has what came of it.
 //!
 //! | processor | flows come again soon | `Near` up to | then |

@@ -204,6 +204,8 @@ unsafe fn four_pairs(a: *const u64, b: *const u64, c: *const u64, d: *const u64)
 }
 
 impl<const HALVES: bool> Vectors for Avx512<HALVES> {
+    const OF_LINES: bool = true;
+
     type Gate = LineGate<HALVES>;
     type Words = Words512;
 

@@ -114,6 +114,9 @@ impl Machine {
 
 /// One width of vectors.
 pub trait Vectors: Copy {
+    /// Whether a record's line is one vector, in one piece or in halves.
+    const OF_LINES: bool = false;
+
     /// A gate as a loop keeps it in registers.
     type Gate: Copy + AsRef<MergeGate>;
 
