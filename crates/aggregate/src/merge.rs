@@ -201,11 +201,15 @@ where
             Way::Farther => {
                 if const { has_farther::<V, N>() } {
                     cache.merge_chunk::<V, Far, 32>(vectors, chunk, sink);
+                } else {
+                    unreachable!("it is Far");
                 }
             }
             Way::Together => {
                 if const { V::OF_LINES } {
                     cache.merge_chunk::<V, Together, 32>(vectors, chunk, sink);
+                } else {
+                    unreachable!("it is Far");
                 }
             }
             Way::Growing => cache.merge_chunk::<V, Growing, 16>(vectors, chunk, sink),
