@@ -137,10 +137,11 @@ fn timeout() -> impl Strategy<Value = Option<u64>> {
     prop_oneof![Just(None), (200u64..20_000).prop_map(Some)]
 }
 
+const WAYS: [Way; 4] = [Way::Near, Way::Far, Way::Farther, Way::Together];
+
 /// How to look ahead, if not as this machine does with small tables.
 fn ways() -> impl Strategy<Value = Option<Way>> {
-    const ALL: [Way; 4] = [Way::Near, Way::Far, Way::Farther, Way::Together];
-    prop::option::of(prop::sample::select(&ALL[..]))
+    prop::option::of(prop::sample::select(&WAYS[..]))
 }
 
 proptest! {
@@ -172,6 +173,37 @@ proptest! {
         assert_eq!(layout.state_words(), 8);
         compare::<8>(&layout, seed, flows, 10_000, batch, timeouts, way);
     }
+}
+
+/// For larger records some ways are others: no chunk may fall between them.
+#[test]
+fn records_of_many_words_merge_whichever_way_is_asked_for() {
+    fn in_every_way<const N: usize>() {
+        let mut definition = Definition::default();
+        definition.features.push(Feature {
+            name: "lengths".to_owned(),
+            op: Op::Histogram {
+                edges: (1..N as u64).collect(),
+            },
+            of: Some(Input::PayloadLength),
+            per_biflow: false,
+        });
+        let layout = Layout::compile(&definition, false).unwrap();
+        assert_eq!(layout.state_words(), N);
+        for way in WAYS {
+            compare::<N>(
+                &layout,
+                7,
+                500,
+                8_000,
+                1_000,
+                Timeouts::default(),
+                Some(way),
+            );
+        }
+    }
+    in_every_way::<24>();
+    in_every_way::<56>();
 }
 
 #[test]
