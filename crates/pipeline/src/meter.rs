@@ -20,7 +20,7 @@ use crate::{ConfigError, Ledger, PipelineConfig};
 pub type DeliverRecords = Box<dyn FnMut(&mut FlowBatch) + Send>;
 
 /// Runs an expression with `N` standing for a number of state words. This crate's own unit tests have definitions of few: engines and flow
-/// caches of every record size are not compiled once more for them. `tests/` has all sizes.
+/// caches of every record size are not compiled once more for them. `tests/` and the program's tests have the others.
 macro_rules! with_state_words {
     ($words:expr, $n:ident => $body:expr) => {{
         match $words {
@@ -52,6 +52,9 @@ macro_rules! with_state_words {
                 const $n: usize = 504;
                 $body
             }
+            #[cfg(test)]
+            other => unreachable!("{other} state words are for tests/, not for unit tests"),
+            #[cfg(not(test))]
             other => unreachable!("{other} is no number of state words"),
         }
     }};
