@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The direct-mapped microflow table.
 
-use turboflow_record::{
+use turboflow_merge::{
     Base, KeyHasher, Machine, Marks, MergeGate, MicroflowRecord, PendingStates, Plan, Vectors,
     WithVectors, prefetch,
 };

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-use turboflow_record::{
-    Definition, FiveTuple, KeyHasher, Layout, Marks, MicroflowRecord, Packet, TCP_ACK, TCP_FIN,
-    TCP_SYN,
-};
+use turboflow_merge::{KeyHasher, Layout, Marks, MicroflowRecord};
+use turboflow_record::{Definition, FiveTuple, Packet, TCP_ACK, TCP_FIN, TCP_SYN};
 
 use super::*;
 

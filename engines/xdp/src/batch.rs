@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Microflow records on their way to the aggregator.
 
-use turboflow_record::{MicroflowRecord, WORDS_V4, WORDS_V6, WORDS_WIDE};
+use turboflow_merge::{MicroflowRecord, WORDS_WIDE};
+use turboflow_record::{WORDS_V4, WORDS_V6};
 
 use crate::layout::{BASE_WORDS, record_of_words};
 use crate::planned::Planned;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ledger of the engine, in the words of `crates/pipeline`'s.
+//! The ledger of the engine, in the words of `crates/run`'s.
 
 use turboflow_packet::Rejected;
 

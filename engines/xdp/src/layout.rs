@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the program shares with user space, as words: `bpf/layout.h` is the other side.
 
+use turboflow_merge::{Base, MicroflowRecord, WORDS_WIDE};
 use turboflow_packet::Rejected;
-use turboflow_record::{Base, MicroflowRecord, WORDS_V4, WORDS_V6, WORDS_WIDE};
+use turboflow_record::{WORDS_V4, WORDS_V6};
 
 /// Words of a record before its key.
 pub(crate) const BASE_WORDS: usize = size_of::<Base>() / 8;
@@ -70,7 +71,7 @@ fn base(word: impl Fn(usize) -> u64) -> Base {
 
 #[cfg(test)]
 mod tests {
-    use turboflow_record::{Least, Marks};
+    use turboflow_merge::{Least, Marks};
 
     use super::*;
 

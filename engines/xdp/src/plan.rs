@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A record definition as constants of the program: `struct plan` of `bpf/plan.h`.
 
-use turboflow_record::{
-    Input, InputSet, KeyField, KeySteps, Lanes, Layout, StateStep, Steps, WORDS_V4, WORDS_V6,
-    WORDS_WIDE, What,
-};
+use turboflow_merge::{KeySteps, Lanes, Layout, StateStep, Steps, WORDS_WIDE, What};
+use turboflow_record::{Input, InputSet, KeyField, WORDS_V4, WORDS_V6};
 
 use crate::KernelError;
 use crate::config::PAGE_BYTES;

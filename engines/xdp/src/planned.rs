@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use turboflow_record::MicroflowRecord;
+use turboflow_merge::MicroflowRecord;
 
 use crate::layout::{FIRST_NS_AT, record};
 use crate::memory::SharedMemory;

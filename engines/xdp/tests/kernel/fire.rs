@@ -7,7 +7,8 @@ use std::time::Duration;
 use turboflow_engine_xdp::{
     Batch, KernelConfig, KernelCounters, ShortFlow, Tables, Tested, TestedProgram,
 };
-use turboflow_record::{Definition, Feature, Input, Layout, Op};
+use turboflow_merge::Layout;
+use turboflow_record::{Definition, Feature, Input, Op};
 
 use crate::support::{DESIGNS, Totals, collect, config, load_for_all_cpus, stay_on, tcp};
 

@@ -2,7 +2,8 @@
 //! Where records are cut: the rules of `docs/decisions/0001-cells.md` for engines.
 
 use turboflow_engine_xdp::{Batch, Clock, KernelConfig, KernelCounters, KernelEngine};
-use turboflow_record::{Marks, TCP_ACK, TCP_FIN, TCP_SYN};
+use turboflow_merge::Marks;
+use turboflow_record::{TCP_ACK, TCP_FIN, TCP_SYN};
 
 use crate::support::{SECOND_NS, config, finish, load, meter, tcp, wall_ns};
 

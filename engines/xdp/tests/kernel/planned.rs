@@ -7,11 +7,9 @@ use std::collections::HashMap;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use turboflow_engine_xdp::{Batch, KernelConfig, KernelEngine};
+use turboflow_merge::{Lanes, Layout, MicroflowRecord, StateStep, WORDS_WIDE, What};
 use turboflow_packet::{Parser, ParserConfig};
-use turboflow_record::{
-    Definition, Feature, Input, InputSet, InputValues, KeyField, Lanes, Layout, MicroflowRecord,
-    Op, Packet, StateStep, WORDS_WIDE, What,
-};
+use turboflow_record::{Definition, Feature, Input, InputSet, InputValues, KeyField, Op, Packet};
 
 use crate::generate;
 use crate::support::{

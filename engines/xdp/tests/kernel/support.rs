@@ -9,8 +9,9 @@ use turboflow_capture::CaptureFile;
 use turboflow_engine_xdp::{
     Batch, Clock, KernelConfig, KernelCounters, KernelEngine, Tables, TestedProgram,
 };
+use turboflow_merge::MicroflowRecord;
 use turboflow_packet::{Frame, LinkType};
-use turboflow_record::{MicroflowRecord, WORDS_V6};
+use turboflow_record::WORDS_V6;
 
 pub(crate) const ETHERNET_HEADER_BYTES: usize = 14;
 

@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use turboflow_engine_xdp::{
     Batch, KernelConfig, KernelCounters, KernelEngine, Tested, TestedProgram,
 };
+use turboflow_merge::Base;
 use turboflow_packet::{Parser, ParserConfig, Rejected};
-use turboflow_record::{Base, TCP_ACK};
+use turboflow_record::TCP_ACK;
 
 use crate::support::{
     DESIGNS, Record, SECOND_NS, captures, collect, config, finish, frame, frames_of, is_runnable,
