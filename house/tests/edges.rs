@@ -31,6 +31,7 @@ impl Room {
 
 const RECORD: &str = "turboflow-record";
 const MERGE: &str = "turboflow-merge";
+const ENGINE: &str = "turboflow-engine";
 const PACKET: &str = "turboflow-packet";
 const CAPTURE: &str = "turboflow-capture";
 const SOFTWARE: &str = "turboflow-engine-software";
@@ -51,12 +52,13 @@ const PROGRAM: &str = "turboflow";
 
 /// The table. Workload and bench serve tests, measurements and the generator: nothing that meters
 /// knows them.
-const ROOMS: [Room; 19] = [
+const ROOMS: [Room; 20] = [
     room(RECORD, &[]).that_borrows(&["thiserror", "toml"]),
     room(MERGE, &[RECORD]).that_borrows(&[]),
+    room(ENGINE, &[RECORD, MERGE]).that_borrows(&["serde", "thiserror"]),
     room(PACKET, &[RECORD]).that_borrows(&[]),
-    room(SOFTWARE, &[RECORD, MERGE]).that_borrows(&[]),
-    room(XDP, &[RECORD, MERGE, PACKET]).that_borrows(&[
+    room(SOFTWARE, &[RECORD, MERGE, ENGINE]).that_borrows(&[]),
+    room(XDP, &[RECORD, MERGE, ENGINE, PACKET]).that_borrows(&[
         "libbpf-rs",
         "libbpf-sys",
         "memmap2",
@@ -65,12 +67,12 @@ const ROOMS: [Room; 19] = [
     ]),
     room(AGGREGATE, &[RECORD, MERGE]).that_borrows(&["memmap2"]),
     room(CAPTURE, &[PACKET]),
-    room(FORMATS, &[RECORD]),
+    room(FORMATS, &[RECORD, MERGE]),
     room(TRANSPORT, &[RECORD, FORMATS]),
     room(
         RUN,
         &[
-            RECORD, MERGE, PACKET, CAPTURE, SOFTWARE, XDP, AGGREGATE, FORMATS,
+            RECORD, MERGE, ENGINE, PACKET, CAPTURE, SOFTWARE, AGGREGATE, FORMATS,
         ],
     ),
     room(QUERY, &[RECORD, FORMATS]),
@@ -81,14 +83,15 @@ const ROOMS: [Room; 19] = [
     room(
         BENCH,
         &[
-            RECORD, MERGE, PACKET, CAPTURE, SOFTWARE, XDP, AGGREGATE, FORMATS, RUN, WORKLOAD,
+            RECORD, MERGE, ENGINE, PACKET, CAPTURE, SOFTWARE, XDP, AGGREGATE, FORMATS, RUN,
+            WORKLOAD,
         ],
     ),
     room(
         PROGRAM,
         &[
-            RECORD, MERGE, PACKET, CAPTURE, SOFTWARE, XDP, AGGREGATE, FORMATS, TRANSPORT, QUERY,
-            RUN, TOP, PLAN, WORKLOAD, BENCH,
+            RECORD, MERGE, ENGINE, PACKET, CAPTURE, SOFTWARE, XDP, AGGREGATE, FORMATS, TRANSPORT,
+            QUERY, RUN, TOP, PLAN, WORKLOAD, BENCH,
         ],
     ),
     room(

@@ -87,7 +87,7 @@ impl Health {
 /// Microflow records that have left the engine, and packets that passed it by.
 pub(crate) const fn evicted(ledger: &Ledger) -> u64 {
     let evicted = &ledger.microflows_evicted;
-    evicted.collision + evicted.age + evicted.gap + evicted.flush + evicted.bypass
+    evicted.total()
 }
 
 /// Frames that are in no flow.

@@ -2,7 +2,8 @@
 //! How a run is set up, and what it costs in memory.
 
 use turboflow_aggregate::{FlowCache, Timeouts};
-use turboflow_engine_software::{Sizing, SoftwareEngine};
+use turboflow_engine::PacketEngines;
+use turboflow_engine_software::{Sizing, SoftwareEngines};
 use turboflow_merge::{Lanes, Layout, WORDS_WIDE};
 use turboflow_packet::{ReassemblyConfig, TunnelSet};
 use turboflow_record::{Definition, KeyField, WORDS_V4, WORDS_V6};
@@ -195,16 +196,19 @@ impl PipelineConfig {
     }
 
     fn sizes_of<const N: usize>(&self, layout: &Layout) -> RunSizes {
-        let (slots, flows) = (self.slots_a_shard(), self.flows_a_shard());
+        let (shards, flows) = (self.shards(), self.flows_a_shard());
+        let engines = SoftwareEngines {
+            sizing: self.sizing,
+        };
         let (engine, cache) = match layout.lanes() {
             Lanes::ByFamily => (
-                SoftwareEngine::<WORDS_V4, N>::size_bytes_of(slots)
-                    + SoftwareEngine::<WORDS_V6, N>::size_bytes_of(slots),
+                engines.size_bytes::<WORDS_V4, N>(shards)
+                    + engines.size_bytes::<WORDS_V6, N>(shards),
                 FlowCache::<WORDS_V4, N>::max_size_bytes(flows)
                     + FlowCache::<WORDS_V6, N>::max_size_bytes(flows),
             ),
             Lanes::Wide => (
-                SoftwareEngine::<WORDS_WIDE, N>::size_bytes_of(slots),
+                engines.size_bytes::<WORDS_WIDE, N>(shards),
                 FlowCache::<WORDS_WIDE, N>::max_size_bytes(flows),
             ),
         };
@@ -215,16 +219,8 @@ impl PipelineConfig {
     }
 
     /// Shards of all readers.
-    const fn shards(&self) -> usize {
+    pub(crate) const fn shards(&self) -> usize {
         self.threads * self.readers
-    }
-
-    /// Slots of the microflow table of one shard. Records do not depend on it.
-    pub(crate) fn slots_a_shard(&self) -> u32 {
-        match self.sizing {
-            Sizing::Adaptive | Sizing::Off => self.sizing.slots(),
-            Sizing::Fixed(slots) => slots.div_ceil(self.shards() as u32),
-        }
     }
 
     /// Open flows of one shard.

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The front of the pipeline: frames to packets, packets to cells of the clock and to shards.
 
-use turboflow_aggregate::Cell;
-#[cfg(all(target_os = "linux", feature = "kernel"))]
-use turboflow_engine_xdp::Batch;
+use turboflow_engine::EngineCounters;
 use turboflow_merge::{
-    Base, KeyHasher, Lanes, Layout, Machine, MicroflowRecord, Vectors, WORDS_WIDE, WithVectors,
-    prefetch,
+    Base, Lanes, Layout, Machine, MicroflowRecord, Vectors, WORDS_WIDE, WithVectors, prefetch,
 };
 use turboflow_packet::{Frame, Parser, ParserConfig, ReassemblyConfig, RejectClass, Rejected};
 use turboflow_record::{Family, InputValues, LAST_TIME_NS, Packet, WORDS_V4, WORDS_V6};
 
 use crate::PipelineConfig;
-use crate::clock::{CellClock, Tick};
+use crate::clock::Tick;
+use crate::feed::{Feed, Shards};
 use crate::pending::{Pending, batch_records};
 
 /// Frames fetched ahead of their parsing: a page of short ones, since processors' own reading ahead
@@ -33,16 +31,6 @@ impl<S: Shards<N>, const N: usize> WithVectors for TakeFrames<'_, '_, S, N> {
     fn run<V: Vectors>(self, vectors: V) {
         self.front.take_frames(vectors, self.frames, self.shards);
     }
-}
-
-/// Where the front sends what it made.
-pub(crate) trait Shards<const N: usize> {
-    /// Meters a batch; it comes back empty.
-    fn packets(&mut self, shard: usize, batch: &mut Pending<N>);
-    /// All shards enter a cell.
-    fn enter(&mut self, cell: Cell);
-    /// All shards export everything and enter a cell of another time.
-    fn set_back(&mut self, cell: Cell);
 }
 
 /// What the front has counted, for the ledger.
@@ -80,9 +68,35 @@ impl Default for FrontReport {
     }
 }
 
-#[cfg(target_os = "linux")]
 impl FrontReport {
+    /// What an engine elsewhere counted in the place of a front. The frame bytes of dropped records are unknown: they are
+    /// among those received. An engine goes on while its counters are read, so differences may be off by what it
+    /// does meanwhile.
+    pub(crate) fn of_engine(
+        engine: &EngineCounters,
+        packets_recorded: u64,
+        clock_steps: u64,
+    ) -> Self {
+        let held = engine
+            .packets_metered
+            .saturating_sub(engine.packets_dropped);
+        let packets = held.max(packets_recorded);
+        let packet_frame_bytes = engine.frame_bytes_metered();
+        Self {
+            frames: packets + engine.rejected_packets.iter().sum::<u64>(),
+            frame_bytes: packet_frame_bytes + engine.rejected_bytes.iter().sum::<u64>(),
+            packets,
+            packet_frame_bytes,
+            packet_bytes: engine.bytes_metered.saturating_sub(engine.bytes_dropped),
+            rejected: engine.rejected_packets,
+            rejected_bytes: engine.rejected_bytes,
+            clock_steps,
+            ..Self::default()
+        }
+    }
+
     /// Adds that of another reader.
+    #[cfg(target_os = "linux")]
     pub(crate) fn merge(&mut self, other: &Self) {
         self.frames += other.frames;
         self.frame_bytes += other.frame_bytes;
@@ -115,15 +129,13 @@ enum Make {
 
 pub(crate) struct Front<const N: usize> {
     parser: Parser,
-    clock: CellClock,
+    feed: Feed<N>,
     layout: Layout,
-    hasher: KeyHasher,
     make: Make,
     values: InputValues,
     machine: Machine,
     reassembles: bool,
     released: Vec<(Packet, InputValues)>,
-    pending: Vec<Pending<N>>,
     report: FrontReport,
 }
 
@@ -142,15 +154,13 @@ impl<const N: usize> Front<N> {
         };
         Self {
             parser: Parser::new(parser),
-            clock: CellClock::new(&config.timeouts, config.max_age_ns),
+            feed: Feed::new(config),
             layout: layout.clone(),
-            hasher: KeyHasher::new(config.seed),
             make,
             values: InputValues::default(),
             machine: Machine::detect(),
             reassembles: config.reassemble_flows.is_some(),
             released: Vec::new(),
-            pending: (0..config.threads).map(|_| Pending::new()).collect(),
             report: FrontReport::default(),
         }
     }
@@ -161,7 +171,7 @@ impl<const N: usize> Front<N> {
 
     /// Every packet up to this time has come.
     pub(crate) fn advance(&mut self, delivered_ns: u64, shards: &mut impl Shards<N>) {
-        match self.clock.advance(delivered_ns) {
+        match self.feed.clock.advance(delivered_ns) {
             Tick::Stays => {}
             tick => self.change_cell(tick, shards),
         }
@@ -170,57 +180,9 @@ impl<const N: usize> Front<N> {
         }
     }
 
-    /// Passes records of an engine elsewhere on to their shards.
-    #[cfg(all(target_os = "linux", feature = "kernel"))]
-    pub(crate) fn microflows(&mut self, batch: &mut Batch, shards: &mut impl Shards<N>) {
-        if batch.is_planned() {
-            return self.planned_microflows(batch, shards);
-        }
-        if let [pending] = &mut self.pending[..]
-            && pending.take(batch)
-        {
-            if !pending.is_empty() {
-                shards.packets(0, pending);
-            }
-            return;
-        }
-        for MicroflowRecord { key, base, .. } in batch.v4() {
-            let state = [0; N];
-            self.push(
-                MicroflowRecord { key, base, state },
-                |pending| &mut pending.v4,
-                shards,
-            );
-        }
-        for MicroflowRecord { key, base, .. } in batch.v6() {
-            let state = [0; N];
-            self.push(
-                MicroflowRecord { key, base, state },
-                |pending| &mut pending.v6,
-                shards,
-            );
-        }
-    }
-
-    /// The same of records that an engine elsewhere has laid out as this layout has them.
-    #[cfg(all(target_os = "linux", feature = "kernel"))]
-    fn planned_microflows(&mut self, batch: &Batch, shards: &mut impl Shards<N>) {
-        if self.make == Make::Wide {
-            let records = batch.planned_wide();
-            return records
-                .for_each(|record| self.push(record, |pending| &mut pending.wide, shards));
-        }
-        for record in batch.planned_v4() {
-            self.push(record, |pending| &mut pending.v4, shards);
-        }
-        for record in batch.planned_v6() {
-            self.push(record, |pending| &mut pending.v6, shards);
-        }
-    }
-
     /// Takes frames in the order of their arrival.
     pub(crate) fn frames(&mut self, frames: &[Frame<'_>], shards: &mut impl Shards<N>) {
-        if self.make == Make::Default && self.pending.len() == 1 && !self.reassembles {
+        if self.make == Make::Default && self.feed.pending.len() == 1 && !self.reassembles {
             self.frames_to_one_shard(frames, shards);
         } else {
             self.frames_to_any_shard(frames, shards);
@@ -235,8 +197,8 @@ impl<const N: usize> Front<N> {
             let plain = self.plain_frames(rest);
             self.report.frames += plain as u64;
             rest = &rest[plain..];
-            if self.pending[0].v4.len() >= batch_records::<N>() {
-                shards.packets(0, &mut self.pending[0]);
+            if self.feed.pending[0].v4.len() >= batch_records::<N>() {
+                shards.take(0, &mut self.feed.pending[0]);
             } else if let Some((_, after)) = rest.split_first() {
                 self.frames_to_any_shard(&rest[..1], shards);
                 rest = after;
@@ -247,10 +209,10 @@ impl<const N: usize> Front<N> {
     /// Makes records of plain IPv4 packets of the current cell, until a frame is none or the batch
     /// is full; says how many there were. Everything it counts with stays in registers.
     fn plain_frames(&mut self, frames: &[Frame<'_>]) -> usize {
-        let records = &mut self.pending[0].v4;
+        let records = &mut self.feed.pending[0].v4;
         let room = batch_records::<N>().saturating_sub(records.len());
         records.reserve(room);
-        let (watermark_ns, cell_ns) = self.clock.cell();
+        let (watermark_ns, cell_ns) = self.feed.clock.cell();
         let (mut latest_ns, mut frame_bytes, mut packet_bytes, mut count) = (0, 0, 0, 0);
         for (slot, frame) in records.spare_capacity_mut()[..room].iter_mut().zip(frames) {
             if let Some(ahead) = frames.get(count + FRAMES_AHEAD) {
@@ -270,7 +232,7 @@ impl<const N: usize> Front<N> {
         }
         // SAFETY: the loop wrote that many records behind those that were there.
         unsafe { records.set_len(records.len() + count) };
-        self.clock.passed(latest_ns);
+        self.feed.clock.passed(latest_ns);
         self.report.frame_bytes += frame_bytes;
         self.report.packet_bytes += packet_bytes;
         count
@@ -352,11 +314,11 @@ impl<const N: usize> Front<N> {
         match (self.make, packet.tuple.family()) {
             (Make::Default, Family::V4) => {
                 let record = MicroflowRecord::of_v4(packet);
-                self.push(record, |pending| &mut pending.v4, shards);
+                self.feed.push(record, |pending| &mut pending.v4, shards);
             }
             (Make::Default, Family::V6) => {
                 let record = MicroflowRecord::of_v6(packet);
-                self.push(record, |pending| &mut pending.v6, shards);
+                self.feed.push(record, |pending| &mut pending.v6, shards);
             }
             (Make::ByFamily, Family::V4) => {
                 self.open::<_, WORDS_V4>(vectors, packet, values, |to| &mut to.v4, shards);
@@ -381,8 +343,8 @@ impl<const N: usize> Front<N> {
         shards: &mut impl Shards<N>,
     ) {
         let (key, reversed) = self.layout.key::<K>(packet, values);
-        let shard = self.shard_of(&key);
-        let records = lane(&mut self.pending[shard]);
+        let shard = self.feed.shard_of(&key);
+        let records = lane(&mut self.feed.pending[shard]);
         records.push(MicroflowRecord {
             key,
             base: Base::of_packet(packet, reversed),
@@ -393,36 +355,13 @@ impl<const N: usize> Front<N> {
                 .open_state(vectors, state, packet, values, reversed);
         }
         if records.len() == batch_records::<N>() {
-            shards.packets(shard, &mut self.pending[shard]);
-        }
-    }
-
-    #[inline(always)]
-    fn shard_of<const K: usize>(&self, key: &[u64; K]) -> usize {
-        match self.pending.len() {
-            1 => 0,
-            count => self.hasher.hash(key).shard(count),
-        }
-    }
-
-    #[inline(always)]
-    fn push<const K: usize>(
-        &mut self,
-        record: MicroflowRecord<K, N>,
-        lane: impl Fn(&mut Pending<N>) -> &mut Vec<MicroflowRecord<K, N>>,
-        shards: &mut impl Shards<N>,
-    ) {
-        let shard = self.shard_of(&record.key);
-        let records = lane(&mut self.pending[shard]);
-        records.push(record);
-        if records.len() == batch_records::<N>() {
-            shards.packets(shard, &mut self.pending[shard]);
+            shards.take(shard, &mut self.feed.pending[shard]);
         }
     }
 
     #[inline(always)]
     fn tick(&mut self, timestamp_ns: u64, shards: &mut impl Shards<N>) {
-        match self.clock.tick(timestamp_ns) {
+        match self.feed.clock.tick(timestamp_ns) {
             Tick::Stays => {}
             tick => self.change_cell(tick, shards),
         }
@@ -433,26 +372,10 @@ impl<const N: usize> Front<N> {
     fn change_cell(&mut self, tick: Tick, shards: &mut impl Shards<N>) {
         if self.reassembles && matches!(tick, Tick::SetBack(_)) {
             // What came before, while that is still the time.
-            let now_ns = self.clock.now_ns();
+            let now_ns = self.feed.clock.now_ns();
             self.meter_released(shards, |parser, out| parser.set_back(now_ns, out));
         }
-        self.hand_over(shards);
-        match tick {
-            Tick::Stays => {}
-            Tick::Enters(cell) => shards.enter(cell),
-            Tick::SetBack(cell) => {
-                self.report.clock_steps += 1;
-                shards.set_back(cell);
-            }
-        }
-    }
-
-    fn hand_over(&mut self, shards: &mut impl Shards<N>) {
-        for (shard, batch) in self.pending.iter_mut().enumerate() {
-            if !batch.is_empty() {
-                shards.packets(shard, batch);
-            }
-        }
+        self.feed.change_cell(tick, shards);
     }
 
     #[cold]
@@ -471,13 +394,13 @@ impl<const N: usize> Front<N> {
     /// that this packet begins, they would be later than the law on late packets has them.
     fn arrive(&mut self, timestamp_ns: u64, shards: &mut impl Shards<N>) {
         self.tick(timestamp_ns, shards);
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.feed.clock.now_ns();
         self.meter_released(shards, |parser, out| parser.expire(now_ns, out));
     }
 
     /// Meters fragments whose first one has come, or does not come any more.
     fn release(&mut self, shards: &mut impl Shards<N>) {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.feed.clock.now_ns();
         self.meter_released(shards, |parser, out| parser.release(now_ns, out));
     }
 
@@ -506,7 +429,8 @@ impl<const N: usize> Front<N> {
 
     /// Hands over what waits and closes the sums: the report is then that of this moment.
     pub(crate) fn settle(&mut self, shards: &mut impl Shards<N>) {
-        self.hand_over(shards);
+        self.feed.hand_over(shards);
+        self.report.clock_steps = self.feed.clock_steps;
         let rejected: u64 = self.report.rejected.iter().sum();
         let rejected_bytes: u64 = self.report.rejected_bytes.iter().sum();
         self.report.packets = self.report.frames - rejected;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engine and flow cache for keys of one width.
+//! Packet engine and flow cache for keys of one width.
 
 use turboflow_aggregate::{CacheConfig, CacheCounters, Cell, ExportSink, FlowCache};
-use turboflow_engine_software::{Emptying, EngineConfig, EngineCounters, Sizing, SoftwareEngine};
+use turboflow_engine::{EvictAll, Evicted, PacketEngine, PacketEngines};
 use turboflow_merge::{KeyHasher, Layout, Marks, MicroflowRecord};
 
 use crate::PipelineConfig;
@@ -10,29 +10,30 @@ use crate::pending::batch_records;
 
 /// What a lane has counted.
 pub(crate) struct LaneCounters {
-    pub(crate) engine: EngineCounters,
+    pub(crate) evicted: Evicted,
     pub(crate) cache: CacheCounters,
     /// Records evicted and not merged yet.
     pub(crate) waiting: u64,
 }
 
-pub(crate) struct Lane<const K: usize, const N: usize> {
-    engine: SoftwareEngine<K, N>,
+pub(crate) struct Lane<E, const K: usize, const N: usize> {
+    /// `None` where records come from an engine elsewhere: they are merged as they come.
+    engine: Option<E>,
     cache: FlowCache<K, N>,
     evicted: Vec<MicroflowRecord<K, N>>,
 }
 
-impl<const K: usize, const N: usize> Lane<K, N> {
-    pub(crate) fn new(config: &PipelineConfig, layout: &Layout) -> Self {
+impl<E: PacketEngine<K, N>, const K: usize, const N: usize> Lane<E, K, N> {
+    pub(crate) fn new<F: PacketEngines<Engine<K, N> = E>>(
+        config: &PipelineConfig,
+        layout: &Layout,
+        engines: Option<&F>,
+    ) -> Self {
         let hasher = KeyHasher::new(config.seed);
-        let sizing = match config.sizing {
-            Sizing::Adaptive | Sizing::Off => config.sizing,
-            Sizing::Fixed(_) => Sizing::Fixed(config.slots_a_shard()),
-        };
         let no_linger = config.timeouts.linger_ns == Some(0);
-        let engine = EngineConfig {
-            sizing,
-            evict_after: if no_linger { Marks::ENDS } else { 0 },
+        let evict_after = if no_linger { Marks::ENDS } else { 0 };
+        let open = |engines: &F| {
+            engines.open::<K, N>(config.shards(), evict_after, layout.plan().clone(), hasher)
         };
         let cache = CacheConfig {
             timeouts: config.timeouts,
@@ -41,43 +42,54 @@ impl<const K: usize, const N: usize> Lane<K, N> {
             sweep_ns: config.sweep_ns,
         };
         Self {
-            engine: SoftwareEngine::new(engine, layout.plan().clone(), hasher),
+            engine: engines.map(open),
             cache: FlowCache::new(cache, layout.plan().clone(), hasher),
-            evicted: Vec::with_capacity(batch_records::<N>()),
+            evicted: Vec::with_capacity(engines.map_or(0, |_| batch_records::<N>())),
         }
     }
 
-    pub(crate) fn packets(
+    /// Takes packets for the engine, or where there is none, the records of one elsewhere.
+    pub(crate) fn take(
         &mut self,
-        packets: &[MicroflowRecord<K, N>],
+        records: &[MicroflowRecord<K, N>],
         sink: &mut impl ExportSink<K, N>,
     ) {
-        if self.engine.is_bypassed() {
-            self.engine.pass(packets.len());
-            self.cache.merge(packets, sink);
+        let Some(engine) = &mut self.engine else {
+            return self.cache.merge(records, sink);
+        };
+        if engine.is_bypassed() {
+            engine.pass(records.len());
+            self.cache.merge(records, sink);
             return;
         }
-        self.engine.observe(packets, &mut self.evicted);
+        engine.observe(records, &mut self.evicted);
         // Evicted records wait until merging them pays.
-        if self.evicted.len() >= batch_records::<N>() || self.engine.is_bypassed() {
+        if self.evicted.len() >= batch_records::<N>() || engine.is_bypassed() {
             self.merge_evicted(sink);
         }
     }
 
     /// The clock enters a cell: what the engine holds belongs to the one before.
     pub(crate) fn enter(&mut self, cell: Cell, sink: &mut impl ExportSink<K, N>) {
-        self.engine.evict_all(Emptying::Cell, &mut self.evicted);
-        self.merge_evicted(sink);
+        self.evict_all(EvictAll::Cell, sink);
         self.cache.advance(cell, sink);
         let needed = hits_needed_percent(self.cache.size_bytes());
-        self.engine.enter_cell(cell.watermark_ns, needed);
+        if let Some(engine) = &mut self.engine {
+            engine.enter_cell(cell.watermark_ns, needed);
+        }
     }
 
     /// Everything open ends.
     pub(crate) fn flush(&mut self, sink: &mut impl ExportSink<K, N>) {
-        self.engine.evict_all(Emptying::Flush, &mut self.evicted);
-        self.merge_evicted(sink);
+        self.evict_all(EvictAll::Flush, sink);
         self.cache.flush(sink);
+    }
+
+    fn evict_all(&mut self, why: EvictAll, sink: &mut impl ExportSink<K, N>) {
+        if let Some(engine) = &mut self.engine {
+            engine.evict_all(why, &mut self.evicted);
+            self.merge_evicted(sink);
+        }
     }
 
     fn merge_evicted(&mut self, sink: &mut impl ExportSink<K, N>) {
@@ -86,8 +98,9 @@ impl<const K: usize, const N: usize> Lane<K, N> {
     }
 
     pub(crate) fn counters(&self) -> LaneCounters {
+        let evicted = self.engine.as_ref().map(PacketEngine::evicted);
         LaneCounters {
-            engine: self.engine.counters(),
+            evicted: evicted.unwrap_or_default(),
             cache: self.cache.counters(),
             waiting: self.evicted.len() as u64,
         }

@@ -4,8 +4,8 @@
 use std::fmt::{self, Display};
 
 use serde::Serialize;
-use turboflow_packet::{RejectClass, Rejected};
-use turboflow_record::EndReason;
+use turboflow_engine::Evicted;
+use turboflow_record::{EndReason, RejectClass, Rejected};
 
 use crate::front::FrontReport;
 use crate::shard::ShardReport;
@@ -21,21 +21,6 @@ pub struct ReasonCount {
     pub packets: u64,
     /// Bytes on the wire.
     pub bytes: u64,
-}
-
-/// Microflow records that left the engine, by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Evicted {
-    /// Displaced by another flow.
-    pub collision: u64,
-    /// At the end of a cell of the clock.
-    pub age: u64,
-    /// Because the next packet of the flow had to start a new record.
-    pub gap: u64,
-    /// At the end of the input, or when the table was set aside.
-    pub flush: u64,
-    /// Packets that went straight to the aggregator, since the table did not pay.
-    pub bypass: u64,
 }
 
 /// Flow records that left the aggregator, by flowEndReason.
@@ -172,6 +157,7 @@ impl Ledger {
             bytes_metered: front.packet_bytes,
             frame_bytes_metered: front.packet_frame_bytes,
             clock_steps: front.clock_steps,
+            microflows_evicted: shards.evicted,
             microflows_merged: shards.cache.microflows_merged,
             microflows_resident: shards.microflows_waiting,
             microflows_dropped: shards.microflows_dropped,
@@ -179,14 +165,6 @@ impl Ledger {
             flows_resident: shards.cache.flows_open,
             flows_peak: shards.cache.flows_peak,
             ..Self::default()
-        };
-        let engine = &shards.engine;
-        ledger.microflows_evicted = Evicted {
-            collision: engine.evicted_collision,
-            age: engine.evicted_age,
-            gap: engine.evicted_cut,
-            flush: engine.evicted_flush,
-            bypass: engine.bypassed,
         };
         let exported = |reason: EndReason| shards.cache.flows_exported[reason as usize];
         ledger.flows_exported = Exported {
@@ -241,7 +219,6 @@ impl Ledger {
     /// and no record was lost or made up on the way.
     #[must_use]
     pub fn imbalances(&self) -> Vec<Imbalance> {
-        let evicted = &self.microflows_evicted;
         let bytes_rejected = self.bytes_non_ip
             + self.bytes_malformed
             + self.bytes_truncated
@@ -278,7 +255,7 @@ impl Ledger {
             ),
             (
                 "microflow records evicted against merged and dropped",
-                evicted.collision + evicted.age + evicted.gap + evicted.flush + evicted.bypass,
+                self.microflows_evicted.total(),
                 self.microflows_merged + self.microflows_dropped + self.microflows_resident,
             ),
             (

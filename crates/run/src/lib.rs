@@ -9,22 +9,25 @@
 //! ```
 //!
 //! [`Meter`] is the part without files and threads of its own; [`record_files`] runs it over capture
-//! files, [`replay_files`] does so at their own pace, `record_interfaces` over network interfaces; `record_kernel` merges what an
-//! engine in the kernel hands over (feature `kernel`).
+//! files, [`replay_files`] does so at their own pace, `record_interfaces` over network interfaces;
+//! `record_engines` merges what engines elsewhere hand over.
 
 mod clock;
 mod config;
+mod feed;
 mod files;
 mod front;
-#[cfg(all(target_os = "linux", feature = "kernel"))]
-mod kernel;
 mod lane;
 mod ledger;
 #[cfg(target_os = "linux")]
 mod live;
+#[cfg(target_os = "linux")]
+mod merger;
 mod meter;
 mod outputs;
 mod pending;
+#[cfg(target_os = "linux")]
+mod remote;
 mod replay;
 mod shard;
 mod short;
@@ -33,13 +36,13 @@ mod threads;
 
 pub use config::{ConfigError, PipelineConfig, RunSizes};
 pub use files::{FilesReport, Progress, Stop, record_files};
-#[cfg(all(target_os = "linux", feature = "kernel"))]
-pub use kernel::record_kernel;
 pub use ledger::{Imbalance, Ledger, ReasonCount};
 #[cfg(target_os = "linux")]
 pub use live::{LiveEvent, LiveLimits, LiveProgress, LiveReport, record_interfaces, wall_ns};
 pub use meter::{DeliverRecords, Meter, MeterReport};
 pub use outputs::{LiveOutputs, Output, OutputChange, OutputReport, OutputSnapshot};
+#[cfg(target_os = "linux")]
+pub use remote::record_engines;
 pub use replay::replay_files;
 pub use short::ShortFlows;
 pub use snapshots::{LiveSnapshot, Snapshots};

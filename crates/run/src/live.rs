@@ -17,6 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use turboflow_capture::live::{Interface, InterfaceCounters, State, wait};
+use turboflow_engine::{PortCounters, PortState};
 use turboflow_packet::Frame;
 
 use crate::files::Stop;
@@ -61,7 +62,7 @@ pub struct LiveProgress {
 #[derive(Clone, Copy, Debug)]
 pub enum LiveEvent<'a> {
     /// An interface has changed its state.
-    Changed(&'a str, State),
+    Changed(&'a str, PortState),
     /// Some time has passed.
     Progress(LiveProgress),
     /// A frame that is no packet was handed up by an engine that was asked to.
@@ -74,7 +75,7 @@ pub struct LiveReport {
     /// Where everything went.
     pub ledger: Ledger,
     /// What each interface counted, by name, and what became of it.
-    pub interfaces: Vec<(String, InterfaceCounters, State)>,
+    pub interfaces: Vec<(String, PortCounters, PortState)>,
     /// Why capturing ended early, if a system call failed.
     pub failure: Option<io::Error>,
     /// Frames that were to be handed up as [`LiveEvent::Unparsed`] and came too fast.
@@ -218,7 +219,7 @@ struct Listening<'a, O> {
     interfaces: Vec<Interface>,
     /// Up to which time each has delivered everything.
     delivered_ns: Vec<u64>,
-    states: Vec<State>,
+    states: Vec<PortState>,
     /// Up to which time all of them have.
     clock_ns: u64,
     meter: Meter,
@@ -241,7 +242,10 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
     ) -> Self {
         Self {
             delivered_ns: vec![0; interfaces.len()],
-            states: interfaces.iter().map(Interface::state).collect(),
+            states: interfaces
+                .iter()
+                .map(|interface| port_state(interface.state()))
+                .collect(),
             interfaces,
             clock_ns: 0,
             meter,
@@ -344,8 +348,9 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
         let mut dropped = 0;
         for (interface, state) in self.interfaces.iter_mut().zip(&mut self.states) {
             dropped += interface.dropped();
-            if *state != interface.state() {
-                *state = interface.state();
+            let now = port_state(interface.state());
+            if *state != now {
+                *state = now;
                 (self.observe)(LiveEvent::Changed(interface.name(), *state));
             }
         }
@@ -404,12 +409,12 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
     }
 
     /// What the interfaces counted, by name.
-    fn count_source(&mut self) -> Vec<(String, InterfaceCounters, State)> {
+    fn count_source(&mut self) -> Vec<(String, PortCounters, PortState)> {
         let interfaces = self.interfaces.iter_mut().zip(&self.states);
         let counted = interfaces.map(|(interface, state)| {
             // One that does not tell any more leaves the ledger unequal, which is then said.
             let counters = interface.counters().unwrap_or_default();
-            (interface.name().to_owned(), counters, *state)
+            (interface.name().to_owned(), port_counters(counters), *state)
         });
         counted.collect()
     }
@@ -433,6 +438,34 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
             failure,
             interfaces: self.interfaces,
         }
+    }
+}
+
+/// What a port behind an interface is doing.
+pub(crate) const fn port_state(state: State) -> PortState {
+    match state {
+        State::Down => PortState::Down,
+        State::Gone => PortState::Gone,
+        State::Up => PortState::Up,
+    }
+}
+
+const fn port_counters(counters: InterfaceCounters) -> PortCounters {
+    let InterfaceCounters {
+        seen,
+        dropped,
+        delivered,
+        delivered_bytes,
+        copies,
+        merged,
+    } = counters;
+    PortCounters {
+        seen,
+        dropped,
+        delivered,
+        delivered_bytes,
+        copies,
+        merged,
     }
 }
 

@@ -2,15 +2,14 @@
 //! A meter: frames in, flow records out, in memory.
 
 use turboflow_aggregate::Cell;
-#[cfg(all(target_os = "linux", feature = "kernel"))]
-use turboflow_engine_software::EngineCounters;
-#[cfg(all(target_os = "linux", feature = "kernel"))]
-use turboflow_engine_xdp::{Batch, KernelCounters};
+use turboflow_engine::{EngineCounters, PacketEngines};
+use turboflow_engine_software::SoftwareEngines;
 use turboflow_merge::Layout;
 use turboflow_packet::Frame;
 use turboflow_record::{FlowBatch, InputValues, Packet};
 
-use crate::front::{Front, FrontReport, Shards};
+use crate::feed::Shards;
+use crate::front::{Front, FrontReport};
 use crate::pending::Pending;
 use crate::shard::{Shard, ShardReport};
 use crate::threads::ThreadedShards;
@@ -80,36 +79,22 @@ impl Counts {
         Ledger::new(&self.front, &self.shards)
     }
 
-    /// The same with what an engine in the kernel has counted in the place of front and software engine. Of what its ring had no room
-    /// for, the frames' bytes are not known: they are among those received. CPUs go on while their counters are read, so that differences
-    /// may be off by what they do meanwhile.
-    #[cfg(all(target_os = "linux", feature = "kernel"))]
-    pub(crate) fn of_kernel(mut self, kernel: &KernelCounters) -> Self {
-        let (front, shards) = (&mut self.front, &mut self.shards);
-        front.rejected = kernel.rejected_packets;
-        front.rejected_bytes = kernel.rejected_bytes;
-        let held = kernel
-            .packets_metered
-            .saturating_sub(kernel.packets_dropped);
-        front.packets = held.max(shards.packets_recorded);
-        front.frames = front.packets + front.rejected.iter().sum::<u64>();
-        front.packet_frame_bytes = kernel.frame_bytes_metered();
-        front.frame_bytes = front.packet_frame_bytes + front.rejected_bytes.iter().sum::<u64>();
-        front.packet_bytes = kernel.bytes_metered.saturating_sub(kernel.bytes_dropped);
+    /// What engines elsewhere counted, and the shards that merged their records.
+    pub(crate) fn of_engine(
+        mut shards: ShardReport,
+        engine: &EngineCounters,
+        clock_steps: u64,
+    ) -> Self {
+        let front = FrontReport::of_engine(engine, shards.packets_recorded, clock_steps);
         shards.packets_in = front.packets;
-        let not_merged = kernel
-            .evicted()
+        let not_merged = engine
+            .evicted
+            .total()
             .saturating_sub(shards.cache.microflows_merged);
-        shards.microflows_dropped = kernel.microflows_dropped.min(not_merged);
+        shards.microflows_dropped = engine.microflows_dropped.min(not_merged);
         shards.microflows_waiting = not_merged - shards.microflows_dropped;
-        shards.engine = EngineCounters {
-            evicted_collision: kernel.evicted_collision,
-            evicted_age: kernel.evicted_age,
-            evicted_cut: kernel.evicted_cut,
-            evicted_flush: kernel.evicted_flush,
-            ..EngineCounters::default()
-        };
-        self
+        shards.evicted = engine.evicted;
+        Self { front, shards }
     }
 
     /// Adds those of another meter.
@@ -132,8 +117,6 @@ pub struct Meter {
 trait MeterWork {
     fn frames(&mut self, frames: &[Frame<'_>]);
     fn packet(&mut self, packet: &Packet, values: &InputValues);
-    #[cfg(all(target_os = "linux", feature = "kernel"))]
-    fn microflows(&mut self, batch: &mut Batch);
     fn advance(&mut self, delivered_ns: u64);
     fn snapshot(&mut self) -> Counts;
     fn finish(self: Box<Self>) -> Counts;
@@ -152,8 +135,7 @@ impl Meter {
         Self::start(config, &mut deliver)
     }
 
-    /// The same for any closure: engines and flow caches of every record size are compiled here, and not once more in every crate that
-    /// has a closure.
+    /// Takes `dyn FnMut` so that engines and flow caches of every record size are compiled once, in this crate.
     fn start(
         config: &PipelineConfig,
         deliver: &mut dyn FnMut(usize) -> DeliverRecords,
@@ -181,13 +163,6 @@ impl Meter {
         self.work.packet(packet, values);
     }
 
-    /// Merges microflow records that an engine elsewhere has made of the current cell's packets, those of a flow in the order of time.
-    /// They do not move the clock.
-    #[cfg(all(target_os = "linux", feature = "kernel"))]
-    pub(crate) fn microflows(&mut self, batch: &mut Batch) {
-        self.work.microflows(batch);
-    }
-
     /// Moves the clock without a packet: a live source has delivered every packet up to this time,
     /// in nanoseconds since 1970. Flows that are due leave, however silent the source is.
     pub fn advance(&mut self, delivered_ns: u64) {
@@ -202,7 +177,7 @@ impl Meter {
         self.counts().ledger()
     }
 
-    /// The same as numbers that can be added up.
+    /// What was counted up to this moment.
     pub(crate) fn counts(&mut self) -> Counts {
         self.work.snapshot()
     }
@@ -215,11 +190,14 @@ impl Meter {
         }
     }
 
-    /// The same, for numbers that can be added up.
+    /// Exports everything that is open; what was counted in all.
     pub(crate) fn finish_counting(self) -> Counts {
         self.work.finish()
     }
 }
+
+/// Where packets are metered in this process.
+type Engines = SoftwareEngines;
 
 fn start<const N: usize>(
     config: &PipelineConfig,
@@ -227,19 +205,33 @@ fn start<const N: usize>(
     deliver: &mut dyn FnMut(usize) -> DeliverRecords,
 ) -> Result<Box<dyn MeterWork>, ConfigError> {
     let front = Front::<N>::new(config, layout);
+    let engines = Engines {
+        sizing: config.sizing,
+    };
     if !config.has_shard_threads() {
-        let shards = OwnShard(Shard::new(config, layout, deliver(0)));
+        let shards = OwnShard(Shard::new(config, layout, Some(&engines), deliver(0)));
         return Ok(Box::new(Running { front, shards }));
     }
+    let shards = start_threads::<_, N>(config, layout, Some(engines), deliver)?;
+    Ok(Box::new(Running { front, shards }))
+}
+
+/// A thread for every shard.
+pub(crate) fn start_threads<F: PacketEngines, const N: usize>(
+    config: &PipelineConfig,
+    layout: &Layout,
+    engines: Option<F>,
+    deliver: &mut dyn FnMut(usize) -> DeliverRecords,
+) -> Result<ThreadedShards<N>, ConfigError> {
     let shards = (0..config.threads).map(|shard| {
         let (config, layout, deliver) = (config.clone(), layout.clone(), deliver(shard));
-        move || Shard::<N>::new(&config, &layout, deliver)
+        let engines = engines.clone();
+        move || Shard::<F, N>::new(&config, &layout, engines.as_ref(), deliver)
     });
-    let shards = ThreadedShards::start(shards).map_err(|source| ConfigError::Thread {
+    ThreadedShards::start(shards).map_err(|source| ConfigError::Thread {
         what: "metering",
         source,
-    })?;
-    Ok(Box::new(Running { front, shards }))
+    })
 }
 
 /// Shards that can be asked for their reports.
@@ -264,11 +256,6 @@ impl<const N: usize, S: Shards<N> + FinishShards> MeterWork for Running<N, S> {
         self.front.parsed(packet, values, &mut self.shards);
     }
 
-    #[cfg(all(target_os = "linux", feature = "kernel"))]
-    fn microflows(&mut self, batch: &mut Batch) {
-        self.front.microflows(batch, &mut self.shards);
-    }
-
     fn advance(&mut self, delivered_ns: u64) {
         self.front.advance(delivered_ns, &mut self.shards);
     }
@@ -291,11 +278,11 @@ impl<const N: usize, S: Shards<N> + FinishShards> MeterWork for Running<N, S> {
 }
 
 /// The one shard of a meter without threads.
-struct OwnShard<const N: usize>(Shard<N>);
+pub(crate) struct OwnShard<F: PacketEngines, const N: usize>(pub(crate) Shard<F, N>);
 
-impl<const N: usize> Shards<N> for OwnShard<N> {
-    fn packets(&mut self, _shard: usize, batch: &mut Pending<N>) {
-        self.0.packets(batch);
+impl<F: PacketEngines, const N: usize> Shards<N> for OwnShard<F, N> {
+    fn take(&mut self, _shard: usize, batch: &mut Pending<N>) {
+        self.0.take(batch);
         batch.clear();
     }
 
@@ -308,7 +295,7 @@ impl<const N: usize> Shards<N> for OwnShard<N> {
     }
 }
 
-impl<const N: usize> FinishShards for OwnShard<N> {
+impl<F: PacketEngines, const N: usize> FinishShards for OwnShard<F, N> {
     fn snapshot(&mut self) -> ShardReport {
         self.0.report()
     }

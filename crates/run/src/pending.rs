@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packets on their way to a shard, as records of one packet, by key width.
 
-#[cfg(all(target_os = "linux", feature = "kernel"))]
-use std::any::Any;
-
-#[cfg(all(target_os = "linux", feature = "kernel"))]
-use turboflow_engine_xdp::Batch;
+use turboflow_engine::MicroflowBatch;
 use turboflow_merge::{MicroflowRecord, WORDS_WIDE};
 use turboflow_record::{WORDS_V4, WORDS_V6};
 
-/// What IPv4 records take that travel together, but for what another engine hands over: as much as the second-level cache has room for
-/// beside other things. The aggregator starts to look ahead anew with every batch, and a shard that waits is woken by it.
+/// Target size of a batch of IPv4 records. 128 KiB leave room in a typical L2 cache for the tables;
+/// a larger batch wakes a waiting shard less often and keeps the aggregator's prefetching going.
 const BATCH_BYTES: usize = 128 << 10;
 /// Of large records, enough to keep the prefetch pipelines of engine and aggregator busy.
 const MIN_BATCH_RECORDS: usize = 512;
@@ -41,18 +37,6 @@ impl<const N: usize> Pending<N> {
         }
     }
 
-    /// Takes the records of another engine without a copy, where records here have no further features either; whether it did.
-    #[cfg(all(target_os = "linux", feature = "kernel"))]
-    pub(crate) fn take(&mut self, batch: &mut Batch) -> bool {
-        let (v4, v6): (&mut dyn Any, &mut dyn Any) = (&mut self.v4, &mut self.v6);
-        if let (Some(v4), Some(v6)) = (v4.downcast_mut(), v6.downcast_mut()) {
-            batch.give_v4(v4);
-            batch.give_v6(v6);
-            return true;
-        }
-        false
-    }
-
     pub(crate) const fn is_empty(&self) -> bool {
         self.v4.is_empty() && self.v6.is_empty() && self.wide.is_empty()
     }
@@ -67,3 +51,30 @@ impl<const N: usize> Pending<N> {
         self.wide.clear();
     }
 }
+
+/// Takes a batch whole, where a batch for a shard has records of the same type.
+pub(crate) trait TakeBatch {
+    /// Moves the records of the default definition out of `batch` without a copy; whether it could.
+    fn take_batch(&mut self, batch: &mut MicroflowBatch) -> bool;
+}
+
+impl TakeBatch for Pending<0> {
+    fn take_batch(&mut self, batch: &mut MicroflowBatch) -> bool {
+        let is_plain = batch.is_plain();
+        if is_plain {
+            batch.move_plain(&mut self.v4, &mut self.v6);
+        }
+        is_plain
+    }
+}
+
+macro_rules! copies_records {
+    ($($words:literal)*) => {$(
+        impl TakeBatch for Pending<$words> {
+            fn take_batch(&mut self, _batch: &mut MicroflowBatch) -> bool {
+                false
+            }
+        }
+    )*};
+}
+copies_records!(8 24 56 120 504);

@@ -109,7 +109,6 @@ impl Replay {
         LiveSnapshot {
             ledger,
             clock_ns: self.clock_ns,
-            #[cfg(target_os = "linux")]
             interfaces: Vec::new(),
             outputs: writing.snapshot(),
         }

@@ -2,7 +2,7 @@
 //! The flows of one shard: lanes, and the columns their records leave in.
 
 use turboflow_aggregate::{CacheCounters, Cell, ExportSink};
-use turboflow_engine_software::EngineCounters;
+use turboflow_engine::{Evicted, PacketEngines};
 use turboflow_merge::{Lanes, Layout, MicroflowRecord, WORDS_WIDE};
 use turboflow_record::{FlowBatch, WORDS_V4, WORDS_V6};
 
@@ -17,9 +17,9 @@ const BATCH_RECORDS: usize = 8_192;
 /// What a shard has done, for the ledger.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ShardReport {
-    pub(crate) engine: EngineCounters,
+    pub(crate) evicted: Evicted,
     pub(crate) cache: CacheCounters,
-    /// Packets that came from the front.
+    /// Packets that came in.
     pub(crate) packets_in: u64,
     pub(crate) microflows_waiting: u64,
     /// Records that an engine elsewhere could not hand over.
@@ -28,38 +28,44 @@ pub(crate) struct ShardReport {
     pub(crate) bytes_recorded: u64,
 }
 
-pub(crate) struct Shard<const N: usize> {
-    v4: Option<Lane<WORDS_V4, N>>,
-    v6: Option<Lane<WORDS_V6, N>>,
-    wide: Option<Lane<WORDS_WIDE, N>>,
+pub(crate) struct Shard<F: PacketEngines, const N: usize> {
+    v4: Option<Lane<F::Engine<WORDS_V4, N>, WORDS_V4, N>>,
+    v6: Option<Lane<F::Engine<WORDS_V6, N>, WORDS_V6, N>>,
+    wide: Option<Lane<F::Engine<WORDS_WIDE, N>, WORDS_WIDE, N>>,
     columns: Columns,
     packets_in: u64,
     prompt: bool,
 }
 
-impl<const N: usize> Shard<N> {
-    pub(crate) fn new(config: &PipelineConfig, layout: &Layout, deliver: DeliverRecords) -> Self {
+impl<F: PacketEngines, const N: usize> Shard<F, N> {
+    /// A shard that meters packets with one of `engines`, or merges the records of engines elsewhere.
+    pub(crate) fn new(
+        config: &PipelineConfig,
+        layout: &Layout,
+        engines: Option<&F>,
+        deliver: DeliverRecords,
+    ) -> Self {
         let by_family = matches!(layout.lanes(), Lanes::ByFamily);
         Self {
-            v4: by_family.then(|| Lane::new(config, layout)),
-            v6: by_family.then(|| Lane::new(config, layout)),
-            wide: (!by_family).then(|| Lane::new(config, layout)),
+            v4: by_family.then(|| Lane::new(config, layout, engines)),
+            v6: by_family.then(|| Lane::new(config, layout, engines)),
+            wide: (!by_family).then(|| Lane::new(config, layout, engines)),
             columns: Columns::new(layout.clone(), deliver),
             packets_in: 0,
             prompt: config.prompt,
         }
     }
 
-    pub(crate) fn packets(&mut self, batch: &Pending<N>) {
+    pub(crate) fn take(&mut self, batch: &Pending<N>) {
         self.packets_in += batch.len() as u64;
         if let (Some(lane), false) = (&mut self.v4, batch.v4.is_empty()) {
-            lane.packets(&batch.v4, &mut self.columns);
+            lane.take(&batch.v4, &mut self.columns);
         }
         if let (Some(lane), false) = (&mut self.v6, batch.v6.is_empty()) {
-            lane.packets(&batch.v6, &mut self.columns);
+            lane.take(&batch.v6, &mut self.columns);
         }
         if let (Some(lane), false) = (&mut self.wide, batch.wide.is_empty()) {
-            lane.packets(&batch.wide, &mut self.columns);
+            lane.take(&batch.wide, &mut self.columns);
         }
     }
 
@@ -110,7 +116,7 @@ impl<const N: usize> Shard<N> {
             self.wide.as_ref().map(Lane::counters),
         ];
         for counters in lanes.into_iter().flatten() {
-            report.add(&counters.engine, &counters.cache);
+            report.add(&counters.evicted, &counters.cache);
             report.microflows_waiting += counters.waiting;
         }
         report
@@ -118,13 +124,13 @@ impl<const N: usize> Shard<N> {
 }
 
 impl ShardReport {
-    fn add(&mut self, engine: &EngineCounters, cache: &CacheCounters) {
-        self.engine += *engine;
+    fn add(&mut self, evicted: &Evicted, cache: &CacheCounters) {
+        self.evicted += *evicted;
         self.cache += *cache;
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
-        self.add(&other.engine, &other.cache);
+        self.add(&other.evicted, &other.cache);
         self.packets_in += other.packets_in;
         self.microflows_waiting += other.microflows_waiting;
         self.microflows_dropped += other.microflows_dropped;

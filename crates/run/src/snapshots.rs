@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-#[cfg(target_os = "linux")]
-use turboflow_capture::live::{InterfaceCounters, State};
+use turboflow_engine::{PortCounters, PortState};
 
 use crate::{Ledger, OutputSnapshot};
 
@@ -20,8 +19,7 @@ pub struct LiveSnapshot {
     /// packet.
     pub clock_ns: u64,
     /// What each interface counted, and what it is doing.
-    #[cfg(target_os = "linux")]
-    pub interfaces: Vec<(String, InterfaceCounters, State)>,
+    pub interfaces: Vec<(String, PortCounters, PortState)>,
     /// What each output was given.
     pub outputs: Vec<OutputSnapshot>,
 }

@@ -13,7 +13,9 @@ use turboflow_aggregate::Cell;
 use turboflow_merge::MicroflowRecord;
 use turboflow_record::WORDS_V4;
 
-use crate::front::Shards;
+use turboflow_engine::PacketEngines;
+
+use crate::feed::Shards;
 use crate::meter::FinishShards;
 use crate::pending::{Pending, batch_records};
 use crate::shard::{Shard, ShardReport};
@@ -52,9 +54,10 @@ impl<const N: usize> ThreadedShards<N> {
     ///
     /// # Errors
     /// The system starts no more threads; those that have started end.
-    pub(crate) fn start<M>(makers: impl ExactSizeIterator<Item = M>) -> io::Result<Self>
+    pub(crate) fn start<F, M>(makers: impl ExactSizeIterator<Item = M>) -> io::Result<Self>
     where
-        M: FnOnce() -> Shard<N> + Send + 'static,
+        F: PacketEngines,
+        M: FnOnce() -> Shard<F, N> + Send + 'static,
     {
         let queue_batches = queue_batches::<N>(makers.len());
         let mut shards = Self {
@@ -90,15 +93,15 @@ impl<const N: usize> ThreadedShards<N> {
     }
 }
 
-fn run<const N: usize>(
-    mut shard: Shard<N>,
+fn run<F: PacketEngines, const N: usize>(
+    mut shard: Shard<F, N>,
     incoming: &Receiver<Work<N>>,
     give_back: &SyncSender<Pending<N>>,
 ) -> ShardReport {
     while let Ok(work) = incoming.recv() {
         match work {
             Work::Packets(mut batch) => {
-                shard.packets(&batch);
+                shard.take(&batch);
                 batch.clear();
                 // The front is gone, or has enough of them: then this one is dropped.
                 let _ = give_back.try_send(batch);
@@ -116,7 +119,7 @@ fn run<const N: usize>(
 }
 
 impl<const N: usize> Shards<N> for ThreadedShards<N> {
-    fn packets(&mut self, shard: usize, batch: &mut Pending<N>) {
+    fn take(&mut self, shard: usize, batch: &mut Pending<N>) {
         let empty = self.workers[shard]
             .empty
             .try_recv()

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
+use turboflow_engine::MicroflowBatch;
 use turboflow_engine_xdp::{
-    Batch, Clock, KEY_HALVES, KernelConfig, KernelEngine, KernelError, Tables, Tested,
-    TestedProgram,
+    Clock, KEY_HALVES, KernelConfig, KernelEngine, KernelError, Tables, Tested, TestedProgram,
 };
 use turboflow_merge::Layout;
 use turboflow_record::{Definition, Feature, Input, Op};
@@ -178,7 +178,7 @@ impl Contender {
         let run = self.engine.tester().run(self.program, &frame(), CHUNK)?;
         self.runs_ns.push(run.duration_ns);
         self.packets += u64::from(CHUNK);
-        let mut batch = Batch::default();
+        let mut batch = MicroflowBatch::default();
         loop {
             let collected = self.engine.collect(&mut batch)?;
             self.evicted += batch.len() as u64;

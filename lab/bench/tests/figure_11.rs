@@ -3,6 +3,7 @@
 //! evicted on collision alone, and a slot has 24 bytes (TurboFlow, Figure 11 and Table 10).
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
+use turboflow_engine::PacketEngine;
 use turboflow_engine_software::{EngineConfig, Sizing, SoftwareEngine};
 use turboflow_merge::{Base, KeyHasher, Layout, MicroflowRecord};
 use turboflow_record::{Definition, WORDS_V4};
@@ -42,7 +43,7 @@ fn reduction(kind: Kind, table_bytes: u32, measured_ns: u64) -> Reduction {
         engine.observe(batch, &mut evicted);
         batch.clear();
         evicted.clear();
-        engine.counters().evicted_collision
+        engine.evicted().collision
     };
     let (mut packets, mut before) = (0_u64, 0);
     for arrival in Workload::new(&config).unwrap() {

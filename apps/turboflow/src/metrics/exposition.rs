@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use turboflow_capture::live::State;
+use turboflow_engine::PortState;
 use turboflow_formats::SendSnapshot;
 use turboflow_run::{Ledger, LiveSnapshot};
 
@@ -302,7 +302,7 @@ fn reasons(page: &mut Page, ledger: &Ledger) {
     let by_cause = [
         ("collision", evicted.collision),
         ("age", evicted.age),
-        ("gap", evicted.gap),
+        ("gap", evicted.cut),
         ("flush", evicted.flush),
         ("bypass", evicted.bypass),
     ];
@@ -327,7 +327,7 @@ fn interfaces(page: &mut Page, snapshot: &LiveSnapshot) {
         "interface_up",
         "gauge",
         "1 while the interface is up",
-        all().map(|(labels, _, state)| (labels, u64::from(*state == State::Up))),
+        all().map(|(labels, _, state)| (labels, u64::from(*state == PortState::Up))),
     );
     page.family(
         "interface_packets_seen_total",
@@ -361,7 +361,7 @@ mod tests {
         let snapshot = LiveSnapshot {
             ledger: Ledger::default(),
             clock_ns: 0,
-            interfaces: vec![("e\"0".to_owned(), Default::default(), State::Up)],
+            interfaces: vec![("e\"0".to_owned(), Default::default(), PortState::Up)],
             outputs: vec![OutputSnapshot {
                 name: "ipfix+udp://c".to_owned(),
                 records: 3,

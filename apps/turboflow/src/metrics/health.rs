@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `/healthz`: whether the run does what it was started for, and what is in its way.
 
-use turboflow_capture::live::State;
+use turboflow_engine::PortState;
 use turboflow_run::LiveSnapshot;
 
 use super::http::Reply;
@@ -12,12 +12,12 @@ pub(super) fn page(snapshot: &LiveSnapshot) -> Reply {
     let (mut ills, mut notes) = (Vec::new(), Vec::new());
     for (name, _, state) in &snapshot.interfaces {
         match state {
-            State::Displaced => ills.push(format!(
+            PortState::Displaced => ills.push(format!(
                 "interface {name}: the engine in the kernel is not on it any more"
             )),
-            State::Gone => ills.push(format!("interface {name} was removed")),
-            State::Down => notes.push(format!("interface {name} is down")),
-            State::Up => {}
+            PortState::Gone => ills.push(format!("interface {name} was removed")),
+            PortState::Down => notes.push(format!("interface {name} is down")),
+            PortState::Up => {}
         }
     }
     let failed = snapshot.outputs.iter().filter(|output| output.failed);
@@ -47,7 +47,7 @@ mod tests {
 
     use super::*;
 
-    fn snapshot(state: State, failed: bool, ledger: Ledger) -> LiveSnapshot {
+    fn snapshot(state: PortState, failed: bool, ledger: Ledger) -> LiveSnapshot {
         let output = OutputSnapshot {
             name: "a.csv".to_owned(),
             records: 0,
@@ -66,9 +66,9 @@ mod tests {
 
     #[test]
     fn says_what_is_ill() {
-        let well = page(&snapshot(State::Up, false, Ledger::default()));
+        let well = page(&snapshot(PortState::Up, false, Ledger::default()));
         assert_eq!((well.status, well.body.as_str()), (200, "ok\n"));
-        let down = page(&snapshot(State::Down, false, Ledger::default()));
+        let down = page(&snapshot(PortState::Down, false, Ledger::default()));
         assert_eq!(
             (down.status, down.body.as_str()),
             (200, "ok\ninterface eth0 is down\n")
@@ -79,12 +79,18 @@ mod tests {
         };
         for (ill, words) in [
             (
-                snapshot(State::Displaced, false, Ledger::default()),
+                snapshot(PortState::Displaced, false, Ledger::default()),
                 "not on it any more",
             ),
-            (snapshot(State::Gone, false, Ledger::default()), "removed"),
-            (snapshot(State::Up, true, Ledger::default()), "a.csv failed"),
-            (snapshot(State::Up, false, lost), "1 against 0"),
+            (
+                snapshot(PortState::Gone, false, Ledger::default()),
+                "removed",
+            ),
+            (
+                snapshot(PortState::Up, true, Ledger::default()),
+                "a.csv failed",
+            ),
+            (snapshot(PortState::Up, false, lost), "1 against 0"),
         ] {
             let page = page(&ill);
             assert_eq!(page.status, 503);

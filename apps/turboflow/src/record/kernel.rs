@@ -11,7 +11,7 @@ use turboflow_engine_xdp::{
 use turboflow_merge::{KeyHasher, Layout, Marks};
 use turboflow_packet::LinkType;
 use turboflow_run::{
-    LiveEvent, LiveLimits, LiveOutputs, Output, PipelineConfig, Snapshots, record_kernel, wall_ns,
+    LiveEvent, LiveLimits, LiveOutputs, Output, PipelineConfig, Snapshots, record_engines, wall_ns,
 };
 
 use super::args::{Clock, Mode, Table};
@@ -324,9 +324,9 @@ pub(super) fn record(
         _ => None,
     };
     let ran = live::told(bar, |observe| {
-        record_kernel(
+        record_engines(
             &settings.config,
-            engine.engine,
+            vec![Box::new(engine.engine)],
             limits,
             outputs,
             &STOP,
@@ -353,9 +353,9 @@ pub(super) fn watch(
     let limits = LiveLimits::default();
     let outputs = live::alone(output);
     let silent = |_: LiveEvent<'_>| ();
-    let ran = record_kernel(
+    let ran = record_engines(
         config,
-        engine.engine,
+        vec![Box::new(engine.engine)],
         limits,
         outputs,
         &STOP,

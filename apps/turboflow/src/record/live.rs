@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use turboflow_capture::filter::{Compiler, Program};
 use turboflow_capture::live::{InterfaceConfig, Offload, RingSize, State, wait};
+use turboflow_engine::PortState;
 use turboflow_packet::Frame;
 use turboflow_run::{
     LiveEvent, LiveLimits, LiveOutputs, Output, PipelineConfig, Snapshots, record_interfaces,
@@ -281,15 +282,15 @@ fn now() -> Instant {
     Instant::now()
 }
 
-fn say_change(name: &str, state: State) {
+fn say_change(name: &str, state: PortState) {
     match state {
-        State::Displaced => say!(Error EngineDisplaced, interface = name;
+        PortState::Displaced => say!(Error EngineDisplaced, interface = name;
             "{name}: another program has taken the place of the engine in the kernel, or somebody took it off; what had \
              come until then is metered"),
-        State::Down => say!(Warning InterfaceDown, interface = name;
+        PortState::Down => say!(Warning InterfaceDown, interface = name;
             "{name} is down; its packets are metered again once it is up"),
-        State::Gone => say!(Error InterfaceGone, interface = name;
+        PortState::Gone => say!(Error InterfaceGone, interface = name;
             "{name} was removed; what it had received is metered"),
-        State::Up => say!(Info InterfaceUp, interface = name; "{name} is up"),
+        PortState::Up => say!(Info InterfaceUp, interface = name; "{name} is up"),
     }
 }

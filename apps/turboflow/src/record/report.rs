@@ -5,8 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use turboflow_capture::ReadError;
-#[cfg(target_os = "linux")]
-use turboflow_capture::live::{InterfaceCounters, State};
+use turboflow_engine::{PortCounters, PortState};
 use turboflow_formats::{ExportError, table};
 #[cfg(target_os = "linux")]
 use turboflow_run::LiveReport;
@@ -59,11 +58,11 @@ impl EndedEarly {
     }
 
     #[cfg(target_os = "linux")]
-    const fn of(state: State) -> Option<Self> {
+    const fn of(state: PortState) -> Option<Self> {
         match state {
-            State::Displaced => Some(Self::Displaced),
-            State::Gone => Some(Self::Removed),
-            State::Down | State::Up => None,
+            PortState::Displaced => Some(Self::Displaced),
+            PortState::Gone => Some(Self::Removed),
+            PortState::Down | PortState::Up => None,
         }
     }
 }
@@ -110,7 +109,7 @@ impl Report {
     /// A run that a signal ends, as runs over interfaces mostly are, was not stopped early.
     #[cfg(target_os = "linux")]
     pub(super) fn of_interfaces(ran: LiveReport) -> Self {
-        let seen = |(name, counters, state): (String, InterfaceCounters, State)| Seen {
+        let seen = |(name, counters, state): (String, PortCounters, PortState)| Seen {
             name,
             packets_seen: counters.seen - counters.copies,
             packets_dropped: counters.dropped,

@@ -176,7 +176,7 @@ fn ledger(ledger: &Ledger) -> String {
     let records = [
         (
             "microflow records evicted",
-            evicted.collision + evicted.age + evicted.gap + evicted.flush,
+            evicted.total() - evicted.bypass,
         ),
         ("packets past the microflow table", evicted.bypass),
         ("microflow records merged", ledger.microflows_merged),

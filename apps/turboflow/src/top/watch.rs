@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
+use turboflow_engine::{PortCounters, PortState};
 use turboflow_run::{LiveSnapshot, Output};
 use turboflow_top::{Health, InterfaceHealth, Moment, Picture, Screen, Source, Traffic};
 
@@ -126,28 +127,18 @@ impl Watch {
     }
 }
 
-#[cfg(target_os = "linux")]
 fn interfaces(snapshot: &LiveSnapshot) -> Vec<InterfaceHealth> {
-    use turboflow_capture::live::State;
-    let health =
-        |(name, counters, state): &(String, turboflow_capture::live::InterfaceCounters, State)| {
-            InterfaceHealth {
-                name: name.clone(),
-                state: match state {
-                    State::Displaced => "displaced",
-                    State::Down => "down",
-                    State::Gone => "removed",
-                    State::Up => "up",
-                },
-                seen: counters.seen - counters.copies,
-                dropped: counters.dropped,
-                merged: counters.merged,
-            }
-        };
+    let health = |(name, counters, state): &(String, PortCounters, PortState)| InterfaceHealth {
+        name: name.clone(),
+        state: match state {
+            PortState::Displaced => "displaced",
+            PortState::Down => "down",
+            PortState::Gone => "removed",
+            PortState::Up => "up",
+        },
+        seen: counters.seen - counters.copies,
+        dropped: counters.dropped,
+        merged: counters.merged,
+    };
     snapshot.interfaces.iter().map(health).collect()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn interfaces(_snapshot: &LiveSnapshot) -> Vec<InterfaceHealth> {
-    Vec::new()
 }

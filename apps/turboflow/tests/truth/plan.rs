@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use turboflow_capture::CaptureFile;
+use turboflow_engine::PacketEngine;
 use turboflow_engine_software::{EngineConfig, Sizing, SoftwareEngine};
 use turboflow_merge::{KeyHasher, Layout, MicroflowRecord};
 use turboflow_packet::{Parser, ParserConfig};
@@ -117,7 +118,7 @@ fn tables_evict_what_the_engines_table_does() {
             let mut evicted = Vec::new();
             engine.observe(&records, &mut evicted);
             let name = capture.display();
-            let collisions = engine.counters().evicted_collision;
+            let collisions = engine.evicted().collision;
             assert_eq!(
                 collisions, measured.tables[0].evictions,
                 "{name}, {slots} slots"

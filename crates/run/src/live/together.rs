@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use turboflow_capture::live::{InterfaceCounters, State};
+use turboflow_engine::{PortCounters, PortState};
 
 use super::{LiveLimits, LiveProgress, instant};
 use crate::Ledger;
@@ -18,7 +18,7 @@ use crate::snapshots::{LiveSnapshot, Snapshots};
 /// What one reader has counted, or all of them. Each part balances at its own moment, so the sum does.
 pub(crate) struct Part {
     pub(crate) counts: Counts,
-    pub(crate) interfaces: Vec<(String, InterfaceCounters, State)>,
+    pub(crate) interfaces: Vec<(String, PortCounters, PortState)>,
     /// Packets that were dropped on a way that all interfaces share: nobody knows at which they came in.
     pub(crate) dropped_of_all: u64,
     /// Packets that the kernel has counted, and that are neither metered nor dropped.

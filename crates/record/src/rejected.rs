@@ -26,7 +26,7 @@ impl RejectClass {
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $variant:ident $name:literal $class:ident;)*) => {
-        /// Why [`Parser::parse`](crate::Parser::parse) gave no packet.
+        /// Why a frame is in no flow: what a parser, here or in an engine elsewhere, gave in place of a packet.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Rejected {
@@ -85,7 +85,7 @@ reasons! {
     RawNotIp "raw_not_ip" NonIp;
     /// Slow protocols: LACP, OAM (0x8809).
     SlowProtocol "slow_protocol" NonIp;
-    /// More link-layer headers than [`MAX_LINK_HEADERS`](crate::MAX_LINK_HEADERS).
+    /// More link-layer headers than a parser follows.
     TagDepthExceeded "tag_depth_exceeded" NonIp;
     /// The IPv4 header length field is below 5 words.
     HeaderLengthTooSmall "header_length_too_small" Malformed;
