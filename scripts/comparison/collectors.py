@@ -10,6 +10,7 @@ import struct
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 from comparison.matrix import SEED, Capture
 from comparison.programs import Artifacts, Case, run_case
@@ -97,7 +98,7 @@ class Collector:
     def received(self) -> bytes:
         return b"".join(self.messages)
 
-    def __enter__(self) -> Collector:
+    def __enter__(self) -> Self:
         self.socket.settimeout(SILENCE_S)
         if self.is_tcp:
             self.socket.listen()

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from comparison.definitions import all_definitions
+from comparison.definitions import all_definitions, write_all
 from comparison.matrix import SEED
 from comparison.programs import Case
 
@@ -50,7 +50,7 @@ WRONG_DEFINITIONS: dict[str, str] = {
     "edges": '[[feature]]\nname = "x"\nop = "histogram"\nof = "ttl"\nedges = [3, 2]\n',
     "key": '[key]\nfields = ["source_adress"]\n[[feature]]\nname = "x"\nop = "count"\n',
     "one-end": '[key]\nfields = ["source_address"]\n[[feature]]\nname = "x"\nop = "count"\n',
-    "large": "".join(f'[[feature]]\nname = "x{n}"\nop = "list"\nof = "tcp_{of}"\nk = 256\n' for n, of in enumerate(("flags", "window"))),
+    "large": "".join(f'[[feature]]\nname = "{of}"\nop = "list"\nof = "{of}"\nk = 256\n' for of in ("tcp_flags", "ttl")),
     "toml": "[key\n",
     "empty": "",
     "unknown": 'colour = 1\n[[feature]]\nname = "x"\nop = "count"\n',
@@ -182,8 +182,9 @@ def cases_of_commands(sample: Path, folder: Path) -> Iterator[Case]:
 def of_definitions(folder: Path) -> Iterator[Case]:
     listed = (("definition",), ("definition", "--list"), ("definition", "--schema"), ("definition", "--schema", "--biflow"))
     yield Case("definition", "definition", listed)
+    paths = write_all(folder)
     for definition in all_definitions():
-        path = folder / f"{definition.name}.toml"
+        path = paths[definition.name]
         both = ("--biflow",) if "--biflow" in definition.options else ()
         steps = (("definition", "--check", str(path), *both), ("definition", "--schema", str(path), *both))
         yield Case("definition", f"definition {definition.name}", steps)

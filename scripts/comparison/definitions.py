@@ -147,13 +147,14 @@ def all_definitions() -> list[Definition]:
             Definition(f"ops-{number}-biflow", FIVE_TUPLE, group, (*biflow, "--microflow-slots", "7")),
             Definition(f"ops-{number}-link", LINK, group, (*inside, "--microflow-slots", "64")),
         ]
-    return found + [
+    found += [
         Definition("few", FEW, SOME, ("--linger", "none", "--microflow-slots", "1")),
         Definition("no-address", NO_ADDRESS, MORE, ("--threads", "3")),
         Definition("inside", TUNNELLED, INSIDE, inside),
         Definition("splt", FIVE_TUPLE, SPLT, (*biflow, "--idle-timeout", "1s", "--active-timeout", "5s")),
         Definition("splt-tagged", TAGGED, SPLT, biflow),
     ]
+    return found
 
 
 def write_all(folder: Path) -> dict[str, Path]:

@@ -164,6 +164,9 @@ class Report:
     found: list[Difference] = field(default_factory=list)
 
     def add(self, case: Case, before: Artifacts, after: Artifacts, intended: list[Intended]) -> None:
+        if case.kind == "definition" and before["exit"] != b"0":
+            # Every run with it would be refused, and nothing compared.
+            raise SystemExit(f"compare_programs: BEFORE refuses {case.name}: {before['stderr'].decode()}")
         self.compared[case.kind] += 1
         self.bytes_compared += sum(len(content) for content in before.values())
         self.codes.update(content.decode() for name, content in before.items() if name.startswith("exit"))

@@ -44,7 +44,9 @@ BY_SIZE = Definition("live-by-size", FIVE_TUPLE, (
     *FREE, Feature("list", "payload_length", k=20), Feature("variance", "frame_length"), Feature("histogram", "ip_length"),
     Feature("last", "tcp_sequence"), Feature("bit_or", "tcp_options"),
 ))  # fmt: skip
-BY_TAG = Definition("live-by-tag", TAGGED, (Feature("count"), Feature("max", "tcp_acknowledgement"), Feature("mean", "payload_length")))
+BY_TAG = Definition("live-by-tag", TAGGED, (
+    Feature("count"), Feature("max", "tcp_acknowledgement"), Feature("mean", "payload_length"),
+))  # fmt: skip
 
 
 @dataclass(frozen=True)
