@@ -99,9 +99,11 @@ def in_turn(pool: ThreadPoolExecutor, both: Callable, cases: Iterator[Case], ahe
 
 
 def show_progress(report: Report) -> None:
-    runs = sum(report.compared.values())
+    runs, differences = sum(report.compared.values()), len(report.found)
     if sys.stderr.isatty() and runs % 20 == 0:
-        print(f"\r{runs} runs, {len(report.found)} differences", end="", file=sys.stderr, flush=True)
+        print(f"\r{runs} runs, {differences} differences", end="", file=sys.stderr, flush=True)
+    elif runs % 2000 == 0:
+        print(f"{runs} runs, {differences} differences", file=sys.stderr, flush=True)
 
 
 def clear_progress() -> None:
@@ -116,11 +118,13 @@ def main() -> int:
     report = Report(args.report)
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="turboflow-compare-inputs-") as folder:
-        for part in args.only or PARTS:
-            begun = time.monotonic()
-            compare_part(part, own, corpus, Path(folder), args, report, known)
-            print(f"{part}: {time.monotonic() - begun:.0f} s", file=sys.stderr)
-    report.write()
+        try:
+            for part in args.only or PARTS:
+                begun = time.monotonic()
+                compare_part(part, own, corpus, Path(folder), args, report, known)
+                print(f"{part}: {time.monotonic() - begun:.0f} s", file=sys.stderr)
+        finally:
+            report.write()
     code = report.close()
     print(f"{len(own) + len(corpus)} captures, {time.monotonic() - started:.0f} s, diffs in {args.report}", file=sys.stderr)
     return code

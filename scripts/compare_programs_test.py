@@ -96,6 +96,15 @@ class TwoPrograms(unittest.TestCase):
         self.intended.write_text(entry.replace("record-stderr", "show-stderr"))
         self.assertEqual(self.compared(program(self.folder, "after", words=larger))[0], 1)
 
+    def test_numbers_count_among_other_words(self) -> None:
+        entry = '[[difference]]\nwhat = "*-stderr"\npattern = "^turboflow: tables of ([0-9]+) MiB"\n'
+        self.intended.write_text(entry + 'instead = "turboflow: \\\\1 MiB of tables"\nwhy = "other words"\n')
+        other = WORDS.replace("tables of 7 MiB", "7 MiB of tables")
+        code, printed = self.compared(program(self.folder, "after", words=other))
+        self.assertEqual((code, printed[-1]), (0, "1 runs compared, 1 differ (1 intended, 0 in words only)"))
+        larger = other.replace("7 MiB", "8 MiB")
+        self.assertEqual(self.compared(program(self.folder, "after", words=larger))[0], 1)
+
     def test_an_entry_without_a_reason_is_refused(self) -> None:
         self.intended.write_text('[[difference]]\nwhat = "*"\npattern = ""\nwhy = " "\n')
         with self.assertRaises(SystemExit):

@@ -47,23 +47,36 @@ def normalised(content: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Intended:
-    """A difference that is meant: changed lines of this artifact that match this pattern."""
+    """A difference that is meant, in the artifacts of some groups.
+
+    With `instead`: other words for the same. The earlier program's text is compared with its words
+    replaced, so that numbers among them still count. Without: changed lines that match the pattern.
+    """
 
     what: str
     pattern: re.Pattern[str]
     why: str
+    instead: str | None = None
+
+    def concerns(self, group: str) -> bool:
+        return fnmatchcase(group, self.what)
 
     def covers(self, group: str, line: str) -> bool:
-        return fnmatchcase(group, self.what) and self.pattern.search(line) is not None
+        return self.instead is None and self.concerns(group) and self.pattern.search(line) is not None
+
+    def reworded(self, group: str, text: str) -> str:
+        return text if self.instead is None or not self.concerns(group) else self.pattern.sub(self.instead, text)
 
 
 def read_intended(path: Path) -> list[Intended]:
-    """The `[[difference]]` entries of a file, each with `what`, `pattern` and `why`."""
-    entries = tomllib.loads(path.read_text()).get("difference", [])
-    for entry in entries:
-        if set(entry) != {"what", "pattern", "why"} or not entry["why"].strip():
+    """The `[[difference]]` entries of a file, each with `what`, `pattern`, `why` and perhaps `instead`."""
+    found = []
+    for entry in tomllib.loads(path.read_text()).get("difference", []):
+        if set(entry) - {"instead"} != {"what", "pattern", "why"} or not entry["why"].strip():
             raise SystemExit(f"compare_programs: {path}: an entry has `what`, `pattern` and `why`, not {entry}")
-    return [Intended(entry["what"], re.compile(entry["pattern"]), entry["why"]) for entry in entries]
+        pattern = re.compile(entry["pattern"], re.MULTILINE)
+        found.append(Intended(entry["what"], pattern, entry["why"], entry.get("instead")))
+    return found
 
 
 @dataclass(frozen=True)
@@ -96,6 +109,10 @@ def is_stream(artifact: str) -> bool:
     return artifact.split(" of ")[0] in ("stdout", "stderr")
 
 
+def is_text(artifact: str) -> bool:
+    return is_stream(artifact) or artifact.startswith("exit") or artifact.endswith(TEXTS)
+
+
 def group_of(case: Case, artifact: str) -> str:
     """By what reports are sorted, and what `what` of an intended difference names: `record-a.csv`."""
     return f"{case.kind}-{artifact.split(' of ')[0]}".replace("/", "_")
@@ -114,19 +131,31 @@ def differences(case: Case, before: Artifacts, after: Artifacts, intended: list[
             old, new = normalised(old), normalised(new)
         if old == new:
             continue
-        diff = tuple(diff_of(artifact, old, new))
         group = group_of(case, artifact)
+        reworded = rewording(group, artifact, old, intended)
+        # Where other words are all, the diff shows them; otherwise what is left behind them.
+        diff = tuple(diff_of(artifact, old if reworded == new else reworded, new))
         changes = [line for line in diff if is_change(line)]
-        meant = all(any(one.covers(group, line) for one in intended) for line in changes)
+        meant = reworded == new or all(any(one.covers(group, line) for one in intended) for line in changes)
         found.append(Difference(case, artifact, diff, meant))
     return found
+
+
+def rewording(group: str, artifact: str, old: bytes | None, intended: list[Intended]) -> bytes | None:
+    """What the earlier program would have said in the later one's words."""
+    if old is None or not is_text(artifact):
+        return old
+    text = old.decode(errors="surrogateescape")
+    for one in intended:
+        text = one.reworded(group, text)
+    return text.encode(errors="surrogateescape")
 
 
 def diff_of(artifact: str, old: bytes | None, new: bytes | None) -> list[str]:
     if old is None or new is None:
         sign, content = ("+", new) if old is None else ("-", old)
         return [f"{sign}{artifact} is only there {'after' if old is None else 'before'}: {len(content or b'')} bytes"]
-    if is_stream(artifact) or artifact.startswith("exit") or artifact.endswith(TEXTS):
+    if is_text(artifact):
         lines = [content.decode(errors="backslashreplace").splitlines() for content in (old, new)]
         diff = list(difflib.unified_diff(*bounded(*lines), "before", "after", n=2, lineterm=""))
         # Bytes differ and lines do not: line ends, or bytes that are no text.
