@@ -10,7 +10,7 @@ metrics with both engines on a veth pair (root). Help and refusals are compared,
 count, their words are shown only.
 
 Diffs are in the report's folder, a file a group. Exit code 0: what differs is intended, or in words
-only. 1: something else differs. 2: it could not run.
+only. 1: something else differs, or the run was stopped. 2: it could not run.
 """
 
 from __future__ import annotations
@@ -123,8 +123,9 @@ def main() -> int:
                 begun = time.monotonic()
                 compare_part(part, own, corpus, Path(folder), args, report, known)
                 print(f"{part}: {time.monotonic() - begun:.0f} s", file=sys.stderr)
-        finally:
-            report.write()
+        except KeyboardInterrupt:
+            report.is_whole = False
+    report.write()
     code = report.close()
     print(f"{len(own) + len(corpus)} captures, {time.monotonic() - started:.0f} s, diffs in {args.report}", file=sys.stderr)
     return code
