@@ -160,5 +160,9 @@ def watched(capture: Capture, index: int) -> Iterator[Case]:
         if capture.is_own or (number + index) % DEALT_TO == 0:
             screen = ("top", "-r", str(capture.path), "--batch", "2", "--rows", "40", "--view", view)
             yield Case("top", f"{capture.name} [top {view}]", (screen,))
+    if capture.is_own:
+        # At the pace of its packets, forty times as fast.
+        replay = ("top", "-r", str(capture.path), "--batch", "3", "--rows", "20", "--speed", "40")
+        yield Case("top", f"{capture.name} [top replay]", (replay,))
     plan = ("plan", "-r", str(capture.path), "--seed", "3", "--links", "8")
     yield Case("plan", f"{capture.name} [plan]", (plan,) if index % 2 else ((*plan, "--json"),))
