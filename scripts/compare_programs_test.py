@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import io
 import tempfile
+import time
 import unittest
 from dataclasses import replace
 from pathlib import Path
@@ -120,6 +121,8 @@ class Untimed(unittest.TestCase):
         message = b"\0\x0a\0\x14" + b"\1\2\3\4" + b"\0\0\0\7\0\0\0\5" + b"data"
         self.assertEqual(untimed(message), message[:4] + b"TIME" + message[8:])
         self.assertEqual(untimed(b"\0\x09" + message[2:]), b"\0\x09" + message[2:])
+        now = b"\0\x09\0\4" + b"\1\2\3\4" + int(time.time()).to_bytes(4, "big") + b"data"
+        self.assertEqual(untimed(now), now[:4] + b"UPTIMEOF" + now[12:])
         self.assertEqual(untimed_stream(message + message + b"cut"), 2 * untimed(message) + b"cut")
 
     def test_only_times_are_left_out_of_live_records(self) -> None:

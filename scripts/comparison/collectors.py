@@ -8,6 +8,7 @@ import ctypes
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
@@ -61,10 +62,17 @@ def run_with_collector(program: Path, case: Case) -> Artifacts:
 
 
 def untimed(message: bytes) -> bytes:
-    """A message of IPFIX without the time at which it was sent (RFC 7011, section 3.1). NetFlow has the
-    times of its records instead."""
-    is_ipfix = message[:2] == b"\0\x0a"
-    return message[:4] + b"TIME" + message[8:] if is_ipfix else message
+    """A message without the time at which it was sent: of IPFIX (RFC 7011, section 3.1) always, of NetFlow
+    v9 (RFC 3954, section 5.1) where it is that of the day. Elsewhere it is that of the flows."""
+    if message[:2] == b"\0\x0a":
+        return message[:4] + b"TIME" + message[8:]
+    if message[:2] == b"\0\x09" and is_of_the_day(message[8:12]):
+        return message[:4] + b"UPTIMEOF" + message[12:]
+    return message
+
+
+def is_of_the_day(seconds: bytes) -> bool:
+    return abs(int.from_bytes(seconds, "big") - time.time()) < 3600
 
 
 def untimed_stream(stream: bytes) -> bytes:
