@@ -102,7 +102,12 @@ impl Plot<'_> {
             // A name that would lie on the one above it moves down.
             let at = at.max(next);
             next = at + NAME_HEIGHT;
-            let place = (right + 12.0, at + 4.5);
+            // Below the number of the last dot.
+            let below = match series.marks {
+                Marks::LineAndNumbers => 8.0,
+                Marks::Line | Marks::LineAndDots => 4.5,
+            };
+            let place = (right + 12.0, at + below);
             drawing.coloured_text(place, series.colour(), &series.name);
         }
         drawing.finish()
@@ -137,7 +142,7 @@ impl Series {
         for (point, (_, value)) in points.iter().zip(&self.points) {
             drawing.dot(*point, colour, self.stroke);
             if self.marks == Marks::LineAndNumbers {
-                let above = (point.0 + 4.0, point.1 - 7.0);
+                let above = (point.0 + 2.0, point.1 - 10.0);
                 drawing.text(above, Anchor::Start, &short(*value));
             }
         }
