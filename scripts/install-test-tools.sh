@@ -31,7 +31,7 @@ install_goflow2() {
 
 # A decoder that is a library, behind a program of ours. It has its own lock file; built again only where it has changed.
 install_netgauze() {
-    local manifest=$tools/../../crates/cli/tests/collectors/netgauze/Cargo.toml
+    local manifest=$tools/../../apps/turboflow/tests/collectors/netgauze/Cargo.toml
     command -v cargo >/dev/null || { echo "install-test-tools: no Rust here, so no netgauze-flows either" >&2; return; }
     echo "install-test-tools: building netgauze-flows"
     if cargo build --quiet --locked --manifest-path "$manifest" --target-dir "$tools/build"; then

@@ -4,7 +4,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use turboflow_record::{Definition, InputSet, Layout};
+use turboflow_merge::Layout;
+use turboflow_record::{Definition, InputSet};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else { return };

@@ -5,7 +5,7 @@
 use std::io::Cursor;
 
 use libfuzzer_sys::fuzz_target;
-use turboflow_export::from_stream;
+use turboflow_formats::from_stream;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(reader) = from_stream(Box::new(Cursor::new(bytes.to_vec())), "fuzz") else { return };

@@ -15,7 +15,7 @@ use turboflow_aggregate::Timeouts;
 use turboflow_capture::CaptureFile;
 use turboflow_engine_software::Sizing;
 use turboflow_packet::{ReassemblyConfig, Tunnel, TunnelSet};
-use turboflow_pipeline::{DeliverRecords, Ledger, Meter, PipelineConfig};
+use turboflow_run::{DeliverRecords, Ledger, Meter, PipelineConfig};
 use turboflow_record::{Definition, Value};
 
 /// Bytes of the input that choose the configuration.

@@ -10,8 +10,9 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use libfuzzer_sys::fuzz_target;
-use turboflow_export::wire::{Message, Protocol, Refresh, Session, Unit, WireOptions, encoder};
-use turboflow_record::{Column, ColumnKind, Definition, ElementOptions, FlowBatch, Layout, Value};
+use turboflow_formats::wire::{Message, Protocol, Refresh, Session, Unit, WireOptions, encoder};
+use turboflow_merge::Layout;
+use turboflow_record::{Column, ColumnKind, Definition, ElementOptions, FlowBatch, Value};
 
 /// Values that may be absent, lists, and more than one of a kind.
 const RICH: &str = r#"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The flow cache: what is open, what is merged, what leaves and why.
 
-use turboflow_record::{
-    EndReason, KeyHasher, LaneHash, LaneHasher, Machine, MicroflowRecord, Plan,
-};
+use turboflow_merge::{KeyHasher, LaneHash, LaneHasher, Machine, MicroflowRecord, Plan};
+use turboflow_record::EndReason;
 
 use crate::flow_table::{CURRENT, FlowTable, Location, OLD};
 use crate::reach::{Way, Ways};
@@ -18,7 +17,7 @@ pub struct CacheConfig {
     pub timeouts: Timeouts,
     /// The most flows open at once; when full, old flows leave early (flowEndReason 5). At least 1.
     pub max_flows: usize,
-    /// Which FIN marks end a flow: see [`Layout::ending_fins`](turboflow_record::Layout::ending_fins).
+    /// Which FIN marks end a flow: see [`Layout::ending_fins`](turboflow_merge::Layout::ending_fins).
     pub ending_fins: u8,
     /// In how much time of the clock the sweep for expired flows passes over the whole cache: an
     /// expired flow leaves at most this much later, in nanoseconds.

@@ -6,7 +6,7 @@
 //! hash space says which region a key belongs to, so a lookup costs one comparison more and never
 //! looks in two places. Memory behind the frontier goes back to the system as it empties.
 
-use turboflow_record::{LaneHash, LaneHasher, MicroflowRecord, prefetch};
+use turboflow_merge::{LaneHash, LaneHasher, MicroflowRecord, prefetch};
 
 use crate::memory::{PAGE_BYTES, RELEASE_STEP_BYTES};
 use crate::region::{Place, Region};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use turboflow_record::{KeyHasher, LaneHash, LaneHasher, MicroflowRecord};
+use turboflow_merge::{KeyHasher, LaneHash, LaneHasher, MicroflowRecord};
 
 use super::*;
 

@@ -3,7 +3,7 @@
 
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 
-use turboflow_record::{LANES, LaneHasher, MicroflowRecord, Vectors, Words};
+use turboflow_merge::{LANES, LaneHasher, MicroflowRecord, Vectors, Words};
 
 use crate::flow_table::{CURRENT, FlowTable, OLD};
 use crate::reach::Reach;

@@ -14,7 +14,7 @@ use memmap2::{MmapOptions, MmapRaw};
 pub(crate) unsafe trait PlainBytes: Copy {}
 
 // SAFETY: integers in a repr(C) struct; padding bytes are never read.
-unsafe impl<const K: usize, const N: usize> PlainBytes for turboflow_record::MicroflowRecord<K, N> {}
+unsafe impl<const K: usize, const N: usize> PlainBytes for turboflow_merge::MicroflowRecord<K, N> {}
 
 // SAFETY: an integer.
 unsafe impl PlainBytes for u64 {}
@@ -172,7 +172,7 @@ impl<T: PlainBytes> DerefMut for ZeroedArray<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use turboflow_record::MicroflowRecord;
+    use turboflow_merge::MicroflowRecord;
 
     type Record = MicroflowRecord<2, 0>;
 

@@ -19,7 +19,7 @@
 
 use std::ops::Range;
 
-use turboflow_record::{
+use turboflow_merge::{
     LANES, LaneHasher, MicroflowRecord, PendingStates, Plain, Vectors, WithVectors, prefetch,
 };
 

@@ -30,7 +30,7 @@
 //! | others (Zen 4) | seldom | 4 MB | `Far` |
 //! | | often | 4 MB | `Far`; from 512 MB on `Together` |
 
-use turboflow_record::{overlaps_translations, prefetch, prefetch_far};
+use turboflow_merge::{overlaps_translations, prefetch, prefetch_far};
 
 /// How a chunk's lines are asked for: see the module.
 #[doc(hidden)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How often flows come again: what the way of looking ahead depends on besides a table's size (`reach.rs`).
 
-use turboflow_record::{LaneHasher, MicroflowRecord};
+use turboflow_merge::{LaneHasher, MicroflowRecord};
 
 /// Chunks from one that is looked at to the next.
 const EVERY: u32 = 64;
@@ -58,7 +58,7 @@ fn recurring<const K: usize, const N: usize>(
 
 #[cfg(test)]
 mod tests {
-    use turboflow_record::KeyHasher;
+    use turboflow_merge::KeyHasher;
 
     use super::*;
 

@@ -8,7 +8,7 @@
 //! Tags lie apart from records. Side by side in one page, the two lines of a lookup set off the reading
 //! ahead of some processors, and lookups at random took twice the time.
 
-use turboflow_record::{LaneHash, MicroflowRecord, Plain};
+use turboflow_merge::{LaneHash, MicroflowRecord, Plain};
 
 use crate::memory::{Mapping, ZeroedArray};
 use crate::tags::{SLOTS, TagLine, TagTwice};

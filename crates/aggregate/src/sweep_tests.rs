@@ -2,7 +2,8 @@
 //! A sweep over the whole cache leaves no flow that is due, whatever buckets it passes by.
 
 use proptest::prelude::*;
-use turboflow_record::{Definition, KeyHasher, Layout, Marks, MicroflowRecord};
+use turboflow_merge::{KeyHasher, Layout, Marks, MicroflowRecord};
+use turboflow_record::Definition;
 
 use super::{CacheConfig, Cell, FlowCache};
 use crate::flow_table::{CURRENT, Location, OLD};

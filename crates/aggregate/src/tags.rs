@@ -2,7 +2,7 @@
 //! A bucket's fingerprints: one cache line that answers "which slot, if any" without touching the
 //! records.
 
-use turboflow_record::{Plain, Vectors};
+use turboflow_merge::{Plain, Vectors};
 
 use crate::memory::PlainBytes;
 
@@ -31,7 +31,7 @@ impl TagTwice {
         Self(tag as u32 * 0x1_0001)
     }
 
-    /// Of a word of [`turboflow_record::Words::third_quarters_twice`], made odd.
+    /// Of a word of [`turboflow_merge::Words::third_quarters_twice`], made odd.
     #[inline(always)]
     pub(crate) const fn of_word(word: u64) -> Self {
         Self(word as u32)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where flows end: the rules of `docs/decisions/0001-cells.md`, over one flow and one record.
 
-use turboflow_record::{Base, EndReason, Marks, MergeGate};
+use turboflow_merge::{Base, Marks, MergeGate};
+use turboflow_record::EndReason;
 
 /// When open flows are exported. `None` switches one off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

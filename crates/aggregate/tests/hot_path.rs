@@ -4,9 +4,8 @@
 
 use proptest::prelude::*;
 use turboflow_aggregate::{CacheConfig, Cell, FlowCache, Timeouts, Way};
-use turboflow_record::{
-    Definition, Feature, Input, KeyHasher, Layout, Least, Marks, MicroflowRecord, Op,
-};
+use turboflow_merge::{KeyHasher, Layout, Least, Marks, MicroflowRecord};
+use turboflow_record::{Definition, Feature, Input, Op};
 
 type Record<const N: usize> = MicroflowRecord<2, N>;
 

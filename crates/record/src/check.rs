@@ -8,9 +8,9 @@ use crate::vocabulary::Operand;
 use crate::{Definition, Fault, Feature, Input, InputSet, KeyField, Op};
 
 /// The column that ends every record.
-pub(crate) const END_REASON: &str = "end_reason";
+pub const END_REASON: &str = "end_reason";
 /// What the columns of a biflow's other direction begin with.
-pub(crate) const REVERSE: &str = "reverse_";
+pub const REVERSE: &str = "reverse_";
 
 impl Definition {
     /// Whether it makes sense.

@@ -157,7 +157,7 @@ impl FlowBatch {
     }
 
     /// Lets `fill` append `rows` values to every column, in schema order.
-    pub(crate) fn extend(&mut self, rows: usize, mut fill: impl FnMut(usize, &mut Values)) {
+    pub fn extend(&mut self, rows: usize, mut fill: impl FnMut(usize, &mut Values)) {
         self.columns
             .iter_mut()
             .enumerate()
@@ -209,7 +209,7 @@ impl Values {
     }
 
     /// Appends a value; the first absent one makes the column carry validity.
-    pub(crate) fn push(&mut self, value: Value<'_>) {
+    pub fn push(&mut self, value: Value<'_>) {
         let absent = matches!(value, Value::Absent);
         if absent && self.valid.is_empty() {
             self.valid.resize(self.data.len(), true);
@@ -236,7 +236,7 @@ impl Values {
     }
 
     /// The vector of a column of numbers without absent values.
-    pub(crate) fn numbers(&mut self) -> &mut Vec<u64> {
+    pub fn numbers(&mut self) -> &mut Vec<u64> {
         debug_assert!(self.valid.is_empty(), "such a column has no absent values");
         match &mut self.data {
             ValueData::Unsigned(values) => values,
@@ -245,7 +245,7 @@ impl Values {
     }
 
     /// The vector of a column of addresses without absent values.
-    pub(crate) fn addresses(&mut self) -> &mut Vec<IpAddr> {
+    pub fn addresses(&mut self) -> &mut Vec<IpAddr> {
         debug_assert!(self.valid.is_empty(), "such a column has no absent values");
         match &mut self.data {
             ValueData::Address(values) => values,
@@ -253,19 +253,27 @@ impl Values {
         }
     }
 
-    pub(crate) fn push_address(&mut self, value: Option<IpAddr>) {
+    /// Appends an address, or an absent value.
+    #[inline]
+    pub fn push_address(&mut self, value: Option<IpAddr>) {
         self.push(value.map_or(Value::Absent, Value::Address));
     }
 
-    pub(crate) fn push_float(&mut self, value: Option<f64>) {
+    /// Appends a float, or an absent value.
+    #[inline]
+    pub fn push_float(&mut self, value: Option<f64>) {
         self.push(value.map_or(Value::Absent, Value::Float));
     }
 
-    pub(crate) fn push_list(&mut self, value: &[u64]) {
+    /// Appends a list.
+    #[inline]
+    pub fn push_list(&mut self, value: &[u64]) {
         self.push(Value::List(value));
     }
 
-    pub(crate) fn push_number(&mut self, value: Option<u64>) {
+    /// Appends a number, or an absent value.
+    #[inline]
+    pub fn push_number(&mut self, value: Option<u64>) {
         self.push(value.map_or(Value::Absent, Value::Unsigned));
     }
 

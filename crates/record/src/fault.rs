@@ -201,7 +201,9 @@ pub struct InvalidDefinition {
 }
 
 impl InvalidDefinition {
-    pub(crate) fn new(place: Place, features: &[Feature], fault: Fault) -> Self {
+    /// A fault at a place of a definition with these features, which name the subject.
+    #[must_use]
+    pub fn new(place: Place, features: &[Feature], fault: Fault) -> Self {
         let subject = match place {
             Place::Definition => String::new(),
             Place::Key | Place::KeyField(_) => "key: ".to_owned(),

@@ -233,8 +233,10 @@ impl InputSet {
         self.0 == 0
     }
 
+    /// One bit for each member, by its number.
     #[inline(always)]
-    pub(crate) const fn bits(self) -> u64 {
+    #[must_use]
+    pub const fn bits(self) -> u64 {
         self.0
     }
 

@@ -97,13 +97,13 @@ impl InputValues {
 
     /// The values of all inputs by their numbers, and a bit for each that the packet carries.
     #[inline(always)]
-    pub(crate) const fn all(&self) -> (&[u64; 64], u64) {
+    pub const fn all(&self) -> (&[u64; 64], u64) {
         (&self.values, self.present.bits())
     }
 
     /// The value of the input of that number, and a mask: all ones where the packet carries it.
     #[inline(always)]
-    pub(crate) const fn masked(&self, input: u8) -> (u64, u64) {
+    pub const fn masked(&self, input: u8) -> (u64, u64) {
         let present = self.present.bits() >> (input & 63) & 1;
         (self.values[(input & 63) as usize], present.wrapping_neg())
     }

@@ -141,7 +141,8 @@ impl KeyField {
     }
 
     /// The input behind it.
-    pub(crate) const fn input(self) -> Option<Input> {
+    #[must_use]
+    pub const fn input(self) -> Option<Input> {
         match self {
             Self::Input(input) => Some(input),
             _ => None,
@@ -151,7 +152,7 @@ impl KeyField {
 
 /// Whether an op takes an `of`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operand {
+pub enum Operand {
     /// It cannot do without.
     Needed,
     /// Either way means something.
@@ -209,7 +210,8 @@ impl Op {
     }
 
     /// The op of that name, with a `k` of 1 and no edges where it has such.
-    pub(crate) fn with_name(name: &str) -> Option<Self> {
+    #[must_use]
+    pub fn with_name(name: &str) -> Option<Self> {
         Some(match name {
             "count" => Self::Count,
             "sum" => Self::Sum,
@@ -260,7 +262,8 @@ impl Op {
     }
 
     /// The op without its `gap_` prefix, where it has one.
-    pub(crate) const fn over_gaps(&self) -> Option<Self> {
+    #[must_use]
+    pub const fn over_gaps(&self) -> Option<Self> {
         match self {
             Self::GapMin => Some(Self::Min),
             Self::GapMax => Some(Self::Max),
@@ -270,7 +273,9 @@ impl Op {
         }
     }
 
-    pub(crate) const fn operand(&self) -> Operand {
+    /// Whether the op needs an `of`.
+    #[must_use]
+    pub const fn operand(&self) -> Operand {
         match self {
             Self::Count | Self::Rate => Operand::Optional,
             Self::GapMin | Self::GapMax | Self::GapMean | Self::GapVariance | Self::Duration => {

@@ -10,7 +10,7 @@ mod bypass;
 mod table;
 
 pub use bypass::Sizing;
-pub use table::{Emptying, EngineConfig, EngineCounters, SoftwareEngine};
+pub use table::{EngineConfig, SoftwareEngine, SoftwareEngines};
 
 #[cfg(test)]
 mod tests;

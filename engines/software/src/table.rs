@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The direct-mapped microflow table.
 
-use turboflow_record::{
+use turboflow_engine::{EvictAll, Evicted, PacketEngine, PacketEngines};
+use turboflow_merge::{
     Base, KeyHasher, Machine, Marks, MergeGate, MicroflowRecord, PendingStates, Plan, Vectors,
     WithVectors, prefetch,
 };
@@ -18,52 +19,6 @@ pub struct EngineConfig {
     pub evict_after: u8,
 }
 
-/// What an engine has done so far, in the ledger's words.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EngineCounters {
-    /// Records displaced by another flow.
-    pub evicted_collision: u64,
-    /// Records that left at the end of a cell.
-    pub evicted_age: u64,
-    /// Records that left because their next packet had to start a new one (see the rules).
-    pub evicted_cut: u64,
-    /// Records that left at the end of input, or when the table was set aside.
-    pub evicted_flush: u64,
-    /// Packets handed on without the table, as records of one packet.
-    pub bypassed: u64,
-}
-
-impl EngineCounters {
-    /// All microflow records that went to the aggregator.
-    #[must_use]
-    pub const fn microflows(&self) -> u64 {
-        self.evicted_collision
-            + self.evicted_age
-            + self.evicted_cut
-            + self.evicted_flush
-            + self.bypassed
-    }
-}
-
-impl std::ops::AddAssign for EngineCounters {
-    fn add_assign(&mut self, other: Self) {
-        self.evicted_collision += other.evicted_collision;
-        self.evicted_age += other.evicted_age;
-        self.evicted_cut += other.evicted_cut;
-        self.evicted_flush += other.evicted_flush;
-        self.bypassed += other.bypassed;
-    }
-}
-
-/// Why the table is emptied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Emptying {
-    /// A cell of the clock ended.
-    Cell,
-    /// The input ended, or the clock was set back.
-    Flush,
-}
-
 /// Packets a slot is looked up ahead of its use.
 const PREFETCH_DISTANCE: usize = 16;
 
@@ -77,7 +32,7 @@ pub struct SoftwareEngine<const K: usize, const N: usize> {
     cell: CellRules,
     watch: HitWatch,
     hits_needed_percent: u64,
-    counters: EngineCounters,
+    evicted: Evicted,
     machine: Machine,
 }
 
@@ -120,21 +75,9 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
             },
             watch: HitWatch::new(config.sizing),
             hits_needed_percent: 0,
-            counters: EngineCounters::default(),
+            evicted: Evicted::default(),
             machine: Machine::detect(),
         }
-    }
-
-    /// What was done so far.
-    #[must_use]
-    pub const fn counters(&self) -> EngineCounters {
-        self.counters
-    }
-
-    /// Whether the table stands aside at the moment.
-    #[must_use]
-    pub const fn is_bypassed(&self) -> bool {
-        self.watch.is_aside()
     }
 
     /// Records resident in the table.
@@ -147,53 +90,6 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
     #[must_use]
     pub const fn size_bytes_of(slots: u32) -> usize {
         slots as usize * (size_of::<MicroflowRecord<K, N>>() + size_of::<u32>())
-    }
-
-    /// Enters a cell of the clock; the table must have been emptied of the one before.
-    ///
-    /// `hits_needed_percent` is what the aggregator's merges cost at the moment against this
-    /// table: the share of packets that must hit for it to pay.
-    pub fn enter_cell(&mut self, watermark_ns: u64, hits_needed_percent: u64) {
-        debug_assert!(self.occupied.is_empty());
-        self.cell.start_ns = watermark_ns;
-        self.hits_needed_percent = hits_needed_percent;
-    }
-
-    /// Counts packets that go straight to the aggregator while the table stands aside.
-    pub fn pass(&mut self, packets: usize) {
-        debug_assert!(self.is_bypassed());
-        self.counters.bypassed += packets as u64;
-        self.watch.count(packets, 0, self.hits_needed_percent);
-    }
-
-    /// Meters packets of the current cell, in the order of their arrival, and appends what they
-    /// displace to `evicted`: where the table begins to stand aside, all that it held.
-    ///
-    /// # Panics
-    /// When there is no table.
-    pub fn observe(
-        &mut self,
-        packets: &[MicroflowRecord<K, N>],
-        evicted: &mut Vec<MicroflowRecord<K, N>>,
-    ) {
-        assert!(
-            !self.slots.is_empty(),
-            "packets are metered in a table, or passed by"
-        );
-        let before = evicted.len() + self.occupied.len();
-        let machine = self.machine;
-        machine.run_loop::<N, _>(MeterPackets {
-            engine: self,
-            packets,
-            evicted,
-        });
-        let opened = evicted.len() + self.occupied.len() - before;
-        let hits = packets.len().saturating_sub(opened) as u64;
-        self.watch
-            .count(packets.len(), hits, self.hits_needed_percent);
-        if self.watch.is_aside() {
-            self.evict_all(Emptying::Flush, evicted);
-        }
     }
 
     /// The paper's table: `slot = hash(key); if slot.key == key { slot.update } else { evict slot;
@@ -252,8 +148,8 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
                     // SAFETY: as above; anew, for the state of this very record may just have been written.
                     let resident = unsafe { &mut *slot };
                     let same = resident.key == packet.key;
-                    self.counters.evicted_cut += u64::from(same);
-                    self.counters.evicted_collision += u64::from(!same);
+                    self.evicted.cut += u64::from(same);
+                    self.evicted.collision += u64::from(!same);
                     evicted.push(*resident);
                     *resident = *packet;
                 }
@@ -262,13 +158,60 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
             merged_up_to = end;
         }
     }
+}
 
-    /// Evicts every resident record, in the order in which their slots were filled.
-    pub fn evict_all(&mut self, why: Emptying, evicted: &mut Vec<MicroflowRecord<K, N>>) {
+impl<const K: usize, const N: usize> PacketEngine<K, N> for SoftwareEngine<K, N> {
+    fn enter_cell(&mut self, start_ns: u64, hits_needed_percent: u64) {
+        debug_assert!(self.occupied.is_empty());
+        self.cell.start_ns = start_ns;
+        self.hits_needed_percent = hits_needed_percent;
+    }
+
+    /// Where the table begins to stand aside, all that it held is evicted.
+    ///
+    /// # Panics
+    /// When there is no table.
+    fn observe(
+        &mut self,
+        packets: &[MicroflowRecord<K, N>],
+        evicted: &mut Vec<MicroflowRecord<K, N>>,
+    ) {
+        assert!(
+            !self.slots.is_empty(),
+            "packets are metered in a table, or passed by"
+        );
+        let before = evicted.len() + self.occupied.len();
+        let machine = self.machine;
+        machine.run_loop::<N, _>(MeterPackets {
+            engine: self,
+            packets,
+            evicted,
+        });
+        let opened = evicted.len() + self.occupied.len() - before;
+        let hits = packets.len().saturating_sub(opened) as u64;
+        self.watch
+            .count(packets.len(), hits, self.hits_needed_percent);
+        if self.watch.is_aside() {
+            self.evict_all(EvictAll::Flush, evicted);
+        }
+    }
+
+    fn is_bypassed(&self) -> bool {
+        self.watch.is_aside()
+    }
+
+    fn pass(&mut self, packets: usize) {
+        debug_assert!(self.watch.is_aside());
+        self.evicted.bypass += packets as u64;
+        self.watch.count(packets, 0, self.hits_needed_percent);
+    }
+
+    /// In the order in which their slots were filled.
+    fn evict_all(&mut self, why: EvictAll, evicted: &mut Vec<MicroflowRecord<K, N>>) {
         let count = self.occupied.len() as u64;
         match why {
-            Emptying::Cell => self.counters.evicted_age += count,
-            Emptying::Flush => self.counters.evicted_flush += count,
+            EvictAll::Cell => self.evicted.age += count,
+            EvictAll::Flush => self.evicted.flush += count,
         }
         evicted.reserve(self.occupied.len());
         for &place in &self.occupied {
@@ -277,6 +220,50 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
             resident.key = [0; K];
         }
         self.occupied.clear();
+    }
+
+    fn evicted(&self) -> Evicted {
+        self.evicted
+    }
+}
+
+/// Software engines with tables of one size.
+#[derive(Clone, Copy, Debug)]
+pub struct SoftwareEngines {
+    /// Size of the microflow tables of all shards together, where it is fixed.
+    pub sizing: Sizing,
+}
+
+impl SoftwareEngines {
+    /// The sizing of the table of one of `shards` shards.
+    const fn of_a_shard(self, shards: usize) -> Sizing {
+        match self.sizing {
+            Sizing::Adaptive | Sizing::Off => self.sizing,
+            Sizing::Fixed(slots) => Sizing::Fixed(slots.div_ceil(shards as u32)),
+        }
+    }
+}
+
+impl PacketEngines for SoftwareEngines {
+    type Engine<const K: usize, const N: usize> = SoftwareEngine<K, N>;
+
+    fn open<const K: usize, const N: usize>(
+        &self,
+        shards: usize,
+        evict_after: u8,
+        plan: Plan,
+        hasher: KeyHasher,
+    ) -> SoftwareEngine<K, N> {
+        let sizing = self.of_a_shard(shards);
+        let config = EngineConfig {
+            sizing,
+            evict_after,
+        };
+        SoftwareEngine::new(config, plan, hasher)
+    }
+
+    fn size_bytes<const K: usize, const N: usize>(&self, shards: usize) -> usize {
+        SoftwareEngine::<K, N>::size_bytes_of(self.of_a_shard(shards).slots())
     }
 }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-use turboflow_record::{
-    Definition, FiveTuple, KeyHasher, Layout, Marks, MicroflowRecord, Packet, TCP_ACK, TCP_FIN,
-    TCP_SYN,
-};
+use turboflow_engine::{EvictAll, PacketEngine};
+use turboflow_merge::{KeyHasher, Layout, Marks, MicroflowRecord};
+use turboflow_record::{Definition, FiveTuple, Packet, TCP_ACK, TCP_FIN, TCP_SYN};
 
 use super::*;
 
@@ -54,11 +53,11 @@ fn merges_packets_of_a_flow_and_evicts_on_collision() {
     engine.observe(&packets, &mut evicted);
     assert_eq!(left(&evicted), [(2, 1_001)]);
     assert_eq!(engine.resident(), 1);
-    assert_eq!(engine.counters().evicted_collision, 1);
-    engine.evict_all(Emptying::Cell, &mut evicted);
+    assert_eq!(engine.evicted().collision, 1);
+    engine.evict_all(EvictAll::Cell, &mut evicted);
     assert_eq!(left(&evicted), [(2, 1_001), (1, 1_003)]);
     assert_eq!(engine.resident(), 0);
-    assert_eq!(engine.counters().microflows(), 2);
+    assert_eq!(engine.evicted().total(), 2);
 }
 
 #[test]
@@ -68,12 +67,12 @@ fn a_late_packet_travels_alone() {
     // Before the cell, then before the record's first packet.
     let times = [1_010, 999, 1_012, 1_011, 1_013];
     engine.observe(&times.map(|at| packet(1, at, 0)), &mut evicted);
-    engine.evict_all(Emptying::Flush, &mut evicted);
+    engine.evict_all(EvictAll::Flush, &mut evicted);
     assert_eq!(
         left(&evicted),
         [(1, 1_010), (1, 999), (1, 1_012), (2, 1_011)]
     );
-    assert_eq!(engine.counters().evicted_cut, 3);
+    assert_eq!(engine.evicted().cut, 3);
 }
 
 #[test]
@@ -93,7 +92,7 @@ fn a_syn_joins_only_a_record_that_cannot_have_ended() {
         .map(|(at, flags)| packet(1, at, flags))
         .collect();
     engine.observe(&packets, &mut evicted);
-    engine.evict_all(Emptying::Flush, &mut evicted);
+    engine.evict_all(EvictAll::Flush, &mut evicted);
     assert_eq!(left(&evicted), [(1, 1_001), (4, 1_002), (1, 1_006)]);
 }
 
@@ -107,7 +106,7 @@ fn with_a_linger_of_0_nothing_joins_after_an_end() {
         .map(|(at, flags)| packet(1, at, flags))
         .collect();
     engine.observe(&packets, &mut evicted);
-    engine.evict_all(Emptying::Flush, &mut evicted);
+    engine.evict_all(EvictAll::Flush, &mut evicted);
     assert_eq!(left(&evicted), [(2, 1_001), (2, 1_003)]);
 }
 
@@ -140,8 +139,8 @@ fn stands_aside_when_the_table_does_not_pay_and_tries_again() {
         (2..=4).contains(&windows),
         "a trial window now and then, not {windows}"
     );
-    engine.evict_all(Emptying::Flush, &mut evicted);
-    assert_eq!(engine.counters().microflows(), packets as u64);
+    engine.evict_all(EvictAll::Flush, &mut evicted);
+    assert_eq!(engine.evicted().total(), packets as u64);
 }
 
 #[test]
@@ -152,7 +151,7 @@ fn stays_in_use_while_packets_come_in_trains() {
         engine.observe(&[packet(train, 1_001, 0); 5], &mut evicted);
     }
     assert!(!engine.is_bypassed());
-    assert_eq!(engine.counters().bypassed, 0);
+    assert_eq!(engine.evicted().bypass, 0);
 }
 
 #[test]
@@ -164,7 +163,7 @@ fn repeats_itself_with_the_same_seed() {
             .map(|at| packet(at * at % 40, 1_001 + u64::from(at), 0))
             .collect();
         engine.observe(&packets, &mut evicted);
-        engine.evict_all(Emptying::Flush, &mut evicted);
+        engine.evict_all(EvictAll::Flush, &mut evicted);
         evicted
     };
     assert_eq!(run(), run());

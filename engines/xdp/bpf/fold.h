@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// A packet into the words of a record, as crates/record/src/layout does it: no maps, no clock, no helper, so that it can be done
+// A packet into the words of a record, as crates/merge/src/layout does it: no maps, no clock, no helper, so that it can be done
 // under a row's lock.
 #pragma once
 

@@ -11,7 +11,7 @@
 #define KEY_WORDS 5
 #define KEY_WORDS_V4 2
 
-// `Base` in crates/record/src/microflow.rs.
+// `Base` in crates/merge/src/microflow.rs.
 struct base {
     __u64 packets;
     __u64 bytes;

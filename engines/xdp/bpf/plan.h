@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // A record definition other than the default one, as data: which values of a packet are wanted, how they make its key, and how they
 // fold into words of a record. src/plan.rs writes it before the program is loaded; to the verifier it is constant, so that it takes
-// out what a definition does not ask for. The words, and what folding does to them, are those of crates/record/src/layout.
+// out what a definition does not ask for. The words, and what folding does to them, are those of crates/merge/src/layout.
 #pragma once
 
 #include "load.h"
@@ -18,7 +18,7 @@
 // Edges of all histograms: each has one bin more, and a bin is a word.
 #define PLAN_EDGES PLAN_WORDS
 
-// `What` in crates/record/src/layout/words.rs.
+// `What` in crates/merge/src/layout/words.rs.
 enum fold {
     FOLD_NOTHING,
     FOLD_COUNT,

@@ -10,7 +10,7 @@
 #define TCP_RST 0x04
 #define TCP_ACK 0x10
 
-// `Marks` in crates/record/src/microflow.rs.
+// `Marks` in crates/merge/src/microflow.rs.
 #define MARK_STARTS_WITH_SYN (1 << 0)
 #define MARK_SYN (1 << 2)
 #define MARK_FIN (1 << 5)

@@ -12,14 +12,16 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::batch::Rows;
+use turboflow_engine::{Collected, MicroflowBatch, PlainRows};
+
 use crate::clock::{EngineClock, Step};
 use crate::engine::{ROW_WORDS_V4, ROW_WORDS_V6};
 use crate::grace::Grace;
 use crate::in_use::InUse;
+use crate::layout::record_word;
 use crate::link::Link;
 use crate::memory::SharedMemory;
-use crate::{Batch, KernelConfig, KernelCounters, KernelEngine, KernelError, planned};
+use crate::{KernelConfig, KernelCounters, KernelEngine, KernelError, planned};
 
 /// Words of `struct control` in `bpf/layout.h`.
 const CLOCK_OFFSET_AT: usize = 0;
@@ -47,31 +49,13 @@ pub(crate) struct Collecting {
     /// The wall clock was set back: everything in hand is of another time.
     starts_over: Option<StartsOver>,
     /// Records of later cells than the current one.
-    held: Batch,
-    due: Batch,
+    held: MicroflowBatch,
+    due: MicroflowBatch,
     records_held_at_most: usize,
     is_finished: bool,
     in_use: InUse,
     evicted_age: u64,
     evicted_flush: u64,
-}
-
-/// What [`KernelEngine::collect`] says beside the records.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Collected {
-    /// With these records, all packets before this time have been handed over, in nanoseconds since 1970.
-    pub complete_ns: Option<u64>,
-    /// There may be more to hand over at once, whether there were records now or not: those of later packets are kept back.
-    pub has_more: bool,
-}
-
-impl Collected {
-    const fn all_before(complete_ns: u64) -> Self {
-        Self {
-            complete_ns: Some(complete_ns),
-            has_more: true,
-        }
-    }
 }
 
 /// A turn that has not ended.
@@ -111,8 +95,8 @@ impl Collecting {
             complete_ns: cell_start_ns,
             turn: None,
             starts_over: None,
-            held: Batch::default(),
-            due: Batch::default(),
+            held: MicroflowBatch::default(),
+            due: MicroflowBatch::default(),
             records_held_at_most: RINGS_HELD * config.ring_bytes as usize / record_bytes,
             is_finished: false,
             in_use: InUse::default(),
@@ -135,7 +119,7 @@ impl Collecting {
     }
 
     /// Hands over what was held of the cell that is complete; the start of the next one.
-    fn next_cell(&mut self, batch: &mut Batch) -> u64 {
+    fn next_cell(&mut self, batch: &mut MicroflowBatch) -> u64 {
         let start = |ns: u64| ns / self.cell_ns * self.cell_ns;
         if self.starts_over == Some(StartsOver::InHand) {
             self.starts_over = None;
@@ -154,7 +138,7 @@ impl Collecting {
     }
 
     /// Those of the current cell to `batch`, others are held.
-    fn sort_due(&mut self, batch: &mut Batch) {
+    fn sort_due(&mut self, batch: &mut MicroflowBatch) {
         // What was held is older.
         self.held.split_off_before(self.cell_end_ns, batch);
         self.due.split_off_before(self.cell_end_ns, batch);
@@ -173,7 +157,7 @@ impl KernelEngine {
     ///
     /// # Errors
     /// Where the ring carried something that is no record, or the kernel does not let it wait for programs that run.
-    pub fn collect(&mut self, batch: &mut Batch) -> Result<Collected, KernelError> {
+    pub fn collect(&mut self, batch: &mut MicroflowBatch) -> Result<Collected, KernelError> {
         if self.collecting.is_cell_complete() {
             return Ok(Collected::all_before(self.collecting.next_cell(batch)));
         }
@@ -213,7 +197,7 @@ impl KernelEngine {
     /// As [`KernelEngine::collect`].
     pub fn finish(&mut self) -> Result<(), KernelError> {
         self.links.drain(..).for_each(Link::take_off);
-        let mut batch = Batch::default();
+        let mut batch = MicroflowBatch::default();
         self.end_any_turn(&mut batch)?;
         // A program that was on its way when it was taken off may have seen either half.
         self.collecting.grace.start();
@@ -257,7 +241,7 @@ impl KernelEngine {
         }
     }
 
-    fn take_due(&mut self, batch: &mut Batch) {
+    fn take_due(&mut self, batch: &mut MicroflowBatch) {
         self.inbox.take_due(&mut self.collecting.due);
         self.collecting.sort_due(batch);
     }
@@ -279,7 +263,7 @@ impl KernelEngine {
     }
 
     /// Ends the turn that is under way, if there is one, however long it takes.
-    fn end_any_turn(&mut self, batch: &mut Batch) -> Result<(), KernelError> {
+    fn end_any_turn(&mut self, batch: &mut MicroflowBatch) -> Result<(), KernelError> {
         while let Some(turn) = &mut self.collecting.turn {
             if turn.ring_end.is_none() {
                 self.collecting.grace.wait()?;
@@ -292,7 +276,7 @@ impl KernelEngine {
 
     /// Ends the turn if nobody writes to the old half any more, and all its records in the ring have been read: one of the new
     /// half that is not complete yet may lie before them.
-    fn try_to_end_turn(&mut self, batch: &mut Batch) -> Result<(), KernelError> {
+    fn try_to_end_turn(&mut self, batch: &mut MicroflowBatch) -> Result<(), KernelError> {
         let Some(mut turn) = self.collecting.turn else {
             return Ok(());
         };
@@ -312,7 +296,7 @@ impl KernelEngine {
     }
 
     /// Takes what is left in the old half, behind what was in the ring.
-    fn end_turn(&mut self, turned_ns: u64, batch: &mut Batch) -> Result<(), KernelError> {
+    fn end_turn(&mut self, turned_ns: u64, batch: &mut MicroflowBatch) -> Result<(), KernelError> {
         self.take_due(batch);
         let metered = self.metered_by_table()?;
         let in_use = self.collecting.in_use.since_emptied(metered, self.tables);
@@ -321,11 +305,16 @@ impl KernelEngine {
         let rows = match self.shape {
             Some(shape) => {
                 let tables = [&self.table_v4, &self.table_v6];
-                planned::take_rows(tables, old_half, shape, &in_use, &mut due.planned)
+                planned::take_rows(tables, old_half, shape, &in_use, due)
             }
             None => {
-                take_rows::<ROW_WORDS_V4, _>(&self.table_v4, old_half, &in_use, &mut due.v4)
-                    + take_rows::<ROW_WORDS_V6, _>(&self.table_v6, old_half, &in_use, &mut due.v6)
+                take_rows::<ROW_WORDS_V4, _>(&self.table_v4, old_half, &in_use, &mut due.plain_v4)
+                    + take_rows::<ROW_WORDS_V6, _>(
+                        &self.table_v6,
+                        old_half,
+                        &in_use,
+                        &mut due.plain_v6,
+                    )
             }
         };
         let collecting = &mut self.collecting;
@@ -346,9 +335,9 @@ fn take_rows<const WORDS: usize, const K: usize>(
     table: &SharedMemory,
     half: u64,
     in_use: &[bool],
-    to: &mut Rows<K>,
+    to: &mut PlainRows<K>,
 ) -> u64 {
     table.take_rows(half, in_use, WORDS, |row| {
-        to.push(|at| row[at].load(Ordering::Relaxed));
+        to.push(|at| record_word(at, row[at].load(Ordering::Relaxed)));
     })
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How the program is set up before it is loaded.
 
-use turboflow_record::Layout;
+use turboflow_merge::Layout;
 
 use crate::layout::{INTERFACES, KEY_HALVES, TUPLE_HALVES};
 use crate::ticks::tick_ns;

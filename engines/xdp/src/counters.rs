@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ledger of the engine, in the words of `crates/pipeline`'s.
+//! What the program counts, as it lies in the kernel.
 
-use turboflow_packet::Rejected;
+use turboflow_engine::{EngineCounters, Evicted};
+use turboflow_record::Rejected;
 
 use crate::layout::{COUNTER_WORDS, INTERFACES, words};
 
@@ -41,25 +42,34 @@ pub struct KernelCounters {
 }
 
 impl KernelCounters {
-    /// Records that left the tables, those for which the ring had no room included.
-    #[must_use]
-    pub const fn evicted(&self) -> u64 {
-        self.evicted_collision + self.evicted_age + self.evicted_cut + self.evicted_flush
-    }
-
     /// Frames seen at all interfaces.
     #[must_use]
     pub fn received(&self) -> u64 {
         self.packets_received.iter().sum()
     }
 
-    /// Bytes of the frames of metered packets, as long as they were on the wire: those of all frames but the rejected ones.
+    /// What every engine counts.
     #[must_use]
-    pub fn frame_bytes_metered(&self) -> u64 {
-        let received: u64 = self.bytes_received.iter().sum();
-        let rejected: u64 = self.rejected_bytes.iter().sum();
-        // While packets come, what is read of a CPU may be of moments in any order.
-        received.saturating_sub(rejected)
+    pub fn in_common(&self) -> EngineCounters {
+        EngineCounters {
+            packets_received: self.received(),
+            bytes_received: self.bytes_received.iter().sum(),
+            packets_metered: self.packets_metered,
+            bytes_metered: self.bytes_metered,
+            evicted: Evicted {
+                collision: self.evicted_collision,
+                age: self.evicted_age,
+                cut: self.evicted_cut,
+                flush: self.evicted_flush,
+                bypass: 0,
+            },
+            microflows_dropped: self.microflows_dropped,
+            packets_dropped: self.packets_dropped,
+            bytes_dropped: self.bytes_dropped,
+            microflows_unnamed: self.microflows_unnamed,
+            rejected_packets: self.rejected_packets,
+            rejected_bytes: self.rejected_bytes,
+        }
     }
 
     /// Adds the counters of one CPU, as the kernel keeps them.

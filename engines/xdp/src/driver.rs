@@ -7,7 +7,8 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, sendto, socket};
-use turboflow_record::{Input, Layout};
+use turboflow_merge::Layout;
+use turboflow_record::Input;
 
 use crate::KernelError;
 use crate::attach::interface_index;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use libbpf_rs::libbpf_sys::BPF_F_XDP_DEV_BOUND_ONLY;
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject};
+use turboflow_engine::{PlainRows, RecordShape};
 use turboflow_record::WORDS_V4;
 
 use crate::attach::interface_index;
-use crate::batch::Rows;
 use crate::clock::EngineClock;
 use crate::collect::{Collecting, RECORD_BYTES};
 use crate::driver::splits_headers;
@@ -16,7 +16,7 @@ use crate::grace::Grace;
 use crate::inbox::Inbox;
 use crate::link::Link;
 use crate::memory::SharedMemory;
-use crate::plan::{KernelPlan, Shape};
+use crate::plan::KernelPlan;
 use crate::planned::row_words;
 use crate::ring::Ring;
 use crate::ticks::{TICK_NAME, Ticks};
@@ -36,7 +36,7 @@ static PROGRAM: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(
 static BOUND: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/bound.bpf.o")));
 
 /// Words from one IPv4 row of a table to the next: a cache line.
-pub(crate) const ROW_WORDS_V4: usize = Rows::<WORDS_V4>::WORDS;
+pub(crate) const ROW_WORDS_V4: usize = PlainRows::<WORDS_V4>::WORDS;
 /// Words from one IPv6 row to the next: two cache lines.
 pub(crate) const ROW_WORDS_V6: usize = 16;
 
@@ -52,7 +52,7 @@ pub struct KernelEngine {
     pub(crate) ring: Ring,
     pub(crate) inbox: Inbox,
     /// Of records of a plan; `None` where they are the default definition's.
-    pub(crate) shape: Option<Shape>,
+    pub(crate) shape: Option<RecordShape>,
     /// Whether it is told what the driver knows of frames.
     pub(crate) is_bound: bool,
     pub(crate) unparsed: Option<Unparsed>,
@@ -77,7 +77,11 @@ impl KernelEngine {
             Some(layout) => KernelPlan::new(layout)?,
             None => None,
         };
-        let shape = plan.as_ref().map(KernelPlan::shape);
+        let shape = config
+            .layout
+            .as_ref()
+            .filter(|_| plan.is_some())
+            .map(RecordShape::of);
         // What libbpf would print is in the errors.
         libbpf_rs::set_print(None);
         let cpus = cpu_numbers("possible")?;
@@ -95,7 +99,7 @@ impl KernelEngine {
             .map(|name| Ok((name.clone(), interface_index(name)?)))
             .collect::<Result<Vec<_>, KernelError>>()?;
         let indices: Vec<u32> = interfaces.iter().map(|(_, index)| *index).collect();
-        configure(&mut open, config, tables, &indices, plan.as_ref())?;
+        configure(&mut open, config, tables, &indices, plan.as_ref(), shape)?;
         let object = open.load().map_err(|source| match &interfaces[..] {
             [(name, _)] if is_bound && is_no_driver(source.kind()) => {
                 let name = name.clone();
@@ -247,6 +251,7 @@ fn configure(
     tables: u32,
     interfaces: &[u32],
     plan: Option<&KernelPlan>,
+    shape: Option<RecordShape>,
 ) -> Result<(), KernelError> {
     const DOING: &str = "set up its program";
     let mine = program_name(plan.is_some(), config.is_bound);
@@ -264,7 +269,6 @@ fn configure(
         }
     }
     let rows = config.slots * tables * 2;
-    let shape = plan.map(KernelPlan::shape);
     let has_v4 = shape.is_none_or(|shape| shape.wide_key_words.is_none());
     let row_v4 = shape.map_or(ROW_WORDS_V4, |shape| row_words(shape.words_v4()));
     let row_v6 = shape.map_or(ROW_WORDS_V6, |shape| row_words(shape.words_v6()));

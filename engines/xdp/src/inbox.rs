@@ -3,17 +3,15 @@
 
 use std::collections::HashMap;
 
+use turboflow_engine::{MicroflowBatch, PlainRows, RecordShape};
 use turboflow_record::{WORDS_V4, WORDS_V6};
 
-use crate::Batch;
-use crate::batch::Rows;
-use crate::layout::{HALF_AT, words};
-use crate::plan::Shape;
+use crate::layout::{HALF_AT, record_word, words};
 
 /// Bytes of `struct ticket` in `bpf/layout.h`.
 const TICKET_BYTES: usize = 8;
-const V4_BYTES: usize = 8 * Rows::<WORDS_V4>::WORDS;
-const V6_BYTES: usize = 8 * Rows::<WORDS_V6>::WORDS;
+const V4_BYTES: usize = 8 * PlainRows::<WORDS_V4>::WORDS;
+const V6_BYTES: usize = 8 * PlainRows::<WORDS_V6>::WORDS;
 /// The byte of a row that says in which half of its table it was.
 const HALF_BYTE_AT: usize = 8 * HALF_AT + 3;
 
@@ -21,11 +19,11 @@ const HALF_BYTE_AT: usize = 8 * HALF_AT + 3;
 pub(crate) struct Inbox {
     /// The half whose records are due; those of the other one are of packets after its end.
     half: u64,
-    due: Batch,
-    later: Batch,
+    due: MicroflowBatch,
+    later: MicroflowBatch,
     tickets: Option<Tickets>,
     /// Of records of a plan.
-    shape: Option<Shape>,
+    shape: Option<RecordShape>,
     /// Items of the ring that are no records.
     foreign: u64,
 }
@@ -41,15 +39,15 @@ struct Tickets {
 
 impl Inbox {
     /// Of a table that CPUs share, `shared_slots` says how many slots it has.
-    pub(crate) fn new(shared_slots: Option<u32>, shape: Option<Shape>) -> Self {
+    pub(crate) fn new(shared_slots: Option<u32>, shape: Option<RecordShape>) -> Self {
         let tickets = shared_slots.map(|slots| Tickets {
             next: vec![0; slots as usize],
             early: HashMap::new(),
         });
         Self {
             half: 0,
-            due: Batch::default(),
-            later: Batch::default(),
+            due: MicroflowBatch::default(),
+            later: MicroflowBatch::default(),
             tickets,
             shape,
             foreign: 0,
@@ -64,7 +62,7 @@ impl Inbox {
             && let Ok(row) = <&[u8; V4_BYTES]>::try_from(item)
             && u64::from(row[HALF_BYTE_AT]) == self.half
         {
-            self.due.v4.push(|at| word(row, at));
+            self.due.plain_v4.push(|at| word(row, at));
         } else {
             self.receive_any(item);
         }
@@ -125,20 +123,22 @@ impl Inbox {
             false => &mut self.later,
         };
         if let Some(shape) = self.shape {
-            self.foreign += u64::from(!batch.planned.push(words(row), shape));
+            let words = words(row).enumerate();
+            let words = words.map(|(at, word)| record_word(at, word));
+            self.foreign += u64::from(!batch.push_row(words, shape));
             return;
         }
         if let Ok(row) = <&[u8; V4_BYTES]>::try_from(row) {
-            batch.v4.push(|at| word(row, at));
+            batch.plain_v4.push(|at| word(row, at));
         } else if let Ok(row) = <&[u8; V6_BYTES]>::try_from(row) {
-            batch.v6.push(|at| word(row, at));
+            batch.plain_v6.push(|at| word(row, at));
         } else {
             self.foreign += 1;
         }
     }
 
     /// Moves those that are due to the end of `batch`.
-    pub(crate) fn take_due(&mut self, batch: &mut Batch) {
+    pub(crate) fn take_due(&mut self, batch: &mut MicroflowBatch) {
         batch.append(&mut self.due);
     }
 
@@ -166,11 +166,11 @@ impl Inbox {
     }
 }
 
-/// A word of a row whose length the compiler knows, so that it checks no index.
+/// A word of a record in a row whose length the compiler knows, so that it checks no index.
 #[inline(always)]
 fn word<const BYTES: usize>(row: &[u8; BYTES], at: usize) -> u64 {
     let (words, _) = row.as_chunks::<8>();
-    u64::from_ne_bytes(words[at])
+    record_word(at, u64::from_ne_bytes(words[at]))
 }
 
 #[cfg(test)]
@@ -179,7 +179,7 @@ mod tests {
 
     /// An item of the ring of a record of so many packets.
     fn evicted(packets: u64, half: u64, ticket: Option<(u32, u32)>) -> Vec<u8> {
-        let mut row = [0; Rows::<WORDS_V4>::WORDS];
+        let mut row = [0; PlainRows::<WORDS_V4>::WORDS];
         row[0] = packets;
         row[HALF_AT] = half << 24;
         let ticket = ticket.map(|(slot, number)| u64::from(slot) | u64::from(number) << 32);
@@ -188,9 +188,9 @@ mod tests {
     }
 
     fn due(inbox: &mut Inbox) -> Vec<u64> {
-        let mut batch = Batch::default();
+        let mut batch = MicroflowBatch::default();
         inbox.take_due(&mut batch);
-        batch.v4().map(|record| record.base.packets).collect()
+        batch.v4::<0>().map(|record| record.base.packets).collect()
     }
 
     #[test]

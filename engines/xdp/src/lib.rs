@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!  frame ─▶ parse.h ─▶ table.h: private tables, or one ─▶ ring buffer ─▶ inbox ─┐
-//!             └─▶ ledger, by reason   └─▶ ledger: evicted, dropped             ├─▶ Batch ─▶ aggregator
+//!             └─▶ ledger, by reason   └─▶ ledger: evicted, dropped             ├─▶ MicroflowBatch ─▶ aggregator
 //!                         └─ at the end of a cell: the half that was turned from ┘
 //! ```
 //!
@@ -17,8 +17,8 @@
 #[cfg(not(target_endian = "little"))]
 compile_error!("the program writes keys as little-endian words, which only such a machine reads");
 
+mod abilities;
 mod attach;
-mod batch;
 mod clock;
 mod collect;
 mod config;
@@ -34,14 +34,14 @@ mod link;
 mod memory;
 mod plan;
 mod planned;
+mod remote;
 mod ring;
 mod short;
 mod tested;
 mod ticks;
 mod unparsed;
 
-pub use batch::Batch;
-pub use collect::Collected;
+pub use abilities::ABILITIES;
 pub use counters::KernelCounters;
 pub use layout::{INTERFACES, KEY_HALVES};
 
@@ -52,6 +52,5 @@ pub use engine::KernelEngine;
 pub use error::KernelError;
 pub use link::Attachment;
 pub use plan::check_layout;
-pub use short::ShortFlow;
 pub use tested::{TestRun, TestedProgram, Tester};
-pub use unparsed::{HandUp, UnparsedFrame};
+pub use unparsed::HandUp;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A record definition as constants of the program: `struct plan` of `bpf/plan.h`.
 
-use turboflow_record::{
-    Input, InputSet, KeyField, KeySteps, Lanes, Layout, StateStep, Steps, WORDS_V4, WORDS_V6,
-    WORDS_WIDE, What,
-};
+use turboflow_merge::{KeySteps, Lanes, Layout, StateStep, Steps, WORDS_WIDE, What};
+use turboflow_record::{Input, InputSet, KeyField};
+
+use turboflow_engine::BASE_WORDS;
 
 use crate::KernelError;
 use crate::config::PAGE_BYTES;
-use crate::layout::{BASE_WORDS, KEY_HALVES};
+use crate::layout::KEY_HALVES;
 
 /// Words of state that a record has at most.
-const MAX_WORDS: usize = 120;
+pub(crate) const MAX_WORDS: usize = 120;
 /// Contents of the state: every one has its own code in the program.
 const MAX_STEPS: usize = 64;
 /// Fields of a key, addresses in two halves.
@@ -36,26 +36,6 @@ mod of_key {
 /// What stands for none.
 const NO_BIT: u8 = 255;
 const NO_WORD: u32 = u32::MAX;
-
-/// How the records of a plan lie in tables and ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
-    pub(crate) state_words: usize,
-    /// Of a key that is not the 5-tuple: IPv4 and IPv6 flows are in one table then.
-    pub(crate) wide_key_words: Option<usize>,
-}
-
-impl Shape {
-    /// Words of the IPv4 records.
-    pub(crate) const fn words_v4(&self) -> usize {
-        BASE_WORDS + self.state_words + WORDS_V4
-    }
-
-    /// Words of the IPv6 records, or of those of both families.
-    pub(crate) fn words_v6(&self) -> usize {
-        BASE_WORDS + self.state_words + self.wide_key_words.unwrap_or(WORDS_V6)
-    }
-}
 
 /// Whether the engine can measure records of that layout.
 ///
@@ -106,16 +86,6 @@ impl KernelPlan {
         match counted.into_iter().find(|(_, needed, room)| needed > room) {
             Some((what, needed, room)) => Err(KernelError::TooLarge { what, needed, room }),
             None => Ok(()),
-        }
-    }
-
-    pub(crate) fn shape(&self) -> Shape {
-        Shape {
-            state_words: self.steps.words,
-            wide_key_words: match self.steps.key {
-                KeySteps::FiveTuple => None,
-                KeySteps::Wide { words, .. } => Some(words),
-            },
         }
     }
 

@@ -2,24 +2,11 @@
 //! Flows that the engine lost records of, for which its ring had no room.
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use turboflow_engine::{RecordShape, ShortFlow};
 use turboflow_record::{WORDS_V4, WORDS_V6};
 
 use crate::layout::words;
-use crate::plan::Shape;
 use crate::{KernelEngine, KernelError};
-
-/// A flow, and what of it is missing: `struct short_flow` of `bpf/dropped.h`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShortFlow {
-    /// The words of its key, as many as its family's records have, or as those of the layout's.
-    pub key: Vec<u64>,
-    /// Microflow records dropped.
-    pub microflows: u64,
-    /// Packets in them.
-    pub packets: u64,
-    /// IP bytes in them.
-    pub bytes: u64,
-}
 
 /// Words of [`ShortFlow`] behind its key.
 const MISSING_WORDS: usize = 3;
@@ -27,7 +14,7 @@ const MISSING_WORDS: usize = 3;
 const ELEMENT_BYTES: u64 = 48;
 
 /// Words of a key in the kernel's map: those of an IPv4 key are followed by zeros.
-pub(crate) fn key_words(shape: Option<Shape>) -> usize {
+pub(crate) fn key_words(shape: Option<RecordShape>) -> usize {
     shape
         .and_then(|shape| shape.wide_key_words)
         .unwrap_or(WORDS_V6)

@@ -2,6 +2,7 @@
 //! Frames that are no packet, handed up whole where they are asked for.
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, OpenMapMut};
+use turboflow_engine::UnparsedFrame;
 
 use crate::engine::map;
 use crate::layout::words;
@@ -56,28 +57,15 @@ impl HandUp {
     }
 }
 
-/// A frame that is no packet.
-#[derive(Clone, Copy, Debug)]
-pub struct UnparsedFrame<'a> {
-    /// What was kept of it, from its first byte on.
-    pub bytes: &'a [u8],
-    /// When it came, in nanoseconds since 1970.
-    pub timestamp_ns: u64,
-    /// How long it was on the wire.
-    pub wire_length_bytes: u32,
-}
-
-impl<'a> UnparsedFrame<'a> {
-    /// An item of the ring.
-    fn of(item: &'a [u8]) -> Option<Self> {
-        let (header, bytes) = item.split_at_checked(HEADER_BYTES)?;
-        let mut words = words(header);
-        Some(Self {
-            bytes,
-            timestamp_ns: words.next()?,
-            wire_length_bytes: u32::try_from(words.next()?).unwrap_or(u32::MAX),
-        })
-    }
+/// The frame that an item of the ring holds.
+fn frame_of(item: &[u8]) -> Option<UnparsedFrame<'_>> {
+    let (header, bytes) = item.split_at_checked(HEADER_BYTES)?;
+    let mut words = words(header);
+    Some(UnparsedFrame {
+        bytes,
+        timestamp_ns: words.next()?,
+        wire_length_bytes: u32::try_from(words.next()?).unwrap_or(u32::MAX),
+    })
 }
 
 /// The way that frames come up.
@@ -113,7 +101,7 @@ impl KernelEngine {
         let end = unparsed.ring.end();
         while !unparsed.ring.is_read_to(end) {
             let read = unparsed.ring.read(1, |item| {
-                if let Some(frame) = UnparsedFrame::of(item) {
+                if let Some(frame) = frame_of(item) {
                     take(frame);
                 }
             });
@@ -150,9 +138,9 @@ mod tests {
         item[..8].copy_from_slice(&7u64.to_ne_bytes());
         item[8..16].copy_from_slice(&1_514u64.to_ne_bytes());
         item[16..].copy_from_slice(&[1, 2, 3]);
-        let frame = UnparsedFrame::of(&item).expect("is one");
+        let frame = frame_of(&item).expect("is one");
         assert_eq!((frame.timestamp_ns, frame.wire_length_bytes), (7, 1_514));
         assert_eq!(frame.bytes, [1, 2, 3]);
-        assert!(UnparsedFrame::of(&item[..15]).is_none());
+        assert!(frame_of(&item[..15]).is_none());
     }
 }

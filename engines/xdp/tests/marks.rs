@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program's marks have the numbers of those in crates/record.
 
-use turboflow_record::Marks;
+use turboflow_merge::Marks;
 
 #[test]
 fn both_sides_have_the_same_marks() {

@@ -65,8 +65,6 @@ impl std::ops::AddAssign for InterfaceCounters {
 /// What an interface is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It is there, but what metered it was taken off it, or another program took its place.
-    Displaced,
     /// It is down; its packets come again when it is up.
     Down,
     /// There is no interface of its number any more.
@@ -79,7 +77,7 @@ impl State {
     /// Whether nothing comes from it any more, whatever happens.
     #[must_use]
     pub const fn is_final(self) -> bool {
-        matches!(self, Self::Displaced | Self::Gone)
+        matches!(self, Self::Gone)
     }
 
     /// One that does not answer is on its way out.
@@ -522,7 +520,7 @@ pub fn wait(interfaces: &mut [Interface], timeout: Duration) -> io::Result<()> {
         .for_each(|interface| interface.ring.give_back());
     let entry = |interface: &Interface| libc::pollfd {
         fd: match interface.state {
-            State::Displaced | State::Gone => -1,
+            State::Gone => -1,
             State::Down | State::Up => interface.socket.as_raw_fd(),
         },
         events: libc::POLLIN,

@@ -2,7 +2,6 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::Layout;
 
 fn feature(op: Op, of: Option<Input>) -> Feature {
     Feature::new("f", op, of)
@@ -32,23 +31,6 @@ fn times_are_in_the_unit_asked_for() {
         };
         let elements = Definition::default().elements(false, &options);
         assert_eq!(ids(&elements, false)[7..9], [start, start + 1]);
-    }
-}
-
-#[test]
-fn every_column_of_the_schema_has_an_element() {
-    for biflow in [false, true] {
-        let mut definition = Definition::default();
-        definition.features.push(Feature {
-            per_biflow: true,
-            ..feature(Op::Duration, None)
-        });
-        let schema = Layout::compile(&definition, biflow)
-            .unwrap()
-            .schema()
-            .clone();
-        let elements = definition.elements(biflow, &ElementOptions::default());
-        assert_eq!(elements.len(), schema.len());
     }
 }
 

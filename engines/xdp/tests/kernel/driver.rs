@@ -5,7 +5,8 @@ use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use turboflow_engine_xdp::{Batch, DriverKnows, KernelConfig, KernelEngine, XdpMode};
+use turboflow_engine::MicroflowBatch;
+use turboflow_engine_xdp::{DriverKnows, KernelConfig, KernelEngine, XdpMode};
 use turboflow_record::{Input, KeyField};
 
 use crate::planned::{
@@ -80,7 +81,7 @@ fn hardware_timestamps_are_the_drivers() {
             assert_eq!(modes, [XdpMode::Native]);
             send(&frames);
             engine.finish().unwrap();
-            let mut batch = Batch::default();
+            let mut batch = MicroflowBatch::default();
             collect(&mut engine, &mut batch);
             let totals = totals(&records(&batch, &layout), &layout);
             let compared = compare_totals(&totals, &expected, &layout);

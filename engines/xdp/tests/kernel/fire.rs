@@ -4,10 +4,10 @@
 use std::thread;
 use std::time::Duration;
 
-use turboflow_engine_xdp::{
-    Batch, KernelConfig, KernelCounters, ShortFlow, Tables, Tested, TestedProgram,
-};
-use turboflow_record::{Definition, Feature, Input, Layout, Op};
+use turboflow_engine::{MicroflowBatch, ShortFlow};
+use turboflow_engine_xdp::{KernelConfig, KernelCounters, Tables, Tested, TestedProgram};
+use turboflow_merge::Layout;
+use turboflow_record::{Definition, Feature, Input, Op};
 
 use crate::support::{DESIGNS, Totals, collect, config, load_for_all_cpus, stay_on, tcp};
 
@@ -34,7 +34,7 @@ fn fire_and_ask(config: &KernelConfig) -> Option<(Totals, KernelCounters, Vec<Sh
     assert!(cpus == 2 || std::env::var_os("TURBOFLOW_CI").is_none());
     let share = PACKETS / cpus as u64;
     let mut totals = Totals::default();
-    let mut batch = Batch::default();
+    let mut batch = MicroflowBatch::default();
     thread::scope(|scope| {
         let firing: Vec<_> = (0..cpus)
             .map(|cpu| {
@@ -90,7 +90,7 @@ fn check(totals: &Totals, counters: &KernelCounters, flows: u32) {
     );
     assert_eq!(
         totals.records + counters.microflows_dropped,
-        counters.evicted()
+        counters.in_common().evicted.total()
     );
     assert!(totals.flows() <= flows as usize);
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where records are cut: the rules of `docs/decisions/0001-cells.md` for engines.
 
-use turboflow_engine_xdp::{Batch, Clock, KernelConfig, KernelCounters, KernelEngine};
-use turboflow_record::{Marks, TCP_ACK, TCP_FIN, TCP_SYN};
+use turboflow_engine::MicroflowBatch;
+use turboflow_engine_xdp::{Clock, KernelConfig, KernelCounters, KernelEngine};
+use turboflow_merge::Marks;
+use turboflow_record::{TCP_ACK, TCP_FIN, TCP_SYN};
 
 use crate::support::{SECOND_NS, config, finish, load, meter, tcp, wall_ns};
 
@@ -19,9 +21,9 @@ fn finish_with(engine: KernelEngine, flags: &[u16]) -> (Vec<u64>, KernelCounters
     flags
         .iter()
         .for_each(|&flags| meter(&engine, &tcp(1, flags as u8)));
-    let mut batch = Batch::default();
+    let mut batch = MicroflowBatch::default();
     let counters = finish(engine, &mut batch);
-    let packets = batch.v4().map(|record| record.base.packets).collect();
+    let packets = batch.v4::<0>().map(|record| record.base.packets).collect();
     (packets, counters)
 }
 
@@ -98,9 +100,9 @@ fn both_clocks_tell_the_wall_clocks_time() {
             meter(&engine, &tcp(1, TCP_FIN as u8));
         }
         read_ns.push(wall_ns());
-        let mut batch = Batch::default();
+        let mut batch = MicroflowBatch::default();
         finish(engine, &mut batch);
-        let stamped_ns: Vec<u64> = batch.v4().map(|record| record.base.first_ns).collect();
+        let stamped_ns: Vec<u64> = batch.v4::<0>().map(|record| record.base.first_ns).collect();
         assert_eq!(stamped_ns.len() + 1, read_ns.len());
         for (stamped_ns, around_ns) in stamped_ns.iter().zip(read_ns.windows(2)) {
             assert!(stamped_ns + early_ns + SLACK_NS > around_ns[0], "{clock:?}");

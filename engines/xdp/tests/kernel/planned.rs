@@ -6,12 +6,11 @@ use std::collections::HashMap;
 
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
-use turboflow_engine_xdp::{Batch, KernelConfig, KernelEngine};
+use turboflow_engine::MicroflowBatch;
+use turboflow_engine_xdp::{KernelConfig, KernelEngine};
+use turboflow_merge::{Lanes, Layout, MicroflowRecord, StateStep, WORDS_WIDE, What};
 use turboflow_packet::{Parser, ParserConfig};
-use turboflow_record::{
-    Definition, Feature, Input, InputSet, InputValues, KeyField, Lanes, Layout, MicroflowRecord,
-    Op, Packet, StateStep, WORDS_WIDE, What,
-};
+use turboflow_record::{Definition, Feature, Input, InputSet, InputValues, KeyField, Op, Packet};
 
 use crate::generate;
 use crate::support::{
@@ -80,7 +79,7 @@ impl Expected {
 }
 
 /// The records of a batch at one width.
-pub(crate) fn records(batch: &Batch, layout: &Layout) -> Vec<Record> {
+pub(crate) fn records(batch: &MicroflowBatch, layout: &Layout) -> Vec<Record> {
     fn widen<const K: usize>(record: MicroflowRecord<K, N>) -> Record {
         let mut key = [0; WORDS_WIDE];
         key[..K].copy_from_slice(&record.key);
@@ -91,10 +90,10 @@ pub(crate) fn records(batch: &Batch, layout: &Layout) -> Vec<Record> {
         }
     }
     match layout.lanes() {
-        Lanes::Wide => batch.planned_wide().collect(),
+        Lanes::Wide => batch.wide().collect(),
         Lanes::ByFamily => {
-            let v4 = batch.planned_v4().map(widen);
-            v4.chain(batch.planned_v6().map(widen)).collect()
+            let v4 = batch.v4().map(widen);
+            v4.chain(batch.v6().map(widen)).collect()
         }
     }
 }
@@ -192,7 +191,7 @@ fn compare(
                 ..config.clone()
             };
             let mut engine = load(&config)?;
-            let mut batch = Batch::default();
+            let mut batch = MicroflowBatch::default();
             for chunk in frames.chunks(10_000) {
                 chunk.iter().for_each(|bytes| meter(&engine, bytes));
                 collect(&mut engine, &mut batch);
@@ -202,7 +201,7 @@ fn compare(
             let counters = engine.counters().unwrap();
             let records = records(&batch, &layout);
             assert_eq!(counters.microflows_dropped, 0);
-            assert_eq!(counters.evicted(), records.len() as u64);
+            assert_eq!(counters.in_common().evicted.total(), records.len() as u64);
             let totals = totals(&records, &layout);
             let timed = compare_totals(&totals, &expected, &layout);
             assert!(timed > 0, "some flows are short");
@@ -425,10 +424,10 @@ fn what_every_record_has_needs_no_plan() {
     };
     let Some(engine) = load(&config) else { return };
     meter(&engine, &tcp(1, 0x10));
-    let mut batch = Batch::default();
+    let mut batch = MicroflowBatch::default();
     finish(engine, &mut batch);
-    assert_eq!(batch.v4().count(), 1);
-    assert!(!batch.is_planned());
+    assert_eq!(batch.v4::<0>().count(), 1);
+    assert!(batch.is_plain());
 }
 
 fn refused(config: KernelConfig) -> String {

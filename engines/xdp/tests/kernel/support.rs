@@ -6,11 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use turboflow_capture::CaptureFile;
+use turboflow_engine::MicroflowBatch;
 use turboflow_engine_xdp::{
-    Batch, Clock, KernelConfig, KernelCounters, KernelEngine, Tables, TestedProgram,
+    Clock, KernelConfig, KernelCounters, KernelEngine, Tables, TestedProgram,
 };
+use turboflow_merge::MicroflowRecord;
 use turboflow_packet::{Frame, LinkType};
-use turboflow_record::{MicroflowRecord, WORDS_V6};
+use turboflow_record::WORDS_V6;
 
 pub(crate) const ETHERNET_HEADER_BYTES: usize = 14;
 
@@ -110,17 +112,17 @@ pub(crate) fn meter(engine: &KernelEngine, bytes: &[u8]) {
 }
 
 /// The records of a batch at one width: of each family in the order of their eviction.
-pub(crate) fn records(batch: &Batch) -> Vec<Record> {
-    let v4 = batch.v4().map(|record| Record {
+pub(crate) fn records(batch: &MicroflowBatch) -> Vec<Record> {
+    let v4 = batch.v4::<0>().map(|record| Record {
         key: [record.key[0], record.key[1], 0, 0, 0],
         base: record.base,
         state: [],
     });
-    v4.chain(batch.v6()).collect()
+    v4.chain(batch.v6::<0>()).collect()
 }
 
 /// Appends all that is to be had now; up to which time that is all, if it says.
-pub(crate) fn collect(engine: &mut KernelEngine, batch: &mut Batch) -> Option<u64> {
+pub(crate) fn collect(engine: &mut KernelEngine, batch: &mut MicroflowBatch) -> Option<u64> {
     let mut complete_ns = None;
     loop {
         let collected = engine.collect(batch).unwrap();
@@ -132,7 +134,7 @@ pub(crate) fn collect(engine: &mut KernelEngine, batch: &mut Batch) -> Option<u6
 }
 
 /// Ends the engine; all that was left is appended.
-pub(crate) fn finish(mut engine: KernelEngine, batch: &mut Batch) -> KernelCounters {
+pub(crate) fn finish(mut engine: KernelEngine, batch: &mut MicroflowBatch) -> KernelCounters {
     engine.finish().unwrap();
     collect(&mut engine, batch);
     engine.counters().unwrap()
@@ -252,13 +254,10 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    pub(crate) fn take(&mut self, batch: &mut Batch) {
-        let planned = batch.planned_v4::<8>().map(|record| {
+    pub(crate) fn take(&mut self, batch: &mut MicroflowBatch) {
+        for record in batch.v4::<8>() {
+            let (key, base) = (record.key, record.base);
             self.first_words = self.first_words.wrapping_add(record.state[0]);
-            (record.key, record.base)
-        });
-        let records = batch.v4().map(|record| (record.key, record.base));
-        for (key, base) in records.chain(planned) {
             assert!(base.first_ns <= base.last_ns);
             self.records += 1;
             self.packets += base.packets;

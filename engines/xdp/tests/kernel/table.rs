@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
-use turboflow_engine_xdp::{
-    Batch, KernelConfig, KernelCounters, KernelEngine, Tested, TestedProgram,
-};
+use turboflow_engine::MicroflowBatch;
+use turboflow_engine_xdp::{KernelConfig, KernelCounters, KernelEngine, Tested, TestedProgram};
+use turboflow_merge::Base;
 use turboflow_packet::{Parser, ParserConfig, Rejected};
-use turboflow_record::{Base, TCP_ACK};
+use turboflow_record::TCP_ACK;
 
 use crate::support::{
     DESIGNS, Record, SECOND_NS, captures, collect, config, finish, frame, frames_of, is_runnable,
@@ -84,7 +84,7 @@ fn check_ledger(expected: &Expected, counters: &KernelCounters, frames: usize) {
     assert_eq!(counters.received(), frames as u64);
     let rejected_bytes: u64 = counters.rejected_bytes.iter().sum();
     assert_eq!(
-        counters.frame_bytes_metered() + rejected_bytes,
+        counters.in_common().frame_bytes_metered() + rejected_bytes,
         expected.frame_bytes
     );
     assert_eq!(counters.packets_metered, expected.packets);
@@ -104,7 +104,7 @@ struct Collected {
 impl Collected {
     fn collect(&mut self, engine: &mut KernelEngine) {
         loop {
-            let mut batch = Batch::default();
+            let mut batch = MicroflowBatch::default();
             let collected = engine.collect(&mut batch).unwrap();
             let records = records(&batch);
             assert!(
@@ -138,7 +138,7 @@ fn compare(frames: &[Vec<u8>], config: &KernelConfig) -> Option<()> {
     let records = collected.records;
     check_ledger(&expected, &counters, frames.len());
     assert_eq!(counters.microflows_dropped, 0);
-    assert_eq!(counters.evicted(), records.len() as u64);
+    assert_eq!(counters.in_common().evicted.total(), records.len() as u64);
     check_times(&records, config.cell_ns, run);
     assert!(
         totals_of(&records) == expected.totals,
@@ -212,7 +212,7 @@ fn a_full_ring_loses_what_is_counted() {
     let Some(mut engine) = load(&tiny) else {
         return;
     };
-    let mut batch = Batch::default();
+    let mut batch = MicroflowBatch::default();
     let mut delivered = 0;
     for number in 0..10_000_u16 {
         // Trains of three, so that packets and records differ.
@@ -223,8 +223,8 @@ fn a_full_ring_loses_what_is_counted() {
         }
     }
     let counters = finish(engine, &mut batch);
-    let packets: u64 = batch.v4().map(|record| record.base.packets).sum();
-    let bytes: u64 = batch.v4().map(|record| record.base.bytes).sum();
+    let packets: u64 = batch.v4::<0>().map(|record| record.base.packets).sum();
+    let bytes: u64 = batch.v4::<0>().map(|record| record.base.bytes).sum();
     assert_eq!(counters.packets_metered, 10_000);
     assert!(
         counters.microflows_dropped > 3_000 && delivered > 100,
@@ -232,7 +232,7 @@ fn a_full_ring_loses_what_is_counted() {
     );
     assert_eq!(
         batch.len() as u64 + counters.microflows_dropped,
-        counters.evicted()
+        counters.in_common().evicted.total()
     );
     assert_eq!(packets + counters.packets_dropped, counters.packets_metered);
     assert_eq!(bytes + counters.bytes_dropped, counters.bytes_metered);
@@ -254,7 +254,7 @@ fn a_packet_leaves_on_time_without_another_one() {
         let before = wall_ns();
         meter(&engine, &tcp(7, 0x10));
         let after = wall_ns();
-        let mut batch = Batch::default();
+        let mut batch = MicroflowBatch::default();
         let mut complete_ns = 0;
         while complete_ns <= after {
             let collected = collect(&mut engine, &mut batch);
@@ -281,10 +281,10 @@ fn frames_count_with_all_their_bytes() {
         frame.resize(size, 0);
         meter(&engine, &frame);
     }
-    let counters = finish(engine, &mut Batch::default());
+    let counters = finish(engine, &mut MicroflowBatch::default());
     let bytes = sizes.iter().sum::<usize>() as u64;
     assert_eq!(counters.bytes_received[0], bytes);
-    assert_eq!(counters.frame_bytes_metered(), bytes);
+    assert_eq!(counters.in_common().frame_bytes_metered(), bytes);
 }
 
 /// Records of the next cell are kept back until the current one is complete: the ring is read all the same.
@@ -311,12 +311,15 @@ fn the_ring_is_read_while_nothing_is_due() {
         // Each packet evicts a record; the ring has room for those of one run and a little more.
         let (tester, frame) = (engine.tester(), tcp(1, 0x10));
         tester.run(TestedProgram::Fire, &frame, 3_000).unwrap();
-        let mut batch = Batch::default();
+        let mut batch = MicroflowBatch::default();
         collect(&mut engine, &mut batch);
         records += batch.len() as u64;
     }
-    let mut batch = Batch::default();
+    let mut batch = MicroflowBatch::default();
     let counters = finish(engine, &mut batch);
     assert_eq!(counters.microflows_dropped, 0);
-    assert_eq!(records + batch.len() as u64, counters.evicted());
+    assert_eq!(
+        records + batch.len() as u64,
+        counters.in_common().evicted.total()
+    );
 }

@@ -57,20 +57,6 @@ fn nesting_without_end_is_refused() {
     }
 }
 
-/// Every ```toml block of the definition reference is a definition that compiles.
-#[test]
-fn the_reference_shows_definitions_that_work() {
-    let reference = include_str!("../../../../../docs/definition.md");
-    let mut blocks = 0;
-    for block in reference.split("```toml\n").skip(1) {
-        let (text, _) = block.split_once("```").expect("every block ends");
-        let definition = Definition::parse(text).unwrap_or_else(|e| panic!("{e}:\n{text}"));
-        crate::Layout::compile(&definition, true).unwrap_or_else(|e| panic!("{e}:\n{text}"));
-        blocks += 1;
-    }
-    assert!(blocks > 3, "the reference has examples");
-}
-
 /// The reference's tables name every op, input and field.
 #[test]
 fn the_reference_leaves_nothing_out() {

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Microflow tables of several sizes, driven by the same packets.
+
+use turboflow_merge::KeyHash;
+
+/// A table that knows which flow is in which slot, and nothing else of it.
+///
+/// A flow is its 64-bit hash: two flows with the same one would be taken for one, once in 2^32 pairs
+/// of the same slot, since 32 of its bits choose the slot.
+pub(super) struct Table {
+    /// The hash of the flow in each slot; 0 where it is empty.
+    residents: Vec<u64>,
+    /// Packets that found their slot empty or taken by another flow.
+    pub(super) started: u64,
+    /// Those that found another flow.
+    pub(super) evicted: u64,
+}
+
+impl Table {
+    pub(super) fn new(slots: u32) -> Self {
+        Self {
+            residents: vec![0; slots as usize],
+            started: 0,
+            evicted: 0,
+        }
+    }
+
+    pub(super) fn slots(&self) -> u32 {
+        self.residents.len() as u32
+    }
+
+    /// The paper's table: `slot = hash(key); if slot.key != key { evict slot; slot = packet }`.
+    pub(super) fn observe(&mut self, hashes: &[KeyHash]) {
+        let slots = self.slots();
+        for hash in hashes {
+            let flow = hash.0.max(1);
+            let resident = &mut self.residents[hash.slot(slots)];
+            self.started += u64::from(*resident != flow);
+            self.evicted += u64::from(*resident != flow && *resident != 0);
+            *resident = flow;
+        }
+    }
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Several files of flow records as one.
+
+use std::path::{Path, PathBuf};
+
+use turboflow_formats::{FlowReader, read, read_again};
+use turboflow_record::{Column, ColumnKind, Definition, Feature, FlowBatch, Op, Schema};
+
+use crate::{QueryError, RecordShape};
+
+/// The records of one or more files with the same columns.
+pub struct Input {
+    columns: Columns,
+    /// Files still to be read, the next one last; a reader that cannot be opened twice is kept.
+    waiting: Vec<(PathBuf, Option<FlowReader>)>,
+    open: Option<FlowReader>,
+}
+
+impl Input {
+    /// Opens every file (`-` is standard input) and compares their columns before anything is
+    /// read, so that a question fails at once or not at all. No file: no records and no columns.
+    ///
+    /// # Errors
+    /// [`QueryError::Read`], and [`QueryError::Schema`] names the file and column that differ.
+    pub fn open<P: AsRef<Path>>(paths: &[P]) -> Result<Self, QueryError> {
+        let mut waiting = Vec::new();
+        let mut columns = Columns::default();
+        for path in paths {
+            let path = path.as_ref();
+            let place = path.display().to_string();
+            let reader = read(path)?;
+            if let Some(difference) = columns.difference(&reader) {
+                let first = columns.place;
+                return Err(QueryError::Schema {
+                    place,
+                    first,
+                    difference,
+                });
+            }
+            columns.join(place, &reader);
+            // A pipe cannot be opened again; thousands of files cannot all stay open.
+            let keep = !path.is_file();
+            waiting.push((path.to_owned(), keep.then_some(reader)));
+        }
+        waiting.reverse();
+        Ok(Self {
+            columns,
+            waiting,
+            open: None,
+        })
+    }
+
+    /// The columns of every batch.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.columns.schema
+    }
+
+    /// The columns, and what the files say of how they were made.
+    #[must_use]
+    pub fn shape(&self) -> RecordShape<'_> {
+        RecordShape {
+            schema: &self.columns.schema,
+            definition: self.columns.definition.as_ref(),
+        }
+    }
+
+    fn next_batch(&mut self) -> Result<Option<FlowBatch>, QueryError> {
+        loop {
+            if let Some(reader) = &mut self.open {
+                if let Some(batch) = reader.next_batch()? {
+                    return Ok(Some(batch));
+                }
+                self.open = None;
+            }
+            let Some((path, reader)) = self.waiting.pop() else {
+                return Ok(None);
+            };
+            let schema = &self.columns.schema;
+            self.open = Some(match reader {
+                Some(mut reader) => {
+                    reader.take_kinds(schema);
+                    reader
+                }
+                None => {
+                    let reader = read_again(&path, schema)?;
+                    if let Some(difference) = self.columns.change(&reader) {
+                        let place = path.display().to_string();
+                        return Err(QueryError::Changed { place, difference });
+                    }
+                    reader
+                }
+            });
+        }
+    }
+}
+
+impl Iterator for Input {
+    type Item = Result<FlowBatch, QueryError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_batch().transpose()
+    }
+}
+
+/// The columns that all files have.
+#[derive(Default)]
+struct Columns {
+    schema: Schema,
+    /// Of which columns some file has shown the kind.
+    shown: Vec<bool>,
+    /// The first file that has columns; empty where none has.
+    place: String,
+    /// That of the first file that has one.
+    definition: Option<Definition>,
+}
+
+impl Columns {
+    /// Takes in the columns of a file that fits.
+    fn join(&mut self, place: String, reader: &FlowReader) {
+        if self.place.is_empty() {
+            self.schema.clone_from(reader.schema());
+            self.shown = vec![false; self.schema.len()];
+        }
+        if !reader.has_columns() {
+            return;
+        }
+        if self.definition.is_none() {
+            self.definition = reader.definition().cloned();
+        }
+        if self.place.is_empty() {
+            self.place = place;
+        }
+        let columns = self.schema.iter_mut().zip(&mut self.shown);
+        for (index, ((column, shown), other)) in columns.zip(reader.schema()).enumerate() {
+            if !*shown && reader.shows_kind(index) {
+                (column.kind, *shown) = (other.kind, true);
+            }
+        }
+    }
+
+    /// The first column in which a file differs. Widths and nullability may, for they differ between the formats, and what a file does
+    /// not tell.
+    fn difference(&self, reader: &FlowReader) -> Option<String> {
+        if self.place.is_empty() || !reader.has_columns() {
+            return None;
+        }
+        let is_known = |index| self.shown.get(index) == Some(&true) && reader.shows_kind(index);
+        let columns = difference(&self.schema, reader.schema(), is_known);
+        columns.or_else(|| self.meaning(reader))
+    }
+
+    /// The first column that is made otherwise in a file, as far as both say so.
+    fn meaning(&self, reader: &FlowReader) -> Option<String> {
+        let (first, other) = (self.definition.as_ref()?, reader.definition()?);
+        let twin = |feature: &Feature| {
+            let mut twins = first.features.iter();
+            twins.find(|twin| twin.name == feature.name)
+        };
+        let mut pairs = other.features.iter().filter_map(|f| Some((twin(f)?, f)));
+        let (left, right) =
+            pairs.find(|(left, right)| (&left.op, left.of) != (&right.op, right.of))?;
+        let (name, left, right) = (&left.name, made(left), made(right));
+        Some(format!("column {name:?} is {right}, not {left}"))
+    }
+
+    /// The first column in which a file is not what the question was understood by.
+    fn change(&self, reader: &FlowReader) -> Option<String> {
+        if !reader.has_columns() {
+            return None;
+        }
+        if self.place.is_empty() {
+            return Some("it had no records".to_owned());
+        }
+        let is_known = |index| reader.shows_kind(index);
+        let columns = difference(&self.schema, reader.schema(), is_known);
+        columns.or_else(|| self.meaning(reader))
+    }
+}
+
+/// The first column in which two files differ, as far as their kinds are known.
+fn difference(
+    first: &[Column],
+    other: &[Column],
+    is_known: impl Fn(usize) -> bool,
+) -> Option<String> {
+    for index in 0..first.len().max(other.len()) {
+        let number = index + 1;
+        let known = is_known(index);
+        match (first.get(index), other.get(index)) {
+            (Some(left), Some(right)) if left.name != right.name => {
+                let (left, right) = (&left.name, &right.name);
+                return Some(format!("column {number} is {right:?}, not {left:?}"));
+            }
+            (Some(left), Some(right)) if known && holds(left.kind) != holds(right.kind) => {
+                let (left, right, name) = (holds(left.kind), holds(right.kind), &left.name);
+                return Some(format!("column {name:?} holds {right}, not {left}"));
+            }
+            (Some(left), None) => return Some(format!("it has no column {:?}", left.name)),
+            (None, Some(right)) => {
+                return Some(format!("it has a column {:?} more", right.name));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// What a feature is made of, as its definition says it.
+fn made(feature: &Feature) -> String {
+    let op = feature.op.name();
+    let mut text = match feature.of {
+        Some(of) => format!("{op} of {}", of.name()),
+        None => op.to_owned(),
+    };
+    match &feature.op {
+        Op::Nth { k } | Op::List { k } => text.push_str(&format!(" (k = {k})")),
+        Op::Histogram { edges } => text.push_str(&format!(" (edges = {edges:?})")),
+        _ => {}
+    }
+    text
+}
+
+/// What a column of that kind holds, in words.
+const fn holds(kind: ColumnKind) -> &'static str {
+    match kind {
+        ColumnKind::Address => "IP addresses",
+        ColumnKind::Unsigned { .. } => "whole numbers",
+        ColumnKind::TimestampNs => "times",
+        ColumnKind::Mac => "MAC addresses",
+        ColumnKind::Float => "numbers with fractions",
+        ColumnKind::List => "lists",
+    }
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow bench`: the benchmarks of `lab/bench`, as a table or as JSON.
+
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use turboflow_bench::{BENCHES, Options, Row};
+
+use crate::exit::{Outcome, print_or_end};
+
+const EXAMPLES: &str = "\
+Every design of a benchmark runs on the same traffic, in this one run, on one core but for `cores`: compare rows
+of one run, never numbers of different runs or machines. Leave the machine alone meanwhile.
+
+Benchmarks:
+  aggregate  merging microflow records: ours, the paper's method, hashbrown, std, Redis
+  cores      the aggregator on one core, two, ... all: std, flat table, integer keys, the paper's, ours, Redis
+  pipeline   frames in memory to open flows, by stage, with and without microflow table
+  features   what four more features cost the aggregator
+  plan       a definition's compiled plan against the same work written by hand
+  export     flow records into messages: IPFIX, NetFlow v9 and v5, without the socket
+  flood      50 million distinct keys against a full flow cache
+  generate   traffic itself: packets, frames in memory, a capture file in the temporary directory
+  sweep      active flows of which a tenth is replaced every second, frames in memory to flow records
+
+  with --engine xdp: what a packet costs in the kernel, over a program that does nothing
+
+Examples:
+  turboflow bench                                   all of it: about half an hour and 6 GB
+  turboflow bench aggregate --flows 100K,1M --json  one benchmark, two sizes, a JSON object a row
+  turboflow bench pipeline --flows 1M --items 5M    shorter
+  turboflow bench --engine xdp --flows 16K,1M       the engine in the kernel (root)
+  turboflow bench --engine xdp --send veth0 --flows 1M --items 10M   packets for one on a link's other end";
+
+/// `turboflow bench`, as typed.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct BenchArgs {
+    /// Which benchmarks to run; all by default
+    #[arg(value_name = "BENCH", value_parser = BENCHES.map(|(name, _)| name))]
+    benches: Vec<String>,
+    /// Numbers of flows, of aggregate, cores, features, pipeline and --engine xdp. Default
+    /// 10K,100K,1M,10M,20M
+    #[arg(
+        long,
+        value_name = "N,...",
+        value_delimiter = ',',
+        value_parser = number
+    )]
+    flows: Vec<u64>,
+    /// Items measured a row and repetition. Default 20M
+    #[arg(long, value_name = "N", value_parser = number)]
+    items: Option<u64>,
+    /// Repetitions of each row; the median counts. Default 3
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    repetitions: Option<u32>,
+    /// Where a Redis server listens; its rows are left out where none answers, or where its
+    /// database 15, which is written to and emptied, holds anything. Default 127.0.0.1:6379
+    #[arg(long, value_name = "HOST:PORT")]
+    redis: Option<String>,
+    /// The engine measured: software, with the benchmarks above, or xdp
+    #[arg(long, value_enum, default_value_t = Engine::Software, conflicts_with = "benches")]
+    #[arg(hide_possible_values = true)]
+    engine: Engine,
+    /// Send packets from this interface instead, as fast as the kernel can: as many as --items, Internet-like, of the first number
+    /// of --flows. On a veth pair its other end receives them
+    #[arg(long, value_name = "IFACE")]
+    send: Option<String>,
+    /// Print one JSON object a row
+    #[arg(long)]
+    json: bool,
+}
+
+/// The engine measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Engine {
+    /// In user space, with everything behind it.
+    Software,
+    /// In the kernel.
+    Xdp,
+}
+
+/// A whole number from 1 on, also with K or M behind it.
+fn number(text: &str) -> Result<u64, String> {
+    let (digits, factor) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 1_000_000),
+        _ => (text, 1),
+    };
+    let number = digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|digits| digits.checked_mul(factor));
+    match number {
+        Some(number @ 1..=100_000_000) => Ok(number),
+        _ => Err("use a whole number from 1 to 100M, like 50000, 10K or 20M".to_owned()),
+    }
+}
+
+/// Benchmarks of numbers of flows that are given.
+const OF_FLOWS: [&str; 4] = ["aggregate", "cores", "features", "pipeline"];
+/// Benchmarks in which Redis has a row.
+const OF_REDIS: [&str; 2] = ["aggregate", "cores"];
+/// The benchmark of one kind and length.
+const FIXED: &str = "flood";
+
+impl BenchArgs {
+    /// An option that no benchmark asked for looks at is an error: it would be ignored.
+    fn refuse_what_is_of_no_use(&self) -> anyhow::Result<()> {
+        let in_kernel = self.engine == Engine::Xdp;
+        if self.send.is_some() && !in_kernel {
+            bail!("--send is of no use without --engine xdp: add that, or leave it out");
+        }
+        if in_kernel && self.redis.is_some() {
+            bail!("--redis is of no use with --engine xdp: leave it out");
+        }
+        if in_kernel || self.benches.is_empty() {
+            return Ok(());
+        }
+        let names = self.benches.join(", ");
+        let any = |fits: &dyn Fn(&str) -> bool| self.benches.iter().any(|name| fits(name));
+        for (option, is_given, is_used) in [
+            (
+                "--flows",
+                !self.flows.is_empty(),
+                any(&|name| OF_FLOWS.contains(&name)),
+            ),
+            ("--items", self.items.is_some(), any(&|name| name != FIXED)),
+            (
+                "--repetitions",
+                self.repetitions.is_some(),
+                any(&|name| name != FIXED),
+            ),
+            (
+                "--redis",
+                self.redis.is_some(),
+                any(&|name| OF_REDIS.contains(&name)),
+            ),
+        ] {
+            if is_given && !is_used {
+                bail!("{option} is of no use with {names}: leave it out");
+            }
+        }
+        Ok(())
+    }
+
+    fn options(&self) -> Options {
+        let usual = Options::default();
+        Options {
+            flows: match self.flows.is_empty() {
+                true => usual.flows,
+                false => self.flows.clone(),
+            },
+            items: self.items.unwrap_or(usual.items),
+            repetitions: self.repetitions.unwrap_or(usual.repetitions),
+            redis: self.redis.clone().unwrap_or(usual.redis),
+        }
+    }
+}
+
+pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
+    args.refuse_what_is_of_no_use()?;
+    let options = args.options();
+    if let (Engine::Xdp, Some(interface)) = (args.engine, &args.send) {
+        return send(interface, &options, args.json);
+    }
+    let all = BENCHES.map(|(name, _)| name.to_owned());
+    let benches = if args.benches.is_empty() {
+        &all[..]
+    } else {
+        &args.benches
+    };
+    if !args.json {
+        let head = format!(
+            "{:<10} {:<14} {:>10} {:<14} {:>10} {:>9} {:>10} {:>12}\n",
+            "bench",
+            "design",
+            "flows",
+            "traffic",
+            "M items/s",
+            "ns/item",
+            "bytes/flow",
+            "records/pkt"
+        );
+        print_or_end(&head);
+    }
+    if args.engine == Engine::Xdp {
+        return in_kernel(&options, args.json);
+    }
+    for bench in benches {
+        turboflow_bench::run(bench, &options, &mut |row| print(&row, args.json))?;
+    }
+    Ok(Outcome::Well)
+}
+
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+fn in_kernel(options: &Options, json: bool) -> anyhow::Result<Outcome> {
+    turboflow_bench::kernel::run(options, &mut |row| print(&row, json))?;
+    Ok(Outcome::Well)
+}
+
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+fn send(interface: &str, options: &Options, json: bool) -> anyhow::Result<Outcome> {
+    let flows = options.flows.first().copied().unwrap_or(1);
+    let index = turboflow_engine_xdp::interface_index(interface)?;
+    let row = turboflow_bench::kernel::send(index, u32::try_from(flows)?, options.items)?;
+    print(&row, json);
+    Ok(Outcome::Well)
+}
+
+#[cfg(not(all(target_os = "linux", feature = "kernel")))]
+fn in_kernel(_options: &Options, _json: bool) -> anyhow::Result<Outcome> {
+    anyhow::bail!(crate::record::WITHOUT_KERNEL)
+}
+
+#[cfg(not(all(target_os = "linux", feature = "kernel")))]
+fn send(_interface: &str, _options: &Options, _json: bool) -> anyhow::Result<Outcome> {
+    anyhow::bail!(crate::record::WITHOUT_KERNEL)
+}
+
+/// A row appears when it is there, also where standard output is a file.
+fn print(row: &Row, json: bool) {
+    if json {
+        let row = serde_json::to_string(row).expect("a row of numbers and names is JSON");
+        return print_or_end(&(row + "\n"));
+    }
+    let optional = |value: Option<f64>, digits: usize| {
+        value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
+    };
+    let row = format!(
+        "{:<10} {:<14} {:>10} {:<14} {:>10.1} {:>9.2} {:>10} {:>12}\n",
+        row.bench,
+        row.design,
+        row.flows,
+        row.traffic,
+        row.items_per_s / 1e6,
+        row.ns_per_item,
+        optional(row.bytes_per_flow, 1),
+        optional(row.microflows_per_packet, 4),
+    );
+    print_or_end(&row);
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow definition`: what a flow record may hold.
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::Args;
+use turboflow_formats::table::{Align, Table};
+use turboflow_merge::Layout;
+use turboflow_record::{Column, ColumnKind, Definition, Input, InputSet, KeyField, Op};
+
+use crate::exit::{Outcome, print};
+use crate::record::read_definition;
+use crate::units::counted;
+
+const EXAMPLES: &str = "\
+Examples:
+  Start a definition of your own from the default
+    turboflow definition > mine.toml
+  Is it right?
+    turboflow definition --check mine.toml
+  What can a feature be made of?
+    turboflow definition --list
+  Which columns will the outputs have?
+    turboflow definition --schema mine.toml
+  Use it
+    turboflow record -r office.pcap -w flows.parquet --definition mine.toml
+
+Exit codes: 0 all well; 2 the definition is wrong or cannot be read.";
+
+/// Print, check and explain the definition of a flow record.
+///
+/// Without options, prints the default definition: TOML with a comment on every line, made to be
+/// changed. docs/definition.md is the reference.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DefinitionArgs {
+    /// Check a definition: its first mistake with line and mend, or what its records hold
+    #[arg(long, value_name = "FILE", group = "what")]
+    check: Option<PathBuf>,
+
+    /// List every key field, input and op with one line each
+    #[arg(long, group = "what")]
+    list: bool,
+
+    /// Print the columns of a definition's records and their types; of the default one without FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, group = "what")]
+    schema: Option<Option<PathBuf>>,
+
+    /// With --check or --schema: as with `turboflow record --biflow`
+    #[arg(long)]
+    biflow: bool,
+}
+
+pub(crate) fn run(args: &DefinitionArgs) -> anyhow::Result<Outcome> {
+    if args.biflow && args.check.is_none() && args.schema.is_none() {
+        bail!("--biflow is of no use without --check or --schema: add one, or leave it out");
+    }
+    let text = if let Some(path) = &args.check {
+        check(path, args.biflow)?
+    } else if args.list {
+        list()
+    } else if let Some(path) = &args.schema {
+        schema(path.as_ref(), args.biflow)?
+    } else {
+        Definition::default().to_toml()
+    };
+    print(&text)?;
+    Ok(Outcome::Well)
+}
+
+fn compile(path: Option<&PathBuf>, biflow: bool) -> anyhow::Result<(Definition, Layout)> {
+    let definition = match path {
+        Some(path) => {
+            let by = "the engine that sees most, `xdp`,";
+            read_definition(path, biflow, InputSet::of_kernel_engine(), by, |_| Ok(()))?
+        }
+        None => Definition::default(),
+    };
+    let layout = Layout::compile(&definition, biflow)?;
+    Ok((definition, layout))
+}
+
+fn check(path: &PathBuf, biflow: bool) -> anyhow::Result<String> {
+    let (definition, layout) = compile(Some(path), biflow)?;
+    let in_files = InputSet::of_capture_files();
+    let inputs = definition.inputs();
+    let elsewhere: InputSet = inputs
+        .iter()
+        .filter(|input| !in_files.contains(*input))
+        .collect();
+    let note = match elsewhere.is_empty() {
+        true => String::new(),
+        false => format!("; {} with --engine xdp only", elsewhere.names()),
+    };
+    Ok(format!(
+        "{} is right: {}, {}, {}{note}\n",
+        path.display(),
+        counted(definition.key.len() as u64, "key field"),
+        counted(definition.features.len() as u64, "feature"),
+        counted(layout.schema().len() as u64, "column"),
+    ))
+}
+
+fn schema(path: Option<&PathBuf>, biflow: bool) -> anyhow::Result<String> {
+    let (_, layout) = compile(path, biflow)?;
+    let headers = ["column", "CSV and JSON", "Parquet", "may be absent"];
+    let mut table = Table::new(headers.map(|name| (name, Align::Left)));
+    for Column {
+        name,
+        kind,
+        nullable,
+    } in layout.schema()
+    {
+        let (text, parquet) = types(*kind);
+        let absent = if *nullable { "yes" } else { "no" };
+        table.push(vec![
+            name.clone(),
+            text.to_owned(),
+            parquet,
+            absent.to_owned(),
+        ]);
+    }
+    Ok(table.render(None))
+}
+
+/// What values of a kind are in text files and in Parquet.
+fn types(kind: ColumnKind) -> (&'static str, String) {
+    match kind {
+        ColumnKind::Address => ("address as text", "string".to_owned()),
+        ColumnKind::Unsigned { bits } => ("number", format!("uint{bits}")),
+        ColumnKind::TimestampNs => ("integer, ns since 1970", "timestamp(ns, UTC)".to_owned()),
+        ColumnKind::Mac => ("MAC address as text", "string".to_owned()),
+        ColumnKind::Float => ("real number", "double".to_owned()),
+        ColumnKind::List => ("list of numbers", "list of uint64".to_owned()),
+    }
+}
+
+fn list() -> String {
+    let seen = InputSet::of_capture_files();
+    let note = |input: Input| {
+        if seen.contains(input) {
+            ""
+        } else {
+            " (not in capture files)"
+        }
+    };
+    let input = |input: Input| (input.name(), format!("{}{}", input.describe(), note(input)));
+    let field = |field: KeyField| {
+        let note = if let KeyField::Input(input) = field {
+            note(input)
+        } else {
+            ""
+        };
+        (field.name(), format!("{}{note}", field.describe()))
+    };
+    let ops = Op::NAMES.map(|name| (name, Op::describe(name).unwrap_or_default().to_owned()));
+    let fields = KeyField::all().map(field);
+    [
+        section("Key fields ([key] fields = [...])", fields),
+        section("Ops ([[feature]] op = ...)", ops),
+        section(
+            "Inputs ([[feature]] of = ...)",
+            Input::ALL.into_iter().map(input),
+        ),
+    ]
+    .join("\n")
+}
+
+fn section(title: &str, lines: impl IntoIterator<Item = (&'static str, String)>) -> String {
+    let mut text = format!("{title}\n");
+    for (name, description) in lines {
+        text += &format!("  {name:<26}{description}\n");
+    }
+    text
+}

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `/metrics`: Prometheus's text format, version 0.0.4. The words are those of the ledger.
+
+use std::fmt::Write;
+
+use turboflow_engine::PortState;
+use turboflow_formats::SendSnapshot;
+use turboflow_run::{Ledger, LiveSnapshot};
+
+pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Name without `turboflow_` and `_total`, what it says, value.
+type Metric = (&'static str, &'static str, fn(&Ledger) -> u64);
+
+/// Counters of the ledger.
+const COUNTERS: [Metric; 24] = [
+    (
+        "packets_received",
+        "Packets metered or counted by reason",
+        |l| l.packets_received,
+    ),
+    ("bytes_received", "Their bytes on the wire", |l| {
+        l.bytes_received
+    }),
+    (
+        "packets_recorded",
+        "Packets in exported flow records",
+        |l| l.packets_recorded,
+    ),
+    ("bytes_recorded", "IP bytes in exported flow records", |l| {
+        l.bytes_recorded
+    }),
+    ("bytes_metered", "IP bytes of all metered packets", |l| {
+        l.bytes_metered
+    }),
+    (
+        "frame_bytes_metered",
+        "Bytes on the wire of all metered packets",
+        |l| l.frame_bytes_metered,
+    ),
+    ("packets_non_ip", "Frames that carry no IP", |l| {
+        l.packets_non_ip
+    }),
+    ("bytes_non_ip", "Their bytes on the wire", |l| {
+        l.bytes_non_ip
+    }),
+    (
+        "packets_malformed",
+        "Frames whose IP header cannot be one",
+        |l| l.packets_malformed,
+    ),
+    ("bytes_malformed", "Their bytes on the wire", |l| {
+        l.bytes_malformed
+    }),
+    (
+        "packets_truncated",
+        "Frames cut before their headers end",
+        |l| l.packets_truncated,
+    ),
+    ("bytes_truncated", "Their bytes on the wire", |l| {
+        l.bytes_truncated
+    }),
+    (
+        "packets_filtered",
+        "Frames that a filter of ours left out",
+        |l| l.packets_filtered,
+    ),
+    ("bytes_filtered", "Their bytes on the wire", |l| {
+        l.bytes_filtered
+    }),
+    (
+        "packets_unknown_link_type",
+        "Frames of link types not read",
+        |l| l.packets_unknown_link_type,
+    ),
+    ("bytes_unknown_link_type", "Their bytes on the wire", |l| {
+        l.bytes_unknown_link_type
+    }),
+    (
+        "source_seen",
+        "Packets that the kernel saw, past the filter",
+        |l| l.source_seen,
+    ),
+    (
+        "source_dropped",
+        "Packets for which the ring had no room",
+        |l| l.source_dropped,
+    ),
+    ("clock_steps", "Times the clock was set back", |l| {
+        l.clock_steps
+    }),
+    ("microflows_merged", "Microflow records merged", |l| {
+        l.microflows_merged
+    }),
+    ("microflows_dropped", "Microflow records lost inside", |l| {
+        l.microflows_dropped
+    }),
+    ("flows_opened", "Flows opened", |l| l.flows_opened),
+    (
+        "records_written",
+        "Flow records in complete files, with readers of streams and with collectors, of all outputs",
+        |l| l.records_written,
+    ),
+    (
+        "records_dropped",
+        "Flow records that an output could not write, of all outputs",
+        |l| l.records_dropped,
+    ),
+];
+
+/// Gauges of the ledger.
+const GAUGES: [Metric; 6] = [
+    (
+        "source_unread",
+        "Packets that wait in the kernel's rings",
+        |l| l.source_unread,
+    ),
+    (
+        "packets_resident",
+        "Packets metered and in no record yet",
+        |l| l.packets_resident,
+    ),
+    (
+        "microflows_resident",
+        "Microflow records that wait to be merged",
+        |l| l.microflows_resident,
+    ),
+    ("flows_resident", "Flows open", |l| l.flows_resident),
+    ("flows_peak", "Most flows open at once", |l| l.flows_peak),
+    (
+        "ledger_imbalances",
+        "Sums of the ledger that differ: 0, or a bug",
+        |l| l.imbalances().len() as u64,
+    ),
+];
+
+/// Name without `turboflow_collector_`, kind, what it says, value.
+type SendMetric = (
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&SendSnapshot) -> u64,
+);
+
+/// How the sending to collectors stands.
+const SENDING: [SendMetric; 7] = [
+    (
+        "up",
+        "gauge",
+        "1 while there is a connection; over UDP, while nothing says that nobody is there",
+        |s| u64::from(s.is_up),
+    ),
+    (
+        "records_sent_total",
+        "counter",
+        "Flow records that left",
+        |s| s.records_sent,
+    ),
+    (
+        "records_lost_total",
+        "counter",
+        "Flow records that could not be sent",
+        |s| s.records_lost,
+    ),
+    ("messages_total", "counter", "Messages that left", |s| {
+        s.messages
+    }),
+    (
+        "bytes_total",
+        "counter",
+        "Bytes of messages that left",
+        |s| s.bytes,
+    ),
+    (
+        "connections_total",
+        "counter",
+        "Connections made; over UDP, addresses sent to",
+        |s| s.connections,
+    ),
+    ("queue_bytes", "gauge", "Bytes that wait to be sent", |s| {
+        s.queue_bytes
+    }),
+];
+
+/// A page under construction.
+struct Page(String);
+
+impl Page {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        self.0 += &format!("# HELP turboflow_{name} {help}\n# TYPE turboflow_{name} {kind}\n");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: u64) {
+        let labels: Vec<_> = labels
+            .iter()
+            .map(|(label, text)| format!("{label}=\"{}\"", escaped(text)))
+            .collect();
+        let labels = match labels.is_empty() {
+            true => String::new(),
+            false => format!("{{{}}}", labels.join(",")),
+        };
+        let written = writeln!(self.0, "turboflow_{name}{labels} {value}");
+        debug_assert!(written.is_ok(), "a string takes everything");
+    }
+
+    fn family<'a>(
+        &mut self,
+        name: &str,
+        kind: &str,
+        help: &str,
+        samples: impl Iterator<Item = (Vec<(&'a str, &'a str)>, u64)>,
+    ) {
+        self.head(name, kind, help);
+        for (labels, value) in samples {
+            self.sample(name, &labels, value);
+        }
+    }
+}
+
+/// A label's value as the format has it.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+/// The whole page.
+pub(super) fn render(snapshot: &LiveSnapshot) -> String {
+    let mut page = Page(String::new());
+    let ledger = &snapshot.ledger;
+    page.head("build_info", "gauge", "The version that runs");
+    page.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+    for (name, help, value) in COUNTERS {
+        let name = format!("{name}_total");
+        page.head(&name, "counter", help);
+        page.sample(&name, &[], value(ledger));
+    }
+    for (name, help, value) in GAUGES {
+        page.head(name, "gauge", help);
+        page.sample(name, &[], value(ledger));
+    }
+    reasons(&mut page, ledger);
+    interfaces(&mut page, snapshot);
+    let outputs = || snapshot.outputs.iter();
+    let label = |name| vec![("output", name)];
+    page.family(
+        "output_records_total",
+        "counter",
+        "Flow records given to an output",
+        outputs().map(|output| (label(output.name.as_str()), output.records)),
+    );
+    page.family(
+        "output_records_overrun_total",
+        "counter",
+        "Flow records for which an output was too slow",
+        outputs().map(|output| (label(output.name.as_str()), output.records_overrun)),
+    );
+    page.family(
+        "output_failed",
+        "gauge",
+        "1 while an output takes no records",
+        outputs().map(|output| (label(output.name.as_str()), u64::from(output.failed))),
+    );
+    for (name, kind, help, value) in SENDING {
+        let collectors = outputs().filter_map(|output| {
+            let sending = output.sending.as_ref()?;
+            Some((label(output.name.as_str()), value(sending)))
+        });
+        page.family(&format!("collector_{name}"), kind, help, collectors);
+    }
+    page.0
+}
+
+/// What is told apart by reason.
+fn reasons(page: &mut Page, ledger: &Ledger) {
+    page.family(
+        "rejected_total",
+        "counter",
+        "Frames in no flow, by reason; their sum by class is in the counters of that name",
+        ledger.rejected.iter().map(|rejected| {
+            let labels = vec![("class", rejected.class), ("reason", rejected.reason)];
+            (labels, rejected.packets)
+        }),
+    );
+    let exported = &ledger.flows_exported;
+    let by_reason = [
+        ("idle_timeout", exported.idle_timeout),
+        ("active_timeout", exported.active_timeout),
+        ("end_of_flow", exported.end_of_flow),
+        ("forced_end", exported.forced_end),
+        ("lack_of_resources", exported.lack_of_resources),
+    ];
+    page.family(
+        "flows_exported_total",
+        "counter",
+        "Flow records exported, by why they ended (flowEndReason)",
+        by_reason
+            .into_iter()
+            .map(|(reason, count)| (vec![("reason", reason)], count)),
+    );
+    let evicted = &ledger.microflows_evicted;
+    let by_cause = [
+        ("collision", evicted.collision),
+        ("age", evicted.age),
+        ("gap", evicted.cut),
+        ("flush", evicted.flush),
+        ("bypass", evicted.bypass),
+    ];
+    page.family(
+        "microflows_evicted_total",
+        "counter",
+        "Microflow records that left the engine, by cause",
+        by_cause
+            .into_iter()
+            .map(|(cause, count)| (vec![("cause", cause)], count)),
+    );
+}
+
+fn interfaces(page: &mut Page, snapshot: &LiveSnapshot) {
+    let all = || {
+        snapshot
+            .interfaces
+            .iter()
+            .map(|(name, counters, state)| (vec![("interface", name.as_str())], counters, state))
+    };
+    page.family(
+        "interface_up",
+        "gauge",
+        "1 while the interface is up",
+        all().map(|(labels, _, state)| (labels, u64::from(*state == PortState::Up))),
+    );
+    page.family(
+        "interface_packets_seen_total",
+        "counter",
+        "Packets that the kernel saw, past the filter",
+        all().map(|(labels, counters, _)| (labels, counters.seen - counters.copies)),
+    );
+    page.family(
+        "interface_packets_dropped_total",
+        "counter",
+        "Packets for which the ring had no room",
+        all().map(|(labels, counters, _)| (labels, counters.dropped)),
+    );
+    page.family(
+        "interface_packets_merged_total",
+        "counter",
+        "Packets that stood for several on the wire (GRO, LRO)",
+        all().map(|(labels, counters, _)| (labels, counters.merged)),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use turboflow_formats::WriteProgress;
+    use turboflow_run::OutputSnapshot;
+
+    use super::*;
+
+    #[test]
+    fn every_number_of_the_ledger_is_there_once() {
+        let snapshot = LiveSnapshot {
+            ledger: Ledger::default(),
+            clock_ns: 0,
+            interfaces: vec![("e\"0".to_owned(), Default::default(), PortState::Up)],
+            outputs: vec![OutputSnapshot {
+                name: "ipfix+udp://c".to_owned(),
+                records: 3,
+                records_overrun: 0,
+                progress: WriteProgress::default(),
+                failed: false,
+                sending: Some(SendSnapshot {
+                    records_lost: 2,
+                    ..SendSnapshot::default()
+                }),
+            }],
+        };
+        let page = render(&snapshot);
+        let ledger = serde_json::to_value(&snapshot.ledger).unwrap();
+        for name in ledger.as_object().unwrap().keys() {
+            let heads = page.lines().filter(|line| {
+                let named = line.strip_prefix("# TYPE turboflow_");
+                let named = named.and_then(|rest| rest.split(' ').next());
+                named.is_some_and(|found| {
+                    found.trim_end_matches("_total").starts_with(name.as_str())
+                })
+            });
+            assert!(heads.count() >= 1, "{name}: {page}");
+        }
+        let manual = include_str!("../../../../docs/operating.md");
+        for name in page
+            .lines()
+            .filter_map(|line| line.strip_prefix("# TYPE turboflow_"))
+        {
+            let name = name.split(' ').next().unwrap();
+            let known = [format!("`{name}`"), format!("`{name}{{")];
+            let is_known = known.iter().any(|known| manual.contains(known.as_str()));
+            assert!(is_known, "docs/operating.md lacks {name}");
+        }
+        assert!(
+            page.contains("turboflow_interface_up{interface=\"e\\\"0\"} 1\n"),
+            "{page}"
+        );
+        let lost = "turboflow_collector_records_lost_total{output=\"ipfix+udp://c\"} 2\n";
+        assert!(page.contains(lost), "{page}");
+        assert!(
+            page.lines()
+                .all(|line| line.starts_with("# ") || line.starts_with("turboflow_"))
+        );
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Packets of captures or interfaces into the simulation.
+
+use anyhow::bail;
+use serde::Serialize;
+use turboflow_merge::KeyHasher;
+use turboflow_packet::Frame;
+use turboflow_plan::{Measured, Observed, Simulation, SimulationConfig};
+use turboflow_record::{Family, Packet, WORDS_V4};
+
+use super::PlanArgs;
+use super::args::refused;
+use crate::exit::Outcome;
+use crate::log::say;
+use crate::record::{Frames, NotGiven};
+use crate::units::counted;
+
+/// What was watched, and what came of it.
+pub(super) struct Watched {
+    pub(super) source: Source,
+    pub(super) measured: Measured,
+    not_given: NotGiven,
+}
+
+/// Where measured numbers come from.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Source {
+    /// Captures or interfaces, in words.
+    pub(super) name: String,
+    /// Packets of IP that were looked at.
+    pub(super) packets: u64,
+    /// Frames in which there is none.
+    pub(super) frames_without_flow: u64,
+    /// Time that passed, without silences longer than the idle timeout.
+    pub(super) seconds: f64,
+    /// Packets a second in the busiest half second.
+    pub(super) busiest_packets_per_second: f64,
+    /// The idle timeout that says which flows are active, in seconds.
+    pub(super) idle_timeout_seconds: f64,
+    /// Whether that is all: nothing was damaged, dropped or cut short. What was is said on standard
+    /// error.
+    pub(super) is_whole: bool,
+}
+
+pub(super) fn watch(args: &PlanArgs, config: &SimulationConfig) -> anyhow::Result<Watched> {
+    let mut simulation = Simulation::new(config).map_err(|error| refused(&error))?;
+    let frames = Frames::open("plan", args.record_words())?;
+    let name = frames.name();
+    let (mut parser, hasher) = (frames.parser(), KeyHasher::new(args.seed()));
+    let (mut observed, mut frames_without_flow) = (Vec::new(), 0);
+    let not_given = frames.give(args.lasts(), |frames: &[Frame<'_>]| {
+        observed.clear();
+        for frame in frames {
+            match parser.parse(frame) {
+                Ok(packet) => observed.push(observe(&hasher, &packet)),
+                Err(_) => frames_without_flow += 1,
+            }
+        }
+        simulation.observe(&observed);
+    })?;
+    let measured = simulation.finish();
+    if measured.packets == 0 && !args.filter().is_empty() {
+        refuse_the_filter(args, &name, frames_without_flow)?;
+    }
+    Ok(Watched {
+        source: Source {
+            name,
+            packets: measured.packets,
+            frames_without_flow,
+            seconds: measured.seconds(),
+            busiest_packets_per_second: measured.busiest_packets_per_second(),
+            idle_timeout_seconds: config.idle_timeout_ns as f64 / 1e9,
+            is_whole: not_given.is_nothing(),
+        },
+        measured,
+        not_given,
+    })
+}
+
+/// Says that nothing is left of the packets, rather than that there are too few.
+fn refuse_the_filter(args: &PlanArgs, name: &str, frames_without_flow: u64) -> anyhow::Result<()> {
+    let filter = args.filter();
+    match frames_without_flow {
+        0 => bail!("no packet of {name} matched the filter `{filter}`"),
+        frames => bail!(
+            "{} of {name} matched the filter `{filter}`, and none of them is a packet of IP",
+            counted(frames, "frame")
+        ),
+    }
+}
+
+fn observe(hasher: &KeyHasher, packet: &Packet) -> Observed {
+    let words = packet.tuple.raw_words();
+    let hash = match packet.tuple.family() {
+        Family::V4 => hasher.hash::<WORDS_V4>(&[words[0], words[1]]),
+        Family::V6 => hasher.hash(words),
+    };
+    Observed {
+        hash,
+        timestamp_ns: packet.timestamp_ns,
+        wire_bytes: packet.frame_length_bytes,
+        is_ipv6: packet.tuple.family() == Family::V6,
+    }
+}
+
+impl Watched {
+    /// Says what the answer does not know of.
+    pub(super) fn say(&self) -> Outcome {
+        let untracked = self.measured.untracked_packets;
+        if untracked > 0 {
+            say!(Warning FlowsLeftEarly, packets = untracked;
+                "more flows were active than can be followed: {} are taken for flows of their own; \
+                 lower --idle-timeout", counted(untracked, "packet"));
+        }
+        self.not_given.say()
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `--engine xdp` in a program that was built without it.
+
+use anyhow::bail;
+use turboflow_merge::Layout;
+use turboflow_run::{LiveOutputs, Output, PipelineConfig, Snapshots};
+
+use super::progress::ProgressBar;
+use super::report::Report;
+use super::{RecordArgs, Settings};
+use crate::beside::Beside;
+
+/// What is missing, and the mend.
+pub(crate) const WITHOUT_KERNEL: &str = "this turboflow was built without the engine in the kernel \
+    (Linux; cargo build --features kernel, with clang, libelf-dev and zlib1g-dev); --engine software works";
+
+/// There is none.
+pub(super) enum Engine {}
+
+pub(super) fn open(_args: &RecordArgs, _settings: &Settings) -> anyhow::Result<Engine> {
+    bail!(WITHOUT_KERNEL)
+}
+
+pub(super) fn has_room(_layout: &Layout) -> anyhow::Result<()> {
+    Ok(())
+}
+
+pub(super) fn check(_args: &RecordArgs, _settings: &Settings) -> anyhow::Result<()> {
+    bail!(WITHOUT_KERNEL)
+}
+
+pub(super) fn record(
+    _args: &RecordArgs,
+    _settings: &Settings,
+    engine: Engine,
+    _outputs: LiveOutputs,
+    _unparsed: Option<Beside>,
+    _bar: &mut ProgressBar,
+) -> anyhow::Result<Report> {
+    match engine {}
+}
+
+pub(super) fn watch(
+    _config: &PipelineConfig,
+    engine: Engine,
+    _output: Output,
+    _snapshots: &Snapshots,
+) -> anyhow::Result<Report> {
+    match engine {}
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `--ledger FILE.json`: every counter of a run, for programs.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use turboflow_record::{ColumnKind, Value as Cell};
+use turboflow_run::{Ledger, RunSizes, ShortFlows};
+
+use super::report::{EndedEarly, Report};
+use super::summary::text;
+use super::unparsed::UnparsedReport;
+use super::{RecordArgs, Settings, filter};
+
+/// The file. The counters of the ledger are keys beside these.
+#[derive(Serialize)]
+pub(super) struct LedgerFile<'a> {
+    version: &'static str,
+    seed: u64,
+    threads: usize,
+    readers: usize,
+    max_flows: usize,
+    microflow_table_bytes: usize,
+    flow_cache_max_bytes: usize,
+    files: Vec<String>,
+    interfaces: Vec<InterfaceFile<'a>>,
+    /// The filter expression; null without one.
+    filter: Option<String>,
+    /// Flows of which the engine in the kernel lost microflow records, those that miss most packets first: the fields of their key,
+    /// and what is missing in their flow records. Null where the engine could not say.
+    flows_short: Option<Vec<Map<String, Value>>>,
+    /// Microflow records lost of flows that are not among these, for there were too many. Null as well.
+    microflows_dropped_unnamed: Option<u64>,
+    /// Whether every packet and record is accounted for.
+    balanced: bool,
+    imbalances: Vec<String>,
+    /// Whether a signal ended the run before the end of the input.
+    stopped: bool,
+    damaged: Vec<DamagedFile>,
+    outputs: Vec<OutputFile>,
+    /// The file of `--unparsed-to`; null without one.
+    unparsed: Option<&'a UnparsedReport>,
+    #[serde(flatten)]
+    ledger: &'a Ledger,
+}
+
+#[derive(Serialize)]
+struct InterfaceFile<'a> {
+    name: &'a str,
+    /// By the kernel, past the filter; those dropped included.
+    packets_seen: u64,
+    packets_dropped: u64,
+    packets_delivered: u64,
+    /// Delivered ones that stood for several on the wire.
+    packets_merged: u64,
+    /// Why its packets stopped to come before the run's end: `displaced` (the engine in the kernel was taken off it) or `removed`;
+    /// null where they did not.
+    ended_early: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct DamagedFile {
+    file: String,
+    /// Number of the packet that could not be read, from 1.
+    packet: u64,
+    offset_bytes: u64,
+    damage: String,
+}
+
+#[derive(Serialize)]
+struct OutputFile {
+    name: String,
+    records: u64,
+    bytes: u64,
+    records_dropped: u64,
+    error: Option<String>,
+}
+
+impl<'a> LedgerFile<'a> {
+    pub(super) fn new(
+        args: &RecordArgs,
+        settings: &Settings,
+        sizes: RunSizes,
+        report: &'a Report,
+    ) -> Self {
+        let damaged = report.damaged.iter().map(|error| DamagedFile {
+            file: error.name.clone(),
+            packet: error.packet,
+            offset_bytes: error.offset_bytes,
+            damage: error.damage.to_string(),
+        });
+        let interfaces = report.live.iter().flat_map(|live| &live.interfaces);
+        let interfaces = interfaces.map(|seen| InterfaceFile {
+            name: &seen.name,
+            packets_seen: seen.packets_seen,
+            packets_dropped: seen.packets_dropped,
+            packets_delivered: seen.packets_delivered,
+            packets_merged: seen.packets_merged,
+            ended_early: seen.ended_early.map(EndedEarly::name),
+        });
+        let outputs = report.outputs.iter().map(|output| OutputFile {
+            name: output.name.clone(),
+            records: output.records_written(),
+            bytes: output.bytes_written(),
+            records_dropped: output.records_dropped,
+            error: output.outcome.as_ref().err().map(ToString::to_string),
+        });
+        let nothing = ShortFlows::default();
+        let short = match &report.live {
+            Some(live) => live.short.as_ref(),
+            None => Some(&nothing),
+        };
+        let imbalances: Vec<_> = report.imbalances.iter().map(ToString::to_string).collect();
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            seed: settings.config.seed,
+            threads: settings.config.threads,
+            readers: settings.config.readers,
+            max_flows: settings.config.max_flows,
+            microflow_table_bytes: sizes.microflow_table_bytes,
+            flow_cache_max_bytes: sizes.flow_cache_max_bytes,
+            files: args
+                .read
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect(),
+            interfaces: interfaces.collect(),
+            filter: filter::expression(args),
+            flows_short: short.map(flows_short),
+            microflows_dropped_unnamed: short.map(|short| short.microflows_unnamed),
+            balanced: imbalances.is_empty(),
+            imbalances,
+            stopped: report.stopped,
+            damaged: damaged.collect(),
+            outputs: outputs.collect(),
+            unparsed: report.unparsed.as_ref(),
+            ledger: &report.ledger,
+        }
+    }
+
+    pub(super) fn to_json(&self) -> anyhow::Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+}
+
+/// A map for each flow, of its columns.
+fn flows_short(short: &ShortFlows) -> Vec<Map<String, Value>> {
+    let rows = short.microflows.iter().enumerate();
+    rows.map(|(row, microflows)| {
+        let columns = short.schema.iter().enumerate();
+        let columns = columns.filter(|(_, column)| column.name != "end_reason");
+        let mut flow: Map<String, Value> = columns
+            .map(|(index, column)| {
+                let value = short.flows.value(row, index);
+                (column.name.clone(), json(value, column.kind))
+            })
+            .collect();
+        flow.insert("microflows_dropped".to_owned(), (*microflows).into());
+        flow
+    })
+    .collect()
+}
+
+fn json(value: Cell<'_>, kind: ColumnKind) -> Value {
+    match value {
+        Cell::Absent => Value::Null,
+        Cell::Unsigned(number) if kind != ColumnKind::Mac => number.into(),
+        value => text(value, kind).into(),
+    }
+}

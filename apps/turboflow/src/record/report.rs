@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a run did, and what it did not: the words for it and the exit code.
+
+use std::io;
+use std::time::Duration;
+
+use turboflow_capture::ReadError;
+use turboflow_engine::{PortCounters, PortState};
+use turboflow_formats::{ExportError, table};
+#[cfg(target_os = "linux")]
+use turboflow_run::LiveReport;
+use turboflow_run::{FilesReport, Imbalance, Ledger, OutputReport, PipelineConfig, ShortFlows};
+
+use super::inputs::is_stop;
+use super::progress::rate;
+use super::unparsed::UnparsedReport;
+use crate::exit::Outcome;
+use crate::log::say;
+use crate::units::{counted, grouped};
+
+/// What only a run over interfaces has to say.
+#[derive(Debug, Default)]
+pub(super) struct Live {
+    /// Interfaces by name, with what the kernel saw and dropped.
+    pub(super) interfaces: Vec<Seen>,
+    failure: Option<io::Error>,
+    /// Flows that the engine in the kernel lost records of; `None` where it could not say.
+    pub(super) short: Option<ShortFlows>,
+}
+
+/// The packets of one interface.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) name: String,
+    pub(super) packets_seen: u64,
+    pub(super) packets_dropped: u64,
+    pub(super) packets_delivered: u64,
+    pub(super) packets_merged: u64,
+    pub(super) ended_early: Option<EndedEarly>,
+}
+
+/// Why an interface gave nothing more before the run had ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EndedEarly {
+    /// The engine in the kernel was taken off it.
+    Displaced,
+    /// It was removed.
+    Removed,
+}
+
+impl EndedEarly {
+    /// As the ledger's file has it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Displaced => "displaced",
+            Self::Removed => "removed",
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    const fn of(state: PortState) -> Option<Self> {
+        match state {
+            PortState::Displaced => Some(Self::Displaced),
+            PortState::Gone => Some(Self::Removed),
+            PortState::Down | PortState::Up => None,
+        }
+    }
+}
+
+/// A run that is over.
+pub(super) struct Report {
+    pub(super) ledger: Ledger,
+    pub(super) imbalances: Vec<Imbalance>,
+    pub(super) damaged: Vec<ReadError>,
+    pub(super) outputs: Vec<OutputReport>,
+    /// Whether a signal ended it before the end of the input.
+    pub(super) stopped: bool,
+    pub(super) live: Option<Live>,
+    /// Frames that are no packet, where they were to be written.
+    pub(super) unparsed: Option<UnparsedReport>,
+    ledger_failure: Option<io::Error>,
+}
+
+impl Report {
+    pub(super) fn of_files(ran: FilesReport) -> Self {
+        let FilesReport {
+            ledger,
+            mut damaged,
+            outputs,
+            stopped,
+        } = ran;
+        // A pipe that a signal ended is cut, not damaged; and nobody lost anything where the
+        // reader of standard output had enough.
+        let interrupted = damaged.iter().any(is_stop);
+        damaged.retain(|error| !is_stop(error));
+        let satisfied = outputs.iter().any(went_away);
+        Self {
+            imbalances: ledger.imbalances_at_the_end(),
+            ledger,
+            damaged,
+            stopped: (stopped || interrupted) && !satisfied,
+            outputs,
+            live: None,
+            unparsed: None,
+            ledger_failure: None,
+        }
+    }
+
+    /// A run that a signal ends, as runs over interfaces mostly are, was not stopped early.
+    #[cfg(target_os = "linux")]
+    pub(super) fn of_interfaces(ran: LiveReport) -> Self {
+        let seen = |(name, counters, state): (String, PortCounters, PortState)| Seen {
+            name,
+            packets_seen: counters.seen - counters.copies,
+            packets_dropped: counters.dropped,
+            packets_delivered: counters.delivered,
+            packets_merged: counters.merged,
+            ended_early: EndedEarly::of(state),
+        };
+        Self {
+            imbalances: ran.ledger.imbalances_at_the_end(),
+            ledger: ran.ledger,
+            damaged: Vec::new(),
+            outputs: ran.outputs,
+            stopped: false,
+            live: Some(Live {
+                interfaces: ran.interfaces.into_iter().map(seen).collect(),
+                failure: ran.failure,
+                short: ran.short,
+            }),
+            unparsed: None,
+            ledger_failure: None,
+        }
+    }
+
+    /// Notes that the ledger could not be written, if so.
+    pub(super) fn ledger_failed(&mut self, written: io::Result<()>) {
+        self.ledger_failure = written.err();
+    }
+
+    pub(super) fn outcome(&self) -> Outcome {
+        let lossy = !self.damaged.is_empty()
+            || !self.imbalances.is_empty()
+            || self.stopped
+            || self.ledger.packets_unknown_link_type > 0
+            || self.live.as_ref().is_some_and(Live::is_lossy)
+            || self.packets_dropped_of_all() > 0
+            || self.unparsed.as_ref().is_some_and(UnparsedReport::is_lossy)
+            || self
+                .outputs
+                .iter()
+                .any(|output| output.records_overrun > 0 || failed(output))
+            || self.ledger_failure.is_some();
+        if lossy { Outcome::Lossy } else { Outcome::Well }
+    }
+
+    /// The run in one paragraph.
+    pub(super) fn paragraph(&self, elapsed: Duration) -> String {
+        let ledger = &self.ledger;
+        let mut words = format!(
+            "{} ({}) in {:.2} s, {}/s: {} recorded in {}",
+            counted(ledger.packets_received, "packet"),
+            table::bytes(ledger.bytes_received),
+            elapsed.as_secs_f64(),
+            table::count(rate(ledger.packets_received, elapsed)),
+            grouped(ledger.packets_recorded),
+            counted(ledger.flows_exported.total(), "flow record"),
+        );
+        let refused = [
+            (ledger.packets_non_ip, "not IP"),
+            (ledger.packets_malformed, "malformed"),
+            (ledger.packets_truncated, "truncated"),
+            (ledger.packets_filtered, "left out by the filter"),
+            (ledger.packets_unknown_link_type, "of unknown link types"),
+        ];
+        for (packets, what) in refused.into_iter().filter(|(packets, _)| *packets > 0) {
+            words += &format!(", {} {what}", grouped(packets));
+        }
+        if ledger.source_dropped > 0 {
+            let lost = counted(ledger.source_dropped, "packet");
+            words += &match self.live {
+                None => format!("; the capturing side says it lost {lost}"),
+                Some(_) => format!("; the kernel dropped {lost}"),
+            };
+        }
+        for output in &self.outputs {
+            if let Ok(summary) = &output.outcome
+                && summary.bytes > 0
+            {
+                let size = table::bytes(summary.bytes);
+                words += &format!("; {} has {size}", output.name);
+            }
+        }
+        if let Some(unparsed) = &self.unparsed {
+            words += &unparsed.words();
+        }
+        words
+            + if self.imbalances.is_empty() {
+                "; every packet is accounted for"
+            } else {
+                ""
+            }
+    }
+
+    /// Says what the run did.
+    pub(super) fn say_finished(&self, elapsed: Duration) {
+        let ledger = &self.ledger;
+        say!(Info Finished,
+            seconds = elapsed.as_secs_f64(),
+            packets_received = ledger.packets_received,
+            bytes_received = ledger.bytes_received,
+            packets_recorded = ledger.packets_recorded,
+            source_dropped = ledger.source_dropped,
+            flows_exported = ledger.flows_exported.total();
+            "{}", self.paragraph(elapsed));
+    }
+
+    /// Says on standard error what was damaged or lost, and how to mend it.
+    pub(super) fn say_losses(&self, config: &PipelineConfig) {
+        for error in &self.damaged {
+            say!(Error CaptureDamaged; "{error}");
+        }
+        let ledger = &self.ledger;
+        if let Some(live) = &self.live {
+            live.say_losses(ledger.source_unread);
+        }
+        self.say_dropped_of_all();
+        if ledger.packets_unknown_link_type > 0 {
+            let packets = counted(ledger.packets_unknown_link_type, "packet");
+            let bytes = table::bytes(ledger.bytes_unknown_link_type);
+            say!(Error UnknownLinkType, packets = ledger.packets_unknown_link_type;
+                "{packets} ({bytes}) of interfaces whose link type turboflow does not \
+                 read are in no flow; it reads Ethernet, Linux cooked v1 and v2, BSD loopback, raw \
+                 IP and PPP"
+            );
+        }
+        for output in &self.outputs {
+            match &output.outcome {
+                Err(error) if !matches!(error, ExportError::BrokenPipe) => {
+                    let dropped = counted(output.records_dropped, "record");
+                    say!(Error OutputFailed, output = output.name.as_str(),
+                        records_dropped = output.records_dropped; "{error}; {dropped} not written");
+                }
+                _ => {}
+            }
+            if output.records_overrun > 0 {
+                let (name, records) = (&output.name, counted(output.records_overrun, "record"));
+                say!(Error OutputOverrun, output = name.as_str(), records = output.records_overrun;
+                    "{name} took records slower than they came: {records} not written");
+            }
+        }
+        if let Some(unparsed) = &self.unparsed {
+            unparsed.say_losses();
+        }
+        if let Some(error) = &self.ledger_failure {
+            say!(Error LedgerFailed; "cannot write the ledger: {error}");
+        }
+        if self.stopped {
+            say!(Error Stopped; "stopped by a signal: the input was not read to its end");
+        }
+        self.warn_of_full_tables(config);
+        self.report_bug();
+    }
+
+    /// Packets in microflow records for which the engine's ring, one for all interfaces, had no room.
+    fn packets_dropped_of_all(&self) -> u64 {
+        let Some(live) = &self.live else { return 0 };
+        let of_one = live.interfaces.iter().map(|seen| seen.packets_dropped);
+        self.ledger.source_dropped.saturating_sub(of_one.sum())
+    }
+
+    fn say_dropped_of_all(&self) {
+        let (ledger, packets) = (&self.ledger, self.packets_dropped_of_all());
+        if packets > 0 {
+            let share = packets as f64 * 100.0 / ledger.source_seen.max(1) as f64;
+            say!(Error PacketsDropped, packets = packets, microflows = ledger.microflows_dropped;
+                "the engine in the kernel dropped {} with {} of {} ({share:.2} %), for its ring was full{}; raise --ring-size to \
+                 ride out bursts, --microflow-slots so that fewer records leave its tables early, --threads where one merges \
+                 too slowly",
+                counted(ledger.microflows_dropped, "microflow record"),
+                grouped(packets),
+                counted(ledger.source_seen, "packet"),
+                self.short_flows(),
+            );
+        }
+    }
+
+    /// How many flows lost records, as the end of a sentence; nothing where that is not known.
+    fn short_flows(&self) -> String {
+        let Some(short) = self.live.as_ref().and_then(|live| live.short.as_ref()) else {
+            return String::new();
+        };
+        let named = short.microflows.len() as u64;
+        let have = if named == 1 { "has" } else { "have" };
+        let flows = counted(named, "flow");
+        match short.microflows_unnamed {
+            0 => format!(": {flows} {have} too little, which --ledger FILE names"),
+            _ => {
+                format!(": more than {flows} have too little, of which --ledger FILE names so many")
+            }
+        }
+    }
+
+    fn warn_of_full_tables(&self, config: &PipelineConfig) {
+        let early = self.ledger.flows_exported.lack_of_resources;
+        if early > 0 {
+            say!(Warning FlowsLeftEarly, flows = early;
+                "{} left early (end reason 5): more than {} were open; \
+                 nothing is lost, but flows are cut. Raise --max-flows, or lower --idle-timeout",
+                counted(early, "flow record"),
+                counted(config.max_flows as u64, "flow"),
+            );
+        }
+    }
+
+    fn report_bug(&self) {
+        if self.imbalances.is_empty() {
+            return;
+        }
+        let lines = self.imbalances.iter().map(|line| format!("\n  {line}"));
+        say!(Error LedgerImbalance;
+            "the ledger does not balance. This is a bug in turboflow, please report it\n\
+             with the command line, the version ({}) and these lines:{}",
+            env!("CARGO_PKG_VERSION"),
+            lines.collect::<String>(),
+        );
+    }
+}
+
+impl Live {
+    fn is_lossy(&self) -> bool {
+        let dropped = self.interfaces.iter().any(|seen| seen.packets_dropped > 0);
+        let ended_early = self
+            .interfaces
+            .iter()
+            .any(|seen| seen.ended_early.is_some());
+        dropped || ended_early || self.failure.is_some()
+    }
+
+    fn say_losses(&self, unread: u64) {
+        for seen in &self.interfaces {
+            let name = &seen.name;
+            if seen.packets_dropped > 0 {
+                let share = seen.packets_dropped as f64 * 100.0 / seen.packets_seen.max(1) as f64;
+                say!(Error PacketsDropped, interface = name.as_str(), packets = seen.packets_dropped;
+                    "{name}: the kernel dropped {} of {} ({share:.2} %), for the ring \
+                     was full; raise --ring-size or --threads, or leave packets out by a filter",
+                    grouped(seen.packets_dropped),
+                    counted(seen.packets_seen, "packet"),
+                );
+            }
+            if seen.packets_merged > 0 {
+                say!(Warning PacketsMerged, interface = name.as_str(), packets = seen.packets_merged;
+                    "{name}: {} stood for several on the wire, merged by the \
+                     kernel or the card; packets are too few, and bytes lack the headers that this saved",
+                    counted(seen.packets_merged, "packet"),
+                );
+            }
+        }
+        for seen in &self.interfaces {
+            let name = &seen.name;
+            match seen.ended_early {
+                Some(EndedEarly::Displaced) => {
+                    say!(Error EngineDisplaced, interface = name.as_str();
+                    "{name}: the engine in the kernel was taken off while it metered")
+                }
+                Some(EndedEarly::Removed) => say!(Error InterfaceGone, interface = name.as_str();
+                    "{name} was removed while it was captured"),
+                None => {}
+            }
+        }
+        if let Some(error) = &self.failure {
+            let unread = counted(unread, "packet");
+            say!(Error CaptureFailed;
+                "capturing ended early: {error}; {unread} left unread in the ring");
+        }
+    }
+}
+
+fn failed(output: &OutputReport) -> bool {
+    output.outcome.is_err() && !went_away(output)
+}
+
+/// Whether the reader of a stream had enough of it.
+fn went_away(output: &OutputReport) -> bool {
+    matches!(output.outcome, Err(ExportError::BrokenPipe))
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What `turboflow record` keeps of the records when nobody asked for a file: a few sums and the
+//! largest records, in bounded memory.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use turboflow_formats::{ExportError, FlowWriter, WriteSummary};
+use turboflow_merge::Layout;
+use turboflow_record::{Column, ColumnKind, Definition, FlowBatch, Input, KeyField, Op, Value};
+
+/// How many of the largest records are kept.
+const TOP: usize = 10;
+
+/// Sums of some records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sums {
+    pub(super) records: u64,
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+}
+
+/// Which columns are looked at.
+#[derive(Clone, Debug)]
+struct Columns {
+    protocol: Option<usize>,
+    /// Packets and bytes of a record; in biflows each direction has its own.
+    packets: Vec<usize>,
+    bytes: Vec<usize>,
+    shown: Vec<usize>,
+}
+
+/// What is known of the records so far.
+#[derive(Debug)]
+pub(super) struct Summary {
+    columns: Columns,
+    /// Names and kinds of the columns of `top`.
+    pub(super) shown: Vec<Column>,
+    /// By protocol number; all under 0 where the key has no protocol.
+    by_protocol: Vec<Sums>,
+    top: BinaryHeap<Reverse<(u64, u64, Vec<String>)>>,
+    records: u64,
+}
+
+impl Summary {
+    pub(super) fn new(definition: &Definition, layout: &Layout) -> Self {
+        let columns = Columns::new(definition, layout);
+        let shown = columns
+            .shown
+            .iter()
+            .map(|&index| layout.schema()[index].clone())
+            .collect();
+        Self {
+            columns,
+            shown,
+            by_protocol: vec![Sums::default(); 256],
+            top: BinaryHeap::new(),
+            records: 0,
+        }
+    }
+
+    /// Whether records can be ranked by bytes (else by packets; else they are not ranked).
+    pub(super) fn ranked_by(&self) -> Option<&'static str> {
+        match (&self.columns.bytes[..], &self.columns.packets[..]) {
+            ([_, ..], _) => Some("bytes"),
+            ([], [_, ..]) => Some("packets"),
+            ([], []) => None,
+        }
+    }
+
+    /// Whether the key tells protocols apart.
+    pub(super) fn knows_protocols(&self) -> bool {
+        self.columns.protocol.is_some()
+    }
+
+    /// The protocols seen, the one with most bytes first.
+    pub(super) fn protocols(&self) -> Vec<(usize, Sums)> {
+        let seen = self.by_protocol.iter().copied().enumerate();
+        let mut seen: Vec<_> = seen.filter(|(_, sums)| sums.records > 0).collect();
+        seen.sort_by_key(|(_, sums)| Reverse((sums.bytes, sums.packets, sums.records)));
+        seen
+    }
+
+    /// The largest records, largest first.
+    pub(super) fn top(&self) -> Vec<Vec<String>> {
+        let mut top: Vec<_> = self.top.iter().map(|Reverse(entry)| entry).collect();
+        top.sort_by_key(|(size, number, _)| (Reverse(*size), *number));
+        top.into_iter().map(|(_, _, row)| row.clone()).collect()
+    }
+
+    fn add(&mut self, batch: &FlowBatch) {
+        for row in 0..batch.rows() {
+            let sum =
+                |columns: &[usize]| columns.iter().map(|&c| number(batch, row, c)).sum::<u64>();
+            let (packets, bytes) = (sum(&self.columns.packets), sum(&self.columns.bytes));
+            let protocol = self
+                .columns
+                .protocol
+                .map_or(0, |column| number(batch, row, column));
+            let sums = &mut self.by_protocol[protocol as usize & 0xff];
+            sums.records += 1;
+            sums.packets += packets;
+            sums.bytes += bytes;
+            self.rank(
+                batch,
+                row,
+                if self.columns.bytes.is_empty() {
+                    packets
+                } else {
+                    bytes
+                },
+            );
+            self.records += 1;
+        }
+    }
+
+    fn rank(&mut self, batch: &FlowBatch, row: usize, size: u64) {
+        if self.top.len() == TOP {
+            match self.top.peek() {
+                Some(Reverse((smallest, _, _))) if *smallest < size => self.top.pop(),
+                _ => return,
+            };
+        }
+        let cells = self.columns.shown.iter().zip(&self.shown);
+        let cells =
+            cells.map(|(&column, Column { kind, .. })| text(batch.value(row, column), *kind));
+        self.top
+            .push(Reverse((size, self.records, cells.collect())));
+    }
+}
+
+impl Columns {
+    fn new(definition: &Definition, layout: &Layout) -> Self {
+        let at = |name: &str| {
+            layout
+                .schema()
+                .iter()
+                .position(|column| column.name == name)
+        };
+        let folding = |wanted: Op, of: Option<Input>| -> Vec<usize> {
+            let is_wanted = |f: &&turboflow_record::Feature| f.op == wanted && f.of == of;
+            let Some(feature) = definition.features.iter().find(is_wanted) else {
+                return Vec::new();
+            };
+            let reverse = format!("reverse_{}", feature.name);
+            [at(&feature.name), at(&reverse)]
+                .into_iter()
+                .flatten()
+                .collect()
+        };
+        let packets = folding(Op::Count, None);
+        let bytes = folding(Op::Sum, Some(Input::IpLength));
+        let mut shown: Vec<usize> = (0..definition.key.len()).collect();
+        shown.extend(packets.iter().chain(&bytes));
+        shown.extend(at("end_reason"));
+        Self {
+            protocol: at(KeyField::Protocol.column_name()),
+            packets,
+            bytes,
+            shown,
+        }
+    }
+}
+
+fn number(batch: &FlowBatch, row: usize, column: usize) -> u64 {
+    match batch.value(row, column) {
+        Value::Unsigned(number) => number,
+        _ => 0,
+    }
+}
+
+/// A value for people.
+pub(super) fn text(value: Value<'_>, kind: ColumnKind) -> String {
+    match (value, kind) {
+        (Value::Absent, _) => String::new(),
+        (Value::Address(address), _) => address.to_string(),
+        (Value::Unsigned(mac), ColumnKind::Mac) => {
+            let bytes = mac.to_be_bytes();
+            bytes[2..]
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<Vec<_>>()
+                .join(":")
+        }
+        (Value::Unsigned(number), _) => number.to_string(),
+        (Value::Float(number), _) => number.to_string(),
+        (Value::List(list), _) => format!("{list:?}"),
+    }
+}
+
+/// The summary as an output like any other.
+pub(super) struct SummaryWriter {
+    summary: Arc<Mutex<Summary>>,
+    records: u64,
+}
+
+impl SummaryWriter {
+    pub(super) fn new(summary: Arc<Mutex<Summary>>) -> Self {
+        Self {
+            summary,
+            records: 0,
+        }
+    }
+}
+
+impl FlowWriter for SummaryWriter {
+    fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
+        self.records += batch.rows() as u64;
+        self.summary
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .add(batch);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<WriteSummary, ExportError> {
+        Ok(WriteSummary {
+            records: self.records,
+            bytes: 0,
+        })
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Metering for somebody who watches: the sources and options of `record`, one output in memory.
+
+use std::ffi::OsString;
+
+use clap::{Args, Command, FromArgMatches};
+use turboflow_record::Schema;
+use turboflow_run::{Ledger, Output, PipelineConfig, Snapshots, replay_files};
+
+use super::report::Report;
+use super::settings::Settings;
+use super::{RecordArgs, Sources, filter, kernel, live};
+use crate::exit::Outcome;
+use crate::signals::STOP;
+
+/// Sources that are open, and what is to be done with their packets.
+pub(crate) struct Watched {
+    args: RecordArgs,
+    settings: Settings,
+    sources: Sources,
+}
+
+/// Options of `turboflow record`, for another command.
+pub(super) fn understand(
+    command: &'static str,
+    words: Vec<OsString>,
+) -> anyhow::Result<RecordArgs> {
+    let command = RecordArgs::augment_args(Command::new(command)).no_binary_name(true);
+    let matches = command.try_get_matches_from(words)?;
+    let mut args = RecordArgs::from_arg_matches(&matches)?;
+    filter::separate(&mut args)?;
+    Ok(args)
+}
+
+/// How a run ended.
+pub(crate) struct Ended {
+    report: Report,
+    config: PipelineConfig,
+}
+
+impl Watched {
+    /// Opens all sources, or none; `words` are options of `turboflow record`. Rights are dropped
+    /// then, so there must be no other thread yet.
+    pub(crate) fn open(words: Vec<OsString>) -> anyhow::Result<Self> {
+        let args = understand("top", words)?;
+        let mut settings = Settings::new(&args)?;
+        // Somebody waits for the records of files, too.
+        settings.config = settings.config.live();
+        if let Some(active_ns) = settings.config.timeouts.active_ns {
+            settings.config.sweep_ns = settings.config.sweep_ns.min(active_ns);
+        }
+        let sources = Sources::open(&args, &settings)?;
+        Ok(Self {
+            args,
+            settings,
+            sources,
+        })
+    }
+
+    /// The columns of the records.
+    pub(crate) fn schema(&self) -> &Schema {
+        self.settings.layout.schema()
+    }
+
+    /// What is captured or read, in words.
+    pub(crate) fn name(&self) -> String {
+        self.sources.name(&self.args)
+    }
+
+    pub(crate) const fn is_live(&self) -> bool {
+        matches!(self.sources, Sources::Interfaces(_) | Sources::Kernel(_))
+    }
+
+    pub(crate) const fn config(&self) -> &PipelineConfig {
+        &self.settings.config
+    }
+
+    /// Meters until the sources end or somebody asks for it; files at that speed.
+    pub(crate) fn meter(
+        self,
+        output: Output,
+        speed: Option<f64>,
+        snapshots: &Snapshots,
+    ) -> anyhow::Result<Ended> {
+        let config = self.settings.config;
+        let report = match self.sources {
+            Sources::Files(files, filter) => {
+                let filter = filter.as_deref();
+                let outputs = vec![output];
+                let ran = replay_files(&config, files, filter, outputs, speed, &STOP, snapshots)?;
+                let mut report = Report::of_files(ran);
+                // Whoever leaves the screen has seen enough: nothing is lost.
+                report.stopped = false;
+                report
+            }
+            Sources::Interfaces(readers) => live::watch(&config, readers, output, snapshots)?,
+            Sources::Kernel(engine) => kernel::watch(&config, *engine, output, snapshots)?,
+        };
+        Ok(Ended { report, config })
+    }
+}
+
+impl Ended {
+    pub(crate) const fn ledger(&self) -> &Ledger {
+        &self.report.ledger
+    }
+
+    /// Says what was damaged or lost.
+    pub(crate) fn say_losses(&self) -> Outcome {
+        self.report.say_losses(&self.config);
+        self.report.outcome()
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow top`: the traffic of interfaces or captures on a screen that refreshes.
+
+mod args;
+mod batch;
+mod keys;
+mod terminal;
+mod watch;
+
+use std::io::IsTerminal;
+use std::sync::{Arc, Mutex};
+
+use anyhow::{Context, bail};
+use turboflow_run::{Output, Snapshots};
+use turboflow_top::{Screen, Traffic, TrafficWriter};
+
+use crate::exit::Outcome;
+use crate::record::Watched;
+use crate::signals;
+
+pub(crate) use args::TopArgs;
+use watch::{Metering, Watch};
+
+/// Where the run that goes on is asked.
+static SNAPSHOTS: Snapshots = Snapshots::new();
+
+/// Everything is opened and checked before the screen changes.
+pub(crate) fn run(args: &TopArgs) -> anyhow::Result<Outcome> {
+    let screen = screen(args)?;
+    if args.batch.is_none() && !std::io::stdout().is_terminal() {
+        bail!(
+            "standard output is no terminal, so there is no screen: add --batch 1 to print one as text"
+        );
+    }
+    let watched = Watched::open(args.record_words())?;
+    signals::listen_at_screen(terminal::restore)?;
+    let traffic = Arc::new(Mutex::new(Traffic::new(watched.schema())));
+    let watch = Watch::new(&watched, Arc::clone(&traffic), args.speed());
+    // A capture waits for its screen; an interface does not.
+    let writer = match watched.is_live() {
+        true => TrafficWriter::prompt(traffic)
+            .context("cannot start the thread that adds records up")?,
+        false => TrafficWriter::patient(traffic),
+    };
+    let output = Output {
+        name: "screen".to_owned(),
+        writer: Box::new(writer),
+        may_stall: false,
+    };
+    let metering = Metering::start(watched, output, args.speed())?;
+    match args.batch {
+        Some(screens) => batch::run(screens, args.rows, &screen, watch, metering),
+        None => terminal::run(screen, watch, metering),
+    }
+}
+
+fn screen(args: &TopArgs) -> anyhow::Result<Screen> {
+    let mut screen = Screen {
+        view: args.view.into(),
+        sort: args.sort.into(),
+        interval: args.interval,
+        ..Screen::default()
+    };
+    if let Some(text) = &args.filter_flows
+        && let Err(reason) = screen.set_filter(text)
+    {
+        bail!("--where {text:?}: {reason}");
+    }
+    Ok(screen)
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A batch of microflow records on its way to the aggregator.
+
+use turboflow_merge::{MicroflowRecord, WORDS_WIDE};
+use turboflow_record::{WORDS_V4, WORDS_V6};
+
+use crate::RecordShape;
+use crate::rows::{PlainRows, WordRows};
+
+/// Microflow records that an engine hands over, those of a flow in the order in which they left it.
+///
+/// A batch knows no record size at compile time, so it crosses trait objects. Records of the default
+/// definition lie in it as the aggregator takes them, and are moved without a copy. Records of any
+/// other definition lie in it as words ([`RecordShape`]).
+#[derive(Clone, Debug, Default)]
+pub struct MicroflowBatch {
+    /// IPv4 records of the default definition.
+    pub plain_v4: PlainRows<WORDS_V4>,
+    /// IPv6 records of the default definition.
+    pub plain_v6: PlainRows<WORDS_V6>,
+    words_v4: WordRows,
+    /// Also the records of both families where the key is not the 5-tuple.
+    words_v6: WordRows,
+}
+
+impl MicroflowBatch {
+    /// How many records.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.plain_v4.len() + self.plain_v6.len() + self.words_v4.len() + self.words_v6.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Removes the records and keeps the memory.
+    pub fn clear(&mut self) {
+        self.plain_v4.clear();
+        self.plain_v6.clear();
+        self.words_v4.clear();
+        self.words_v6.clear();
+    }
+
+    /// Appends the record of a row of words of this shape; whether there is such a record: its number
+    /// of words says its family.
+    #[must_use]
+    pub fn push_row(
+        &mut self,
+        row: impl ExactSizeIterator<Item = u64>,
+        shape: RecordShape,
+    ) -> bool {
+        let words = row.len();
+        if words == shape.words_v6() {
+            self.words_v6.push(row, words, shape.state_words);
+        } else if words == shape.words_v4() && shape.wide_key_words.is_none() {
+            self.words_v4.push(row, words, shape.state_words);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Moves the records of the default definition behind those in `v4` and `v6`, without a copy where
+    /// there are none.
+    pub fn move_plain(
+        &mut self,
+        v4: &mut Vec<MicroflowRecord<WORDS_V4, 0>>,
+        v6: &mut Vec<MicroflowRecord<WORDS_V6, 0>>,
+    ) {
+        self.plain_v4.move_to(v4);
+        self.plain_v6.move_to(v6);
+    }
+
+    /// Whether all records are of the default definition.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.words_v4.len() + self.words_v6.len() == 0
+    }
+
+    /// IPv4 records with the 5-tuple as key.
+    ///
+    /// # Panics
+    /// Here and below, when `N` words do not hold the state of the records.
+    pub fn v4<const N: usize>(&self) -> impl Iterator<Item = MicroflowRecord<WORDS_V4, N>> + '_ {
+        let plain = self.plain_v4.iter().map(with_state);
+        plain.chain(self.words_v4.records())
+    }
+
+    /// IPv6 records with the 5-tuple as key.
+    pub fn v6<const N: usize>(&self) -> impl Iterator<Item = MicroflowRecord<WORDS_V6, N>> + '_ {
+        let plain = self.plain_v6.iter().map(with_state);
+        plain.chain(self.words_v6.records())
+    }
+
+    /// Records with any other key.
+    pub fn wide<const N: usize>(
+        &self,
+    ) -> impl Iterator<Item = MicroflowRecord<WORDS_WIDE, N>> + '_ {
+        self.words_v6.records()
+    }
+
+    /// Moves all records of `other` behind these.
+    pub fn append(&mut self, other: &mut Self) {
+        self.plain_v4.append(&mut other.plain_v4);
+        self.plain_v6.append(&mut other.plain_v6);
+        self.words_v4.append(&mut other.words_v4);
+        self.words_v6.append(&mut other.words_v6);
+    }
+
+    /// Moves records that began before `end_ns` to `before` and keeps the others; both keep their
+    /// order.
+    pub fn split_off_before(&mut self, end_ns: u64, before: &mut Self) {
+        self.plain_v4.split_off_before(end_ns, &mut before.plain_v4);
+        self.plain_v6.split_off_before(end_ns, &mut before.plain_v6);
+        self.words_v4.split_off_before(end_ns, &mut before.words_v4);
+        self.words_v6.split_off_before(end_ns, &mut before.words_v6);
+    }
+
+    /// The smallest time of a first packet.
+    #[must_use]
+    pub fn first_ns(&self) -> Option<u64> {
+        let all = [
+            self.plain_v4.first_ns(),
+            self.plain_v6.first_ns(),
+            self.words_v4.first_ns(),
+            self.words_v6.first_ns(),
+        ];
+        all.into_iter().flatten().min()
+    }
+}
+
+/// The record with room for further features that it has none of.
+fn with_state<const K: usize, const N: usize>(
+    record: MicroflowRecord<K, 0>,
+) -> MicroflowRecord<K, N> {
+    let MicroflowRecord { key, base, .. } = record;
+    let state = [0; N];
+    MicroflowRecord { key, base, state }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FIRST_NS_AT;
+
+    /// The words of a row of so many packets.
+    fn row(packets: u64, first_ns: u64) -> impl Fn(usize) -> u64 {
+        move |at| match at {
+            0 => packets,
+            FIRST_NS_AT => first_ns,
+            _ => 0,
+        }
+    }
+
+    fn numbers(batch: &MicroflowBatch) -> (Vec<u64>, Vec<u64>) {
+        (
+            batch.v4::<8>().map(|record| record.base.packets).collect(),
+            batch.v6::<8>().map(|record| record.base.packets).collect(),
+        )
+    }
+
+    const SHAPE: RecordShape = RecordShape {
+        state_words: 3,
+        wide_key_words: None,
+    };
+
+    #[test]
+    fn is_split_by_time_and_stays_in_order() {
+        let mut plain = MicroflowBatch::default();
+        let mut laid_out = MicroflowBatch::default();
+        for (number, first_ns) in [(1, 10), (2, 20), (3, 10), (4, 30)] {
+            let (v4, v6) = (row(number, first_ns), row(number, first_ns - 5));
+            assert!(laid_out.push_row((0..11).map(&v4), SHAPE));
+            assert!(laid_out.push_row((0..14).map(&v6), SHAPE));
+            assert!(!laid_out.push_row((0..13).map(&v6), SHAPE));
+            plain.plain_v4.push(v4);
+            plain.plain_v6.push(v6);
+        }
+        for mut batch in [plain, laid_out] {
+            assert_eq!((batch.first_ns(), batch.len()), (Some(5), 8));
+            let mut before = MicroflowBatch::default();
+            batch.split_off_before(20, &mut before);
+            assert_eq!(numbers(&before), (vec![1, 3], vec![1, 2, 3]));
+            assert_eq!(numbers(&batch), (vec![2, 4], vec![4]));
+            batch.split_off_before(100, &mut before);
+            assert_eq!(numbers(&before), (vec![1, 3, 2, 4], vec![1, 2, 3, 4]));
+            assert!(batch.is_empty() && batch.first_ns().is_none());
+        }
+    }
+
+    #[test]
+    fn rows_of_words_keep_state_and_key() {
+        let mut batch = MicroflowBatch::default();
+        assert!(batch.push_row((1..12u64).collect::<Vec<_>>().into_iter(), SHAPE));
+        let record = batch.v4::<8>().next().expect("was put in");
+        assert_eq!(record.state, [7, 8, 9, 0, 0, 0, 0, 0]);
+        assert_eq!((record.key, record.base.bytes), ([10, 11], 2));
+        let wide = RecordShape {
+            wide_key_words: Some(2),
+            ..SHAPE
+        };
+        let mut batch = MicroflowBatch::default();
+        assert!(batch.push_row((1..12u64).collect::<Vec<_>>().into_iter(), wide));
+        let record = batch.wide::<8>().next().expect("was put in");
+        assert_eq!(record.key[..3], [10, 11, 0]);
+    }
+}

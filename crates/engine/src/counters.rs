@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The one vocabulary in which engines count.
+
+use std::ops::AddAssign;
+
+use serde::Serialize;
+use turboflow_record::Rejected;
+
+/// Microflow records that left an engine, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Evicted {
+    /// Displaced by another flow.
+    pub collision: u64,
+    /// At the end of a cell of the clock.
+    pub age: u64,
+    /// Because the next packet of the flow had to start a new record: a SYN, a packet after an end,
+    /// a late packet. Files and metrics call it `gap`.
+    #[serde(rename = "gap")]
+    pub cut: u64,
+    /// At the end of the input, or when the table was set aside.
+    pub flush: u64,
+    /// Packets that went straight to the aggregator, since the table did not pay.
+    pub bypass: u64,
+}
+
+impl Evicted {
+    /// Records for all causes.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.collision + self.age + self.cut + self.flush + self.bypass
+    }
+}
+
+impl AddAssign for Evicted {
+    fn add_assign(&mut self, other: Self) {
+        self.collision += other.collision;
+        self.age += other.age;
+        self.cut += other.cut;
+        self.flush += other.flush;
+        self.bypass += other.bypass;
+    }
+}
+
+/// What a remote engine did with the frames it saw. A packet engine counts what it evicted; its
+/// packets are counted before they reach it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineCounters {
+    /// Frames seen at all ports.
+    pub packets_received: u64,
+    /// Their bytes on the wire.
+    pub bytes_received: u64,
+    /// Packets that went into the microflow table.
+    pub packets_metered: u64,
+    /// Bytes that their IP headers declare.
+    pub bytes_metered: u64,
+    /// Records that left the table, those that were lost on their way included.
+    pub evicted: Evicted,
+    /// Evicted records that could not be handed over.
+    pub microflows_dropped: u64,
+    /// Packets in them.
+    pub packets_dropped: u64,
+    /// Bytes in them, as the IP headers declare them.
+    pub bytes_dropped: u64,
+    /// Of them, records whose flow [`RemoteEngine::short_flows`](crate::RemoteEngine::short_flows)
+    /// does not name.
+    pub microflows_unnamed: u64,
+    /// Frames that are in no flow, by [`Rejected::index`].
+    pub rejected_packets: [u64; Rejected::COUNT],
+    /// Their bytes on the wire.
+    pub rejected_bytes: [u64; Rejected::COUNT],
+}
+
+impl Default for EngineCounters {
+    fn default() -> Self {
+        Self {
+            packets_received: 0,
+            bytes_received: 0,
+            packets_metered: 0,
+            bytes_metered: 0,
+            evicted: Evicted::default(),
+            microflows_dropped: 0,
+            packets_dropped: 0,
+            bytes_dropped: 0,
+            microflows_unnamed: 0,
+            rejected_packets: [0; Rejected::COUNT],
+            rejected_bytes: [0; Rejected::COUNT],
+        }
+    }
+}
+
+impl EngineCounters {
+    /// Bytes on the wire of the frames of metered packets: those of all frames but the rejected ones.
+    #[must_use]
+    pub fn frame_bytes_metered(&self) -> u64 {
+        let rejected: u64 = self.rejected_bytes.iter().sum();
+        // While packets arrive, counters are read at slightly different moments.
+        self.bytes_received.saturating_sub(rejected)
+    }
+}
+
+impl AddAssign<&Self> for EngineCounters {
+    fn add_assign(&mut self, other: &Self) {
+        self.packets_received += other.packets_received;
+        self.bytes_received += other.bytes_received;
+        self.packets_metered += other.packets_metered;
+        self.bytes_metered += other.bytes_metered;
+        self.evicted += other.evicted;
+        self.microflows_dropped += other.microflows_dropped;
+        self.packets_dropped += other.packets_dropped;
+        self.bytes_dropped += other.bytes_dropped;
+        self.microflows_unnamed += other.microflows_unnamed;
+        let rejected = self.rejected_packets.iter_mut().zip(other.rejected_packets);
+        let rejected_bytes = self.rejected_bytes.iter_mut().zip(other.rejected_bytes);
+        for (sum, more) in rejected.chain(rejected_bytes) {
+            *sum += more;
+        }
+    }
+}

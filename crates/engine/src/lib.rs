@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What an engine is. Every engine stands behind this wall, and everything on the other side of it
+//! (aggregator, drivers, outputs) is the same code for all of them.
+//!
+//! There are two kinds. A [`PacketEngine`] works in this process and is given packets. A
+//! [`RemoteEngine`] works elsewhere (in a kernel, a switch, an FPGA, on another host) and hands
+//! over batches of microflow records. Each says what it can do ([`Abilities`]) and counts in one
+//! vocabulary ([`EngineCounters`]).
+//!
+//! ```text
+//!              in this process                            elsewhere
+//! packets ─▶ PacketEngine::observe                packets ─▶ RemoteEngine
+//!                  │ evicted                                    │ collect
+//!                  ▼                                            ▼
+//!        [MicroflowRecord<K, N>]                         MicroflowBatch, watermark
+//!                  └───────────────▶ aggregator ◀───────────────┘
+//! ```
+//!
+//! [`wire`] is the form in which microflow records travel between hosts.
+
+mod abilities;
+mod batch;
+mod counters;
+mod error;
+mod packet_engine;
+mod port;
+mod remote_engine;
+mod rows;
+mod shape;
+mod short_flow;
+
+pub use abilities::{Abilities, Demands, KeyWidths, Lacking};
+pub use batch::MicroflowBatch;
+pub use counters::{EngineCounters, Evicted};
+pub use error::EngineError;
+pub use packet_engine::{EvictAll, PacketEngine, PacketEngines};
+pub use port::{Port, PortCounters, PortState};
+pub use remote_engine::{Collected, EngineEvent, RemoteEngine, UnparsedFrame};
+pub use rows::PlainRows;
+pub use shape::{BASE_WORDS, FIRST_NS_AT, RecordShape, record_of_words};
+pub use short_flow::ShortFlow;

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Records of one family on their way to the aggregator.
+
+use turboflow_merge::MicroflowRecord;
+
+use crate::shape::{BASE_WORDS, FIRST_NS_AT, record_of_row, record_of_words};
+
+/// Records of the default definition, as the aggregator takes them.
+#[derive(Clone, Debug)]
+pub struct PlainRows<const K: usize> {
+    records: Vec<MicroflowRecord<K, 0>>,
+    /// The smallest and largest time of a first packet. Most batches lie on one side of a cell's end,
+    /// and these say so without a look at every record.
+    earliest_ns: u64,
+    latest_ns: u64,
+}
+
+impl<const K: usize> Default for PlainRows<K> {
+    fn default() -> Self {
+        Self {
+            records: Vec::new(),
+            earliest_ns: u64::MAX,
+            latest_ns: 0,
+        }
+    }
+}
+
+impl<const K: usize> PlainRows<K> {
+    /// Words of a row: base and key.
+    pub const WORDS: usize = BASE_WORDS + K;
+
+    /// Appends the record of these words.
+    #[inline]
+    pub fn push(&mut self, word: impl Fn(usize) -> u64) {
+        self.push_record(record_of_words(word));
+    }
+
+    /// Appends a record.
+    #[inline]
+    pub fn push_record(&mut self, record: MicroflowRecord<K, 0>) {
+        self.earliest_ns = self.earliest_ns.min(record.base.first_ns);
+        self.latest_ns = self.latest_ns.max(record.base.first_ns);
+        self.records.push(record);
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = MicroflowRecord<K, 0>> + '_ {
+        self.records.iter().copied()
+    }
+
+    /// Moves all records of `other` behind these, without a copy where there are none yet.
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        self.earliest_ns = self.earliest_ns.min(other.earliest_ns);
+        self.latest_ns = self.latest_ns.max(other.latest_ns);
+        other.move_to(&mut self.records);
+    }
+
+    /// Moves all records behind those in `to`, without a copy where there are none.
+    pub(crate) fn move_to(&mut self, to: &mut Vec<MicroflowRecord<K, 0>>) {
+        if to.is_empty() {
+            std::mem::swap(to, &mut self.records);
+        } else {
+            to.append(&mut self.records);
+        }
+        self.clear();
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.records.clear();
+        (self.earliest_ns, self.latest_ns) = (u64::MAX, 0);
+    }
+
+    /// Moves records that began before `end_ns` to `before`, and keeps the others.
+    pub(crate) fn split_off_before(&mut self, end_ns: u64, before: &mut Self) {
+        if self.earliest_ns >= end_ns {
+            return;
+        }
+        if self.latest_ns < end_ns {
+            before.append(self);
+            return;
+        }
+        for record in std::mem::take(self).records {
+            match record.base.first_ns < end_ns {
+                true => before.push_record(record),
+                false => self.push_record(record),
+            }
+        }
+    }
+
+    pub(crate) fn first_ns(&self) -> Option<u64> {
+        (!self.records.is_empty()).then_some(self.earliest_ns)
+    }
+}
+
+/// Records of any other definition, as words: as many as its layout uses.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WordRows {
+    words: Vec<u64>,
+    /// Words of a record; 0 until the first one arrives.
+    stride: usize,
+    state_words: usize,
+}
+
+impl WordRows {
+    pub(crate) fn push(
+        &mut self,
+        row: impl IntoIterator<Item = u64>,
+        stride: usize,
+        state_words: usize,
+    ) {
+        (self.stride, self.state_words) = (stride, state_words);
+        self.words.extend(row);
+        debug_assert_eq!(self.words.len() % stride, 0);
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u64]> {
+        self.words.chunks_exact(self.stride.max(1))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.words.len() / self.stride.max(1)
+    }
+
+    /// The records, with zeros in the rest of their key and state.
+    pub(crate) fn records<const K: usize, const N: usize>(
+        &self,
+    ) -> impl Iterator<Item = MicroflowRecord<K, N>> + '_ {
+        self.iter().map(|row| record_of_row(row, self.state_words))
+    }
+
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        if !other.words.is_empty() {
+            (self.stride, self.state_words) = (other.stride, other.state_words);
+            self.words.append(&mut other.words);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.words.clear();
+    }
+
+    pub(crate) fn split_off_before(&mut self, end_ns: u64, before: &mut Self) {
+        if self.iter().all(|row| row[FIRST_NS_AT] >= end_ns) {
+            return;
+        }
+        let mut all = std::mem::take(self);
+        if all.iter().all(|row| row[FIRST_NS_AT] < end_ns) {
+            before.append(&mut all);
+            return;
+        }
+        for to in [&mut *before, &mut *self] {
+            (to.stride, to.state_words) = (all.stride, all.state_words);
+        }
+        for row in all.iter() {
+            let to = match row[FIRST_NS_AT] < end_ns {
+                true => &mut *before,
+                false => &mut *self,
+            };
+            to.words.extend_from_slice(row);
+        }
+    }
+
+    pub(crate) fn first_ns(&self) -> Option<u64> {
+        self.iter().map(|row| row[FIRST_NS_AT]).min()
+    }
+}

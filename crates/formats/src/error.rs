@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What can go wrong when flow records are written.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::wire::Unexportable;
+
+/// Why flow records could not be written.
+#[derive(Debug, Error)]
+pub enum ExportError {
+    /// No format of that name or file extension.
+    #[error(
+        "unknown format of {given:?}: use csv, jsonl, parquet or ipfix, or a file name that ends \
+         in .csv, .jsonl, .ndjson, .json, .parquet or .ipfix"
+    )]
+    UnknownFormat {
+        /// The name or path given.
+        given: String,
+    },
+    /// The target is a directory.
+    #[error("cannot write {path}: it is a directory; name a file in it")]
+    IsDirectory {
+        /// The target.
+        path: PathBuf,
+    },
+    /// The directory of the target does not exist.
+    #[error("cannot write {path}: there is no directory {directory}; create it first")]
+    NoDirectory {
+        /// The target.
+        path: PathBuf,
+        /// Its directory.
+        directory: PathBuf,
+    },
+    /// The target, or the file beside it, cannot be created.
+    #[error("cannot write {path}: {source}")]
+    Create {
+        /// The target.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Writing failed on the way: the disk is full, for example.
+    #[error("cannot write {place}: {source}; {}", what_is_left(*.records, .kept.as_ref()))]
+    Write {
+        /// The target, or "standard output".
+        place: String,
+        /// How many records are whole in what was written.
+        records: u64,
+        /// Where they are; `None` where the target is a stream or they could not be kept.
+        kept: Option<PathBuf>,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The reader of the stream went away, which ends a pipe like `turboflow ... | head`.
+    #[error("the reader of the output went away")]
+    BrokenPipe,
+    /// The output took nothing for so long that its end was not waited for.
+    #[error("cannot write {place}: it took nothing for {} s; {}", .waited.as_secs_f64(), what_is_left(*.records, None))]
+    Stalled {
+        /// The target, or "standard output".
+        place: String,
+        /// How many records were written before.
+        records: u64,
+        /// For how long.
+        waited: Duration,
+    },
+    /// Not every record left for the collector. What left is complete.
+    #[error("{}", what_was_not_sent(place, *lost, unexportable, source.as_ref()))]
+    NotSent {
+        /// The collector, or the file.
+        place: String,
+        /// Records that left.
+        records: u64,
+        /// Octets that left.
+        bytes: u64,
+        /// Records that could not be sent.
+        lost: u64,
+        /// Records that the format cannot hold.
+        unexportable: Unexportable,
+        /// What the system said last.
+        source: Option<io::Error>,
+    },
+    /// The name of files that follow one another makes no sense.
+    #[error("cannot write {given:?}: {reason}")]
+    Name {
+        /// The name as given.
+        given: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The format cannot hold the records as asked.
+    #[error("cannot write {place} as {format}: {reason}")]
+    Encode {
+        /// The target, or "standard output".
+        place: String,
+        /// The format's name.
+        format: &'static str,
+        /// What does not fit.
+        reason: String,
+    },
+}
+
+impl ExportError {
+    /// Records that are whole in what was written or left.
+    #[must_use]
+    pub const fn records_written(&self) -> u64 {
+        match self {
+            Self::Write { records, .. }
+            | Self::Stalled { records, .. }
+            | Self::NotSent { records, .. } => *records,
+            _ => 0,
+        }
+    }
+
+    /// The output could not be flushed or renamed.
+    pub(crate) fn unfinished(place: String, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::BrokenPipe => Self::BrokenPipe,
+            _ => Self::Write {
+                place,
+                records: 0,
+                kept: None,
+                source,
+            },
+        }
+    }
+}
+
+fn what_is_left(records: u64, kept: Option<&PathBuf>) -> String {
+    match kept {
+        Some(path) => format!("the first {records} records are in {}", path.display()),
+        None if records == 0 => "no record was written".to_owned(),
+        None => format!("{records} records were written before"),
+    }
+}
+
+fn what_was_not_sent(
+    place: &str,
+    lost: u64,
+    unexportable: &Unexportable,
+    source: Option<&io::Error>,
+) -> String {
+    let mut reasons = Vec::new();
+    if lost > 0 || source.is_some() {
+        let why = source.map_or_else(|| "it takes too few".to_owned(), ToString::to_string);
+        reasons.push(format!("{lost} records were lost on the way ({why})"));
+    }
+    let unfit = [
+        (
+            unexportable.not_ipv4,
+            "are not IPv4, the only family of NetFlow v5",
+        ),
+        (
+            unexportable.too_large,
+            "are longer than a message; raise --export-mtu, or use TCP",
+        ),
+        (
+            unexportable.out_of_range,
+            "have times or counters that NetFlow cannot tell",
+        ),
+        (
+            unexportable.no_template,
+            "need more templates than NetFlow v9 gets; use IPFIX",
+        ),
+    ];
+    let unfit = unfit.iter().filter(|(count, _)| *count > 0);
+    reasons.extend(unfit.map(|(count, what)| format!("{count} records {what}")));
+    format!("{place}: {}", reasons.join("; "))
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Files that follow one another, on a clock of the test's own.
+
+use std::cell::Cell;
+use std::fs;
+
+use turboflow_merge::Layout;
+use turboflow_record::{
+    ColumnKind, Definition, ElementOptions, Feature, Input, Op, Schema, TimeUnit, Value,
+};
+
+use super::*;
+use crate::wire::WireOptions;
+
+thread_local! {
+    static NOW_MS: Cell<u64> = const { Cell::new(0) };
+    static TURNS: Cell<u64> = const { Cell::new(0) };
+    static FAILURES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// 22 November 2026, 01:02:03 UTC.
+const START_MS: u64 = 1_795_309_323_000;
+
+fn schema() -> Schema {
+    schema_of(&Definition::default())
+}
+
+fn schema_of(definition: &Definition) -> Schema {
+    Layout::compile(definition, false).unwrap().schema().clone()
+}
+
+/// Flow records that have nothing but zeros in them, and lists.
+fn batch(schema: &Schema, records: usize, list: &[u64]) -> FlowBatch {
+    let mut batch = FlowBatch::new(schema);
+    let zero = |column: &Column| match column.kind {
+        ColumnKind::Address => Value::Address([0, 0, 0, 0].into()),
+        ColumnKind::List => Value::List(list),
+        ColumnKind::Float => Value::Float(0.0),
+        _ => Value::Unsigned(0),
+    };
+    let row: Vec<Value<'_>> = schema.iter().map(zero).collect();
+    (0..records).for_each(|_| batch.push_row(&row));
+    batch
+}
+
+fn write_options(definition: &Definition) -> WriteOptions {
+    let elements = ElementOptions {
+        enterprise: turboflow_record::DOCUMENTATION_ENTERPRISE,
+        time: TimeUnit::Milliseconds,
+    };
+    let elements = definition.elements(false, &elements);
+    WriteOptions {
+        wire: WireOptions {
+            elements,
+            ..WireOptions::default()
+        },
+        ..WriteOptions::default()
+    }
+}
+
+fn observe(event: &RotateEvent<'_>) {
+    if matches!(event, RotateEvent::Failed(_)) {
+        FAILURES.set(FAILURES.get() + 1);
+    }
+}
+
+fn start(folder: &Path, name: &str, every_ms: Option<u64>) -> Box<dyn FlowWriter> {
+    start_with(folder, name, every_ms, &Definition::default())
+}
+
+fn start_with(
+    folder: &Path,
+    name: &str,
+    every_ms: Option<u64>,
+    definition: &Definition,
+) -> Box<dyn FlowWriter> {
+    NOW_MS.set(START_MS);
+    let pattern: NamePattern = folder.join(name).to_str().unwrap().parse().unwrap();
+    let options = RotateOptions {
+        every_ms,
+        size_bytes: None,
+        wall_ms: || NOW_MS.get(),
+        turns_asked: || TURNS.get(),
+        observe,
+    };
+    let format = Format::from_path(Path::new(name)).unwrap();
+    let (schema, write) = (schema_of(definition), write_options(definition));
+    rotate(pattern, format, &schema, &write, options).unwrap()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names.filter(|name| !name.starts_with('.')).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn files_end_with_the_clock_also_where_no_record_comes() {
+    for ending in ["csv", "jsonl", "parquet", "ipfix"] {
+        let folder = tempfile::tempdir().unwrap();
+        let name = format!("f-%H%M%S.{ending}");
+        let mut writer = start(folder.path(), &name, Some(300_000));
+        writer.flush().unwrap();
+        assert!(names(folder.path()).is_empty(), "none is complete yet");
+        NOW_MS.set(START_MS + 177_000);
+        writer.flush().unwrap();
+        assert_eq!(names(folder.path()), [format!("f-010203.{ending}")]);
+        // Noticed late: named by the clock all the same.
+        NOW_MS.set(START_MS + 477_000 + 1_234);
+        writer.flush().unwrap();
+        writer.finish().unwrap();
+        let all = ["f-010203", "f-010500", "f-011000"].map(|name| format!("{name}.{ending}"));
+        assert_eq!(names(folder.path()), all);
+    }
+}
+
+#[test]
+fn asking_begins_a_file_and_no_file_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = start(folder.path(), "f-%H%M.csv", None);
+    for _ in 0..2 {
+        TURNS.set(TURNS.get() + 1);
+        writer.flush().unwrap();
+    }
+    writer.finish().unwrap();
+    let all = ["f-0102-1.csv", "f-0102-2.csv", "f-0102.csv"];
+    assert_eq!(names(folder.path()), all);
+}
+
+#[test]
+fn a_clock_that_is_set_back_begins_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = start(folder.path(), "f-%H%M.csv", Some(60_000));
+    NOW_MS.set(START_MS - 3_600_000);
+    writer.flush().unwrap();
+    writer.finish().unwrap();
+    assert_eq!(names(folder.path()), ["f-0002.csv", "f-0102.csv"]);
+}
+
+#[test]
+fn a_failure_is_told_and_the_next_file_tried() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    let mut writer = start(&inner, "f-%H%M%S.csv", Some(3_600_000));
+    fs::remove_dir_all(&inner).unwrap();
+    TURNS.set(TURNS.get() + 1);
+    writer.flush().unwrap();
+    assert!(FAILURES.get() >= 1 && writer.is_failing());
+    fs::create_dir(&inner).unwrap();
+    NOW_MS.set(START_MS + RETRY_MS);
+    writer.flush().unwrap();
+    assert!(!writer.is_failing());
+    assert!(matches!(writer.finish(), Err(ExportError::Write { .. })));
+    assert_eq!(names(&inner), ["f-010303.csv"]);
+}
+
+#[test]
+fn records_are_written_once_their_file_has_its_name_and_dropped_once_it_cannot() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    let mut writer = start(&inner, "f-%H%M%S.csv", None);
+    let write = |writer: &mut dyn FlowWriter, records| {
+        writer.write(&batch(&schema(), records, &[])).unwrap();
+        writer.flush().unwrap();
+        let progress = writer.progress();
+        (progress.records_written, progress.records_dropped)
+    };
+    assert_eq!(write(writer.as_mut(), 3), (0, 0));
+    TURNS.set(TURNS.get() + 1);
+    assert_eq!(write(writer.as_mut(), 2), (3, 0));
+    fs::remove_dir_all(&inner).unwrap();
+    TURNS.set(TURNS.get() + 1);
+    // Those in the file that is gone, and those that have no file to go to.
+    assert_eq!(write(writer.as_mut(), 1), (3, 3));
+    let ended = writer.finish();
+    assert!(matches!(ended, Err(ExportError::Write { records: 3, .. })));
+}
+
+#[test]
+fn a_record_that_the_format_cannot_hold_costs_its_file_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut definition = Definition::default();
+    let lengths = Feature::new("lengths", Op::List { k: 256 }, Some(Input::IpLength));
+    definition.features.push(lengths);
+    let schema = schema_of(&definition);
+    let mut writer = start_with(folder.path(), "f-%H%M%S.ipfix", None, &definition);
+    writer.write(&batch(&schema, 3, &[1])).unwrap();
+    // Longer than a message.
+    writer.write(&batch(&schema, 1, &[1_500; 20_000])).unwrap();
+    TURNS.set(TURNS.get() + 1);
+    writer.flush().unwrap();
+    let progress = writer.progress();
+    assert_eq!((progress.records_written, progress.records_dropped), (3, 1));
+    assert_eq!(names(folder.path()), ["f-010203.ipfix"]);
+    let ended = writer.finish();
+    assert!(matches!(ended, Err(ExportError::Write { records: 3, .. })));
+}
+
+/// Files that end as soon as they have anything.
+fn start_of_one_byte(folder: &Path) -> Box<dyn FlowWriter> {
+    NOW_MS.set(START_MS);
+    let options = RotateOptions {
+        every_ms: None,
+        size_bytes: Some(1),
+        wall_ms: || NOW_MS.get(),
+        turns_asked: || 0,
+        observe: |_| {},
+    };
+    let pattern = folder.join("f-%H%M%S.csv");
+    let pattern = pattern.to_str().unwrap().parse().unwrap();
+    rotate(
+        pattern,
+        Format::Csv,
+        &schema(),
+        &WriteOptions::default(),
+        options,
+    )
+    .unwrap()
+}
+
+#[test]
+fn batches_that_come_together_are_in_one_file_unless_it_is_large() {
+    let batches = [2, 3].map(|records| Arc::new(batch(&schema(), records, &[])));
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = start(folder.path(), "f-%H%M%S.parquet", None);
+    writer.write_several(&batches).unwrap();
+    TURNS.set(TURNS.get() + 1);
+    writer.flush().unwrap();
+    assert_eq!(writer.progress().records_written, 5);
+    assert_eq!(names(folder.path()), ["f-010203.parquet"]);
+    assert_eq!(writer.finish().unwrap().records, 5);
+
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = start_of_one_byte(folder.path());
+    writer.write_several(&batches).unwrap();
+    writer.flush().unwrap();
+    assert_eq!(writer.finish().unwrap().records, 5);
+    assert!(names(folder.path()).len() >= 3);
+}
+
+#[test]
+fn a_large_file_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = start_of_one_byte(folder.path());
+    // The header alone is larger.
+    writer.flush().unwrap();
+    NOW_MS.set(START_MS + 1_000);
+    writer.flush().unwrap();
+    writer.finish().unwrap();
+    assert!(names(folder.path()).len() >= 2);
+}
+
+#[test]
+fn two_outputs_of_one_name_and_time_are_two_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = start(folder.path(), "f-%H.csv", None);
+    let second = start(folder.path(), "f-%H.csv", None);
+    first.finish().unwrap();
+    second.finish().unwrap();
+    assert_eq!(names(folder.path()), ["f-01-1.csv", "f-01.csv"]);
+}

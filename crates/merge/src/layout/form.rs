@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a feature's column is computed from, and how.
+
+use super::words::{Side, What, Words};
+use turboflow_record::{ColumnKind, Feature, Input, Op};
+
+/// A number that a record always has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Number {
+    Base(BaseField),
+    /// A word of the state: where the key's source began the flow, and where its destination did.
+    Word([u16; 2]),
+}
+
+/// A field of [`Base`](crate::Base), which features share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BaseField {
+    Bytes,
+    EndReason,
+    FirstNs,
+    LastNs,
+    MaxLength,
+    MaxTtl,
+    MinLength,
+    MinTtl,
+    Packets,
+    TcpFlags,
+    Tos,
+}
+
+/// A sum that may take 128 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sum {
+    Number(Number),
+    Wide([u16; 2]),
+}
+
+/// Smallest and largest timestamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Span {
+    Base,
+    /// A word of class min, and one that holds a complement.
+    Words {
+        first: [u16; 2],
+        last: [u16; 2],
+    },
+}
+
+/// Sum and number of values; the number is `count - less`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moments {
+    pub(super) sum: Sum,
+    pub(super) count: Number,
+    /// 1 for gaps, of which there is one less than packets.
+    pub(super) less: u64,
+}
+
+/// How a column is computed. Words come in pairs as in [`Number::Word`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Number(Number),
+    /// The number less one, and 0 for 0.
+    OneLess(Number),
+    Min([u16; 2]),
+    Max([u16; 2]),
+    /// The first or last value, kept plus one.
+    Stored([u16; 2]),
+    Nth {
+        start: [u16; 2],
+        k: u16,
+    },
+    List {
+        start: [u16; 2],
+        k: u16,
+    },
+    Bins {
+        start: [u16; 2],
+        bins: u16,
+    },
+    Mean(Moments),
+    Variance {
+        moments: Moments,
+        squares: [u16; 2],
+    },
+    Duration(Span),
+    Rate {
+        amount: Number,
+        span: Span,
+    },
+}
+
+/// Makes forms for one column: `sides` are whose packets it is about where the key's source began
+/// the flow, and where its destination did.
+pub(super) struct FormMaker<'a> {
+    pub(super) words: &'a mut Words,
+    pub(super) sides: [Side; 2],
+}
+
+impl FormMaker<'_> {
+    pub(super) fn form(&mut self, feature: &Feature) -> Form {
+        let (op, of) = match feature.op.over_gaps() {
+            Some(op) => (op, Some(Input::Gap)),
+            None => (feature.op.clone(), feature.of),
+        };
+        if of == Some(Input::Gap) {
+            self.word(Some(Input::Timestamp), &What::First);
+            self.word(Some(Input::Timestamp), &What::Last);
+        }
+        match op {
+            Op::Count if of == Some(Input::Gap) => Form::OneLess(self.count(None)),
+            Op::Count => Form::Number(self.count(of)),
+            Op::Sum => Form::Number(self.sum(of)),
+            Op::Min => match self.base_min(of) {
+                Some(field) => Form::Number(Number::Base(field)),
+                None => Form::Min(self.word(of, &What::Min)),
+            },
+            Op::Max => match self.base_max(of) {
+                Some(field) => Form::Number(Number::Base(field)),
+                None => Form::Max(self.word(of, &What::Max)),
+            },
+            Op::First if self.is_base(of, Input::Tos) => Form::Number(Number::Base(BaseField::Tos)),
+            Op::First => Form::Stored(self.word(of, &What::First)),
+            Op::Last => Form::Stored(self.word(of, &What::Last)),
+            Op::BitOr if self.is_base(of, Input::TcpFlags) => {
+                Form::Number(Number::Base(BaseField::TcpFlags))
+            }
+            Op::BitOr => Form::Number(Number::Word(self.word(of, &What::BitOr))),
+            Op::Nth { k } => Form::Nth {
+                start: self.word(of, &What::List(k)),
+                k: k as u16,
+            },
+            Op::List { k } => Form::List {
+                start: self.word(of, &What::List(k)),
+                k: k as u16,
+            },
+            Op::Histogram { edges } => {
+                let bins = edges.len() as u16 + 1;
+                Form::Bins {
+                    start: self.word(of, &What::Bins(edges)),
+                    bins,
+                }
+            }
+            Op::Mean => Form::Mean(self.moments(of)),
+            Op::Variance => {
+                let squares = self.word(of, &What::WideSquares);
+                Form::Variance {
+                    moments: self.moments(of),
+                    squares,
+                }
+            }
+            Op::Duration => Form::Duration(self.span()),
+            Op::Rate => {
+                let amount = if of.is_some() {
+                    self.sum(of)
+                } else {
+                    self.count(None)
+                };
+                Form::Rate {
+                    amount,
+                    span: self.span(),
+                }
+            }
+            Op::GapMin | Op::GapMax | Op::GapMean | Op::GapVariance => {
+                unreachable!("gap ops are ops over gaps")
+            }
+        }
+    }
+
+    fn word(&mut self, of: Option<Input>, what: &What) -> [u16; 2] {
+        self.sides.map(|side| self.words.at(side, of, what))
+    }
+
+    /// Whether the column is about all packets, and of `input`.
+    fn is_base(&self, of: Option<Input>, input: Input) -> bool {
+        self.sides[0] == Side::Both && of == Some(input)
+    }
+
+    fn base_min(&self, of: Option<Input>) -> Option<BaseField> {
+        match of {
+            _ if self.sides[0] != Side::Both => None,
+            Some(Input::IpLength) => Some(BaseField::MinLength),
+            Some(Input::Timestamp) => Some(BaseField::FirstNs),
+            Some(Input::Ttl) => Some(BaseField::MinTtl),
+            _ => None,
+        }
+    }
+
+    fn base_max(&self, of: Option<Input>) -> Option<BaseField> {
+        match of {
+            _ if self.sides[0] != Side::Both => None,
+            Some(Input::IpLength) => Some(BaseField::MaxLength),
+            Some(Input::Timestamp) => Some(BaseField::LastNs),
+            Some(Input::Ttl) => Some(BaseField::MaxTtl),
+            _ => None,
+        }
+    }
+
+    fn count(&mut self, of: Option<Input>) -> Number {
+        let of = of.filter(|input| !input.is_always_present());
+        if of.is_none() && self.sides[0] == Side::Both {
+            return Number::Base(BaseField::Packets);
+        }
+        Number::Word(self.word(of, &What::Count))
+    }
+
+    fn sum(&mut self, of: Option<Input>) -> Number {
+        if self.is_base(of, Input::IpLength) {
+            return Number::Base(BaseField::Bytes);
+        }
+        Number::Word(self.word(of, &What::Sum))
+    }
+
+    fn moments(&mut self, of: Option<Input>) -> Moments {
+        let sum = match of {
+            Some(input) if input.bits() == 64 => Sum::Wide(self.word(of, &What::WideSum)),
+            _ => Sum::Number(self.sum(of)),
+        };
+        match of {
+            Some(Input::Gap) => Moments {
+                sum,
+                count: self.count(None),
+                less: 1,
+            },
+            _ => Moments {
+                sum,
+                count: self.count(of),
+                less: 0,
+            },
+        }
+    }
+
+    fn span(&mut self) -> Span {
+        if self.sides[0] == Side::Both {
+            return Span::Base;
+        }
+        let first = self.word(Some(Input::Timestamp), &What::Min);
+        let last = self.word(Some(Input::Timestamp), &What::Max);
+        Span::Words { first, last }
+    }
+}
+
+/// What the values of a feature's column are.
+pub(super) fn column_kind(feature: &Feature) -> ColumnKind {
+    match feature.op {
+        Op::Min | Op::Max | Op::First | Op::Last | Op::Nth { .. } | Op::BitOr => feature
+            .of
+            .map_or(ColumnKind::Unsigned { bits: 64 }, Input::column_kind),
+        Op::Mean | Op::Variance | Op::GapMean | Op::GapVariance | Op::Rate => ColumnKind::Float,
+        Op::Histogram { .. } | Op::List { .. } => ColumnKind::List,
+        Op::Count | Op::Sum | Op::GapMin | Op::GapMax | Op::Duration => {
+            ColumnKind::Unsigned { bits: 64 }
+        }
+    }
+}
+
+/// Whether a record may have no value of the feature. The side that began a biflow has packets.
+pub(super) fn is_nullable(feature: &Feature, is_reverse: bool) -> bool {
+    match feature.op {
+        Op::Count | Op::Sum | Op::BitOr | Op::Histogram { .. } | Op::List { .. } => false,
+        Op::Duration => is_reverse,
+        Op::Nth { k } if k > 1 => true,
+        Op::Rate | Op::GapMin | Op::GapMax | Op::GapMean | Op::GapVariance => true,
+        _ => is_reverse || !feature.of.is_some_and(Input::is_always_present),
+    }
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The gap between two runs of packets: known only where they meet, and folded in there.
+
+use super::plan::{ListWords, add_wide};
+use super::program::Edges;
+use super::words::{Content, Side, What, Words, encode_max};
+use turboflow_record::Input;
+
+/// No such word.
+pub(super) const NONE: u16 = u16::MAX;
+
+/// What gaps between packets of one side go into. A side has at most one word of each kind, since
+/// features share them.
+#[derive(Clone, Debug)]
+pub(super) struct GapWords {
+    /// Word of the time of the packet that arrived first.
+    pub(super) first_arrival: u16,
+    /// Word of the time of the packet that arrived last.
+    pub(super) last_arrival: u16,
+    pub(super) min: u16,
+    pub(super) max: u16,
+    pub(super) wide_sum: u16,
+    pub(super) wide_squares: u16,
+    /// Whether the side is that of all packets.
+    #[cfg(target_arch = "x86_64")]
+    of_all: bool,
+    rare: Option<Box<Rare>>,
+}
+
+/// What few definitions ask of gaps.
+#[derive(Clone, Debug)]
+struct Rare {
+    sum: u16,
+    or: u16,
+    first: u16,
+    last: u16,
+    list: Option<ListWords>,
+    bins: Vec<(u16, Edges)>,
+}
+
+impl GapWords {
+    /// `None` where no feature is about the gaps of `side`.
+    pub(super) fn new(words: &Words, side: Side) -> Option<Self> {
+        let of_side = |input| {
+            let of = Some(input);
+            words
+                .contents()
+                .iter()
+                .filter(move |content| content.side == side && content.of == of)
+        };
+        let start = |content: &Content| content.start as u16;
+        let word = |input, what: What| {
+            of_side(input)
+                .find(|content| content.what == what)
+                .map_or(NONE, start)
+        };
+        of_side(Input::Gap).next()?;
+        let rare = Rare {
+            sum: word(Input::Gap, What::Sum),
+            or: word(Input::Gap, What::BitOr),
+            first: word(Input::Gap, What::First),
+            last: word(Input::Gap, What::Last),
+            list: of_side(Input::Gap).find_map(ListWords::new),
+            bins: of_side(Input::Gap).filter_map(bins).collect(),
+        };
+        Some(Self {
+            first_arrival: word(Input::Timestamp, What::First),
+            last_arrival: word(Input::Timestamp, What::Last),
+            min: word(Input::Gap, What::Min),
+            max: word(Input::Gap, What::Max),
+            wide_sum: word(Input::Gap, What::WideSum),
+            wide_squares: word(Input::Gap, What::WideSquares),
+            #[cfg(target_arch = "x86_64")]
+            of_all: side == Side::Both,
+            rare: (!rare.is_empty()).then(|| Box::new(rare)),
+        })
+    }
+
+    /// The gap between the last packet of `earlier` and the first of `later`, if both have one.
+    #[inline(always)]
+    pub(super) fn between<const N: usize>(
+        &self,
+        earlier: &[u64; N],
+        later: &[u64; N],
+    ) -> Option<u64> {
+        let after = later[self.first_arrival as usize];
+        let before = earlier[self.last_arrival as usize];
+        (before != 0 && after != 0).then(|| after.saturating_sub(before))
+    }
+
+    /// [`GapWords::between`], after its ordered part is folded into `earlier`.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(super) fn meet<const N: usize>(
+        &self,
+        earlier: &mut [u64; N],
+        later: &[u64; N],
+    ) -> Option<u64> {
+        let gap = self.between(earlier, later);
+        if let (Some(_), Some(gap_ns)) = (&self.rare, gap) {
+            self.fold_ordered(earlier, gap_ns);
+        }
+        gap
+    }
+
+    /// Whether they are the gaps between all packets, of which every record has one.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) const fn is_of_all(&self) -> bool {
+        self.of_all
+    }
+
+    /// Whether a feature minds which gap comes first.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) const fn is_ordered(&self) -> bool {
+        self.rare.is_some()
+    }
+
+    /// Folds in a gap, which lies after all of `earlier`'s.
+    #[inline(always)]
+    pub(super) fn fold<const N: usize>(&self, earlier: &mut [u64; N], gap: u64) {
+        self.fold_ordered(earlier, gap);
+        self.fold_extremes_and_sums(earlier, gap);
+    }
+
+    /// The part that has to come before the gaps of a later record: first, last, lists.
+    #[inline(always)]
+    pub(super) fn fold_ordered<const N: usize>(&self, earlier: &mut [u64; N], gap: u64) {
+        if let Some(rare) = &self.rare {
+            rare.fold(earlier, gap);
+        }
+    }
+
+    /// The part that may come in any order.
+    #[inline(always)]
+    pub(super) fn fold_extremes_and_sums<const N: usize>(&self, earlier: &mut [u64; N], gap: u64) {
+        // A word that is not there is past the end of any state.
+        if let Some(min) = earlier.get_mut(self.min as usize) {
+            *min = gap.min(*min);
+        }
+        if let Some(max) = earlier.get_mut(self.max as usize) {
+            *max = encode_max(gap).min(*max);
+        }
+        if self.wide_sum != NONE {
+            add_wide(earlier, self.wide_sum as usize, u128::from(gap));
+        }
+        if self.wide_squares != NONE {
+            add_wide(
+                earlier,
+                self.wide_squares as usize,
+                u128::from(gap) * u128::from(gap),
+            );
+        }
+    }
+}
+
+fn bins(content: &Content) -> Option<(u16, Edges)> {
+    Some((content.start as u16, Edges::of(content)?))
+}
+
+impl Rare {
+    fn is_empty(&self) -> bool {
+        let words = [self.sum, self.or, self.first, self.last];
+        words == [NONE; 4] && self.list.is_none() && self.bins.is_empty()
+    }
+
+    fn fold(&self, words: &mut [u64], gap: u64) {
+        if let Some(sum) = words.get_mut(self.sum as usize) {
+            *sum = sum.wrapping_add(gap);
+        }
+        if let Some(or) = words.get_mut(self.or as usize) {
+            *or |= gap;
+        }
+        if let Some(first) = words.get_mut(self.first as usize) {
+            *first = if *first == 0 { gap + 1 } else { *first };
+        }
+        if let Some(last) = words.get_mut(self.last as usize) {
+            *last = gap + 1;
+        }
+        if let Some(list) = self.list {
+            list.push(words, gap);
+        }
+        for (start, edges) in &self.bins {
+            words[*start as usize + edges.bin_of(gap)] += 1;
+        }
+    }
+}

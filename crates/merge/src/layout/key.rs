@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How packets become keys, and which end of a biflow is the canonical source.
+//!
+//! The plain 5-tuple is its own key. Any other key is wide: fields at fixed places in 16 words, none
+//! of them across two words, so that each is one shift and one OR.
+//!
+//! ```text
+//! word 0   1 (1 byte) | family (1) | outer family (1) | which inputs are present (3) | small fields
+//! words..  addresses, 2 words each; then the other fields, widest first
+//! ```
+
+use super::WORDS_WIDE;
+use turboflow_record::{Family, FiveTuple, Input, InputValues, KeyField, Packet};
+
+/// What makes a wide key of no fields differ from an empty slot.
+pub(super) const MARKER: u64 = 1;
+/// Where the family of the flow's addresses lies in the header.
+pub(super) const FAMILY_SHIFT: u8 = 8;
+/// Where the family of the outer addresses lies in the header.
+pub(super) const OUTER_FAMILY_SHIFT: u8 = 16;
+/// Where the bits lie that say which inputs the packets carry.
+const PRESENCE_SHIFT: u8 = 24;
+
+/// How packets become keys.
+#[derive(Clone, Debug)]
+pub(super) enum KeyPlan {
+    FiveTuple,
+    Wide(Box<WideKey>),
+}
+
+/// Where one field of a wide key lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// Which field.
+    pub field: KeyField,
+    /// The word; an address takes the one after it, too.
+    pub word: u8,
+    /// Its lowest bit in the word.
+    pub shift: u8,
+    /// How many bits of it there are: 128 for an address.
+    pub bits: u8,
+    /// The bit of the first word that says whether the packets carry it; `None` where all do.
+    pub presence: Option<u8>,
+}
+
+/// A wide key: where its fields lie, and the steps that fill it for each direction.
+#[derive(Clone, Debug)]
+pub(super) struct WideKey {
+    pub(super) spots: Vec<Spot>,
+    header: u64,
+    outer: bool,
+    pairs: Pairs,
+    steps: [Steps; 2],
+}
+
+/// Which ends the key tells apart.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pairs {
+    addresses: bool,
+    ports: bool,
+    macs: bool,
+    outer_addresses: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Steps {
+    /// Word, and which of the four addresses goes there.
+    addresses: Box<[(u8, u8)]>,
+    numbers: Box<[Number]>,
+    inputs: Box<[InputStep]>,
+}
+
+/// A number that every packet has, from a slot of [`number_slots`].
+#[derive(Clone, Copy, Debug)]
+struct Number {
+    word: u8,
+    shift: u8,
+    slot: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct InputStep {
+    word: u8,
+    shift: u8,
+    bits: u8,
+    input: u8,
+    presence: u8,
+}
+
+#[inline(always)]
+fn number_slots(packet: &Packet) -> [u64; 8] {
+    let transport = packet.tuple.transport();
+    let [source, destination] = ports(transport);
+    let protocol = transport >> 32 & 0xff;
+    [
+        source,
+        destination,
+        protocol,
+        u64::from(packet.tos),
+        u64::from(packet.ttl),
+        0,
+        0,
+        0,
+    ]
+}
+
+/// Both ports of the last word of a 5-tuple, as numbers.
+#[inline(always)]
+fn ports(transport: u64) -> [u64; 2] {
+    [transport, transport >> 16].map(|wire| u64::from((wire as u16).swap_bytes()))
+}
+
+/// Whether the packet runs against the canonical key of its 5-tuple, whose source is the endpoint
+/// that is the smaller number, address before port, in the words of [`FiveTuple`].
+#[inline(always)]
+pub(super) fn is_reversed(tuple: &FiveTuple) -> bool {
+    let w = tuple.raw_words();
+    let (source_port, destination_port) = {
+        let transport = tuple.transport();
+        (transport & 0xffff, transport >> 16 & 0xffff)
+    };
+    match tuple.family() {
+        Family::V4 => {
+            let source = (w[0] & 0xffff_ffff) << 16 | source_port;
+            let destination = w[0] >> 32 << 16 | destination_port;
+            source > destination
+        }
+        Family::V6 => (w[0], w[1], source_port) > (w[2], w[3], destination_port),
+    }
+}
+
+impl KeyPlan {
+    pub(super) fn new(fields: &[KeyField]) -> Self {
+        let plain = fields
+            .iter()
+            .all(|field| KeyField::FIVE_TUPLE.contains(field));
+        if plain && fields.len() == KeyField::FIVE_TUPLE.len() {
+            return Self::FiveTuple;
+        }
+        Self::Wide(Box::new(WideKey::new(fields)))
+    }
+
+    /// The key of a packet, and whether the packet runs against it.
+    #[inline(always)]
+    pub(super) fn key<const K: usize>(
+        &self,
+        packet: &Packet,
+        inputs: &InputValues,
+        biflow: bool,
+    ) -> ([u64; K], bool) {
+        // The width is asked first: nothing but registers is then needed for narrow keys.
+        if let (true, Self::Wide(wide)) = (K == WORDS_WIDE, self) {
+            return wide.key(packet, inputs, biflow);
+        }
+        let reversed = biflow && is_reversed(&packet.tuple);
+        let tuple = if reversed {
+            packet.tuple.reversed()
+        } else {
+            packet.tuple
+        };
+        let mut key = [0; K];
+        for (to, from) in key.iter_mut().zip(tuple.raw_words()) {
+            *to = *from;
+        }
+        (key, reversed)
+    }
+}
+
+impl WideKey {
+    fn new(fields: &[KeyField]) -> Self {
+        let spots = place(fields);
+        let has = |field| fields.contains(&field);
+        let addresses = has(KeyField::SourceAddress) || has(KeyField::DestinationAddress);
+        let outer = has(KeyField::OuterSourceAddress) || has(KeyField::OuterDestinationAddress);
+        let pairs = Pairs {
+            addresses,
+            ports: has(KeyField::SourcePort),
+            macs: has(KeyField::Input(Input::SourceMac)),
+            outer_addresses: outer,
+        };
+        let steps = [false, true].map(|reversed| Steps::new(&spots, reversed));
+        Self {
+            spots,
+            header: MARKER,
+            outer,
+            pairs,
+            steps,
+        }
+    }
+
+    #[inline]
+    fn key<const K: usize>(
+        &self,
+        packet: &Packet,
+        inputs: &InputValues,
+        biflow: bool,
+    ) -> ([u64; K], bool) {
+        let addresses = address_slots(packet, inputs);
+        let reversed = biflow && self.runs_against(packet, inputs, &addresses);
+        let steps = &self.steps[usize::from(reversed)];
+        let mut key = [0; WORDS_WIDE];
+        let family = u64::from(self.pairs.addresses) * packet.tuple.family() as u64;
+        let outer = if self.outer {
+            outer_family(&addresses)
+        } else {
+            0
+        };
+        key[0] = self.header | family << FAMILY_SHIFT | outer << OUTER_FAMILY_SHIFT;
+        for (word, slot) in &steps.addresses {
+            let [low, high] = addresses[(*slot & 3) as usize];
+            key[(*word & 15) as usize] = low;
+            key[((*word + 1) & 15) as usize] = high;
+        }
+        let numbers = number_slots(packet);
+        for step in &steps.numbers {
+            let number = numbers[(step.slot & 7) as usize];
+            key[(step.word & 15) as usize] |= number << (step.shift & 63);
+        }
+        for step in &steps.inputs {
+            let (value, present) = inputs.masked(step.input);
+            let mask = present & u64::MAX >> ((64 - step.bits) & 63);
+            key[(step.word & 15) as usize] |= (value & mask) << (step.shift & 63);
+            key[0] |= (present & 1) << (step.presence & 63);
+        }
+        let mut words = [0; K];
+        for (to, from) in words.iter_mut().zip(key) {
+            *to = from;
+        }
+        (words, reversed)
+    }
+
+    /// The canonical source is the smaller end; where two ends of the key are equal, the next pair
+    /// of ends decides.
+    fn runs_against(
+        &self,
+        packet: &Packet,
+        inputs: &InputValues,
+        addresses: &[[u64; 2]; 4],
+    ) -> bool {
+        let [source_port, destination_port] = ports(packet.tuple.transport());
+        let macs = [Input::SourceMac, Input::DestinationMac].map(|input| inputs.get(input));
+        let pairs = self.pairs;
+        let order = [
+            (pairs.addresses, addresses[0].cmp(&addresses[1])),
+            (pairs.ports, source_port.cmp(&destination_port)),
+            (pairs.macs, macs[0].cmp(&macs[1])),
+            (pairs.outer_addresses, addresses[2].cmp(&addresses[3])),
+        ];
+        let decided = order
+            .into_iter()
+            .find(|(in_key, order)| *in_key && order.is_ne());
+        decided.is_some_and(|(_, order)| order.is_gt())
+    }
+}
+
+/// Source, destination, outer source, outer destination: IPv4 in the first 4 bytes.
+#[inline(always)]
+fn address_slots(packet: &Packet, inputs: &InputValues) -> [[u64; 2]; 4] {
+    let w = packet.tuple.raw_words();
+    let [source, destination] = match packet.tuple.family() {
+        Family::V4 => [[w[0] & 0xffff_ffff, 0], [w[0] >> 32, 0]],
+        Family::V6 => [[w[0], w[1]], [w[2], w[3]]],
+    };
+    let [outer_source, outer_destination] = inputs.outer_addresses.map(|address| {
+        let word = u128::from_le_bytes(address);
+        [word as u64, (word >> 64) as u64]
+    });
+    [source, destination, outer_source, outer_destination]
+}
+
+/// 0 without a tunnel. No pair of IPv6 hosts has nothing but zeros after its first 32 bits.
+#[inline(always)]
+fn outer_family(addresses: &[[u64; 2]; 4]) -> u64 {
+    let [low, high] = [0, 1].map(|half| addresses[2][half] | addresses[3][half]);
+    match (low, high) {
+        (0, 0) => 0,
+        (low, 0) if low >> 32 == 0 => Family::V4 as u64,
+        _ => Family::V6 as u64,
+    }
+}
+
+/// The other end's field, for fields that belong to an end.
+pub(super) const fn counterpart(field: KeyField) -> Option<KeyField> {
+    Some(match field {
+        KeyField::SourceAddress => KeyField::DestinationAddress,
+        KeyField::DestinationAddress => KeyField::SourceAddress,
+        KeyField::SourcePort => KeyField::DestinationPort,
+        KeyField::DestinationPort => KeyField::SourcePort,
+        KeyField::OuterSourceAddress => KeyField::OuterDestinationAddress,
+        KeyField::OuterDestinationAddress => KeyField::OuterSourceAddress,
+        KeyField::Input(Input::SourceMac) => KeyField::Input(Input::DestinationMac),
+        KeyField::Input(Input::DestinationMac) => KeyField::Input(Input::SourceMac),
+        _ => return None,
+    })
+}
+
+/// How many bits of a key the field takes.
+const fn key_bits(field: KeyField) -> u8 {
+    match field {
+        KeyField::SourcePort | KeyField::DestinationPort => 16,
+        KeyField::Input(Input::FlowLabel | Input::MplsLabel | Input::Vni) => 24,
+        KeyField::Input(input) => input.bits(),
+        KeyField::Protocol => 8,
+        _ => 128,
+    }
+}
+
+/// Gives every field its place: addresses first, the others widest first wherever they fit.
+fn place(fields: &[KeyField]) -> Vec<Spot> {
+    let mut order = fields.to_vec();
+    order.sort_by_key(|field| std::cmp::Reverse(key_bits(*field)));
+    // The header is the first three bytes of word 0 and as many for presence.
+    let mut used = [0u8; WORDS_WIDE];
+    used[0] = 48;
+    let mut presence = PRESENCE_SHIFT;
+    let mut spots = Vec::new();
+    for field in order {
+        let bits = key_bits(field);
+        let in_word = bits.min(64);
+        let fits = |used: &u8| *used + in_word <= 64;
+        let word = used
+            .iter()
+            .position(fits)
+            .expect("all key fields together fit a wide key");
+        let shift = used[word];
+        used[word] += in_word;
+        if bits > 64 {
+            used[word + 1] = 64;
+        }
+        let optional = matches!(field, KeyField::Input(input) if !input.is_always_present());
+        let bit = presence;
+        presence += u8::from(optional);
+        let presence = optional.then_some(bit);
+        spots.push(Spot {
+            field,
+            word: word as u8,
+            shift,
+            bits,
+            presence,
+        });
+    }
+    spots
+}
+
+impl Steps {
+    fn new(spots: &[Spot], reversed: bool) -> Self {
+        let mut steps = (Vec::new(), Vec::new(), Vec::new());
+        for spot in spots {
+            let Spot {
+                word, shift, bits, ..
+            } = *spot;
+            // A packet against the key has its source where the key has its destination.
+            let source = match counterpart(spot.field) {
+                Some(other) if reversed => other,
+                _ => spot.field,
+            };
+            let number = |slot| Number { word, shift, slot };
+            match source {
+                KeyField::SourceAddress => steps.0.push((word, 0)),
+                KeyField::DestinationAddress => steps.0.push((word, 1)),
+                KeyField::OuterSourceAddress => steps.0.push((word, 2)),
+                KeyField::OuterDestinationAddress => steps.0.push((word, 3)),
+                KeyField::SourcePort => steps.1.push(number(0)),
+                KeyField::DestinationPort => steps.1.push(number(1)),
+                KeyField::Protocol => steps.1.push(number(2)),
+                KeyField::Input(Input::Tos) => steps.1.push(number(3)),
+                KeyField::Input(Input::Ttl) => steps.1.push(number(4)),
+                KeyField::Input(input) => {
+                    let presence = spot.presence.expect("other inputs may be absent");
+                    let input = input as u8;
+                    steps.2.push(InputStep {
+                        word,
+                        shift,
+                        bits,
+                        input,
+                        presence,
+                    });
+                }
+            }
+        }
+        Self {
+            addresses: steps.0.into(),
+            numbers: steps.1.into(),
+            inputs: steps.2.into(),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether a definition can be laid out, with its directions joined or not.
+
+use super::{STATE_WORDS, Words, counterpart, feature_columns};
+use turboflow_record::{Definition, Fault, Input, InvalidDefinition, KeyField, Place};
+
+/// The most state a record may have, in words.
+const MAX_WORDS: usize = STATE_WORDS[STATE_WORDS.len() - 1];
+
+/// Whether what it asks for exists in records of two directions, or of one.
+pub(super) fn check_directions(
+    definition: &Definition,
+    biflow: bool,
+) -> Result<(), InvalidDefinition> {
+    let invalid = |place, fault| Err(InvalidDefinition::new(place, &definition.features, fault));
+    if biflow {
+        return match pairs(&definition.key) {
+            Ok(()) => Ok(()),
+            Err((place, fault)) => invalid(place, fault),
+        };
+    }
+    let mut features = definition.features.iter();
+    match features.position(|feature| feature.of == Some(Input::Direction)) {
+        Some(index) => invalid(Place::Feature(index, "of"), Fault::DirectionOfUniflow),
+        None => Ok(()),
+    }
+}
+
+/// Whether the key of a biflow has both ends of what it has.
+fn pairs(key: &[KeyField]) -> Result<(), (Place, Fault)> {
+    let mut ends = 0;
+    for (index, field) in key.iter().enumerate() {
+        let Some(other) = counterpart(*field) else {
+            continue;
+        };
+        if !key.contains(&other) {
+            let (has, lacks) = (field.name(), other.name());
+            return Err((Place::KeyField(index), Fault::HalfPair { has, lacks }));
+        }
+        ends += 1;
+    }
+    match ends {
+        0 => Err((Place::Key, Fault::NoPair)),
+        _ => Ok(()),
+    }
+}
+
+/// The smallest record that holds `needed` words of state.
+pub(super) fn check_size(
+    definition: &Definition,
+    biflow: bool,
+    needed: usize,
+) -> Result<usize, InvalidDefinition> {
+    let size = STATE_WORDS.into_iter().find(|size| *size >= needed);
+    size.ok_or_else(|| {
+        let fault = Fault::TooLarge {
+            needed,
+            room: MAX_WORDS,
+        };
+        let place = Place::Feature(first_without_room(definition, biflow), "op");
+        InvalidDefinition::new(place, &definition.features, fault)
+    })
+}
+
+/// The feature with which the state of those before it is too large.
+fn first_without_room(definition: &Definition, biflow: bool) -> usize {
+    let fits = |count: &usize| {
+        let features = definition.features[..*count].to_vec();
+        let key = definition.key.clone();
+        let mut words = Words::default();
+        feature_columns(&Definition { key, features }, biflow, &mut words);
+        words.count() <= MAX_WORDS
+    };
+    // From below: a few features fill a record, and a file may have thousands.
+    (1..=definition.features.len()).take_while(fits).count()
+}

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A definition compiled: where each feature lives, how packets become records, how records merge,
+//! how records become columns.
+//!
+//! The layout is the program: state words that merge alike lie side by side, so nothing looks at
+//! features while packets run ([`Plan`]). What equals a field of [`Base`] takes no word at all.
+
+#[cfg(target_arch = "x86_64")]
+mod blocks;
+mod export;
+mod form;
+mod gap;
+mod key;
+mod limits;
+mod moments;
+mod plan;
+mod program;
+mod rows;
+mod steps;
+#[cfg(test)]
+mod tests;
+mod words;
+#[cfg(target_arch = "x86_64")]
+mod write_block;
+
+use std::sync::Arc;
+
+use crate::{Base, Machine, Marks, MicroflowRecord, Vectors, WithVectors};
+use export::{Buffers, FeatureColumn, KeyColumn};
+use form::{BaseField, Form, FormMaker, Number, column_kind, is_nullable};
+pub use key::Spot;
+use key::{FAMILY_SHIFT, KeyPlan, OUTER_FAMILY_SHIFT, counterpart};
+pub use plan::Plan;
+use program::{Program, needs_input};
+use rows::RecordRows;
+pub use steps::{KeySteps, StateStep, Steps};
+use turboflow_record::{
+    Column, ColumnKind, Definition, Feature, FlowBatch, Input, InputSet, InputValues,
+    InvalidDefinition, KeyField, Packet, Schema, WORDS_V6,
+};
+use turboflow_record::{END_REASON, REVERSE};
+pub use words::What;
+use words::{Side, Words};
+
+/// Words of a wide key: any key that is not the plain 5-tuple.
+pub const WORDS_WIDE: usize = 16;
+
+/// How many words of further features a record may have. With the key and [`Base`] before them,
+/// records of IPv4 5-tuples fill 1, 2, 4, 8, 16 and 64 cache lines.
+pub const STATE_WORDS: [usize; 6] = [0, 8, 24, 56, 120, 504];
+
+/// Records are exported in runs of this many, which stay in the first-level cache.
+const ROWS_AT_ONCE: usize = 256;
+
+/// Which record formats a layout needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lanes {
+    /// The plain 5-tuple: IPv4 records with [`WORDS_V4`](turboflow_record::WORDS_V4) words of key, IPv6 records with
+    /// [`WORDS_V6`].
+    ByFamily,
+    /// Any other key: records of both families have [`WORDS_WIDE`] words of key.
+    Wide,
+}
+
+/// A compiled definition.
+///
+/// Cheap to clone, and shared by all threads of a run.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    compiled: Arc<Compiled>,
+    plan: Plan,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    schema: Schema,
+    needs: InputSet,
+    biflow: bool,
+    key: KeyPlan,
+    /// Key columns: of IPv4 records and of IPv6 records, or twice those of wide records.
+    key_columns: [Vec<KeyColumn>; 2],
+    feature_columns: Vec<FeatureColumn>,
+    words: Words,
+    state_words: usize,
+    /// Of packets that run with the key, and against it.
+    programs: [Program; 2],
+    machine: Machine,
+}
+
+impl Layout {
+    /// Lays out `definition`, its two directions joined if `biflow`.
+    ///
+    /// # Errors
+    /// When it makes no sense, or needs more state than a record may have.
+    pub fn compile(definition: &Definition, biflow: bool) -> Result<Self, InvalidDefinition> {
+        definition.check()?;
+        limits::check_directions(definition, biflow)?;
+        let mut words = Words::default();
+        feature_columns(definition, biflow, &mut words);
+        let needed = words.count();
+        let state_words = limits::check_size(definition, biflow, needed)?;
+        words.place();
+        let feature_columns = feature_columns(definition, biflow, &mut words);
+        let key = KeyPlan::new(&definition.key);
+        let plan = Plan::new(&words);
+        let compiled = Compiled {
+            schema: schema(definition, biflow),
+            needs: needs(definition, &words),
+            biflow,
+            key_columns: key_columns(&definition.key, &key),
+            key,
+            feature_columns,
+            state_words,
+            programs: [false, true].map(|reversed| Program::new(&words, state_words, reversed)),
+            machine: Machine::detect(),
+            words,
+        };
+        Ok(Self {
+            compiled: Arc::new(compiled),
+            plan,
+        })
+    }
+
+    /// The columns: key, features, and why the record ended.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.compiled.schema
+    }
+
+    /// What a parser must fill in beyond [`Packet`]; nothing for the default definition.
+    #[must_use]
+    pub fn needs(&self) -> InputSet {
+        self.compiled.needs
+    }
+
+    /// Which record formats hold this layout's records.
+    #[must_use]
+    pub fn lanes(&self) -> Lanes {
+        match self.compiled.key {
+            KeyPlan::FiveTuple => Lanes::ByFamily,
+            KeyPlan::Wide(_) => Lanes::Wide,
+        }
+    }
+
+    /// How many words of further features a record has: one of [`STATE_WORDS`].
+    #[must_use]
+    pub fn state_words(&self) -> usize {
+        self.compiled.state_words
+    }
+
+    /// Whether the two directions of a flow are joined.
+    #[must_use]
+    pub fn is_biflow(&self) -> bool {
+        self.compiled.biflow
+    }
+
+    /// The FIN marks that together end a flow.
+    #[must_use]
+    pub fn ending_fins(&self) -> u8 {
+        if self.compiled.biflow {
+            Marks::FIN | Marks::REVERSE_FIN
+        } else {
+            Marks::FIN
+        }
+    }
+
+    /// How records merge.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// How a packet becomes a record, for an engine that does it in code of its own. Of one direction's packets: biflows are
+    /// joined by those who see both.
+    #[must_use]
+    pub fn steps(&self) -> Steps {
+        Steps::new(&self.compiled.words, &self.compiled.key)
+    }
+
+    /// The key of a packet, and whether the packet runs against it (in biflows only).
+    ///
+    /// `K` is that of [`Layout::lanes`]: of another width, it is no key.
+    #[inline]
+    #[must_use]
+    pub fn key<const K: usize>(&self, packet: &Packet, inputs: &InputValues) -> ([u64; K], bool) {
+        self.compiled.key.key(packet, inputs, self.compiled.biflow)
+    }
+
+    /// A single packet as a microflow record.
+    ///
+    /// `K` and `N` are those of [`Layout::lanes`] and [`Layout::state_words`]: of others, it is no record of this layout.
+    #[inline(always)]
+    #[must_use]
+    pub fn open<const K: usize, const N: usize>(
+        &self,
+        packet: &Packet,
+        inputs: &InputValues,
+    ) -> MicroflowRecord<K, N> {
+        let (key, reversed) = self.key(packet, inputs);
+        let mut record = MicroflowRecord {
+            key,
+            base: Base::of_packet(packet, reversed),
+            state: [0; N],
+        };
+        if N > 0 {
+            self.compiled.machine.run(OpenState {
+                program: &self.compiled.programs[usize::from(reversed)],
+                state: &mut record.state,
+                packet,
+                inputs,
+                reversed,
+            });
+        }
+        record
+    }
+
+    /// Writes the state of a single packet, whatever was there: the last step of [`Layout::open`], in a loop that is compiled for
+    /// the vectors of the machine, and for a caller that has the record where it shall stay. A copy right after so many small
+    /// stores would wait for each of them.
+    #[inline(always)]
+    pub fn open_state<V: Vectors, const N: usize>(
+        &self,
+        vectors: V,
+        state: &mut [u64; N],
+        packet: &Packet,
+        inputs: &InputValues,
+        reversed: bool,
+    ) {
+        if N > 0 {
+            vectors.run(OpenState {
+                program: &self.compiled.programs[usize::from(reversed)],
+                state,
+                packet,
+                inputs,
+                reversed,
+            });
+        }
+    }
+
+    /// Appends flow records to `batch`, column by column.
+    ///
+    /// # Panics
+    /// When `K` and `N` are not the layout's, or `batch` is of another schema.
+    pub fn append<const K: usize, const N: usize>(
+        &self,
+        records: &[MicroflowRecord<K, N>],
+        batch: &mut FlowBatch,
+    ) {
+        let compiled = &*self.compiled;
+        assert_eq!(N, compiled.state_words, "records are of this layout");
+        let keys = &compiled.key_columns[usize::from(K == WORDS_V6)];
+        let (mut buffers, mut flips) = (Buffers::default(), Vec::new());
+        for run in records.chunks(ROWS_AT_ONCE) {
+            let rows = RecordRows::new(run, &mut flips);
+            batch.extend(run.len(), |index, values| match keys.get(index) {
+                Some(key) => key.fill(&rows, values, &mut buffers),
+                None => {
+                    let column = &compiled.feature_columns[index - keys.len()];
+                    column.fill(&rows, values, &mut buffers);
+                }
+            });
+        }
+    }
+}
+
+/// The state of one packet, in code for the vectors of the machine.
+struct OpenState<'a, const N: usize> {
+    program: &'a Program,
+    state: &'a mut [u64; N],
+    packet: &'a Packet,
+    inputs: &'a InputValues,
+    reversed: bool,
+}
+
+impl<const N: usize> WithVectors for OpenState<'_, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, vectors: V) {
+        let (packet, inputs, reversed) = (self.packet, self.inputs, self.reversed);
+        #[cfg(target_arch = "x86_64")]
+        if let Some(proof) = vectors.avx512() {
+            let program = self.program;
+            return program.open_avx512(proof, self.state, packet, inputs, reversed);
+        }
+        let _ = vectors;
+        self.program.open(self.state, packet, inputs, reversed);
+    }
+}
+
+/// Whether a feature has one column even in biflows.
+fn is_joined(feature: &Feature, biflow: bool) -> bool {
+    !biflow || feature.per_biflow || feature.of == Some(Input::Direction)
+}
+
+/// The features' columns: those of the initiator, those of the other side, the end reason.
+fn feature_columns(definition: &Definition, biflow: bool, words: &mut Words) -> Vec<FeatureColumn> {
+    let mut columns = Vec::new();
+    let mut add = |feature: &Feature, sides| {
+        let form = FormMaker { words, sides }.form(feature);
+        columns.push(FeatureColumn {
+            form,
+            is_direction: feature.of == Some(Input::Direction),
+        });
+    };
+    for feature in &definition.features {
+        let joined = is_joined(feature, biflow);
+        add(
+            feature,
+            if joined {
+                [Side::Both; 2]
+            } else {
+                [Side::Forward, Side::Reverse]
+            },
+        );
+    }
+    for feature in definition
+        .features
+        .iter()
+        .filter(|feature| !is_joined(feature, biflow))
+    {
+        add(feature, [Side::Reverse, Side::Forward]);
+    }
+    let form = Form::Number(Number::Base(BaseField::EndReason));
+    columns.push(FeatureColumn {
+        form,
+        is_direction: false,
+    });
+    columns
+}
+
+fn schema(definition: &Definition, biflow: bool) -> Schema {
+    let keys = definition.key.iter().map(|field| {
+        let (kind, nullable) = match *field {
+            KeyField::Protocol => (ColumnKind::Unsigned { bits: 8 }, false),
+            KeyField::SourcePort | KeyField::DestinationPort => {
+                (ColumnKind::Unsigned { bits: 16 }, false)
+            }
+            KeyField::SourceAddress | KeyField::DestinationAddress => (ColumnKind::Address, false),
+            KeyField::OuterSourceAddress | KeyField::OuterDestinationAddress => {
+                (ColumnKind::Address, true)
+            }
+            KeyField::Input(input) => (input.column_kind(), !input.is_always_present()),
+        };
+        Column {
+            name: field.column_name().to_owned(),
+            kind,
+            nullable,
+        }
+    });
+    let features = definition.features.iter().map(|feature| Column {
+        name: feature.name.clone(),
+        kind: column_kind(feature),
+        nullable: is_nullable(feature, false),
+    });
+    let split = definition
+        .features
+        .iter()
+        .filter(|feature| !is_joined(feature, biflow));
+    let reverse = split.map(|feature| Column {
+        name: format!("{REVERSE}{}", feature.name),
+        kind: column_kind(feature),
+        nullable: is_nullable(feature, true),
+    });
+    let end_reason = Column {
+        name: END_REASON.to_owned(),
+        kind: ColumnKind::Unsigned { bits: 8 },
+        nullable: false,
+    };
+    keys.chain(features)
+        .chain(reverse)
+        .chain([end_reason])
+        .collect()
+}
+
+fn key_columns(fields: &[KeyField], key: &KeyPlan) -> [Vec<KeyColumn>; 2] {
+    let columns = |column: &dyn Fn(KeyField) -> KeyColumn| {
+        fields
+            .iter()
+            .map(|field| column(*field))
+            .collect::<Vec<_>>()
+    };
+    match key {
+        KeyPlan::FiveTuple => [columns(&KeyColumn::in_v4), columns(&KeyColumn::in_v6)],
+        KeyPlan::Wide(wide) => {
+            let wide = columns(&|field| {
+                KeyColumn::in_wide(field, &wide.spots, FAMILY_SHIFT, OUTER_FAMILY_SHIFT)
+            });
+            [wide.clone(), wide]
+        }
+    }
+}
+
+/// The inputs that packets may lack, of the key and of every content of the state.
+fn needs(definition: &Definition, words: &Words) -> InputSet {
+    let of_key = definition.key.iter().filter_map(|field| field.input());
+    let of_key = of_key.filter(|input| !input.is_always_present());
+    let contents = words.contents().iter();
+    of_key
+        .chain(contents.filter_map(|content| needs_input(content.of, &content.what)))
+        .collect()
+}

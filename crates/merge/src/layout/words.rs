@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which word of a record's state holds what.
+//!
+//! Words are sorted by how they merge, so that a merge is one tight loop a class; features that
+//! need the same content share its words.
+//!
+//! ```text
+//! | add | min (max as its complement) | or | first | last | add, 2 words each, aligned to 2 | lists |
+//! ```
+
+use turboflow_record::Input;
+
+/// Whose packets a content is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// All packets of the record.
+    Both,
+    /// In a biflow: those that run with the canonical key.
+    Forward,
+    /// In a biflow: those that run against it.
+    Reverse,
+}
+
+/// How words merge, in the order in which they lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Class {
+    /// a + b.
+    Add,
+    /// min(a, b).
+    Min,
+    /// a | b.
+    Or,
+    /// a unless it is 0.
+    First,
+    /// b unless it is 0.
+    Last,
+    /// a + b over two words, low word first.
+    Wide,
+    /// A count and as many values.
+    List,
+}
+
+/// What a word or several of a record's state hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Packets, or those that carry the input.
+    Count,
+    /// Sum of the input.
+    Sum,
+    /// Counts by value: one word a bin, and one edge less.
+    Bins(Vec<u64>),
+    /// Smallest value.
+    Min,
+    /// Largest value, as the complement of the number after it: the smallest is kept.
+    Max,
+    /// OR of the values.
+    BitOr,
+    /// First value, plus one.
+    First,
+    /// Last value, plus one.
+    Last,
+    /// Sum of the input, 128 bits.
+    WideSum,
+    /// Sum of the input's square, 128 bits.
+    WideSquares,
+    /// A count, and as many of the first values.
+    List(usize),
+}
+
+/// The largest value is kept as a number whose minimum it is; a value that is absent, as the
+/// largest of all.
+#[inline(always)]
+pub(super) const fn encode_max(value: u64) -> u64 {
+    (!value).wrapping_sub(1)
+}
+
+impl What {
+    pub(super) const fn class(&self) -> Class {
+        match self {
+            Self::Count | Self::Sum | Self::Bins(_) => Class::Add,
+            Self::Min | Self::Max => Class::Min,
+            Self::BitOr => Class::Or,
+            Self::First => Class::First,
+            Self::Last => Class::Last,
+            Self::WideSum | Self::WideSquares => Class::Wide,
+            Self::List(_) => Class::List,
+        }
+    }
+
+    /// How many words that takes.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        match self {
+            Self::Bins(edges) => edges.len() + 1,
+            Self::WideSum | Self::WideSquares => 2,
+            Self::List(k) => k + 1,
+            _ => 1,
+        }
+    }
+}
+
+/// A content, and where it starts.
+#[derive(Clone, Debug)]
+pub(super) struct Content {
+    pub(super) side: Side,
+    pub(super) of: Option<Input>,
+    pub(super) what: What,
+    pub(super) start: usize,
+}
+
+/// All contents of a record's state.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Words {
+    contents: Vec<Content>,
+    placed: bool,
+}
+
+impl Words {
+    /// The first word of that content. Before [`Words::place`] it only takes note of the demand.
+    pub(super) fn at(&mut self, side: Side, of: Option<Input>, what: &What) -> u16 {
+        let found = self
+            .contents
+            .iter_mut()
+            .find(|content| content.serves(side, of, what));
+        match (found, self.placed) {
+            (Some(content), true) => content.start as u16,
+            (Some(content), false) => {
+                content.grow(what);
+                0
+            }
+            (None, _) => {
+                assert!(
+                    !self.placed,
+                    "every content is demanded before words are placed"
+                );
+                self.contents.push(Content {
+                    side,
+                    of,
+                    what: what.clone(),
+                    start: 0,
+                });
+                0
+            }
+        }
+    }
+
+    /// Gives every content its words.
+    pub(super) fn place(&mut self) {
+        self.contents.sort_by_key(|content| content.what.class());
+        let (mut next, wide_start) = (0, self.wide_start());
+        for content in &mut self.contents {
+            if content.what.class() == Class::Wide {
+                next = next.max(wide_start);
+            }
+            content.start = next;
+            next += content.what.words();
+        }
+        self.placed = true;
+    }
+
+    pub(super) fn contents(&self) -> &[Content] {
+        &self.contents
+    }
+
+    /// How many words there are.
+    pub(super) fn count(&self) -> usize {
+        self.end_of(Class::List)
+    }
+
+    /// Where the words of `class` end.
+    pub(super) fn end_of(&self, class: Class) -> usize {
+        let words = |of: &dyn Fn(Class) -> bool| {
+            let contents = self.contents.iter();
+            let contents = contents.filter(|content| of(content.what.class()));
+            contents.map(|content| content.what.words()).sum::<usize>()
+        };
+        if class < Class::Wide {
+            return words(&|each| each <= class);
+        }
+        self.wide_start() + words(&|each| (Class::Wide..=class).contains(&each))
+    }
+
+    /// Where the words of class wide start: so that no pair lies in two cache lines.
+    pub(super) fn wide_start(&self) -> usize {
+        let narrow = self.end_of(Class::Last);
+        let is_wide = |content: &Content| content.what.class() == Class::Wide;
+        if self.contents.iter().any(is_wide) {
+            narrow.next_multiple_of(2)
+        } else {
+            narrow
+        }
+    }
+}
+
+impl Content {
+    /// Whether it holds that content; a longer list serves for a shorter one.
+    fn serves(&self, side: Side, of: Option<Input>, what: &What) -> bool {
+        let same = match (&self.what, what) {
+            (What::List(_), What::List(_)) => true,
+            (mine, wanted) => mine == wanted,
+        };
+        same && self.side == side && self.of == of
+    }
+
+    fn grow(&mut self, what: &What) {
+        if let (What::List(mine), What::List(wanted)) = (&mut self.what, what) {
+            *mine = (*mine).max(*wanted);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How records lie in memory and become one: the layout compiled from a definition, microflow
+//! records, the merge algebra, and the vector code that runs it.
+//!
+//! No I/O, no clock, no thread: a record is a value.
+
+mod hash;
+mod lane_hash;
+mod layout;
+mod microflow;
+mod pairs;
+mod prefetch;
+mod vectors;
+
+pub use hash::{KeyHash, KeyHasher};
+pub use lane_hash::{LANES, LaneHash, LaneHasher};
+pub use layout::{
+    KeySteps, Lanes, Layout, Plan, STATE_WORDS, Spot, StateStep, Steps, WORDS_WIDE, What,
+};
+pub use microflow::{Base, Least, Marks, MicroflowRecord};
+pub use pairs::PendingStates;
+pub use prefetch::{prefetch, prefetch_far};
+#[cfg(target_arch = "x86_64")]
+pub use vectors::{Avx2, Avx512, LineGate, Words256, Words512};
+pub use vectors::{
+    Machine, MergeGate, Plain, PlainWords, Vectors, WithVectors, Words, overlaps_translations,
+};

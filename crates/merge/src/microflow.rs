@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The record that crosses the house: microflow records and flow records have one format.
+//!
+//! "MFRs have the same format as FRs" (TurboFlow, section 4). A packet is the smallest microflow
+//! record, so engines and the aggregator share one operation: merge a later record into an
+//! earlier one.
+//!
+//! ```text
+//!            K words          6 words                                        N words
+//! +-------------------------+----------------------------------------------+------------------+
+//! | key (src dst ports ...) | packets bytes first last | lengths | small   | further features |
+//! +-------------------------+----------------------------------------------+------------------+
+//!   IPv4 default: 16 + 48 = 64 bytes, one cache line     (K = 2, N = 0)
+//!   IPv6 default: 40 + 48 = 88, padded to 128 bytes      (K = 5, N = 0)
+//! ```
+
+use crate::Plan;
+use turboflow_record::{Family, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, WORDS_V4, WORDS_V6};
+
+/// What every record measures: the default definition, and all that the laws on cuts, ends and
+/// conservation need. A definition chooses which of it is exported and adds features of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Base {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes the IP headers declared.
+    pub bytes: u64,
+    /// Smallest timestamp, nanoseconds since 1970.
+    pub first_ns: u64,
+    /// Largest timestamp, nanoseconds since 1970.
+    pub last_ns: u64,
+    /// Smallest IP length.
+    pub min_length_bytes: Least<u32>,
+    /// Largest IP length.
+    pub max_length_bytes: u32,
+    /// Smallest time to live or hop limit.
+    pub min_ttl: Least<u8>,
+    /// Largest time to live or hop limit.
+    pub max_ttl: u8,
+    /// Why the record ended, as a number of [`EndReason`]; 0 while the flow is open.
+    pub end_reason: u8,
+    /// Zero: the space up to 48 bytes.
+    pub padding: u8,
+    /// OR of the 12-bit TCP flags.
+    pub tcp_flags: u16,
+    /// Type of service or traffic class of the first packet.
+    pub tos: u8,
+    /// What happened in the flow's TCP connection. In the highest byte of the last word, where one comparison of that word tells
+    /// whether any of [`Marks::ENDS`] is set.
+    pub marks: Marks,
+}
+
+/// The smallest of some numbers, kept as the largest of their complements: minima and maxima of a record then merge in one
+/// operation. By default of no number: the largest there is, which changes nothing in a merge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Least<T>(T);
+
+impl<T: Copy + Ord + std::ops::Not<Output = T>> Least<T> {
+    /// Of one number.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(number: T) -> Self {
+        Self(!number)
+    }
+
+    /// The smallest.
+    #[inline(always)]
+    #[must_use]
+    pub fn get(self) -> T {
+        !self.0
+    }
+
+    #[inline(always)]
+    fn merge(&mut self, other: Self) {
+        self.0 = self.0.max(other.0);
+    }
+}
+
+/// Bits about the TCP connection that decide where a flow ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Marks(pub u8);
+
+impl Marks {
+    /// The record's first packet was a SYN without ACK.
+    pub const STARTS_WITH_SYN: u8 = 1 << 0;
+    /// The record's first packet ran in the other direction of a biflow.
+    pub const STARTS_REVERSED: u8 = 1 << 1;
+    /// A SYN without ACK was seen in the direction of the key.
+    pub const SYN: u8 = 1 << 2;
+    /// A SYN without ACK was seen in the other direction of a biflow.
+    pub const REVERSE_SYN: u8 = 1 << 3;
+    /// FIN in the direction of the key (the canonical direction of a biflow).
+    pub const FIN: u8 = 1 << 5;
+    /// FIN in the other direction of a biflow.
+    pub const REVERSE_FIN: u8 = 1 << 6;
+    /// RST in any direction.
+    pub const RST: u8 = 1 << 7;
+    /// Bits that describe a record's first packet: a merge keeps the earlier record's.
+    pub const OF_FIRST_PACKET: u8 = Self::STARTS_WITH_SYN | Self::STARTS_REVERSED;
+    /// Bits that may end a flow: the highest ones.
+    pub const ENDS: u8 = Self::FIN | Self::REVERSE_FIN | Self::RST;
+
+    /// The marks of one packet with these TCP flags.
+    #[inline(always)]
+    #[must_use]
+    pub const fn of_packet(tcp_flags: u16, reversed: bool) -> Self {
+        const TABLES: [[u8; 32]; 2] = [Marks::table(false), Marks::table(true)];
+        Self(TABLES[reversed as usize][(tcp_flags & 0x1f) as usize])
+    }
+
+    /// The marks by the low five TCP flags, in which all are that matter.
+    const fn table(reversed: bool) -> [u8; 32] {
+        let mut table = [0; 32];
+        let mut flags = 0;
+        while flags < 32 {
+            let syn = flags & (TCP_SYN | TCP_ACK) == TCP_SYN;
+            let fin = flags & TCP_FIN != 0;
+            let rst = flags & TCP_RST != 0;
+            table[flags as usize] = (syn as u8 * Self::STARTS_WITH_SYN)
+                | ((fin as u8 * Self::FIN) << reversed as u8)
+                | (rst as u8 * Self::RST)
+                | ((syn as u8 * Self::SYN) << reversed as u8)
+                | (reversed as u8 * Self::STARTS_REVERSED);
+            flags += 1;
+        }
+        table
+    }
+
+    /// Whether any of `bits` is set.
+    #[inline(always)]
+    #[must_use]
+    pub const fn any(self, bits: u8) -> bool {
+        self.0 & bits != 0
+    }
+
+    /// Whether the flow has ended: RST, or FIN from every direction in `fins`.
+    #[inline(always)]
+    #[must_use]
+    pub const fn ended(self, fins: u8) -> bool {
+        self.any(Self::RST) || self.0 & fins == fins
+    }
+
+    /// Whether a SYN without ACK after this record certainly opens no new flow, because the record
+    /// started with one and nothing in it ended the flow.
+    #[inline(always)]
+    #[must_use]
+    pub const fn takes_another_syn(self) -> bool {
+        self.0 & (Self::STARTS_WITH_SYN | Self::ENDS) == Self::STARTS_WITH_SYN
+    }
+}
+
+const _: () = assert!(Marks::FIN << 1 == Marks::REVERSE_FIN);
+const _: () = assert!(Marks::SYN << 1 == Marks::REVERSE_SYN);
+const _: () = assert!(Marks::ENDS.leading_ones() == Marks::ENDS.count_ones());
+const _: () = assert!(size_of::<Base>() == 48);
+
+impl Base {
+    /// The record of one packet. `reversed` only in biflows: it runs against the canonical key.
+    #[inline(always)]
+    #[must_use]
+    pub const fn of_packet(packet: &Packet, reversed: bool) -> Self {
+        let length = packet.ip_length_bytes as u64;
+        let marks = Marks::of_packet(packet.tcp_flags, reversed).0 as u64;
+        let flags = packet.tcp_flags as u64 | (packet.tos as u64) << 16 | marks << 24;
+        let words = [
+            1,
+            length,
+            packet.timestamp_ns,
+            packet.timestamp_ns,
+            !packet.ip_length_bytes as u64 | length << 32,
+            !packet.ttl as u64 | (packet.ttl as u64) << 8 | flags << 32,
+        ];
+        Self::from_words(words)
+    }
+
+    /// The record of these words, as its fields lie in them on a little-endian machine. Eight stores for a packet's record
+    /// where its fields are fourteen: stores bound how fast packets become records.
+    #[inline(always)]
+    #[must_use]
+    pub const fn from_words(words: [u64; 6]) -> Self {
+        let (lengths, rest) = (words[4], words[5]);
+        if cfg!(target_endian = "big") {
+            return Self {
+                packets: words[0],
+                bytes: words[1],
+                first_ns: words[2],
+                last_ns: words[3],
+                min_length_bytes: Least(lengths as u32),
+                max_length_bytes: (lengths >> 32) as u32,
+                min_ttl: Least(rest as u8),
+                max_ttl: (rest >> 8) as u8,
+                end_reason: (rest >> 16) as u8,
+                padding: (rest >> 24) as u8,
+                tcp_flags: (rest >> 32) as u16,
+                tos: (rest >> 48) as u8,
+                marks: Marks((rest >> 56) as u8),
+            };
+        }
+        // SAFETY: both are 48 bytes, and a `Base` is integers without padding between them, for
+        // which any bytes are good; its fields lie as the words' bytes do on this machine.
+        unsafe { std::mem::transmute::<[u64; 6], Self>(words) }
+    }
+
+    /// Folds in a record whose packets arrived later.
+    #[inline(always)]
+    pub fn merge(&mut self, later: &Self) {
+        self.packets += later.packets;
+        self.bytes += later.bytes;
+        self.first_ns = self.first_ns.min(later.first_ns);
+        self.last_ns = self.last_ns.max(later.last_ns);
+        self.min_length_bytes.merge(later.min_length_bytes);
+        self.max_length_bytes = self.max_length_bytes.max(later.max_length_bytes);
+        self.tcp_flags |= later.tcp_flags;
+        self.marks.0 |= later.marks.0 & !Marks::OF_FIRST_PACKET;
+        self.min_ttl.merge(later.min_ttl);
+        self.max_ttl = self.max_ttl.max(later.max_ttl);
+    }
+}
+
+/// A microflow record, and in the same format a flow record: `K` words of key, what every record
+/// measures, and `N` words of further features laid out by a [`Plan`](crate::Plan).
+///
+/// # Shape
+/// Aligned to cache lines; see the drawing at the head of this module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct MicroflowRecord<const K: usize, const N: usize> {
+    /// The flow key; never all zero.
+    pub key: [u64; K],
+    /// What every record measures.
+    pub base: Base,
+    /// Further features.
+    pub state: [u64; N],
+}
+
+const _: () = assert!(size_of::<MicroflowRecord<2, 0>>() == 64);
+const _: () = assert!(size_of::<MicroflowRecord<5, 0>>() == 128);
+
+impl<const K: usize, const N: usize> Default for MicroflowRecord<K, N> {
+    fn default() -> Self {
+        Self {
+            key: [0; K],
+            base: Base::default(),
+            state: [0; N],
+        }
+    }
+}
+
+impl<const K: usize, const N: usize> MicroflowRecord<K, N> {
+    /// Folds in a record of the same flow whose packets arrived later.
+    #[inline(always)]
+    pub fn merge(&mut self, later: &Self, plan: &Plan) {
+        self.base.merge(&later.base);
+        if N > 0 {
+            plan.merge(&mut self.state, &later.state);
+        }
+    }
+}
+
+impl<const N: usize> MicroflowRecord<WORDS_V4, N> {
+    /// An IPv4 packet as a record without further features.
+    #[inline(always)]
+    #[must_use]
+    pub fn of_v4(packet: &Packet) -> Self {
+        debug_assert_eq!(packet.tuple.family(), Family::V4);
+        let [w0, w1, ..] = *packet.tuple.raw_words();
+        Self {
+            key: [w0, w1],
+            base: Base::of_packet(packet, false),
+            state: [0; N],
+        }
+    }
+}
+
+impl<const N: usize> MicroflowRecord<WORDS_V6, N> {
+    /// An IPv6 packet as a record without further features.
+    #[inline(always)]
+    #[must_use]
+    pub fn of_v6(packet: &Packet) -> Self {
+        debug_assert_eq!(packet.tuple.family(), Family::V6);
+        let base = Base::of_packet(packet, false);
+        Self {
+            key: *packet.tuple.raw_words(),
+            base,
+            state: [0; N],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turboflow_record::FiveTuple;
+
+    fn packet(timestamp_ns: u64, length: u32, flags: u16) -> Packet {
+        Packet {
+            tuple: FiveTuple::v4([10, 0, 0, 1, 10, 0, 0, 2], [0, 1, 0, 2], 6),
+            timestamp_ns,
+            ip_length_bytes: length,
+            frame_length_bytes: length + 14,
+            tcp_flags: flags,
+            ttl: (length % 251) as u8,
+            tos: (length % 7) as u8,
+        }
+    }
+
+    #[test]
+    fn merge_is_associative() {
+        let records: Vec<Base> = [(5, 40, 2), (9, 1500, 16), (7, 60, 17), (30, 52, 4)]
+            .map(|(at, length, flags)| Base::of_packet(&packet(at, length, flags), false))
+            .to_vec();
+        let mut left = records[0];
+        records[1..].iter().for_each(|later| left.merge(later));
+        let mut tail = records[2];
+        tail.merge(&records[3]);
+        let mut right = records[0];
+        right.merge(&records[1]);
+        right.merge(&tail);
+        assert_eq!(left, right);
+        assert_eq!(
+            (left.packets, left.bytes, left.first_ns, left.last_ns),
+            (4, 1652, 5, 30)
+        );
+        assert_eq!(left.tos, 40 % 7);
+    }
+
+    #[test]
+    fn marks_say_where_a_connection_starts_and_ends() {
+        let syn = Marks::of_packet(TCP_SYN, false);
+        assert!(syn.takes_another_syn());
+        assert!(!Marks::of_packet(TCP_SYN | TCP_ACK, false).takes_another_syn());
+        assert!(!Marks::of_packet(TCP_SYN | TCP_FIN, false).takes_another_syn());
+        assert!(Marks::of_packet(TCP_FIN, false).ended(Marks::FIN));
+        assert!(!Marks::of_packet(TCP_FIN, true).ended(Marks::FIN | Marks::REVERSE_FIN));
+        assert!(Marks::of_packet(TCP_RST, true).ended(Marks::FIN | Marks::REVERSE_FIN));
+    }
+}

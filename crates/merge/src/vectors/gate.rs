@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which records certainly merge, without any cut or end between them: the one test of a hot loop. Where it says no, rules decide.
+
+use crate::{Base, Marks};
+#[cfg(doc)]
+use turboflow_record::LAST_TIME_NS;
+
+/// Half of all times: differences of times below it are below it, too, where they are not negative.
+const HALF: u64 = 1 << 63;
+
+/// The test. It is made of what the later record is more than the flow, which a merge needs anyway: one comparison of a line of
+/// differences tells of key, both times and ends.
+///
+/// It is right for times that lie less than 2^63 ns apart, which is for whoever makes a gate to see to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MergeGate {
+    from_ns: u64,
+    longest_since_first_ns: u64,
+    longest_since_last_ns: u64,
+    without_ends: bool,
+}
+
+impl MergeGate {
+    /// Longer than any time between two others.
+    pub const UNLIMITED_NS: u64 = HALF - 1;
+
+    /// Nothing passes: no record begins as late as that ([`LAST_TIME_NS`] comes before).
+    pub const CLOSED: Self = Self {
+        from_ns: u64::MAX,
+        longest_since_first_ns: 0,
+        longest_since_last_ns: 0,
+        without_ends: true,
+    };
+
+    /// A record passes, if it begins no earlier than `from_ns`, and no earlier than the flow nor more than `longest_since_first_ns`
+    /// later, and ends no earlier than the flow has nor more than `longest_since_last_ns` later. Above [`Self::UNLIMITED_NS`] there is no
+    /// such time: nothing passes.
+    #[must_use]
+    pub const fn new(
+        from_ns: u64,
+        longest_since_first_ns: u64,
+        longest_since_last_ns: u64,
+    ) -> Self {
+        if longest_since_first_ns >= HALF || longest_since_last_ns >= HALF {
+            return Self::CLOSED;
+        }
+        Self {
+            from_ns,
+            longest_since_first_ns,
+            longest_since_last_ns,
+            without_ends: false,
+        }
+    }
+
+    /// And neither the flow nor the record has any of [`Marks::ENDS`].
+    #[must_use]
+    pub const fn without_ends(self) -> Self {
+        Self {
+            without_ends: true,
+            ..self
+        }
+    }
+
+    /// Whether `later` certainly merges into `flow`.
+    #[inline(always)]
+    #[must_use]
+    pub const fn passes(&self, flow: &Base, later: &Base) -> bool {
+        let since_first_ns = later.first_ns.wrapping_sub(flow.first_ns);
+        let since_last_ns = later.last_ns.wrapping_sub(flow.last_ns);
+        let ends = flow.marks.any(Marks::ENDS) | later.marks.any(Marks::ENDS);
+        self.is_late_enough(later)
+            & (since_first_ns <= self.longest_since_first_ns)
+            & (since_last_ns <= self.longest_since_last_ns)
+            & !(self.without_ends & ends)
+    }
+
+    /// What the test asks of the later record alone.
+    #[inline(always)]
+    pub(super) const fn is_late_enough(&self, later: &Base) -> bool {
+        later.first_ns >= self.from_ns
+    }
+
+    /// The largest that may be in the words of a line: see [`super::line`].
+    pub(super) const fn largest(&self) -> [u64; 8] {
+        const ANY: u64 = u64::MAX;
+        let marks = if self.without_ends {
+            ANY >> Marks::ENDS.count_ones()
+        } else {
+            ANY
+        };
+        let (first, last) = (self.longest_since_first_ns, self.longest_since_last_ns);
+        [0, 0, ANY, ANY, first, last, ANY, marks]
+    }
+}
+
+impl AsRef<Self> for MergeGate {
+    #[inline(always)]
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+/// What a merge does with the lanes of a line (AVX-512 masks, see [`super::line`]). They are data, since
+/// constants would be put into mask registers anew at every merge.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct LineLanes {
+    /// Bytes of the last word, but for the reason of an end, which an open flow has not.
+    pub(super) small: u64,
+    pub(super) lengths: u16,
+    pub(super) flags: u16,
+    pub(super) differences: u8,
+    pub(super) sums: u8,
+}
+
+impl LineLanes {
+    pub(super) const ALL: Self = Self {
+        small: 0b1111_0011 << 56,
+        lengths: 0b11 << 12,
+        flags: 1 << 15,
+        differences: 0b0011_0011,
+        sums: 0b0010_1100,
+    };
+
+    /// Of the upper half of a line; the sums, of the lower half.
+    pub(super) const OF_HALVES: Self = Self {
+        small: Self::ALL.small >> 32,
+        lengths: Self::ALL.lengths >> 8,
+        flags: Self::ALL.flags >> 8,
+        differences: Self::ALL.differences >> 4,
+        sums: 0b1100,
+    };
+}
+
+/// Marks that a merge takes over from the later record.
+const JOINED_MARKS: u8 = !Marks::OF_FIRST_PACKET;
+
+/// Flags and marks that a merge takes over from the later record: bits of the upper half of a record's last word.
+pub(super) const JOINED: u32 = 0xffff | (JOINED_MARKS as u32) << 24;
+
+// A line is asked for ends after the join.
+const _: () = assert!(Marks::ENDS & !JOINED_MARKS == 0);
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn times() -> impl Strategy<Value = u64> {
+        let near = |time: u64| (0..4u64).prop_map(move |more| (time + more).saturating_sub(2));
+        prop_oneof![near(0), near(100), near(HALF - 4), 0..HALF]
+    }
+
+    fn base(first_ns: u64, last_ns: u64, marks: u8) -> Base {
+        Base {
+            packets: 1,
+            first_ns,
+            last_ns,
+            marks: Marks(marks),
+            ..Base::default()
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+        /// The rule in plain words.
+        #[test]
+        fn lets_pass_what_the_rule_lets(
+            from_ns in times(),
+            longest in [times(), times()],
+            flow in [times(), times()],
+            later in [times(), times()],
+            marks in [0..4u8, 0..4u8],
+            without_ends in any::<bool>(),
+        ) {
+            let marks = marks.map(|mark| [0, Marks::SYN, Marks::FIN, Marks::RST][usize::from(mark)]);
+            let gate = MergeGate::new(from_ns, longest[0], longest[1]);
+            let gate = if without_ends { gate.without_ends() } else { gate };
+            let rule = later[0] >= from_ns.max(flow[0])
+                && later[0] - flow[0] <= longest[0]
+                && later[1] >= flow[1]
+                && later[1] - flow[1] <= longest[1]
+                && !(without_ends && (marks[0] | marks[1]) & Marks::ENDS != 0);
+            let passes = gate.passes(&base(flow[0], flow[1], marks[0]), &base(later[0], later[1], marks[1]));
+            prop_assert_eq!(passes, rule);
+        }
+    }
+
+    #[test]
+    fn a_closed_gate_lets_nothing_pass() {
+        let packet = base(0, 0, 0);
+        assert!(MergeGate::new(0, 0, 0).passes(&packet, &packet));
+        assert!(!MergeGate::CLOSED.passes(&packet, &packet));
+        assert_eq!(MergeGate::new(0, HALF, 0), MergeGate::CLOSED);
+        assert_eq!(MergeGate::new(0, 0, HALF), MergeGate::CLOSED);
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Feeds shards: records to the shard of their key, cells of the clock to all of them.
+
+use turboflow_aggregate::Cell;
+use turboflow_engine::MicroflowBatch;
+use turboflow_merge::{KeyHasher, Lanes, Layout, MicroflowRecord};
+
+use crate::PipelineConfig;
+use crate::clock::{CellClock, Tick};
+use crate::pending::{Pending, TakeBatch, batch_records};
+
+/// Where records go.
+pub(crate) trait Shards<const N: usize> {
+    /// Takes a batch; it comes back empty.
+    fn take(&mut self, shard: usize, batch: &mut Pending<N>);
+    /// All shards enter a cell.
+    fn enter(&mut self, cell: Cell);
+    /// All shards export everything and enter a cell of another time.
+    fn set_back(&mut self, cell: Cell);
+}
+
+pub(crate) struct Feed<const N: usize> {
+    pub(crate) clock: CellClock,
+    hasher: KeyHasher,
+    /// A batch for each shard.
+    pub(crate) pending: Vec<Pending<N>>,
+    /// Times the clock was set back.
+    pub(crate) clock_steps: u64,
+}
+
+impl<const N: usize> Feed<N> {
+    pub(crate) fn new(config: &PipelineConfig) -> Self {
+        Self {
+            clock: CellClock::new(&config.timeouts, config.max_age_ns),
+            hasher: KeyHasher::new(config.seed),
+            pending: (0..config.threads).map(|_| Pending::new()).collect(),
+            clock_steps: 0,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn shard_of<const K: usize>(&self, key: &[u64; K]) -> usize {
+        match self.pending.len() {
+            1 => 0,
+            count => self.hasher.hash(key).shard(count),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn push<const K: usize>(
+        &mut self,
+        record: MicroflowRecord<K, N>,
+        lane: impl Fn(&mut Pending<N>) -> &mut Vec<MicroflowRecord<K, N>>,
+        shards: &mut impl Shards<N>,
+    ) {
+        let shard = self.shard_of(&record.key);
+        let records = lane(&mut self.pending[shard]);
+        records.push(record);
+        if records.len() == batch_records::<N>() {
+            shards.take(shard, &mut self.pending[shard]);
+        }
+    }
+
+    /// Hands over what waits, and enters the cell that a tick of the clock begins.
+    pub(crate) fn change_cell(&mut self, tick: Tick, shards: &mut impl Shards<N>) {
+        self.hand_over(shards);
+        match tick {
+            Tick::Stays => {}
+            Tick::Enters(cell) => shards.enter(cell),
+            Tick::SetBack(cell) => {
+                self.clock_steps += 1;
+                shards.set_back(cell);
+            }
+        }
+    }
+
+    /// Hands over what waits.
+    pub(crate) fn hand_over(&mut self, shards: &mut impl Shards<N>) {
+        for (shard, batch) in self.pending.iter_mut().enumerate() {
+            if !batch.is_empty() {
+                shards.take(shard, batch);
+            }
+        }
+    }
+}
+
+impl<const N: usize> Feed<N>
+where
+    Pending<N>: TakeBatch,
+{
+    /// Passes the records of an engine elsewhere on to their shards: records of this layout.
+    pub(crate) fn microflows(
+        &mut self,
+        batch: &mut MicroflowBatch,
+        layout: &Layout,
+        shards: &mut impl Shards<N>,
+    ) {
+        if let [pending] = &mut self.pending[..]
+            && pending.take_batch(batch)
+        {
+            if !pending.is_empty() {
+                shards.take(0, pending);
+            }
+            return;
+        }
+        if layout.lanes() == Lanes::Wide {
+            for record in batch.wide() {
+                self.push(record, |pending| &mut pending.wide, shards);
+            }
+            return;
+        }
+        for record in batch.v4() {
+            self.push(record, |pending| &mut pending.v4, shards);
+        }
+        for record in batch.v6() {
+            self.push(record, |pending| &mut pending.v6, shards);
+        }
+    }
+}

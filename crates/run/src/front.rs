@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The front of the pipeline: frames to packets, packets to cells of the clock and to shards.
+
+use turboflow_engine::EngineCounters;
+use turboflow_merge::{
+    Base, Lanes, Layout, Machine, MicroflowRecord, Vectors, WORDS_WIDE, WithVectors, prefetch,
+};
+use turboflow_packet::{Frame, Parser, ParserConfig, ReassemblyConfig, RejectClass, Rejected};
+use turboflow_record::{Family, InputValues, LAST_TIME_NS, Packet, WORDS_V4, WORDS_V6};
+
+use crate::PipelineConfig;
+use crate::clock::Tick;
+use crate::feed::{Feed, Shards};
+use crate::pending::{Pending, batch_records};
+
+/// Frames fetched ahead of their parsing: a page of short ones, since processors' own reading ahead
+/// ends with each page.
+const FRAMES_AHEAD: usize = 64;
+
+/// The frames of a batch, taken in code for the vectors of the machine.
+struct TakeFrames<'a, 'f, S, const N: usize> {
+    front: &'a mut Front<N>,
+    frames: &'a [Frame<'f>],
+    shards: &'a mut S,
+}
+
+impl<S: Shards<N>, const N: usize> WithVectors for TakeFrames<'_, '_, S, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, vectors: V) {
+        self.front.take_frames(vectors, self.frames, self.shards);
+    }
+}
+
+/// What the front has counted, for the ledger.
+#[derive(Clone, Debug)]
+pub(crate) struct FrontReport {
+    pub(crate) frames: u64,
+    pub(crate) frame_bytes: u64,
+    pub(crate) packets: u64,
+    /// Wire bytes of the frames that became packets.
+    pub(crate) packet_frame_bytes: u64,
+    /// IP bytes of those packets.
+    pub(crate) packet_bytes: u64,
+    pub(crate) rejected: [u64; Rejected::COUNT],
+    pub(crate) rejected_bytes: [u64; Rejected::COUNT],
+    pub(crate) clock_steps: u64,
+    /// Fragments waiting for their first one, at the moment.
+    pub(crate) held: u64,
+    pub(crate) held_frame_bytes: u64,
+}
+
+impl Default for FrontReport {
+    fn default() -> Self {
+        Self {
+            frames: 0,
+            frame_bytes: 0,
+            packets: 0,
+            packet_frame_bytes: 0,
+            packet_bytes: 0,
+            rejected: [0; Rejected::COUNT],
+            rejected_bytes: [0; Rejected::COUNT],
+            clock_steps: 0,
+            held: 0,
+            held_frame_bytes: 0,
+        }
+    }
+}
+
+impl FrontReport {
+    /// What an engine elsewhere counted in the place of a front. The frame bytes of dropped records are unknown: they are
+    /// among those received. An engine goes on while its counters are read, so differences may be off by what it
+    /// does meanwhile.
+    pub(crate) fn of_engine(
+        engine: &EngineCounters,
+        packets_recorded: u64,
+        clock_steps: u64,
+    ) -> Self {
+        let held = engine
+            .packets_metered
+            .saturating_sub(engine.packets_dropped);
+        let packets = held.max(packets_recorded);
+        let packet_frame_bytes = engine.frame_bytes_metered();
+        Self {
+            frames: packets + engine.rejected_packets.iter().sum::<u64>(),
+            frame_bytes: packet_frame_bytes + engine.rejected_bytes.iter().sum::<u64>(),
+            packets,
+            packet_frame_bytes,
+            packet_bytes: engine.bytes_metered.saturating_sub(engine.bytes_dropped),
+            rejected: engine.rejected_packets,
+            rejected_bytes: engine.rejected_bytes,
+            clock_steps,
+            ..Self::default()
+        }
+    }
+
+    /// Adds that of another reader.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.frames += other.frames;
+        self.frame_bytes += other.frame_bytes;
+        self.packets += other.packets;
+        self.packet_frame_bytes += other.packet_frame_bytes;
+        self.packet_bytes += other.packet_bytes;
+        for (sum, more) in self.rejected.iter_mut().zip(other.rejected) {
+            *sum += more;
+        }
+        for (sum, more) in self.rejected_bytes.iter_mut().zip(other.rejected_bytes) {
+            *sum += more;
+        }
+        // Every reader sees the same clock set back.
+        self.clock_steps = self.clock_steps.max(other.clock_steps);
+        self.held += other.held;
+        self.held_frame_bytes += other.held_frame_bytes;
+    }
+}
+
+/// How a packet becomes a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Make {
+    /// The default definition: copied field by field.
+    Default,
+    /// A plan over the 5-tuple.
+    ByFamily,
+    /// A plan over any key.
+    Wide,
+}
+
+pub(crate) struct Front<const N: usize> {
+    parser: Parser,
+    feed: Feed<N>,
+    layout: Layout,
+    make: Make,
+    values: InputValues,
+    machine: Machine,
+    reassembles: bool,
+    released: Vec<(Packet, InputValues)>,
+    report: FrontReport,
+}
+
+impl<const N: usize> Front<N> {
+    pub(crate) fn new(config: &PipelineConfig, layout: &Layout) -> Self {
+        let make = match layout.lanes() {
+            Lanes::Wide => Make::Wide,
+            Lanes::ByFamily if N == 0 && !config.biflow => Make::Default,
+            Lanes::ByFamily => Make::ByFamily,
+        };
+        let parser = ParserConfig {
+            decapsulate: config.decapsulate,
+            icmp_ports: config.icmp_ports,
+            reassemble_flows: reassembly(config),
+            needs: layout.needs(),
+        };
+        Self {
+            parser: Parser::new(parser),
+            feed: Feed::new(config),
+            layout: layout.clone(),
+            make,
+            values: InputValues::default(),
+            machine: Machine::detect(),
+            reassembles: config.reassemble_flows.is_some(),
+            released: Vec::new(),
+            report: FrontReport::default(),
+        }
+    }
+
+    pub(crate) const fn report(&self) -> &FrontReport {
+        &self.report
+    }
+
+    /// Every packet up to this time has come.
+    pub(crate) fn advance(&mut self, delivered_ns: u64, shards: &mut impl Shards<N>) {
+        match self.feed.clock.advance(delivered_ns) {
+            Tick::Stays => {}
+            tick => self.change_cell(tick, shards),
+        }
+        if self.reassembles {
+            self.release(shards);
+        }
+    }
+
+    /// Takes frames in the order of their arrival.
+    pub(crate) fn frames(&mut self, frames: &[Frame<'_>], shards: &mut impl Shards<N>) {
+        if self.make == Make::Default && self.feed.pending.len() == 1 && !self.reassembles {
+            self.frames_to_one_shard(frames, shards);
+        } else {
+            self.frames_to_any_shard(frames, shards);
+        }
+    }
+
+    /// The hot path: default definition, one shard. Runs of plain packets, and between them what
+    /// is not.
+    fn frames_to_one_shard(&mut self, frames: &[Frame<'_>], shards: &mut impl Shards<N>) {
+        let mut rest = frames;
+        while !rest.is_empty() {
+            let plain = self.plain_frames(rest);
+            self.report.frames += plain as u64;
+            rest = &rest[plain..];
+            if self.feed.pending[0].v4.len() >= batch_records::<N>() {
+                shards.take(0, &mut self.feed.pending[0]);
+            } else if let Some((_, after)) = rest.split_first() {
+                self.frames_to_any_shard(&rest[..1], shards);
+                rest = after;
+            }
+        }
+    }
+
+    /// Makes records of plain IPv4 packets of the current cell, until a frame is none or the batch
+    /// is full; says how many there were. Everything it counts with stays in registers.
+    fn plain_frames(&mut self, frames: &[Frame<'_>]) -> usize {
+        let records = &mut self.feed.pending[0].v4;
+        let room = batch_records::<N>().saturating_sub(records.len());
+        records.reserve(room);
+        let (watermark_ns, cell_ns) = self.feed.clock.cell();
+        let (mut latest_ns, mut frame_bytes, mut packet_bytes, mut count) = (0, 0, 0, 0);
+        for (slot, frame) in records.spare_capacity_mut()[..room].iter_mut().zip(frames) {
+            if let Some(ahead) = frames.get(count + FRAMES_AHEAD) {
+                prefetch(ahead.bytes.as_ptr());
+            }
+            let Some(packet) = self.parser.parse_plain_v4(frame) else {
+                break;
+            };
+            if packet.timestamp_ns.wrapping_sub(watermark_ns) >= cell_ns {
+                break;
+            }
+            latest_ns = packet.timestamp_ns.max(latest_ns);
+            frame_bytes += u64::from(frame.wire_length_bytes);
+            packet_bytes += u64::from(packet.ip_length_bytes);
+            slot.write(MicroflowRecord::of_v4(&packet));
+            count += 1;
+        }
+        // SAFETY: the loop wrote that many records behind those that were there.
+        unsafe { records.set_len(records.len() + count) };
+        self.feed.clock.passed(latest_ns);
+        self.report.frame_bytes += frame_bytes;
+        self.report.packet_bytes += packet_bytes;
+        count
+    }
+
+    fn frames_to_any_shard(&mut self, frames: &[Frame<'_>], shards: &mut impl Shards<N>) {
+        self.machine.run_loop::<N, _>(TakeFrames {
+            front: self,
+            frames,
+            shards,
+        });
+        self.report.frames += frames.len() as u64;
+    }
+
+    #[inline(always)]
+    fn take_frames<V: Vectors>(
+        &mut self,
+        vectors: V,
+        frames: &[Frame<'_>],
+        shards: &mut impl Shards<N>,
+    ) {
+        let mut values = std::mem::take(&mut self.values);
+        for frame in frames {
+            self.report.frame_bytes += u64::from(frame.wire_length_bytes);
+            values.clear();
+            let parsed = match self.make {
+                Make::Default => self.parser.parse(frame),
+                _ => self.parser.parse_with_inputs(frame, &mut values),
+            };
+            // At every frame, so that records do not depend on how frames were batched.
+            if self.reassembles && matches!(parsed, Ok(_) | Err(Rejected::Held)) {
+                self.arrive(frame.timestamp_ns, shards);
+            }
+            match parsed {
+                Ok(packet) => {
+                    self.tick(packet.timestamp_ns, shards);
+                    self.meter(vectors, &packet, &values, shards);
+                }
+                Err(rejected) => self.reject(rejected, frame.wire_length_bytes),
+            }
+            if self.reassembles {
+                self.release(shards);
+            }
+        }
+        self.values = values;
+    }
+
+    /// Takes one packet that was parsed elsewhere.
+    pub(crate) fn parsed(
+        &mut self,
+        packet: &Packet,
+        values: &InputValues,
+        shards: &mut impl Shards<N>,
+    ) {
+        // Whoever parsed it need not know of a last time, as those who read captures do.
+        if packet.timestamp_ns > LAST_TIME_NS {
+            let packet = Packet {
+                timestamp_ns: LAST_TIME_NS,
+                ..*packet
+            };
+            return self.parsed(&packet, values, shards);
+        }
+        self.report.frames += 1;
+        self.report.frame_bytes += u64::from(packet.frame_length_bytes);
+        self.tick(packet.timestamp_ns, shards);
+        self.meter(self.machine, packet, values, shards);
+    }
+
+    /// Makes the record of a packet, whenever it came.
+    #[inline(always)]
+    fn meter<V: Vectors>(
+        &mut self,
+        vectors: V,
+        packet: &Packet,
+        values: &InputValues,
+        shards: &mut impl Shards<N>,
+    ) {
+        self.report.packet_bytes += u64::from(packet.ip_length_bytes);
+        match (self.make, packet.tuple.family()) {
+            (Make::Default, Family::V4) => {
+                let record = MicroflowRecord::of_v4(packet);
+                self.feed.push(record, |pending| &mut pending.v4, shards);
+            }
+            (Make::Default, Family::V6) => {
+                let record = MicroflowRecord::of_v6(packet);
+                self.feed.push(record, |pending| &mut pending.v6, shards);
+            }
+            (Make::ByFamily, Family::V4) => {
+                self.open::<_, WORDS_V4>(vectors, packet, values, |to| &mut to.v4, shards);
+            }
+            (Make::ByFamily, Family::V6) => {
+                self.open::<_, WORDS_V6>(vectors, packet, values, |to| &mut to.v6, shards);
+            }
+            (Make::Wide, _) => {
+                self.open::<_, WORDS_WIDE>(vectors, packet, values, |to| &mut to.wide, shards);
+            }
+        }
+    }
+
+    /// Makes the record of a packet where it stays until its shard takes it.
+    #[inline(always)]
+    fn open<V: Vectors, const K: usize>(
+        &mut self,
+        vectors: V,
+        packet: &Packet,
+        values: &InputValues,
+        lane: impl Fn(&mut Pending<N>) -> &mut Vec<MicroflowRecord<K, N>>,
+        shards: &mut impl Shards<N>,
+    ) {
+        let (key, reversed) = self.layout.key::<K>(packet, values);
+        let shard = self.feed.shard_of(&key);
+        let records = lane(&mut self.feed.pending[shard]);
+        records.push(MicroflowRecord {
+            key,
+            base: Base::of_packet(packet, reversed),
+            state: [0; N],
+        });
+        if let Some(MicroflowRecord { state, .. }) = records.last_mut() {
+            self.layout
+                .open_state(vectors, state, packet, values, reversed);
+        }
+        if records.len() == batch_records::<N>() {
+            shards.take(shard, &mut self.feed.pending[shard]);
+        }
+    }
+
+    #[inline(always)]
+    fn tick(&mut self, timestamp_ns: u64, shards: &mut impl Shards<N>) {
+        match self.feed.clock.tick(timestamp_ns) {
+            Tick::Stays => {}
+            tick => self.change_cell(tick, shards),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn change_cell(&mut self, tick: Tick, shards: &mut impl Shards<N>) {
+        if self.reassembles && matches!(tick, Tick::SetBack(_)) {
+            // What came before, while that is still the time.
+            let now_ns = self.feed.clock.now_ns();
+            self.meter_released(shards, |parser, out| parser.set_back(now_ns, out));
+        }
+        self.feed.change_cell(tick, shards);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn reject(&mut self, rejected: Rejected, wire_length_bytes: u32) {
+        if rejected.class() == RejectClass::Held {
+            self.report.held += 1;
+            self.report.held_frame_bytes += u64::from(wire_length_bytes);
+        } else {
+            self.report.rejected[rejected.index()] += 1;
+            self.report.rejected_bytes[rejected.index()] += u64::from(wire_length_bytes);
+        }
+    }
+
+    /// A packet has come, and will be metered or held. Fragments that have waited for too long go before it: beside flows
+    /// that this packet begins, they would be later than the law on late packets has them.
+    fn arrive(&mut self, timestamp_ns: u64, shards: &mut impl Shards<N>) {
+        self.tick(timestamp_ns, shards);
+        let now_ns = self.feed.clock.now_ns();
+        self.meter_released(shards, |parser, out| parser.expire(now_ns, out));
+    }
+
+    /// Meters fragments whose first one has come, or does not come any more.
+    fn release(&mut self, shards: &mut impl Shards<N>) {
+        let now_ns = self.feed.clock.now_ns();
+        self.meter_released(shards, |parser, out| parser.release(now_ns, out));
+    }
+
+    /// Meters what the parser hands out. It came some time ago, and the clock has seen it: it is late, and tells nothing of what
+    /// time it is now.
+    fn meter_released(
+        &mut self,
+        shards: &mut impl Shards<N>,
+        hand_out: impl FnOnce(&mut Parser, &mut Vec<(Packet, InputValues)>),
+    ) {
+        let mut released = std::mem::take(&mut self.released);
+        hand_out(&mut self.parser, &mut released);
+        for (packet, values) in released.drain(..) {
+            self.report.held -= 1;
+            self.report.held_frame_bytes -= u64::from(packet.frame_length_bytes);
+            self.meter(self.machine, &packet, &values, shards);
+        }
+        self.released = released;
+    }
+
+    /// The input has ended.
+    pub(crate) fn finish(&mut self, shards: &mut impl Shards<N>) {
+        self.meter_released(shards, Parser::release_all);
+        self.settle(shards);
+    }
+
+    /// Hands over what waits and closes the sums: the report is then that of this moment.
+    pub(crate) fn settle(&mut self, shards: &mut impl Shards<N>) {
+        self.feed.hand_over(shards);
+        self.report.clock_steps = self.feed.clock_steps;
+        let rejected: u64 = self.report.rejected.iter().sum();
+        let rejected_bytes: u64 = self.report.rejected_bytes.iter().sum();
+        self.report.packets = self.report.frames - rejected;
+        self.report.packet_frame_bytes = self.report.frame_bytes - rejected_bytes;
+    }
+}
+
+/// How fragments are joined. None waits longer than the idle timeout: it would come back later than a late packet may be.
+fn reassembly(config: &PipelineConfig) -> Option<ReassemblyConfig> {
+    let idle_ns = config.timeouts.idle_ns.unwrap_or(u64::MAX);
+    config.reassemble_flows.map(|reassembly| ReassemblyConfig {
+        timeout_ns: reassembly.timeout_ns.min(idle_ns),
+        ..reassembly
+    })
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Packet engine and flow cache for keys of one width.
+
+use turboflow_aggregate::{CacheConfig, CacheCounters, Cell, ExportSink, FlowCache};
+use turboflow_engine::{EvictAll, Evicted, PacketEngine, PacketEngines};
+use turboflow_merge::{KeyHasher, Layout, Marks, MicroflowRecord};
+
+use crate::PipelineConfig;
+use crate::pending::batch_records;
+
+/// What a lane has counted.
+pub(crate) struct LaneCounters {
+    pub(crate) evicted: Evicted,
+    pub(crate) cache: CacheCounters,
+    /// Records evicted and not merged yet.
+    pub(crate) waiting: u64,
+}
+
+pub(crate) struct Lane<E, const K: usize, const N: usize> {
+    /// `None` where records come from an engine elsewhere: they are merged as they come.
+    engine: Option<E>,
+    cache: FlowCache<K, N>,
+    evicted: Vec<MicroflowRecord<K, N>>,
+}
+
+impl<E: PacketEngine<K, N>, const K: usize, const N: usize> Lane<E, K, N> {
+    pub(crate) fn new<F: PacketEngines<Engine<K, N> = E>>(
+        config: &PipelineConfig,
+        layout: &Layout,
+        engines: Option<&F>,
+    ) -> Self {
+        let hasher = KeyHasher::new(config.seed);
+        let no_linger = config.timeouts.linger_ns == Some(0);
+        let evict_after = if no_linger { Marks::ENDS } else { 0 };
+        let open = |engines: &F| {
+            engines.open::<K, N>(config.shards(), evict_after, layout.plan().clone(), hasher)
+        };
+        let cache = CacheConfig {
+            timeouts: config.timeouts,
+            max_flows: config.flows_a_shard(),
+            ending_fins: layout.ending_fins(),
+            sweep_ns: config.sweep_ns,
+        };
+        Self {
+            engine: engines.map(open),
+            cache: FlowCache::new(cache, layout.plan().clone(), hasher),
+            evicted: Vec::with_capacity(engines.map_or(0, |_| batch_records::<N>())),
+        }
+    }
+
+    /// Takes packets for the engine, or where there is none, the records of one elsewhere.
+    pub(crate) fn take(
+        &mut self,
+        records: &[MicroflowRecord<K, N>],
+        sink: &mut impl ExportSink<K, N>,
+    ) {
+        let Some(engine) = &mut self.engine else {
+            return self.cache.merge(records, sink);
+        };
+        if engine.is_bypassed() {
+            engine.pass(records.len());
+            self.cache.merge(records, sink);
+            return;
+        }
+        engine.observe(records, &mut self.evicted);
+        // Evicted records wait until merging them pays.
+        if self.evicted.len() >= batch_records::<N>() || engine.is_bypassed() {
+            self.merge_evicted(sink);
+        }
+    }
+
+    /// The clock enters a cell: what the engine holds belongs to the one before.
+    pub(crate) fn enter(&mut self, cell: Cell, sink: &mut impl ExportSink<K, N>) {
+        self.evict_all(EvictAll::Cell, sink);
+        self.cache.advance(cell, sink);
+        let needed = hits_needed_percent(self.cache.size_bytes());
+        if let Some(engine) = &mut self.engine {
+            engine.enter_cell(cell.watermark_ns, needed);
+        }
+    }
+
+    /// Everything open ends.
+    pub(crate) fn flush(&mut self, sink: &mut impl ExportSink<K, N>) {
+        self.evict_all(EvictAll::Flush, sink);
+        self.cache.flush(sink);
+    }
+
+    fn evict_all(&mut self, why: EvictAll, sink: &mut impl ExportSink<K, N>) {
+        if let Some(engine) = &mut self.engine {
+            engine.evict_all(why, &mut self.evicted);
+            self.merge_evicted(sink);
+        }
+    }
+
+    fn merge_evicted(&mut self, sink: &mut impl ExportSink<K, N>) {
+        self.cache.merge(&self.evicted, sink);
+        self.evicted.clear();
+    }
+
+    pub(crate) fn counters(&self) -> LaneCounters {
+        let evicted = self.engine.as_ref().map(PacketEngine::evicted);
+        LaneCounters {
+            evicted: evicted.unwrap_or_default(),
+            cache: self.cache.counters(),
+            waiting: self.evicted.len() as u64,
+        }
+    }
+}
+
+/// The share of packets that must hit the microflow table for it to pay, by the size of the flow
+/// cache behind it: a merge costs little while the cache lies in the processor's own, and several
+/// times a table lookup when it lies in memory. Estimates from the pipeline benchmark, where `straight`
+/// and `table` are rows of their own.
+fn hits_needed_percent(flow_cache_bytes: usize) -> u64 {
+    match flow_cache_bytes {
+        0..=0x20_0000 => 90,
+        0x20_0001..=0x400_0000 => 60,
+        _ => 40,
+    }
+}

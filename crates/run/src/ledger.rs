@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The ledger: where every packet and every record went. Its sums are checked after every run.
+
+use std::fmt::{self, Display};
+
+use serde::Serialize;
+use turboflow_engine::Evicted;
+use turboflow_record::{EndReason, RejectClass, Rejected};
+
+use crate::front::FrontReport;
+use crate::shard::ShardReport;
+
+/// Frames that are in no flow for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReasonCount {
+    /// The reason, as [`Rejected::name`] has it.
+    pub reason: &'static str,
+    /// `non_ip` or `malformed`.
+    pub class: &'static str,
+    /// Frames.
+    pub packets: u64,
+    /// Bytes on the wire.
+    pub bytes: u64,
+}
+
+/// Flow records that left the aggregator, by flowEndReason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Exported {
+    /// 1: no packet for the idle timeout.
+    pub idle_timeout: u64,
+    /// 2: the record would have lasted longer than the active timeout.
+    pub active_timeout: u64,
+    /// 3: FIN or RST.
+    pub end_of_flow: u64,
+    /// 4: end of input.
+    pub forced_end: u64,
+    /// 5: the flow cache was full.
+    pub lack_of_resources: u64,
+}
+
+impl Exported {
+    /// Records for all reasons.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.idle_timeout
+            + self.active_timeout
+            + self.end_of_flow
+            + self.forced_end
+            + self.lack_of_resources
+    }
+}
+
+/// Every counter of a run, under the names that all engines and stages share.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Ledger {
+    /// Whether the kernel counts what the source sees, so that [`Self::source_seen`] is held
+    /// against the rest.
+    #[serde(skip)]
+    pub is_live: bool,
+    /// Frames that the source delivered, those of unknown link types included.
+    pub packets_received: u64,
+    /// Their bytes on the wire.
+    pub bytes_received: u64,
+    /// Packets in exported flow records.
+    pub packets_recorded: u64,
+    /// Bytes in exported flow records, as the IP headers declare them.
+    pub bytes_recorded: u64,
+    /// Bytes that the IP headers of all metered packets declared.
+    pub bytes_metered: u64,
+    /// Wire bytes of the frames of all metered packets.
+    pub frame_bytes_metered: u64,
+    /// Frames that carry no IP.
+    pub packets_non_ip: u64,
+    /// Their bytes on the wire.
+    pub bytes_non_ip: u64,
+    /// Frames whose IP header cannot be one, or was not captured.
+    pub packets_malformed: u64,
+    /// Their bytes on the wire.
+    pub bytes_malformed: u64,
+    /// Frames that an engine could not read far enough to tell. The user-space parser always can:
+    /// it counts a cut IP header as malformed, a cut link-layer header as non-IP.
+    pub packets_truncated: u64,
+    /// Their bytes on the wire.
+    pub bytes_truncated: u64,
+    /// Frames that a filter left out.
+    pub packets_filtered: u64,
+    /// Their bytes on the wire.
+    pub bytes_filtered: u64,
+    /// Frames of interfaces whose link type TurboFlow does not read.
+    pub packets_unknown_link_type: u64,
+    /// Their bytes on the wire.
+    pub bytes_unknown_link_type: u64,
+    /// Packets that the kernel saw at the interfaces, past the filter; 0 for files.
+    pub source_seen: u64,
+    /// Packets that the source lost before it delivered them, as far as it says.
+    pub source_dropped: u64,
+    /// Packets in the kernel's ring past as many as the run was to take; or that a run which failed
+    /// could not read.
+    pub source_unread: u64,
+    /// Packets metered that are in no record yet: in open flows, in the microflow table, or fragments
+    /// that wait for their first one. 0 when a run is over.
+    pub packets_resident: u64,
+    /// Times the clock was set back.
+    pub clock_steps: u64,
+    /// Microflow records that left the engine.
+    pub microflows_evicted: Evicted,
+    /// Microflow records that the aggregator merged.
+    pub microflows_merged: u64,
+    /// Microflow records lost between engine and aggregator.
+    pub microflows_dropped: u64,
+    /// Microflow records evicted that wait to be merged. 0 when a run is over.
+    pub microflows_resident: u64,
+    /// Flows opened.
+    pub flows_opened: u64,
+    /// Flows open now. 0 when a run is over.
+    pub flows_resident: u64,
+    /// Most flows open at once (with threads: the sum over shards).
+    pub flows_peak: u64,
+    /// Flow records exported.
+    pub flows_exported: Exported,
+    /// Flow records that all outputs wrote, once for each. While a run goes on, those in files that
+    /// have their name, with readers of streams and with collectors.
+    pub records_written: u64,
+    /// Flow records that an output could not write, once for each.
+    pub records_dropped: u64,
+    /// Frames in no flow, by reason; reasons without a frame are left out.
+    pub rejected: Vec<ReasonCount>,
+}
+
+/// Two sides of the ledger that should be equal and are not: a bug in TurboFlow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Imbalance {
+    /// What the sides are.
+    pub what: &'static str,
+    /// What came in.
+    pub left: u64,
+    /// What is accounted for.
+    pub right: u64,
+}
+
+impl Display for Imbalance {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, left, right } = self;
+        write!(formatter, "{what}: {left} against {right}")
+    }
+}
+
+impl Ledger {
+    pub(crate) fn new(front: &FrontReport, shards: &ShardReport) -> Self {
+        let mut ledger = Self {
+            packets_received: front.frames,
+            bytes_received: front.frame_bytes,
+            packets_recorded: shards.packets_recorded,
+            bytes_recorded: shards.bytes_recorded,
+            packets_resident: shards.packets_in.saturating_sub(shards.packets_recorded)
+                + front.held,
+            bytes_metered: front.packet_bytes,
+            frame_bytes_metered: front.packet_frame_bytes,
+            clock_steps: front.clock_steps,
+            microflows_evicted: shards.evicted,
+            microflows_merged: shards.cache.microflows_merged,
+            microflows_resident: shards.microflows_waiting,
+            microflows_dropped: shards.microflows_dropped,
+            flows_opened: shards.cache.flows_opened,
+            flows_resident: shards.cache.flows_open,
+            flows_peak: shards.cache.flows_peak,
+            ..Self::default()
+        };
+        let exported = |reason: EndReason| shards.cache.flows_exported[reason as usize];
+        ledger.flows_exported = Exported {
+            idle_timeout: exported(EndReason::IdleTimeout),
+            active_timeout: exported(EndReason::ActiveTimeout),
+            end_of_flow: exported(EndReason::EndOfFlow),
+            forced_end: exported(EndReason::ForcedEnd),
+            lack_of_resources: exported(EndReason::LackOfResources),
+        };
+        for reason in Rejected::ALL {
+            ledger.reject(
+                reason,
+                front.rejected[reason.index()],
+                front.rejected_bytes[reason.index()],
+            );
+        }
+        ledger
+    }
+
+    fn reject(&mut self, reason: Rejected, packets: u64, bytes: u64) {
+        if packets == 0 {
+            return;
+        }
+        let class = reason.class();
+        let (class_packets, class_bytes) = match class {
+            RejectClass::NonIp => (&mut self.packets_non_ip, &mut self.bytes_non_ip),
+            RejectClass::Malformed => (&mut self.packets_malformed, &mut self.bytes_malformed),
+            RejectClass::Held => unreachable!("held fragments are counted apart"),
+        };
+        *class_packets += packets;
+        *class_bytes += bytes;
+        let (reason, class) = (reason.name(), class.name());
+        self.rejected.push(ReasonCount {
+            reason,
+            class,
+            packets,
+            bytes,
+        });
+    }
+
+    /// Frames that are in no flow, for whatever reason.
+    #[must_use]
+    pub const fn packets_rejected(&self) -> u64 {
+        self.packets_non_ip
+            + self.packets_malformed
+            + self.packets_truncated
+            + self.packets_filtered
+            + self.packets_unknown_link_type
+    }
+
+    /// Checks conservation: every packet and byte that came in is in a flow record or a counter,
+    /// and no record was lost or made up on the way.
+    #[must_use]
+    pub fn imbalances(&self) -> Vec<Imbalance> {
+        let bytes_rejected = self.bytes_non_ip
+            + self.bytes_malformed
+            + self.bytes_truncated
+            + self.bytes_filtered
+            + self.bytes_unknown_link_type;
+        let sides = [
+            (
+                "packets seen by the kernel against received, dropped and unread",
+                self.source_seen,
+                if self.is_live {
+                    self.packets_received + self.source_dropped + self.source_unread
+                } else {
+                    self.source_seen
+                },
+            ),
+            (
+                "packets received against recorded, resident and rejected",
+                self.packets_received,
+                self.packets_recorded + self.packets_resident + self.packets_rejected(),
+            ),
+            (
+                "bytes received against metered and rejected",
+                self.bytes_received,
+                self.frame_bytes_metered + bytes_rejected,
+            ),
+            (
+                "IP bytes metered against recorded",
+                self.bytes_metered,
+                // Bytes of open flows are in no counter.
+                match self.packets_resident {
+                    0 => self.bytes_recorded,
+                    _ => self.bytes_metered.max(self.bytes_recorded),
+                },
+            ),
+            (
+                "microflow records evicted against merged and dropped",
+                self.microflows_evicted.total(),
+                self.microflows_merged + self.microflows_dropped + self.microflows_resident,
+            ),
+            (
+                "flows opened against exported and resident",
+                self.flows_opened,
+                self.flows_exported.total() + self.flows_resident,
+            ),
+        ];
+        let unequal = sides.into_iter().filter(|(_, left, right)| left != right);
+        unequal
+            .map(|(what, left, right)| Imbalance { what, left, right })
+            .collect()
+    }
+}
+
+impl Ledger {
+    /// [`Ledger::imbalances`] of a run that is over: nothing may be on its way any more.
+    #[must_use]
+    pub fn imbalances_at_the_end(&self) -> Vec<Imbalance> {
+        let left = [
+            (
+                "packets that are in no record at the end",
+                self.packets_resident,
+            ),
+            (
+                "microflow records that were not merged",
+                self.microflows_resident,
+            ),
+            ("flows that were not exported", self.flows_resident),
+        ];
+        let left = left.into_iter().filter(|(_, count)| *count > 0);
+        let mut imbalances = self.imbalances();
+        imbalances.extend(left.map(|(what, left)| Imbalance {
+            what,
+            left,
+            right: 0,
+        }));
+        imbalances
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_counts_for_live_runs_even_if_it_counted_nothing() {
+        let files = Ledger {
+            packets_received: 5,
+            packets_non_ip: 5,
+            source_dropped: 2,
+            ..Ledger::default()
+        };
+        assert_eq!(files.imbalances(), []);
+        let live = Ledger {
+            is_live: true,
+            ..files
+        };
+        let [imbalance] = live.imbalances()[..] else {
+            panic!("{:?}", live.imbalances());
+        };
+        assert_eq!((imbalance.left, imbalance.right), (0, 7));
+    }
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the readers of a run share: its limits, its progress, its end, and their parts of a
+//! snapshot. Each has its own rings, parser, clock, shards and counters; those are added up.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use turboflow_engine::{PortCounters, PortState};
+
+use super::{LiveLimits, LiveProgress, instant};
+use crate::Ledger;
+use crate::files::Stop;
+use crate::meter::Counts;
+use crate::outputs::Outputs;
+use crate::snapshots::{LiveSnapshot, Snapshots};
+
+/// What one reader has counted, or all of them. Each part balances at its own moment, so the sum does.
+pub(crate) struct Part {
+    pub(crate) counts: Counts,
+    pub(crate) interfaces: Vec<(String, PortCounters, PortState)>,
+    /// Packets that were dropped on a way that all interfaces share: nobody knows at which they came in.
+    pub(crate) dropped_of_all: u64,
+    /// Packets that the kernel has counted, and that are neither metered nor dropped.
+    pub(crate) unread: u64,
+    /// Up to which time everything has been metered.
+    pub(crate) clock_ns: u64,
+}
+
+impl Part {
+    fn merge(&mut self, other: &Self) {
+        self.counts.merge(&other.counts);
+        for ((_, sum, state), (_, counters, other)) in
+            self.interfaces.iter_mut().zip(&other.interfaces)
+        {
+            *sum += *counters;
+            if other.is_final() {
+                *state = *other;
+            }
+        }
+        self.dropped_of_all += other.dropped_of_all;
+        self.unread += other.unread;
+        self.clock_ns = self.clock_ns.min(other.clock_ns);
+    }
+
+    /// The sum of one or more.
+    pub(super) fn sum(parts: impl IntoIterator<Item = Self>) -> Option<Self> {
+        parts.into_iter().reduce(|mut sum, part| {
+            sum.merge(&part);
+            sum
+        })
+    }
+
+    pub(super) fn ledger(&self) -> Ledger {
+        let mut ledger = self.counts.ledger();
+        ledger.is_live = true;
+        for (_, counters, _) in &self.interfaces {
+            ledger.source_seen += counters.seen - counters.copies;
+            ledger.source_dropped += counters.dropped;
+        }
+        ledger.source_dropped += self.dropped_of_all;
+        ledger.source_unread = self.unread;
+        ledger
+    }
+
+    /// Puts down as unread what the kernel has counted and nothing else accounts for.
+    pub(crate) fn find_unread(&mut self) {
+        let ledger = self.ledger();
+        let accounted = ledger.packets_received + ledger.source_dropped;
+        self.unread = ledger.source_seen.saturating_sub(accounted);
+    }
+
+    fn snapshot(self, writing: &Outputs) -> LiveSnapshot {
+        let outputs = writing.snapshot();
+        let progress = writing.progress(&outputs);
+        LiveSnapshot {
+            ledger: Ledger {
+                records_written: progress.records_written,
+                records_dropped: progress.records_dropped,
+                ..self.ledger()
+            },
+            clock_ns: self.clock_ns,
+            interfaces: self.interfaces,
+            outputs,
+        }
+    }
+}
+
+pub(crate) struct Together {
+    packets_limit: u64,
+    ends: Option<Instant>,
+    packets: AtomicU64,
+    bytes: AtomicU64,
+    /// Packets that the kernel dropped, by reader.
+    dropped: Vec<AtomicU64>,
+    /// How often each reader has been round its rings; `u64::MAX` once it has ended.
+    rounds: Vec<AtomicU64>,
+    ended: Stop,
+    /// Of the snapshot that is wanted, by reader.
+    parts: Mutex<Vec<Option<Part>>>,
+}
+
+impl Together {
+    pub(crate) fn new(limits: LiveLimits, readers: usize) -> Self {
+        Self {
+            packets_limit: limits.packets.unwrap_or(u64::MAX),
+            ends: limits
+                .duration
+                .and_then(|duration| instant().checked_add(duration)),
+            packets: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            dropped: (0..readers).map(|_| AtomicU64::new(0)).collect(),
+            rounds: (0..readers).map(|_| AtomicU64::new(0)).collect(),
+            ended: Stop::new(),
+            parts: Mutex::new((0..readers).map(|_| None).collect()),
+        }
+    }
+
+    /// When the run is to end.
+    pub(super) const fn ends(&self) -> Option<Instant> {
+        self.ends
+    }
+
+    /// Takes so many packets of those that the run may still take; says how many that are.
+    pub(super) fn take(&self, packets: usize) -> usize {
+        let grant = |taken: u64| packets.min(usize::try_from(self.left(taken)).unwrap_or(packets));
+        let count = |taken| Some(taken + grant(taken) as u64);
+        match self
+            .packets
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, count)
+        {
+            Ok(before) | Err(before) => grant(before),
+        }
+    }
+
+    const fn left(&self, taken: u64) -> u64 {
+        self.packets_limit - taken
+    }
+
+    pub(super) fn count(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// A reader has been round its rings, and knows how many packets were dropped.
+    pub(super) fn been_round(&self, reader: usize, dropped: u64) {
+        self.dropped[reader].store(dropped, Ordering::Relaxed);
+        self.rounds[reader].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A reader goes round no more.
+    pub(super) fn has_ended(&self, reader: usize) {
+        self.rounds[reader].store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// Whether every reader has been round, or has ended, since this was last true for `seen`.
+    pub(super) fn all_been_round(&self, seen: &mut Vec<u64>) -> bool {
+        let load = |rounds: &AtomicU64| rounds.load(Ordering::Relaxed);
+        let rounds = self.rounds.iter().map(load);
+        let is_new = |(at, rounds)| rounds == u64::MAX || seen.get(at) != Some(&rounds);
+        if !rounds.clone().enumerate().all(is_new) {
+            return false;
+        }
+        seen.clear();
+        seen.extend(rounds);
+        true
+    }
+
+    pub(super) fn progress(&self) -> LiveProgress {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        LiveProgress {
+            packets: of(&self.packets),
+            bytes: of(&self.bytes),
+            dropped: self.dropped.iter().map(of).sum(),
+        }
+    }
+
+    /// Ends all readers, since one has ended.
+    pub(super) fn end(&self) {
+        self.ended.ask();
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended.asked()
+            || self.left(self.packets.load(Ordering::Relaxed)) == 0
+            || self.ends.is_some_and(|ends| instant() >= ends)
+    }
+
+    /// Adds a reader's part to the snapshot, if one is wanted.
+    pub(crate) fn contribute(
+        &self,
+        snapshots: &Snapshots,
+        reader: usize,
+        part: impl FnOnce() -> Part,
+    ) {
+        if !snapshots.are_wanted() {
+            return;
+        }
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        // Under the lock, so that no part is left behind for the snapshot after this one.
+        if snapshots.are_wanted() && parts[reader].is_none() {
+            parts[reader] = Some(part());
+        }
+    }
+
+    /// Answers who asks for a snapshot, once all readers have added their parts.
+    pub(crate) fn answer(&self, snapshots: &Snapshots, writing: &Outputs) {
+        if !snapshots.are_wanted() {
+            return;
+        }
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        if parts.iter().all(Option::is_some)
+            && let Some(sum) = Part::sum(parts.iter_mut().filter_map(Option::take))
+        {
+            snapshots.answer(sum.snapshot(writing));
+        }
+    }
+}
+
+/// Ends the run with whoever holds it, however that ends.
+pub(super) struct EndsTheRun<'a>(pub(super) &'a Together);
+
+impl Drop for EndsTheRun<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Merges the microflow records of engines elsewhere: batches in, flow records out, in memory.
+
+use turboflow_engine::{EngineCounters, MicroflowBatch};
+use turboflow_engine_software::SoftwareEngines;
+use turboflow_merge::Layout;
+
+use crate::clock::Tick;
+use crate::feed::{Feed, Shards};
+use crate::meter::{
+    Counts, DeliverRecords, FinishShards, OwnShard, start_threads, with_state_words,
+};
+use crate::pending::{Pending, TakeBatch};
+use crate::shard::{Shard, ShardReport};
+use crate::{ConfigError, PipelineConfig};
+
+/// What merges the records of engines elsewhere.
+pub(crate) struct Merger {
+    work: Box<dyn MergeWork>,
+}
+
+trait MergeWork {
+    fn microflows(&mut self, batch: &mut MicroflowBatch);
+    fn advance(&mut self, complete_ns: u64);
+    fn clock_steps(&self) -> u64;
+    fn snapshot(&mut self) -> ShardReport;
+    fn finish(self: Box<Self>) -> ShardReport;
+}
+
+impl Merger {
+    /// A merger that has seen nothing. `deliver` is asked once for every shard, and what it gives is called
+    /// on that shard's thread.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration.
+    pub(crate) fn new(
+        config: &PipelineConfig,
+        layout: &Layout,
+        deliver: &mut dyn FnMut(usize) -> DeliverRecords,
+    ) -> Result<Self, ConfigError> {
+        let work = with_state_words!(layout.state_words(), N => {
+            start::<N>(config, layout, deliver)?
+        });
+        Ok(Self { work })
+    }
+
+    /// Merges records of the current cell's packets. They do not move the clock.
+    pub(crate) fn microflows(&mut self, batch: &mut MicroflowBatch) {
+        self.work.microflows(batch);
+    }
+
+    /// Moves the clock: the records of all packets before this time have been merged, in nanoseconds since
+    /// 1970.
+    pub(crate) fn advance(&mut self, complete_ns: u64) {
+        self.work.advance(complete_ns);
+    }
+
+    /// What was counted up to this moment, with what `engine` says that the engines counted: it is asked
+    /// after the shards, for an engine is never behind them.
+    pub(crate) fn counts<E>(
+        &mut self,
+        engine: impl FnOnce() -> Result<EngineCounters, E>,
+    ) -> Result<Counts, E> {
+        let shards = self.work.snapshot();
+        Ok(Counts::of_engine(
+            shards,
+            &engine()?,
+            self.work.clock_steps(),
+        ))
+    }
+
+    /// Exports everything that is open; what was counted in all.
+    pub(crate) fn finish(self, engine: &EngineCounters) -> Counts {
+        let clock_steps = self.work.clock_steps();
+        Counts::of_engine(self.work.finish(), engine, clock_steps)
+    }
+}
+
+fn start<const N: usize>(
+    config: &PipelineConfig,
+    layout: &Layout,
+    deliver: &mut dyn FnMut(usize) -> DeliverRecords,
+) -> Result<Box<dyn MergeWork>, ConfigError>
+where
+    Pending<N>: TakeBatch,
+{
+    let (feed, layout) = (Feed::<N>::new(config), layout.clone());
+    // No shard has a packet engine; their type is that of the meter's, so that they are compiled once.
+    let none = None::<SoftwareEngines>;
+    if !config.has_shard_threads() {
+        let shards = OwnShard(Shard::new(config, &layout, none.as_ref(), deliver(0)));
+        return Ok(Box::new(Merging {
+            feed,
+            layout,
+            shards,
+        }));
+    }
+    let shards = start_threads::<_, N>(config, &layout, none, deliver)?;
+    Ok(Box::new(Merging {
+        feed,
+        layout,
+        shards,
+    }))
+}
+
+struct Merging<const N: usize, S> {
+    feed: Feed<N>,
+    layout: Layout,
+    shards: S,
+}
+
+impl<const N: usize, S: Shards<N> + FinishShards> MergeWork for Merging<N, S>
+where
+    Pending<N>: TakeBatch,
+{
+    fn microflows(&mut self, batch: &mut MicroflowBatch) {
+        self.feed.microflows(batch, &self.layout, &mut self.shards);
+    }
+
+    fn advance(&mut self, complete_ns: u64) {
+        match self.feed.clock.advance(complete_ns) {
+            Tick::Stays => {}
+            tick => self.feed.change_cell(tick, &mut self.shards),
+        }
+    }
+
+    fn clock_steps(&self) -> u64 {
+        self.feed.clock_steps
+    }
+
+    fn snapshot(&mut self) -> ShardReport {
+        self.feed.hand_over(&mut self.shards);
+        self.shards.snapshot()
+    }
+
+    fn finish(mut self: Box<Self>) -> ShardReport {
+        self.feed.hand_over(&mut self.shards);
+        self.shards.finish()
+    }
+}

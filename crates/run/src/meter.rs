@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A meter: frames in, flow records out, in memory.
+
+use turboflow_aggregate::Cell;
+use turboflow_engine::{EngineCounters, PacketEngines};
+use turboflow_engine_software::SoftwareEngines;
+use turboflow_merge::Layout;
+use turboflow_packet::Frame;
+use turboflow_record::{FlowBatch, InputValues, Packet};
+
+use crate::feed::Shards;
+use crate::front::{Front, FrontReport};
+use crate::pending::Pending;
+use crate::shard::{Shard, ShardReport};
+use crate::threads::ThreadedShards;
+use crate::{ConfigError, Ledger, PipelineConfig};
+
+/// Takes batches of finished flow records; it may take the batch's contents out and leave an empty
+/// batch of the same schema.
+pub type DeliverRecords = Box<dyn FnMut(&mut FlowBatch) + Send>;
+
+/// Runs an expression with `N` standing for a number of state words. This crate's own unit tests have definitions of few: engines and flow
+/// caches of every record size are not compiled once more for them. `tests/` and the program's tests have the others.
+macro_rules! with_state_words {
+    ($words:expr, $n:ident => $body:expr) => {{
+        match $words {
+            0 => {
+                const $n: usize = 0;
+                $body
+            }
+            8 => {
+                const $n: usize = 8;
+                $body
+            }
+            #[cfg(not(test))]
+            24 => {
+                const $n: usize = 24;
+                $body
+            }
+            #[cfg(not(test))]
+            56 => {
+                const $n: usize = 56;
+                $body
+            }
+            #[cfg(not(test))]
+            120 => {
+                const $n: usize = 120;
+                $body
+            }
+            #[cfg(not(test))]
+            504 => {
+                const $n: usize = 504;
+                $body
+            }
+            #[cfg(test)]
+            other => unreachable!("{other} state words are for tests/, not for unit tests"),
+            #[cfg(not(test))]
+            other => unreachable!("{other} is no number of state words"),
+        }
+    }};
+}
+pub(crate) use with_state_words;
+
+/// What a meter has done.
+#[derive(Clone, Debug)]
+pub struct MeterReport {
+    /// Every counter; sources and outputs add theirs.
+    pub ledger: Ledger,
+}
+
+/// What front and shards have counted at a moment.
+pub(crate) struct Counts {
+    front: FrontReport,
+    shards: ShardReport,
+}
+
+impl Counts {
+    pub(crate) fn ledger(&self) -> Ledger {
+        Ledger::new(&self.front, &self.shards)
+    }
+
+    /// What engines elsewhere counted, and the shards that merged their records.
+    pub(crate) fn of_engine(
+        mut shards: ShardReport,
+        engine: &EngineCounters,
+        clock_steps: u64,
+    ) -> Self {
+        let front = FrontReport::of_engine(engine, shards.packets_recorded, clock_steps);
+        shards.packets_in = front.packets;
+        let not_merged = engine
+            .evicted
+            .total()
+            .saturating_sub(shards.cache.microflows_merged);
+        shards.microflows_dropped = engine.microflows_dropped.min(not_merged);
+        shards.microflows_waiting = not_merged - shards.microflows_dropped;
+        shards.evicted = engine.evicted;
+        Self { front, shards }
+    }
+
+    /// Adds those of another meter.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.front.merge(&other.front);
+        self.shards.merge(&other.shards);
+    }
+}
+
+/// The pipeline without files: give it frames, then finish it.
+///
+/// Threads of its own, if the configuration asks for them, start with it and end with
+/// [`Meter::finish`].
+pub struct Meter {
+    work: Box<dyn MeterWork>,
+    layout: Layout,
+}
+
+trait MeterWork {
+    fn frames(&mut self, frames: &[Frame<'_>]);
+    fn packet(&mut self, packet: &Packet, values: &InputValues);
+    fn advance(&mut self, delivered_ns: u64);
+    fn snapshot(&mut self) -> Counts;
+    fn finish(self: Box<Self>) -> Counts;
+}
+
+impl Meter {
+    /// A meter that has seen nothing. `deliver` is asked once for every shard, and what it
+    /// gives is called on that shard's thread.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration.
+    pub fn new(
+        config: &PipelineConfig,
+        mut deliver: impl FnMut(usize) -> DeliverRecords,
+    ) -> Result<Self, ConfigError> {
+        Self::start(config, &mut deliver)
+    }
+
+    /// Takes `dyn FnMut` so that engines and flow caches of every record size are compiled once, in this crate.
+    fn start(
+        config: &PipelineConfig,
+        deliver: &mut dyn FnMut(usize) -> DeliverRecords,
+    ) -> Result<Self, ConfigError> {
+        let layout = config.compile()?;
+        let work = with_state_words!(layout.state_words(), N => {
+            start::<N>(config, &layout, deliver)?
+        });
+        Ok(Self { work, layout })
+    }
+
+    /// The columns of its records.
+    #[must_use]
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Meters frames, in the order of their arrival.
+    pub fn frames(&mut self, frames: &[Frame<'_>]) {
+        self.work.frames(frames);
+    }
+
+    /// Meters one packet that was parsed elsewhere, with the inputs that the layout needs.
+    pub fn packet(&mut self, packet: &Packet, values: &InputValues) {
+        self.work.packet(packet, values);
+    }
+
+    /// Moves the clock without a packet: a live source has delivered every packet up to this time,
+    /// in nanoseconds since 1970. Flows that are due leave, however silent the source is.
+    pub fn advance(&mut self, delivered_ns: u64) {
+        self.work.advance(delivered_ns);
+    }
+
+    /// Where everything is at this moment, all threads at the same point of the input: every packet
+    /// is in a record, resident, or in a counter.
+    ///
+    /// It waits until what is queued for the shards is metered, some ten thousand packets.
+    pub fn snapshot(&mut self) -> Ledger {
+        self.counts().ledger()
+    }
+
+    /// What was counted up to this moment.
+    pub(crate) fn counts(&mut self) -> Counts {
+        self.work.snapshot()
+    }
+
+    /// Exports everything that is open.
+    #[must_use]
+    pub fn finish(self) -> MeterReport {
+        MeterReport {
+            ledger: self.finish_counting().ledger(),
+        }
+    }
+
+    /// Exports everything that is open; what was counted in all.
+    pub(crate) fn finish_counting(self) -> Counts {
+        self.work.finish()
+    }
+}
+
+/// Where packets are metered in this process.
+type Engines = SoftwareEngines;
+
+fn start<const N: usize>(
+    config: &PipelineConfig,
+    layout: &Layout,
+    deliver: &mut dyn FnMut(usize) -> DeliverRecords,
+) -> Result<Box<dyn MeterWork>, ConfigError> {
+    let front = Front::<N>::new(config, layout);
+    let engines = Engines {
+        sizing: config.sizing,
+    };
+    if !config.has_shard_threads() {
+        let shards = OwnShard(Shard::new(config, layout, Some(&engines), deliver(0)));
+        return Ok(Box::new(Running { front, shards }));
+    }
+    let shards = start_threads::<_, N>(config, layout, Some(engines), deliver)?;
+    Ok(Box::new(Running { front, shards }))
+}
+
+/// A thread for every shard.
+pub(crate) fn start_threads<F: PacketEngines, const N: usize>(
+    config: &PipelineConfig,
+    layout: &Layout,
+    engines: Option<F>,
+    deliver: &mut dyn FnMut(usize) -> DeliverRecords,
+) -> Result<ThreadedShards<N>, ConfigError> {
+    let shards = (0..config.threads).map(|shard| {
+        let (config, layout, deliver) = (config.clone(), layout.clone(), deliver(shard));
+        let engines = engines.clone();
+        move || Shard::<F, N>::new(&config, &layout, engines.as_ref(), deliver)
+    });
+    ThreadedShards::start(shards).map_err(|source| ConfigError::Thread {
+        what: "metering",
+        source,
+    })
+}
+
+/// Shards that can be asked for their reports.
+pub(crate) trait FinishShards {
+    /// When everything that was given to them is metered.
+    fn snapshot(&mut self) -> ShardReport;
+    /// At the end.
+    fn finish(self) -> ShardReport;
+}
+
+struct Running<const N: usize, S> {
+    front: Front<N>,
+    shards: S,
+}
+
+impl<const N: usize, S: Shards<N> + FinishShards> MeterWork for Running<N, S> {
+    fn frames(&mut self, frames: &[Frame<'_>]) {
+        self.front.frames(frames, &mut self.shards);
+    }
+
+    fn packet(&mut self, packet: &Packet, values: &InputValues) {
+        self.front.parsed(packet, values, &mut self.shards);
+    }
+
+    fn advance(&mut self, delivered_ns: u64) {
+        self.front.advance(delivered_ns, &mut self.shards);
+    }
+
+    fn snapshot(&mut self) -> Counts {
+        self.front.settle(&mut self.shards);
+        Counts {
+            front: self.front.report().clone(),
+            shards: self.shards.snapshot(),
+        }
+    }
+
+    fn finish(mut self: Box<Self>) -> Counts {
+        self.front.finish(&mut self.shards);
+        Counts {
+            front: self.front.report().clone(),
+            shards: self.shards.finish(),
+        }
+    }
+}
+
+/// The one shard of a meter without threads.
+pub(crate) struct OwnShard<F: PacketEngines, const N: usize>(pub(crate) Shard<F, N>);
+
+impl<F: PacketEngines, const N: usize> Shards<N> for OwnShard<F, N> {
+    fn take(&mut self, _shard: usize, batch: &mut Pending<N>) {
+        self.0.take(batch);
+        batch.clear();
+    }
+
+    fn enter(&mut self, cell: Cell) {
+        self.0.enter(cell);
+    }
+
+    fn set_back(&mut self, cell: Cell) {
+        self.0.set_back(cell);
+    }
+}
+
+impl<F: PacketEngines, const N: usize> FinishShards for OwnShard<F, N> {
+    fn snapshot(&mut self) -> ShardReport {
+        self.0.report()
+    }
+
+    fn finish(mut self) -> ShardReport {
+        self.0.flush();
+        self.0.report()
+    }
+}

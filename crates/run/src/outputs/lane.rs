@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The way to one output: a bounded queue, and the thread that empties it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use turboflow_formats::{ExportError, WriteProgress};
+use turboflow_formats::{SendGauge, SendSnapshot};
+use turboflow_record::FlowBatch;
+
+use super::writing::write_all;
+use super::{Output, OutputReport, OutputSnapshot};
+use crate::ConfigError;
+
+/// Batches that wait for an output at most, where metering waits with them.
+const FILE_QUEUE_BATCHES: usize = 32;
+/// Records that wait for an output at most, but for a batch: many flows may end at once.
+pub(super) const QUEUE_RECORDS: usize = 1 << 20;
+/// Batches that do where metering does not wait; many have few records.
+const LIVE_QUEUE_BATCHES: usize = 1 << 14;
+/// How long metering waits for an output whose queue has filled up: less than the ring of an
+/// interface holds.
+const PATIENCE: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_millis(1);
+
+pub(super) struct Lane {
+    /// `None` once it is closed.
+    queue: Option<SyncSender<Arc<FlowBatch>>>,
+    /// `None` once it has ended.
+    thread: Option<JoinHandle<OutputReport>>,
+    gauge: Arc<Gauge>,
+}
+
+impl Drop for Lane {
+    /// An output that was given up has taken away what it began before the process goes on.
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            // Its panic is that of the run.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// How an output stands, for others to read while it writes.
+pub(super) struct Gauge {
+    pub(super) name: String,
+    /// Records that it was given, those that wait included.
+    received: AtomicU64,
+    pub(super) failed: AtomicBool,
+    /// Whether the end of its queue is its own end, not that of a run which could not start.
+    pub(super) completes: AtomicBool,
+    /// Records in its queue.
+    pub(super) waiting: AtomicUsize,
+    /// Records for which there was no room.
+    overrun: AtomicU64,
+    /// Whether metering waits for room: always, or until that was in vain, and from when half of
+    /// the queue is free again.
+    is_waited_for: AtomicBool,
+    gives_up: AtomicBool,
+    /// How long the end of a run waits for it while it takes nothing, in ms; 0: as long as it needs.
+    end_patience_ms: AtomicU64,
+    /// When it has last taken what waited, or the end of the run began.
+    took_at_ms: AtomicU64,
+    /// Whether it is a stream, whose reader may do what it likes.
+    may_stall: bool,
+    sending: Option<Arc<SendGauge>>,
+    /// As the output's thread saw it last; a collector's is in `sending`.
+    progress: Mutex<WriteProgress>,
+}
+
+impl Gauge {
+    /// Tells others what has become of the records.
+    pub(super) fn show(&self, progress: WriteProgress) {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
+    }
+
+    /// Counts records as waiting if there is room for them: whoever waits for room counts for nothing.
+    fn reserve(&self, rows: usize) -> bool {
+        let waiting = self.waiting.fetch_add(rows, Ordering::Relaxed);
+        if waiting < QUEUE_RECORDS / 2 {
+            self.is_waited_for.store(true, Ordering::Relaxed);
+        }
+        let has_room = waiting < QUEUE_RECORDS;
+        if !has_room {
+            self.waiting.fetch_sub(rows, Ordering::Relaxed);
+        }
+        has_room
+    }
+
+    fn end_patience(&self) -> Option<Duration> {
+        let patience_ms = self.end_patience_ms.load(Ordering::Relaxed);
+        (patience_ms > 0).then(|| Duration::from_millis(patience_ms))
+    }
+
+    /// Whether the end of the run is there, and is not waited for without end.
+    pub(super) fn is_hurried(&self) -> bool {
+        self.end_patience().is_some()
+    }
+
+    /// Records of batches left the queue for good.
+    pub(super) fn took(&self, rows: usize) {
+        self.waiting.fetch_sub(rows, Ordering::Relaxed);
+        self.took_at_ms.store(now_ms(), Ordering::Relaxed);
+    }
+
+    /// Whether it has taken nothing for as long as the end is patient.
+    fn is_stalled(&self) -> bool {
+        let idle_ms = || now_ms().saturating_sub(self.took_at_ms.load(Ordering::Relaxed));
+        self.end_patience()
+            .is_some_and(|patience| u128::from(idle_ms()) >= patience.as_millis())
+    }
+}
+
+impl Lane {
+    /// # Errors
+    /// The system starts no more threads.
+    pub(super) fn start(output: Output, is_live: bool) -> Result<Self, ConfigError> {
+        let gauge = Arc::new(Gauge {
+            name: output.name,
+            received: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            completes: AtomicBool::new(false),
+            waiting: AtomicUsize::new(0),
+            overrun: AtomicU64::new(0),
+            is_waited_for: AtomicBool::new(true),
+            gives_up: AtomicBool::new(is_live),
+            end_patience_ms: AtomicU64::new(0),
+            took_at_ms: AtomicU64::new(0),
+            may_stall: output.may_stall,
+            sending: output.writer.sending(),
+            progress: Mutex::default(),
+        });
+        let (queue, incoming) = sync_channel(match is_live {
+            true => LIVE_QUEUE_BATCHES,
+            false => FILE_QUEUE_BATCHES,
+        });
+        let shown = Arc::clone(&gauge);
+        let thread = std::thread::Builder::new()
+            .name("output".to_owned())
+            .spawn(move || write_all(output.writer, &shown, &incoming, is_live))
+            .map_err(|source| ConfigError::Thread {
+                what: "an output",
+                source,
+            })?;
+        Ok(Self {
+            queue: Some(queue),
+            thread: Some(thread),
+            gauge,
+        })
+    }
+
+    pub(super) fn is(&self, name: &str) -> bool {
+        self.gauge.name == name
+    }
+
+    /// Puts a batch into the queue, or counts its records where there is no room.
+    pub(super) fn give(&self, batch: &Arc<FlowBatch>) {
+        let (Some(queue), gauge) = (&self.queue, &self.gauge) else {
+            return;
+        };
+        let rows = batch.rows();
+        let mut waited = Duration::ZERO;
+        let mut batch = Arc::clone(batch);
+        loop {
+            // With it come the patience of the end and its beginning.
+            let gives_up = gauge.gives_up.load(Ordering::Acquire);
+            if gauge.reserve(rows) {
+                let waits = !gives_up && !gauge.is_hurried();
+                batch = match put(queue, batch, waits) {
+                    Ok(()) => {
+                        gauge.received.fetch_add(rows as u64, Ordering::Relaxed);
+                        return;
+                    }
+                    Err(batch) => batch,
+                };
+                gauge.waiting.fetch_sub(rows, Ordering::Relaxed);
+            }
+            let is_patient = match gives_up {
+                true => waited < PATIENCE && gauge.is_waited_for.load(Ordering::Relaxed),
+                false => !gauge.is_stalled(),
+            };
+            if !is_patient {
+                break;
+            }
+            pause();
+            waited += PAUSE;
+        }
+        gauge.is_waited_for.store(false, Ordering::Relaxed);
+        gauge.overrun.fetch_add(rows as u64, Ordering::Relaxed);
+    }
+
+    /// Nothing is dropped any more, unless it takes nothing for so long.
+    pub(super) fn wait_from_now_on(&self, patience: Option<Duration>) {
+        let gauge = &self.gauge;
+        let patience = patience.filter(|_| gauge.may_stall);
+        let patience_ms = patience.map_or(0, |patience| patience.as_millis().max(1));
+        let patience_ms = u64::try_from(patience_ms).unwrap_or(u64::MAX);
+        gauge.took_at_ms.store(now_ms(), Ordering::Relaxed);
+        gauge.end_patience_ms.store(patience_ms, Ordering::Relaxed);
+        gauge.gives_up.store(false, Ordering::Release);
+    }
+
+    /// What has become of its records, as far as it is known.
+    pub(super) fn progress(&self) -> WriteProgress {
+        let sending = self.gauge.sending.as_ref().map(|sending| sending.read());
+        self.progress_with(sending.as_ref())
+    }
+
+    fn progress_with(&self, sending: Option<&SendSnapshot>) -> WriteProgress {
+        let gauge = &self.gauge;
+        let mut progress = match sending {
+            Some(sending) => WriteProgress {
+                records_written: sending.records_sent,
+                records_dropped: sending.records_lost,
+            },
+            None => *gauge
+                .progress
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        };
+        progress.records_dropped += gauge.overrun.load(Ordering::Relaxed);
+        progress
+    }
+
+    pub(super) fn snapshot(&self) -> OutputSnapshot {
+        let gauge = &self.gauge;
+        let sending = gauge.sending.as_ref().map(|sending| sending.read());
+        OutputSnapshot {
+            name: gauge.name.clone(),
+            records: gauge.received.load(Ordering::Relaxed),
+            records_overrun: gauge.overrun.load(Ordering::Relaxed),
+            failed: gauge.failed.load(Ordering::Relaxed),
+            progress: self.progress_with(sending.as_ref()),
+            sending,
+        }
+    }
+
+    /// Gives it nothing more. What waits is written.
+    pub(super) fn close(mut self) -> Self {
+        self.gauge.completes.store(true, Ordering::Relaxed);
+        self.queue = None;
+        self
+    }
+
+    /// Whether its thread has ended, or is not waited for any more.
+    fn is_over(&self) -> bool {
+        let has_ended = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        has_ended || self.gauge.is_stalled()
+    }
+
+    /// Waits until everything is written, or no longer for one that takes nothing.
+    fn finish(mut self) -> OutputReport {
+        let thread = self.thread.take().expect("an output ends once");
+        let mut report = match self.gauge.is_stalled() && !thread.is_finished() {
+            // It may never end; the process does.
+            true => self.stalled(),
+            false => match thread.join() {
+                Ok(report) => report,
+                Err(panic) => std::panic::resume_unwind(panic),
+            },
+        };
+        report.records_overrun = self.gauge.overrun.load(Ordering::Relaxed);
+        report.records_dropped += report.records_overrun;
+        report
+    }
+
+    /// What is known of an output that takes nothing.
+    fn stalled(&self) -> OutputReport {
+        let gauge = &self.gauge;
+        let progress = gauge.progress.lock();
+        let records = progress
+            .unwrap_or_else(PoisonError::into_inner)
+            .records_written;
+        let received = gauge.received.load(Ordering::Relaxed);
+        OutputReport {
+            name: gauge.name.clone(),
+            outcome: Err(ExportError::Stalled {
+                place: gauge.name.clone(),
+                records,
+                waited: gauge.end_patience().unwrap_or_default(),
+            }),
+            records_dropped: received.saturating_sub(records),
+            records_overrun: 0,
+        }
+    }
+}
+
+/// Closes all of them, and waits until each has written everything or takes nothing any more.
+pub(super) fn finish_all(lanes: impl Iterator<Item = Lane>) -> Vec<OutputReport> {
+    // All are closed before one is waited for.
+    let lanes: Vec<Lane> = lanes.map(Lane::close).collect();
+    let hurried = |lane: &&Lane| lane.gauge.is_hurried();
+    while !lanes.iter().filter(hurried).all(Lane::is_over) {
+        pause();
+    }
+    lanes.into_iter().map(Lane::finish).collect()
+}
+
+/// Puts a batch into the queue; gives it back where there is no room and it does not wait.
+fn put(
+    queue: &SyncSender<Arc<FlowBatch>>,
+    batch: Arc<FlowBatch>,
+    waits: bool,
+) -> Result<(), Arc<FlowBatch>> {
+    let alive = "an output's thread reads until its queue is closed";
+    if waits {
+        queue.send(batch).expect(alive);
+        return Ok(());
+    }
+    match queue.try_send(batch) {
+        Ok(()) => Ok(()),
+        Err(TrySendError::Full(batch)) => Err(batch),
+        Err(TrySendError::Disconnected(_)) => unreachable!("{alive}"),
+    }
+}
+
+/// Milliseconds since the first question.
+#[allow(clippy::disallowed_methods, reason = "patience is time that passes")]
+fn now_ms() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_millis() as u64
+}
+
+#[allow(clippy::disallowed_methods, reason = "waits for an output to catch up")]
+fn pause() {
+    std::thread::sleep(PAUSE);
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use turboflow_formats::{ExportError, FlowWriter, WriteSummary};
+use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
+
+use super::lane::QUEUE_RECORDS;
+use super::writing::TOGETHER_ROWS;
+use super::*;
+
+/// Records that a writer has got.
+type Seen = Arc<AtomicU64>;
+
+/// Counts what it gets; every batch waits for a word on `gate`, until nobody is there to say it.
+struct Gated {
+    gate: Option<Receiver<()>>,
+    seen: Seen,
+}
+
+impl FlowWriter for Gated {
+    fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
+        if let Some(gate) = &self.gate {
+            let _ = gate.recv();
+        }
+        self.seen.fetch_add(batch.rows() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), ExportError> {
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<WriteSummary, ExportError> {
+        Ok(WriteSummary {
+            records: self.seen.load(Ordering::Relaxed),
+            bytes: 0,
+        })
+    }
+}
+
+fn output(name: &str, gate: Option<Receiver<()>>) -> Output {
+    Output {
+        name: name.to_owned(),
+        writer: Box::new(Gated {
+            gate,
+            seen: Seen::default(),
+        }),
+        may_stall: true,
+    }
+}
+
+fn schema() -> Schema {
+    vec![Column {
+        name: "packets".to_owned(),
+        kind: ColumnKind::Unsigned { bits: 64 },
+        nullable: false,
+    }]
+}
+
+/// Records of a full batch.
+const FULL: usize = 8_192;
+
+/// Delivers batches of one record.
+fn deliver(outputs: &Outputs, batches: usize) {
+    deliver_batches(outputs, batches, 1);
+}
+
+fn deliver_batches(outputs: &Outputs, batches: usize, records: usize) {
+    let schema = schema();
+    let mut deliver = outputs.deliver(&schema);
+    for _ in 0..batches {
+        let mut batch = FlowBatch::new(&schema);
+        (0..records).for_each(|_| batch.push_row(&[Value::Unsigned(7)]));
+        deliver(&mut batch);
+    }
+}
+
+#[test]
+fn a_stuck_output_loses_its_own_records_and_no_others() {
+    let (open, gate) = channel();
+    let batches = (QUEUE_RECORDS / FULL) as u64 + 100;
+    let records = batches * FULL as u64;
+    let seen = Seen::default();
+    let mut well = output("well", None);
+    well.writer = Box::new(Gated {
+        gate: None,
+        seen: Arc::clone(&seen),
+    });
+    let outputs = Outputs::start(vec![output("stuck", Some(gate)), well], true).unwrap();
+    for delivered in 1..=batches {
+        deliver_batches(&outputs, 1, FULL);
+        while seen.load(Ordering::Relaxed) < delivered * FULL as u64 {
+            std::thread::yield_now();
+        }
+    }
+    drop(open);
+    let reports = outputs.finish();
+    let [stuck, well] = &reports[..] else {
+        panic!("{reports:?}");
+    };
+    assert!(stuck.records_overrun >= 99 * FULL as u64, "{stuck:?}");
+    assert_eq!(stuck.records_dropped, stuck.records_overrun);
+    assert_eq!(stuck.records_written() + stuck.records_overrun, records);
+    assert_eq!((well.records_written(), well.records_dropped), (records, 0));
+}
+
+#[test]
+fn at_the_end_and_for_files_nothing_is_lost_by_slowness() {
+    for is_live in [true, false] {
+        let (open, gate) = channel::<()>();
+        let outputs = Outputs::start(vec![output("slow", Some(gate))], is_live).unwrap();
+        outputs.wait_for_all(None);
+        let opens = std::thread::spawn(move || while open.send(()).is_ok() {});
+        deliver(&outputs, 400);
+        let reports = outputs.finish();
+        assert_eq!(reports[0].records_written(), 400);
+        assert_eq!(reports[0].records_dropped, 0);
+        opens.join().unwrap();
+    }
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "an output that is slow")]
+fn the_end_of_a_service_gives_up_an_output_that_takes_nothing() {
+    // One takes nothing for good, one has a batch every few milliseconds.
+    let (_never, stuck) = channel::<()>();
+    let (open, slow) = channel::<()>();
+    let seen = Seen::default();
+    let mut well = output("well", None);
+    well.writer = Box::new(Gated {
+        gate: None,
+        seen: Arc::clone(&seen),
+    });
+    let all = vec![
+        output("stuck", Some(stuck)),
+        output("slow", Some(slow)),
+        well,
+    ];
+    let outputs = Outputs::start(all, true).unwrap();
+    deliver(&outputs, 1);
+    outputs.wait_for_all(Some(Duration::from_millis(300)));
+    let opens = std::thread::spawn(move || {
+        while open.send(()).is_ok() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    });
+    // More than its queue takes.
+    let batches = QUEUE_RECORDS / FULL + 20;
+    deliver_batches(&outputs, batches, FULL);
+    let records = (batches * FULL + 1) as u64;
+    let reports = outputs.finish();
+    let [stuck, slow, well] = &reports[..] else {
+        panic!("{reports:?}");
+    };
+    let said = stuck.outcome.as_ref().unwrap_err().to_string();
+    assert_eq!(
+        said,
+        "cannot write stuck: it took nothing for 0.3 s; no record was written"
+    );
+    assert_eq!(stuck.records_dropped, records);
+    for other in [slow, well] {
+        assert_eq!(other.records_written(), records, "{}", other.name);
+        assert_eq!(other.records_dropped, 0);
+    }
+    opens.join().unwrap();
+}
+
+#[test]
+fn outputs_change_between_two_records() {
+    let (sender, changes) = channel();
+    let mut outputs = Outputs::start(vec![output("a", None), output("b", None)], true).unwrap();
+    deliver(&outputs, 5);
+    let keep = vec!["b".to_owned()];
+    let begin = vec![output("c", None)];
+    let change = OutputChange::new(keep, begin).unwrap();
+    sender.send(change).unwrap();
+    outputs.change(&changes);
+    deliver(&outputs, 2);
+    let names: Vec<_> = outputs.snapshot().into_iter().map(|one| one.name).collect();
+    assert_eq!(names, ["b", "c"]);
+    let reports = outputs.finish();
+    let written = reports
+        .iter()
+        .map(|one| (one.name.as_str(), one.records_written()));
+    assert_eq!(written.collect::<Vec<_>>(), [("a", 5), ("b", 7), ("c", 2)]);
+}
+
+#[test]
+fn what_has_become_of_records_is_told_of_outputs_that_ended_too() {
+    let (sender, changes) = channel();
+    let mut outputs = Outputs::start(vec![output("a", None), output("b", None)], true).unwrap();
+    deliver(&outputs, 5);
+    let progress = |outputs: &Outputs| outputs.progress(&outputs.snapshot());
+    // These writers say nothing before their end.
+    assert_eq!(progress(&outputs), WriteProgress::default());
+    let keep = vec!["b".to_owned()];
+    let change = OutputChange::new(keep, Vec::new()).unwrap();
+    sender.send(change).unwrap();
+    outputs.change(&changes);
+    while progress(&outputs).records_written < 5 {
+        std::thread::yield_now();
+    }
+    deliver(&outputs, 2);
+    assert_eq!(progress(&outputs).records_written, 5);
+    let written = outputs
+        .finish()
+        .iter()
+        .map(OutputReport::records_written)
+        .sum::<u64>();
+    assert_eq!(written, 5 + 7);
+}
+
+#[test]
+fn what_waits_is_bounded_also_where_metering_waits() {
+    let (open, gate) = channel();
+    let outputs = Outputs::start(vec![output("slow", Some(gate))], true).unwrap();
+    outputs.wait_for_all(None);
+    let received = || outputs.snapshot()[0].records as usize;
+    std::thread::scope(|scope| {
+        scope.spawn(|| deliver_batches(&outputs, 2 * QUEUE_RECORDS / FULL, FULL));
+        while received() < QUEUE_RECORDS {
+            std::thread::yield_now();
+        }
+        // Nothing says that it stands still but that it does not move on for a while.
+        let (_silent, silence) = channel::<()>();
+        let while_waiting = silence.recv_timeout(Duration::from_millis(100));
+        assert!(while_waiting.is_err());
+        let at_rest = received();
+        drop(open);
+        assert!(at_rest <= QUEUE_RECORDS + 2 * FULL, "{at_rest}");
+    });
+    assert_eq!(
+        outputs.finish()[0].records_written(),
+        2 * QUEUE_RECORDS as u64
+    );
+}
+
+/// Says whether it was finished, or dropped.
+struct Told(Option<Sender<&'static str>>);
+
+impl FlowWriter for Told {
+    fn write(&mut self, _batch: &FlowBatch) -> Result<(), ExportError> {
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {
+        let tell = self.0.take().unwrap();
+        tell.send("finished").unwrap();
+        Ok(WriteSummary::default())
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if let Some(tell) = self.0.take() {
+            let _ = tell.send("dropped");
+        }
+    }
+}
+
+fn told() -> (Output, Receiver<&'static str>) {
+    let (tell, hear) = channel();
+    let name = "told".to_owned();
+    let writer = Box::new(Told(Some(tell)));
+    let output = Output {
+        name,
+        writer,
+        may_stall: false,
+    };
+    (output, hear)
+}
+
+#[test]
+fn outputs_of_a_run_that_never_starts_leave_nothing_behind() {
+    let (output, hear) = told();
+    drop(Outputs::start(vec![output], false).unwrap());
+    assert_eq!(hear.recv(), Ok("dropped"));
+    // A change that comes too late.
+    let (output, hear) = told();
+    drop(OutputChange::new(Vec::new(), vec![output]).unwrap());
+    assert_eq!(hear.recv(), Ok("dropped"));
+    // A run without flows has a file without records.
+    let (output, hear) = told();
+    Outputs::start(vec![output], false).unwrap().finish();
+    assert_eq!(hear.recv(), Ok("finished"));
+}
+
+/// Says how many batches come together, and waits for a word before it takes them.
+struct Together {
+    batches: Sender<usize>,
+    gate: Receiver<()>,
+}
+
+impl FlowWriter for Together {
+    fn write(&mut self, _batch: &FlowBatch) -> Result<(), ExportError> {
+        unreachable!("the queue's batches come together")
+    }
+
+    fn write_several(&mut self, batches: &[Arc<FlowBatch>]) -> Result<(), ExportError> {
+        if !batches.is_empty() {
+            self.batches.send(batches.len()).unwrap();
+            self.gate.recv().unwrap();
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<WriteSummary, ExportError> {
+        Ok(WriteSummary::default())
+    }
+}
+
+#[test]
+fn what_waits_is_written_together_up_to_a_bound() {
+    let (batches, hear) = channel();
+    let (open, gate) = channel();
+    let output = Output {
+        name: "together".to_owned(),
+        writer: Box::new(Together { batches, gate }),
+        may_stall: false,
+    };
+    let outputs = Outputs::start(vec![output], false).unwrap();
+    deliver(&outputs, 1);
+    assert_eq!(hear.recv(), Ok(1));
+    // While that is written, three more come than are written at once.
+    let bound = TOGETHER_ROWS / FULL;
+    deliver_batches(&outputs, bound + 3, FULL);
+    (0..3).for_each(|_| open.send(()).unwrap());
+    assert_eq!([hear.recv(), hear.recv()], [Ok(bound), Ok(3)]);
+    outputs.finish();
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The thread of one output.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use turboflow_formats::{ExportError, FlowWriter, WriteProgress, WriteSummary};
+use turboflow_record::FlowBatch;
+
+use super::OutputReport;
+use super::lane::Gauge;
+
+/// How often an output is flushed though nothing comes, where somebody waits: files that end with
+/// the clock do so this late at most.
+const IDLE_FLUSH: Duration = Duration::from_millis(200);
+
+/// Rows that are enough to be written together; there are a batch more at most.
+pub(super) const TOGETHER_ROWS: usize = 1 << 16;
+
+/// An output with what it has got so far.
+struct Writing {
+    writer: Option<Box<dyn FlowWriter>>,
+    failure: Option<ExportError>,
+    received: u64,
+}
+
+/// Writes until the queue is closed, what waits together. An output that was given up before anything came leaves nothing
+/// behind. `prompt`: buffers are flushed whenever
+/// nothing waits.
+pub(super) fn write_all(
+    writer: Box<dyn FlowWriter>,
+    gauge: &Gauge,
+    incoming: &Receiver<Arc<FlowBatch>>,
+    prompt: bool,
+) -> OutputReport {
+    let mut writing = Writing {
+        writer: Some(writer),
+        failure: None,
+        received: 0,
+    };
+    let mut batches = Vec::new();
+    loop {
+        let next = match prompt {
+            true => incoming.recv_timeout(IDLE_FLUSH),
+            false => incoming.recv().map_err(RecvTimeoutError::from),
+        };
+        let mut ran_dry = true;
+        match next {
+            // One by one where it shows soon whether they are taken.
+            Ok(batch) if gauge.is_hurried() => batches.push(batch),
+            Ok(batch) => ran_dry = take_together(batch, incoming, &mut batches),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        let rows = batches.iter().map(|batch| batch.rows()).sum();
+        writing.write(&batches, rows);
+        batches.clear();
+        // They were in memory until now.
+        gauge.took(rows);
+        if prompt && ran_dry {
+            writing.flush();
+        }
+        gauge.failed.store(writing.is_failing(), Ordering::Relaxed);
+        gauge.show(writing.progress());
+    }
+    if !gauge.completes.load(Ordering::Relaxed) && writing.received == 0 {
+        return OutputReport {
+            name: gauge.name.clone(),
+            outcome: Ok(WriteSummary::default()),
+            records_dropped: 0,
+            records_overrun: 0,
+        };
+    }
+    let report = writing.finish(gauge.name.clone());
+    gauge.show(WriteProgress {
+        records_written: report.records_written(),
+        records_dropped: report.records_dropped,
+    });
+    report
+}
+
+/// Takes what waits behind `first`, too, and says whether that was all.
+fn take_together(
+    first: Arc<FlowBatch>,
+    incoming: &Receiver<Arc<FlowBatch>>,
+    batches: &mut Vec<Arc<FlowBatch>>,
+) -> bool {
+    let mut rows = first.rows();
+    batches.push(first);
+    while rows < TOGETHER_ROWS {
+        let Ok(batch) = incoming.try_recv() else {
+            return true;
+        };
+        rows += batch.rows();
+        batches.push(batch);
+    }
+    false
+}
+
+impl Writing {
+    fn write(&mut self, batches: &[Arc<FlowBatch>], rows: usize) {
+        self.received += rows as u64;
+        self.attempt(|writer| writer.write_several(batches));
+    }
+
+    fn flush(&mut self) {
+        self.attempt(|writer| writer.flush());
+    }
+
+    fn is_failing(&self) -> bool {
+        self.writer
+            .as_ref()
+            .is_none_or(|writer| writer.is_failing())
+    }
+
+    fn progress(&self) -> WriteProgress {
+        match (&self.writer, &self.failure) {
+            (Some(writer), _) => writer.progress(),
+            (None, Some(failure)) => progress_after(failure, self.received),
+            (None, None) => unreachable!("a writer goes away only when it fails"),
+        }
+    }
+
+    fn attempt(&mut self, work: impl FnOnce(&mut dyn FlowWriter) -> Result<(), ExportError>) {
+        if let Some(writer) = &mut self.writer
+            && let Err(error) = work(writer.as_mut())
+        {
+            self.failure = Some(error);
+            self.writer = None;
+        }
+    }
+
+    fn finish(self, name: String) -> OutputReport {
+        let outcome = match (self.failure, self.writer) {
+            (None, Some(writer)) => writer.finish(),
+            (failure, _) => Err(failure.expect("a writer goes away only when it fails")),
+        };
+        let records_dropped = match &outcome {
+            Ok(summary) => self.received.saturating_sub(summary.records),
+            Err(failure) => progress_after(failure, self.received).records_dropped,
+        };
+        OutputReport {
+            name,
+            outcome,
+            records_dropped,
+            records_overrun: 0,
+        }
+    }
+}
+
+/// What has become of records whose output failed.
+fn progress_after(failure: &ExportError, received: u64) -> WriteProgress {
+    let records_written = failure.records_written();
+    // A reader that went away (`| head`) has what it wanted: nothing is lost.
+    let is_loss = !matches!(failure, ExportError::BrokenPipe);
+    WriteProgress {
+        records_written,
+        records_dropped: match is_loss {
+            true => received.saturating_sub(records_written),
+            false => 0,
+        },
+    }
+}

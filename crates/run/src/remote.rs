@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The driver of remote engines: microflow records in, outputs written, until the run is stopped.
+//!
+//! Packets never come here. Each engine hands over the records of one cell of the clock after another
+//! and says when a cell is complete. With several engines the clock follows the slowest: an engine that
+//! has completed a cell is left alone until the others have completed it too.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use turboflow_capture::live::States;
+use turboflow_engine::{
+    EngineCounters, EngineError, EngineEvent, MicroflowBatch, Port, RemoteEngine, UnparsedFrame,
+};
+use turboflow_packet::{Frame, LinkType};
+
+use crate::files::Stop;
+use crate::live::{Part, Together, instant, port_state};
+use crate::merger::Merger;
+use crate::outputs::Outputs;
+use crate::snapshots::Snapshots;
+use crate::{
+    ConfigError, LiveEvent, LiveLimits, LiveOutputs, LiveProgress, LiveReport, PipelineConfig,
+    ShortFlows,
+};
+
+/// So many records at one look mean that there are more by now.
+const MANY_RECORDS: usize = 16_384;
+/// How often counters, ports and events are asked for: system calls, though few. It also bounds unparsed
+/// frames to one ring of them per interval.
+const TELL_EVERY: Duration = Duration::from_millis(50);
+/// How long the clock waits for an engine that says nothing while others go on. What it hands over later is
+/// merged as late records.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Merges the records of remote engines until `stop` is asked for, a limit is reached, or every engine has
+/// ended or lost its ports.
+///
+/// With a limit on packets, the run ends soon after so many were seen; those that come meanwhile are
+/// metered too. What an engine could not hand over is in the ledger as `source_dropped`, and at no port: an
+/// engine's way to here is one for all its ports.
+///
+/// # Errors
+/// What is wrong with the configuration. What fails later is in the report.
+pub fn record_engines(
+    config: &PipelineConfig,
+    engines: Vec<Box<dyn RemoteEngine>>,
+    limits: LiveLimits,
+    outputs: LiveOutputs,
+    stop: &Stop,
+    snapshots: &Snapshots,
+    observe: impl FnMut(LiveEvent<'_>),
+) -> Result<LiveReport, ConfigError> {
+    let layout = config.compile()?;
+    let mut writing = Outputs::start(outputs.first, config.prompt)?;
+    let merger = Merger::new(config, &layout, &mut |_shard| {
+        writing.deliver(layout.schema())
+    })?;
+    let together = Together::new(limits, 1);
+    let mut driver = Driver {
+        sources: engines.into_iter().map(Source::new).collect(),
+        merger,
+        batch: MicroflowBatch::default(),
+        clock_ns: 0,
+        states: States::default(),
+        together: &together,
+        packets_limit: limits.packets,
+        observe,
+    };
+    let ran = driver.run(stop, |driver| {
+        writing.change(&outputs.changes);
+        if snapshots.are_wanted()
+            && let Ok(part) = driver.part()
+        {
+            together.contribute(snapshots, 0, || part);
+            together.answer(snapshots, &writing);
+        }
+    });
+    let closed = driver.close();
+    writing.change(&outputs.changes);
+    writing.wait_for_all(outputs.end_patience);
+    let lost = driver.events_lost().map_err(io::Error::other);
+    let unparsed_lost = *lost.as_ref().unwrap_or(&0);
+    let (short, unknown) = match driver.short_flows(config) {
+        Ok(short) => (Some(short), None),
+        Err(error) => (None, Some(error)),
+    };
+    let failure = ran.and(closed).err().or(lost.err()).or(unknown);
+    let report = LiveReport {
+        unparsed_lost,
+        short,
+        ..LiveReport::of_part(driver.finish(), failure)
+    };
+    Ok(report.with_outputs(writing.finish()))
+}
+
+/// An engine, and how far it has come.
+struct Source {
+    engine: Box<dyn RemoteEngine>,
+    /// The records of all packets before this time have been merged.
+    complete_ns: u64,
+    /// When it last completed a cell, or handed over a record.
+    heard: Instant,
+    /// Whether it was ended and has handed over everything.
+    is_drained: bool,
+    counters: EngineCounters,
+    ports: Vec<Port>,
+}
+
+impl Source {
+    fn new(mut engine: Box<dyn RemoteEngine>) -> Self {
+        Self {
+            complete_ns: engine.started_ns(),
+            heard: instant(),
+            is_drained: false,
+            counters: EngineCounters::default(),
+            // Where it cannot be asked, that is said when it is asked again.
+            ports: engine.ports().unwrap_or_default(),
+            engine,
+        }
+    }
+
+    /// Whether the clock waits for it.
+    fn holds_the_clock(&self, now: Instant) -> bool {
+        !self.is_drained
+            && !self.engine.has_ended()
+            && now.saturating_duration_since(self.heard) < PATIENCE
+    }
+}
+
+/// The engines, and what merges their records.
+struct Driver<'a, O> {
+    sources: Vec<Source>,
+    merger: Merger,
+    batch: MicroflowBatch,
+    /// Up to which time everything has been merged.
+    clock_ns: u64,
+    states: States,
+    together: &'a Together,
+    packets_limit: Option<u64>,
+    observe: O,
+}
+
+impl<O: FnMut(LiveEvent<'_>)> Driver<'_, O> {
+    fn run(&mut self, stop: &Stop, mut between: impl FnMut(&mut Self)) -> io::Result<()> {
+        let started = self.sources.iter().map(|source| source.complete_ns);
+        self.advance(started.min().unwrap_or_default());
+        let mut tell = instant();
+        while !stop.asked() && !self.is_over() {
+            if self.merge_what_came()? < MANY_RECORDS {
+                let until_told = tell.saturating_duration_since(instant());
+                pause(self.longest_pause().min(until_told));
+            }
+            if instant() >= tell {
+                tell = instant() + TELL_EVERY;
+                self.tell()?;
+                between(self);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        let is_done = |source: &Source| {
+            let is_final = |port: &Port| port.state.is_final();
+            source.engine.has_ended()
+                || !source.ports.is_empty() && source.ports.iter().all(is_final)
+        };
+        self.together.is_over()
+            || self
+                .packets_limit
+                .is_some_and(|limit| self.counters().packets_received >= limit)
+            || self.sources.iter().all(is_done)
+    }
+
+    fn longest_pause(&self) -> Duration {
+        let pauses = self
+            .sources
+            .iter()
+            .map(|source| source.engine.longest_pause());
+        pauses.min().unwrap_or_default()
+    }
+
+    /// Merges what the engines have, or many records of it; how many that were.
+    fn merge_what_came(&mut self) -> io::Result<usize> {
+        let mut records = 0;
+        loop {
+            let mut has_more = false;
+            for place in 0..self.sources.len() {
+                // One that is ahead waits for the others.
+                if self.sources[place].complete_ns <= self.clock_ns {
+                    has_more |= self.collect(place, &mut records)?;
+                }
+            }
+            self.follow_the_slowest();
+            if !has_more || records >= MANY_RECORDS {
+                // An engine may be faster than this loop, and there is more to do here.
+                return Ok(records);
+            }
+        }
+    }
+
+    /// Merges one batch of an engine; whether it has more.
+    fn collect(&mut self, place: usize, records: &mut usize) -> io::Result<bool> {
+        let source = &mut self.sources[place];
+        let collected = source.engine.collect(&mut self.batch);
+        *records += self.batch.len();
+        let is_heard = !self.batch.is_empty();
+        self.merger.microflows(&mut self.batch);
+        self.batch.clear();
+        let collected = collected.map_err(io::Error::other)?;
+        if is_heard || collected.complete_ns.is_some() {
+            source.heard = instant();
+        }
+        if let Some(complete_ns) = collected.complete_ns {
+            if complete_ns < source.complete_ns {
+                // Its clock was set back: all engines follow.
+                for source in &mut self.sources {
+                    source.complete_ns = source.complete_ns.min(complete_ns);
+                }
+            }
+            self.sources[place].complete_ns = complete_ns;
+            return Ok(true);
+        }
+        Ok(collected.has_more)
+    }
+
+    /// Moves the clock to where every engine is that it waits for.
+    fn follow_the_slowest(&mut self) {
+        let now = instant();
+        let waited_for = self
+            .sources
+            .iter()
+            .filter(|source| source.holds_the_clock(now));
+        let slowest = waited_for.map(|source| source.complete_ns).min();
+        let all = self.sources.iter().map(|source| source.complete_ns);
+        if let Some(complete_ns) = slowest.or(all.max())
+            && complete_ns != self.clock_ns
+        {
+            self.advance(complete_ns);
+        }
+    }
+
+    fn advance(&mut self, complete_ns: u64) {
+        self.clock_ns = complete_ns;
+        self.merger.advance(complete_ns);
+    }
+
+    fn tell(&mut self) -> io::Result<()> {
+        for source in &mut self.sources {
+            let observe = &mut self.observe;
+            source
+                .engine
+                .events(&mut |event| match event {
+                    EngineEvent::Unparsed(frame) => observe(LiveEvent::Unparsed(frame_of(frame))),
+                })
+                .map_err(io::Error::other)?;
+            source.counters = source.engine.counters().map_err(io::Error::other)?;
+            let ports = source.engine.ports().map_err(io::Error::other)?;
+            let before = std::mem::replace(&mut source.ports, ports);
+            for (port, before) in source.ports.iter_mut().zip(before) {
+                if let Some(index) = port.interface_index {
+                    port.state = port_state(self.states.of(index)?);
+                }
+                // The first reason why its packets stopped is the one that is said.
+                if before.state.is_final() {
+                    port.state = before.state;
+                } else if port.state != before.state {
+                    (self.observe)(LiveEvent::Changed(&port.name, port.state));
+                }
+            }
+        }
+        let counters = self.counters();
+        (self.observe)(LiveEvent::Progress(LiveProgress {
+            packets: counters.packets_received,
+            bytes: counters.bytes_received,
+            dropped: counters.packets_dropped,
+        }));
+        Ok(())
+    }
+
+    /// Ends the engines, and merges all that was in them.
+    fn close(&mut self) -> io::Result<()> {
+        for source in &mut self.sources {
+            source.engine.finish().map_err(io::Error::other)?;
+        }
+        // The slowest first, so that cells stay in step to the end.
+        let slowest = |sources: &[Source]| {
+            let left = sources.iter().enumerate();
+            let left = left.filter(|(_, source)| !source.is_drained);
+            left.min_by_key(|(_, source)| source.complete_ns)
+                .map(|(place, _)| place)
+        };
+        while let Some(place) = slowest(&self.sources) {
+            self.sources[place].is_drained = !self.collect(place, &mut 0)?;
+            self.follow_the_slowest();
+        }
+        self.tell()
+    }
+
+    fn counters(&self) -> EngineCounters {
+        sum(&self.sources)
+    }
+
+    fn events_lost(&mut self) -> Result<u64, EngineError> {
+        let lost = self.sources.iter_mut();
+        lost.map(|source| source.engine.events_lost()).sum()
+    }
+
+    /// The flows that records were lost of, once all is over.
+    fn short_flows(&mut self, config: &PipelineConfig) -> io::Result<ShortFlows> {
+        let mut flows = Vec::new();
+        for source in &mut self.sources {
+            flows.extend(source.engine.short_flows().map_err(io::Error::other)?);
+        }
+        ShortFlows::new(&config.definition.key, flows, &self.counters())
+    }
+
+    /// Where everything is at this moment.
+    fn part(&mut self) -> Result<Part, EngineError> {
+        let sources = &mut self.sources;
+        let counts = self.merger.counts(|| {
+            for source in sources.iter_mut() {
+                source.counters = source.engine.counters()?;
+                let ports = source.engine.ports()?;
+                for (port, now) in source.ports.iter_mut().zip(ports) {
+                    port.counters = now.counters;
+                }
+            }
+            Ok(sum(sources))
+        })?;
+        let mut part = part(counts, &self.sources, self.clock_ns);
+        // Engines are in the middle of packets, and go on while they are read.
+        part.find_unread();
+        Ok(part)
+    }
+
+    /// Exports everything that is open.
+    fn finish(self) -> Part {
+        let counters = self.counters();
+        let counts = self.merger.finish(&counters);
+        part(counts, &self.sources, self.clock_ns)
+    }
+}
+
+fn sum(sources: &[Source]) -> EngineCounters {
+    sources
+        .iter()
+        .fold(EngineCounters::default(), |mut sum, source| {
+            sum += &source.counters;
+            sum
+        })
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "an engine does not say when it has records"
+)]
+fn pause(pause: Duration) {
+    std::thread::sleep(pause);
+}
+
+fn frame_of(unparsed: UnparsedFrame<'_>) -> Frame<'_> {
+    Frame {
+        bytes: unparsed.bytes,
+        timestamp_ns: unparsed.timestamp_ns,
+        wire_length_bytes: unparsed.wire_length_bytes,
+        link_type: LinkType::Ethernet,
+        interface: 0,
+    }
+}
+
+fn part(counts: crate::meter::Counts, sources: &[Source], clock_ns: u64) -> Part {
+    let ports = sources.iter().flat_map(|source| &source.ports);
+    Part {
+        counts,
+        interfaces: ports
+            .map(|port| (port.name.clone(), port.counters, port.state))
+            .collect(),
+        dropped_of_all: sum(sources).packets_dropped,
+        unread: 0,
+        clock_ns,
+    }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The flows of one shard: lanes, and the columns their records leave in.
+
+use turboflow_aggregate::{CacheCounters, Cell, ExportSink};
+use turboflow_engine::{Evicted, PacketEngines};
+use turboflow_merge::{Lanes, Layout, MicroflowRecord, WORDS_WIDE};
+use turboflow_record::{FlowBatch, WORDS_V4, WORDS_V6};
+
+use crate::PipelineConfig;
+use crate::lane::Lane;
+use crate::meter::DeliverRecords;
+use crate::pending::Pending;
+
+/// Records that leave together.
+const BATCH_RECORDS: usize = 8_192;
+
+/// What a shard has done, for the ledger.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ShardReport {
+    pub(crate) evicted: Evicted,
+    pub(crate) cache: CacheCounters,
+    /// Packets that came in.
+    pub(crate) packets_in: u64,
+    pub(crate) microflows_waiting: u64,
+    /// Records that an engine elsewhere could not hand over.
+    pub(crate) microflows_dropped: u64,
+    pub(crate) packets_recorded: u64,
+    pub(crate) bytes_recorded: u64,
+}
+
+pub(crate) struct Shard<F: PacketEngines, const N: usize> {
+    v4: Option<Lane<F::Engine<WORDS_V4, N>, WORDS_V4, N>>,
+    v6: Option<Lane<F::Engine<WORDS_V6, N>, WORDS_V6, N>>,
+    wide: Option<Lane<F::Engine<WORDS_WIDE, N>, WORDS_WIDE, N>>,
+    columns: Columns,
+    packets_in: u64,
+    prompt: bool,
+}
+
+impl<F: PacketEngines, const N: usize> Shard<F, N> {
+    /// A shard that meters packets with one of `engines`, or merges the records of engines elsewhere.
+    pub(crate) fn new(
+        config: &PipelineConfig,
+        layout: &Layout,
+        engines: Option<&F>,
+        deliver: DeliverRecords,
+    ) -> Self {
+        let by_family = matches!(layout.lanes(), Lanes::ByFamily);
+        Self {
+            v4: by_family.then(|| Lane::new(config, layout, engines)),
+            v6: by_family.then(|| Lane::new(config, layout, engines)),
+            wide: (!by_family).then(|| Lane::new(config, layout, engines)),
+            columns: Columns::new(layout.clone(), deliver),
+            packets_in: 0,
+            prompt: config.prompt,
+        }
+    }
+
+    pub(crate) fn take(&mut self, batch: &Pending<N>) {
+        self.packets_in += batch.len() as u64;
+        if let (Some(lane), false) = (&mut self.v4, batch.v4.is_empty()) {
+            lane.take(&batch.v4, &mut self.columns);
+        }
+        if let (Some(lane), false) = (&mut self.v6, batch.v6.is_empty()) {
+            lane.take(&batch.v6, &mut self.columns);
+        }
+        if let (Some(lane), false) = (&mut self.wide, batch.wide.is_empty()) {
+            lane.take(&batch.wide, &mut self.columns);
+        }
+    }
+
+    pub(crate) fn enter(&mut self, cell: Cell) {
+        if let Some(lane) = &mut self.v4 {
+            lane.enter(cell, &mut self.columns);
+        }
+        if let Some(lane) = &mut self.v6 {
+            lane.enter(cell, &mut self.columns);
+        }
+        if let Some(lane) = &mut self.wide {
+            lane.enter(cell, &mut self.columns);
+        }
+        if self.prompt {
+            self.columns.hand_over();
+        }
+    }
+
+    /// The clock was set back: everything ends, and a cell of another time begins.
+    pub(crate) fn set_back(&mut self, cell: Cell) {
+        self.flush();
+        self.enter(cell);
+    }
+
+    pub(crate) fn flush(&mut self) {
+        if let Some(lane) = &mut self.v4 {
+            lane.flush(&mut self.columns);
+        }
+        if let Some(lane) = &mut self.v6 {
+            lane.flush(&mut self.columns);
+        }
+        if let Some(lane) = &mut self.wide {
+            lane.flush(&mut self.columns);
+        }
+        self.columns.hand_over();
+    }
+
+    pub(crate) fn report(&self) -> ShardReport {
+        let mut report = ShardReport {
+            packets_in: self.packets_in,
+            packets_recorded: self.columns.packets,
+            bytes_recorded: self.columns.bytes,
+            ..ShardReport::default()
+        };
+        let lanes = [
+            self.v4.as_ref().map(Lane::counters),
+            self.v6.as_ref().map(Lane::counters),
+            self.wide.as_ref().map(Lane::counters),
+        ];
+        for counters in lanes.into_iter().flatten() {
+            report.add(&counters.evicted, &counters.cache);
+            report.microflows_waiting += counters.waiting;
+        }
+        report
+    }
+}
+
+impl ShardReport {
+    fn add(&mut self, evicted: &Evicted, cache: &CacheCounters) {
+        self.evicted += *evicted;
+        self.cache += *cache;
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.add(&other.evicted, &other.cache);
+        self.packets_in += other.packets_in;
+        self.microflows_waiting += other.microflows_waiting;
+        self.microflows_dropped += other.microflows_dropped;
+        self.packets_recorded += other.packets_recorded;
+        self.bytes_recorded += other.bytes_recorded;
+    }
+}
+
+/// Turns finished records into columns and counts what they hold.
+struct Columns {
+    layout: Layout,
+    batch: FlowBatch,
+    deliver: DeliverRecords,
+    packets: u64,
+    bytes: u64,
+}
+
+impl Columns {
+    fn new(layout: Layout, deliver: DeliverRecords) -> Self {
+        let batch = FlowBatch::new(layout.schema());
+        Self {
+            layout,
+            batch,
+            deliver,
+            packets: 0,
+            bytes: 0,
+        }
+    }
+
+    fn hand_over(&mut self) {
+        if self.batch.rows() > 0 {
+            (self.deliver)(&mut self.batch);
+            self.batch.clear();
+        }
+    }
+}
+
+impl<const K: usize, const N: usize> ExportSink<K, N> for Columns {
+    fn export(&mut self, records: &[MicroflowRecord<K, N>]) {
+        for record in records {
+            self.packets += record.base.packets;
+            self.bytes += record.base.bytes;
+        }
+        self.layout.append(records, &mut self.batch);
+        if self.batch.rows() >= BATCH_RECORDS {
+            self.hand_over();
+        }
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Flows whose records are short because an engine lost some of their microflow records: lists each
+//! affected flow, so that a partial record is not mistaken for a complete one.
+
+use std::io;
+
+use turboflow_engine::{EngineCounters, ShortFlow};
+use turboflow_merge::{Base, Lanes, Layout, MicroflowRecord, WORDS_WIDE};
+use turboflow_record::{
+    Definition, Feature, FlowBatch, Input, KeyField, Op, Schema, WORDS_V4, WORDS_V6,
+};
+
+/// Flows that engines lost records of, and what of each is missing.
+#[derive(Clone, Debug, Default)]
+pub struct ShortFlows {
+    /// The key's columns, `packets_dropped`, `bytes_dropped`, and `end_reason`, which says nothing here.
+    pub schema: Schema,
+    /// A row for each flow, those that miss most packets first.
+    pub flows: FlowBatch,
+    /// Microflow records lost of each, in the same order.
+    pub microflows: Vec<u64>,
+    /// Records lost of flows that are not named, because there were too many.
+    pub microflows_unnamed: u64,
+}
+
+impl ShortFlows {
+    /// The flows of keys that a layout has for these fields.
+    ///
+    /// # Errors
+    /// Where what the flows miss is not what was dropped.
+    pub(crate) fn new(
+        key: &[KeyField],
+        mut flows: Vec<ShortFlow>,
+        counters: &EngineCounters,
+    ) -> io::Result<Self> {
+        let named: u64 = flows.iter().map(|flow| flow.microflows).sum();
+        let known = named + counters.microflows_unnamed;
+        let dropped = counters.microflows_dropped;
+        if known != dropped {
+            return Err(io::Error::other(format!(
+                "the engine dropped {dropped} microflow records but attributed only {known} to flows"
+            )));
+        }
+        let definition = Definition {
+            key: key.to_vec(),
+            features: vec![
+                Feature::new("packets_dropped", Op::Count, None),
+                Feature::new("bytes_dropped", Op::Sum, Some(Input::IpLength)),
+            ],
+        };
+        let layout = Layout::compile(&definition, false).expect("the run's own key is right");
+        flows.sort_by(|a, b| (b.packets, &a.key).cmp(&(a.packets, &b.key)));
+        let mut batch = FlowBatch::new(layout.schema());
+        for flow in &flows {
+            match (layout.lanes(), flow.key.len()) {
+                (Lanes::Wide, _) => layout.append(&[record::<WORDS_WIDE>(flow)], &mut batch),
+                (_, WORDS_V4) => layout.append(&[record::<WORDS_V4>(flow)], &mut batch),
+                _ => layout.append(&[record::<WORDS_V6>(flow)], &mut batch),
+            }
+        }
+        Ok(Self {
+            schema: layout.schema().clone(),
+            flows: batch,
+            microflows: flows.iter().map(|flow| flow.microflows).collect(),
+            microflows_unnamed: counters.microflows_unnamed,
+        })
+    }
+}
+
+/// A record without further features that holds what is missing.
+fn record<const K: usize>(flow: &ShortFlow) -> MicroflowRecord<K, 0> {
+    let mut key = [0; K];
+    key[..flow.key.len()].copy_from_slice(&flow.key);
+    let base = Base {
+        packets: flow.packets,
+        bytes: flow.bytes,
+        ..Base::default()
+    };
+    MicroflowRecord {
+        key,
+        base,
+        state: [],
+    }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Replays: the records of the file itself, at the pace that was asked for.
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
+
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+use turboflow_capture::CaptureFile;
+use turboflow_formats::{ExportError, FlowWriter, WriteSummary};
+use turboflow_record::FlowBatch;
+use turboflow_run::{
+    FilesReport, Output, PipelineConfig, Snapshots, Stop, record_files, replay_files,
+};
+
+/// Gives every batch to the test.
+struct Kept(Sender<FlowBatch>);
+
+impl FlowWriter for Kept {
+    fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
+        self.0.send(batch.clone()).unwrap();
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<WriteSummary, ExportError> {
+        Ok(WriteSummary::default())
+    }
+}
+
+/// What a run gave: its report, and its records as sorted lines.
+fn ran(run: impl FnOnce(Vec<Output>) -> FilesReport) -> (FilesReport, Vec<String>) {
+    let (sender, receiver) = channel();
+    let name = "kept".to_owned();
+    let writer = Box::new(Kept(sender));
+    let report = run(vec![Output {
+        name,
+        writer,
+        may_stall: false,
+    }]);
+    let line = |batch: &FlowBatch, row| {
+        let columns = 0..batch.columns().len();
+        let cells = columns.map(|column| format!("{:?}", batch.value(row, column)));
+        cells.collect::<Vec<_>>().join(",")
+    };
+    let batches = receiver.iter();
+    let mut records: Vec<String> = batches
+        .flat_map(|batch| {
+            (0..batch.rows())
+                .map(|row| line(&batch, row))
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    records.sort();
+    (report, records)
+}
+
+/// A classic pcap file of UDP packets at these times, in milliseconds.
+fn capture(times_ms: &[u64]) -> Vec<CaptureFile> {
+    let mut bytes = Vec::new();
+    for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1] {
+        bytes.extend(word.to_le_bytes());
+    }
+    for time_ms in times_ms {
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00];
+        frame.extend([0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0]);
+        frame.extend([192, 0, 2, 1, 198, 51, 100, 2, 0, 9, 0, 53, 0, 8, 0, 0]);
+        let (seconds, micros) = (time_ms / 1_000, time_ms % 1_000 * 1_000);
+        let length = frame.len() as u32;
+        for word in [
+            1_700_000_000 + seconds as u32,
+            micros as u32,
+            length,
+            length,
+        ] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend(frame);
+    }
+    vec![CaptureFile::from_bytes("made".to_owned(), bytes).unwrap()]
+}
+
+fn config(threads: usize) -> PipelineConfig {
+    let mut config = PipelineConfig {
+        threads,
+        ..PipelineConfig::default()
+    };
+    config.timeouts.active_ns = Some(500_000_000);
+    config.live()
+}
+
+#[test]
+fn records_are_those_of_the_file_at_any_speed() {
+    let office = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/office.pcap");
+    let files = || vec![CaptureFile::open(office.as_ref()).unwrap()];
+    let stop = Stop::new();
+    let (report, expected) =
+        ran(|outputs| record_files(&config(1), files(), None, outputs, &stop, |_| ()).unwrap());
+    assert!(expected.len() > 700);
+    for (threads, speed) in [(1, None), (1, Some(200.0)), (2, Some(50.0))] {
+        let snapshots = Snapshots::new();
+        let (replayed, records) = ran(|outputs| {
+            let config = config(threads);
+            replay_files(&config, files(), None, outputs, speed, &stop, &snapshots).unwrap()
+        });
+        assert_eq!(records, expected, "{threads} threads, {speed:?}");
+        let packets = replayed.ledger.packets_received;
+        assert_eq!(packets, report.ledger.packets_received);
+        assert!(replayed.ledger.imbalances().is_empty());
+    }
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the test is about time")]
+fn packets_come_when_they_are_due_and_questions_are_answered() {
+    let began = Instant::now();
+    let (stop, snapshots) = (Stop::new(), Snapshots::new());
+    std::thread::scope(|scope| {
+        let replay = scope.spawn(|| {
+            let files = capture(&[0, 10, 900]);
+            let speed = Some(1.0);
+            let replayed = |outputs| {
+                replay_files(&config(1), files, None, outputs, speed, &stop, &snapshots).unwrap()
+            };
+            ran(replayed).0
+        });
+        let snapshot = snapshots.ask(Duration::from_secs(30));
+        let snapshot = snapshot.expect("the last packet is not due yet");
+        assert!((1..=3).contains(&snapshot.ledger.packets_received));
+        assert!(snapshot.ledger.imbalances().is_empty());
+        assert_eq!(snapshot.clock_ns / 1_000_000_000, 1_700_000_000);
+        assert_eq!(replay.join().unwrap().ledger.packets_recorded, 3);
+    });
+    assert!(began.elapsed() >= Duration::from_millis(900));
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the test is about time")]
+fn nobody_waits_for_an_hour_or_after_asking_to_stop() {
+    let began = Instant::now();
+    let (stop, snapshots) = (Stop::new(), Snapshots::new());
+    let run = |times: &[u64]| {
+        let files = capture(times);
+        let replayed = |outputs| {
+            replay_files(
+                &config(1),
+                files,
+                None,
+                outputs,
+                Some(1.0),
+                &stop,
+                &snapshots,
+            )
+        };
+        ran(|outputs| replayed(outputs).unwrap()).0
+    };
+    // An hour ahead, and back.
+    let report = run(&[0, 3_600_000, 5]);
+    assert_eq!(report.ledger.packets_recorded, 3);
+    stop.ask();
+    let report = run(&[0, 9_000]);
+    assert!(report.stopped && report.ledger.imbalances().is_empty());
+    assert!(began.elapsed() < Duration::from_secs(9));
+}

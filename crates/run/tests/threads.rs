@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A system that starts no more threads: one error, before anything is metered.
+
+use std::process::Command;
+
+use turboflow_formats::{ExportError, FlowWriter, WriteSummary};
+use turboflow_record::FlowBatch;
+use turboflow_run::{ConfigError, Meter, Output, PipelineConfig, Stop, record_files};
+
+/// A stack that no machine has room for.
+const STACK_BYTES: &str = "1000000000000000";
+
+/// An output that nothing comes to.
+struct Unused;
+
+impl FlowWriter for Unused {
+    fn write(&mut self, _batch: &FlowBatch) -> Result<(), ExportError> {
+        unreachable!("the run does not start")
+    }
+
+    fn finish(self: Box<Self>) -> Result<WriteSummary, ExportError> {
+        unreachable!("the run does not start")
+    }
+}
+
+/// Not a test of its own: runs in a process whose threads would need [`STACK_BYTES`] each.
+#[test]
+#[ignore = "started by a_refused_thread_is_an_error"]
+fn no_thread_starts() {
+    let config = PipelineConfig {
+        meters_apart: true,
+        ..PipelineConfig::default()
+    };
+    let refused = Meter::new(&config, |_shard| Box::new(|_| ())).map(drop);
+    assert!(matches!(
+        refused,
+        Err(ConfigError::Thread {
+            what: "metering",
+            ..
+        })
+    ));
+    let output = Output {
+        name: "unused".to_owned(),
+        writer: Box::new(Unused),
+        may_stall: false,
+    };
+    let config = PipelineConfig::default();
+    let stop = Stop::default();
+    let refused = record_files(&config, Vec::new(), None, vec![output], &stop, |_| ());
+    let refused = refused.map(drop).unwrap_err().to_string();
+    assert!(
+        refused.starts_with("cannot start a thread for an output: "),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_refused_thread_is_an_error() {
+    // One thread of tests is the process's own, which starts all the same.
+    let outcome = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "no_thread_starts"])
+        .args(["--test-threads", "1"])
+        .env("RUST_MIN_STACK", STACK_BYTES)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&outcome.stdout);
+    assert!(
+        outcome.status.success() && text.contains("1 passed"),
+        "{text}"
+    );
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why sending to a collector cannot begin.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+use turboflow_formats::ExportError;
+
+use crate::TlsPart;
+
+/// Why a collector cannot be sent to. What fails later is an [`ExportError`].
+#[derive(Debug, Error)]
+pub enum TransportError {
+    /// The format cannot hold the records.
+    #[error(transparent)]
+    Format(#[from] ExportError),
+    /// A collector's address is invalid, unknown or unreachable.
+    #[error("cannot send to {given:?}: {reason}")]
+    Target {
+        /// The address as given.
+        given: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A TLS file cannot be used.
+    #[error("{} as {part}: {reason}", what_tls_reads(path.as_ref()))]
+    Tls {
+        /// What it is for.
+        part: TlsPart,
+        /// The file; `None` for the system's own list.
+        path: Option<PathBuf>,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+fn what_tls_reads(path: Option<&PathBuf>) -> String {
+    let file = |path: &PathBuf| format!("cannot use {}", path.display());
+    path.map_or_else(|| "cannot use the system's list".to_owned(), file)
+}

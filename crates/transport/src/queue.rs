@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The queue between the writer and the sender: bounded in octets, and it says what it refused.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use turboflow_formats::wire::Unit;
+
+/// Units on their way to the sender.
+pub(super) struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+    limit_bytes: usize,
+}
+
+#[derive(Default)]
+struct State {
+    units: VecDeque<Unit>,
+    bytes: usize,
+    /// Units ever taken: whether the sender makes progress.
+    taken: u64,
+    is_closed: bool,
+    is_abandoned: bool,
+    /// What `taken` was when the writer last waited in vain: it does not wait again until the
+    /// sender goes on.
+    stuck_at: Option<u64>,
+    lost: Lost,
+}
+
+/// Flow records that found no room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lost {
+    pub(super) flows: u64,
+    pub(super) packets: u64,
+    pub(super) octets: u64,
+}
+
+/// What the sender gets.
+pub(super) enum Taken {
+    Unit(Unit),
+    /// Nothing came in time.
+    Nothing,
+    /// Nothing will come any more.
+    Closed,
+}
+
+impl Queue {
+    pub(super) fn new(limit_bytes: usize) -> Self {
+        Self {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            limit_bytes,
+        }
+    }
+
+    /// Puts a unit in. Where there is no room, waits for as long as the sender goes on, and
+    /// `patience` longer; then the unit is lost, and counted. Templates always find room.
+    pub(super) fn push(&self, unit: Unit, patience: Duration) {
+        let mut state = self.lock();
+        let bytes = match &unit {
+            Unit::Template(_) => 0,
+            Unit::Data(data) => data.bytes.len(),
+        };
+        while bytes > 0 && state.bytes + bytes > self.limit_bytes && !state.is_abandoned {
+            let taken = state.taken;
+            if state.stuck_at != Some(taken) && !patience.is_zero() {
+                // Closing, and wake-ups of no reason, wake the writer too.
+                state = self.wait_while(state, patience, |state| {
+                    state.taken == taken && !state.is_abandoned
+                });
+                if state.taken != taken || state.is_abandoned {
+                    continue;
+                }
+            }
+            state.stuck_at = Some(taken);
+            state.lost.add(&unit);
+            return;
+        }
+        state.bytes += bytes;
+        state.units.push_back(unit);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Takes the next unit, or waits for one.
+    pub(super) fn take(&self, timeout: Duration) -> Taken {
+        let mut state = self.lock();
+        if state.units.is_empty() && !state.is_closed {
+            state = self.wait_while(state, timeout, |state| {
+                state.units.is_empty() && !state.is_closed
+            });
+        }
+        if state.is_abandoned {
+            return Taken::Closed;
+        }
+        match state.units.pop_front() {
+            Some(unit) => {
+                if let Unit::Data(data) = &unit {
+                    state.bytes -= data.bytes.len();
+                }
+                state.taken += 1;
+                drop(state);
+                self.changed.notify_all();
+                Taken::Unit(unit)
+            }
+            None if state.is_closed => Taken::Closed,
+            None => Taken::Nothing,
+        }
+    }
+
+    /// What was lost for want of room since the last question.
+    pub(super) fn take_lost(&self) -> Lost {
+        std::mem::take(&mut self.lock().lost)
+    }
+
+    /// Lets time pass; wakes early when the queue is closed meanwhile.
+    pub(super) fn pause(&self, time: Duration) {
+        let state = self.lock();
+        if state.is_closed {
+            // Whoever waits now has a limit of its own: a short while is enough.
+            drop(self.wait_while(state, time.min(Duration::from_millis(20)), |_| true));
+            return;
+        }
+        drop(self.wait_while(state, time, |state| !state.is_closed));
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+
+    /// Whether what is put in now finds no room.
+    pub(super) fn is_stuck(&self) -> bool {
+        let state = self.lock();
+        state.stuck_at == Some(state.taken)
+    }
+
+    /// Octets that wait.
+    pub(super) fn bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
+    /// Counts records that could not even be encoded.
+    pub(super) fn lose(&self, flows: u64) {
+        if flows > 0 {
+            self.lock().lost.flows += flows;
+        }
+    }
+
+    /// Nothing more comes.
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Nobody wants the rest sent.
+    pub(super) fn abandon(&self) {
+        let mut state = self.lock();
+        state.is_closed = true;
+        state.is_abandoned = true;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Counts all that waits as lost.
+    pub(super) fn give_up(&self) {
+        let mut state = self.lock();
+        while let Some(unit) = state.units.pop_front() {
+            state.lost.add(&unit);
+        }
+        state.bytes = 0;
+    }
+
+    fn wait_while<'a>(
+        &self,
+        state: MutexGuard<'a, State>,
+        time: Duration,
+        goes_on: impl Fn(&State) -> bool,
+    ) -> MutexGuard<'a, State> {
+        let waited = self
+            .changed
+            .wait_timeout_while(state, time, |state| goes_on(state));
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lost {
+    fn add(&mut self, unit: &Unit) {
+        if let Unit::Data(data) = unit {
+            self.flows += u64::from(data.flows);
+            self.packets = self.packets.wrapping_add(data.packets);
+            self.octets = self.octets.wrapping_add(data.octets);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turboflow_formats::wire::DataRecords;
+
+    fn unit(bytes: usize) -> Unit {
+        Unit::Data(DataRecords {
+            bytes: vec![0; bytes],
+            flows: 1,
+            packets: 2,
+            octets: 3,
+            ..DataRecords::default()
+        })
+    }
+
+    #[test]
+    fn counts_what_finds_no_room_and_goes_on() {
+        let queue = Queue::new(10);
+        queue.push(unit(6), Duration::ZERO);
+        queue.push(unit(6), Duration::ZERO);
+        queue.push(Unit::Template(vec![0; 99]), Duration::ZERO);
+        let one = Lost {
+            flows: 1,
+            packets: 2,
+            octets: 3,
+        };
+        assert_eq!(queue.take_lost(), one);
+        assert!(matches!(
+            queue.take(Duration::ZERO),
+            Taken::Unit(Unit::Data(_))
+        ));
+        queue.push(unit(6), Duration::ZERO);
+        assert!(matches!(
+            queue.take(Duration::ZERO),
+            Taken::Unit(Unit::Template(_))
+        ));
+        queue.close();
+        queue.give_up();
+        assert_eq!(queue.take_lost(), one);
+        assert!(matches!(queue.take(Duration::ZERO), Taken::Closed));
+    }
+
+    #[test]
+    fn waits_no_second_time_for_a_sender_that_stands_still() {
+        let queue = Queue::new(1);
+        queue.push(unit(1), Duration::from_millis(1));
+        for _ in 0..1_000 {
+            queue.push(
+                unit(1),
+                Duration::from_secs(if queue.lock().stuck_at.is_some() {
+                    60
+                } else {
+                    0
+                }),
+            );
+            // A template finds room where data does not: that is no progress of the sender's.
+            queue.push(Unit::Template(vec![0; 9]), Duration::ZERO);
+        }
+        assert_eq!(queue.take_lost().flows, 1_000);
+    }
+
+    #[test]
+    fn keeps_its_patience_through_wake_ups_that_bring_nothing() {
+        let queue = Queue::new(1);
+        queue.push(unit(1), Duration::ZERO);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| queue.push(unit(1), Duration::from_secs(60)));
+            for _ in 0..1_000 {
+                queue.changed.notify_all();
+                std::thread::yield_now();
+            }
+            assert!(matches!(queue.take(Duration::ZERO), Taken::Unit(_)));
+            writer.join().unwrap();
+        });
+        assert_eq!(queue.take_lost(), Lost::default());
+        assert!(matches!(queue.take(Duration::ZERO), Taken::Unit(_)));
+    }
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The thread that sends: one collector, one session.
+
+mod delivery;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::back_off::BackOff;
+use super::link::Link;
+use super::pace::Pace;
+use super::queue::{Queue, Taken};
+use super::{Clock, ObserveSending, SendOptions};
+use turboflow_formats::wire::{Message, Session, SessionCounters, Unit};
+use turboflow_formats::{SendGauge, SendSnapshot};
+
+/// How long the network has to refuse the last datagrams.
+const REFUSAL_PAUSE: Duration = Duration::from_millis(10);
+/// How long new templates get before data follows in a datagram: a collector that decodes on
+/// several threads would else see the data first, now and then (goflow2 2.2.6 does).
+const TEMPLATE_PAUSE: Duration = Duration::from_millis(20);
+/// How long to wait for units at least, while there is no connection.
+const SHORTEST_WAIT: Duration = Duration::from_millis(10);
+/// How long to wait for units at most, so that the clock is looked at.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// How often names of UDP collectors are looked up.
+const LOOKUP_INTERVAL: Duration = Duration::from_secs(30);
+/// How often templates are sent to a collector that is away: when it is back, it has them that soon.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
+/// How long nothing that is sent to a collector that was away may be refused before it is back.
+const RETURN_INTERVAL: Duration = Duration::from_secs(3);
+
+/// What a sender did.
+pub(super) struct Sent {
+    pub(super) counters: SessionCounters,
+    /// The last thing that went wrong.
+    pub(super) failure: Option<io::Error>,
+}
+
+pub(super) struct Sender {
+    session: Session,
+    link: Link,
+    queue: Arc<Queue>,
+    gauge: Arc<SendGauge>,
+    pace: Pace,
+    clock: Clock,
+    linger: Duration,
+    deadline: Option<Duration>,
+    /// When the end is over, whatever still waits.
+    ends_by: Option<Duration>,
+    observe: ObserveSending,
+    /// What the collector is called.
+    place: String,
+    /// Whether it was told that there is no connection.
+    is_told: bool,
+    back_off: BackOff,
+    /// When something last left, or the end was asked for.
+    progress_at: Duration,
+    /// Whether the end was asked for, as far as this thread knows.
+    is_ending: bool,
+    looked_up_at: Duration,
+    /// Whether a datagram was refused since templates were last sent, when one was last, and when templates
+    /// were sent for that.
+    is_refused: bool,
+    refused_at: Duration,
+    renewed_at: Duration,
+    /// Whether the last datagram of which something is known was refused.
+    was_refused: bool,
+    connections: u64,
+    /// The end was asked for and the collector took nothing: nothing is tried any more.
+    gave_up: bool,
+    /// The last datagram, which the network may yet refuse.
+    last: Message,
+    failure: Option<io::Error>,
+}
+
+impl Sender {
+    pub(super) fn new(
+        session: Session,
+        link: Link,
+        queue: Arc<Queue>,
+        gauge: Arc<SendGauge>,
+        options: &SendOptions,
+    ) -> Self {
+        let sender = Self {
+            session,
+            queue,
+            gauge,
+            pace: Pace::new(options.rate),
+            clock: options.clock,
+            linger: options.linger,
+            deadline: options.deadline,
+            ends_by: None,
+            observe: options.observe,
+            place: link.place(),
+            is_told: false,
+            back_off: BackOff::default(),
+            progress_at: Duration::ZERO,
+            is_ending: false,
+            looked_up_at: (options.clock.monotonic)(),
+            connections: u64::from(!link.is_stream()),
+            is_refused: false,
+            refused_at: Duration::ZERO,
+            was_refused: false,
+            renewed_at: Duration::ZERO,
+            gave_up: false,
+            last: Message::default(),
+            failure: None,
+            link,
+        };
+        sender.show();
+        sender
+    }
+
+    /// Sends until the queue is closed and empty, or nothing moves any more.
+    pub(super) fn run(mut self) -> Sent {
+        self.greet();
+        loop {
+            let taken = self.queue.take(self.time_to_wait());
+            self.count_lost();
+            self.notice_end();
+            self.follow_collector();
+            match taken {
+                Taken::Unit(unit) => self.unit(&unit),
+                Taken::Nothing => self.tick(),
+                Taken::Closed => break,
+            }
+            self.show();
+        }
+        self.finish();
+        self.show();
+        Sent {
+            counters: *self.session.counters(),
+            failure: self.failure,
+        }
+    }
+
+    fn time_to_wait(&self) -> Duration {
+        let now_ms = (self.clock.wall_ms)();
+        if !self.link.is_up() {
+            let left = self.back_off.left((self.clock.monotonic)(), false);
+            return left.clamp(SHORTEST_WAIT, LONGEST_WAIT);
+        }
+        match self.session.due_ms() {
+            // Nothing is due before the first record.
+            Some(due_ms) if due_ms > 0 => {
+                Duration::from_millis(due_ms.saturating_sub(now_ms)).min(LONGEST_WAIT)
+            }
+            _ => LONGEST_WAIT,
+        }
+    }
+
+    /// Sends what is due while no records come, and looks after the connection.
+    fn tick(&mut self) {
+        self.greet();
+        let is_refused = self.notice_refusal();
+        self.was_refused = is_refused;
+        self.last = Message::default();
+        if !self.link.is_up() || !self.may_be_due() {
+            return;
+        }
+        let mut messages = Vec::new();
+        self.session.tick((self.clock.wall_ms)(), &mut |message| {
+            messages.push(message)
+        });
+        self.send_all(messages);
+        // Of what has just left nobody knows yet.
+        self.was_refused |= is_refused;
+    }
+
+    /// Whether there is anything to say without a record: not before the first one, nor at the beginning of a
+    /// connection. Over UDP templates are sent again to a collector that was away, to see whether it is back.
+    fn may_be_due(&self) -> bool {
+        match self.session.due_ms() {
+            None => false,
+            Some(0) => !self.link.is_stream() && self.session.counters().messages > 0,
+            Some(_) => true,
+        }
+    }
+
+    /// Looks a UDP collector's name up from time to time, and follows it. One at another address, and
+    /// one that was away, get the templates first, or soon.
+    fn follow_collector(&mut self) {
+        let now = (self.clock.monotonic)();
+        if now.saturating_sub(self.looked_up_at) >= LOOKUP_INTERVAL {
+            self.looked_up_at = now;
+            self.link.look_up();
+        }
+        if self.link.follow_name() {
+            self.session.announce_anew();
+            self.last = Message::default();
+            self.connections += 1;
+        }
+        if !self.link.is_stream() && now.saturating_sub(self.refused_at) >= RETURN_INTERVAL {
+            self.tell_back();
+        }
+        if self.is_refused && now.saturating_sub(self.renewed_at) >= RENEWAL_INTERVAL {
+            self.is_refused = false;
+            self.renewed_at = now;
+            self.session.announce_anew();
+        }
+    }
+
+    fn unit(&mut self, unit: &Unit) {
+        self.notice_end();
+        if self.is_past_deadline() {
+            self.gave_up = true;
+            self.lose(unit);
+            return;
+        }
+        if let Unit::Data(data) = unit {
+            let wait = self.pace.wait(data.flows, (self.clock.monotonic)());
+            if !wait.is_zero() {
+                self.wait_in_full(wait);
+            }
+        }
+        loop {
+            if !self.connect() {
+                self.lose(unit);
+                return;
+            }
+            let mut messages = Vec::new();
+            let now_ms = (self.clock.wall_ms)();
+            let begins = self.session.due_ms() == Some(0);
+            self.session
+                .unit(unit, now_ms, &mut |message| messages.push(message));
+            if !self.link.is_stream() && (begins || matches!(unit, Unit::Template(_))) {
+                self.send_ahead(&mut messages);
+            }
+            // A template that did not arrive is among those that the next connection begins with.
+            if self.send_all(messages) || matches!(unit, Unit::Template(_)) {
+                return;
+            }
+            // A new connection has room in its buffers whether or not anybody reads them: what
+            // went there would count as sent.
+            if self.gave_up {
+                self.lose(unit);
+                return;
+            }
+        }
+    }
+
+    /// Sends the templates that stand before the first data, and gives them time to be learnt.
+    fn send_ahead(&mut self, messages: &mut Vec<Message>) {
+        let data = messages.iter().position(|message| message.flows > 0);
+        let data = messages.split_off(data.unwrap_or(messages.len()));
+        let templates = std::mem::replace(messages, data);
+        if !templates.is_empty() {
+            self.send_all(templates);
+            self.wait_in_full(TEMPLATE_PAUSE);
+        }
+    }
+
+    /// Waits for pacing, also while the queue is being closed. That is not the collector's delay.
+    fn wait_in_full(&mut self, wait: Duration) {
+        self.progress_at += wait;
+        let until = (self.clock.monotonic)() + wait;
+        loop {
+            let now = (self.clock.monotonic)();
+            self.notice_end();
+            if now >= until || self.is_past_deadline() {
+                break;
+            }
+            self.queue.pause(until - now);
+        }
+    }
+
+    fn lose(&mut self, unit: &Unit) {
+        if let Unit::Data(data) = unit {
+            self.session
+                .count_lost(u64::from(data.flows), data.packets, data.octets);
+        }
+        self.queue.give_up();
+        self.count_lost();
+    }
+
+    /// Takes over what found no room in the queue.
+    fn count_lost(&mut self) {
+        let lost = self.queue.take_lost();
+        if lost.flows > 0 {
+            self.session
+                .count_lost(lost.flows, lost.packets, lost.octets);
+        }
+        self.show();
+    }
+
+    /// Tells others how it stands.
+    fn show(&self) {
+        let counters = self.session.counters();
+        self.gauge.show(SendSnapshot {
+            // The last datagram may yet be refused: what was shown as sent never becomes less.
+            records_sent: counters.flows - self.last.flows,
+            records_lost: counters.flows_not_sent,
+            messages: counters.messages,
+            bytes: counters.bytes,
+            connections: self.connections,
+            is_up: self.link.is_up() && !self.was_refused,
+            queue_bytes: self.queue.bytes() as u64,
+        });
+    }
+
+    fn finish(&mut self) {
+        self.count_lost();
+        if self.link.is_up() {
+            if !self.link.is_stream() {
+                self.queue.pause(REFUSAL_PAUSE);
+                if let Some(error) = self.link.take_error() {
+                    self.lose_last();
+                    self.failure = Some(error);
+                }
+                self.last = Message::default();
+            }
+            let mut messages = Vec::new();
+            self.session.finish((self.clock.wall_ms)(), &mut |message| {
+                messages.push(message)
+            });
+            self.send_all(messages);
+        }
+        self.link.close();
+    }
+}

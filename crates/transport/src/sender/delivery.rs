@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How messages leave: over connections that are made, break and are made again, and in datagrams.
+
+use std::io;
+use std::time::Duration;
+
+use super::super::SendEvent;
+use super::super::stream::Progress;
+use super::{LONGEST_WAIT, Sender};
+use turboflow_formats::wire::Message;
+
+/// How long to wait for a connection before time is looked at.
+const DIAL_PAUSE: Duration = Duration::from_millis(20);
+/// How long to leave a socket alone that takes no more.
+const SOCKET_PAUSE: Duration = Duration::from_millis(2);
+/// How many times a datagram is tried that the system does not take, since an earlier one was refused.
+const ATTEMPTS: usize = 3;
+
+impl Sender {
+    /// Makes a connection though there is nothing to send yet, so that a wrong address or
+    /// certificate is known at once; and notices one that has ended.
+    pub(super) fn greet(&mut self) {
+        if !self.link.is_stream() {
+            return;
+        }
+        if let Err(error) = self.link.listen() {
+            self.disconnect(error);
+        }
+        let now = (self.clock.monotonic)();
+        if !self.link.is_up() && !self.is_ending && self.back_off.left(now, false).is_zero() {
+            self.try_connection();
+        }
+    }
+
+    fn try_connection(&mut self) {
+        self.session.restart();
+        match self.dial() {
+            Ok(()) => {
+                self.back_off.connected((self.clock.monotonic)());
+                self.connections += 1;
+            }
+            Err(error) => self.disconnect(error),
+        }
+    }
+
+    /// Makes the connection where there is none. False when it is time to give up.
+    pub(super) fn connect(&mut self) -> bool {
+        while !self.link.is_up() {
+            if self.gave_up || !self.back_off() {
+                return false;
+            }
+            self.try_connection();
+        }
+        true
+    }
+
+    /// Waits until it is time for the next attempt. False when it is time to give up.
+    fn back_off(&mut self) -> bool {
+        loop {
+            if self.is_time_up() {
+                return false;
+            }
+            let now = (self.clock.monotonic)();
+            let left = self.back_off.left(now, self.is_ending);
+            if left.is_zero() {
+                return true;
+            }
+            self.queue.pause(left.min(LONGEST_WAIT));
+            self.count_lost();
+        }
+    }
+
+    fn dial(&mut self) -> io::Result<()> {
+        self.link.dial()?;
+        loop {
+            if let Some(outcome) = self.link.dialled(DIAL_PAUSE) {
+                return outcome;
+            }
+            self.count_lost();
+            if self.is_time_up() {
+                return Err(io::Error::other("the collector does not answer"));
+            }
+        }
+    }
+
+    fn disconnect(&mut self, error: io::Error) {
+        self.link.disconnect();
+        self.back_off.failed((self.clock.monotonic)());
+        self.tell_lost(error);
+    }
+
+    /// Tells once that the collector is away.
+    fn tell_lost(&mut self, error: io::Error) {
+        if !self.is_told {
+            self.is_told = true;
+            (self.observe)(&self.place, &SendEvent::Lost(&error));
+        }
+        self.failure = Some(error);
+    }
+
+    /// Tells that it is back, where it was told to be away.
+    pub(super) fn tell_back(&mut self) {
+        if std::mem::take(&mut self.is_told) {
+            (self.observe)(&self.place, &SendEvent::Back);
+        }
+    }
+
+    /// From the moment when the end is asked for, time runs.
+    pub(super) fn notice_end(&mut self) {
+        if !self.is_ending {
+            self.progress_at = (self.clock.monotonic)();
+            self.is_ending = self.queue.is_closed();
+            let now = (self.clock.monotonic)();
+            self.ends_by = self
+                .deadline
+                .filter(|_| self.is_ending)
+                .map(|left| now + left);
+        }
+    }
+
+    /// Whether the end has taken as long as it may, though records may still move.
+    pub(super) fn is_past_deadline(&self) -> bool {
+        self.ends_by.is_some_and(|by| (self.clock.monotonic)() > by)
+    }
+
+    /// Whether the end was asked for and nothing left for too long.
+    fn is_time_up(&mut self) -> bool {
+        self.notice_end();
+        let silence = (self.clock.monotonic)().saturating_sub(self.progress_at);
+        silence > self.linger || self.is_past_deadline()
+    }
+
+    /// Sends messages; false where the connection broke and all of them have to be sent again.
+    pub(super) fn send_all(&mut self, messages: Vec<Message>) -> bool {
+        messages.into_iter().all(|message| {
+            if self.link.is_stream() {
+                self.send_on_stream(message)
+            } else {
+                self.send_datagram(message);
+                true
+            }
+        })
+    }
+
+    fn send_on_stream(&mut self, mut message: Message) -> bool {
+        self.session.number(&mut message);
+        let mut sent = 0;
+        loop {
+            let progress = match self.link.send(&message.bytes[sent..]) {
+                Ok(progress) => progress,
+                Err(error) => {
+                    self.disconnect(error);
+                    return false;
+                }
+            };
+            if !matches!(progress, Progress::Partial(0)) && message.flows > 0 {
+                self.note_progress();
+            }
+            let Progress::Partial(count) = progress else {
+                self.session.count_sent(&message);
+                return true;
+            };
+            sent += count;
+            if self.is_time_up() {
+                self.disconnect(io::Error::other("the collector does not read"));
+                self.gave_up = true;
+                return false;
+            }
+            self.queue.pause(SOCKET_PAUSE);
+            self.count_lost();
+        }
+    }
+
+    /// Records move. A collector that accepts connections and closes them makes no progress.
+    fn note_progress(&mut self) {
+        let now = (self.clock.monotonic)();
+        if self.back_off.sent(now) {
+            self.progress_at = now;
+            self.tell_back();
+        }
+    }
+
+    fn send_datagram(&mut self, mut message: Message) {
+        self.session.number(&mut message);
+        let mut outcome = self.link.send(&message.bytes);
+        self.was_refused = false;
+        for _ in 1..ATTEMPTS {
+            match outcome {
+                // A connected socket says so of an earlier datagram, whose number is used up: it
+                // was on its way. This one has not left yet.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    self.refused(error);
+                    outcome = self.link.send(&message.bytes);
+                }
+                _ => break,
+            }
+        }
+        match outcome {
+            Ok(_) => {
+                self.session.count_sent(&message);
+                self.last = message;
+            }
+            // It has not left: the next message gets its number. If it had templates, nobody has learnt them.
+            Err(error) => {
+                self.session
+                    .count_lost(message.flows, message.packets, message.octets);
+                self.away(error);
+            }
+        }
+        self.progress_at = (self.clock.monotonic)();
+    }
+
+    /// Asks whether the last datagram found nobody: while nothing is sent, nothing else would tell.
+    pub(super) fn notice_refusal(&mut self) -> bool {
+        let error = self.link.take_error();
+        let is_refused = error.is_some();
+        if let Some(error) = error {
+            self.refused(error);
+        }
+        is_refused
+    }
+
+    /// The last datagram found nobody. Whoever listens there next has no templates.
+    fn refused(&mut self, error: io::Error) {
+        self.lose_last();
+        self.away(error);
+    }
+
+    /// No datagram comes through at the moment: templates go again soon.
+    fn away(&mut self, error: io::Error) {
+        self.tell_lost(error);
+        self.is_refused = true;
+        self.was_refused = true;
+        self.refused_at = (self.clock.monotonic)();
+    }
+
+    pub(super) fn lose_last(&mut self) {
+        let last = std::mem::take(&mut self.last);
+        self.session
+            .recount_lost(last.flows, last.packets, last.octets);
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where to send, as a user writes it: `ipfix+udp://collector.example:4739`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::TransportError;
+use turboflow_formats::wire::Protocol;
+
+/// What carries the messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// A TCP connection.
+    Tcp,
+    /// A TCP connection in TLS.
+    Tls,
+    /// UDP datagrams.
+    Udp,
+}
+
+/// A collector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// What it is sent.
+    pub protocol: Protocol,
+    /// By which way.
+    pub carrier: Carrier,
+    /// Its name or address; an IPv6 address without brackets.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+}
+
+/// The schemes there are, and the port where none is given: IPFIX's own (RFC 7011, section 10.1;
+/// with TLS another), and the one that collectors of NetFlow listen on.
+const SCHEMES: [(&str, Protocol, Carrier, u16); 5] = [
+    ("ipfix+udp", Protocol::Ipfix, Carrier::Udp, 4739),
+    ("ipfix+tcp", Protocol::Ipfix, Carrier::Tcp, 4739),
+    ("ipfix+tls", Protocol::Ipfix, Carrier::Tls, 4740),
+    ("netflow9+udp", Protocol::Netflow9, Carrier::Udp, 2055),
+    ("netflow5+udp", Protocol::Netflow5, Carrier::Udp, 2055),
+];
+
+impl Target {
+    /// Whether the text is meant as a collector rather than as a file: it has a scheme.
+    #[must_use]
+    pub fn is_meant(text: &str) -> bool {
+        text.contains("://")
+    }
+}
+
+impl FromStr for Target {
+    type Err = TransportError;
+
+    fn from_str(text: &str) -> Result<Self, TransportError> {
+        let refused = |reason: String| TransportError::Target {
+            given: text.to_owned(),
+            reason,
+        };
+        let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+        let known = SCHEMES.iter().find(|(name, ..)| *name == scheme);
+        let Some((_, protocol, carrier, default_port)) = known else {
+            let names: Vec<_> = SCHEMES
+                .iter()
+                .map(|(name, ..)| format!("{name}://"))
+                .collect();
+            return Err(refused(format!("it must begin with {}", names.join(", "))));
+        };
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        let (host, port) = match rest.strip_prefix('[') {
+            Some(bracketed) => {
+                let (host, port) = bracketed
+                    .split_once(']')
+                    .ok_or_else(|| refused("the bracket is not closed".to_owned()))?;
+                (
+                    host,
+                    port.strip_prefix(':').or(port.is_empty().then_some("")),
+                )
+            }
+            None => match rest.rsplit_once(':') {
+                Some((host, _)) if host.contains(':') => {
+                    return Err(refused("write IPv6 addresses in brackets".to_owned()));
+                }
+                Some((host, port)) => (host, Some(port)),
+                None => (rest, Some("")),
+            },
+        };
+        let port = match port {
+            Some("") if !rest.ends_with(':') => Some(*default_port),
+            Some(port) => port.parse().ok().filter(|port| *port != 0),
+            None => None,
+        };
+        let port = port.ok_or_else(|| refused("a port is a number from 1 to 65535".to_owned()))?;
+        if host.is_empty() || host.contains(['/', '@', '?', ' ']) {
+            return Err(refused(
+                "write scheme://host:port and nothing more".to_owned(),
+            ));
+        }
+        Ok(Self {
+            protocol: *protocol,
+            carrier: *carrier,
+            host: host.to_owned(),
+            port,
+        })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = SCHEMES
+            .iter()
+            .find(|(_, protocol, carrier, _)| {
+                (*protocol, *carrier) == (self.protocol, self.carrier)
+            })
+            .map_or("", |(name, ..)| name);
+        let (host, port) = (&self.host, self.port);
+        if host.contains(':') {
+            write!(formatter, "{scheme}://[{host}]:{port}")
+        } else {
+            write!(formatter, "{scheme}://{host}:{port}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_back_what_it_writes() {
+        for text in [
+            "ipfix+udp://127.0.0.1:4739",
+            "ipfix+tcp://[::1]:9",
+            "ipfix+tls://collector.example:9",
+            "netflow9+udp://collector.example:2055",
+            "netflow5+udp://c:65535",
+        ] {
+            assert_eq!(text.parse::<Target>().unwrap().to_string(), text);
+        }
+        let plain: Target = "ipfix+udp://host".parse().unwrap();
+        assert_eq!(plain.port, 4739);
+        let secure: Target = "ipfix+tls://host".parse().unwrap();
+        assert_eq!((secure.carrier, secure.port), (Carrier::Tls, 4740));
+        assert_eq!(
+            "netflow5+udp://[::1]/".parse::<Target>().unwrap().port,
+            2055
+        );
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        for (text, words) in [
+            ("udp://h:1", "ipfix+udp://"),
+            ("netflow9+tcp://h:1", "netflow9+udp://"),
+            ("ipfix+udp://h:0", "port"),
+            ("ipfix+udp://h:", "port"),
+            ("ipfix+udp://h:99999", "port"),
+            ("ipfix+udp://::1:4739", "brackets"),
+            ("ipfix+udp://[::1", "bracket"),
+            ("ipfix+udp://[::1]x", "port"),
+            ("ipfix+udp://:4739", "host"),
+            ("ipfix+udp://u@h:4739", "nothing more"),
+        ] {
+            let error = text.parse::<Target>().unwrap_err().to_string();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+//! IPFIX over TLS (RFC 7011, section 11): whom to trust, who we are, and the stream itself.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::time_provider::TimeProvider;
+use rustls::{CertificateError, ClientConfig, ClientConnection, ProtocolVersion, RootCertStore};
+
+use super::Clock;
+use super::stream::{Progress, closed, is_not_yet};
+use crate::TransportError;
+
+/// How long a handshake may take.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// In TLS 1.3 a server says after the handshake whether it takes the client's certificate. What is
+/// sent before would be lost without a word.
+const VERDICT_TIMEOUT: Duration = Duration::from_millis(250);
+/// How long the other side has to read the end of the connection.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// Certificates and keys, as PEM files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// Authorities whose collectors are trusted. `None`: the system's.
+    pub authorities: Option<PathBuf>,
+    /// Our certificate and those between it and its authority, and its key: for collectors that ask
+    /// for one (RFC 7011, section 11.3).
+    pub client: Option<(PathBuf, PathBuf)>,
+}
+
+/// What a certificate or key is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsPart {
+    /// To trust collectors by.
+    Authorities,
+    /// Our certificate.
+    Certificate,
+    /// Its key.
+    Key,
+}
+
+impl fmt::Display for TlsPart {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Authorities => "trusted certificates",
+            Self::Certificate => "client certificate",
+            Self::Key => "key of the client certificate",
+        })
+    }
+}
+
+/// Whom to trust, and who we are.
+#[derive(Clone, Debug)]
+pub struct Tls(Arc<ClientConfig>);
+
+/// One collector, as TLS sees it.
+#[derive(Clone, Debug)]
+pub(super) struct TlsPeer {
+    tls: Tls,
+    name: ServerName<'static>,
+}
+
+impl Tls {
+    /// Reads the files. TLS 1.2 and 1.3.
+    ///
+    /// # Errors
+    /// [`TransportError::Tls`] where a file cannot be read or does not hold what it should, the key is
+    /// not the certificate's, or the system trusts nobody.
+    pub fn new(files: &TlsFiles, clock: Clock) -> Result<Self, TransportError> {
+        let roots = match &files.authorities {
+            Some(path) => authorities(path)?,
+            None => authorities_of_the_system()?,
+        };
+        let provider = Arc::new(ring::default_provider());
+        let config = ClientConfig::builder_with_details(provider, Arc::new(Time(clock)))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| refused(TlsPart::Authorities, None, error))?
+            .with_root_certificates(roots);
+        let config = match &files.client {
+            None => config.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let chain = certificates(TlsPart::Certificate, certificate)?;
+                let loaded = PrivateKeyDer::from_pem_file(key).map_err(|error| {
+                    refused(
+                        TlsPart::Key,
+                        Some(key),
+                        what_is_wrong(&error, "private key without a password"),
+                    )
+                })?;
+                let config = config.with_client_auth_cert(chain, loaded);
+                config.map_err(|error| refused(TlsPart::Key, Some(key), mismatch(&error)))?
+            }
+        };
+        Ok(Self(Arc::new(config)))
+    }
+}
+
+impl TlsPeer {
+    /// The collector on a host, whose certificate has to be for that name or address.
+    pub(super) fn new(tls: Tls, host: &str) -> io::Result<Self> {
+        let name = ServerName::try_from(host.to_owned());
+        let name = name.map_err(|_| io::Error::other("no certificate can be for that name"))?;
+        Ok(Self { tls, name })
+    }
+}
+
+fn refused(part: TlsPart, path: Option<&Path>, reason: impl fmt::Display) -> TransportError {
+    TransportError::Tls {
+        part,
+        path: path.map(Path::to_path_buf),
+        reason: reason.to_string(),
+    }
+}
+
+fn what_is_wrong(error: &rustls::pki_types::pem::Error, wanted: &str) -> String {
+    use rustls::pki_types::pem::Error;
+    match error {
+        Error::Io(error) => error.to_string(),
+        Error::NoItemsFound => format!("it holds no {wanted} in PEM"),
+        error => format!("it holds no {wanted} in PEM: {error}"),
+    }
+}
+
+fn mismatch(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InconsistentKeys(_) => "it is not the key of that certificate".to_owned(),
+        error => error.to_string(),
+    }
+}
+
+fn certificates(
+    part: TlsPart,
+    path: &Path,
+) -> Result<Vec<CertificateDer<'static>>, TransportError> {
+    let wrong = |error| refused(part, Some(path), what_is_wrong(&error, "certificate"));
+    let found = CertificateDer::pem_file_iter(path).map_err(wrong)?;
+    let found: Vec<_> = found.collect::<Result<_, _>>().map_err(wrong)?;
+    if found.is_empty() {
+        return Err(wrong(rustls::pki_types::pem::Error::NoItemsFound));
+    }
+    Ok(found)
+}
+
+fn authorities(path: &Path) -> Result<RootCertStore, TransportError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(TlsPart::Authorities, path)? {
+        let added = roots.add(certificate);
+        added.map_err(|_| {
+            let reason = "what it holds is no certificate";
+            refused(TlsPart::Authorities, Some(path), reason)
+        })?;
+    }
+    Ok(roots)
+}
+
+fn authorities_of_the_system() -> Result<RootCertStore, TransportError> {
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    // A system's list may have some that nobody can read any more.
+    let (added, _) = roots.add_parsable_certificates(found.certs);
+    if added == 0 {
+        let why = found
+            .errors
+            .first()
+            .map_or_else(String::new, |error| format!(" ({error})"));
+        let reason = format!("the system has none{why}: name a file of them");
+        return Err(refused(TlsPart::Authorities, None, reason));
+    }
+    Ok(roots)
+}
+
+/// The time by which certificates expire: this crate reads no clock.
+#[derive(Debug)]
+struct Time(Clock);
+
+impl TimeProvider for Time {
+    fn current_time(&self) -> Option<UnixTime> {
+        let since = Duration::from_millis((self.0.wall_ms)());
+        Some(UnixTime::since_unix_epoch(since))
+    }
+}
+
+/// A connection in TLS.
+pub(super) struct TlsStream {
+    tcp: TcpStream,
+    tls: ClientConnection,
+}
+
+impl TlsStream {
+    /// Shakes hands over a connection that waits; afterwards it never waits.
+    pub(super) fn begin(tcp: TcpStream, peer: &TlsPeer, clock: &Clock) -> io::Result<Self> {
+        let config = Arc::clone(&peer.tls.0);
+        let tls = ClientConnection::new(config, peer.name.clone()).map_err(in_words)?;
+        let mut stream = Self { tcp, tls };
+        let gives_up = (clock.monotonic)() + HANDSHAKE_TIMEOUT;
+        stream.tcp.set_write_timeout(Some(HANDSHAKE_TIMEOUT))?;
+        while stream.tls.is_handshaking() {
+            let left = gives_up.saturating_sub((clock.monotonic)());
+            if left.is_zero() || !stream.exchange(left)? {
+                return Err(io::Error::other("the collector does not answer in TLS"));
+            }
+        }
+        if stream.tls.protocol_version() == Some(ProtocolVersion::TLSv1_3) {
+            stream.exchange(VERDICT_TIMEOUT)?;
+        }
+        stream.tcp.set_nonblocking(true)?;
+        Ok(stream)
+    }
+
+    /// Sends what is to be sent, and takes one piece of what comes. False where none came in time.
+    fn exchange(&mut self, timeout: Duration) -> io::Result<bool> {
+        self.flush()?;
+        if !self.tls.wants_read() {
+            return Ok(true);
+        }
+        self.tcp.set_read_timeout(Some(timeout))?;
+        match self.tls.read_tls(&mut self.tcp) {
+            Ok(0) => Err(closed()),
+            Ok(_) => self.take_in().map(|()| true),
+            Err(error) if is_not_yet(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Understands what was read; what a collector says beyond TLS is of no interest.
+    fn take_in(&mut self) -> io::Result<()> {
+        let state = self.tls.process_new_packets();
+        let state = match state {
+            Ok(state) => state,
+            Err(error) => {
+                // The other side is told why, as far as that goes.
+                let _ = self.flush();
+                return Err(in_words(error));
+            }
+        };
+        if state.plaintext_bytes_to_read() > 0 {
+            while matches!(self.tls.reader().read(&mut [0; 256]), Ok(1..)) {}
+        }
+        if state.peer_has_closed() {
+            return Err(closed());
+        }
+        Ok(())
+    }
+
+    pub(super) fn listen(&mut self) -> io::Result<()> {
+        loop {
+            match self.tls.read_tls(&mut self.tcp) {
+                Ok(0) => return Err(closed()),
+                Ok(_) => self.take_in()?,
+                Err(error) if is_not_yet(&error) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sends what waits. False where the socket takes no more for now.
+    fn flush(&mut self) -> io::Result<bool> {
+        while self.tls.wants_write() {
+            match self.tls.write_tls(&mut self.tcp) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(_) => {}
+                Err(error) if is_not_yet(&error) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Nothing is taken before everything that was taken has left, so that little waits here.
+    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<Progress> {
+        if !self.flush()? {
+            return Ok(Progress::Partial(0));
+        }
+        let taken = self.tls.writer().write(bytes)?;
+        match self.flush()? && taken == bytes.len() {
+            true => Ok(Progress::Whole),
+            false => Ok(Progress::Partial(taken)),
+        }
+    }
+
+    /// Says that nothing more comes. What is not read before a socket is closed makes the system
+    /// break the connection, and the other side may lose what it has not read.
+    pub(super) fn close(&mut self) -> io::Result<()> {
+        self.tls.send_close_notify();
+        self.flush()?;
+        self.tcp.shutdown(Shutdown::Write)?;
+        self.tcp.set_nonblocking(false)?;
+        self.tcp.set_read_timeout(Some(CLOSE_TIMEOUT))?;
+        while self.tcp.read(&mut [0; 256])? > 0 {}
+        Ok(())
+    }
+}
+
+/// What went wrong, and what to do.
+fn in_words(error: rustls::Error) -> io::Error {
+    use rustls::{AlertDescription, Error};
+    let words = match &error {
+        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "the collector's certificate is signed by nobody who is trusted (see --tls-ca)"
+                .to_owned()
+        }
+        Error::InvalidCertificate(
+            CertificateError::Expired | CertificateError::ExpiredContext { .. },
+        ) => "the collector's certificate has expired".to_owned(),
+        // Only its words tell this one, which everybody meets who signs a certificate by itself.
+        Error::InvalidCertificate(why) if why.to_string().contains("CaUsedAsEndEntity") => {
+            "the collector's certificate is an authority's (CA:TRUE), and cannot be a collector's"
+                .to_owned()
+        }
+        Error::InvalidCertificate(why) => {
+            format!("the collector's certificate cannot be accepted: {why}")
+        }
+        Error::AlertReceived(
+            alert @ (AlertDescription::CertificateRequired
+            | AlertDescription::BadCertificate
+            | AlertDescription::UnknownCA
+            | AlertDescription::HandshakeFailure),
+        ) => format!(
+            "the collector refused the connection ({alert:?}): it may want another client \
+             certificate (see --tls-cert)"
+        ),
+        Error::AlertReceived(alert) => format!("the collector refused the connection: {alert:?}"),
+        Error::InvalidMessage(_) | Error::InappropriateMessage { .. } => {
+            format!("the collector does not speak TLS there: {error}")
+        }
+        error => format!("TLS: {error}"),
+    };
+    io::Error::other(words)
+}

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sending: what the system refuses, collectors that come and go, names that move.
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
+
+#[path = "../../formats/tests/support/mod.rs"]
+mod support;
+
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use netflow_parser::variable_versions::ipfix::FlowSetBody;
+use netflow_parser::{NetflowPacket, NetflowParser};
+use support::{default_batch, default_options, default_schema};
+use turboflow_formats::wire::WireOptions;
+use turboflow_formats::{ExportError, FlowWriter, SendSnapshot};
+use turboflow_transport::{Clock, SendEvent, SendOptions, Target, send_to};
+
+const LINE: &str = "192.0.2.1 192.0.2.2 1 2 6 1 40 1 2 2 40 40 64 64 0 4";
+/// A record of 59 octets, for its TCP flags need two: 1,110 of them fill a message of 65,535 octets up to
+/// 65,510, which no datagram holds.
+const WIDE: &str = "192.0.2.1 192.0.2.2 1 2 6 1 40 1 2 258 40 40 64 64 0 4";
+/// Nothing takes as long.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[allow(clippy::disallowed_methods, reason = "senders wait for time to pass")]
+fn monotonic() -> Duration {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
+}
+
+fn options() -> SendOptions {
+    let wall_ms = || 1_700_000_000_000 + monotonic().as_millis() as u64;
+    SendOptions::new(Clock { wall_ms, monotonic })
+}
+
+fn wire() -> WireOptions {
+    default_options().wire
+}
+
+fn writer(target: &str, wire: &WireOptions, options: &SendOptions) -> Box<dyn FlowWriter> {
+    let target: Target = target.parse().unwrap();
+    send_to(&target, &default_schema(), wire, options).unwrap()
+}
+
+fn send(writer: &mut Box<dyn FlowWriter>, flows: usize) {
+    send_lines(writer, LINE, flows);
+}
+
+fn send_lines(writer: &mut Box<dyn FlowWriter>, line: &str, flows: usize) {
+    writer.write(&default_batch(&vec![line; flows])).unwrap();
+}
+
+/// Flow records lost, as the end of an output says.
+fn lost(writer: Box<dyn FlowWriter>) -> u64 {
+    match writer.finish() {
+        Ok(_) => 0,
+        Err(ExportError::NotSent { lost, .. }) => lost,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A collector over UDP that knows what it has got.
+struct Collector {
+    socket: UdpSocket,
+    parser: NetflowParser,
+    /// The number that the next message should have.
+    sequence: Option<u32>,
+    flows: u64,
+}
+
+impl Collector {
+    fn listen(address: impl std::net::ToSocketAddrs) -> Self {
+        let socket = UdpSocket::bind(address).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self {
+            socket,
+            parser: NetflowParser::default(),
+            sequence: None,
+            flows: 0,
+        }
+    }
+
+    fn port(&self) -> u16 {
+        self.socket.local_addr().unwrap().port()
+    }
+
+    /// Takes messages, none of which may be missing, until it has so many flow records.
+    #[track_caller]
+    fn take(&mut self, flows: u64) {
+        let mut datagram = vec![0; 1 << 16];
+        while self.flows < flows {
+            let length = self.socket.recv(&mut datagram).unwrap();
+            self.message(&datagram[..length]);
+        }
+        assert_eq!(self.flows, flows);
+    }
+
+    #[track_caller]
+    fn message(&mut self, bytes: &[u8]) {
+        let parsed = self.parser.parse_bytes(bytes);
+        assert!(parsed.error.is_none(), "{:?}", parsed.error);
+        let [NetflowPacket::IPFix(packet)] = &parsed.packets[..] else {
+            panic!("{:?}", parsed.packets)
+        };
+        let sequence = packet.header.sequence_number;
+        assert_eq!(sequence, self.sequence.unwrap_or(sequence), "a gap");
+        let mut records = 0;
+        for set in &packet.flowsets {
+            match &set.body {
+                FlowSetBody::Data(data) => {
+                    records += data.fields.len();
+                    self.flows += data.fields.len() as u64;
+                }
+                FlowSetBody::OptionsData(data) => records += data.fields.len(),
+                FlowSetBody::NoTemplate(_) => panic!("data before its template"),
+                _ => {}
+            }
+        }
+        self.sequence = Some(sequence + records as u32);
+    }
+}
+
+#[test]
+fn a_datagram_that_the_system_refuses_leaves_no_gap() {
+    let mut collector = Collector::listen("127.0.0.1:0");
+    let url = format!("ipfix+udp://127.0.0.1:{}", collector.port());
+    // More than a datagram of UDP holds (65,507), so that the system takes no full message.
+    let wire = WireOptions {
+        message_bytes: 65_535,
+        ..wire()
+    };
+    let mut writer = writer(&url, &wire, &options());
+    send_lines(&mut writer, WIDE, 1);
+    collector.take(1);
+    // Two full messages, and the rest.
+    send_lines(&mut writer, WIDE, 2_500);
+    send_lines(&mut writer, WIDE, 1);
+    // Templates may come before it: those that were sent meanwhile might have been lost too.
+    let mut datagram = vec![0; 1 << 16];
+    while collector.flows == 1 {
+        let length = collector.socket.recv(&mut datagram).unwrap();
+        collector.message(&datagram[..length]);
+    }
+    let rest = collector.flows - 1;
+    assert_eq!(rest, 2_500 - 2 * 1_110);
+    collector.take(collector.flows + 1);
+    assert_eq!(lost(writer), 2_500 - rest);
+}
+
+#[test]
+fn a_collector_that_was_away_gets_templates_soon_and_sees_no_gap() {
+    let port = Collector::listen("127.0.0.1:0").port();
+    let mut writer = writer(
+        &format!("ipfix+udp://127.0.0.1:{port}"),
+        &wire(),
+        &options(),
+    );
+    let away = UdpSocket::bind("127.0.0.1:0").unwrap();
+    away.set_read_timeout(Some(Duration::from_millis(50)))
+        .unwrap();
+    // Nobody is there; what is sent is refused, one datagram after the other.
+    for _ in 0..10 {
+        send(&mut writer, 1);
+        assert!(away.recv(&mut [0]).is_err());
+    }
+    let mut collector = Collector::listen(("127.0.0.1", port));
+    let listening = &collector.socket;
+    let brief = Some(Duration::from_millis(5));
+    listening.set_read_timeout(brief).unwrap();
+    let mut datagram = vec![0; 1 << 16];
+    // What comes before the templates cannot be read; they come within a second or so.
+    let first = loop {
+        match listening.recv(&mut datagram) {
+            Ok(length) if datagram[16..18] == [0, 2] => break length,
+            Ok(_) => {}
+            Err(_) => send(&mut writer, 1),
+        }
+        assert!(monotonic() < PATIENCE, "no templates");
+    };
+    collector.message(&datagram[..first]);
+    collector.socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    send(&mut writer, 20);
+    collector.take(21);
+    // Those that found nobody, and no other: the rest was sent before the templates.
+    assert_eq!(lost(writer), 10);
+}
+
+#[test]
+fn a_last_datagram_that_found_nobody_is_counted_though_nothing_follows_it() {
+    let port = Collector::listen("127.0.0.1:0").port();
+    let url = format!("ipfix+udp://127.0.0.1:{port}");
+    let options = SendOptions {
+        observe: |_, event| TOLD.lock().unwrap().push(matches!(event, SendEvent::Back)),
+        ..options()
+    };
+    let mut writer = writer(&url, &wire(), &options);
+    let gauge = writer.sending().unwrap();
+    let until = |is_so: &dyn Fn(&SendSnapshot) -> bool| {
+        let begun = monotonic();
+        while !is_so(&gauge.read()) {
+            // Nothing that may yet be refused is told as sent: a counter never falls.
+            assert!(gauge.read().records_lost >= 3 || gauge.read().records_sent == 0);
+            assert!(monotonic() < begun + PATIENCE, "{:?}", gauge.read());
+            std::thread::yield_now();
+        }
+    };
+    send(&mut writer, 3);
+    until(&|now| (now.records_sent, now.records_lost, now.is_up) == (0, 3, false));
+    // It is back, which is noticed though no record comes.
+    let mut collector = Collector::listen(("127.0.0.1", port));
+    until(&|now| now.is_up);
+    send(&mut writer, 2);
+    collector.take(2);
+    let told = || TOLD.lock().unwrap().clone();
+    until(&|_| told().len() > 1);
+    assert_eq!(
+        told(),
+        [false, true],
+        "once that it is away, once that it is back"
+    );
+    assert_eq!(lost(writer), 3);
+}
+
+/// What was told of a collector: whether it is back.
+static TOLD: Mutex<Vec<bool>> = Mutex::new(Vec::new());
+
+#[test]
+fn a_collector_that_closes_at_once_is_not_asked_again_and_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("ipfix+tcp://{}", listener.local_addr().unwrap());
+    let mut writer = writer(&url, &wire(), &options());
+    static STOP: AtomicBool = AtomicBool::new(false);
+    let accepting = std::thread::spawn(move || {
+        let mut accepted = Vec::new();
+        while accepted.len() < 4 {
+            drop(listener.accept().unwrap());
+            accepted.push(monotonic());
+        }
+        // The fifth time it stays, and reads.
+        let (mut stream, _) = listener.accept().unwrap();
+        STOP.store(true, Ordering::Relaxed);
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).unwrap();
+        (accepted, all)
+    });
+    let pause = UdpSocket::bind("127.0.0.1:0").unwrap();
+    pause
+        .set_read_timeout(Some(Duration::from_millis(5)))
+        .unwrap();
+    while !STOP.load(Ordering::Relaxed) {
+        send(&mut writer, 1);
+        assert!(pause.recv(&mut [0]).is_err());
+    }
+    assert_eq!(lost(writer), 0);
+    let (accepted, all) = accepting.join().unwrap();
+    // 250, 500 and 1,000 ms, and some of tolerance for a busy machine.
+    let took = accepted[3] - accepted[0];
+    assert!(took >= Duration::from_millis(1_400), "{accepted:?}");
+    assert_eq!(all[16..18], [0, 2], "templates first");
+    assert_eq!(all[8..12], [0; 4], "a new session counts from 0");
+}
+
+#[test]
+fn a_peer_that_reads_again_gets_what_was_not_counted_as_lost() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("ipfix+tcp://{}", listener.local_addr().unwrap());
+    let options = SendOptions {
+        patience: Duration::from_millis(20),
+        linger: PATIENCE,
+        queue_bytes: 256 << 10,
+        ..options()
+    };
+    let mut writer = writer(&url, &wire(), &options);
+    let (mut stream, _) = listener.accept().unwrap();
+    let gauge = writer.sending().unwrap();
+    let mut given = 0;
+    while gauge.read().records_lost < 2_000 {
+        assert!(given < 4_000_000, "nothing was ever lost");
+        send(&mut writer, 2_000);
+        given += 2_000;
+    }
+    assert!(writer.is_failing(), "what is written now is lost");
+    assert!(gauge.read().is_up);
+    let reading = std::thread::spawn(move || {
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).unwrap();
+        all
+    });
+    while writer.is_failing() {
+        send(&mut writer, 1);
+        given += 1;
+    }
+    let lost = lost(writer);
+    let told = gauge.read();
+    assert_eq!(told.records_lost, lost);
+    assert_eq!(told.records_sent + lost, given as u64);
+    assert_eq!(told.connections, 1);
+    // Its sequence numbers have no gap where records were lost before they were sent.
+    let mut collector = Collector::listen("127.0.0.1:0");
+    let all = reading.join().unwrap();
+    let mut rest = &all[..];
+    while !rest.is_empty() {
+        let length = usize::from(u16::from_be_bytes([rest[2], rest[3]]));
+        collector.message(&rest[..length]);
+        rest = &rest[length..];
+    }
+    assert_eq!(collector.flows, told.records_sent);
+}
+
+/// Where the name leads at the moment, how often it was asked for, and what time it is.
+static ADDRESS: Mutex<Option<SocketAddr>> = Mutex::new(None);
+static LOOKUPS: AtomicU64 = AtomicU64::new(0);
+static NOW_MS: AtomicU64 = AtomicU64::new(0);
+
+fn look_up(host: &str, _port: u16) -> io::Result<Vec<SocketAddr>> {
+    assert_eq!(host, "collector.example");
+    LOOKUPS.fetch_add(1, Ordering::Relaxed);
+    Ok(ADDRESS.lock().unwrap().iter().copied().collect())
+}
+
+#[test]
+fn a_name_that_moves_is_followed_while_records_flow() {
+    let mut first = Collector::listen("127.0.0.1:0");
+    let mut second = Collector::listen("127.0.0.1:0");
+    let lead_to = |collector: &Collector| {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, collector.port()));
+        *ADDRESS.lock().unwrap() = Some(address);
+    };
+    lead_to(&first);
+    let now_ms = || NOW_MS.load(Ordering::Relaxed);
+    let options = SendOptions {
+        resolve: look_up,
+        ..SendOptions::new(Clock {
+            wall_ms: || 1_700_000_000_000 + NOW_MS.load(Ordering::Relaxed),
+            monotonic: || Duration::from_millis(NOW_MS.load(Ordering::Relaxed)),
+        })
+    };
+    // Templates get 20 ms before data: that clock has to go on.
+    let ticking = std::thread::spawn(|| {
+        let pause = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let ms = Some(Duration::from_millis(1));
+        pause.set_read_timeout(ms).unwrap();
+        while NOW_MS.fetch_add(1, Ordering::Relaxed) < 1_000_000 {
+            assert!(pause.recv(&mut [0]).is_err());
+        }
+    });
+    let mut writer = writer("ipfix+udp://collector.example:1", &wire(), &options);
+    send(&mut writer, 1);
+    first.take(1);
+    lead_to(&second);
+    send(&mut writer, 1);
+    first.take(2);
+    assert_eq!(LOOKUPS.load(Ordering::Relaxed), 1, "{} ms", now_ms());
+    NOW_MS.fetch_add(30_000, Ordering::Relaxed);
+    let listening = &second.socket;
+    let ms = Some(Duration::from_millis(10));
+    listening.set_read_timeout(ms).unwrap();
+    let mut datagram = vec![0; 1 << 16];
+    let length = loop {
+        send(&mut writer, 1);
+        if let Ok(length) = listening.recv(&mut datagram) {
+            break length;
+        }
+        assert!(monotonic() < PATIENCE, "the name was not followed");
+    };
+    listening.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(datagram[16..18], [0, 2], "templates first");
+    second.message(&datagram[..length]);
+    send(&mut writer, 1);
+    second.take(2);
+    assert_eq!(LOOKUPS.load(Ordering::Relaxed), 2, "{} ms", now_ms());
+    NOW_MS.store(2_000_000, Ordering::Relaxed);
+    ticking.join().unwrap();
+    assert_eq!(lost(writer), 0);
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What documents promise: links lead somewhere, files they name exist, commands they show work.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use turboflow_house::{Source, root, sources};
+
+/// Folders at the root: a path in a document that begins with one names a file of the project.
+const FOLDERS: [&str; 12] = [
+    ".ci/",
+    "apps/",
+    "bench/",
+    "crates/",
+    "docs/",
+    "engines/",
+    "fuzz/",
+    "house/",
+    "lab/",
+    "packaging/",
+    "samples/",
+    "scripts/",
+];
+
+/// Paths that are made and not kept.
+const MADE: [&str; 4] = [
+    "bench/runs/",
+    "fuzz/artifacts",
+    "fuzz/corpus",
+    "fuzz/target",
+];
+
+/// The most targets a front door has.
+const MAX_TARGETS: usize = 16;
+
+fn documents() -> Vec<Source> {
+    let documents = sources(&[".md"]);
+    assert!(
+        documents
+            .iter()
+            .any(|document| document.path == "README.md")
+    );
+    documents
+}
+
+fn none(complaints: Vec<String>) {
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+/// Lines outside of code blocks, with their numbers.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut inside = false;
+    text.lines().enumerate().filter_map(move |(index, line)| {
+        let fence = line.trim_start().starts_with("```");
+        inside ^= fence;
+        (!inside && !fence).then_some((index + 1, line))
+    })
+}
+
+/// The targets of the links in a line.
+fn links(line: &str) -> impl Iterator<Item = &str> {
+    line.match_indices("](")
+        .filter_map(|(at, _)| line[at + 2..].split(')').next())
+}
+
+/// What stands between backticks in a line.
+fn quoted(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+/// The anchor that renderers give a heading.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().to_lowercase();
+    let kept = kept
+        .chars()
+        .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = prose(text).filter(|(_, line)| line.starts_with('#'));
+    headings
+        .map(|(_, line)| anchor(line.trim_start_matches('#')))
+        .collect()
+}
+
+fn complaint_of_link(document: &Source, link: &str) -> Option<String> {
+    if link.contains("://") || link.starts_with("mailto:") {
+        return None;
+    }
+    let (path, wanted) = link.split_once('#').unwrap_or((link, ""));
+    let folder = root()
+        .join(&document.path)
+        .parent()
+        .map(Path::to_path_buf)?;
+    let target = if path.is_empty() {
+        root().join(&document.path)
+    } else {
+        folder.join(path)
+    };
+    if !target.exists() {
+        return Some(format!("`{link}` leads nowhere"));
+    }
+    let text = std::fs::read_to_string(&target).unwrap_or_default();
+    let found = wanted.is_empty() || anchors(&text).contains(wanted);
+    (!found).then(|| format!("`{link}`: there is no such heading"))
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut complaints = Vec::new();
+    for document in documents() {
+        for (number, line) in prose(&document.text) {
+            let broken = links(line).filter_map(|link| complaint_of_link(&document, link));
+            complaints.extend(broken.map(|what| format!("{}:{number}: {what}", document.path)));
+        }
+    }
+    none(complaints);
+}
+
+#[test]
+fn files_that_documents_name_exist() {
+    let mut complaints = Vec::new();
+    for document in documents() {
+        for (number, line) in prose(&document.text) {
+            for path in quoted(line).filter(|path| FOLDERS.iter().any(|at| path.starts_with(at))) {
+                let pattern = path.contains(|c: char| "*<>{}$ ".contains(c));
+                let made = MADE.iter().any(|made| path.starts_with(made));
+                if !pattern && !made && !root().join(path).exists() {
+                    complaints.push(format!("{}:{number}: there is no `{path}`", document.path));
+                }
+            }
+        }
+    }
+    none(complaints);
+}
+
+/// The targets of the Makefile that explain themselves.
+fn make_targets() -> BTreeSet<String> {
+    let makefile = std::fs::read_to_string(root().join("Makefile")).expect("there is a Makefile");
+    let explained = makefile
+        .lines()
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()) && line.contains("## "));
+    explained
+        .filter_map(|line| line.split(':').next())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn the_front_door_is_small_and_explains_itself() {
+    let targets = make_targets();
+    assert!(targets.len() <= MAX_TARGETS, "{targets:?}");
+    for wanted in ["run", "test", "bench", "bench-files", "fuzz"] {
+        assert!(targets.contains(wanted), "no `make {wanted}`");
+    }
+}
+
+#[test]
+fn every_make_command_in_documents_works() {
+    let targets = make_targets();
+    let mut complaints = Vec::new();
+    for document in documents() {
+        for (number, line) in document.text.lines().enumerate() {
+            let commands = quoted(line).chain([line.trim_start_matches([' ', '$'])]);
+            for command in commands.filter_map(|text| text.strip_prefix("make ")) {
+                let target = command.split_whitespace().next().unwrap_or_default();
+                let is_word = target.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+                let shown = line.contains('`')
+                    || line.starts_with([' ', '$'])
+                    || line == format!("make {command}");
+                if is_word && shown && !targets.contains(target) {
+                    let at = number + 1;
+                    complaints.push(format!("{}:{at}: no `make {target}`", document.path));
+                }
+            }
+        }
+    }
+    none(complaints);
+}
+
+/// The long options that the program's sources declare, as far as text can tell.
+fn declares(program: &str, option: &str) -> bool {
+    let field = option.replace('-', "_");
+    program.contains(&format!("\"{option}\""))
+        || program.contains(&format!(" {field}:"))
+        || matches!(option, "help" | "version")
+}
+
+#[test]
+fn every_option_that_documents_show_exists() {
+    let program: String = sources(&[".rs"])
+        .into_iter()
+        .filter(|source| source.path.starts_with("apps/turboflow/src/"))
+        .map(|source| source.text)
+        .collect();
+    let mut complaints = Vec::new();
+    for document in documents() {
+        for (number, line) in document.text.lines().enumerate() {
+            let Some((_, command)) = line.split_once("turboflow ") else {
+                continue;
+            };
+            // Other programs may follow in the same pipe.
+            let command = command.split(['|', '`', '#']).next().unwrap_or_default();
+            for word in command
+                .split_whitespace()
+                .filter_map(|word| word.strip_prefix("--"))
+            {
+                let option = word.split('=').next().unwrap_or_default();
+                let option = option.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+                if !option.is_empty() && !declares(&program, option) {
+                    let at = number + 1;
+                    complaints.push(format!("{}:{at}: no option --{option}", document.path));
+                }
+            }
+        }
+    }
+    none(complaints);
+}
+
+#[test]
+fn every_fuzz_target_is_built() {
+    let manifest = std::fs::read_to_string(root().join("fuzz/Cargo.toml")).expect("it is there");
+    let targets = sources(&[".rs"]);
+    let targets = targets
+        .iter()
+        .filter(|source| source.path.starts_with("fuzz/fuzz_targets/"));
+    let unbuilt = targets.filter(|source| {
+        let path = source.path.trim_start_matches("fuzz/");
+        !manifest.contains(&format!("path = \"{path}\""))
+    });
+    none(
+        unbuilt
+            .map(|source| format!("{} is not in fuzz/Cargo.toml", source.path))
+            .collect(),
+    );
+}

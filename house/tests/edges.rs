@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who may know whom: the table of rooms in `docs/architecture.md`, held against `cargo metadata`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// A crate and the crates of the workspace that it may depend on.
+struct Room {
+    name: &'static str,
+    knows: &'static [&'static str],
+    /// All the crates from elsewhere it may use, where that is restricted.
+    borrows: Option<&'static [&'static str]>,
+}
+
+const fn room(name: &'static str, knows: &'static [&'static str]) -> Room {
+    Room {
+        name,
+        knows,
+        borrows: None,
+    }
+}
+
+impl Room {
+    const fn that_borrows(mut self, crates: &'static [&'static str]) -> Self {
+        self.borrows = Some(crates);
+        self
+    }
+}
+
+const RECORD: &str = "turboflow-record";
+const MERGE: &str = "turboflow-merge";
+const ENGINE: &str = "turboflow-engine";
+const PACKET: &str = "turboflow-packet";
+const CAPTURE: &str = "turboflow-capture";
+const SOFTWARE: &str = "turboflow-engine-software";
+const XDP: &str = "turboflow-engine-xdp";
+const AGGREGATE: &str = "turboflow-aggregate";
+const FORMATS: &str = "turboflow-formats";
+const TRANSPORT: &str = "turboflow-transport";
+const RUN: &str = "turboflow-run";
+const QUERY: &str = "turboflow-query";
+const TOP: &str = "turboflow-top";
+const PLAN: &str = "turboflow-plan";
+const WORKLOAD: &str = "turboflow-workload";
+const ACCURACY: &str = "turboflow-accuracy";
+const BENCH: &str = "turboflow-bench";
+const EVALUATION: &str = "turboflow-evaluation";
+const HOUSE: &str = "turboflow-house";
+const PROGRAM: &str = "turboflow";
+
+/// The table. Workload and bench serve tests, measurements and the generator: nothing that meters
+/// knows them.
+const ROOMS: [Room; 20] = [
+    room(RECORD, &[]).that_borrows(&["thiserror", "toml"]),
+    room(MERGE, &[RECORD]).that_borrows(&[]),
+    room(ENGINE, &[RECORD, MERGE]).that_borrows(&["serde", "thiserror"]),
+    room(PACKET, &[RECORD]).that_borrows(&[]),
+    room(SOFTWARE, &[RECORD, MERGE, ENGINE]).that_borrows(&[]),
+    room(XDP, &[RECORD, MERGE, ENGINE, PACKET]).that_borrows(&[
+        "libbpf-rs",
+        "libbpf-sys",
+        "memmap2",
+        "rustix",
+        "thiserror",
+    ]),
+    room(AGGREGATE, &[RECORD, MERGE]).that_borrows(&["memmap2"]),
+    room(CAPTURE, &[PACKET]),
+    room(FORMATS, &[RECORD, MERGE]),
+    room(TRANSPORT, &[RECORD, FORMATS]),
+    room(
+        RUN,
+        &[
+            RECORD, MERGE, ENGINE, PACKET, CAPTURE, SOFTWARE, AGGREGATE, FORMATS,
+        ],
+    ),
+    room(QUERY, &[RECORD, FORMATS]),
+    room(TOP, &[RECORD, FORMATS, QUERY, RUN]),
+    room(PLAN, &[RECORD, MERGE]).that_borrows(&["serde", "thiserror"]),
+    room(WORKLOAD, &[RECORD, MERGE, PACKET]),
+    room(ACCURACY, &[RECORD, MERGE]).that_borrows(&[]),
+    room(
+        BENCH,
+        &[
+            RECORD, MERGE, ENGINE, PACKET, CAPTURE, SOFTWARE, XDP, AGGREGATE, FORMATS, RUN,
+            WORKLOAD,
+        ],
+    ),
+    room(
+        PROGRAM,
+        &[
+            RECORD, MERGE, ENGINE, PACKET, CAPTURE, SOFTWARE, XDP, AGGREGATE, FORMATS, TRANSPORT,
+            QUERY, RUN, TOP, PLAN, WORKLOAD, BENCH,
+        ],
+    ),
+    room(
+        EVALUATION,
+        &[
+            RECORD, MERGE, PACKET, CAPTURE, SOFTWARE, AGGREGATE, RUN, PLAN, WORKLOAD, ACCURACY,
+            BENCH,
+        ],
+    ),
+    room(HOUSE, &[]),
+];
+
+/// What may be known in tests besides: the oracle, and captures where a room reads frames of its own.
+const KNOWN_TO_TESTS: [(&str, &[&str]); 3] = [(WORKLOAD, &[]), (MERGE, &[]), (CAPTURE, &[XDP])];
+
+/// Heavy or far-reaching crates, and the leaves that need them.
+const LEAVES: [(&str, &[&str]); 14] = [
+    ("anyhow", &[PROGRAM, EVALUATION]),
+    ("clap", &[PROGRAM, EVALUATION]),
+    ("flate2", &[CAPTURE, FORMATS]),
+    ("hashbrown", &[BENCH]),
+    ("libbpf-rs", &[XDP]),
+    ("libbpf-sys", &[XDP]),
+    ("libc", &[CAPTURE]),
+    ("libloading", &[CAPTURE]),
+    ("memmap2", &[AGGREGATE, CAPTURE, XDP, BENCH]),
+    ("parquet", &[FORMATS]),
+    ("ratatui", &[TOP, PROGRAM]),
+    ("rustix", &[XDP, PROGRAM]),
+    ("signal-hook", &[PROGRAM]),
+    ("zstd", &[CAPTURE, FORMATS]),
+];
+
+/// One dependency as a manifest states it.
+struct Edge {
+    from: String,
+    to: String,
+    in_tests: bool,
+}
+
+fn packages() -> Vec<Value> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args([
+            "metadata",
+            "--no-deps",
+            "--format-version",
+            "1",
+            "--manifest-path",
+        ])
+        .arg(turboflow_house::root().join("Cargo.toml"))
+        .output()
+        .expect("cargo runs, for it runs this test");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let mut metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo prints JSON");
+    match metadata["packages"].take() {
+        Value::Array(packages) => packages,
+        other => panic!("packages are a list, not {other}"),
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn edges() -> Vec<Edge> {
+    let mut edges = Vec::new();
+    for package in packages() {
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            edges.push(Edge {
+                from: text(&package["name"]),
+                to: text(&dependency["name"]),
+                in_tests: dependency["kind"] == "dev",
+            });
+        }
+    }
+    assert!(!edges.is_empty());
+    edges
+}
+
+fn room_of(name: &str) -> &'static Room {
+    ROOMS
+        .iter()
+        .find(|room| room.name == name)
+        .unwrap_or_else(|| {
+            panic!("{name} is no room yet: give it a row here and in docs/architecture.md")
+        })
+}
+
+fn is_room(name: &str) -> bool {
+    ROOMS.iter().any(|room| room.name == name)
+}
+
+#[test]
+fn every_crate_is_a_room_and_says_what_it_is_for() {
+    for package in packages() {
+        let name = text(&package["name"]);
+        room_of(&name);
+        assert!(
+            text(&package["description"]).len() > 20,
+            "{name} has no description"
+        );
+        assert_eq!(package["license"], "Apache-2.0", "{name}");
+    }
+}
+
+#[test]
+fn no_room_knows_more_than_the_table_says() {
+    for edge in edges().iter().filter(|edge| is_room(&edge.to)) {
+        let known = room_of(&edge.from).knows.contains(&edge.to.as_str());
+        // Nobody named: to the tests of all.
+        let known_to_tests = edge.in_tests
+            && KNOWN_TO_TESTS.iter().any(|(known, to)| {
+                *known == edge.to && (to.is_empty() || to.contains(&edge.from.as_str()))
+            });
+        let (from, to) = (&edge.from, &edge.to);
+        assert!(
+            known || known_to_tests,
+            "{from} must not know {to} (docs/architecture.md)"
+        );
+    }
+}
+
+#[test]
+fn the_inner_rooms_borrow_almost_nothing() {
+    for edge in edges()
+        .iter()
+        .filter(|edge| !edge.in_tests && !is_room(&edge.to))
+    {
+        if let Some(borrows) = room_of(&edge.from).borrows {
+            let (from, to) = (&edge.from, &edge.to);
+            assert!(
+                borrows.contains(&to.as_str()),
+                "{from} must not depend on {to}"
+            );
+        }
+    }
+}
+
+#[test]
+fn heavy_crates_stay_in_their_leaves() {
+    for edge in edges().iter().filter(|edge| !edge.in_tests) {
+        if let Some((heavy, leaves)) = LEAVES.iter().find(|(heavy, _)| *heavy == edge.to) {
+            let from = edge.from.as_str();
+            assert!(
+                leaves.contains(&from),
+                "{heavy} belongs in {leaves:?}, not in {from}"
+            );
+        }
+    }
+}
+
+#[test]
+fn nobody_knows_himself_in_a_circle() {
+    let mut knows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for edge in edges() {
+        knows.entry(edge.from).or_default().insert(edge.to);
+    }
+    // Takes away whoever knows nobody that is left, until nothing changes: circles remain.
+    loop {
+        let left: BTreeSet<String> = knows.keys().cloned().collect();
+        let before = knows.len();
+        knows.retain(|_, known| known.iter().any(|other| left.contains(other)));
+        if knows.len() == before {
+            break;
+        }
+    }
+    assert!(knows.is_empty(), "in a circle: {:?}", knows.keys());
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How sources look: what `CONTRIBUTING.md` asks for and no lint knows.
+
+use turboflow_house::{Source, sources};
+
+const LICENCE: &str = "SPDX-License-Identifier: Apache-2.0";
+
+/// Lines of one file without its tests.
+const MAX_LINES: usize = 600;
+
+/// They say nothing on their own.
+const EMPTY_NAMES: [&str; 13] = [
+    "common", "data", "do", "handle", "helper", "helpers", "info", "item", "manage", "process",
+    "stuff", "util", "utils",
+];
+
+/// What introduces a name that others see.
+const INTRODUCTIONS: [&str; 9] = [
+    "const ",
+    "enum ",
+    "fn ",
+    "macro_rules! ",
+    "mod ",
+    "static ",
+    "struct ",
+    "trait ",
+    "type ",
+];
+
+/// Rooms that may ask what time it is.
+const CLOCK_ROOMS: [&str; 5] = [
+    "crates/capture/",
+    "crates/run/",
+    "apps/turboflow/",
+    "lab/bench/",
+    "lab/evaluation/",
+];
+
+/// Rooms in which packets and records are values: nothing is read, written, waited for or said.
+const INNER_ROOMS: [&str; 6] = [
+    "crates/record/",
+    "crates/merge/",
+    "crates/packet/",
+    "apps/plan/",
+    "crates/aggregate/",
+    "engines/software/",
+];
+
+/// What inner rooms do not touch.
+const OUTER_THINGS: [&str; 12] = [
+    "std::fs",
+    "std::io",
+    "std::process",
+    "std::thread",
+    "std::env",
+    "TcpStream",
+    "UdpSocket",
+    "print!",
+    "println!",
+    "eprintln!",
+    "log::",
+    "tracing::",
+];
+
+fn rust() -> Vec<Source> {
+    let sources = sources(&[".rs"]);
+    assert!(sources.len() > 100, "the tree was found");
+    sources
+}
+
+/// Rust that is part of the product.
+fn product() -> impl Iterator<Item = Source> {
+    rust()
+        .into_iter()
+        .filter(|source| !source.is_test() && source.path.contains("/src/"))
+}
+
+fn none(complaints: Vec<String>) {
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+#[test]
+fn every_source_names_its_licence_first() {
+    let all = sources(&[".rs", ".py", ".sh", "Makefile", ".ci/run"]);
+    let unnamed = all.iter().filter(|source| {
+        let mut lines = source
+            .text
+            .lines()
+            .skip_while(|line| line.starts_with("#!/"));
+        !lines.next().is_some_and(|line| line.ends_with(LICENCE))
+    });
+    none(
+        unnamed
+            .map(|source| format!("{}: begins without `{LICENCE}`", source.path))
+            .collect(),
+    );
+}
+
+#[test]
+fn no_file_outgrows_its_subject() {
+    let mut complaints = Vec::new();
+    for source in sources(&[".rs", ".py", ".sh"])
+        .iter()
+        .filter(|source| !source.is_test())
+    {
+        let lines = source.product_lines().count();
+        if lines > MAX_LINES {
+            complaints.push(format!(
+                "{}: {lines} lines, at most {MAX_LINES}",
+                source.path
+            ));
+        }
+    }
+    none(complaints);
+}
+
+#[test]
+fn no_name_is_empty() {
+    let mut complaints = Vec::new();
+    for source in rust() {
+        let stem = source
+            .path
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .trim_end_matches(".rs");
+        if EMPTY_NAMES.contains(&stem) {
+            complaints.push(format!("{}: the file's name says nothing", source.path));
+        }
+        for (number, line) in source.text.lines().enumerate() {
+            for name in introduced(line) {
+                // Iterators have to say `Item`.
+                let empty = EMPTY_NAMES.contains(&name.to_lowercase().as_str());
+                if empty && name != "Item" {
+                    let at = number + 1;
+                    complaints.push(format!("{}:{at}: `{name}` says nothing", source.path));
+                }
+            }
+        }
+    }
+    none(complaints);
+}
+
+/// The names that a line introduces.
+fn introduced(line: &str) -> impl Iterator<Item = &str> {
+    INTRODUCTIONS.into_iter().filter_map(move |introduction| {
+        let (before, behind) = line.split_once(introduction)?;
+        let own_word = before
+            .chars()
+            .next_back()
+            .is_none_or(|c| !c.is_alphanumeric());
+        let end = behind
+            .find(|c: char| !c.is_alphanumeric() && c != '_')
+            .unwrap_or(behind.len());
+        (own_word && !before.contains("//")).then_some(&behind[..end])
+    })
+}
+
+#[test]
+fn only_the_rim_reads_a_clock() {
+    let mut complaints = Vec::new();
+    for source in
+        product().filter(|source| !CLOCK_ROOMS.iter().any(|room| source.path.starts_with(room)))
+    {
+        for (number, line) in source.code_lines() {
+            if line.contains("Instant::now") || line.contains("SystemTime::now") {
+                complaints.push(format!(
+                    "{}:{number}: time is an argument here",
+                    source.path
+                ));
+            }
+        }
+    }
+    none(complaints);
+}
+
+#[test]
+fn inner_rooms_touch_nothing_outside() {
+    let mut complaints = Vec::new();
+    for source in
+        product().filter(|source| INNER_ROOMS.iter().any(|room| source.path.starts_with(room)))
+    {
+        for (number, line) in source.code_lines() {
+            for thing in OUTER_THINGS {
+                if line.contains(thing) {
+                    complaints.push(format!(
+                        "{}:{number}: `{thing}` in an inner room",
+                        source.path
+                    ));
+                }
+            }
+        }
+    }
+    none(complaints);
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    let mut complaints = Vec::new();
+    for source in sources(&[".rs", ".py", ".sh"]) {
+        // This file has to name them.
+        if source.path == "house/tests/sources.rs" {
+            continue;
+        }
+        for (number, line) in source.text.lines().enumerate() {
+            let words = line.split(|c: char| !c.is_alphanumeric());
+            if words
+                .into_iter()
+                .any(|word| matches!(word, "TODO" | "FIXME" | "XXX"))
+            {
+                complaints.push(format!(
+                    "{}:{}: do it, or write it in docs/",
+                    source.path,
+                    number + 1
+                ));
+            }
+        }
+    }
+    none(complaints);
+}
+
+#[test]
+fn deviations_from_the_papers_are_in_the_paper_map() {
+    let map = std::fs::read_to_string(turboflow_house::root().join("docs/paper-map.md"))
+        .expect("docs/paper-map.md is there");
+    let unlisted = product().filter(|source| {
+        source.text.contains("Deviation:") && !map.contains(&format!("`{}`", source.path))
+    });
+    none(
+        unlisted
+            .map(|source| format!("{}: its `Deviation:` is not listed", source.path))
+            .collect(),
+    );
+}

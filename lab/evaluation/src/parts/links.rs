@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The paper's three workloads, and captures, as a microflow table sees them.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use turboflow_capture::CaptureFile;
+use turboflow_merge::{KeyHash, KeyHasher};
+use turboflow_packet::{Parser, ParserConfig};
+use turboflow_plan::{Measured, Observed, Simulation, SimulationConfig};
+use turboflow_record::{Family, FiveTuple};
+use turboflow_workload::workloads::{
+    Asked, DataCenterConfig, InternetConfig, Kind, Switch, Workload, WorkloadConfig,
+};
+
+/// Bytes of a microflow record in the paper's switch: what 49 KB, 98 KB and so on in its Table 10
+/// are powers of two of.
+pub(super) const PAPERS_RECORD_BYTES: f64 = 24.0;
+/// Bytes of ours, IPv4 with the default definition.
+pub(super) const OUR_RECORD_BYTES: f64 = 64.0;
+
+/// Packets simulated at a time.
+const BATCH: usize = 1 << 14;
+/// Ethernet header.
+const ETHERNET_BYTES: u32 = 14;
+
+/// A workload of the paper's Table 6.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Link {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    /// Capacity in Gb/s.
+    pub(super) gigabits: f64,
+    /// Its loads on the bus in Table 10, in Mb/s, for tables of these slots.
+    pub(super) papers_bus_mbits: [(u32, f64); 5],
+}
+
+const SLOTS: [u32; 5] = [2_048, 4_096, 8_192, 32_768, 65_536];
+
+const fn loads(mbits: [f64; 5]) -> [(u32, f64); 5] {
+    let mut loads = [(0, 0.0); 5];
+    let mut index = 0;
+    while index < 5 {
+        loads[index] = (SLOTS[index], mbits[index]);
+        index += 1;
+    }
+    loads
+}
+
+/// All three, at the rates of the paper.
+pub(super) fn links() -> [Link; 3] {
+    [
+        Link {
+            name: "Internet link",
+            kind: Kind::Internet(InternetConfig::default()),
+            gigabits: 10.0,
+            papers_bus_mbits: loads([22.57, 19.01, 15.39, 9.27, 7.05]),
+        },
+        Link {
+            name: "ToR switch",
+            kind: Kind::DataCenter(DataCenterConfig::new(Switch::TopOfRack)),
+            gigabits: 1_280.0,
+            papers_bus_mbits: loads([242.93, 173.06, 129.52, 100.04, 94.65]),
+        },
+        Link {
+            name: "aggregation switch",
+            kind: Kind::DataCenter(DataCenterConfig::new(Switch::Aggregation)),
+            gigabits: 1_440.0,
+            papers_bus_mbits: loads([856.99, 563.17, 397.63, 286.92, 267.52]),
+        },
+    ]
+}
+
+/// A workload that went through tables.
+pub(super) struct Simulated {
+    pub(super) measured: Measured,
+    /// Flows born a second. The simulation cannot tell these from flows that were under way when it
+    /// began.
+    pub(super) flows_per_second: f64,
+    /// What the paper states, or its sources.
+    pub(super) asked: Asked,
+}
+
+/// Runs so many packets of a workload through tables.
+pub(super) fn simulate(
+    kind: Kind,
+    packets: u64,
+    seed: u64,
+    config: &SimulationConfig,
+) -> anyhow::Result<Simulated> {
+    let mut workload = Workload::new(&WorkloadConfig {
+        packets: Some(packets),
+        seed,
+        ..WorkloadConfig::new(kind)
+    })?;
+    let mut simulation = Simulation::new(config)?;
+    let hasher = KeyHasher::new(seed);
+    let mut batch = Vec::with_capacity(BATCH);
+    loop {
+        batch.clear();
+        batch.extend(workload.by_ref().take(BATCH).map(|arrival| {
+            let key = arrival.five_tuple();
+            Observed {
+                hash: hash(&hasher, &key),
+                timestamp_ns: arrival.timestamp_ns,
+                wire_bytes: u32::from(arrival.ip_length_bytes) + ETHERNET_BYTES,
+                is_ipv6: key.family() == Family::V6,
+            }
+        }));
+        if batch.is_empty() {
+            return Ok(Simulated {
+                measured: simulation.finish(),
+                flows_per_second: workload.statistics().flows_per_second(),
+                asked: *workload.asked(),
+            });
+        }
+        simulation.observe(&batch);
+    }
+}
+
+/// Runs the packets of a capture file through tables; those that are none are left out.
+pub(super) fn simulate_capture(
+    path: &Path,
+    seed: u64,
+    config: &SimulationConfig,
+) -> anyhow::Result<Measured> {
+    let mut file =
+        CaptureFile::open(path).with_context(|| format!("opening {}", path.display()))?;
+    let mut parser = Parser::new(ParserConfig::default());
+    let mut simulation = Simulation::new(config)?;
+    let hasher = KeyHasher::new(seed);
+    let mut observed = Vec::with_capacity(BATCH);
+    while let Some(batch) = file
+        .next_batch(BATCH)
+        .with_context(|| format!("reading {}", path.display()))?
+    {
+        observed.clear();
+        let packets = batch
+            .frames()
+            .iter()
+            .filter_map(|frame| parser.parse(frame).ok());
+        observed.extend(packets.map(|packet| Observed {
+            hash: hash(&hasher, &packet.tuple),
+            timestamp_ns: packet.timestamp_ns,
+            wire_bytes: packet.frame_length_bytes,
+            is_ipv6: packet.tuple.family() == Family::V6,
+        }));
+        simulation.observe(&observed);
+    }
+    Ok(simulation.finish())
+}
+
+/// The capture files of a folder, by name; none where it is not there.
+pub(super) fn captures(folder: &Path) -> Vec<std::path::PathBuf> {
+    let is_capture = |path: &std::path::PathBuf| {
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        matches!(ending, Some("pcap" | "pcapng"))
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<_> = entries
+        .map(|entry| entry.path())
+        .filter(is_capture)
+        .collect();
+    files.sort();
+    files
+}
+
+#[inline(always)]
+fn hash(hasher: &KeyHasher, tuple: &FiveTuple) -> KeyHash {
+    let words = tuple.raw_words();
+    match tuple.family() {
+        Family::V4 => hasher.hash(&[words[0], words[1]]),
+        Family::V6 => hasher.hash(words),
+    }
+}
