@@ -11,6 +11,7 @@ mod machine;
 mod parts;
 mod redis;
 mod report;
+mod results;
 mod run;
 
 use std::io::Write;
@@ -33,6 +34,24 @@ struct Args {
 enum Command {
     /// Measure all parts that are not in the run yet, and write the report
     Run(RunArgs),
+    /// Write the report of a run anew from what it kept, without measuring
+    Report {
+        /// Folder of the run
+        #[arg(value_name = "DIRECTORY")]
+        run: PathBuf,
+        /// Folder of the report; that of the run by default
+        #[arg(long, value_name = "DIRECTORY")]
+        report: Option<PathBuf>,
+    },
+    /// Make the table of results in a document anew from the run that it names
+    Results {
+        /// The document, such as docs/evaluation.md
+        #[arg(value_name = "FILE")]
+        document: PathBuf,
+        /// Change nothing; fail where the table is not that of its run
+        #[arg(long)]
+        check: bool,
+    },
     /// Measure one part and print its facts, a JSON object a line
     Measure {
         /// Which one, as `run --parts` names them
@@ -82,6 +101,10 @@ pub(crate) struct RunArgs {
 fn main() -> ExitCode {
     let outcome = match Args::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Report { run, report } => run::report(&run, report.as_deref()),
+        Command::Results { document, check } => {
+            results::update(&document, check).map(|()| ExitCode::SUCCESS)
+        }
         Command::Measure { part, scale } => measure(&part, &scale),
     };
     match outcome {

@@ -55,16 +55,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     if !todo.is_empty() {
         write_circumstances(&out, args, &load_before)?;
     }
-    let report_folder = args.report.as_ref().unwrap_or(&out);
-    let name = out.file_name().unwrap_or_default().to_string_lossy();
-    let page = report_folder.join("report.md");
-    let origin = Origin {
-        run: &name,
-        link: &link(report_folder, &out),
-        notes: &machine::notes(&out),
-    };
-    report::write(report_folder, &origin, &raw)?;
-    eprintln!("evaluation: the report is {}", page.display());
+    write_report(&out, args.report.as_deref(), &raw)?;
     if failed.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
@@ -73,6 +64,30 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         failed.join(", ")
     );
     Ok(ExitCode::FAILURE)
+}
+
+/// Writes the report of a run that was measured before.
+pub(crate) fn report(out: &Path, folder: Option<&Path>) -> anyhow::Result<ExitCode> {
+    ensure!(
+        out.join("raw.jsonl").exists(),
+        "{} is no run: it has no raw.jsonl",
+        out.display()
+    );
+    write_report(out, folder, &Raw::open(out)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_report(out: &Path, folder: Option<&Path>, raw: &Raw) -> anyhow::Result<()> {
+    let folder = folder.unwrap_or(out);
+    let origin = Origin {
+        run: &out.file_name().unwrap_or_default().to_string_lossy(),
+        link: &link(folder, out),
+        notes: &machine::notes(out),
+    };
+    report::write(folder, &origin, raw)?;
+    let page = folder.join("report.md");
+    eprintln!("evaluation: the report is {}", page.display());
+    Ok(())
 }
 
 fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Part>> {

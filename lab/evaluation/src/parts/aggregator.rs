@@ -7,7 +7,7 @@ use turboflow_bench::Options;
 use super::{Give, Part, Scale, benches};
 use crate::facts::{Facts, Raw};
 use crate::report::axis::{Spacing, short};
-use crate::report::chart::{Bar, Bars};
+use crate::report::panels::{Of, Panels, Row};
 use crate::report::{Section, number};
 
 pub(super) const PART: Part = Part {
@@ -21,7 +21,7 @@ pub(super) const PART: Part = Part {
 /// Intel D1517 (TurboFlow, section 6.3: 13.73, and 8.4, 8.9 and 7.79 more).
 const PAPERS: [f64; 4] = [13.73, 22.13, 31.03, 38.82];
 /// How many times that is of Redis and of `std::unordered_map`, by the same section.
-const PAPERS_FACTORS: [(&str, f64); 2] = [("redis", 20.0), ("std", 5.67)];
+const PAPERS_FACTORS: [(&str, &str, f64); 2] = [("redis", "Redis", 20.0), ("std", "std", 5.67)];
 
 /// Designs in the order of the paper's bars.
 const DESIGNS: [(&str, &str); 6] = [
@@ -29,8 +29,8 @@ const DESIGNS: [(&str, &str); 6] = [
     ("std", "std"),
     ("flat", "flat table"),
     ("integers", "integer keys"),
-    ("paper", "batched (paper's)"),
-    ("turboflow", "ours"),
+    ("paper", "batched (the paper's)"),
+    ("turboflow", "TurboFlow"),
 ];
 
 fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
@@ -46,10 +46,10 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
 fn report(raw: &Raw, section: &mut Section) {
     let facts = &raw.part(PART.name);
     section.say(
-        "Microflow records merged into open flows. *Flat table*: linear probing, keys as a \
-         structure of fields; *integer keys*: two 64-bit integers instead; *batched*: lookups in \
-         groups of ten, prefetched, which is all that the paper has; *ours* is the product's flow \
-         cache. Every core has a table and flows of its own.",
+        "Microflow records merged into open flows. *Flat table* is linear probing with keys as a \
+         structure of fields. *Integer keys* uses two 64-bit integers instead. *Batched* adds \
+         prefetched lookups in groups of ten, and is the paper's complete method. *TurboFlow* is \
+         the product's flow cache. Every core has its own table and its own flows.",
     );
     for flows in facts.numbers("flows") {
         for traffic in facts.names("traffic") {
@@ -69,17 +69,22 @@ fn rate(facts: &Facts, design: &str, cores: f64) -> Option<f64> {
 fn cluster(facts: &Facts, flows: f64, traffic: &str, section: &mut Section) {
     let cores = facts.numbers("cores");
     let title = format!("{} flows, {traffic} traffic", short(flows));
-    let ours = DESIGNS.iter().enumerate().map(|(colour, (design, name))| {
+    let rows = DESIGNS.iter().map(|(design, name)| {
+        let of = match *design {
+            "turboflow" => Of::Ours,
+            _ => Of::Others,
+        };
         let values = cores.iter().map(|cores| rate(facts, design, *cores));
-        Bar::ours(*name, colour, values.collect())
+        Row::new(*name, of, values.collect())
     });
-    let groups = cores.iter().map(|cores| plural(*cores)).collect();
-    let plot = Bars {
-        title: &title,
-        x: "",
-        y: ("M microflow records/s", Spacing::Linear),
-        groups,
-        bars: ours.chain(papers(&cores)).collect(),
+    let plot = Panels {
+        title: &format!("Figure 12: microflow records merged, {title}"),
+        axis: (
+            "M microflow records/s, logarithmic; dashed: the paper's numbers on an Intel D1517",
+            Spacing::Logarithmic,
+        ),
+        panels: cores.iter().map(|cores| plural(*cores)).collect(),
+        rows: rows.chain(papers(&cores)).collect(),
     };
     let name = format!("figure12-{}-{traffic}", short(flows).to_lowercase());
     section.plot(&name, &format!("Throughput by design: {title}"), plot.svg());
@@ -98,33 +103,24 @@ fn cluster(facts: &Facts, flows: f64, traffic: &str, section: &mut Section) {
         .collect();
     let mut names = vec!["cores"];
     names.extend(DESIGNS.map(|(_, name)| name));
-    names.push("in the paper, batched");
+    names.push("batched, in the paper");
     section.table(&names, &rows);
 }
 
 /// The paper's bars, as far as its text says them: baselines on one core, its own on 1 to 4.
-fn papers(cores: &[f64]) -> Vec<Bar> {
-    let batched = |cores: &f64| PAPERS.get(*cores as usize - 1).copied();
-    let colour = |design: &str| DESIGNS.iter().position(|(name, _)| *name == design);
-    let mut bars: Vec<Bar> = PAPERS_FACTORS
+fn papers(cores: &[f64]) -> Vec<Row> {
+    let mut rows: Vec<Row> = PAPERS_FACTORS
         .iter()
-        .map(|(design, factor)| {
+        .map(|(_, name, factor)| {
             let on_one = |cores: &f64| (*cores == 1.0).then_some(PAPERS[0] / factor);
-            let values = cores.iter().map(on_one).collect();
-            Bar::papers(
-                format!("{design}, paper's D1517"),
-                colour(design).unwrap_or(0),
-                values,
-            )
+            let name = format!("{name}, in the paper");
+            Row::new(name, Of::Paper, cores.iter().map(on_one).collect())
         })
         .collect();
+    let batched = |cores: &f64| PAPERS.get(*cores as usize - 1).copied();
     let values = cores.iter().map(batched).collect();
-    bars.push(Bar::papers(
-        "batched, paper's D1517",
-        colour("paper").unwrap_or(0),
-        values,
-    ));
-    bars
+    rows.push(Row::new("batched, in the paper", Of::Paper, values));
+    rows
 }
 
 /// A number of cores in words.
@@ -134,34 +130,38 @@ pub(super) fn plural(cores: f64) -> String {
 }
 
 fn compare(facts: &Facts, section: &mut Section) {
-    let mut factors: Vec<String> = Vec::new();
+    let mut rows = Vec::new();
     for flows in facts.numbers("flows") {
         for traffic in facts.names("traffic") {
             let here = facts.at("flows", flows).with("traffic", &traffic);
-            let (paper, ours) = (rate(&here, "paper", 1.0), rate(&here, "turboflow", 1.0));
-            for (baseline, papers) in PAPERS_FACTORS {
-                if let (Some(paper), Some(ours), Some(base)) =
-                    (paper, ours, rate(&here, baseline, 1.0))
-                {
-                    factors.push(format!(
-                        "at {} flows, {traffic}, the paper's method is {:.1} times {baseline} and \
-                         ours {:.1} times, where the paper says {papers}",
-                        short(flows),
-                        paper / base,
-                        ours / base
-                    ));
-                }
+            for (baseline, name, papers) in PAPERS_FACTORS {
+                let base = rate(&here, baseline, 1.0).unwrap_or(f64::NAN);
+                let times = |design| number(rate(&here, design, 1.0).unwrap_or(f64::NAN) / base, 1);
+                rows.push(vec![
+                    format!("{} flows, {traffic}", short(flows)),
+                    name.to_owned(),
+                    times("turboflow"),
+                    times("paper"),
+                    papers.to_string(),
+                ]);
             }
         }
     }
-    section.say(format!("On one core: {}.", factors.join("; ")));
+    section.say("On one core, as multiples of the baseline:");
+    let names = [
+        "flows and traffic",
+        "baseline",
+        "TurboFlow",
+        "batched",
+        "batched, in the paper",
+    ];
+    section.table(&names, &rows);
     section.say(
-        "Where it differs: the paper's bars are of an Intel D1517 of 1.6 GHz and of traces whose \
-         flows it does not say; ratios depend on how much of a table fits in the caches, and Zipf \
-         traffic is kinder to every design than uniform. `std` here is Rust's map with its own \
-         hash, which keeps flows in one table, where `std::unordered_map` has a node for each. \
-         Redis is one server on one core, its client on another, and pays the way through a \
-         socket.",
+        "Where it differs: the paper measured on an Intel D1517 at 1.6 GHz, with traces whose \
+         number of flows it does not state. Ratios depend on how much of a table fits in the \
+         caches, and Zipf traffic helps every design. `std` is Rust's map with its default hash, \
+         which keeps all flows in one table; `std::unordered_map` allocates a node for each. \
+         Redis is one server on one core with its client on another, and pays for the socket.",
     );
     if facts.with("design", "redis").0.is_empty() {
         section.say("No Redis server was found, so its bars are missing.");

@@ -31,10 +31,10 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
 fn report(raw: &Raw, section: &mut Section) {
     let facts = &raw.part(PART.name);
     section.say(
-        "Microflow records a second in the aggregator on one core, in millions. The paper goes \
-         from 4 features to 8; our default definition has 10 that lie in every record, so the four \
-         of the paper cost what the ten do, and every further one goes through the compiled plan \
-         of the definition.",
+        "Microflow records per second in the aggregator on one core, in millions. The paper goes \
+         from 4 features to 8. Our default definition has 10 features, which every record holds, \
+         so the paper's 4 cost as much as those 10. Every further feature goes through the \
+         compiled merge program of the definition.",
     );
     let mut rows = Vec::new();
     for flows in facts.numbers("flows") {
@@ -75,9 +75,9 @@ fn report(raw: &Raw, section: &mut Section) {
     section.table(&["features", "fewer", "more", "throughput lost"], &rows);
     section.say(
         "Where it differs: the paper's aggregator is compiled for its features, and prefetching \
-         hides most of what four more cost (section 6.3). Ours takes a definition at run time: \
-         four more features are a second cache line, folded by a plan, while the record \
-         without them is folded in a dozen instructions. The rows of the Tofino and the NFP-4000 \
-         (44, 47 and 29 %) are of hardware that was not at hand.",
+         hides most of the cost of four more (section 6.3). Ours takes a definition at run time: \
+         four more features are a second cache line, merged by a program, while the record \
+         without them is merged in a dozen instructions. The paper's rows of the Tofino and the \
+         NFP-4000 (44, 47 and 29 %) need hardware that we do not have.",
     );
 }

@@ -91,10 +91,10 @@ fn ratio_at(facts: &Facts, bytes: f64) -> f64 {
 fn report(raw: &Raw, section: &mut Section) {
     let facts = raw.part(PART.name);
     section.say(
-        "Tables of 1 to 2^20 slots, direct-mapped as the paper's, all driven by the same packets. \
-         Memory is counted as the paper does, 24 bytes a slot. The paper's points are those of its \
-         Table 10: the load on the bus gives microflow records a second, and Table 6, or for the \
-         Internet link our rate, packets a second.",
+        "Direct-mapped tables of 1 to 2^20 slots, as in the paper, all driven by the same packets. \
+         Memory is counted as in the paper, 24 bytes a slot. The paper's points come from its \
+         Table 10: the bus load gives microflow records per second. Packets per second are those \
+         of Table 6, or of our traffic for the Internet link.",
     );
     let mut series = Vec::new();
     for (colour, link) in links().iter().enumerate() {
@@ -108,21 +108,21 @@ fn report(raw: &Raw, section: &mut Section) {
             let records = mbits * 1e6 / (PAPERS_RECORD_BYTES * 8.0);
             (f64::from(slots) * PAPERS_RECORD_BYTES, rate / records)
         });
-        let name = format!("{}, paper", link.name);
-        series.push(Series::papers(name, colour, papers.to_vec()));
+        series.push(Series::papers("", colour, papers.to_vec()));
     }
     let plot = Plot {
-        title: "Packets for each microflow record",
+        title: "Figure 11: packets per microflow record",
+        note: "Dots: measured here. Rings, dashed: the paper's Table 10. Both axes logarithmic.",
         x: (
             "memory of the table, bytes (24 a slot)",
             Spacing::Logarithmic,
         ),
-        y: ("packets for each microflow record", Spacing::Logarithmic),
+        y: ("packets per microflow record", Spacing::Logarithmic),
         series,
     };
     section.plot(
         "figure11",
-        "Packets for each microflow record, by memory and workload",
+        "Packets per microflow record, by memory and workload",
         plot.svg(),
     );
     rates(&facts, section);
@@ -151,8 +151,9 @@ fn rates(facts: &Facts, section: &mut Section) {
         })
         .collect();
     section.say(
-        "The generated traffic; in brackets what Table 6 says, for the Internet link what Table \
-         10's loads and the slides do. Active is a flow with a packet within 30 s, at most:",
+        "The generated traffic. Values in brackets are the paper's: from Table 6, and for the \
+         Internet link from Table 10 and the slides. A flow is active if it had a packet within \
+         the last 30 s; the table shows the peak.",
     );
     let names = [
         "workload",
@@ -185,13 +186,13 @@ fn stated(facts: &Facts, section: &mut Section) {
         .collect();
     section.say("What section 6.3 states in words:");
     section.table(
-        &["", "packets for each record, ours", "paper, at least", ""],
+        &["", "packets per record, ours", "paper, at least", ""],
         &rows,
     );
     section.say(
-        "Where it differs: the paper's traces are CAIDA's of 2015 and a simulator's, ours are \
-         generated after the statistics that it and its sources state. How long packets of one \
-         flow keep together, on which small tables depend, is not among those.",
+        "Where it differs: the paper uses CAIDA traces of 2015 and a simulator; our traffic is \
+         generated from the statistics that the paper and its sources state. They do not state \
+         how long packet trains are, which is what small tables depend on.",
     );
 }
 

@@ -8,7 +8,7 @@ use super::links::{Simulated, captures, links, simulate, simulate_capture};
 use super::{Give, Part, Scale};
 use crate::facts::{Fact, Facts, Raw};
 use crate::report::axis::Spacing;
-use crate::report::chart::{Bar, Bars};
+use crate::report::panels::{Of, Panels, Row};
 use crate::report::{Section, number};
 
 pub(super) const PART: Part = Part {
@@ -108,15 +108,15 @@ fn report(raw: &Raw, section: &mut Section) {
     let by_group = GROUPS.iter().flat_map(|group| all.with("group", group).0);
     let facts = Facts(by_group.collect());
     section.say(
-        "Equation 2's microflow records over those of a simulated table, for tables of 1 to 2^20 \
-         slots: eight Internet links over the rates of Table 6, both switches, and real captures \
-         where they lie beside the checkout. Active flows are those with a packet within the last \
-         30 s, at most. Captures of less than a million packets go through tables of 32 hash \
-         functions each, and the mean counts, for Equation 2 speaks of expectations.",
+        "Microflow records by Equation 2, divided by those of a simulated table, for tables of 1 \
+         to 2^20 slots. The traffic is eight Internet links that span the rates of Table 6, both \
+         switches, and real captures if they are beside the checkout. Active flows are those with \
+         a packet within the last 30 s, at the peak. Equation 2 gives an expectation, so captures \
+         of less than a million packets are run with 32 hash functions, and the mean is used.",
     );
     section.plot(
         "figure14",
-        "How often each ratio was found",
+        "Number of tables by ratio of worst case to measured",
         histogram(&facts),
     );
     let rows: Vec<Vec<String>> = facts
@@ -178,9 +178,9 @@ fn verdict(facts: &Facts) -> String {
     };
     format!(
         "{verdict}; the least ratio is {:.5}, and {by_chance} of {} lie below 1 by less than three \
-         standard errors of the mean over hash functions. Ratios close to 1 are those of floods \
-         and scans, in which nearly every packet is a flow of its own, and of tables so small that \
-         nearly every packet evicts: there the worst case is what happens.",
+         standard errors of the mean over hash functions. Ratios close to 1 occur in floods and \
+         scans, where nearly every packet is a flow of its own, and in tables so small that \
+         nearly every packet evicts: there the worst case is the normal case.",
         least.unwrap_or(f64::NAN),
         facts.0.len(),
     )
@@ -189,32 +189,30 @@ fn verdict(facts: &Facts) -> String {
 /// Ratios in steps, for each group of traffic.
 fn histogram(facts: &Facts) -> String {
     const EDGES: [f64; 8] = [1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, f64::INFINITY];
-    let groups = EDGES.windows(2).map(|pair| match pair[1] {
-        f64::INFINITY => format!("{} up", pair[0]),
-        above => format!("{}-{above}", pair[0]),
+    let steps = EDGES.windows(2).map(|pair| match pair[1] {
+        f64::INFINITY => format!("{} and more", pair[0]),
+        above => format!("{} to {above}", pair[0]),
     });
     let mut names = vec!["below 1".to_owned()];
-    names.extend(groups);
-    let bars = facts
-        .names("group")
-        .into_iter()
-        .enumerate()
-        .map(|(colour, group)| {
-            let of_group = facts.with("group", &group);
-            let mut counts = vec![0_u32; EDGES.len()];
-            for fact in &of_group.0 {
-                let ratio = fact.get("worst_case_to_measured");
-                counts[EDGES.partition_point(|edge| *edge <= ratio)] += 1;
-            }
-            let counts = counts.into_iter().map(|count| Some(f64::from(count)));
-            Bar::ours(group, colour, counts.collect())
-        });
-    let plot = Bars {
-        title: "Worst case to measured, all sizes of the table",
-        x: "worst case over measured",
-        y: ("tables", Spacing::Linear),
-        groups: names,
-        bars: bars.collect(),
+    names.extend(steps);
+    let groups = facts.names("group");
+    let mut counts = vec![vec![0_u32; groups.len()]; EDGES.len()];
+    for fact in &facts.0 {
+        let ratio = fact.get("worst_case_to_measured");
+        let step = EDGES.partition_point(|edge| *edge <= ratio);
+        if let Some(group) = groups.iter().position(|name| name == fact.label("group")) {
+            counts[step][group] += 1;
+        }
+    }
+    let rows = names.into_iter().zip(counts).map(|(name, counts)| {
+        let counts = counts.into_iter().map(|count| Some(f64::from(count)));
+        Row::new(name, Of::Ours, counts.collect())
+    });
+    let plot = Panels {
+        title: "Figure 14: worst case divided by measured, all table sizes",
+        axis: ("tables with that ratio", Spacing::Linear),
+        rows: rows.collect(),
+        panels: groups,
     };
     plot.svg()
 }

@@ -15,17 +15,17 @@ pub(super) const TABLE_5: Part = Part {
     report: |raw, section| {
         section.say(
             "Equation 1, with *a* active flows and tables of 1 to 5 times as many slots. The paper \
-             does not say *a*; its first cell tells that it was 8, 9 or 10, and 10 is taken here. \
-             Its digits are cut off, not rounded.",
+             does not state *a*. Its first cell implies 8, 9 or 10; 10 is used here. The paper \
+             truncates its digits and does not round them.",
         );
         let facts = raw.part("table5");
         table(&facts.with("is", "cell"), section);
         let simulated = facts.with("is", "simulated");
         let rows: Vec<Vec<String>> = simulated.0.iter().map(simulated_row).collect();
         section.say(
-            "The same by simulation: 10,000 flows that send by turns, the worst order there is, \
-             for every packet then finds the slot taken that its flow shares with any other. In \
-             any other order fewer evict: packets of one flow follow each other.",
+            "By simulation: 10,000 flows that send in turn. This is the worst order, because every \
+             packet whose flow shares a slot finds it taken. In any other order packets of one \
+             flow follow each other, and fewer evict.",
         );
         section.table(
             &["slots", "Equation 1", "packets that evict, simulated"],
@@ -40,9 +40,9 @@ pub(super) const TABLE_12: Part = Part {
     measure: |_, give| cells("table12", paper::table_12(), give),
     report: |raw, section| {
         section.say(
-            "Equation 3 with the inputs of section 6.6, per Tb/s: what flow records add to \
-             switches. Prices follow from a server of 3600 dollars, not from the \"approximately \
-             $3500\" of the text.",
+            "Equation 3 with the inputs of section 6.6, per Tb/s: what flow records add to the cost \
+             of switches. The printed prices follow from a server of 3600 dollars, not from the \
+             \"approximately $3500\" of the text.",
         );
         table(&raw.part("table12"), section);
     },
@@ -54,8 +54,8 @@ pub(super) const TABLE_13: Part = Part {
     measure: |_, give| cells("table13", paper::table_13(), give),
     report: |raw, section| {
         section.say(
-            "The same inputs; the other systems update a key-value store in a server for every \
-             flow.",
+            "The inputs are those of Table 12. The other systems update a key-value store in a \
+             server for every flow.",
         );
         table(&raw.part("table13"), section);
     },
@@ -161,12 +161,12 @@ pub(super) fn table(facts: &Facts, section: &mut Section) {
             line
         })
         .collect();
-    section.say("Computed here, and in brackets as printed; ~ where they are the same within rounding alone, * where they differ:");
+    section.say("Computed here, with the printed value in brackets. ~ marks cells that agree only within rounding, * marks cells that differ.");
     section.table(&names, &rows);
     let count = |agrees| facts.with("agrees", agrees).0.len();
     let (exact, within, deviating) = (count("digit"), count("rounding"), count("no"));
     let rest = [
-        (within, "agree within rounding alone"),
+        (within, "agree only within rounding"),
         (deviating, "differ by more"),
     ];
     let rest: Vec<String> = rest

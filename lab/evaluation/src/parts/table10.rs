@@ -26,9 +26,9 @@ fn report(raw: &Raw, section: &mut Section) {
         return;
     }
     section.say(
-        "The same for the generated workloads of Figure 11, in Mb/s: microflow records of 24 bytes \
-         as the paper's, in brackets of our 64, which hold ten features and 64-bit counters. The \
-         paper's load behind the stroke.",
+        "Loads of the generated workloads of Figure 11, in Mb/s, with microflow records of 24 bytes \
+         as in the paper. In brackets, with our records of 64 bytes, which hold ten features and \
+         64-bit counters. After the slash, the paper's load.",
     );
     let mut names = vec!["table"];
     let links = links();
@@ -58,8 +58,7 @@ fn report(raw: &Raw, section: &mut Section) {
     rows.push(network(&measured));
     section.table(&names, &rows);
     section.say(
-        "Where it differs: the loads follow from Figure 11's ratios, so they are off by what those \
-         are; see there.",
+        "Where it differs: the loads follow from the ratios of Figure 11 and differ as those do.",
     );
 }
 

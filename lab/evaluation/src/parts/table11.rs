@@ -34,9 +34,9 @@ fn report(raw: &Raw, section: &mut Section) {
         return;
     }
     section.say(
-        "The same for this machine: the generated workloads' ratios of Figure 11, and what our \
-         aggregator merged in Figure 12 on uniform traffic with the most flows measured there. A \
-         table in a switch is assumed, as in the paper; in Tb/s:",
+        "The capacity of this machine in Tb/s. It follows from the ratios of the generated \
+         workloads in Figure 11, and from the rate of our aggregator in Figure 12 on uniform \
+         traffic with the most flows. As in the paper, the table is in a switch.",
     );
     let mut names = vec!["workload and memory".to_owned()];
     names.extend(merging.iter().map(|(cores, _)| aggregator::plural(*cores)));
@@ -60,9 +60,9 @@ fn report(raw: &Raw, section: &mut Section) {
     }
     section.table(&names, &rows);
     section.say(
-        "Where it differs: this processor merges several times the records of the paper's switch \
-         processor, and has as many cores as are shown. A capacity is that of links of 10 Gb/s, or \
-         of switches, at the load that the workload has.",
+        "Where it differs: this processor merges several times as many records as the paper's \
+         switch processor, and has only the cores that are shown. A capacity is that of links of \
+         10 Gb/s, or of switches, at the load of the workload.",
     );
 }
 

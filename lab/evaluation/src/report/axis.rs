@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An axis: from numbers to places on the paper, and where its ticks are.
 
+/// The most steps of a linear axis, about.
+const STEPS: f64 = 6.0;
+
 /// How numbers are spread along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spacing {
@@ -32,16 +35,16 @@ impl Axis {
         }
         match spacing {
             Spacing::Linear => {
-                let step = round_step(high.max(f64::MIN_POSITIVE) / 5.0);
+                let step = round_step(high.max(f64::MIN_POSITIVE) / STEPS);
                 Self {
                     spacing,
                     low: 0.0,
-                    high: (high / step).ceil().max(1.0) * step,
+                    high: (high / step - 1e-9).ceil().max(1.0) * step,
                 }
             }
             Spacing::Logarithmic => {
-                let low = 10_f64.powf(low.log10().floor());
-                let high = 10_f64.powf(high.log10().ceil()).max(low * 10.0);
+                let low = 1.0 / round_step(1.0 / low);
+                let high = round_step(high).max(low * 10.0);
                 Self { spacing, low, high }
             }
         }
@@ -62,15 +65,34 @@ impl Axis {
     pub(crate) fn ticks(&self) -> Vec<f64> {
         match self.spacing {
             Spacing::Linear => {
-                let step = round_step(self.high / 5.0);
+                let step = round_step(self.high / STEPS);
                 let count = (self.high / step).round() as usize;
                 (0..=count).map(|index| index as f64 * step).collect()
             }
             Spacing::Logarithmic => {
-                let decades = (self.high / self.low).log10().round() as i32;
-                (0..=decades)
-                    .map(|decade| self.low * 10_f64.powi(decade))
+                let (first, last) = (self.low.log10().floor(), self.high.log10().ceil());
+                // Powers of ten are enough where there are several of them.
+                let digits: &[f64] = if (self.high / self.low).log10() > 2.5 {
+                    &[1.0]
+                } else {
+                    &[1.0, 2.0, 5.0]
+                };
+                (first as i32..=last as i32)
+                    .flat_map(|decade| digits.iter().map(move |digit| digit * 10_f64.powi(decade)))
+                    .filter(|tick| *tick > self.low * 0.999 && *tick < self.high * 1.001)
                     .collect()
+            }
+        }
+    }
+
+    /// The ends of a linear axis and its middle, the powers of ten of a logarithmic one: for axes
+    /// that are too short for more.
+    pub(crate) fn few_ticks(&self) -> Vec<f64> {
+        match self.spacing {
+            Spacing::Linear => vec![0.0, self.high / 2.0, self.high],
+            Spacing::Logarithmic => {
+                let power = |tick: &f64| (tick.log10() - tick.log10().round()).abs() < 1e-9;
+                self.ticks().into_iter().filter(power).collect()
             }
         }
     }
@@ -128,14 +150,22 @@ mod tests {
     fn a_linear_axis_begins_at_0_and_holds_everything() {
         let axis = Axis::over(Spacing::Linear, [3.0, 47.0].into_iter());
         assert_eq!(axis.ticks(), [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]);
+        assert_eq!(axis.few_ticks(), [0.0, 25.0, 50.0]);
         assert_eq!(axis.share(25.0), 0.5);
+        // No empty step beyond the greatest.
+        let axis = Axis::over(Spacing::Linear, [119.5].into_iter());
+        assert_eq!(axis.ticks().last(), Some(&120.0));
     }
 
     #[test]
-    fn a_logarithmic_axis_goes_by_powers_of_ten() {
-        let axis = Axis::over(Spacing::Logarithmic, [0.0, 20.0, 3_000.0].into_iter());
-        assert_eq!(axis.ticks(), [10.0, 100.0, 1_000.0, 10_000.0]);
-        assert!((axis.share(100.0) - 1.0 / 3.0).abs() < 1e-9);
+    fn a_logarithmic_axis_ends_close_to_its_numbers() {
+        let axis = Axis::over(Spacing::Logarithmic, [0.0, 35.0, 447.0].into_iter());
+        assert_eq!(axis.ticks(), [20.0, 50.0, 100.0, 200.0, 500.0]);
+        assert_eq!(axis.few_ticks(), [100.0]);
+        assert!((axis.share(100.0) - 0.5).abs() < 1e-9);
+        // Over many decades, the powers of ten.
+        let axis = Axis::over(Spacing::Logarithmic, [24.0, 25e6].into_iter());
+        assert_eq!(axis.ticks(), [100.0, 1e3, 1e4, 1e5, 1e6, 1e7]);
     }
 
     #[test]

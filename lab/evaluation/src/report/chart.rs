@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Plots: lines over two axes, and groups of bars.
+//! Plots: lines over two axes, each with its name at its end.
 
 use super::axis::{Axis, Spacing, short};
-use super::svg::{Anchor, COLOURS, Drawing, Stroke};
+use super::svg::{Anchor, COLOURS, Drawing, Stroke, text_width};
 
 const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 400.0;
-const LEFT: f64 = 70.0;
-const RIGHT: f64 = 540.0;
-const TOP: f64 = 40.0;
-const BOTTOM: f64 = 345.0;
+const HEIGHT: f64 = 420.0;
+const LEFT: f64 = 76.0;
+const TOP: f64 = 62.0;
+const BOTTOM: f64 = 360.0;
+/// The least distance between the names of two lines.
+const NAME_HEIGHT: f64 = 18.0;
 const GRID: &str = "#ddd";
 const INK: &str = "#222";
 
@@ -17,6 +18,8 @@ const INK: &str = "#222";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Marks {
     LineAndDots,
+    /// Each dot with its number.
+    LineAndNumbers,
     /// For many points.
     Line,
 }
@@ -24,6 +27,7 @@ pub(crate) enum Marks {
 /// Points that belong together.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
+    /// At the end of the line; empty where the line of the same colour has it.
     pub(crate) name: String,
     pub(crate) points: Vec<(f64, f64)>,
     pub(crate) stroke: Stroke,
@@ -50,17 +54,20 @@ impl Series {
         }
     }
 
-    pub(crate) fn without_dots(self) -> Self {
-        Self {
-            marks: Marks::Line,
-            ..self
-        }
+    pub(crate) fn marked(self, marks: Marks) -> Self {
+        Self { marks, ..self }
+    }
+
+    fn colour(&self) -> &'static str {
+        COLOURS[self.colour % COLOURS.len()]
     }
 }
 
 /// Lines over two axes.
 pub(crate) struct Plot<'a> {
     pub(crate) title: &'a str,
+    /// Below the title: what is drawn how.
+    pub(crate) note: &'a str,
     pub(crate) x: (&'a str, Spacing),
     pub(crate) y: (&'a str, Spacing),
     pub(crate) series: Vec<Series>,
@@ -71,186 +78,114 @@ impl Plot<'_> {
         let points = || self.series.iter().flat_map(|series| &series.points);
         let x = Axis::over(self.x.1, points().map(|point| point.0));
         let y = Axis::over(self.y.1, points().map(|point| point.1));
-        let mut drawing = frame(self.title, self.x.0, self.y.0, &y);
+        let names = self.series.iter().map(|series| text_width(&series.name));
+        let right = WIDTH - 24.0 - names.fold(0.0, f64::max);
+        let place = |(px, py): (f64, f64)| {
+            let across = LEFT + x.share(px) * (right - LEFT);
+            (across, BOTTOM - y.share(py) * (BOTTOM - TOP))
+        };
+        let mut drawing = Drawing::new(WIDTH, HEIGHT);
+        drawing.title((LEFT, 24.0), self.title);
+        drawing.text((LEFT, 44.0), Anchor::Start, self.note);
+        self.grid(&mut drawing, right, (&x, &y));
+        let mut ends = Vec::new();
+        for series in &self.series {
+            let points: Vec<(f64, f64)> = series.points.iter().copied().map(place).collect();
+            series.draw(&mut drawing, &points);
+            if let (Some(end), false) = (points.last(), series.name.is_empty()) {
+                ends.push((end.1, series));
+            }
+        }
+        ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut next = f64::NEG_INFINITY;
+        for (at, series) in ends {
+            // A name that would lie on the one above it moves down.
+            let at = at.max(next);
+            next = at + NAME_HEIGHT;
+            // Below the number of the last dot.
+            let below = match series.marks {
+                Marks::LineAndNumbers => 8.0,
+                Marks::Line | Marks::LineAndDots => 4.5,
+            };
+            let place = (right + 12.0, at + below);
+            drawing.coloured_text(place, series.colour(), &series.name);
+        }
+        drawing.finish()
+    }
+
+    fn grid(&self, drawing: &mut Drawing, right: f64, (x, y): (&Axis, &Axis)) {
+        for tick in y.ticks() {
+            let at = BOTTOM - y.share(tick) * (BOTTOM - TOP);
+            drawing.line((LEFT, at), (right, at), GRID);
+            drawing.text((LEFT - 8.0, at + 4.5), Anchor::End, &short(tick));
+        }
         for tick in x.ticks() {
-            let at = across(x.share(tick));
+            let at = LEFT + x.share(tick) * (right - LEFT);
             drawing.line((at, TOP), (at, BOTTOM), GRID);
-            drawing.text((at, BOTTOM + 18.0), Anchor::Middle, &short(tick));
+            drawing.text((at, BOTTOM + 20.0), Anchor::Middle, &short(tick));
         }
-        axes(&mut drawing);
-        for (index, series) in self.series.iter().enumerate() {
-            let colour = COLOURS[series.colour % COLOURS.len()];
-            let points: Vec<(f64, f64)> = series
-                .points
-                .iter()
-                .map(|(px, py)| (across(x.share(*px)), up(y.share(*py))))
-                .collect();
-            drawing.path(&points, colour, series.stroke);
-            if series.marks == Marks::LineAndDots {
-                for point in &points {
-                    drawing.dot(*point, colour, series.stroke);
-                }
-            }
-            let at = TOP + 6.0 + 20.0 * index as f64;
-            drawing.path(
-                &[(RIGHT + 18.0, at), (RIGHT + 46.0, at)],
-                colour,
-                series.stroke,
-            );
-            drawing.text((RIGHT + 54.0, at + 4.0), Anchor::Start, &series.name);
-        }
-        drawing.finish()
+        drawing.line((LEFT, TOP), (LEFT, BOTTOM), INK);
+        drawing.line((LEFT, BOTTOM), (right, BOTTOM), INK);
+        let below = (f64::midpoint(LEFT, right), HEIGHT - 14.0);
+        drawing.text(below, Anchor::Middle, self.x.0);
+        drawing.upright_text((20.0, f64::midpoint(TOP, BOTTOM)), self.y.0);
     }
 }
 
-/// Bars in groups.
-pub(crate) struct Bars<'a> {
-    pub(crate) title: &'a str,
-    pub(crate) x: &'a str,
-    pub(crate) y: (&'a str, Spacing),
-    pub(crate) groups: Vec<String>,
-    pub(crate) bars: Vec<Bar>,
-}
-
-/// One bar in each group.
-pub(crate) struct Bar {
-    pub(crate) name: String,
-    /// For each group; `None` where there is none.
-    pub(crate) values: Vec<Option<f64>>,
-    pub(crate) stroke: Stroke,
-    /// Which colour; a bar of ours and the paper's for the same share one.
-    pub(crate) colour: usize,
-}
-
-impl Bar {
-    pub(crate) fn ours(name: impl Into<String>, colour: usize, values: Vec<Option<f64>>) -> Self {
-        Self {
-            name: name.into(),
-            values,
-            stroke: Stroke::Solid,
-            colour,
+impl Series {
+    fn draw(&self, drawing: &mut Drawing, points: &[(f64, f64)]) {
+        let colour = self.colour();
+        drawing.path(points, colour, self.stroke);
+        if self.marks == Marks::Line {
+            return;
         }
-    }
-
-    pub(crate) fn papers(name: impl Into<String>, colour: usize, values: Vec<Option<f64>>) -> Self {
-        Self {
-            stroke: Stroke::Dashed,
-            ..Self::ours(name, colour, values)
-        }
-    }
-
-    fn draw(&self, drawing: &mut Drawing, corner: (f64, f64), size: (f64, f64)) {
-        drawing.rectangle(
-            corner,
-            size,
-            COLOURS[self.colour % COLOURS.len()],
-            self.stroke,
-        );
-    }
-}
-
-impl Bars<'_> {
-    pub(crate) fn svg(&self) -> String {
-        let values = self.bars.iter().flat_map(|bar| bar.values.iter().flatten());
-        let y = Axis::over(self.y.1, values.copied());
-        let mut drawing = frame(self.title, self.x, self.y.0, &y);
-        let group_width = (RIGHT - LEFT) / self.groups.len().max(1) as f64;
-        let bar_width = group_width * 0.84 / self.bars.len().max(1) as f64;
-        for (group, name) in self.groups.iter().enumerate() {
-            let left = LEFT + group_width * (group as f64 + 0.08);
-            let middle = left + group_width * 0.42;
-            drawing.text((middle, BOTTOM + 18.0), Anchor::Middle, name);
-            for (index, bar) in self.bars.iter().enumerate() {
-                if let Some(value) = bar.values.get(group).copied().flatten() {
-                    let height = BOTTOM - up(y.share(value));
-                    let corner = (left + bar_width * index as f64, BOTTOM - height);
-                    let size = (bar_width * 0.92, height);
-                    bar.draw(&mut drawing, corner, size);
-                    if bar_width > 22.0 {
-                        let above = (corner.0 + size.0 / 2.0, corner.1 - 4.0);
-                        drawing.text(above, Anchor::Middle, &short(value));
-                    }
-                }
+        for (point, (_, value)) in points.iter().zip(&self.points) {
+            drawing.dot(*point, colour, self.stroke);
+            if self.marks == Marks::LineAndNumbers {
+                let above = (point.0 + 2.0, point.1 - 10.0);
+                drawing.text(above, Anchor::Start, &short(*value));
             }
         }
-        axes(&mut drawing);
-        for (index, bar) in self.bars.iter().enumerate() {
-            let at = TOP + 20.0 * index as f64;
-            bar.draw(&mut drawing, (RIGHT + 18.0, at), (14.0, 12.0));
-            drawing.text((RIGHT + 40.0, at + 10.0), Anchor::Start, &bar.name);
-        }
-        drawing.finish()
     }
-}
-
-/// Title, names of the axes, and the horizontal grid.
-fn frame(title: &str, x: &str, y: &str, axis: &Axis) -> Drawing {
-    let mut drawing = Drawing::new(WIDTH, HEIGHT);
-    drawing.title((LEFT, 22.0), title);
-    drawing.text(
-        (f64::midpoint(LEFT, RIGHT), HEIGHT - 14.0),
-        Anchor::Middle,
-        x,
-    );
-    drawing.upright_text((18.0, f64::midpoint(TOP, BOTTOM)), y);
-    for tick in axis.ticks() {
-        let at = up(axis.share(tick));
-        drawing.line((LEFT, at), (RIGHT, at), GRID);
-        drawing.text((LEFT - 8.0, at + 4.0), Anchor::End, &short(tick));
-    }
-    drawing
-}
-
-fn axes(drawing: &mut Drawing) {
-    drawing.line((LEFT, TOP), (LEFT, BOTTOM), INK);
-    drawing.line((LEFT, BOTTOM), (RIGHT, BOTTOM), INK);
-}
-
-fn across(share: f64) -> f64 {
-    LEFT + share * (RIGHT - LEFT)
-}
-
-fn up(share: f64) -> f64 {
-    BOTTOM - share * (BOTTOM - TOP)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_plot_shows_ours_in_full_and_the_papers_dashed() {
+    fn plot(series: Vec<Series>) -> String {
         let plot = Plot {
             title: "ratio",
+            note: "",
             x: ("bytes", Spacing::Logarithmic),
             y: ("packets", Spacing::Linear),
-            series: vec![
-                Series::ours("ours", 0, vec![(10.0, 1.0), (1_000.0, 5.0)]),
-                Series::papers("paper", 0, vec![(100.0, 2.0)]),
-            ],
+            series,
         };
-        let svg = plot.svg();
-        // The upper right corner: the greatest of both.
-        assert!(svg.contains(&format!("{RIGHT:.1},{TOP:.1}")), "{svg}");
-        assert_eq!(svg.matches("stroke-dasharray").count(), 2);
+        plot.svg()
+    }
+
+    #[test]
+    fn a_plot_shows_ours_in_full_and_the_papers_dashed() {
+        let svg = plot(vec![
+            Series::ours("ours", 0, vec![(10.0, 1.0), (1_000.0, 5.0)]),
+            Series::papers("paper", 0, vec![(100.0, 2.0)]),
+        ]);
+        // The upper right corner, beside the longest name: the greatest of both.
+        let right = WIDTH - 24.0 - text_width("paper");
+        assert!(svg.contains(&format!("{right:.1},{TOP:.1}")), "{svg}");
+        assert_eq!(svg.matches("stroke-dasharray").count(), 1);
         assert_eq!(svg.matches("<circle").count(), 3);
     }
 
     #[test]
-    fn a_bar_that_is_not_there_leaves_its_place_empty() {
-        let bars = Bars {
-            title: "throughput",
-            x: "cores",
-            y: ("M/s", Spacing::Linear),
-            groups: vec!["1".to_owned(), "2".to_owned()],
-            bars: vec![
-                Bar::ours("a", 0, vec![Some(1.0), Some(2.0)]),
-                Bar::papers("b", 0, vec![None, Some(4.0)]),
-            ],
+    fn names_of_lines_that_end_together_lie_below_each_other() {
+        let line = |name: &str| Series::ours(name, 0, vec![(10.0, 1.0), (100.0, 1.0)]);
+        let svg = plot(vec![line("one"), line("two")]);
+        let height = |name: &str| -> f64 {
+            let at = svg.find(&format!(">{name}<")).expect("it is named");
+            let (_, after) = svg[..at].rsplit_once(" y=\"").expect("it has a place");
+            after.split('"').next().unwrap().parse().unwrap()
         };
-        let svg = bars.svg();
-        // Three bars, two legends, the sheet.
-        assert_eq!(svg.matches("<rect").count(), 6);
-        assert_eq!(svg.matches("stroke-dasharray").count(), 2);
+        assert!(height("two") - height("one") >= NAME_HEIGHT);
     }
 }

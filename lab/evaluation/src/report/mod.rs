@@ -3,6 +3,7 @@
 
 pub(crate) mod axis;
 pub(crate) mod chart;
+pub(crate) mod panels;
 mod svg;
 
 use std::fmt::Write as _;
@@ -23,9 +24,10 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    /// A paragraph.
+    /// A paragraph, one sentence a line.
     pub(crate) fn say(&mut self, text: impl AsRef<str>) {
-        writeln!(self.text, "{}\n", text.as_ref()).expect("a string takes any text");
+        let text = text.as_ref().replace(". ", ".\n");
+        writeln!(self.text, "{text}\n").expect("a string takes any text");
     }
 
     /// A table; the first row names the columns.
@@ -64,10 +66,12 @@ pub(crate) fn write(folder: &Path, origin: &Origin<'_>, raw: &Raw) -> anyhow::Re
     fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
     let mut page = format!(
         "# The papers' evaluation, run again\n\n\
-         Written by `make evaluation` from the run [{run}]({link}raw.jsonl); \
+         Written by `make evaluation` from the run [{run}]({link}raw.jsonl): \
          [machine]({link}machine.md), [commit]({link}commit.txt), \
-         [command]({link}command.txt). Do not edit: run it again. In the plots full lines, \
-         dots and bars are ours; dashed lines, rings and outlines are the paper's numbers.\n\n"
+         [command]({link}command.txt).\n\
+         Do not edit this page: measure again, or draw it again with `turboflow-evaluation report`.\n\
+         In the plots, solid lines, dots and bars are measured here; dashed lines, rings and \
+         outlines are the paper's numbers.\n\n"
     );
     for note in *notes {
         writeln!(page, "Note: {note}.\n").expect("a string takes any text");
@@ -112,11 +116,10 @@ mod tests {
     #[test]
     fn a_section_is_paragraphs_tables_and_plots() {
         let mut section = Section::default();
-        section.say("Words.");
+        section.say("Words. More words.");
         section.table(&["a", "b"], &[vec!["1".to_owned(), number(f64::NAN, 1)]]);
         section.plot("figure", "what it shows", "<svg/>".to_owned());
-        let expected =
-            "Words.\n\n| a | b |\n| --- | --- |\n| 1 | - |\n\n![what it shows](figure.svg)\n\n";
+        let expected = "Words.\nMore words.\n\n| a | b |\n| --- | --- |\n| 1 | - |\n\n![what it shows](figure.svg)\n\n";
         assert_eq!(section.text, expected);
         assert_eq!(section.plots, [("figure".to_owned(), "<svg/>".to_owned())]);
         assert_eq!(percent(0.1234), "12.34 %");

@@ -8,6 +8,13 @@ pub(crate) const COLOURS: [&str; 8] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#222222",
 ];
 
+const FONT_SIZE: f64 = 13.0;
+
+/// How wide a text is, about: enough to leave room for it.
+pub(crate) fn text_width(text: &str) -> f64 {
+    text.chars().count() as f64 * FONT_SIZE * 0.6
+}
+
 /// Where a text is anchored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Anchor {
@@ -112,9 +119,17 @@ impl Drawing {
         ));
     }
 
+    /// In bold, from its place to the right.
+    pub(crate) fn coloured_text(&mut self, (x, y): (f64, f64), colour: &str, text: &str) {
+        self.add(format_args!(
+            r#"<text x="{x:.1}" y="{y:.1}" fill="{colour}" font-weight="bold">{}</text>"#,
+            escaped(text)
+        ));
+    }
+
     pub(crate) fn title(&mut self, (x, y): (f64, f64), text: &str) {
         self.add(format_args!(
-            r#"<text x="{x:.1}" y="{y:.1}" font-weight="bold" font-size="14">{}</text>"#,
+            r#"<text x="{x:.1}" y="{y:.1}" font-weight="bold" font-size="15">{}</text>"#,
             escaped(text)
         ));
     }
@@ -132,7 +147,7 @@ impl Drawing {
         let (width, height) = (self.width, self.height);
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} \
-             {height}\" font-family=\"sans-serif\" font-size=\"12\" fill=\"#222\">\n\
+             {height}\" font-family=\"sans-serif\" font-size=\"{FONT_SIZE}\" fill=\"#222\">\n\
              <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}</svg>\n",
             self.body
         )

@@ -6,7 +6,7 @@ use turboflow_accuracy::ERROR_STEPS;
 use super::{PART, within_name};
 use crate::facts::{Fact, Facts, Raw};
 use crate::report::axis::{Spacing, short};
-use crate::report::chart::{Bar, Bars};
+use crate::report::panels::{Of, Panels, Row};
 use crate::report::{Section, number, percent};
 
 pub(super) fn report(raw: &Raw, section: &mut Section) {
@@ -14,12 +14,12 @@ pub(super) fn report(raw: &Raw, section: &mut Section) {
     let (packets, flows) = (facts.first("packets"), facts.first("flows"));
     section.say(format!(
         "{} packets of {} flows of the Internet workload go through each method as parsed packets, \
-         in order, on one core. TurboFlow is the product itself: engine, aggregator, flow records, \
-         added up by flow; its numbers are compared with the truth as the others' are. *Memory* is \
-         what has to be fast: the sketch, or our microflow table, 1 MiB each but for FlowRadar, \
-         which is sized by its flows, and for sampling, whose flow cache it is. A flow is *named* \
-         if the method can say that it was there, *small* with at most 10 packets; the error is \
-         |said - true| / true, a flow that is not known counting as 0 packets.",
+         in order, on one core. TurboFlow is the product itself: engine, aggregator, and flow \
+         records summed by flow. Its numbers are compared with the truth like those of the \
+         others. *Memory* is what has to be fast: the sketch, or the microflow table, 1 MiB each. \
+         FlowRadar is sized by its flows, and the memory of sampling is its flow cache. A flow is \
+         *named* if the method can tell that it existed, and *small* with at most 10 packets. The \
+         error is |reported - true| / true; an unknown flow counts as 0 packets.",
         short(packets.unwrap_or(f64::NAN)),
         short(flows.unwrap_or(f64::NAN)),
     ));
@@ -38,50 +38,26 @@ pub(super) fn report(raw: &Raw, section: &mut Section) {
         "ns a packet",
     ];
     section.table(&names, &rows);
-    let designs = facts.names("design");
-    let bars = Bars {
-        title: "Flows that a method can name, and small flows it misses",
-        x: "",
-        y: ("% of flows", Spacing::Linear),
-        groups: (1..=designs.len()).map(|index| index.to_string()).collect(),
-        bars: [
-            ("named", "listed_share"),
-            ("small, missed", "small_missed_share"),
-        ]
-        .into_iter()
-        .enumerate()
-        .map(|(colour, (name, value))| {
-            let shares = facts.0.iter().map(|fact| Some(fact.get(value) * 100.0));
-            Bar::ours(name, colour, shares.collect())
-        })
-        .collect(),
-    };
     section.plot(
         "accuracy-flows",
         "Flows named and small flows missed, by method",
-        bars.svg(),
+        named(facts),
     );
-    let legend: Vec<String> = designs
-        .iter()
-        .enumerate()
-        .map(|(index, design)| format!("{} {design}", index + 1))
-        .collect();
-    section.say(legend.join(", ") + ".");
     section.plot(
         "accuracy-error",
         "Share of flows within an error",
         errors(facts),
     );
     section.say(
-        "What the paper says without numbers (sections 2.1 and 2.2) shows: sampling loses nearly \
-         all small flows and counts those it sees in steps of the interval; FlowRadar names every \
-         flow while its table has cells enough and falls apart where it has not, one flow that its \
-         filter takes for a known one spoils the packets of many others on the way of the \
-         decoding, and that decoding is work for a server; Count-Min cannot name flows; HashPipe \
-         keeps heavy flows alone; the Elastic sketch is good at elephants and approximate for the \
-         rest. TurboFlow names every flow and counts every packet; what it spends is the memory of \
-         a flow cache beside the fast table. Nanoseconds a packet are those of this processor: \
-         switches do the sketches' work in hardware.",
+        "This agrees with what the paper says without numbers (sections 2.1 and 2.2). Sampling \
+         loses nearly all small flows, and counts the others in steps of the interval. FlowRadar \
+         names every flow while its table has enough cells, and fails suddenly when it has not. \
+         One false positive of its filter spoils the packet counts of many flows during decoding, \
+         and decoding is work for a server. Count-Min cannot name flows. HashPipe keeps heavy \
+         flows only. The Elastic sketch is good at heavy flows and approximate for the rest. \
+         TurboFlow names every flow and counts every packet; the price is the memory of a flow \
+         cache beside the fast table. Nanoseconds per packet are those of this processor; \
+         switches do the work of a sketch in hardware.",
     );
 }
 
@@ -102,6 +78,34 @@ fn row(fact: &Fact) -> Vec<String> {
     row
 }
 
+/// TurboFlow's row stands out.
+fn of(design: &str) -> Of {
+    match design {
+        "TurboFlow" => Of::Ours,
+        _ => Of::Others,
+    }
+}
+
+/// Flows that each method names, and small ones that it misses.
+fn named(facts: &Facts) -> String {
+    let rows = facts.0.iter().map(|fact| {
+        let shares = ["listed_share", "small_missed_share"];
+        let values = shares.map(|name| Some(fact.get(name) * 100.0));
+        let design = fact.label("design");
+        Row::new(design, of(design), values.to_vec())
+    });
+    let plot = Panels {
+        title: "Flows that a method can name, and small flows that it misses",
+        axis: ("% of flows", Spacing::Linear),
+        panels: vec![
+            "flows named (more is better)".to_owned(),
+            "small flows missed (less is better)".to_owned(),
+        ],
+        rows: rows.collect(),
+    };
+    plot.svg()
+}
+
 /// How many flows are off by no more than each step, for one design of each kind.
 fn errors(facts: &Facts) -> String {
     const SHOWN: [&str; 7] = [
@@ -113,24 +117,23 @@ fn errors(facts: &Facts) -> String {
         "HashPipe",
         "Elastic sketch",
     ];
-    let groups = ERROR_STEPS.map(|step| match step {
+    let panels = ERROR_STEPS.map(|step| match step {
         0.0 => "exact".to_owned(),
-        step => format!("at most {} %", step * 100.0),
+        step => format!("within {} %", step * 100.0),
     });
-    let bars = SHOWN.iter().enumerate().map(|(colour, design)| {
+    let rows = SHOWN.iter().map(|design| {
         let of_design = facts.with("design", design);
         let shares = ERROR_STEPS.map(|step| {
             let share = of_design.first(&within_name(step));
             share.map(|share| share * 100.0)
         });
-        Bar::ours(*design, colour, shares.to_vec())
+        Row::new(*design, of(design), shares.to_vec())
     });
-    let plot = Bars {
-        title: "Flows whose packets a method says so well",
-        x: "error",
-        y: ("% of flows", Spacing::Linear),
-        groups: groups.to_vec(),
-        bars: bars.collect(),
+    let plot = Panels {
+        title: "Flows whose packet count is off by no more than an error",
+        axis: ("% of flows", Spacing::Linear),
+        panels: panels.to_vec(),
+        rows: rows.collect(),
     };
     plot.svg()
 }
