@@ -2,33 +2,43 @@
 //! A record definition as constants of the program: `struct plan` of `bpf/plan.h`.
 
 use turboflow_merge::{KeySteps, Lanes, Layout, StateStep, Steps, WORDS_WIDE, What};
-use turboflow_record::{Input, InputSet, KeyField, WORDS_V4, WORDS_V6};
+use turboflow_record::{Input, KeyField, WORDS_V4, WORDS_V6};
 
-use crate::KernelError;
 use crate::config::PAGE_BYTES;
 use crate::layout::{BASE_WORDS, KEY_HALVES};
+use crate::{INPUTS, KernelError};
 
 /// Words of state that a record has at most.
 const MAX_WORDS: usize = 120;
 /// Contents of the state: every one has its own code in the program.
 const MAX_STEPS: usize = 64;
-/// Fields of a key, addresses in two halves.
-const MAX_KEY_STEPS: usize = 27;
+/// Fields of a key: its family, both addresses in two halves, ports, protocol, inputs.
+const MAX_KEY_STEPS: usize = 8 + KeyField::INPUTS.len();
 const MAX_EDGES: usize = MAX_WORDS;
+/// Words of a set of values: `SET_WORDS` of `bpf/values.h`.
+const SET_WORDS: usize = of_key::END.div_ceil(64).next_power_of_two();
+/// Words of `struct plan` before the edges, and up to those before the steps and the fields of the key.
+const EDGES_AT: usize = SET_WORDS + KEY_HALVES + 1;
+const STEPS_AT: usize = EDGES_AT + MAX_EDGES;
+const KEY_STEPS_AT: usize = STEPS_AT + MAX_STEPS;
 /// Bytes of `struct plan`.
-const PLAN_BYTES: usize = 8 * (2 + KEY_HALVES + MAX_EDGES + MAX_STEPS + 2 * MAX_KEY_STEPS + 3);
+const PLAN_BYTES: usize = 8 * (KEY_STEPS_AT + 2 * MAX_KEY_STEPS + 3);
 
 /// The largest record, its ticket and what the ring puts before it fit the smallest ring.
 const _: () = assert!(8 * (BASE_WORDS + MAX_WORDS + WORDS_WIDE + 2) < PAGE_BYTES as usize);
 
-/// Numbers of `enum value` that are no input.
+/// Numbers of `enum value` that are no input: they follow the inputs.
 mod of_key {
-    pub(super) const SOURCE_PORT: u8 = 48;
-    pub(super) const DESTINATION_PORT: u8 = 49;
-    pub(super) const PROTOCOL: u8 = 50;
-    pub(super) const FAMILY: u8 = 51;
-    pub(super) const SOURCE_ADDRESS: u8 = 52;
-    pub(super) const DESTINATION_ADDRESS: u8 = 54;
+    use turboflow_record::Input;
+
+    pub(super) const SOURCE_PORT: u8 = Input::COUNT as u8;
+    pub(super) const DESTINATION_PORT: u8 = SOURCE_PORT + 1;
+    pub(super) const PROTOCOL: u8 = SOURCE_PORT + 2;
+    pub(super) const FAMILY: u8 = SOURCE_PORT + 3;
+    pub(super) const SOURCE_ADDRESS: u8 = SOURCE_PORT + 4;
+    pub(super) const DESTINATION_ADDRESS: u8 = SOURCE_PORT + 6;
+    pub(super) const END: usize = Input::COUNT + 8;
+    const _: () = assert!(END <= 256, "the number of a value is a byte");
 }
 
 /// What stands for none.
@@ -88,8 +98,7 @@ impl KernelPlan {
         if layout.is_biflow() {
             return Err(KernelError::Biflow);
         }
-        let seen = InputSet::of_kernel_engine();
-        if let Some(input) = self.inputs().find(|input| !seen.contains(*input)) {
+        if let Some(input) = self.inputs().find(|input| !INPUTS.contains(*input)) {
             let input = input.name();
             return Err(KernelError::Unseen { input });
         }
@@ -134,10 +143,11 @@ impl KernelPlan {
     /// As `struct plan` of `bpf/plan.h` lies.
     pub(crate) fn bytes(&self, hash_keys: &[u64; KEY_HALVES]) -> Vec<u8> {
         let mut bytes = Bytes::default();
-        let wanted = self
-            .inputs()
-            .fold(0, |wanted, input| wanted | 1 << input as u8);
-        bytes.word(wanted);
+        let mut wanted = [0; SET_WORDS];
+        for input in self.inputs().map(|input| input as usize) {
+            wanted[input / 64] |= 1 << (input % 64);
+        }
+        wanted.iter().for_each(|word| bytes.word(*word));
         hash_keys.iter().for_each(|key| bytes.word(*key));
         let (key_words, header) = match self.steps.key {
             KeySteps::FiveTuple => (0, 0),
@@ -145,12 +155,12 @@ impl KernelPlan {
         };
         bytes.word(header);
         self.edges().for_each(|edge| bytes.word(edge));
-        bytes.fill_to(8 * (2 + KEY_HALVES + MAX_EDGES));
+        bytes.fill_to(8 * STEPS_AT);
         let mut edge = 0;
         for step in &self.steps.state {
             bytes.step(step, &mut edge);
         }
-        bytes.fill_to(8 * (2 + KEY_HALVES + MAX_EDGES + MAX_STEPS));
+        bytes.fill_to(8 * KEY_STEPS_AT);
         self.key_steps(&mut bytes);
         bytes.fill_to(PLAN_BYTES - 24);
         let ones = &self.steps.ones;

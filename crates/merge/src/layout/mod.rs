@@ -29,7 +29,7 @@ use crate::{Base, Machine, Marks, MicroflowRecord, Vectors, WithVectors};
 use export::{Buffers, FeatureColumn, KeyColumn};
 use form::{BaseField, Form, FormMaker, Number, column_kind, is_nullable};
 pub use key::Spot;
-use key::{FAMILY_SHIFT, KeyPlan, OUTER_FAMILY_SHIFT, counterpart};
+use key::{FAMILY_SHIFT, KeyPlan, OUTER_FAMILY_SHIFT, counterpart, number_slot};
 pub use plan::Plan;
 use program::{Program, needs_input};
 use rows::RecordRows;
@@ -101,7 +101,7 @@ impl Layout {
         let state_words = limits::check_size(definition, biflow, needed)?;
         words.place();
         let feature_columns = feature_columns(definition, biflow, &mut words);
-        let key = KeyPlan::new(&definition.key);
+        let key = limits::check_key(definition)?;
         let plan = Plan::new(&words);
         let compiled = Compiled {
             schema: schema(definition, biflow),
@@ -393,8 +393,9 @@ fn key_columns(fields: &[KeyField], key: &KeyPlan) -> [Vec<KeyColumn>; 2] {
 
 /// The inputs that packets may lack, of the key and of every content of the state.
 fn needs(definition: &Definition, words: &Words) -> InputSet {
-    let of_key = definition.key.iter().filter_map(|field| field.input());
-    let of_key = of_key.filter(|input| !input.is_always_present());
+    let of_key = definition.key.iter();
+    let of_key = of_key.filter(|field| number_slot(**field).is_none());
+    let of_key = of_key.filter_map(|field| field.input());
     let contents = words.contents().iter();
     of_key
         .chain(contents.filter_map(|content| needs_input(content.of, &content.what)))

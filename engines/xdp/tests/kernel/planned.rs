@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
-use turboflow_engine_xdp::{Batch, KernelConfig, KernelEngine};
+use turboflow_engine_xdp::{Batch, INPUTS, KernelConfig, KernelEngine};
 use turboflow_merge::{Lanes, Layout, MicroflowRecord, StateStep, WORDS_WIDE, What};
 use turboflow_packet::{Parser, ParserConfig};
 use turboflow_record::{Definition, Feature, Input, InputSet, InputValues, KeyField, Op, Packet};
@@ -234,7 +234,7 @@ pub(crate) fn all_features() -> Vec<Feature> {
         Op::Rate,
     ];
     assert_eq!(ops.len(), Op::NAMES.len());
-    let inputs = InputSet::of_kernel_engine().iter().map(Some);
+    let inputs = INPUTS.iter().map(Some);
     let inputs: Vec<_> = inputs
         .filter(|input| *input != Some(Input::Direction))
         .chain([None])
@@ -298,7 +298,7 @@ fn every_op_of_every_input() {
     // The samples have no priority but 0.
     let plain = tcp(1, 0x18);
     frames.push([&plain[..12], &[0x81, 0, 0xa0, 5], &plain[12..]].concat());
-    let inputs = InputSet::of_kernel_engine();
+    let inputs = INPUTS;
     let mut met = InputSet::EMPTY;
     for definition in &definitions(&features, &KeyField::FIVE_TUPLE) {
         let Some(expected) = compare(&frames, definition, &[config(7), config(65_536)]) else {

@@ -143,7 +143,7 @@ fn refuses_directions_and_half_pairs_where_they_mean_nothing() {
     let directions = Feature::new("directions", Op::List { k: 4 }, Some(Input::Direction));
     assert_eq!(
         compile(vec![directions]).unwrap_err().to_string(),
-        "feature `directions`: `direction` exists in biflows only; add --biflow (with --engine software) or remove it"
+        "feature `directions`: `direction` exists in biflows only; add --biflow or remove it"
     );
     let keyed = |key: &[KeyField]| {
         let definition = Definition {
