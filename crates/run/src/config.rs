@@ -3,7 +3,7 @@
 
 use turboflow_aggregate::{FlowCache, Timeouts};
 use turboflow_engine_software::{Sizing, SoftwareEngine};
-use turboflow_merge::{Lanes, Layout, WORDS_WIDE};
+use turboflow_merge::{KeyWidths, Layout, WORDS_WIDE};
 use turboflow_packet::{ReassemblyConfig, TunnelSet};
 use turboflow_record::{Definition, KeyField, WORDS_V4, WORDS_V6};
 
@@ -196,14 +196,14 @@ impl PipelineConfig {
 
     fn sizes_of<const N: usize>(&self, layout: &Layout) -> RunSizes {
         let (slots, flows) = (self.slots_a_shard(), self.flows_a_shard());
-        let (engine, cache) = match layout.lanes() {
-            Lanes::ByFamily => (
+        let (engine, cache) = match layout.key_widths() {
+            KeyWidths::ByFamily => (
                 SoftwareEngine::<WORDS_V4, N>::size_bytes_of(slots)
                     + SoftwareEngine::<WORDS_V6, N>::size_bytes_of(slots),
                 FlowCache::<WORDS_V4, N>::max_size_bytes(flows)
                     + FlowCache::<WORDS_V6, N>::max_size_bytes(flows),
             ),
-            Lanes::Wide => (
+            KeyWidths::Wide => (
                 SoftwareEngine::<WORDS_WIDE, N>::size_bytes_of(slots),
                 FlowCache::<WORDS_WIDE, N>::max_size_bytes(flows),
             ),

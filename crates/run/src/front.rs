@@ -5,7 +5,7 @@ use turboflow_aggregate::Cell;
 #[cfg(all(target_os = "linux", feature = "kernel"))]
 use turboflow_engine_xdp::Batch;
 use turboflow_merge::{
-    Base, KeyHasher, Lanes, Layout, Machine, MicroflowRecord, Vectors, WORDS_WIDE, WithVectors,
+    Base, KeyHasher, KeyWidths, Layout, Machine, MicroflowRecord, Vectors, WORDS_WIDE, WithVectors,
     prefetch,
 };
 use turboflow_packet::{Frame, Parser, ParserConfig, ReassemblyConfig, RejectClass, Rejected};
@@ -129,10 +129,10 @@ pub(crate) struct Front<const N: usize> {
 
 impl<const N: usize> Front<N> {
     pub(crate) fn new(config: &PipelineConfig, layout: &Layout) -> Self {
-        let make = match layout.lanes() {
-            Lanes::Wide => Make::Wide,
-            Lanes::ByFamily if N == 0 && !config.biflow => Make::Default,
-            Lanes::ByFamily => Make::ByFamily,
+        let make = match layout.key_widths() {
+            KeyWidths::Wide => Make::Wide,
+            KeyWidths::ByFamily if N == 0 && !config.biflow => Make::Default,
+            KeyWidths::ByFamily => Make::ByFamily,
         };
         let parser = ParserConfig {
             decapsulate: config.decapsulate,

@@ -3,7 +3,7 @@
 
 use turboflow_aggregate::{CacheCounters, Cell, ExportSink};
 use turboflow_engine_software::EngineCounters;
-use turboflow_merge::{Lanes, Layout, MicroflowRecord, WORDS_WIDE};
+use turboflow_merge::{KeyWidths, Layout, MicroflowRecord, WORDS_WIDE};
 use turboflow_record::{FlowBatch, WORDS_V4, WORDS_V6};
 
 use crate::PipelineConfig;
@@ -39,7 +39,7 @@ pub(crate) struct Shard<const N: usize> {
 
 impl<const N: usize> Shard<N> {
     pub(crate) fn new(config: &PipelineConfig, layout: &Layout, deliver: DeliverRecords) -> Self {
-        let by_family = matches!(layout.lanes(), Lanes::ByFamily);
+        let by_family = matches!(layout.key_widths(), KeyWidths::ByFamily);
         Self {
             v4: by_family.then(|| Lane::new(config, layout)),
             v6: by_family.then(|| Lane::new(config, layout)),

@@ -18,7 +18,7 @@
 // Edges of all histograms: each has one bin more, and a bin is a word.
 #define PLAN_EDGES PLAN_WORDS
 
-// `What` in crates/merge/src/layout/words.rs.
+// `StateContent` in crates/merge/src/layout/words.rs.
 enum fold {
     FOLD_NOTHING,
     FOLD_COUNT,

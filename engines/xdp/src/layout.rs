@@ -71,7 +71,7 @@ fn base(word: impl Fn(usize) -> u64) -> Base {
 
 #[cfg(test)]
 mod tests {
-    use turboflow_merge::{Least, Marks};
+    use turboflow_merge::{Complement, Marks};
 
     use super::*;
 
@@ -89,12 +89,12 @@ mod tests {
             bytes: 4,
             first_ns: 5,
             last_ns: 6,
-            min_length_bytes: Least::of(40),
+            min_length_bytes: Complement::of(40),
             max_length_bytes: 1500,
             tcp_flags: 0x0812,
             marks: Marks(0x05),
             tos: 0xb8,
-            min_ttl: Least::of(62),
+            min_ttl: Complement::of(62),
             max_ttl: 64,
             ..Base::default()
         };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A record definition as constants of the program: `struct plan` of `bpf/plan.h`.
 
-use turboflow_merge::{KeySteps, Lanes, Layout, StateStep, Steps, WORDS_WIDE, What};
+use turboflow_merge::{KeySteps, KeyWidths, Layout, StateContent, StateStep, Steps, WORDS_WIDE};
 use turboflow_record::{Input, KeyField, WORDS_V4, WORDS_V6};
 
 use crate::config::PAGE_BYTES;
@@ -86,7 +86,7 @@ impl KernelPlan {
     /// What is over a limit, or cannot be seen here.
     pub(crate) fn new(layout: &Layout) -> Result<Option<Self>, KernelError> {
         let steps = layout.steps();
-        if layout.lanes() == Lanes::ByFamily && steps.words == 0 {
+        if layout.key_widths() == KeyWidths::ByFamily && steps.words == 0 {
             return Ok(None);
         }
         let plan = Self { steps };
@@ -133,7 +133,7 @@ impl KernelPlan {
             KeySteps::FiveTuple => &[][..],
             KeySteps::Wide { fields, .. } => fields.as_slice(),
         };
-        let of_key = fields.iter().filter_map(|spot| match spot.field {
+        let of_key = fields.iter().filter_map(|key_slot| match key_slot.field {
             KeyField::Input(input) => Some(input),
             _ => None,
         });
@@ -180,7 +180,7 @@ impl KernelPlan {
 
     fn edges(&self) -> impl Iterator<Item = u64> + '_ {
         let of_step = |step: &StateStep| match &step.what {
-            What::Bins(edges) => edges.clone(),
+            StateContent::Bins(edges) => edges.clone(),
             _ => Vec::new(),
         };
         self.steps.state.iter().flat_map(of_step)
@@ -205,10 +205,10 @@ impl KernelPlan {
         if let Some(shift) = *family_shift {
             bytes.key_step(&whole(of_key::FAMILY, 0, shift, NO_BIT));
         }
-        for spot in fields {
-            let (word, shift) = (spot.word, spot.shift);
-            let presence = spot.presence.unwrap_or(NO_BIT);
-            let (first, values) = match spot.field {
+        for key_slot in fields {
+            let (word, shift) = (key_slot.word, key_slot.shift);
+            let presence = key_slot.presence.unwrap_or(NO_BIT);
+            let (first, values) = match key_slot.field {
                 KeyField::SourceAddress => (of_key::SOURCE_ADDRESS, 2),
                 KeyField::DestinationAddress => (of_key::DESTINATION_ADDRESS, 2),
                 KeyField::SourcePort => (of_key::SOURCE_PORT, 1),
@@ -220,7 +220,7 @@ impl KernelPlan {
             };
             for value in 0..values {
                 let step = whole(first + value, word + value, shift, presence);
-                let keep = u64::MAX >> (64 - spot.bits.min(64));
+                let keep = u64::MAX >> (64 - key_slot.bits.min(64));
                 bytes.key_step(&KeyStep { keep, ..step });
             }
         }
@@ -261,17 +261,17 @@ impl Bytes {
     /// `struct step`; `edge` is where the edges of the next histogram begin.
     fn step(&mut self, step: &StateStep, edge: &mut usize) {
         let (fold, count) = match &step.what {
-            What::Count => (1, 0),
-            What::Sum => (2, 0),
-            What::Bins(edges) => (3, edges.len()),
-            What::Min => (4, 0),
-            What::Max => (5, 0),
-            What::BitOr => (6, 0),
-            What::First => (7, 0),
-            What::Last => (8, 0),
-            What::WideSum => (9, 0),
-            What::WideSquares => (10, 0),
-            What::List(k) => (11, *k),
+            StateContent::Count => (1, 0),
+            StateContent::Sum => (2, 0),
+            StateContent::Bins(edges) => (3, edges.len()),
+            StateContent::Min => (4, 0),
+            StateContent::Max => (5, 0),
+            StateContent::BitOr => (6, 0),
+            StateContent::First => (7, 0),
+            StateContent::Last => (8, 0),
+            StateContent::WideSum => (9, 0),
+            StateContent::WideSquares => (10, 0),
+            StateContent::List(k) => (11, *k),
         };
         // Packets are counted by what all of them have.
         let of = step.of.unwrap_or(Input::IpLength) as u8;

@@ -31,7 +31,7 @@ pub(super) enum KeyPlan {
 
 /// Where one field of a wide key lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spot {
+pub struct KeySlot {
     /// Which field.
     pub field: KeyField,
     /// The word; an address takes the one after it, too.
@@ -47,7 +47,7 @@ pub struct Spot {
 /// A wide key: where its fields lie, and the steps that fill it for each direction.
 #[derive(Clone, Debug)]
 pub(super) struct WideKey {
-    pub(super) spots: Vec<Spot>,
+    pub(super) key_slots: Vec<KeySlot>,
     header: u64,
     outer: bool,
     pairs: Pairs,
@@ -171,7 +171,7 @@ impl KeyPlan {
 
 impl WideKey {
     fn new(fields: &[KeyField]) -> Option<Self> {
-        let spots = place(fields)?;
+        let key_slots = place(fields)?;
         let has = |field| fields.contains(&field);
         let addresses = has(KeyField::SourceAddress) || has(KeyField::DestinationAddress);
         let outer = has(KeyField::OuterSourceAddress) || has(KeyField::OuterDestinationAddress);
@@ -181,9 +181,9 @@ impl WideKey {
             macs: has(KeyField::Input(Input::SourceMac)),
             outer_addresses: outer,
         };
-        let steps = [false, true].map(|reversed| Steps::new(&spots, reversed));
+        let steps = [false, true].map(|reversed| Steps::new(&key_slots, reversed));
         Some(Self {
-            spots,
+            key_slots,
             header: MARKER,
             outer,
             pairs,
@@ -320,13 +320,13 @@ pub(super) const fn number_slot(field: KeyField) -> Option<u8> {
 }
 
 /// Gives every field its place: addresses first, the others widest first wherever they fit. `None` where one fits nowhere.
-fn place(fields: &[KeyField]) -> Option<Vec<Spot>> {
+fn place(fields: &[KeyField]) -> Option<Vec<KeySlot>> {
     let mut order = fields.to_vec();
     order.sort_by_key(|field| std::cmp::Reverse(key_bits(*field)));
     let mut used = [0u8; WORDS_WIDE];
     used[0] = PRESENCE_END;
     let mut presence = PRESENCE_SHIFT;
-    let mut spots = Vec::new();
+    let mut key_slots = Vec::new();
     for field in order {
         let bits = key_bits(field);
         let in_word = bits.min(64);
@@ -346,7 +346,7 @@ fn place(fields: &[KeyField]) -> Option<Vec<Spot>> {
             return None;
         }
         let presence = optional.then_some(bit);
-        spots.push(Spot {
+        key_slots.push(KeySlot {
             field,
             word: word as u8,
             shift,
@@ -354,20 +354,20 @@ fn place(fields: &[KeyField]) -> Option<Vec<Spot>> {
             presence,
         });
     }
-    Some(spots)
+    Some(key_slots)
 }
 
 impl Steps {
-    fn new(spots: &[Spot], reversed: bool) -> Self {
+    fn new(key_slots: &[KeySlot], reversed: bool) -> Self {
         let mut steps = (Vec::new(), Vec::new(), Vec::new());
-        for spot in spots {
-            let Spot {
+        for key_slot in key_slots {
+            let KeySlot {
                 word, shift, bits, ..
-            } = *spot;
+            } = *key_slot;
             // A packet against the key has its source where the key has its destination.
-            let source = match counterpart(spot.field) {
+            let source = match counterpart(key_slot.field) {
                 Some(other) if reversed => other,
-                _ => spot.field,
+                _ => key_slot.field,
             };
             if let Some(slot) = number_slot(source) {
                 steps.1.push(Number { word, shift, slot });
@@ -383,7 +383,7 @@ impl Steps {
                     shift,
                     bits,
                     input: input as u8,
-                    presence: spot.presence.map_or(0, |bit| 1 << bit),
+                    presence: key_slot.presence.map_or(0, |bit| 1 << bit),
                 }),
                 KeyField::SourcePort | KeyField::DestinationPort | KeyField::Protocol => {
                     unreachable!("these have slots")

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::plan::BLOCK;
 use super::program::WriteStep;
-use super::words::{Content, What};
+use super::words::{Content, StateContent};
 use crate::Avx512;
 use turboflow_record::{INPUT_WORDS, Input, InputSet, InputValues};
 
@@ -202,7 +202,7 @@ impl BankStep {
                     .collect(),
             );
         }
-        let What::Bins(edges) = &content.what else {
+        let StateContent::Bins(edges) = &content.what else {
             return None;
         };
         // The largest number stands for a value that is absent.

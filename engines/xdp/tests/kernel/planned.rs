@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use turboflow_engine_xdp::{Batch, INPUTS, KernelConfig, KernelEngine};
-use turboflow_merge::{Lanes, Layout, MicroflowRecord, StateStep, WORDS_WIDE, What};
+use turboflow_merge::{KeyWidths, Layout, MicroflowRecord, StateContent, StateStep, WORDS_WIDE};
 use turboflow_packet::{Parser, ParserConfig};
 use turboflow_record::{Definition, Feature, Input, InputSet, InputValues, KeyField, Op, Packet};
 
@@ -88,9 +88,9 @@ pub(crate) fn records(batch: &Batch, layout: &Layout) -> Vec<Record> {
             state: record.state,
         }
     }
-    match layout.lanes() {
-        Lanes::Wide => batch.planned_wide().collect(),
-        Lanes::ByFamily => {
+    match layout.key_widths() {
+        KeyWidths::Wide => batch.planned_wide().collect(),
+        KeyWidths::ByFamily => {
             let v4 = batch.planned_v4().map(widen);
             v4.chain(batch.planned_v6().map(widen)).collect()
         }
@@ -148,7 +148,9 @@ pub(crate) fn compare_totals(
     let steps = layout.steps().state;
     let times = steps
         .iter()
-        .find(|step| step.of == Some(Input::Timestamp) && matches!(step.what, What::List(_)))
+        .find(|step| {
+            step.of == Some(Input::Timestamp) && matches!(step.what, StateContent::List(_))
+        })
         .map(|step| step.word)
         .unwrap();
     assert_eq!(totals.len(), expected.packets.len());
