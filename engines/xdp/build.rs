@@ -4,6 +4,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use turboflow_record::{Input, KeyField};
+
 const SOURCES: [&str; 21] = [
     "bound.h",
     "dropped.h",
@@ -34,19 +36,37 @@ fn main() {
     }
     println!("cargo::rerun-if-env-changed=CLANG");
     if std::env::var_os("CARGO_FEATURE_KERNEL").is_some() {
+        number_inputs();
         compile("microflow.bpf.o", &[]);
         compile("bound.bpf.o", &["-DBOUND"]);
     }
 }
 
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"))
+}
+
+/// Writes the header that `bpf/values.h` numbers inputs by: the table of inputs, as C.
+fn number_inputs() {
+    let names = Input::ALL.map(|input| input.name().to_uppercase());
+    let header = format!(
+        "#define INPUTS {}\n#define KEY_INPUTS {}\n",
+        names.join(", "),
+        KeyField::INPUTS.len()
+    );
+    let path = PathBuf::from(variable("OUT_DIR")).join("input_numbers.h");
+    std::fs::write(&path, header)
+        .unwrap_or_else(|error| panic!("{} cannot be written: {error}", path.display()));
+}
+
 fn compile(object: &str, defines: &[&str]) {
-    let variable = |name| std::env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"));
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
     let object = PathBuf::from(variable("OUT_DIR")).join(object);
     let status = Command::new(&clang)
         .args(["-g", "-O2", "-mcpu=v3", "-target", "bpf"])
         .args(["-Wall", "-Wextra", "-Werror"])
         .args(defines)
+        .arg(format!("-I{}", variable("OUT_DIR")))
         .arg(format!("-I{}", variable("DEP_BPF_INCLUDE")))
         // Debian keeps <asm/types.h> there, and a BPF target does not look for it.
         .arg(format!(

@@ -5,7 +5,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use turboflow_merge::Layout;
-use turboflow_record::{Definition, InputSet};
+use turboflow_packet::PARSED_INPUTS;
+use turboflow_record::Definition;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -25,7 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
             Err(error) => assert!(!error.to_string().is_empty()),
         }
     }
-    if let Err(error) = definition.check_inputs(InputSet::of_capture_files(), "software") {
+    if let Err(error) = definition.check_inputs(PARSED_INPUTS, "software") {
         assert!(!error.to_string().is_empty());
     }
 });

@@ -8,9 +8,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use turboflow_packet::{
-    Frame, LinkType, Parser, ParserConfig, ReassemblyConfig, Rejected, TunnelSet,
+    Frame, LinkType, PARSED_INPUTS, Parser, ParserConfig, ReassemblyConfig, Rejected, TunnelSet,
 };
-use turboflow_record::{InputSet, InputValues};
+use turboflow_record::InputValues;
 
 const LINK_TYPES: [LinkType; 8] = [
     LinkType::Ethernet,
@@ -43,7 +43,7 @@ fuzz_target!(|input: &[u8]| {
     let mut bare = Parser::new(config);
     let mut parser = Parser::new(ParserConfig {
         reassemble_flows: (options & 4 != 0).then_some(reassembly),
-        needs: InputSet::of_capture_files(),
+        needs: PARSED_INPUTS,
         ..config
     });
     let (mut frames, mut packets, mut rejected) = (0_u64, 0_u64, [0_u64; Rejected::COUNT]);

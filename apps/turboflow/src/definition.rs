@@ -7,6 +7,7 @@ use anyhow::bail;
 use clap::Args;
 use turboflow_formats::table::{Align, Table};
 use turboflow_merge::Layout;
+use turboflow_packet::PARSED_INPUTS;
 use turboflow_record::{Column, ColumnKind, Definition, Input, InputSet, KeyField, Op};
 
 use crate::exit::{Outcome, print};
@@ -73,7 +74,7 @@ fn compile(path: Option<&PathBuf>, biflow: bool) -> anyhow::Result<(Definition, 
     let definition = match path {
         Some(path) => {
             let by = "the engine that sees most, `xdp`,";
-            read_definition(path, biflow, InputSet::of_kernel_engine(), by, |_| Ok(()))?
+            read_definition(path, biflow, turboflow_engine_xdp::INPUTS, by, |_| Ok(()))?
         }
         None => Definition::default(),
     };
@@ -83,11 +84,10 @@ fn compile(path: Option<&PathBuf>, biflow: bool) -> anyhow::Result<(Definition, 
 
 fn check(path: &PathBuf, biflow: bool) -> anyhow::Result<String> {
     let (definition, layout) = compile(Some(path), biflow)?;
-    let in_files = InputSet::of_capture_files();
     let inputs = definition.inputs();
     let elsewhere: InputSet = inputs
         .iter()
-        .filter(|input| !in_files.contains(*input))
+        .filter(|input| !PARSED_INPUTS.contains(*input))
         .collect();
     let note = match elsewhere.is_empty() {
         true => String::new(),
@@ -137,10 +137,11 @@ fn types(kind: ColumnKind) -> (&'static str, String) {
 }
 
 fn list() -> String {
-    let seen = InputSet::of_capture_files();
     let note = |input: Input| {
-        if seen.contains(input) {
+        if PARSED_INPUTS.contains(input) {
             ""
+        } else if turboflow_engine_xdp::INPUTS.contains(input) {
+            "; --engine xdp only (not in capture files)"
         } else {
             " (not in capture files)"
         }

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use turboflow_aggregate::{CacheConfig, Cell, FlowCache, Timeouts, Way};
-use turboflow_merge::{KeyHasher, Layout, Least, Marks, MicroflowRecord};
+use turboflow_merge::{Complement, KeyHasher, Layout, Marks, MicroflowRecord};
 use turboflow_record::{Definition, Feature, Input, Op};
 
 type Record<const N: usize> = MicroflowRecord<2, N>;
@@ -47,7 +47,7 @@ impl Stream {
         record.base.bytes = 40 * record.base.packets + random % 1_000;
         record.base.first_ns = self.now_ns;
         record.base.last_ns = self.now_ns;
-        record.base.min_length_bytes = Least::of(40 + (random % 50) as u32);
+        record.base.min_length_bytes = Complement::of(40 + (random % 50) as u32);
         record.base.max_length_bytes = 900 + (random % 500) as u32;
         record.base.tcp_flags = 1 << (random % 9);
         record.base.marks = Marks(match random % 40 {
@@ -57,7 +57,7 @@ impl Stream {
             _ => 0,
         });
         record.base.tos = random as u8;
-        record.base.min_ttl = Least::of((random % 60) as u8);
+        record.base.min_ttl = Complement::of((random % 60) as u8);
         record.base.max_ttl = 100 + (random % 60) as u8;
         record.state = std::array::from_fn(|word| random.wrapping_mul(word as u64 + 3) % 1_000);
         record

@@ -5,7 +5,7 @@ use turboflow_record::{Input, InputSet};
 
 /// Which flow keys an engine can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyWidths {
+pub enum KeyAbility {
     /// Any key that a definition can name.
     Any,
     /// The 5-tuple alone.
@@ -20,7 +20,7 @@ pub struct Abilities {
     /// The inputs it sees of a packet.
     pub inputs: InputSet,
     /// The keys it can have.
-    pub keys: KeyWidths,
+    pub keys: KeyAbility,
     /// Words of further features that its records can have.
     pub state_words: usize,
     /// Whether it evicts a record before a packet of the flow that comes in another cell of the clock,
@@ -55,7 +55,7 @@ impl Abilities {
         Self {
             name,
             inputs: InputSet::EMPTY,
-            keys: KeyWidths::FiveTuple,
+            keys: KeyAbility::FiveTuple,
             state_words: 0,
             cuts_on_gap: false,
             evicts_on_end: false,
@@ -80,7 +80,7 @@ impl Abilities {
                 .filter(|&input| !self.inputs.contains(input))
                 .map(Lacking::Input),
         );
-        let keys = demands.any_key && self.keys == KeyWidths::FiveTuple;
+        let keys = demands.any_key && self.keys == KeyAbility::FiveTuple;
         let checks = [
             (keys, Lacking::Key),
             (

@@ -30,7 +30,7 @@ mod shape;
 mod short_flow;
 pub mod wire;
 
-pub use abilities::{Abilities, Demands, KeyWidths, Lacking};
+pub use abilities::{Abilities, Demands, KeyAbility, Lacking};
 pub use batch::MicroflowBatch;
 pub use counters::{EngineCounters, Evicted};
 pub use error::EngineError;

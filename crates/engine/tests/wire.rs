@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use turboflow_engine::wire::{Decoder, Encoder, HEADER_BYTES, WireError, layout_id, message_bytes};
 use turboflow_engine::{EngineCounters, MicroflowBatch, RecordShape};
-use turboflow_merge::{Lanes, Layout, MicroflowRecord};
+use turboflow_merge::{KeyWidths, Layout, MicroflowRecord};
 use turboflow_record::{Definition, InputValues, Packet, Rejected};
 use turboflow_workload::definitions::random_definition;
 use turboflow_workload::sequences::{SequenceShape, random_packets};
@@ -18,7 +18,7 @@ fn batch_of(layout: &Layout, packets: &[(Packet, InputValues)]) -> MicroflowBatc
     let mut batch = MicroflowBatch::default();
     let shape = RecordShape::of(layout);
     for (packet, values) in packets {
-        if layout.lanes() == Lanes::Wide {
+        if layout.key_widths() == KeyWidths::Wide {
             push(&mut batch, &layout.open::<16, N>(packet, values), 16, shape);
         } else if packet.tuple.words().len() == 2 {
             push(&mut batch, &layout.open::<2, N>(packet, values), 2, shape);
@@ -44,11 +44,12 @@ fn push<const K: usize>(
 
 /// All records, at one width.
 fn records(batch: &MicroflowBatch, layout: &Layout) -> Vec<String> {
-    match layout.lanes() {
-        Lanes::Wide => batch.wide::<N>().map(|it| format!("{it:?}")).collect(),
-        Lanes::ByFamily => {
+    match layout.key_widths() {
+        KeyWidths::Wide => batch.wide::<N>().map(|it| format!("{it:?}")).collect(),
+        KeyWidths::ByFamily => {
             let v4 = batch.v4::<N>().map(|it| format!("{it:?}"));
-            v4.chain(batch.v6::<N>().map(|it| format!("{it:?}"))).collect()
+            v4.chain(batch.v6::<N>().map(|it| format!("{it:?}")))
+                .collect()
         }
     }
 }
@@ -130,7 +131,10 @@ fn counters_and_watermarks_come_back() {
         encoder.counters(&counters, watermark_ns, is_end, |message| {
             let decoded = decoder.decode(message, &mut batch).unwrap();
             assert_eq!(decoded.counters, Some(counters));
-            assert_eq!(decoded.watermark_ns, (watermark_ns > 0).then_some(watermark_ns));
+            assert_eq!(
+                decoded.watermark_ns,
+                (watermark_ns > 0).then_some(watermark_ns)
+            );
             assert_eq!(decoded.is_end, is_end);
         });
         assert!(batch.is_empty());
@@ -165,15 +169,26 @@ fn what_is_no_message_of_this_layout_is_refused() {
         let mut message = message.clone();
         change(&mut message);
         let mut read = MicroflowBatch::default();
-        let error = Decoder::new(layout).decode(&message, &mut read).unwrap_err();
+        let error = Decoder::new(layout)
+            .decode(&message, &mut read)
+            .unwrap_err();
         assert!(read.is_empty());
         error
     };
     let with = |at: usize, to: u8| move |message: &mut Vec<u8>| message[at] = to;
-    assert_eq!(refused(&with(0, 0), &layout), WireError::Magic { found: 0x66 });
-    assert_eq!(refused(&with(2, 9), &layout), WireError::Version { found: 9 });
+    assert_eq!(
+        refused(&with(0, 0), &layout),
+        WireError::Magic { found: 0x66 }
+    );
+    assert_eq!(
+        refused(&with(2, 9), &layout),
+        WireError::Version { found: 9 }
+    );
     assert_eq!(refused(&with(3, 9), &layout), WireError::Kind { found: 9 });
-    assert_eq!(refused(&with(3, 3), &layout), WireError::Family { found: 3 });
+    assert_eq!(
+        refused(&with(3, 3), &layout),
+        WireError::Family { found: 3 }
+    );
     assert_eq!(
         refused(&with(4, 0xff), &layout),
         WireError::Length {
@@ -183,7 +198,10 @@ fn what_is_no_message_of_this_layout_is_refused() {
     let no_packet = |message: &mut Vec<u8>| message[HEADER_BYTES..HEADER_BYTES + 8].fill(0);
     assert_eq!(refused(&no_packet, &layout), WireError::Record { index: 0 });
     let cut = |message: &mut Vec<u8>| message.truncate(HEADER_BYTES + 1);
-    assert!(matches!(refused(&cut, &layout), WireError::Truncated { .. }));
+    assert!(matches!(
+        refused(&cut, &layout),
+        WireError::Truncated { .. }
+    ));
     let other = Layout::compile(&Definition::default(), true).unwrap();
     assert_ne!(layout_id(&layout), layout_id(&other));
     assert!(matches!(

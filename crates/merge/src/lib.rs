@@ -15,9 +15,10 @@ mod vectors;
 pub use hash::{KeyHash, KeyHasher};
 pub use lane_hash::{LANES, LaneHash, LaneHasher};
 pub use layout::{
-    KeySteps, Lanes, Layout, Plan, STATE_WORDS, Spot, StateStep, Steps, WORDS_WIDE, What,
+    KeySlot, KeySteps, KeyWidths, Layout, Plan, STATE_WORDS, StateContent, StateStep, Steps,
+    WORDS_WIDE,
 };
-pub use microflow::{Base, Least, Marks, MicroflowRecord};
+pub use microflow::{Base, Complement, Marks, MicroflowRecord};
 pub use pairs::PendingStates;
 pub use prefetch::{prefetch, prefetch_far};
 #[cfg(target_arch = "x86_64")]

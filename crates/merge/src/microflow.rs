@@ -31,11 +31,11 @@ pub struct Base {
     /// Largest timestamp, nanoseconds since 1970.
     pub last_ns: u64,
     /// Smallest IP length.
-    pub min_length_bytes: Least<u32>,
+    pub min_length_bytes: Complement<u32>,
     /// Largest IP length.
     pub max_length_bytes: u32,
     /// Smallest time to live or hop limit.
-    pub min_ttl: Least<u8>,
+    pub min_ttl: Complement<u8>,
     /// Largest time to live or hop limit.
     pub max_ttl: u8,
     /// Why the record ended, as a number of [`EndReason`]; 0 while the flow is open.
@@ -55,9 +55,9 @@ pub struct Base {
 /// operation. By default of no number: the largest there is, which changes nothing in a merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
-pub struct Least<T>(T);
+pub struct Complement<T>(T);
 
-impl<T: Copy + Ord + std::ops::Not<Output = T>> Least<T> {
+impl<T: Copy + Ord + std::ops::Not<Output = T>> Complement<T> {
     /// Of one number.
     #[inline(always)]
     #[must_use]
@@ -188,9 +188,9 @@ impl Base {
                 bytes: words[1],
                 first_ns: words[2],
                 last_ns: words[3],
-                min_length_bytes: Least(lengths as u32),
+                min_length_bytes: Complement(lengths as u32),
                 max_length_bytes: (lengths >> 32) as u32,
-                min_ttl: Least(rest as u8),
+                min_ttl: Complement(rest as u8),
                 max_ttl: (rest >> 8) as u8,
                 end_reason: (rest >> 16) as u8,
                 padding: (rest >> 24) as u8,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The values of inputs beyond the 5-tuple.
 
-use turboflow_record::{Family, Input, InputValues, Packet, TCP_ACK};
+use turboflow_record::{Family, Input, InputSet, InputValues, Packet, TCP_ACK};
 
 use crate::Frame;
 use crate::bytes::{array_at, u8_at, u16_at, u32_at, u48_at};
@@ -9,6 +9,40 @@ use crate::fast::Fast;
 use crate::ip::IpHeader;
 use crate::transport::{self, protocol};
 use crate::walk::Walk;
+
+/// The inputs that frames give: those that [`Parser::parse_with_inputs`](crate::Parser::parse_with_inputs) fills in, and
+/// those that follow from a record's packets.
+pub const PARSED_INPUTS: InputSet = InputSet::of(&[
+    Input::IpLength,
+    Input::FrameLength,
+    Input::Timestamp,
+    Input::TcpFlags,
+    Input::TcpWindow,
+    Input::TcpSequence,
+    Input::TcpAcknowledgement,
+    Input::TcpOptions,
+    Input::Ttl,
+    Input::Tos,
+    Input::FlowLabel,
+    Input::Identification,
+    Input::FragmentOffset,
+    Input::IpOptions,
+    Input::PayloadLength,
+    Input::IcmpType,
+    Input::IcmpCode,
+    Input::Vlan,
+    Input::InnerVlan,
+    Input::VlanPriority,
+    Input::MplsLabel,
+    Input::SourceMac,
+    Input::DestinationMac,
+    Input::EtherType,
+    Input::Vni,
+    Input::Teid,
+    Input::GreKey,
+    Input::IngressInterface,
+])
+.union(InputSet::DERIVED);
 
 /// Fills in what `wanted` asks for and the packet carries.
 pub(crate) fn fill(
@@ -193,15 +227,8 @@ fn value(
         Input::Teid => walk.tunnel.teid.map(u64::from),
         Input::GreKey => walk.tunnel.gre_key.map(u64::from),
         Input::IngressInterface => Some(frame.interface.into()),
-        Input::FlowLabel | Input::IpOptions => None,
-        // Switches see these, or engines; direction and gap are the engine's to know.
-        Input::EgressInterface
-        | Input::ReceiveQueue
-        | Input::HardwareTimestamp
-        | Input::QueueDepth
-        | Input::HopLatency
-        | Input::Direction
-        | Input::Gap => None,
+        // Of the other IP version, or none of `PARSED_INPUTS`.
+        _ => None,
     }
 }
 

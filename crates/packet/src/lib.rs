@@ -36,6 +36,7 @@ mod tests;
 
 pub use fragments::{FragmentCounters, ReassemblyConfig};
 pub use frame::Frame;
+pub use inputs::PARSED_INPUTS;
 pub use ip::MAX_EXTENSION_HEADERS;
 pub use link::MAX_LINK_HEADERS;
 pub use link_type::LinkType;

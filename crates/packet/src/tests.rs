@@ -2,14 +2,16 @@
 //! What holds the two parsers together. The rules themselves are tested in `tests/sentences`.
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use turboflow_record::{Family, Input, InputSet, InputValues};
 
 use crate::build::frame_of;
 use crate::walk::Walk;
-use crate::{LinkType, TunnelSet, fast, inputs};
+use crate::{LinkType, PARSED_INPUTS, Parser, ParserConfig, TunnelSet, fast, inputs};
 
 fn values_of(bytes: &[u8], walk: &Walk) -> InputValues {
-    let wanted: Vec<Input> = InputSet::of_capture_files().iter().collect();
+    let wanted: Vec<Input> = PARSED_INPUTS.iter().collect();
     let frame = frame_of(bytes, LinkType::Ethernet);
     let mut values = InputValues::default();
     inputs::fill(
@@ -74,4 +76,26 @@ fn the_fast_parser_answers_for_plain_packets() {
             }
         }
     }
+}
+
+/// Every input that is declared is filled in for some frame, and no other for any.
+#[test]
+fn frames_give_the_inputs_that_are_declared() {
+    let mut parser = Parser::new(ParserConfig {
+        decapsulate: TunnelSet::ALL,
+        needs: Input::ALL.into_iter().collect(),
+        ..Default::default()
+    });
+    let mut runner = TestRunner::deterministic();
+    let frames = crate::generate::frames();
+    let (mut values, mut met) = (InputValues::default(), InputSet::EMPTY);
+    for _ in 0..20_000 {
+        let bytes = frames.new_tree(&mut runner).unwrap().current();
+        let frame = frame_of(&bytes, LinkType::Ethernet);
+        if parser.parse_with_inputs(&frame, &mut values).is_ok() {
+            met = met.union(values.present());
+        }
+    }
+    assert!(InputSet::DERIVED.iter().all(|input| !met.contains(input)));
+    assert_eq!(met.union(InputSet::DERIVED).names(), PARSED_INPUTS.names());
 }

@@ -14,8 +14,10 @@ use std::cell::Cell;
 use build::frame_of;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
-use turboflow_packet::{LinkType, Parser, ParserConfig, ReassemblyConfig, TunnelSet};
-use turboflow_record::{InputSet, InputValues};
+use turboflow_packet::{
+    LinkType, PARSED_INPUTS, Parser, ParserConfig, ReassemblyConfig, TunnelSet,
+};
+use turboflow_record::InputValues;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -62,7 +64,7 @@ fn nothing_is_allocated_per_packet() {
             max_datagrams: 100,
             timeout_ns: 5_000,
         }),
-        needs: InputSet::of_capture_files(),
+        needs: PARSED_INPUTS,
     });
     let mut values = InputValues::default();
     let mut released = Vec::with_capacity(frames.len());

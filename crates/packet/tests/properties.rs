@@ -10,9 +10,9 @@ use build::frame_of;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use turboflow_packet::{
-    Frame, LinkType, Parser, ParserConfig, ReassemblyConfig, Rejected, TunnelSet,
+    Frame, LinkType, PARSED_INPUTS, Parser, ParserConfig, ReassemblyConfig, Rejected, TunnelSet,
 };
-use turboflow_record::{InputSet, InputValues};
+use turboflow_record::InputValues;
 
 const LINK_TYPES: [LinkType; 8] = [
     LinkType::Ethernet,
@@ -33,7 +33,7 @@ fn with_everything(max_datagrams: usize) -> Parser {
             max_datagrams,
             timeout_ns: 50,
         }),
-        needs: InputSet::of_capture_files(),
+        needs: PARSED_INPUTS,
     })
 }
 
@@ -43,7 +43,7 @@ fn plain() -> Parser {
 
 fn wanting_everything() -> Parser {
     Parser::new(ParserConfig {
-        needs: InputSet::of_capture_files(),
+        needs: PARSED_INPUTS,
         ..Default::default()
     })
 }

@@ -2,6 +2,7 @@
 //! What a user says a flow record holds.
 
 use crate::Input;
+use crate::input::IN_KEYS;
 
 /// A field of the flow key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,27 +27,7 @@ pub enum KeyField {
 
 impl KeyField {
     /// The inputs that may be part of a key: those that stay the same over a flow.
-    pub const INPUTS: [Input; 19] = [
-        Input::Tos,
-        Input::FlowLabel,
-        Input::IcmpType,
-        Input::IcmpCode,
-        Input::Vlan,
-        Input::InnerVlan,
-        Input::VlanPriority,
-        Input::MplsLabel,
-        Input::SourceMac,
-        Input::DestinationMac,
-        Input::EtherType,
-        Input::Vni,
-        Input::Teid,
-        Input::GreKey,
-        Input::IngressInterface,
-        Input::EgressInterface,
-        Input::Ttl,
-        Input::TcpFlags,
-        Input::ReceiveQueue,
-    ];
+    pub const INPUTS: [Input; IN_KEYS.len()] = IN_KEYS;
 
     /// The seven fields that are no [`Input`].
     pub const PLAIN: [Self; 7] = [

@@ -123,9 +123,7 @@ pub enum Fault {
         input: NamedInput,
     },
     /// Directions of a record that has one.
-    #[error(
-        "`direction` exists in biflows only; add --biflow (with --engine software) or remove it"
-    )]
+    #[error("`direction` exists in biflows only; add --biflow or remove it")]
     DirectionOfUniflow,
     /// A biflow's key needs both ends of what it has.
     #[error(
@@ -142,6 +140,12 @@ pub enum Fault {
         "a biflow joins two ends, but the key has none; add source_address and destination_address, or leave out --biflow"
     )]
     NoPair,
+    /// The fields of the key are more than a record has room for.
+    #[error("no room for this one: the fields of a key have {room} bytes together; leave some out")]
+    KeyTooLarge {
+        /// Bytes of a key.
+        room: usize,
+    },
     /// The features need more state than a record has.
     #[error(
         "no room for this one: the features need {needed} words of state, {over} more than a record has ({room}); keep fewer or shorter lists and histograms",

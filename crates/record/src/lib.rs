@@ -26,7 +26,7 @@ pub use elements::{
 };
 pub use end_reason::EndReason;
 pub use fault::{Fault, InvalidDefinition, MAX_EDGES, MAX_LIST, MAX_NAME_BYTES, NamedInput, Place};
-pub use input::{Input, InputSet};
+pub use input::{INPUT_WORDS, Input, InputSet};
 pub use key::{Family, FiveTuple, WORDS_V4, WORDS_V6, transport_word};
 pub use packet::{InputValues, LAST_TIME_NS, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 pub use rejected::{RejectClass, Rejected};

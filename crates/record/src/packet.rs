@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the rest of the house knows of one packet.
 
-use crate::{FiveTuple, Input, InputSet};
+use crate::input::ValueTable;
+use crate::{FiveTuple, INPUT_WORDS, Input, InputSet};
 
 /// TCP FIN.
 pub const TCP_FIN: u16 = 0x01;
@@ -39,9 +40,7 @@ pub struct Packet {
 /// The inputs of one packet beyond those in [`Packet`], filled only as far as a definition needs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct InputValues {
-    present: InputSet,
-    /// As many as 6 bits can tell apart, so that no access needs a check.
-    values: [u64; 64],
+    values: ValueTable<INPUT_WORDS>,
     /// Outer source and destination addresses of a decapsulated packet (IPv4 in the first 4 bytes);
     /// zero where no tunnel was entered.
     pub outer_addresses: [[u8; 16]; 2],
@@ -50,8 +49,7 @@ pub struct InputValues {
 impl Default for InputValues {
     fn default() -> Self {
         Self {
-            present: InputSet::EMPTY,
-            values: [0; 64],
+            values: ValueTable::EMPTY,
             outer_addresses: [[0; 16]; 2],
         }
     }
@@ -61,9 +59,9 @@ impl std::fmt::Debug for InputValues {
     /// Only what is present.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let present = self
-            .present
+            .present()
             .iter()
-            .map(|input| (input, self.values[input as usize]));
+            .map(|input| (input, self.value(input as u8)));
         f.debug_map()
             .entries(present)
             .entry(&"outer", &self.outer_addresses)
@@ -75,36 +73,43 @@ impl InputValues {
     /// Forgets the previous packet.
     #[inline(always)]
     pub fn clear(&mut self) {
-        self.present = InputSet::EMPTY;
+        self.values.clear();
         self.outer_addresses = [[0; 16]; 2];
     }
 
     /// Says that the packet carries `input`.
     #[inline(always)]
     pub fn set(&mut self, input: Input, value: u64) {
-        self.present = self.present.with(input);
-        self.values[input as usize] = value;
+        self.values.set(input as u8, value);
     }
 
     /// The value, where the packet carries it.
     #[inline(always)]
     #[must_use]
     pub fn get(&self, input: Input) -> Option<u64> {
-        self.present
+        self.present()
             .contains(input)
-            .then(|| self.values[input as usize])
+            .then(|| self.value(input as u8))
     }
 
-    /// The values of all inputs by their numbers, and a bit for each that the packet carries.
+    /// The inputs that the packet carries.
     #[inline(always)]
-    pub const fn all(&self) -> (&[u64; 64], u64) {
-        (&self.values, self.present.bits())
+    #[must_use]
+    pub const fn present(&self) -> InputSet {
+        InputSet::from_bits(self.values.present())
+    }
+
+    /// The value of the input of that number; any, where the packet lacks it.
+    #[inline(always)]
+    #[must_use]
+    pub const fn value(&self, input: u8) -> u64 {
+        self.values.value(input)
     }
 
     /// The value of the input of that number, and a mask: all ones where the packet carries it.
     #[inline(always)]
     pub const fn masked(&self, input: u8) -> (u64, u64) {
-        let present = self.present.bits() >> (input & 63) & 1;
-        (self.values[(input & 63) as usize], present.wrapping_neg())
+        let present = self.values.present().contains(input) as u64;
+        (self.value(input), present.wrapping_neg())
     }
 }

@@ -1,121 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of each op, input and key field: widths, one-line descriptions, what goes with
-//! what. `turboflow definition --list` prints it.
+//! What is known of each op and key field: one-line descriptions, what goes with what. Of inputs,
+//! `input/table.rs` knows it. `turboflow definition --list` prints both.
 
-use crate::{ColumnKind, Input, InputSet, KeyField, Op};
-
-/// What an input's values mean, which decides the ops that make sense of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meaning {
-    /// An amount: it can be added and averaged.
-    Amount,
-    /// A number that names something, or a set of bits: adding it up means nothing.
-    Label,
-    /// A point in time.
-    Time,
-    /// The direction of a packet in a biflow.
-    Direction,
-}
-
-impl Input {
-    /// How many bits its values have at most.
-    #[must_use]
-    pub const fn bits(self) -> u8 {
-        match self {
-            Self::Ttl | Self::Tos | Self::IcmpType | Self::IcmpCode | Self::VlanPriority => 8,
-            Self::Direction => 8,
-            Self::TcpFlags | Self::TcpWindow | Self::FragmentOffset => 16,
-            Self::Vlan | Self::InnerVlan | Self::EtherType | Self::ReceiveQueue => 16,
-            Self::SourceMac | Self::DestinationMac => 48,
-            Self::Timestamp | Self::HardwareTimestamp => 64,
-            Self::TcpOptions | Self::HopLatency | Self::Gap => 64,
-            _ => 32,
-        }
-    }
-
-    /// What its values are in a column.
-    #[must_use]
-    pub const fn column_kind(self) -> ColumnKind {
-        match self {
-            Self::Timestamp | Self::HardwareTimestamp => ColumnKind::TimestampNs,
-            Self::SourceMac | Self::DestinationMac => ColumnKind::Mac,
-            _ => ColumnKind::Unsigned { bits: self.bits() },
-        }
-    }
-
-    /// Whether every packet has it.
-    #[must_use]
-    pub const fn is_always_present(self) -> bool {
-        matches!(
-            self,
-            Self::IpLength
-                | Self::FrameLength
-                | Self::Timestamp
-                | Self::Ttl
-                | Self::Tos
-                | Self::Direction
-        )
-    }
-
-    pub(crate) const fn meaning(self) -> Meaning {
-        match self {
-            Self::Timestamp | Self::HardwareTimestamp => Meaning::Time,
-            Self::Direction => Meaning::Direction,
-            Self::IpLength
-            | Self::FrameLength
-            | Self::TcpWindow
-            | Self::Ttl
-            | Self::FragmentOffset
-            | Self::PayloadLength
-            | Self::QueueDepth
-            | Self::HopLatency
-            | Self::Gap => Meaning::Amount,
-            _ => Meaning::Label,
-        }
-    }
-
-    /// What it is, in one line.
-    #[must_use]
-    pub const fn describe(self) -> &'static str {
-        match self {
-            Self::IpLength => "IPv4 total length, or 40 + IPv6 payload length, in bytes",
-            Self::FrameLength => "length of the frame on the wire, in bytes",
-            Self::Timestamp => "when the packet was captured, ns since 1970",
-            Self::TcpFlags => "the 12 TCP flag bits; TCP only",
-            Self::TcpWindow => "TCP window as sent, not scaled; TCP only",
-            Self::TcpSequence => "TCP sequence number; TCP only",
-            Self::TcpAcknowledgement => "TCP acknowledgement number; TCP with ACK only",
-            Self::TcpOptions => "TCP options as a bit set: bit `kind`, kinds 0 to 63; TCP only",
-            Self::Ttl => "IPv4 time to live or IPv6 hop limit",
-            Self::Tos => "IPv4 type of service or IPv6 traffic class, all 8 bits",
-            Self::FlowLabel => "IPv6 flow label; IPv6 only",
-            Self::Identification => "IPv4 identification, or that of an IPv6 fragment header",
-            Self::FragmentOffset => "offset of a fragment, in bytes; fragments only",
-            Self::IpOptions => "IPv4 options as a bit set: bit (option number); IPv4 only",
-            Self::PayloadLength => "bytes after the transport header inside the IP length",
-            Self::IcmpType => "ICMP or ICMPv6 type; ICMP only",
-            Self::IcmpCode => "ICMP or ICMPv6 code; ICMP only",
-            Self::Vlan => "VLAN id of the outermost tag; tagged frames only",
-            Self::InnerVlan => "VLAN id of the second tag; double-tagged frames only",
-            Self::VlanPriority => "priority bits (PCP) of the outermost tag",
-            Self::MplsLabel => "topmost MPLS label; labelled frames only",
-            Self::SourceMac => "source MAC address; Ethernet only",
-            Self::DestinationMac => "destination MAC address; Ethernet only",
-            Self::EtherType => "Ethernet type that announced the IP header",
-            Self::Vni => "VXLAN or GENEVE network identifier; with --decapsulate",
-            Self::Teid => "GTP-U tunnel endpoint identifier; with --decapsulate",
-            Self::GreKey => "GRE key; with --decapsulate",
-            Self::IngressInterface => "interface the packet came in by",
-            Self::EgressInterface => "interface the packet leaves by; switch engines",
-            Self::QueueDepth => "queue depth met, in the engine's unit; switch engines",
-            Self::HopLatency => "time spent in the hop, in ns; switch engines",
-            Self::Direction => "0 from the initiator, 1 from the responder; biflow only",
-            Self::Gap => "ns since the previous packet; absent for a record's first",
-            Self::ReceiveQueue => "receive queue of the interface; --engine xdp only",
-            Self::HardwareTimestamp => "time of the card's own clock, if any; --engine xdp only",
-        }
-    }
-}
+use crate::input::Meaning;
+use crate::{Input, KeyField, Op};
 
 impl KeyField {
     /// What it is, in one line.
@@ -295,14 +183,6 @@ impl Op {
             Self::First | Self::Last | Self::Nth { .. } | Self::List { .. } => true,
             _ => !matches!(meaning, Meaning::Direction),
         }
-    }
-}
-
-impl InputSet {
-    /// The names of its members, with commas between.
-    #[must_use]
-    pub fn names(self) -> String {
-        self.iter().map(Input::name).collect::<Vec<_>>().join(", ")
     }
 }
 

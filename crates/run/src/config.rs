@@ -4,7 +4,7 @@
 use turboflow_aggregate::{FlowCache, Timeouts};
 use turboflow_engine::PacketEngines;
 use turboflow_engine_software::{Sizing, SoftwareEngines};
-use turboflow_merge::{Lanes, Layout, WORDS_WIDE};
+use turboflow_merge::{KeyWidths, Layout, WORDS_WIDE};
 use turboflow_packet::{ReassemblyConfig, TunnelSet};
 use turboflow_record::{Definition, KeyField, WORDS_V4, WORDS_V6};
 
@@ -200,14 +200,14 @@ impl PipelineConfig {
         let engines = SoftwareEngines {
             sizing: self.sizing,
         };
-        let (engine, cache) = match layout.lanes() {
-            Lanes::ByFamily => (
+        let (engine, cache) = match layout.key_widths() {
+            KeyWidths::ByFamily => (
                 engines.size_bytes::<WORDS_V4, N>(shards)
                     + engines.size_bytes::<WORDS_V6, N>(shards),
                 FlowCache::<WORDS_V4, N>::max_size_bytes(flows)
                     + FlowCache::<WORDS_V6, N>::max_size_bytes(flows),
             ),
-            Lanes::Wide => (
+            KeyWidths::Wide => (
                 engines.size_bytes::<WORDS_WIDE, N>(shards),
                 FlowCache::<WORDS_WIDE, N>::max_size_bytes(flows),
             ),

@@ -3,7 +3,7 @@
 
 use turboflow_aggregate::Cell;
 use turboflow_engine::MicroflowBatch;
-use turboflow_merge::{KeyHasher, Lanes, Layout, MicroflowRecord};
+use turboflow_merge::{KeyHasher, KeyWidths, Layout, MicroflowRecord};
 
 use crate::PipelineConfig;
 use crate::clock::{CellClock, Tick};
@@ -103,7 +103,7 @@ where
             }
             return;
         }
-        if layout.lanes() == Lanes::Wide {
+        if layout.key_widths() == KeyWidths::Wide {
             for record in batch.wide() {
                 self.push(record, |pending| &mut pending.wide, shards);
             }

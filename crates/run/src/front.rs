@@ -3,7 +3,7 @@
 
 use turboflow_engine::EngineCounters;
 use turboflow_merge::{
-    Base, Lanes, Layout, Machine, MicroflowRecord, Vectors, WORDS_WIDE, WithVectors, prefetch,
+    Base, KeyWidths, Layout, Machine, MicroflowRecord, Vectors, WORDS_WIDE, WithVectors, prefetch,
 };
 use turboflow_packet::{Frame, Parser, ParserConfig, ReassemblyConfig, RejectClass, Rejected};
 use turboflow_record::{Family, InputValues, LAST_TIME_NS, Packet, WORDS_V4, WORDS_V6};
@@ -141,10 +141,10 @@ pub(crate) struct Front<const N: usize> {
 
 impl<const N: usize> Front<N> {
     pub(crate) fn new(config: &PipelineConfig, layout: &Layout) -> Self {
-        let make = match layout.lanes() {
-            Lanes::Wide => Make::Wide,
-            Lanes::ByFamily if N == 0 && !config.biflow => Make::Default,
-            Lanes::ByFamily => Make::ByFamily,
+        let make = match layout.key_widths() {
+            KeyWidths::Wide => Make::Wide,
+            KeyWidths::ByFamily if N == 0 && !config.biflow => Make::Default,
+            KeyWidths::ByFamily => Make::ByFamily,
         };
         let parser = ParserConfig {
             decapsulate: config.decapsulate,

@@ -3,7 +3,7 @@
 
 use turboflow_aggregate::{CacheCounters, Cell, ExportSink};
 use turboflow_engine::{Evicted, PacketEngines};
-use turboflow_merge::{Lanes, Layout, MicroflowRecord, WORDS_WIDE};
+use turboflow_merge::{KeyWidths, Layout, MicroflowRecord, WORDS_WIDE};
 use turboflow_record::{FlowBatch, WORDS_V4, WORDS_V6};
 
 use crate::PipelineConfig;
@@ -45,7 +45,7 @@ impl<F: PacketEngines, const N: usize> Shard<F, N> {
         engines: Option<&F>,
         deliver: DeliverRecords,
     ) -> Self {
-        let by_family = matches!(layout.lanes(), Lanes::ByFamily);
+        let by_family = matches!(layout.key_widths(), KeyWidths::ByFamily);
         Self {
             v4: by_family.then(|| Lane::new(config, layout, engines)),
             v6: by_family.then(|| Lane::new(config, layout, engines)),

@@ -5,7 +5,7 @@
 use std::io;
 
 use turboflow_engine::{EngineCounters, ShortFlow};
-use turboflow_merge::{Base, Lanes, Layout, MicroflowRecord, WORDS_WIDE};
+use turboflow_merge::{Base, KeyWidths, Layout, MicroflowRecord, WORDS_WIDE};
 use turboflow_record::{
     Definition, Feature, FlowBatch, Input, KeyField, Op, Schema, WORDS_V4, WORDS_V6,
 };
@@ -52,8 +52,8 @@ impl ShortFlows {
         flows.sort_by(|a, b| (b.packets, &a.key).cmp(&(a.packets, &b.key)));
         let mut batch = FlowBatch::new(layout.schema());
         for flow in &flows {
-            match (layout.lanes(), flow.key.len()) {
-                (Lanes::Wide, _) => layout.append(&[record::<WORDS_WIDE>(flow)], &mut batch),
+            match (layout.key_widths(), flow.key.len()) {
+                (KeyWidths::Wide, _) => layout.append(&[record::<WORDS_WIDE>(flow)], &mut batch),
                 (_, WORDS_V4) => layout.append(&[record::<WORDS_V4>(flow)], &mut batch),
                 _ => layout.append(&[record::<WORDS_V6>(flow)], &mut batch),
             }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use thiserror::Error;
 use turboflow_engine::wire::{Decoder, WireError};
 use turboflow_engine::{
-    Abilities, Collected, EngineCounters, EngineError, KeyWidths, MicroflowBatch, Port,
+    Abilities, Collected, EngineCounters, EngineError, KeyAbility, MicroflowBatch, Port,
     PortCounters, PortState, RemoteEngine,
 };
 use turboflow_merge::{Layout, STATE_WORDS};
@@ -34,7 +34,7 @@ const RECORDS_AT_ONCE: usize = 2_048;
 pub fn abilities() -> Abilities {
     Abilities {
         inputs: Input::ALL.into_iter().collect::<InputSet>(),
-        keys: KeyWidths::Any,
+        keys: KeyAbility::Any,
         state_words: STATE_WORDS[STATE_WORDS.len() - 1],
         cuts_on_gap: false,
         evicts_on_end: false,
@@ -110,7 +110,10 @@ impl RecordsEngine {
                     self.files.pop();
                     continue;
                 }
-                Ok(Some(message)) => self.decoder.decode(message, batch).map_err(Unreadable::Wrong),
+                Ok(Some(message)) => self
+                    .decoder
+                    .decode(message, batch)
+                    .map_err(Unreadable::Wrong),
                 Err(unreadable) => Err(unreadable),
             };
             let decoded = match read {

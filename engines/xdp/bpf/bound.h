@@ -34,5 +34,5 @@ static __always_inline void note_hardware_timestamp(struct xdp_md *ctx, struct s
     if (!wants(HARDWARE_TIMESTAMP) || !bpf_ksym_exists(bpf_xdp_metadata_rx_timestamp))
         return;
     is_there = !bpf_xdp_metadata_rx_timestamp(ctx, &timestamp_ns) && timestamp_ns;
-    sample->present |= note(sample, HARDWARE_TIMESTAMP, is_there, timestamp_ns);
+    note(sample, &sample->present, HARDWARE_TIMESTAMP, is_there, timestamp_ns);
 }

@@ -101,41 +101,41 @@ static __always_inline void fold_value(__u64 *state, const volatile struct step 
 }
 
 // Whether there was a step of that number.
-static __always_inline int fold_step(__u64 *state, const struct sample *sample, __u64 present, int number)
+static __always_inline int fold_step(__u64 *state, const struct sample *sample, const struct value_set *present, int number)
 {
     const volatile struct step *step = &plan.steps[number];
     __u8 of;
     if (step->fold == FOLD_NOTHING)
         return 0;
     of = step->of % VALUES;
-    fold_value(state, step, sample->values[of], -(present >> of & 1));
+    fold_value(state, step, sample->values[of], -has(present, of));
     return 1;
 }
 
-// The gap before this packet, where one came before.
-static __always_inline __u64 gap_before(const __u64 *state, struct sample *sample, __u64 now_ns)
+// Notes the gap before this packet, where one came before.
+static __always_inline void note_gap(const __u64 *state, struct sample *sample, struct value_set *present, __u64 now_ns)
 {
     __u64 before;
     if (plan.last_arrival == NO_WORD)
-        return 0;
+        return;
     before = state[plan.last_arrival];
     sample->values[GAP] = now_ns + 1 > before ? now_ns + 1 - before : 0;
-    return (__u64)(before != 0) << GAP;
+    add(present, GAP, before != 0);
 }
 
 #define FOLD_4(FIRST)                                                                                                              \
-    (fold_step(state, sample, present, FIRST) && fold_step(state, sample, present, FIRST + 1) &&                                   \
-     fold_step(state, sample, present, FIRST + 2) && fold_step(state, sample, present, FIRST + 3))
+    (fold_step(state, sample, &present, FIRST) && fold_step(state, sample, &present, FIRST + 1) &&                                 \
+     fold_step(state, sample, &present, FIRST + 2) && fold_step(state, sample, &present, FIRST + 3))
 #define FOLD_16(FIRST) (FOLD_4(FIRST) && FOLD_4(FIRST + 4) && FOLD_4(FIRST + 8) && FOLD_4(FIRST + 12))
 
 // Folds the packet into a state. Steps have code of their own each: what is left of them has no branch over what they do, and of
 // those behind the last one, nothing.
 static __always_inline void fold_packet(__u64 *state, struct sample *sample, __u64 now_ns)
 {
-    __u64 present = sample->present;
+    struct value_set present = sample->present;
     int is_full;
     sample->values[TIMESTAMP] = now_ns;
-    present |= gap_before(state, sample, now_ns);
+    note_gap(state, sample, &present, now_ns);
     _Static_assert(PLAN_STEPS == 64, "so many follow");
     is_full = FOLD_16(0) && FOLD_16(16) && FOLD_16(32) && FOLD_16(48);
     (void)is_full;

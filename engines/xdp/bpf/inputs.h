@@ -46,11 +46,11 @@ static __always_inline int read_u48(struct xdp_md *ctx, __u64 end, __u64 offset,
     return 1;
 }
 
-// Notes a value, where the packet has it.
-static __always_inline __u64 note(struct sample *sample, enum value of, int is_there, __u64 value)
+// Notes a value, and in `present` whether the packet has it.
+static __always_inline void note(struct sample *sample, struct value_set *present, enum value of, int is_there, __u64 value)
 {
     sample->values[of] = value;
-    return (__u64)(is_there != 0) << of;
+    add(present, of, is_there);
 }
 
 // Options of kind, length, value, as a bit set: RFC 791, section 3.1, and RFC 9293, section 3.1. Kinds that are no bit of a
@@ -91,33 +91,33 @@ __attribute__((noinline)) __u64 option_bits(struct xdp_md *ctx, __u32 offset, __
     return bits;
 }
 
-static __always_inline __u64 note_tcp(struct xdp_md *ctx, const struct transport *transport, struct sample *sample)
+static __always_inline void note_tcp(struct xdp_md *ctx, const struct transport *transport, struct sample *sample,
+                                     struct value_set *present)
 {
     const __u64 at = transport->offset;
     // Nothing of another protocol lies before 0.
     const __u64 end = transport->protocol == PROTOCOL_TCP && !transport->is_later_fragment ? transport->end : 0;
-    __u64 present = 0, value = 0, flags = 0, header = 0;
+    __u64 value = 0, flags = 0, header = 0;
     int has_flags = 0;
     if (wants(TCP_FLAGS) || wants(TCP_ACKNOWLEDGEMENT)) {
         has_flags = read_u16(ctx, end, at + 12, &flags);
         flags &= 0xfff;
-        present |= note(sample, TCP_FLAGS, has_flags, flags);
+        note(sample, present, TCP_FLAGS, has_flags, flags);
     }
     if (wants(TCP_WINDOW))
-        present |= note(sample, TCP_WINDOW, read_u16(ctx, end, at + 14, &value), value);
+        note(sample, present, TCP_WINDOW, read_u16(ctx, end, at + 14, &value), value);
     if (wants(TCP_SEQUENCE))
-        present |= note(sample, TCP_SEQUENCE, read_u32(ctx, end, at + 4, &value), value);
+        note(sample, present, TCP_SEQUENCE, read_u32(ctx, end, at + 4, &value), value);
     if (wants(TCP_ACKNOWLEDGEMENT)) {
         int acknowledges = has_flags && (flags & TCP_ACK);
-        present |= note(sample, TCP_ACKNOWLEDGEMENT, read_u32(ctx, end, at + 8, &value) && acknowledges, value);
+        note(sample, present, TCP_ACKNOWLEDGEMENT, read_u32(ctx, end, at + 8, &value) && acknowledges, value);
     }
     if (wants(TCP_OPTIONS)) {
         int is_there = read_u8(ctx, end, at + 12, &header) && header >= TCP_HEADER_BYTES << 2;
         __u64 options_end = at + (header >> 4) * 4;
         value = is_there ? option_bits(ctx, at + TCP_HEADER_BYTES, smaller(options_end, end), 0xff) : 0;
-        present |= note(sample, TCP_OPTIONS, is_there, value);
+        note(sample, present, TCP_OPTIONS, is_there, value);
     }
-    return present;
 }
 
 // Bytes of the transport header as it says itself: `header_bytes` in crates/packet/src/transport.rs. Whether it does.
@@ -155,78 +155,79 @@ static __always_inline __u64 less_at_least_0(__u64 a, __u64 b)
     return a > b ? a - b : 0;
 }
 
-static __always_inline __u64 note_payload_length(struct xdp_md *ctx, const struct network *network, const struct packet *packet,
-                                                 struct sample *sample)
+static __always_inline void note_payload_length(struct xdp_md *ctx, const struct network *network, const struct packet *packet,
+                                                struct sample *sample, struct value_set *present)
 {
     const struct transport *transport = &network->transport;
     __u64 declared = less_at_least_0(packet->ip_length_bytes, transport->offset - network->offset);
     __u64 header = 0;
     // A later fragment is payload wholly.
     int is_there = transport->is_later_fragment || transport_header_bytes(ctx, transport, &header);
-    return note(sample, PAYLOAD_LENGTH, is_there, less_at_least_0(declared, header));
+    note(sample, present, PAYLOAD_LENGTH, is_there, less_at_least_0(declared, header));
 }
 
-static __always_inline __u64 note_ip(struct xdp_md *ctx, const struct network *network, const struct packet *packet,
-                                     struct sample *sample)
+static __always_inline void note_ip(struct xdp_md *ctx, const struct network *network, const struct packet *packet,
+                                    struct sample *sample, struct value_set *present)
 {
     const struct transport *transport = &network->transport;
     const int is_v6 = network->announced == IPV6;
     const __u64 end = network->frame_bytes;
-    __u64 present = 0, value = 0;
+    __u64 value = 0;
     if (wants(FLOW_LABEL)) {
         int is_there = is_v6 && read_u32(ctx, end, network->offset, &value);
-        present |= note(sample, FLOW_LABEL, is_there, value & 0xfffff);
+        note(sample, present, FLOW_LABEL, is_there, value & 0xfffff);
     }
     if (wants(IDENTIFICATION)) {
         int is_there = network->is_fragment;
         value = network->identification;
         if (!is_v6)
             is_there = read_u16(ctx, end, network->offset + 4, &value);
-        present |= note(sample, IDENTIFICATION, is_there, value);
+        note(sample, present, IDENTIFICATION, is_there, value);
     }
     if (wants(FRAGMENT_OFFSET))
-        present |= note(sample, FRAGMENT_OFFSET, network->is_fragment, network->fragment_offset_bytes);
+        note(sample, present, FRAGMENT_OFFSET, network->is_fragment, network->fragment_offset_bytes);
     if (wants(IP_OPTIONS)) {
         value = is_v6 ? 0 : option_bits(ctx, network->offset + 20, transport->offset, 0x1f);
-        present |= note(sample, IP_OPTIONS, !is_v6, value);
+        note(sample, present, IP_OPTIONS, !is_v6, value);
     }
     if (wants(PAYLOAD_LENGTH))
-        present |= note_payload_length(ctx, network, packet, sample);
+        note_payload_length(ctx, network, packet, sample, present);
     if (wants(ICMP_TYPE) || wants(ICMP_CODE)) {
         int is_icmp = transport->protocol == PROTOCOL_ICMP || transport->protocol == PROTOCOL_ICMPV6;
         __u64 icmp_end = is_icmp && !transport->is_later_fragment ? transport->end : 0;
-        present |= note(sample, ICMP_TYPE, read_u8(ctx, icmp_end, transport->offset, &value), value);
-        present |= note(sample, ICMP_CODE, read_u8(ctx, icmp_end, transport->offset + 1, &value), value);
+        note(sample, present, ICMP_TYPE, read_u8(ctx, icmp_end, transport->offset, &value), value);
+        note(sample, present, ICMP_CODE, read_u8(ctx, icmp_end, transport->offset + 1, &value), value);
     }
-    return present;
 }
 
-static __always_inline __u64 note_link(struct xdp_md *ctx, const struct network *network, struct sample *sample)
+static __always_inline void note_link(struct xdp_md *ctx, const struct network *network, struct sample *sample,
+                                     struct value_set *present)
 {
     const __u64 end = network->frame_bytes;
-    __u64 present = 0, value = 0;
-    present |= note(sample, VLAN, network->tags > 0, network->tag_control & 0xfff);
-    present |= note(sample, INNER_VLAN, network->tags > 1, network->inner_tag_control & 0xfff);
-    present |= note(sample, VLAN_PRIORITY, network->tags > 0, network->tag_control >> 13);
-    present |= note(sample, MPLS_LABEL, network->has_mpls_label, network->mpls_label);
-    present |= note(sample, ETHER_TYPE, 1, network->ether_type);
+    __u64 value = 0;
+    note(sample, present, VLAN, network->tags > 0, network->tag_control & 0xfff);
+    note(sample, present, INNER_VLAN, network->tags > 1, network->inner_tag_control & 0xfff);
+    note(sample, present, VLAN_PRIORITY, network->tags > 0, network->tag_control >> 13);
+    note(sample, present, MPLS_LABEL, network->has_mpls_label, network->mpls_label);
+    note(sample, present, ETHER_TYPE, 1, network->ether_type);
     if (wants(SOURCE_MAC))
-        present |= note(sample, SOURCE_MAC, read_u48(ctx, end, 6, &value), value);
+        note(sample, present, SOURCE_MAC, read_u48(ctx, end, 6, &value), value);
     if (wants(DESTINATION_MAC))
-        present |= note(sample, DESTINATION_MAC, read_u48(ctx, end, 0, &value), value);
-    return present;
+        note(sample, present, DESTINATION_MAC, read_u48(ctx, end, 0, &value), value);
 }
 
-#define OF_TCP (1ULL << TCP_FLAGS | 1ULL << TCP_WINDOW | 1ULL << TCP_SEQUENCE | 1ULL << TCP_ACKNOWLEDGEMENT | 1ULL << TCP_OPTIONS)
-#define OF_IP                                                                                                                      \
-    (1ULL << FLOW_LABEL | 1ULL << IDENTIFICATION | 1ULL << FRAGMENT_OFFSET | 1ULL << IP_OPTIONS | 1ULL << PAYLOAD_LENGTH |         \
-     1ULL << ICMP_TYPE | 1ULL << ICMP_CODE)
-#define OF_LINK                                                                                                                    \
-    (1ULL << VLAN | 1ULL << INNER_VLAN | 1ULL << VLAN_PRIORITY | 1ULL << MPLS_LABEL | 1ULL << ETHER_TYPE | 1ULL << SOURCE_MAC |    \
-     1ULL << DESTINATION_MAC)
-#define OF_ALL                                                                                                                     \
-    (1ULL << IP_LENGTH | 1ULL << FRAME_LENGTH | 1ULL << TIMESTAMP | 1ULL << TTL | 1ULL << TOS | 1ULL << INGRESS_INTERFACE |        \
-     1ULL << RECEIVE_QUEUE)
+#define OF_TCP(WORD)                                                                                                               \
+    (BIT_OF(TCP_FLAGS, WORD) | BIT_OF(TCP_WINDOW, WORD) | BIT_OF(TCP_SEQUENCE, WORD) | BIT_OF(TCP_ACKNOWLEDGEMENT, WORD) |         \
+     BIT_OF(TCP_OPTIONS, WORD))
+#define OF_IP(WORD)                                                                                                                \
+    (BIT_OF(FLOW_LABEL, WORD) | BIT_OF(IDENTIFICATION, WORD) | BIT_OF(FRAGMENT_OFFSET, WORD) | BIT_OF(IP_OPTIONS, WORD) |          \
+     BIT_OF(PAYLOAD_LENGTH, WORD) | BIT_OF(ICMP_TYPE, WORD) | BIT_OF(ICMP_CODE, WORD))
+#define OF_LINK(WORD)                                                                                                              \
+    (BIT_OF(VLAN, WORD) | BIT_OF(INNER_VLAN, WORD) | BIT_OF(VLAN_PRIORITY, WORD) | BIT_OF(MPLS_LABEL, WORD) |                      \
+     BIT_OF(ETHER_TYPE, WORD) | BIT_OF(SOURCE_MAC, WORD) | BIT_OF(DESTINATION_MAC, WORD))
+#define OF_ALL(WORD)                                                                                                               \
+    (BIT_OF(IP_LENGTH, WORD) | BIT_OF(FRAME_LENGTH, WORD) | BIT_OF(TIMESTAMP, WORD) | BIT_OF(TTL, WORD) | BIT_OF(TOS, WORD) |      \
+     BIT_OF(INGRESS_INTERFACE, WORD) | BIT_OF(RECEIVE_QUEUE, WORD))
 
 static __always_inline void note_key_fields(const struct packet *packet, int is_v6, struct sample *sample)
 {
@@ -246,9 +247,12 @@ static __always_inline void note_key_fields(const struct packet *packet, int is_
 __attribute__((noinline)) int take_sample(struct xdp_md *ctx, const struct network *network, const struct packet *packet,
                                           struct sample *sample)
 {
-    __u64 present = OF_ALL;
+    struct value_set present;
     if (!network || !packet || !sample)
         return 0;
+#pragma unroll
+    for (int word = 0; word < SET_WORDS; word++)
+        present.words[word] = OF_ALL(word);
     sample->values[IP_LENGTH] = packet->ip_length_bytes;
     sample->values[FRAME_LENGTH] = network->frame_bytes;
     sample->values[TTL] = packet->ttl;
@@ -257,12 +261,12 @@ __attribute__((noinline)) int take_sample(struct xdp_md *ctx, const struct netwo
         sample->values[INGRESS_INTERFACE] = ctx->ingress_ifindex;
     if (wants(RECEIVE_QUEUE))
         sample->values[RECEIVE_QUEUE] = ctx->rx_queue_index;
-    if (plan.wanted & OF_TCP)
-        present |= note_tcp(ctx, &network->transport, sample);
-    if (plan.wanted & OF_IP)
-        present |= note_ip(ctx, network, packet, sample);
-    if (plan.wanted & OF_LINK)
-        present |= note_link(ctx, network, sample);
+    if (WANTS_ANY(OF_TCP))
+        note_tcp(ctx, &network->transport, sample, &present);
+    if (WANTS_ANY(OF_IP))
+        note_ip(ctx, network, packet, sample, &present);
+    if (WANTS_ANY(OF_LINK))
+        note_link(ctx, network, sample, &present);
     if (plan.key_words)
         note_key_fields(packet, network->announced == IPV6, sample);
     sample->present = present;

@@ -11,14 +11,14 @@
 #define PLAN_WORDS 120
 // Contents of the state: every one has its own code in the program, and jumps there reach 32,767 instructions.
 #define PLAN_STEPS 64
-// Fields of a key, addresses in two halves.
-#define PLAN_KEY_STEPS 27
+// Fields of a key: its family, both addresses in two halves, ports, protocol, inputs.
+#define PLAN_KEY_STEPS (8 + KEY_INPUTS)
 // Words of a key that is not the 5-tuple.
 #define PLAN_KEY_WORDS 16
 // Edges of all histograms: each has one bin more, and a bin is a word.
 #define PLAN_EDGES PLAN_WORDS
 
-// `What` in crates/merge/src/layout/words.rs.
+// `StateContent` in crates/merge/src/layout/words.rs.
 enum fold {
     FOLD_NOTHING,
     FOLD_COUNT,
@@ -64,8 +64,8 @@ _Static_assert(sizeof(struct key_step) == 16, "as in src/plan.rs");
 #define NO_WORD 0xffffffff
 
 struct plan {
-    // A bit for each value that is filled in.
-    __u64 wanted;
+    // The inputs that are filled in.
+    struct value_set wanted;
     __u64 hash_keys[1 + 2 * PLAN_KEY_WORDS];
     // What the first word of every key that is not the 5-tuple has.
     __u64 key_header;
@@ -82,15 +82,16 @@ struct plan {
     __u32 last_arrival;
     __u32 padding;
 };
-_Static_assert(sizeof(struct plan) == 8 * (2 + 1 + 2 * PLAN_KEY_WORDS + PLAN_EDGES + PLAN_STEPS + 2 * PLAN_KEY_STEPS + 3),
+_Static_assert(sizeof(struct plan) ==
+                   8 * (SET_WORDS + 1 + 1 + 2 * PLAN_KEY_WORDS + PLAN_EDGES + PLAN_STEPS + 2 * PLAN_KEY_STEPS + 3),
                "as in src/plan.rs");
 
 const volatile struct plan plan SEC(".rodata.plan");
 
 // What is known of one packet.
 struct sample {
-    // A bit for each value that the packet has.
-    __u64 present;
+    // The inputs that the packet has.
+    struct value_set present;
     __u64 values[VALUES];
     __u64 key[PLAN_KEY_WORDS];
 };
@@ -109,10 +110,18 @@ static __always_inline struct sample *sample_of_this_cpu(void)
     return bpf_map_lookup_elem(&samples, &only);
 }
 
-static __always_inline int wants(int value)
+static __always_inline int wants(enum value of)
 {
-    return plan.wanted >> value & 1;
+    return plan.wanted.words[of / 64] >> of % 64 & 1;
 }
+
+// Whether any value of a GROUP is wanted, which gives a word of them by its number.
+#define WANTS_ANY(GROUP)                                                                                                           \
+    ({                                                                                                                             \
+        __u64 any = 0;                                                                                                             \
+        _Pragma("unroll") for (int word = 0; word < SET_WORDS; word++) any |= plan.wanted.words[word] & GROUP(word);               \
+        any != 0;                                                                                                                  \
+    })
 
 // The key, behind the state.
 static __always_inline __u64 *planned_key_of(struct base *row)

@@ -59,7 +59,7 @@ static __always_inline int add_to_key(struct sample *sample, int number)
     if (!step->is_used)
         return 0;
     of = step->of % VALUES;
-    mask = of >= FIRST_OF_KEY ? ~0ULL : -(sample->present >> of & 1);
+    mask = of >= FIRST_OF_KEY ? ~0ULL : -has(&sample->present, of);
     sample->key[step->word % PLAN_KEY_WORDS] |= (sample->values[of] & mask & step->keep) << (step->shift & 63);
     if (step->presence != NO_BIT)
         sample->key[0] |= (mask & 1) << (step->presence & 63);

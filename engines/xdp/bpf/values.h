@@ -1,54 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What a packet may have: `Input` in crates/record/src/input.rs, name by name and in its order (tests/values.rs), and behind them what
-// keys are made of besides.
+// What a packet may have: the inputs of record definitions by their numbers, and behind them what keys are made of besides.
 #pragma once
 
+// INPUTS, the names of all inputs in their order, and KEY_INPUTS, how many of them keys may have. build.rs makes it of the table in
+// crates/record/src/input/table.rs.
+#include "input_numbers.h"
+
 enum value {
-    IP_LENGTH,
-    FRAME_LENGTH,
-    TIMESTAMP,
-    TCP_FLAGS,
-    TCP_WINDOW,
-    TCP_SEQUENCE,
-    TCP_ACKNOWLEDGEMENT,
-    TCP_OPTIONS,
-    TTL,
-    TOS,
-    FLOW_LABEL,
-    IDENTIFICATION,
-    FRAGMENT_OFFSET,
-    IP_OPTIONS,
-    PAYLOAD_LENGTH,
-    ICMP_TYPE,
-    ICMP_CODE,
-    VLAN,
-    INNER_VLAN,
-    VLAN_PRIORITY,
-    MPLS_LABEL,
-    SOURCE_MAC,
-    DESTINATION_MAC,
-    ETHER_TYPE,
-    VNI,
-    TEID,
-    GRE_KEY,
-    INGRESS_INTERFACE,
-    EGRESS_INTERFACE,
-    QUEUE_DEPTH,
-    HOP_LATENCY,
-    DIRECTION,
-    GAP,
-    RECEIVE_QUEUE,
-    HARDWARE_TIMESTAMP,
+    INPUTS,
     INPUT_COUNT,
-    // Every packet has these. An address is two values, an IPv4 address the first.
-    FIRST_OF_KEY = 48,
+    // Every packet has these. An address is two values, an IPv4 address the first. `of_key` in src/plan.rs.
+    FIRST_OF_KEY = INPUT_COUNT,
     SOURCE_PORT = FIRST_OF_KEY,
     DESTINATION_PORT,
     PROTOCOL,
     FAMILY,
     SOURCE_ADDRESS,
     DESTINATION_ADDRESS = SOURCE_ADDRESS + 2,
+    VALUE_COUNT = DESTINATION_ADDRESS + 2,
 };
 
-// As many as a word has bits.
-#define VALUES 64
+// Words of a set of values: a power of two, so that masks keep numbers inside. src/plan.rs computes the same.
+#define SET_WORDS (VALUE_COUNT <= 64 ? 1 : VALUE_COUNT <= 128 ? 2 : 4)
+#define VALUES (64 * SET_WORDS)
+_Static_assert(VALUE_COUNT <= VALUES, "a number of a value is a byte");
+
+// A bit for each value, by its number.
+struct value_set {
+    __u64 words[SET_WORDS];
+};
+
+static __always_inline __u64 has(const struct value_set *set, __u8 of)
+{
+    return set->words[of / 64 % SET_WORDS] >> of % 64 & 1;
+}
+
+static __always_inline void add(struct value_set *set, enum value of, int is_there)
+{
+    set->words[of / 64] |= (__u64)(is_there != 0) << of % 64;
+}
+
+// The bit of a value in a word of a set; 0 in the others.
+#define BIT_OF(VALUE, WORD) ((VALUE) / 64 == (WORD) ? 1ULL << (VALUE) % 64 : 0)

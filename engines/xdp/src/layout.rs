@@ -36,7 +36,7 @@ pub(crate) const fn record_word(at: usize, word: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use turboflow_engine::{MicroflowBatch, RecordShape};
-    use turboflow_merge::{Base, Least, Marks};
+    use turboflow_merge::{Base, Complement, Marks};
 
     use super::*;
 
@@ -67,12 +67,12 @@ mod tests {
             bytes: 4,
             first_ns: 5,
             last_ns: 6,
-            min_length_bytes: Least::of(40),
+            min_length_bytes: Complement::of(40),
             max_length_bytes: 1500,
             tcp_flags: 0x0812,
             marks: Marks(0x05),
             tos: 0xb8,
-            min_ttl: Least::of(62),
+            min_ttl: Complement::of(62),
             max_ttl: 64,
             ..Base::default()
         };

@@ -10,47 +10,70 @@
 //!                         └─ at the end of a cell: the half that was turned from ┘
 //! ```
 //!
-//! The program is C (`bpf/`), compiled when the crate is built with the feature `kernel`. Without it the crate is
-//! empty, and needs nothing.
-#![cfg(feature = "kernel")]
+//! The program is C (`bpf/`), compiled when the crate is built with the feature `kernel`. Without it the crate says what
+//! the engine sees, and has no more.
 
-#[cfg(not(target_endian = "little"))]
+#[cfg(all(feature = "kernel", not(target_endian = "little")))]
 compile_error!("the program writes keys as little-endian words, which only such a machine reads");
 
 mod abilities;
+#[cfg(feature = "kernel")]
 mod attach;
+#[cfg(feature = "kernel")]
 mod clock;
+#[cfg(feature = "kernel")]
 mod collect;
+#[cfg(feature = "kernel")]
 mod config;
+#[cfg(feature = "kernel")]
 mod counters;
+#[cfg(feature = "kernel")]
 mod driver;
+#[cfg(feature = "kernel")]
 mod engine;
+#[cfg(feature = "kernel")]
 mod error;
+#[cfg(feature = "kernel")]
 mod grace;
+#[cfg(feature = "kernel")]
 mod in_use;
+#[cfg(feature = "kernel")]
 mod inbox;
+#[cfg(feature = "kernel")]
 mod layout;
+#[cfg(feature = "kernel")]
 mod link;
+#[cfg(feature = "kernel")]
 mod memory;
+#[cfg(feature = "kernel")]
 mod plan;
+#[cfg(feature = "kernel")]
 mod planned;
+#[cfg(feature = "kernel")]
 mod remote;
+#[cfg(feature = "kernel")]
 mod ring;
+#[cfg(feature = "kernel")]
 mod short;
+#[cfg(feature = "kernel")]
 mod tested;
+#[cfg(feature = "kernel")]
 mod ticks;
+#[cfg(feature = "kernel")]
 mod unparsed;
 
-pub use abilities::ABILITIES;
-pub use counters::KernelCounters;
-pub use layout::{INTERFACES, KEY_HALVES};
-
-pub use attach::{XdpMode, interface_index};
-pub use config::{Clock, KernelConfig, Tables, Tested};
-pub use driver::DriverKnows;
-pub use engine::KernelEngine;
-pub use error::KernelError;
-pub use link::Attachment;
-pub use plan::check_layout;
-pub use tested::{TestRun, TestedProgram, Tester};
-pub use unparsed::HandUp;
+pub use abilities::{ABILITIES, INPUTS};
+#[cfg(feature = "kernel")]
+pub use {
+    attach::{XdpMode, interface_index},
+    config::{Clock, KernelConfig, Tables, Tested},
+    counters::KernelCounters,
+    driver::DriverKnows,
+    engine::KernelEngine,
+    error::KernelError,
+    layout::{INTERFACES, KEY_HALVES},
+    link::Attachment,
+    plan::check_layout,
+    tested::{TestRun, TestedProgram, Tester},
+    unparsed::HandUp,
+};

@@ -1,36 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A record definition as constants of the program: `struct plan` of `bpf/plan.h`.
 
-use turboflow_merge::{KeySteps, Lanes, Layout, StateStep, Steps, WORDS_WIDE, What};
-use turboflow_record::{Input, InputSet, KeyField};
+use turboflow_merge::{KeySteps, KeyWidths, Layout, StateContent, StateStep, Steps, WORDS_WIDE};
+use turboflow_record::{Input, KeyField};
 
 use turboflow_engine::BASE_WORDS;
 
-use crate::KernelError;
+use crate::abilities::MAX_WORDS;
 use crate::config::PAGE_BYTES;
 use crate::layout::KEY_HALVES;
+use crate::{INPUTS, KernelError};
 
-/// Words of state that a record has at most.
-pub(crate) const MAX_WORDS: usize = 120;
 /// Contents of the state: every one has its own code in the program.
 const MAX_STEPS: usize = 64;
-/// Fields of a key, addresses in two halves.
-const MAX_KEY_STEPS: usize = 27;
+/// Fields of a key: its family, both addresses in two halves, ports, protocol, inputs.
+const MAX_KEY_STEPS: usize = 8 + KeyField::INPUTS.len();
 const MAX_EDGES: usize = MAX_WORDS;
+/// Words of a set of values: `SET_WORDS` of `bpf/values.h`.
+const SET_WORDS: usize = of_key::END.div_ceil(64).next_power_of_two();
+/// Words of `struct plan` before the edges, and up to those before the steps and the fields of the key.
+const EDGES_AT: usize = SET_WORDS + KEY_HALVES + 1;
+const STEPS_AT: usize = EDGES_AT + MAX_EDGES;
+const KEY_STEPS_AT: usize = STEPS_AT + MAX_STEPS;
 /// Bytes of `struct plan`.
-const PLAN_BYTES: usize = 8 * (2 + KEY_HALVES + MAX_EDGES + MAX_STEPS + 2 * MAX_KEY_STEPS + 3);
+const PLAN_BYTES: usize = 8 * (KEY_STEPS_AT + 2 * MAX_KEY_STEPS + 3);
 
 /// The largest record, its ticket and what the ring puts before it fit the smallest ring.
 const _: () = assert!(8 * (BASE_WORDS + MAX_WORDS + WORDS_WIDE + 2) < PAGE_BYTES as usize);
 
-/// Numbers of `enum value` that are no input.
+/// Numbers of `enum value` that are no input: they follow the inputs.
 mod of_key {
-    pub(super) const SOURCE_PORT: u8 = 48;
-    pub(super) const DESTINATION_PORT: u8 = 49;
-    pub(super) const PROTOCOL: u8 = 50;
-    pub(super) const FAMILY: u8 = 51;
-    pub(super) const SOURCE_ADDRESS: u8 = 52;
-    pub(super) const DESTINATION_ADDRESS: u8 = 54;
+    use turboflow_record::Input;
+
+    pub(super) const SOURCE_PORT: u8 = Input::COUNT as u8;
+    pub(super) const DESTINATION_PORT: u8 = SOURCE_PORT + 1;
+    pub(super) const PROTOCOL: u8 = SOURCE_PORT + 2;
+    pub(super) const FAMILY: u8 = SOURCE_PORT + 3;
+    pub(super) const SOURCE_ADDRESS: u8 = SOURCE_PORT + 4;
+    pub(super) const DESTINATION_ADDRESS: u8 = SOURCE_PORT + 6;
+    pub(super) const END: usize = Input::COUNT + 8;
+    const _: () = assert!(END <= 256, "the number of a value is a byte");
 }
 
 /// What stands for none.
@@ -58,7 +67,7 @@ impl KernelPlan {
     /// What is over a limit, or cannot be seen here.
     pub(crate) fn new(layout: &Layout) -> Result<Option<Self>, KernelError> {
         let steps = layout.steps();
-        if layout.lanes() == Lanes::ByFamily && steps.words == 0 {
+        if layout.key_widths() == KeyWidths::ByFamily && steps.words == 0 {
             return Ok(None);
         }
         let plan = Self { steps };
@@ -70,8 +79,7 @@ impl KernelPlan {
         if layout.is_biflow() {
             return Err(KernelError::Biflow);
         }
-        let seen = InputSet::of_kernel_engine();
-        if let Some(input) = self.inputs().find(|input| !seen.contains(*input)) {
+        if let Some(input) = self.inputs().find(|input| !INPUTS.contains(*input)) {
             let input = input.name();
             return Err(KernelError::Unseen { input });
         }
@@ -96,7 +104,7 @@ impl KernelPlan {
             KeySteps::FiveTuple => &[][..],
             KeySteps::Wide { fields, .. } => fields.as_slice(),
         };
-        let of_key = fields.iter().filter_map(|spot| match spot.field {
+        let of_key = fields.iter().filter_map(|key_slot| match key_slot.field {
             KeyField::Input(input) => Some(input),
             _ => None,
         });
@@ -106,10 +114,11 @@ impl KernelPlan {
     /// As `struct plan` of `bpf/plan.h` lies.
     pub(crate) fn bytes(&self, hash_keys: &[u64; KEY_HALVES]) -> Vec<u8> {
         let mut bytes = Bytes::default();
-        let wanted = self
-            .inputs()
-            .fold(0, |wanted, input| wanted | 1 << input as u8);
-        bytes.word(wanted);
+        let mut wanted = [0; SET_WORDS];
+        for input in self.inputs().map(|input| input as usize) {
+            wanted[input / 64] |= 1 << (input % 64);
+        }
+        wanted.iter().for_each(|word| bytes.word(*word));
         hash_keys.iter().for_each(|key| bytes.word(*key));
         let (key_words, header) = match self.steps.key {
             KeySteps::FiveTuple => (0, 0),
@@ -117,12 +126,12 @@ impl KernelPlan {
         };
         bytes.word(header);
         self.edges().for_each(|edge| bytes.word(edge));
-        bytes.fill_to(8 * (2 + KEY_HALVES + MAX_EDGES));
+        bytes.fill_to(8 * STEPS_AT);
         let mut edge = 0;
         for step in &self.steps.state {
             bytes.step(step, &mut edge);
         }
-        bytes.fill_to(8 * (2 + KEY_HALVES + MAX_EDGES + MAX_STEPS));
+        bytes.fill_to(8 * KEY_STEPS_AT);
         self.key_steps(&mut bytes);
         bytes.fill_to(PLAN_BYTES - 24);
         let ones = &self.steps.ones;
@@ -142,7 +151,7 @@ impl KernelPlan {
 
     fn edges(&self) -> impl Iterator<Item = u64> + '_ {
         let of_step = |step: &StateStep| match &step.what {
-            What::Bins(edges) => edges.clone(),
+            StateContent::Bins(edges) => edges.clone(),
             _ => Vec::new(),
         };
         self.steps.state.iter().flat_map(of_step)
@@ -167,10 +176,10 @@ impl KernelPlan {
         if let Some(shift) = *family_shift {
             bytes.key_step(&whole(of_key::FAMILY, 0, shift, NO_BIT));
         }
-        for spot in fields {
-            let (word, shift) = (spot.word, spot.shift);
-            let presence = spot.presence.unwrap_or(NO_BIT);
-            let (first, values) = match spot.field {
+        for key_slot in fields {
+            let (word, shift) = (key_slot.word, key_slot.shift);
+            let presence = key_slot.presence.unwrap_or(NO_BIT);
+            let (first, values) = match key_slot.field {
                 KeyField::SourceAddress => (of_key::SOURCE_ADDRESS, 2),
                 KeyField::DestinationAddress => (of_key::DESTINATION_ADDRESS, 2),
                 KeyField::SourcePort => (of_key::SOURCE_PORT, 1),
@@ -182,7 +191,7 @@ impl KernelPlan {
             };
             for value in 0..values {
                 let step = whole(first + value, word + value, shift, presence);
-                let keep = u64::MAX >> (64 - spot.bits.min(64));
+                let keep = u64::MAX >> (64 - key_slot.bits.min(64));
                 bytes.key_step(&KeyStep { keep, ..step });
             }
         }
@@ -223,17 +232,17 @@ impl Bytes {
     /// `struct step`; `edge` is where the edges of the next histogram begin.
     fn step(&mut self, step: &StateStep, edge: &mut usize) {
         let (fold, count) = match &step.what {
-            What::Count => (1, 0),
-            What::Sum => (2, 0),
-            What::Bins(edges) => (3, edges.len()),
-            What::Min => (4, 0),
-            What::Max => (5, 0),
-            What::BitOr => (6, 0),
-            What::First => (7, 0),
-            What::Last => (8, 0),
-            What::WideSum => (9, 0),
-            What::WideSquares => (10, 0),
-            What::List(k) => (11, *k),
+            StateContent::Count => (1, 0),
+            StateContent::Sum => (2, 0),
+            StateContent::Bins(edges) => (3, edges.len()),
+            StateContent::Min => (4, 0),
+            StateContent::Max => (5, 0),
+            StateContent::BitOr => (6, 0),
+            StateContent::First => (7, 0),
+            StateContent::Last => (8, 0),
+            StateContent::WideSum => (9, 0),
+            StateContent::WideSquares => (10, 0),
+            StateContent::List(k) => (11, *k),
         };
         // Packets are counted by what all of them have.
         let of = step.of.unwrap_or(Input::IpLength) as u8;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Streams of microflow records for benchmarks of the aggregator.
 
-use turboflow_merge::{Layout, Least, MicroflowRecord};
+use turboflow_merge::{Complement, Layout, MicroflowRecord};
 use turboflow_record::{Family, WORDS_V4};
 use turboflow_workload::traffic::{FlowNumbers, five_tuple, keys};
 
@@ -59,10 +59,10 @@ fn microflow<const N: usize>(flow: u64, at_ns: u64) -> MicroflowRecord<WORDS_V4,
     record.base.bytes = 1_800;
     record.base.first_ns = at_ns;
     record.base.last_ns = at_ns + 1_000;
-    record.base.min_length_bytes = Least::of(52);
+    record.base.min_length_bytes = Complement::of(52);
     record.base.max_length_bytes = 1_500;
     record.base.tcp_flags = 0x10;
-    record.base.min_ttl = Least::of(60);
+    record.base.min_ttl = Complement::of(60);
     record.base.max_ttl = 60;
     record
 }

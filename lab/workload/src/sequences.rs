@@ -8,7 +8,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use turboflow_record::{FiveTuple, Input, InputValues, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
+use turboflow_record::{
+    FiveTuple, Input, InputSet, InputValues, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN,
+};
 
 use crate::random::{Random, mix};
 use crate::reference::MeterOptions;
@@ -249,7 +251,7 @@ fn tcp_flags(random: &mut Random) -> u16 {
     }
 }
 
-/// Values for every input a capture file can give; those that a packet need not carry are absent
+/// Values for every input that packets carry; those that a packet need not carry are absent
 /// in about a third of all packets.
 fn input_values(packet: &Packet, random: &mut Random) -> InputValues {
     let mut values = InputValues::default();
@@ -261,7 +263,7 @@ fn input_values(packet: &Packet, random: &mut Random) -> InputValues {
     if packet.tuple.protocol() == TCP {
         values.set(Input::TcpFlags, packet.tcp_flags.into());
     }
-    for (input, bits) in OPTIONAL_INPUTS {
+    for (input, bits) in optional_inputs() {
         if random.percent(65) {
             // Few different values, so that keys made of them repeat; now and then any at all.
             let few = random.below(3);
@@ -276,32 +278,19 @@ fn input_values(packet: &Packet, random: &mut Random) -> InputValues {
     values
 }
 
-/// Inputs that a packet may lack, and their widths in bits.
-const OPTIONAL_INPUTS: [(Input, u32); 23] = [
-    (Input::TcpWindow, 16),
-    (Input::TcpSequence, 32),
-    (Input::TcpAcknowledgement, 32),
-    (Input::TcpOptions, 64),
-    (Input::FlowLabel, 20),
-    (Input::Identification, 32),
-    (Input::FragmentOffset, 16),
-    (Input::IpOptions, 32),
-    (Input::PayloadLength, 32),
-    (Input::IcmpType, 8),
-    (Input::IcmpCode, 8),
-    (Input::Vlan, 12),
-    (Input::InnerVlan, 12),
-    (Input::VlanPriority, 3),
-    (Input::MplsLabel, 20),
-    (Input::SourceMac, 48),
-    (Input::DestinationMac, 48),
-    (Input::EtherType, 16),
-    (Input::Vni, 24),
-    (Input::Teid, 32),
-    (Input::GreKey, 32),
-    (Input::IngressInterface, 32),
-    (Input::QueueDepth, 32),
-];
+/// Inputs that a packet may lack, and their widths in bits. Flags are those of the packet.
+fn optional_inputs() -> impl Iterator<Item = (Input, u8)> {
+    let is_drawn = |input: &Input| {
+        let is_derived = InputSet::DERIVED.contains(*input);
+        !input.is_always_present() && !is_derived && *input != Input::TcpFlags
+    };
+    let inputs = Input::ALL.into_iter().filter(is_drawn);
+    inputs.map(|input| match input {
+        // Sums of squares of 64 bits would leave 128.
+        Input::HopLatency => (input, 50),
+        _ => (input, input.bits()),
+    })
+}
 
 fn outer_addresses(random: &mut Random) -> [[u8; 16]; 2] {
     let v6 = random.percent(50);

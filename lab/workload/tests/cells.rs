@@ -4,7 +4,7 @@
 //!
 //! Both are models of a page each, over lists; records and merges are those of `turboflow-record`.
 
-use turboflow_merge::{Lanes, Layout, Marks, MicroflowRecord};
+use turboflow_merge::{KeyWidths, Layout, Marks, MicroflowRecord};
 use turboflow_record::{
     Definition, EndReason, Family, FlowBatch, InputValues, Packet, TCP_ACK, TCP_SYN,
 };
@@ -223,10 +223,10 @@ impl<const N: usize> Model<'_, N> {
             self.advance(start_ns, start_ns + u128::from(cell_ns));
         }
         self.now_ns = Some(self.now_ns.map_or(time_ns, |now_ns| now_ns.max(time_ns)));
-        match (self.v4.layout.lanes(), packet.tuple.family()) {
-            (Lanes::Wide, _) => self.wide.observe(packet, values),
-            (Lanes::ByFamily, Family::V4) => self.v4.observe(packet, values),
-            (Lanes::ByFamily, Family::V6) => self.v6.observe(packet, values),
+        match (self.v4.layout.key_widths(), packet.tuple.family()) {
+            (KeyWidths::Wide, _) => self.wide.observe(packet, values),
+            (KeyWidths::ByFamily, Family::V4) => self.v4.observe(packet, values),
+            (KeyWidths::ByFamily, Family::V6) => self.v6.observe(packet, values),
         }
     }
 
@@ -264,9 +264,9 @@ fn run<const N: usize>(
     }
     model.export_all();
     let mut batch = FlowBatch::new(layout.schema());
-    match layout.lanes() {
-        Lanes::Wide => layout.append(&model.wide.exported, &mut batch),
-        Lanes::ByFamily => {
+    match layout.key_widths() {
+        KeyWidths::Wide => layout.append(&model.wide.exported, &mut batch),
+        KeyWidths::ByFamily => {
             layout.append(&model.v4.exported, &mut batch);
             layout.append(&model.v6.exported, &mut batch);
         }

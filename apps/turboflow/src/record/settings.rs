@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow, bail};
 use turboflow_aggregate::Timeouts;
 use turboflow_engine_software::Sizing;
 use turboflow_merge::Layout;
-use turboflow_packet::ReassemblyConfig;
+use turboflow_packet::{PARSED_INPUTS, ReassemblyConfig};
 use turboflow_record::{Definition, InputSet};
 use turboflow_run::PipelineConfig;
 
@@ -99,8 +99,8 @@ fn refuse_options_of_xdp(args: &RecordArgs) -> anyhow::Result<()> {
 /// What an engine sees of packets, and how errors call it.
 fn seen_by(engine: Engine) -> (InputSet, &'static str) {
     match engine {
-        Engine::Software => (InputSet::of_capture_files(), "engine `software`"),
-        Engine::Xdp => (InputSet::of_kernel_engine(), "engine `xdp`"),
+        Engine::Software => (PARSED_INPUTS, "engine `software`"),
+        Engine::Xdp => (turboflow_engine_xdp::INPUTS, "engine `xdp`"),
     }
 }
 

@@ -171,7 +171,8 @@ impl Decoder {
             (Kind::RecordsWide, true) => Of::Wide,
             (Kind::Counters | Kind::End, _) => {
                 decoded.counters = Some(counters::read(body)?);
-                self.sequence_of(header.engine_id)?.takes(header.sequence, 0);
+                self.sequence_of(header.engine_id)?
+                    .takes(header.sequence, 0);
                 return Ok(decoded);
             }
             (kind, _) => return Err(WireError::Family { found: kind as u8 }),
@@ -243,6 +244,9 @@ impl Decoder {
     /// Records that arrived a second time, and were left out.
     #[must_use]
     pub fn repeated(&self) -> u64 {
-        self.engines.values().map(|sequence| sequence.repeated).sum()
+        self.engines
+            .values()
+            .map(|sequence| sequence.repeated)
+            .sum()
     }
 }

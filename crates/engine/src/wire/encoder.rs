@@ -41,7 +41,11 @@ impl Encoder {
             (Kind::RecordsV4, Of::V4),
             (Kind::RecordsV6, if wide { Of::Wide } else { Of::V6 }),
         ] {
-            let kind = if of == Of::Wide { Kind::RecordsWide } else { kind };
+            let kind = if of == Of::Wide {
+                Kind::RecordsWide
+            } else {
+                kind
+            };
             self.message.clear();
             batch.for_each_row(of == Of::V4, |row| {
                 self.push(row, kind, of, &mut emit);

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use turboflow_merge::{KeySteps, Layout, StateStep, What};
+use turboflow_merge::{KeySteps, Layout, StateContent, StateStep};
 use turboflow_record::KeyField;
 
 /// The layout id of a definition's records: FNV-1a, in 64 bits, of [`describe_layout`].
@@ -67,17 +67,17 @@ fn line(text: &mut String, words: std::fmt::Arguments<'_>) {
 
 fn content(step: &StateStep) -> String {
     let what = match &step.what {
-        What::BitOr => "or".to_owned(),
-        What::Bins(edges) => format!("bins {edges:?}"),
-        What::Count => "count".to_owned(),
-        What::First => "first".to_owned(),
-        What::Last => "last".to_owned(),
-        What::List(k) => format!("list {k}"),
-        What::Max => "max".to_owned(),
-        What::Min => "min".to_owned(),
-        What::Sum => "sum".to_owned(),
-        What::WideSquares => "squares 128".to_owned(),
-        What::WideSum => "sum 128".to_owned(),
+        StateContent::BitOr => "or".to_owned(),
+        StateContent::Bins(edges) => format!("bins {edges:?}"),
+        StateContent::Count => "count".to_owned(),
+        StateContent::First => "first".to_owned(),
+        StateContent::Last => "last".to_owned(),
+        StateContent::List(k) => format!("list {k}"),
+        StateContent::Max => "max".to_owned(),
+        StateContent::Min => "min".to_owned(),
+        StateContent::Sum => "sum".to_owned(),
+        StateContent::WideSquares => "squares 128".to_owned(),
+        StateContent::WideSum => "sum 128".to_owned(),
     };
     let of = step.of.map_or("packets", |input| input.name());
     format!("{what} of {of} at {}", step.word)

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::form::{BaseField, Form, Moments, Number, Span, Sum};
-use super::key::{Spot, counterpart};
+use super::key::{KeySlot, counterpart};
 use super::moments::{mean, rate, variance};
 use super::rows::Rows;
 use super::words::encode_max;
@@ -107,10 +107,15 @@ impl KeyColumn {
     }
 
     /// The column of `field` in wide records.
-    pub(super) fn in_wide(field: KeyField, spots: &[Spot], family_shift: u8, outer: u8) -> Self {
-        let spot = |field| spots.iter().find(|spot| spot.field == field);
-        let here = spot(field).expect("every field of the key has a place");
-        let there = counterpart(field).and_then(spot).unwrap_or(here);
+    pub(super) fn in_wide(
+        field: KeyField,
+        key_slots: &[KeySlot],
+        family_shift: u8,
+        outer: u8,
+    ) -> Self {
+        let key_slot = |field| key_slots.iter().find(|key_slot| key_slot.field == field);
+        let here = key_slot(field).expect("every field of the key has a place");
+        let there = counterpart(field).and_then(key_slot).unwrap_or(here);
         let word = [here.word, there.word];
         let shift = [here.shift, there.shift];
         let family = match field {

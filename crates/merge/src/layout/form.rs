@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a feature's column is computed from, and how.
 
-use super::words::{Side, What, Words};
+use super::words::{Side, StateContent, Words};
 use turboflow_record::{ColumnKind, Feature, Input, Op};
 
 /// A number that a record always has.
@@ -103,8 +103,8 @@ impl FormMaker<'_> {
             None => (feature.op.clone(), feature.of),
         };
         if of == Some(Input::Gap) {
-            self.word(Some(Input::Timestamp), &What::First);
-            self.word(Some(Input::Timestamp), &What::Last);
+            self.word(Some(Input::Timestamp), &StateContent::First);
+            self.word(Some(Input::Timestamp), &StateContent::Last);
         }
         match op {
             Op::Count if of == Some(Input::Gap) => Form::OneLess(self.count(None)),
@@ -112,37 +112,37 @@ impl FormMaker<'_> {
             Op::Sum => Form::Number(self.sum(of)),
             Op::Min => match self.base_min(of) {
                 Some(field) => Form::Number(Number::Base(field)),
-                None => Form::Min(self.word(of, &What::Min)),
+                None => Form::Min(self.word(of, &StateContent::Min)),
             },
             Op::Max => match self.base_max(of) {
                 Some(field) => Form::Number(Number::Base(field)),
-                None => Form::Max(self.word(of, &What::Max)),
+                None => Form::Max(self.word(of, &StateContent::Max)),
             },
             Op::First if self.is_base(of, Input::Tos) => Form::Number(Number::Base(BaseField::Tos)),
-            Op::First => Form::Stored(self.word(of, &What::First)),
-            Op::Last => Form::Stored(self.word(of, &What::Last)),
+            Op::First => Form::Stored(self.word(of, &StateContent::First)),
+            Op::Last => Form::Stored(self.word(of, &StateContent::Last)),
             Op::BitOr if self.is_base(of, Input::TcpFlags) => {
                 Form::Number(Number::Base(BaseField::TcpFlags))
             }
-            Op::BitOr => Form::Number(Number::Word(self.word(of, &What::BitOr))),
+            Op::BitOr => Form::Number(Number::Word(self.word(of, &StateContent::BitOr))),
             Op::Nth { k } => Form::Nth {
-                start: self.word(of, &What::List(k)),
+                start: self.word(of, &StateContent::List(k)),
                 k: k as u16,
             },
             Op::List { k } => Form::List {
-                start: self.word(of, &What::List(k)),
+                start: self.word(of, &StateContent::List(k)),
                 k: k as u16,
             },
             Op::Histogram { edges } => {
                 let bins = edges.len() as u16 + 1;
                 Form::Bins {
-                    start: self.word(of, &What::Bins(edges)),
+                    start: self.word(of, &StateContent::Bins(edges)),
                     bins,
                 }
             }
             Op::Mean => Form::Mean(self.moments(of)),
             Op::Variance => {
-                let squares = self.word(of, &What::WideSquares);
+                let squares = self.word(of, &StateContent::WideSquares);
                 Form::Variance {
                     moments: self.moments(of),
                     squares,
@@ -166,7 +166,7 @@ impl FormMaker<'_> {
         }
     }
 
-    fn word(&mut self, of: Option<Input>, what: &What) -> [u16; 2] {
+    fn word(&mut self, of: Option<Input>, what: &StateContent) -> [u16; 2] {
         self.sides.map(|side| self.words.at(side, of, what))
     }
 
@@ -200,19 +200,19 @@ impl FormMaker<'_> {
         if of.is_none() && self.sides[0] == Side::Both {
             return Number::Base(BaseField::Packets);
         }
-        Number::Word(self.word(of, &What::Count))
+        Number::Word(self.word(of, &StateContent::Count))
     }
 
     fn sum(&mut self, of: Option<Input>) -> Number {
         if self.is_base(of, Input::IpLength) {
             return Number::Base(BaseField::Bytes);
         }
-        Number::Word(self.word(of, &What::Sum))
+        Number::Word(self.word(of, &StateContent::Sum))
     }
 
     fn moments(&mut self, of: Option<Input>) -> Moments {
         let sum = match of {
-            Some(input) if input.bits() == 64 => Sum::Wide(self.word(of, &What::WideSum)),
+            Some(input) if input.bits() == 64 => Sum::Wide(self.word(of, &StateContent::WideSum)),
             _ => Sum::Number(self.sum(of)),
         };
         match of {
@@ -233,8 +233,8 @@ impl FormMaker<'_> {
         if self.sides[0] == Side::Both {
             return Span::Base;
         }
-        let first = self.word(Some(Input::Timestamp), &What::Min);
-        let last = self.word(Some(Input::Timestamp), &What::Max);
+        let first = self.word(Some(Input::Timestamp), &StateContent::Min);
+        let last = self.word(Some(Input::Timestamp), &StateContent::Max);
         Span::Words { first, last }
     }
 }

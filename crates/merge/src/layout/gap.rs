@@ -3,7 +3,7 @@
 
 use super::plan::{ListWords, add_wide};
 use super::program::Edges;
-use super::words::{Content, Side, What, Words, encode_max};
+use super::words::{Content, Side, StateContent, Words, encode_max};
 use turboflow_record::Input;
 
 /// No such word.
@@ -49,27 +49,27 @@ impl GapWords {
                 .filter(move |content| content.side == side && content.of == of)
         };
         let start = |content: &Content| content.start as u16;
-        let word = |input, what: What| {
+        let word = |input, what: StateContent| {
             of_side(input)
                 .find(|content| content.what == what)
                 .map_or(NONE, start)
         };
         of_side(Input::Gap).next()?;
         let rare = Rare {
-            sum: word(Input::Gap, What::Sum),
-            or: word(Input::Gap, What::BitOr),
-            first: word(Input::Gap, What::First),
-            last: word(Input::Gap, What::Last),
+            sum: word(Input::Gap, StateContent::Sum),
+            or: word(Input::Gap, StateContent::BitOr),
+            first: word(Input::Gap, StateContent::First),
+            last: word(Input::Gap, StateContent::Last),
             list: of_side(Input::Gap).find_map(ListWords::new),
             bins: of_side(Input::Gap).filter_map(bins).collect(),
         };
         Some(Self {
-            first_arrival: word(Input::Timestamp, What::First),
-            last_arrival: word(Input::Timestamp, What::Last),
-            min: word(Input::Gap, What::Min),
-            max: word(Input::Gap, What::Max),
-            wide_sum: word(Input::Gap, What::WideSum),
-            wide_squares: word(Input::Gap, What::WideSquares),
+            first_arrival: word(Input::Timestamp, StateContent::First),
+            last_arrival: word(Input::Timestamp, StateContent::Last),
+            min: word(Input::Gap, StateContent::Min),
+            max: word(Input::Gap, StateContent::Max),
+            wide_sum: word(Input::Gap, StateContent::WideSum),
+            wide_squares: word(Input::Gap, StateContent::WideSquares),
             #[cfg(target_arch = "x86_64")]
             of_all: side == Side::Both,
             rare: (!rare.is_empty()).then(|| Box::new(rare)),

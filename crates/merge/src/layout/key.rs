@@ -18,8 +18,9 @@ pub(super) const MARKER: u64 = 1;
 pub(super) const FAMILY_SHIFT: u8 = 8;
 /// Where the family of the outer addresses lies in the header.
 pub(super) const OUTER_FAMILY_SHIFT: u8 = 16;
-/// Where the bits lie that say which inputs the packets carry.
+/// Where the bits lie that say which inputs the packets carry, and where they end.
 const PRESENCE_SHIFT: u8 = 24;
+const PRESENCE_END: u8 = 48;
 
 /// How packets become keys.
 #[derive(Clone, Debug)]
@@ -30,7 +31,7 @@ pub(super) enum KeyPlan {
 
 /// Where one field of a wide key lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spot {
+pub struct KeySlot {
     /// Which field.
     pub field: KeyField,
     /// The word; an address takes the one after it, too.
@@ -46,7 +47,7 @@ pub struct Spot {
 /// A wide key: where its fields lie, and the steps that fill it for each direction.
 #[derive(Clone, Debug)]
 pub(super) struct WideKey {
-    pub(super) spots: Vec<Spot>,
+    pub(super) key_slots: Vec<KeySlot>,
     header: u64,
     outer: bool,
     pairs: Pairs,
@@ -84,7 +85,8 @@ struct InputStep {
     shift: u8,
     bits: u8,
     input: u8,
-    presence: u8,
+    /// The bit of the first word that says whether the packets carry it; 0 where all do.
+    presence: u64,
 }
 
 #[inline(always)]
@@ -130,14 +132,15 @@ pub(super) fn is_reversed(tuple: &FiveTuple) -> bool {
 }
 
 impl KeyPlan {
-    pub(super) fn new(fields: &[KeyField]) -> Self {
+    /// `None` where the fields are more than a key has room for.
+    pub(super) fn new(fields: &[KeyField]) -> Option<Self> {
         let plain = fields
             .iter()
             .all(|field| KeyField::FIVE_TUPLE.contains(field));
         if plain && fields.len() == KeyField::FIVE_TUPLE.len() {
-            return Self::FiveTuple;
+            return Some(Self::FiveTuple);
         }
-        Self::Wide(Box::new(WideKey::new(fields)))
+        Some(Self::Wide(Box::new(WideKey::new(fields)?)))
     }
 
     /// The key of a packet, and whether the packet runs against it.
@@ -167,8 +170,8 @@ impl KeyPlan {
 }
 
 impl WideKey {
-    fn new(fields: &[KeyField]) -> Self {
-        let spots = place(fields);
+    fn new(fields: &[KeyField]) -> Option<Self> {
+        let key_slots = place(fields)?;
         let has = |field| fields.contains(&field);
         let addresses = has(KeyField::SourceAddress) || has(KeyField::DestinationAddress);
         let outer = has(KeyField::OuterSourceAddress) || has(KeyField::OuterDestinationAddress);
@@ -178,14 +181,14 @@ impl WideKey {
             macs: has(KeyField::Input(Input::SourceMac)),
             outer_addresses: outer,
         };
-        let steps = [false, true].map(|reversed| Steps::new(&spots, reversed));
-        Self {
-            spots,
+        let steps = [false, true].map(|reversed| Steps::new(&key_slots, reversed));
+        Some(Self {
+            key_slots,
             header: MARKER,
             outer,
             pairs,
             steps,
-        }
+        })
     }
 
     #[inline]
@@ -220,7 +223,7 @@ impl WideKey {
             let (value, present) = inputs.masked(step.input);
             let mask = present & u64::MAX >> ((64 - step.bits) & 63);
             key[(step.word & 15) as usize] |= (value & mask) << (step.shift & 63);
-            key[0] |= (present & 1) << (step.presence & 63);
+            key[0] |= present & step.presence;
         }
         let mut words = [0; K];
         for (to, from) in words.iter_mut().zip(key) {
@@ -298,30 +301,39 @@ pub(super) const fn counterpart(field: KeyField) -> Option<KeyField> {
 const fn key_bits(field: KeyField) -> u8 {
     match field {
         KeyField::SourcePort | KeyField::DestinationPort => 16,
-        KeyField::Input(Input::FlowLabel | Input::MplsLabel | Input::Vni) => 24,
-        KeyField::Input(input) => input.bits(),
+        KeyField::Input(input) => input.bits().next_multiple_of(8),
         KeyField::Protocol => 8,
         _ => 128,
     }
 }
 
-/// Gives every field its place: addresses first, the others widest first wherever they fit.
-fn place(fields: &[KeyField]) -> Vec<Spot> {
+/// The slot of [`number_slots`] with the field, where every packet has it.
+pub(super) const fn number_slot(field: KeyField) -> Option<u8> {
+    Some(match field {
+        KeyField::SourcePort => 0,
+        KeyField::DestinationPort => 1,
+        KeyField::Protocol => 2,
+        KeyField::Input(Input::Tos) => 3,
+        KeyField::Input(Input::Ttl) => 4,
+        _ => return None,
+    })
+}
+
+/// Gives every field its place: addresses first, the others widest first wherever they fit. `None` where one fits nowhere.
+fn place(fields: &[KeyField]) -> Option<Vec<KeySlot>> {
     let mut order = fields.to_vec();
     order.sort_by_key(|field| std::cmp::Reverse(key_bits(*field)));
-    // The header is the first three bytes of word 0 and as many for presence.
     let mut used = [0u8; WORDS_WIDE];
-    used[0] = 48;
+    used[0] = PRESENCE_END;
     let mut presence = PRESENCE_SHIFT;
-    let mut spots = Vec::new();
+    let mut key_slots = Vec::new();
     for field in order {
         let bits = key_bits(field);
         let in_word = bits.min(64);
         let fits = |used: &u8| *used + in_word <= 64;
-        let word = used
-            .iter()
-            .position(fits)
-            .expect("all key fields together fit a wide key");
+        // An address takes the word behind, too.
+        let last = WORDS_WIDE - usize::from(bits > 64);
+        let word = used[..last].iter().position(fits)?;
         let shift = used[word];
         used[word] += in_word;
         if bits > 64 {
@@ -330,8 +342,11 @@ fn place(fields: &[KeyField]) -> Vec<Spot> {
         let optional = matches!(field, KeyField::Input(input) if !input.is_always_present());
         let bit = presence;
         presence += u8::from(optional);
+        if presence > PRESENCE_END {
+            return None;
+        }
         let presence = optional.then_some(bit);
-        spots.push(Spot {
+        key_slots.push(KeySlot {
             field,
             word: word as u8,
             shift,
@@ -339,42 +354,39 @@ fn place(fields: &[KeyField]) -> Vec<Spot> {
             presence,
         });
     }
-    spots
+    Some(key_slots)
 }
 
 impl Steps {
-    fn new(spots: &[Spot], reversed: bool) -> Self {
+    fn new(key_slots: &[KeySlot], reversed: bool) -> Self {
         let mut steps = (Vec::new(), Vec::new(), Vec::new());
-        for spot in spots {
-            let Spot {
+        for key_slot in key_slots {
+            let KeySlot {
                 word, shift, bits, ..
-            } = *spot;
+            } = *key_slot;
             // A packet against the key has its source where the key has its destination.
-            let source = match counterpart(spot.field) {
+            let source = match counterpart(key_slot.field) {
                 Some(other) if reversed => other,
-                _ => spot.field,
+                _ => key_slot.field,
             };
-            let number = |slot| Number { word, shift, slot };
+            if let Some(slot) = number_slot(source) {
+                steps.1.push(Number { word, shift, slot });
+                continue;
+            }
             match source {
                 KeyField::SourceAddress => steps.0.push((word, 0)),
                 KeyField::DestinationAddress => steps.0.push((word, 1)),
                 KeyField::OuterSourceAddress => steps.0.push((word, 2)),
                 KeyField::OuterDestinationAddress => steps.0.push((word, 3)),
-                KeyField::SourcePort => steps.1.push(number(0)),
-                KeyField::DestinationPort => steps.1.push(number(1)),
-                KeyField::Protocol => steps.1.push(number(2)),
-                KeyField::Input(Input::Tos) => steps.1.push(number(3)),
-                KeyField::Input(Input::Ttl) => steps.1.push(number(4)),
-                KeyField::Input(input) => {
-                    let presence = spot.presence.expect("other inputs may be absent");
-                    let input = input as u8;
-                    steps.2.push(InputStep {
-                        word,
-                        shift,
-                        bits,
-                        input,
-                        presence,
-                    });
+                KeyField::Input(input) => steps.2.push(InputStep {
+                    word,
+                    shift,
+                    bits,
+                    input: input as u8,
+                    presence: key_slot.presence.map_or(0, |bit| 1 << bit),
+                }),
+                KeyField::SourcePort | KeyField::DestinationPort | KeyField::Protocol => {
+                    unreachable!("these have slots")
                 }
             }
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whether a definition can be laid out, with its directions joined or not.
 
-use super::{STATE_WORDS, Words, counterpart, feature_columns};
+use super::{KeyPlan, STATE_WORDS, WORDS_WIDE, Words, counterpart, feature_columns};
 use turboflow_record::{Definition, Fault, Input, InvalidDefinition, KeyField, Place};
 
 /// The most state a record may have, in words.
@@ -43,6 +43,19 @@ fn pairs(key: &[KeyField]) -> Result<(), (Place, Fault)> {
         0 => Err((Place::Key, Fault::NoPair)),
         _ => Ok(()),
     }
+}
+
+/// The plan of the key.
+pub(super) fn check_key(definition: &Definition) -> Result<KeyPlan, InvalidDefinition> {
+    let fields = &definition.key;
+    KeyPlan::new(fields).ok_or_else(|| {
+        let fits = |count: &usize| KeyPlan::new(&fields[..*count]).is_some();
+        let index = (1..=fields.len()).take_while(fits).count();
+        let fault = Fault::KeyTooLarge {
+            room: 8 * WORDS_WIDE,
+        };
+        InvalidDefinition::new(Place::KeyField(index), &definition.features, fault)
+    })
 }
 
 /// The smallest record that holds `needed` words of state.

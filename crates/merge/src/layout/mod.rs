@@ -28,8 +28,8 @@ use std::sync::Arc;
 use crate::{Base, Machine, Marks, MicroflowRecord, Vectors, WithVectors};
 use export::{Buffers, FeatureColumn, KeyColumn};
 use form::{BaseField, Form, FormMaker, Number, column_kind, is_nullable};
-pub use key::Spot;
-use key::{FAMILY_SHIFT, KeyPlan, OUTER_FAMILY_SHIFT, counterpart};
+pub use key::KeySlot;
+use key::{FAMILY_SHIFT, KeyPlan, OUTER_FAMILY_SHIFT, counterpart, number_slot};
 pub use plan::Plan;
 use program::{Program, needs_input};
 use rows::RecordRows;
@@ -39,7 +39,7 @@ use turboflow_record::{
     InvalidDefinition, KeyField, Packet, Schema, WORDS_V6,
 };
 use turboflow_record::{END_REASON, REVERSE};
-pub use words::What;
+pub use words::StateContent;
 use words::{Side, Words};
 
 /// Words of a wide key: any key that is not the plain 5-tuple.
@@ -52,9 +52,9 @@ pub const STATE_WORDS: [usize; 6] = [0, 8, 24, 56, 120, 504];
 /// Records are exported in runs of this many, which stay in the first-level cache.
 const ROWS_AT_ONCE: usize = 256;
 
-/// Which record formats a layout needs.
+/// How wide the keys of a layout's records are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lanes {
+pub enum KeyWidths {
     /// The plain 5-tuple: IPv4 records with [`WORDS_V4`](turboflow_record::WORDS_V4) words of key, IPv6 records with
     /// [`WORDS_V6`].
     ByFamily,
@@ -101,7 +101,7 @@ impl Layout {
         let state_words = limits::check_size(definition, biflow, needed)?;
         words.place();
         let feature_columns = feature_columns(definition, biflow, &mut words);
-        let key = KeyPlan::new(&definition.key);
+        let key = limits::check_key(definition)?;
         let plan = Plan::new(&words);
         let compiled = Compiled {
             schema: schema(definition, biflow),
@@ -133,12 +133,12 @@ impl Layout {
         self.compiled.needs
     }
 
-    /// Which record formats hold this layout's records.
+    /// How wide the keys of its records are.
     #[must_use]
-    pub fn lanes(&self) -> Lanes {
+    pub fn key_widths(&self) -> KeyWidths {
         match self.compiled.key {
-            KeyPlan::FiveTuple => Lanes::ByFamily,
-            KeyPlan::Wide(_) => Lanes::Wide,
+            KeyPlan::FiveTuple => KeyWidths::ByFamily,
+            KeyPlan::Wide(_) => KeyWidths::Wide,
         }
     }
 
@@ -179,7 +179,7 @@ impl Layout {
 
     /// The key of a packet, and whether the packet runs against it (in biflows only).
     ///
-    /// `K` is that of [`Layout::lanes`]: of another width, it is no key.
+    /// `K` is that of [`Layout::key_widths`]: of another width, it is no key.
     #[inline]
     #[must_use]
     pub fn key<const K: usize>(&self, packet: &Packet, inputs: &InputValues) -> ([u64; K], bool) {
@@ -188,7 +188,7 @@ impl Layout {
 
     /// A single packet as a microflow record.
     ///
-    /// `K` and `N` are those of [`Layout::lanes`] and [`Layout::state_words`]: of others, it is no record of this layout.
+    /// `K` and `N` are those of [`Layout::key_widths`] and [`Layout::state_words`]: of others, it is no record of this layout.
     #[inline(always)]
     #[must_use]
     pub fn open<const K: usize, const N: usize>(
@@ -384,7 +384,7 @@ fn key_columns(fields: &[KeyField], key: &KeyPlan) -> [Vec<KeyColumn>; 2] {
         KeyPlan::FiveTuple => [columns(&KeyColumn::in_v4), columns(&KeyColumn::in_v6)],
         KeyPlan::Wide(wide) => {
             let wide = columns(&|field| {
-                KeyColumn::in_wide(field, &wide.spots, FAMILY_SHIFT, OUTER_FAMILY_SHIFT)
+                KeyColumn::in_wide(field, &wide.key_slots, FAMILY_SHIFT, OUTER_FAMILY_SHIFT)
             });
             [wide.clone(), wide]
         }
@@ -393,8 +393,9 @@ fn key_columns(fields: &[KeyField], key: &KeyPlan) -> [Vec<KeyColumn>; 2] {
 
 /// The inputs that packets may lack, of the key and of every content of the state.
 fn needs(definition: &Definition, words: &Words) -> InputSet {
-    let of_key = definition.key.iter().filter_map(|field| field.input());
-    let of_key = of_key.filter(|input| !input.is_always_present());
+    let of_key = definition.key.iter();
+    let of_key = of_key.filter(|field| number_slot(**field).is_none());
+    let of_key = of_key.filter_map(|field| field.input());
     let contents = words.contents().iter();
     of_key
         .chain(contents.filter_map(|content| needs_input(content.of, &content.what)))

@@ -8,7 +8,7 @@ use std::sync::Arc;
 #[cfg(target_arch = "x86_64")]
 use super::blocks::{Lanes, Measuring, MetGap};
 use super::gap::GapWords;
-use super::words::{Class, Content, Side, What, Words};
+use super::words::{Class, Content, Side, StateContent, Words};
 #[cfg(target_arch = "x86_64")]
 use crate::pairs::{PAIRS, Pair};
 
@@ -302,7 +302,7 @@ pub(super) fn add_wide(words: &mut [u64], word: usize, value: u128) {
 impl ListWords {
     pub(super) fn new(content: &Content) -> Option<Self> {
         match content.what {
-            What::List(k) => Some(Self {
+            StateContent::List(k) => Some(Self {
                 start: content.start as u16,
                 k: k as u16,
             }),

@@ -6,7 +6,7 @@ use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use super::plan::add_wide;
-use super::words::{Class, Content, Side, What, Words};
+use super::words::{Class, Content, Side, StateContent, Words};
 #[cfg(target_arch = "x86_64")]
 use super::write_block::{BankStep, WriteBank};
 use turboflow_record::{Input, InputValues, Packet};
@@ -82,7 +82,7 @@ fn packet_slots(packet: &Packet, reversed: bool) -> [u64; 8] {
 }
 
 impl Source {
-    fn new(of: Option<Input>, what: &What) -> Self {
+    fn new(of: Option<Input>, what: &StateContent) -> Self {
         match of {
             None => Self::Packet(0),
             Some(Input::IpLength) => Self::Packet(1),
@@ -92,7 +92,7 @@ impl Source {
             Some(Input::Tos) => Self::Packet(5),
             Some(Input::Direction) => Self::Packet(6),
             // Absent flags are 0 in a packet, which an OR does not see.
-            Some(Input::TcpFlags) if *what == What::BitOr => Self::Packet(7),
+            Some(Input::TcpFlags) if *what == StateContent::BitOr => Self::Packet(7),
             Some(input) => Self::Input(input),
         }
     }
@@ -142,21 +142,21 @@ impl WriteStep {
         };
         match content.what {
             // The high word of a wide sum is 0.
-            What::Sum | What::BitOr | What::WideSum => vec![plain],
-            What::Count => vec![count],
-            What::First | What::Last => vec![Self { add: 1, ..plain }],
-            What::Min => vec![Self {
+            StateContent::Sum | StateContent::BitOr | StateContent::WideSum => vec![plain],
+            StateContent::Count => vec![count],
+            StateContent::First | StateContent::Last => vec![Self { add: 1, ..plain }],
+            StateContent::Min => vec![Self {
                 absent: u64::MAX,
                 ..plain
             }],
             // `encode_max`: the complement less one.
-            What::Max => vec![Self {
+            StateContent::Max => vec![Self {
                 flip: u64::MAX,
                 add: u64::MAX,
                 absent: u64::MAX,
                 ..plain
             }],
-            What::List(_) => {
+            StateContent::List(_) => {
                 let value = Self {
                     word: word + 1,
                     ..plain
@@ -164,11 +164,13 @@ impl WriteStep {
                 vec![count, value]
             }
             // Such squares fit 64 bits.
-            What::WideSquares if content.of.is_some_and(|of| of.bits() <= 32) => vec![Self {
-                squared: true,
-                ..plain
-            }],
-            What::Bins(_) | What::WideSquares => Vec::new(),
+            StateContent::WideSquares if content.of.is_some_and(|of| of.bits() <= 32) => {
+                vec![Self {
+                    squared: true,
+                    ..plain
+                }]
+            }
+            StateContent::Bins(_) | StateContent::WideSquares => Vec::new(),
         }
     }
 
@@ -183,7 +185,7 @@ impl WriteStep {
 }
 
 /// Whether a parser must fill in the input for that content.
-pub(super) fn needs_input(of: Option<Input>, what: &What) -> Option<Input> {
+pub(super) fn needs_input(of: Option<Input>, what: &StateContent) -> Option<Input> {
     match Source::new(of, what) {
         Source::Input(Input::Gap) | Source::Packet(_) => None,
         Source::Input(input) => Some(input),
@@ -334,7 +336,7 @@ pub(super) struct Edges {
 impl Edges {
     /// The edges of a content that is a histogram.
     pub(super) fn of(content: &Content) -> Option<Self> {
-        let What::Bins(edges) = &content.what else {
+        let StateContent::Bins(edges) = &content.what else {
             return None;
         };
         let mut padded = edges.clone();

@@ -2,8 +2,8 @@
 //! A layout as data: what an engine that has code of its own must do with a packet, so that its records are those that
 //! [`Layout::open`](super::Layout::open) and [`Plan`](super::Plan) make.
 
-use super::key::{FAMILY_SHIFT, KeyPlan, MARKER, Spot};
-use super::words::{Class, What, Words};
+use super::key::{FAMILY_SHIFT, KeyPlan, KeySlot, MARKER};
+use super::words::{Class, StateContent, Words};
 use turboflow_record::{Input, KeyField};
 
 /// How a packet goes into the state of its record: content by content, in any order. A fresh state is zeros, but for the words of
@@ -26,7 +26,7 @@ pub struct Steps {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateStep {
     /// What is held.
-    pub what: What,
+    pub what: StateContent,
     /// Of which input; `None` counts packets.
     pub of: Option<Input>,
     /// Its first word.
@@ -47,7 +47,7 @@ pub enum KeySteps {
         /// Where the first word has the number of the IP version, if the key has addresses.
         family_shift: Option<u8>,
         /// The fields.
-        fields: Vec<Spot>,
+        fields: Vec<KeySlot>,
     },
 }
 
@@ -64,7 +64,7 @@ impl Steps {
         let folds_gaps = state.iter().any(|step| step.of == Some(Input::Gap));
         let last_arrival = state
             .iter()
-            .find(|step| step.of == Some(Input::Timestamp) && step.what == What::Last);
+            .find(|step| step.of == Some(Input::Timestamp) && step.what == StateContent::Last);
         Self {
             words: words.count(),
             ones: words.end_of(Class::Add)..words.end_of(Class::Min),
@@ -80,14 +80,20 @@ impl KeySteps {
         let KeyPlan::Wide(wide) = key else {
             return Self::FiveTuple;
         };
-        let end = |spot: &Spot| usize::from(spot.word) + if spot.bits > 64 { 2 } else { 1 };
-        let has = |field| wide.spots.iter().any(|spot| spot.field == field);
+        let end = |key_slot: &KeySlot| {
+            usize::from(key_slot.word) + if key_slot.bits > 64 { 2 } else { 1 }
+        };
+        let has = |field| {
+            wide.key_slots
+                .iter()
+                .any(|key_slot| key_slot.field == field)
+        };
         let has_addresses = has(KeyField::SourceAddress) || has(KeyField::DestinationAddress);
         Self::Wide {
-            words: wide.spots.iter().map(end).max().unwrap_or(1).max(1),
+            words: wide.key_slots.iter().map(end).max().unwrap_or(1).max(1),
             header: MARKER,
             family_shift: has_addresses.then_some(FAMILY_SHIFT),
-            fields: wide.spots.clone(),
+            fields: wide.key_slots.clone(),
         }
     }
 }

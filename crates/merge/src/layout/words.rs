@@ -42,7 +42,7 @@ pub(super) enum Class {
 
 /// What a word or several of a record's state hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum StateContent {
     /// Packets, or those that carry the input.
     Count,
     /// Sum of the input.
@@ -74,7 +74,7 @@ pub(super) const fn encode_max(value: u64) -> u64 {
     (!value).wrapping_sub(1)
 }
 
-impl What {
+impl StateContent {
     pub(super) const fn class(&self) -> Class {
         match self {
             Self::Count | Self::Sum | Self::Bins(_) => Class::Add,
@@ -104,7 +104,7 @@ impl What {
 pub(super) struct Content {
     pub(super) side: Side,
     pub(super) of: Option<Input>,
-    pub(super) what: What,
+    pub(super) what: StateContent,
     pub(super) start: usize,
 }
 
@@ -117,7 +117,7 @@ pub(super) struct Words {
 
 impl Words {
     /// The first word of that content. Before [`Words::place`] it only takes note of the demand.
-    pub(super) fn at(&mut self, side: Side, of: Option<Input>, what: &What) -> u16 {
+    pub(super) fn at(&mut self, side: Side, of: Option<Input>, what: &StateContent) -> u16 {
         let found = self
             .contents
             .iter_mut()
@@ -194,16 +194,16 @@ impl Words {
 
 impl Content {
     /// Whether it holds that content; a longer list serves for a shorter one.
-    fn serves(&self, side: Side, of: Option<Input>, what: &What) -> bool {
+    fn serves(&self, side: Side, of: Option<Input>, what: &StateContent) -> bool {
         let same = match (&self.what, what) {
-            (What::List(_), What::List(_)) => true,
+            (StateContent::List(_), StateContent::List(_)) => true,
             (mine, wanted) => mine == wanted,
         };
         same && self.side == side && self.of == of
     }
 
-    fn grow(&mut self, what: &What) {
-        if let (What::List(mine), What::List(wanted)) = (&mut self.what, what) {
+    fn grow(&mut self, what: &StateContent) {
+        if let (StateContent::List(mine), StateContent::List(wanted)) = (&mut self.what, what) {
             *mine = (*mine).max(*wanted);
         }
     }

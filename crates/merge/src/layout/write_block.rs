@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use super::plan::BLOCK;
 use super::program::WriteStep;
-use super::words::{Content, What};
+use super::words::{Content, StateContent};
 use crate::Avx512;
-use turboflow_record::InputValues;
+use turboflow_record::{INPUT_WORDS, Input, InputSet, InputValues};
 
 /// The steps of a run of words that take eight inputs at most.
 ///
@@ -17,8 +17,8 @@ use turboflow_record::InputValues;
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct WriteBank {
-    /// The bits of the lanes' inputs among those that are there.
-    bits: [u64; BLOCK],
+    /// The bits of the lanes' inputs among those that are there, for each word of a set.
+    bits: [[u64; BLOCK]; INPUT_WORDS],
     /// What the lanes hold of a packet that lacks their input.
     absent: [u64; BLOCK],
     /// Every input whose value is taken, and the lanes that take it; the others hold 1 where there is one.
@@ -70,7 +70,7 @@ struct Bin {
 
 impl WriteBank {
     const EMPTY: Self = Self {
-        bits: [0; BLOCK],
+        bits: [[0; BLOCK]; INPUT_WORDS],
         absent: [0; BLOCK],
         inputs: [(0, 0); BLOCK],
         input_count: 0,
@@ -106,7 +106,7 @@ impl WriteBank {
     fn lane_of(&self, step: &BankStep) -> Option<usize> {
         (0..usize::from(self.lane_count)).find(|&lane| {
             let taken = self.inputs.iter().any(|(lanes, _)| lanes >> lane & 1 == 1);
-            self.bits[lane] == 1 << step.from
+            self.bits.map(|bits| bits[lane]) == step.input_bits()
                 && self.absent[lane] == step.absent
                 && taken != step.counts
         })
@@ -119,7 +119,9 @@ impl WriteBank {
         }
         let lane = usize::from(self.lane_count);
         self.lane_count += 1;
-        self.bits[lane] = 1 << step.from;
+        for (bits, of_input) in self.bits.iter_mut().zip(step.input_bits()) {
+            bits[lane] = of_input;
+        }
         self.absent[lane] = step.absent;
         if !step.counts {
             let taken = &mut self.inputs[..usize::from(self.input_count)];
@@ -161,16 +163,18 @@ impl WriteBank {
             if self.lane_count == 0 {
                 return ones;
             }
-            let (all, present) = inputs.all();
             let mut values = ones;
             // One by one: a gather costs several times as much on some processors (docs/evaluation.md), as it does
             // with microcode against the leak of gathered data (CVE-2022-40982).
             for &(lanes, input) in self.inputs.iter().take(usize::from(self.input_count)) {
-                let value = all[usize::from(input & 63)];
+                let value = inputs.value(input);
                 values = _mm512_mask_set1_epi64(values, lanes, value.cast_signed());
             }
-            let bits = _mm512_loadu_si512(self.bits.as_ptr().cast());
-            let there = _mm512_test_epi64_mask(_mm512_set1_epi64(present.cast_signed()), bits);
+            let mut there = 0;
+            for (present, bits) in inputs.present().words().iter().zip(&self.bits) {
+                let bits = _mm512_loadu_si512(bits.as_ptr().cast());
+                there |= _mm512_test_epi64_mask(_mm512_set1_epi64(present.cast_signed()), bits);
+            }
             let absent = _mm512_loadu_si512(self.absent.as_ptr().cast());
             _mm512_mask_mov_epi64(absent, there, values)
         }
@@ -178,6 +182,11 @@ impl WriteBank {
 }
 
 impl BankStep {
+    /// The set of its input alone.
+    fn input_bits(&self) -> [u64; INPUT_WORDS] {
+        InputSet::of(&[Input::ALL[usize::from(self.from)]]).words()
+    }
+
     /// The steps of a content; `None` where it takes more than banks do.
     pub(super) fn of(
         content: &Content,
@@ -193,7 +202,7 @@ impl BankStep {
                     .collect(),
             );
         }
-        let What::Bins(edges) = &content.what else {
+        let StateContent::Bins(edges) = &content.what else {
             return None;
         };
         // The largest number stands for a value that is absent.

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{KeyHasher, LaneHash, LaneHasher, Least, Marks};
+use crate::{Complement, KeyHasher, LaneHash, LaneHasher, Marks};
 
 fn base() -> impl Strategy<Value = Base> {
     let times = prop_oneof![0..8u64, any::<u64>()];
@@ -18,12 +18,12 @@ fn base() -> impl Strategy<Value = Base> {
             bytes: u64::from(bytes),
             first_ns,
             last_ns,
-            min_length_bytes: Least::of(min_length_bytes),
+            min_length_bytes: Complement::of(min_length_bytes),
             max_length_bytes,
             tcp_flags,
             marks: Marks(marks & marks.rotate_left(3)),
             tos,
-            min_ttl: Least::of(min_ttl),
+            min_ttl: Complement::of(min_ttl),
             max_ttl,
             end_reason: end,
             padding: 0,

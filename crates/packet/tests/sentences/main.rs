@@ -13,8 +13,8 @@ mod transport;
 mod tunnels;
 
 use build::frame_of;
-use turboflow_packet::{LinkType, Parser, ParserConfig, Rejected, TunnelSet};
-use turboflow_record::{InputSet, InputValues, Packet};
+use turboflow_packet::{LinkType, PARSED_INPUTS, Parser, ParserConfig, Rejected, TunnelSet};
+use turboflow_record::{InputValues, Packet};
 
 /// The usual inner packet: UDP from 53 to 5353 in IPv4.
 fn inner() -> Vec<u8> {
@@ -48,7 +48,7 @@ fn flow_of(bytes: &[u8]) -> (u8, u16, u16) {
 
 /// Everything that a capture file can give, with the given tunnels entered.
 fn values_of(bytes: &[u8], decapsulate: TunnelSet) -> (Packet, InputValues) {
-    let needs = InputSet::of_capture_files();
+    let needs = PARSED_INPUTS;
     let mut parser = Parser::new(ParserConfig {
         decapsulate,
         needs,

@@ -7,17 +7,22 @@
 //!     | R | 0 | 0 | J |  op        |  input          |   every op but nth
 //!     +---+---+---+---+------------+-----------------+
 //!     | R |  4096 + (k - 1) * 48 + input             |   nth, k from 1 to 256
-//!     +---+------------------------------------------+
+//!     +---+---+---+---+------------+----+------------+
+//!     | R | 0 | 0 | J |  31 - n/2  |n%2 |  op        |   every op but nth, of input 63 + n
+//!     +---+---+---+---+------------+----+------------+
 //! ```
 //!
-//! R: in the other direction of a biflow. J: over both directions of a biflow (`nth` has no room
-//! for it, and no number there). Ops and inputs count from 1 and 0 in the order in which their lists began; what is
-//! added goes to the end, so that a number never changes its meaning. Input 63 stands for none.
+//! R: in the other direction of a biflow. J: over both directions of a biflow. Ops and inputs count from 1 and 0 in the
+//! order in which their lists began; what is added goes to the end, so that a number never changes its meaning. 63 in
+//! the place of an input stands for none: inputs from there on have the numbers that ops leave free, from above.
+//!
+//! What has no number is 0, and is not exported in IPFIX: `nth` over both directions of a biflow, `nth` of inputs from
+//! 48 on, and inputs that the ops leave no room for.
 
 use super::{
     ColumnElement, DataType, Element, Semantics, Side, Units, camel, lower_first, reverse_name,
 };
-use crate::{Feature, Input, KeyField, Op};
+use crate::{ColumnKind, Feature, Input, KeyField, Op};
 
 /// The enterprise number for use in documentation (RFC 5612), which no organisation owns. It is
 /// the default because the project has no number of its own.
@@ -26,6 +31,8 @@ pub const DOCUMENTATION_ENTERPRISE: u32 = 32473;
 /// The op's place for values of the key, and for the addresses of the outermost tunnel.
 const KEY_VALUE: u16 = 19;
 const OUTER_ADDRESS: u16 = 20;
+/// The last place that an op can have. Ops fill these rows from the first, inputs from 63 on from the last.
+const LAST_ROW: u16 = 31;
 /// The input's place for ops without one.
 const NO_INPUT: u16 = 63;
 /// Set in elements of the other direction.
@@ -65,7 +72,8 @@ pub(super) fn of_key(field: KeyField, enterprise: u32) -> ColumnElement {
         KeyField::OuterDestinationAddress => outer(2, "Destination"),
         KeyField::Input(input) => {
             let name = lower_first(&camel(input.name()));
-            let mut element = element(KEY_VALUE << 6 | input as u16, &name, value_type(input));
+            let id = number(KEY_VALUE, Some(input as u16));
+            let mut element = element(id, &name, value_type(input));
             element.semantics = Semantics::Identifier;
             ColumnElement::of(element)
         }
@@ -106,18 +114,40 @@ pub(super) fn of_feature(feature: &Feature, side: Side, enterprise: u32) -> Colu
 }
 
 fn id(feature: &Feature, side: Side) -> u16 {
-    let input = feature.of.map_or(NO_INPUT, |input| input as u16);
-    let reverse = if side == Side::Reverse {
-        REVERSE_BIT
-    } else {
-        0
-    };
-    let joined = if side == Side::Joined { JOINED_BIT } else { 0 };
-    match feature.op {
+    let input = feature.of.map(|input| input as u16);
+    let number = match feature.op {
         Op::Nth { .. } if side == Side::Joined => 0,
-        // A definition's k is at most 256, so that the sum stays below bit 14.
-        Op::Nth { k } => reverse | (NTH_START + (k as u16 - 1) * NTH_INPUTS + input),
-        _ => reverse | joined | op_number(&feature.op) << 6 | input,
+        Op::Nth { k } => number_of_nth(k as u16, input.unwrap_or(NTH_INPUTS)),
+        _ => number(op_number(&feature.op), input),
+    };
+    match side {
+        _ if number == 0 => 0,
+        Side::Forward => number,
+        Side::Reverse => REVERSE_BIT | number,
+        Side::Joined => JOINED_BIT | number,
+    }
+}
+
+/// The number of an op, or of a value in a key, in the record's direction.
+pub(super) const fn number(op: u16, input: Option<u16>) -> u16 {
+    match input {
+        None => op << 6 | NO_INPUT,
+        Some(input) if input < NO_INPUT => op << 6 | input,
+        Some(input) => {
+            let further = input - NO_INPUT;
+            match LAST_ROW.saturating_sub(further / 2) {
+                ..=OUTER_ADDRESS => 0,
+                row => row << 6 | (further % 2) << 5 | op,
+            }
+        }
+    }
+}
+
+/// The number of an input's `k`-th value. A definition's `k` is at most 256, so that it stays below bit 14.
+pub(super) const fn number_of_nth(k: u16, input: u16) -> u16 {
+    match input {
+        NTH_INPUTS.. => 0,
+        _ => NTH_START + (k - 1) * NTH_INPUTS + input,
     }
 }
 
@@ -129,7 +159,7 @@ fn op_number(op: &Op) -> u16 {
 
 /// Type, semantics and unit of a feature's values; of a list's elements.
 fn meaning(feature: &Feature) -> (DataType, Semantics, Units) {
-    let unit = feature.of.map_or(Units::None, unit);
+    let unit = feature.of.map_or(Units::None, Input::units);
     let value = feature.of.map_or(DataType::Unsigned64, value_type);
     match feature.op {
         Op::Count | Op::Histogram { .. } => (
@@ -158,28 +188,15 @@ fn meaning(feature: &Feature) -> (DataType, Semantics, Units) {
 }
 
 fn value_type(input: Input) -> DataType {
-    match input {
-        Input::Timestamp | Input::HardwareTimestamp => DataType::DateTimeNanoseconds,
-        Input::SourceMac | Input::DestinationMac => DataType::MacAddress,
+    match input.column_kind() {
+        ColumnKind::TimestampNs => DataType::DateTimeNanoseconds,
+        ColumnKind::Mac => DataType::MacAddress,
         _ => match input.bits() {
             0..=8 => DataType::Unsigned8,
             9..=16 => DataType::Unsigned16,
             17..=32 => DataType::Unsigned32,
             _ => DataType::Unsigned64,
         },
-    }
-}
-
-const fn unit(input: Input) -> Units {
-    match input {
-        Input::IpLength
-        | Input::FrameLength
-        | Input::PayloadLength
-        | Input::FragmentOffset
-        | Input::TcpWindow => Units::Octets,
-        Input::Ttl => Units::Hops,
-        Input::HopLatency | Input::Gap => Units::Nanoseconds,
-        _ => Units::None,
     }
 }
 

@@ -8,7 +8,7 @@
 use super::{
     ColumnElement, DataType, END_REASON, Element, Semantics, TimeUnit, Units, reverse_name,
 };
-use crate::{Feature, Input, KeyField, Op};
+use crate::{Feature, KeyField, Op};
 
 /// basicList, the element of every list column (RFC 6313, section 4.5.1).
 pub const BASIC_LIST: u16 = 291;
@@ -18,13 +18,93 @@ pub const BASIC_LIST: u16 = 291;
 pub const REVERSE_ENTERPRISE: u32 = 29305;
 
 /// An element: number, name, type, semantics, units.
-type Entry = (u16, &'static str, DataType, Semantics, Units);
+pub(crate) type Entry = (u16, &'static str, DataType, Semantics, Units);
+
+/// What a column says of an input, as far as IANA has elements for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ColumnOf {
+    /// The value of the flow's first packet, or that of all its packets in a key.
+    Value,
+    /// The value in a key alone.
+    Key,
+    /// The sum of the values.
+    Sum,
+    /// The smallest value.
+    Min,
+    /// The largest value.
+    Max,
+    /// The OR of the values.
+    BitOr,
+}
+
+/// The element of IANA that means what a column means.
+pub(crate) enum Registered {
+    /// One.
+    One(Entry),
+    /// One of 64 bits, in 4 octets: our lengths have 32 bits.
+    Reduced(Entry),
+    /// One for IPv4, one for IPv6; none in records without a family.
+    ByFamily(Entry, Entry),
+    /// One for each [`TimeUnit`]: milliseconds, microseconds, nanoseconds.
+    ByTime([Entry; 3]),
+}
+
+/// When a flow began.
+pub(crate) const FLOW_START: [Entry; 3] = [
+    (
+        152,
+        "flowStartMilliseconds",
+        DateTimeMilliseconds,
+        Default,
+        Units::None,
+    ),
+    (
+        154,
+        "flowStartMicroseconds",
+        DateTimeMicroseconds,
+        Default,
+        Units::None,
+    ),
+    (
+        156,
+        "flowStartNanoseconds",
+        DateTimeNanoseconds,
+        Default,
+        Units::None,
+    ),
+];
+/// When a flow ended.
+pub(crate) const FLOW_END: [Entry; 3] = [
+    (
+        153,
+        "flowEndMilliseconds",
+        DateTimeMilliseconds,
+        Default,
+        Units::None,
+    ),
+    (
+        155,
+        "flowEndMicroseconds",
+        DateTimeMicroseconds,
+        Default,
+        Units::None,
+    ),
+    (
+        157,
+        "flowEndNanoseconds",
+        DateTimeNanoseconds,
+        Default,
+        Units::None,
+    ),
+];
+/// The TCP flags of a flow.
+pub(crate) const TCP_CONTROL_BITS: Entry = (6, "tcpControlBits", Unsigned16, Flags, Units::None);
 
 use DataType::{
     DateTimeMicroseconds, DateTimeMilliseconds, DateTimeNanoseconds, Ipv4Address, Ipv6Address,
     MacAddress, Unsigned8, Unsigned16, Unsigned32, Unsigned64,
 };
-use Semantics::{Default, DeltaCounter, Flags, Identifier, Quantity};
+use Semantics::{Default, DeltaCounter, Flags, Identifier};
 
 /// The element of a field of the key; `has_family` where the record is of IPv4 or IPv6.
 pub(super) fn of_key(field: KeyField, has_family: bool) -> Option<ColumnElement> {
@@ -45,8 +125,12 @@ pub(super) fn of_key(field: KeyField, has_family: bool) -> Option<ColumnElement>
         }
         KeyField::Protocol => one((4, "protocolIdentifier", Unsigned8, Identifier, none)),
         KeyField::OuterSourceAddress | KeyField::OuterDestinationAddress => None,
-        KeyField::Input(Input::TcpFlags) => one(TCP_FLAGS),
-        KeyField::Input(input) => of_value(input, has_family),
+        KeyField::Input(input) => {
+            let found = input.registered(ColumnOf::Key);
+            let found = found.or_else(|| input.registered(ColumnOf::Value));
+            // No time is in a key.
+            found?.column(TimeUnit::default(), has_family)
+        }
     }
 }
 
@@ -56,67 +140,39 @@ pub(super) fn of_feature(
     time: TimeUnit,
     has_family: bool,
 ) -> Option<ColumnElement> {
-    let octets = Units::Octets;
-    let entry: Entry = match (&feature.op, feature.of) {
-        (Op::First, Some(input)) => return of_value(input, has_family),
-        (Op::Count, None) => (
-            2,
-            "packetDeltaCount",
-            Unsigned64,
-            DeltaCounter,
-            Units::Packets,
-        ),
-        (Op::Sum, Some(Input::IpLength)) => {
-            (1, "octetDeltaCount", Unsigned64, DeltaCounter, octets)
+    let column = match feature.op {
+        Op::Count if feature.of.is_none() => {
+            let (counter, packets) = (DeltaCounter, Units::Packets);
+            let entry = (2, "packetDeltaCount", Unsigned64, counter, packets);
+            return Some(ColumnElement::of(element(entry)));
         }
-        (Op::Sum, Some(Input::FrameLength)) => (
-            352,
-            "layer2OctetDeltaCount",
-            Unsigned64,
-            DeltaCounter,
-            octets,
-        ),
-        (Op::Sum, Some(Input::PayloadLength)) => (
-            401,
-            "transportOctetDeltaCount",
-            Unsigned64,
-            DeltaCounter,
-            octets,
-        ),
-        (Op::BitOr, Some(Input::TcpFlags)) => TCP_FLAGS,
-        (Op::BitOr, Some(Input::TcpOptions)) => (209, "tcpOptions", Unsigned64, Flags, Units::None),
-        (Op::BitOr, Some(Input::IpOptions)) => (208, "ipv4Options", Unsigned32, Flags, Units::None),
-        (Op::Min, Some(Input::IpLength)) => {
-            return reduced((25, "minimumIpTotalLength", Unsigned64, Quantity, octets));
-        }
-        (Op::Max, Some(Input::IpLength)) => {
-            return reduced((26, "maximumIpTotalLength", Unsigned64, Quantity, octets));
-        }
-        (Op::Min, Some(Input::FrameLength)) => {
-            return reduced((
-                422,
-                "minimumLayer2TotalLength",
-                Unsigned64,
-                Quantity,
-                octets,
-            ));
-        }
-        (Op::Max, Some(Input::FrameLength)) => {
-            return reduced((
-                423,
-                "maximumLayer2TotalLength",
-                Unsigned64,
-                Quantity,
-                octets,
-            ));
-        }
-        (Op::Min, Some(Input::Ttl)) => (52, "minimumTTL", Unsigned8, Quantity, Units::Hops),
-        (Op::Max, Some(Input::Ttl)) => (53, "maximumTTL", Unsigned8, Quantity, Units::Hops),
-        (Op::Min, Some(Input::Timestamp)) => start(time),
-        (Op::Max, Some(Input::Timestamp)) => end(time),
+        Op::First => ColumnOf::Value,
+        Op::Sum => ColumnOf::Sum,
+        Op::Min => ColumnOf::Min,
+        Op::Max => ColumnOf::Max,
+        Op::BitOr => ColumnOf::BitOr,
         _ => return None,
     };
-    Some(ColumnElement::of(element(entry)))
+    feature.of?.registered(column)?.column(time, has_family)
+}
+
+impl Registered {
+    fn column(&self, time: TimeUnit, has_family: bool) -> Option<ColumnElement> {
+        let one = |element| Some(ColumnElement::of(element));
+        match *self {
+            Self::One(entry) => one(element(entry)),
+            Self::Reduced(entry) => one(Element {
+                bytes: 4,
+                ..element(entry)
+            }),
+            Self::ByFamily(v4, v6) => has_family.then(|| pair(v4, v6)),
+            Self::ByTime(entries) => one(element(match time {
+                TimeUnit::Milliseconds => entries[0],
+                TimeUnit::Microseconds => entries[1],
+                TimeUnit::Nanoseconds => entries[2],
+            })),
+        }
+    }
 }
 
 /// The element of why the record ended.
@@ -140,114 +196,12 @@ pub(super) fn reversed(column: ColumnElement) -> ColumnElement {
     }
 }
 
-const TCP_FLAGS: Entry = (6, "tcpControlBits", Unsigned16, Flags, Units::None);
-
-/// The element of a packet's property, where the flow's (first) packet gives it.
-fn of_value(input: Input, has_family: bool) -> Option<ColumnElement> {
-    let none = Units::None;
-    let entry: Entry = match input {
-        Input::Tos => (5, "ipClassOfService", Unsigned8, Identifier, none),
-        Input::Ttl => (192, "ipTTL", Unsigned8, Default, Units::Hops),
-        Input::FlowLabel => (31, "flowLabelIPv6", Unsigned32, Identifier, none),
-        Input::IcmpType if has_family => {
-            return Some(pair(
-                (176, "icmpTypeIPv4", Unsigned8, Identifier, none),
-                (178, "icmpTypeIPv6", Unsigned8, Identifier, none),
-            ));
-        }
-        Input::IcmpCode if has_family => {
-            return Some(pair(
-                (177, "icmpCodeIPv4", Unsigned8, Identifier, none),
-                (179, "icmpCodeIPv6", Unsigned8, Identifier, none),
-            ));
-        }
-        Input::Vlan => (58, "vlanId", Unsigned16, Identifier, none),
-        Input::InnerVlan => (245, "dot1qCustomerVlanId", Unsigned16, Identifier, none),
-        Input::VlanPriority => (244, "dot1qPriority", Unsigned8, Identifier, none),
-        Input::SourceMac => (56, "sourceMacAddress", MacAddress, Default, none),
-        Input::DestinationMac => (80, "destinationMacAddress", MacAddress, Default, none),
-        Input::EtherType => (256, "ethernetType", Unsigned16, Identifier, none),
-        Input::GreKey => (296, "greKey", Unsigned32, Identifier, none),
-        Input::IngressInterface => (10, "ingressInterface", Unsigned32, Identifier, none),
-        Input::EgressInterface => (14, "egressInterface", Unsigned32, Identifier, none),
-        Input::Identification => (54, "fragmentIdentification", Unsigned32, Default, none),
-        Input::TcpSequence => (184, "tcpSequenceNumber", Unsigned32, Default, none),
-        Input::TcpAcknowledgement => (185, "tcpAcknowledgementNumber", Unsigned32, Default, none),
-        Input::TcpWindow => (186, "tcpWindowSize", Unsigned16, Default, none),
-        _ => return None,
-    };
-    Some(ColumnElement::of(element(entry)))
-}
-
-const fn start(time: TimeUnit) -> Entry {
-    let none = Units::None;
-    match time {
-        TimeUnit::Milliseconds => (
-            152,
-            "flowStartMilliseconds",
-            DateTimeMilliseconds,
-            Default,
-            none,
-        ),
-        TimeUnit::Microseconds => (
-            154,
-            "flowStartMicroseconds",
-            DateTimeMicroseconds,
-            Default,
-            none,
-        ),
-        TimeUnit::Nanoseconds => (
-            156,
-            "flowStartNanoseconds",
-            DateTimeNanoseconds,
-            Default,
-            none,
-        ),
-    }
-}
-
-const fn end(time: TimeUnit) -> Entry {
-    let none = Units::None;
-    match time {
-        TimeUnit::Milliseconds => (
-            153,
-            "flowEndMilliseconds",
-            DateTimeMilliseconds,
-            Default,
-            none,
-        ),
-        TimeUnit::Microseconds => (
-            155,
-            "flowEndMicroseconds",
-            DateTimeMicroseconds,
-            Default,
-            none,
-        ),
-        TimeUnit::Nanoseconds => (
-            157,
-            "flowEndNanoseconds",
-            DateTimeNanoseconds,
-            Default,
-            none,
-        ),
-    }
-}
-
 fn pair(v4: Entry, v6: Entry) -> ColumnElement {
     ColumnElement {
         v4: element(v4),
         v6: element(v6),
         is_list: false,
     }
-}
-
-/// A 64-bit element in 4 octets: our lengths have 32 bits.
-fn reduced(entry: Entry) -> Option<ColumnElement> {
-    let element = Element {
-        bytes: 4,
-        ..element(entry)
-    };
-    Some(ColumnElement::of(element))
 }
 
 fn element((id, name, data_type, semantics, units): Entry) -> Element {

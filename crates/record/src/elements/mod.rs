@@ -15,6 +15,7 @@ use crate::{Definition, Feature, Input, KeyField, Op};
 
 pub use enterprise::DOCUMENTATION_ENTERPRISE;
 pub use iana::{BASIC_LIST, REVERSE_ENTERPRISE};
+pub(crate) use iana::{ColumnOf, FLOW_END, FLOW_START, Registered, TCP_CONTROL_BITS};
 
 /// The type of an element's values, numbered as in RFC 5610, section 3.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

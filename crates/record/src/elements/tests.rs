@@ -133,3 +133,28 @@ fn numbers_of_our_own_never_change() {
     assert_eq!(reverse.v4.id, 1 << 14 | 17 << 6 | 63);
     assert_eq!(reverse.v4.name, "reverseDuration");
 }
+
+#[test]
+fn inputs_beyond_the_63rd_have_numbers_as_long_as_ops_leave_room() {
+    let mut taken = BTreeMap::new();
+    let mut has_room = true;
+    for input in (0..256).map(Some).chain([None]) {
+        let numbers = (1..=20).map(|op| (op, enterprise::number(op, input)));
+        let free = numbers.clone().all(|(_, id)| id != 0);
+        assert!(free || numbers.clone().all(|(_, id)| id == 0), "{input:?}");
+        assert!(has_room || !free || input.is_none(), "{input:?}");
+        has_room = free;
+        for (op, id) in numbers.filter(|(_, id)| *id != 0) {
+            assert!(id < 1 << 11, "{id} reaches into the bit of both directions");
+            assert_eq!(taken.insert(id, (op, input)), None);
+        }
+    }
+    assert!(taken.values().any(|(_, input)| *input == Some(84)));
+    assert!(!taken.values().any(|(_, input)| *input == Some(85)));
+    assert_eq!(enterprise::number_of_nth(1, 47), 4096 + 47);
+    assert_eq!(
+        enterprise::number_of_nth(1, 48),
+        0,
+        "that is the second value of the first input"
+    );
+}

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use turboflow_engine::MicroflowBatch;
-use turboflow_engine_xdp::{KernelConfig, KernelEngine};
-use turboflow_merge::{Lanes, Layout, MicroflowRecord, StateStep, WORDS_WIDE, What};
+use turboflow_engine_xdp::{INPUTS, KernelConfig, KernelEngine};
+use turboflow_merge::{KeyWidths, Layout, MicroflowRecord, StateContent, StateStep, WORDS_WIDE};
 use turboflow_packet::{Parser, ParserConfig};
 use turboflow_record::{Definition, Feature, Input, InputSet, InputValues, KeyField, Op, Packet};
 
@@ -89,9 +89,9 @@ pub(crate) fn records(batch: &MicroflowBatch, layout: &Layout) -> Vec<Record> {
             state: record.state,
         }
     }
-    match layout.lanes() {
-        Lanes::Wide => batch.wide().collect(),
-        Lanes::ByFamily => {
+    match layout.key_widths() {
+        KeyWidths::Wide => batch.wide().collect(),
+        KeyWidths::ByFamily => {
             let v4 = batch.v4().map(widen);
             v4.chain(batch.v6().map(widen)).collect()
         }
@@ -149,7 +149,9 @@ pub(crate) fn compare_totals(
     let steps = layout.steps().state;
     let times = steps
         .iter()
-        .find(|step| step.of == Some(Input::Timestamp) && matches!(step.what, What::List(_)))
+        .find(|step| {
+            step.of == Some(Input::Timestamp) && matches!(step.what, StateContent::List(_))
+        })
         .map(|step| step.word)
         .unwrap();
     assert_eq!(totals.len(), expected.packets.len());
@@ -235,7 +237,7 @@ pub(crate) fn all_features() -> Vec<Feature> {
         Op::Rate,
     ];
     assert_eq!(ops.len(), Op::NAMES.len());
-    let inputs = InputSet::of_kernel_engine().iter().map(Some);
+    let inputs = INPUTS.iter().map(Some);
     let inputs: Vec<_> = inputs
         .filter(|input| *input != Some(Input::Direction))
         .chain([None])
@@ -299,7 +301,7 @@ fn every_op_of_every_input() {
     // The samples have no priority but 0.
     let plain = tcp(1, 0x18);
     frames.push([&plain[..12], &[0x81, 0, 0xa0, 5], &plain[12..]].concat());
-    let inputs = InputSet::of_kernel_engine();
+    let inputs = INPUTS;
     let mut met = InputSet::EMPTY;
     for definition in &definitions(&features, &KeyField::FIVE_TUPLE) {
         let Some(expected) = compare(&frames, definition, &[config(7), config(65_536)]) else {

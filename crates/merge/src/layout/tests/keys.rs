@@ -42,13 +42,7 @@ fn octets(address: IpAddr) -> [u8; 16] {
 
 fn carried() -> impl Strategy<Value = Carried> {
     let input = |input: Input| {
-        let bits = if matches!(input, Input::FlowLabel | Input::MplsLabel) {
-            20
-        } else {
-            input.bits()
-        };
-        let bits = if input == Input::Vni { 24 } else { bits };
-        let max = (1u64 << bits) - 1;
+        let max = (1u64 << input.bits()) - 1;
         proptest::option::of(prop_oneof![Just(0), Just(1), Just(max)])
     };
     let inputs: Vec<_> = KeyField::INPUTS.into_iter().map(input).collect();
@@ -121,8 +115,8 @@ fn expected(fields: &[KeyField], carried: &Carried, swapped: bool) -> Vec<Expect
 fn exported(layout: &Layout, carried: &Carried) -> Result<Vec<bool>, TestCaseError> {
     let mut batch = FlowBatch::new(layout.schema());
     let Carried { packet, inputs, .. } = carried;
-    match (layout.lanes(), packet.tuple.family()) {
-        (Lanes::Wide, _) => layout.append(&[layout.open::<16, 0>(packet, inputs)], &mut batch),
+    match (layout.key_widths(), packet.tuple.family()) {
+        (KeyWidths::Wide, _) => layout.append(&[layout.open::<16, 0>(packet, inputs)], &mut batch),
         (_, turboflow_record::Family::V4) => {
             layout.append(&[layout.open::<2, 0>(packet, inputs)], &mut batch)
         }
@@ -173,7 +167,7 @@ proptest! {
         let keyed_by_family = key.iter().any(|field| {
             matches!(field, KeyField::SourceAddress | KeyField::DestinationAddress)
         });
-        if layout.lanes() == Lanes::Wide || keyed_by_family {
+        if layout.key_widths() == KeyWidths::Wide || keyed_by_family {
             prop_assert_eq!(both[0] == both[1], same);
         }
         prop_assert_ne!(both[0], [0; 16]);
@@ -211,7 +205,7 @@ proptest! {
         // Alone, each packet began its flow: its own source is the initiator.
         for (carried, record) in [&there, &back].into_iter().zip(records) {
             let mut batch = FlowBatch::new(layout.schema());
-            if layout.lanes() == Lanes::Wide {
+            if layout.key_widths() == KeyWidths::Wide {
                 layout.append(&[record], &mut batch);
             } else if carried.packet.tuple.family() == turboflow_record::Family::V4 {
                 layout.append(&[layout.open::<2, 8>(&carried.packet, &carried.inputs)], &mut batch);
@@ -228,18 +222,28 @@ proptest! {
 #[test]
 fn all_fields_together_fit() {
     let fields: Vec<KeyField> = KeyField::all().collect();
-    let KeyPlan::Wide(wide) = KeyPlan::new(&fields) else {
+    let Some(KeyPlan::Wide(wide)) = KeyPlan::new(&fields) else {
         panic!("a wide key")
     };
     let mut used = [0u64; WORDS_WIDE];
     used[0] = (1 << 48) - 1;
-    for spot in &wide.spots {
-        let words = if spot.bits == 128 { 2 } else { 1 };
-        let mask = u64::MAX >> (64 - spot.bits.min(64)) << spot.shift;
-        for word in &mut used[usize::from(spot.word)..][..words] {
-            assert_eq!(*word & mask, 0, "{spot:?} overlaps another field");
+    for key_slot in &wide.key_slots {
+        let words = if key_slot.bits == 128 { 2 } else { 1 };
+        let mask = u64::MAX >> (64 - key_slot.bits.min(64)) << key_slot.shift;
+        for word in &mut used[usize::from(key_slot.word)..][..words] {
+            assert_eq!(*word & mask, 0, "{key_slot:?} overlaps another field");
             *word |= mask;
         }
     }
-    assert_eq!(wide.spots.len(), fields.len());
+    assert_eq!(wide.key_slots.len(), fields.len());
+}
+
+#[test]
+fn a_key_that_is_too_large_is_refused() {
+    let fits = |fields: &[KeyField]| KeyPlan::new(fields).is_some();
+    let addresses = [KeyField::SourceAddress; 8];
+    assert!(fits(&addresses[..7]) && !fits(&addresses));
+    // There is room for the values of more than this, but not to say which are there.
+    let optional = [KeyField::Input(Input::VlanPriority); 25];
+    assert!(fits(&optional[..24]) && !fits(&optional));
 }

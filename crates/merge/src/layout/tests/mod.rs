@@ -63,7 +63,7 @@ fn default_columns_are_those_that_flow_tools_expect() {
 fn default_definition_needs_neither_words_nor_inputs() {
     let layout = Layout::compile(&Definition::default(), false).unwrap();
     assert_eq!(layout.state_words(), 0);
-    assert_eq!(layout.lanes(), Lanes::ByFamily);
+    assert_eq!(layout.key_widths(), KeyWidths::ByFamily);
     assert!(layout.needs().is_empty());
     assert_eq!(layout.ending_fins(), Marks::FIN);
     let biflow = Layout::compile(&Definition::default(), true).unwrap();
@@ -143,7 +143,7 @@ fn refuses_directions_and_half_pairs_where_they_mean_nothing() {
     let directions = Feature::new("directions", Op::List { k: 4 }, Some(Input::Direction));
     assert_eq!(
         compile(vec![directions]).unwrap_err().to_string(),
-        "feature `directions`: `direction` exists in biflows only; add --biflow (with --engine software) or remove it"
+        "feature `directions`: `direction` exists in biflows only; add --biflow or remove it"
     );
     let keyed = |key: &[KeyField]| {
         let definition = Definition {

@@ -195,7 +195,7 @@ fn check(definition: &Definition, biflow: bool, flows: &[Flow], choices: &[u16])
         Err(error) if matches!(error.fault, Fault::TooLarge { .. }) => return Ok(()),
         Err(error) => return Err(TestCaseError::fail(error.to_string())),
     };
-    let wide = layout.lanes() == Lanes::Wide;
+    let wide = layout.key_widths() == KeyWidths::Wide;
     macro_rules! sizes {
         ($($words:literal)*) => {
             match (wide, layout.state_words()) {

@@ -5,7 +5,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::naive::Seen;
-use turboflow_record::{Definition, Feature, FiveTuple, Input, InputValues, KeyField, Op, Packet};
+use turboflow_record::{
+    Definition, Feature, FiveTuple, Input, InputSet, InputValues, KeyField, Op, Packet,
+};
 
 /// A TCP packet between two fixed ends, whose numbers are all made from `number`.
 pub(super) fn packet(number: u64, reversed: bool) -> Packet {
@@ -97,8 +99,8 @@ fn inputs() -> impl Strategy<Value = InputValues> {
     all.prop_map(|values| {
         let mut inputs = InputValues::default();
         for (input, value) in Input::ALL.into_iter().zip(values) {
-            let known_to_the_parser = !matches!(input, Input::Direction | Input::Gap);
-            if let (Some(value), true) = (value, known_to_the_parser) {
+            let is_filled_in = !InputSet::DERIVED.contains(input);
+            if let (Some(value), true) = (value, is_filled_in) {
                 inputs.set(input, value);
             }
         }

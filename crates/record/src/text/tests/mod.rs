@@ -5,7 +5,7 @@ mod errors;
 
 use proptest::prelude::*;
 
-use crate::{Definition, Feature, Input, KeyField, Op};
+use crate::{ColumnKind, Definition, Feature, Input, KeyField, Op};
 
 #[test]
 fn reads_every_key() {
@@ -72,10 +72,25 @@ fn the_reference_leaves_nothing_out() {
             "{name} is not in the reference"
         );
     }
+    let (_, inputs) = reference.split_once("## Inputs").expect("a section");
     for input in Input::ALL {
-        assert!(
-            reference.contains(input.describe()),
-            "{input:?} is described otherwise"
+        let row = format!("| `{}` | {}", input.name(), input.describe());
+        let row = inputs.lines().find(|line| line.starts_with(&row));
+        let row = row.unwrap_or_else(|| panic!("{input:?} is described otherwise"));
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let bits = match input.column_kind() {
+            ColumnKind::Unsigned { bits } => bits,
+            _ => input.bits(),
+        };
+        let kind = format!("{:?}", input.meaning()).to_lowercase();
+        let in_keys = match KeyField::INPUTS.contains(&input) {
+            true => "yes",
+            false => "",
+        };
+        assert_eq!(
+            cells[3..6],
+            [&bits.to_string(), &kind, in_keys],
+            "{input:?}"
         );
     }
 }

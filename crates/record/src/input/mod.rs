@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a definition can ask of a packet beyond the 5-tuple.
+
+mod set;
+mod table;
+
+use crate::ColumnKind;
+use crate::elements::{ColumnOf, Registered, Units};
+
+pub(crate) use set::ValueTable;
+pub use set::{INPUT_WORDS, InputSet};
+pub use table::Input;
+use table::{ROWS, Row};
+
+/// What an input's values mean, which decides the ops that make sense of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// An amount: it can be added and averaged.
+    Amount,
+    /// A number that names something, or a set of bits: adding it up means nothing.
+    Label,
+    /// A point in time.
+    Time,
+    /// The direction of a packet in a biflow.
+    Direction,
+}
+
+impl Input {
+    /// How many inputs there are.
+    pub const COUNT: usize = Self::ALL.len();
+
+    const fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
+
+    /// The name used in definitions and column names.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The input of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|input| input.name() == name)
+    }
+
+    /// What it is, in one line.
+    #[must_use]
+    pub const fn describe(self) -> &'static str {
+        self.row().description
+    }
+
+    /// How many bits the largest value has.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.row().bits
+    }
+
+    /// What its values are in a column.
+    #[must_use]
+    pub const fn column_kind(self) -> ColumnKind {
+        match (self.row().column, self.bits()) {
+            (Some(kind), _) => kind,
+            (None, 0..=8) => ColumnKind::Unsigned { bits: 8 },
+            (None, bits) => ColumnKind::Unsigned {
+                bits: bits.next_power_of_two(),
+            },
+        }
+    }
+
+    /// Whether every packet has it.
+    #[must_use]
+    pub const fn is_always_present(self) -> bool {
+        self.row().is_always_present
+    }
+
+    pub(crate) const fn meaning(self) -> Meaning {
+        self.row().meaning
+    }
+
+    pub(crate) const fn units(self) -> Units {
+        self.row().units
+    }
+
+    /// The element of IANA for a column of that kind.
+    pub(crate) fn registered(self, wanted: ColumnOf) -> Option<&'static Registered> {
+        let mut elements = self.row().elements.iter();
+        elements.find_map(|(column, element)| (*column == wanted).then_some(element))
+    }
+}
+
+/// How many inputs may be part of a key.
+const KEY_INPUTS: usize = {
+    let (mut number, mut count) = (0, 0);
+    while number < ROWS.len() {
+        count += ROWS[number].key_place.is_some() as usize;
+        number += 1;
+    }
+    count
+};
+
+/// The inputs that may be part of a key, in the order of their places.
+pub(crate) const IN_KEYS: [Input; KEY_INPUTS] = {
+    let mut inputs = [Input::IpLength; KEY_INPUTS];
+    let mut taken = [false; KEY_INPUTS];
+    let mut number = 0;
+    while number < ROWS.len() {
+        if let Some(place) = ROWS[number].key_place {
+            let place = place as usize;
+            assert!(
+                place < KEY_INPUTS && !taken[place],
+                "places in keys run from 0, one for each input"
+            );
+            (inputs[place], taken[place]) = (Input::ALL[number], true);
+        }
+        number += 1;
+    }
+    inputs
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_read_back() {
+        for (index, input) in Input::ALL.into_iter().enumerate() {
+            assert_eq!(input as usize, index);
+            assert_eq!(Input::from_name(input.name()), Some(input));
+        }
+        assert_eq!(Input::from_name("nope"), None);
+    }
+
+    #[test]
+    fn every_row_is_filled_in() {
+        for input in Input::ALL {
+            assert!((1..=64).contains(&input.bits()), "{input:?} has no width");
+            assert!(!input.describe().is_empty(), "{input:?} is not described");
+        }
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_numbers_are() {
+        let bits = |input: Input| match input.column_kind() {
+            ColumnKind::Unsigned { bits } => Some(bits),
+            _ => None,
+        };
+        assert_eq!(bits(Input::VlanPriority), Some(8));
+        assert_eq!(bits(Input::Vlan), Some(16));
+        assert_eq!(bits(Input::Vni), Some(32));
+        assert_eq!(bits(Input::TcpOptions), Some(64));
+        assert_eq!(bits(Input::SourceMac), None);
+    }
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sets of inputs, and values by their numbers: as many words as the table of inputs needs.
+
+use super::Input;
+use super::table::ROWS;
+
+/// Words of a set of inputs: a power of two, so that a mask keeps every number inside.
+pub const INPUT_WORDS: usize = Input::COUNT.div_ceil(64).next_power_of_two();
+
+/// The word and the bit of a number.
+#[inline(always)]
+const fn place<const WORDS: usize>(number: u8) -> (usize, usize) {
+    const { assert!(WORDS.is_power_of_two()) };
+    ((number as usize / 64) & (WORDS - 1), number as usize & 63)
+}
+
+/// A set of numbers below 64 times `WORDS`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BitSet<const WORDS: usize>([u64; WORDS]);
+
+impl<const WORDS: usize> BitSet<WORDS> {
+    pub(crate) const EMPTY: Self = Self([0; WORDS]);
+
+    #[inline(always)]
+    pub(crate) const fn with(mut self, number: u8) -> Self {
+        let (word, bit) = place::<WORDS>(number);
+        self.0[word] |= 1 << bit;
+        self
+    }
+
+    const fn union(mut self, other: Self) -> Self {
+        let mut word = 0;
+        while word < WORDS {
+            self.0[word] |= other.0[word];
+            word += 1;
+        }
+        self
+    }
+
+    #[inline(always)]
+    pub(crate) const fn contains(&self, number: u8) -> bool {
+        let (word, bit) = place::<WORDS>(number);
+        self.0[word] >> bit & 1 == 1
+    }
+
+    #[inline(always)]
+    const fn is_empty(&self) -> bool {
+        let (mut word, mut any) = (0, 0);
+        while word < WORDS {
+            any |= self.0[word];
+            word += 1;
+        }
+        any == 0
+    }
+}
+
+/// Values by number, and which of them are there.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct ValueTable<const WORDS: usize> {
+    present: BitSet<WORDS>,
+    /// As many as a set has members at most, so that no access needs a check.
+    values: [[u64; 64]; WORDS],
+}
+
+impl<const WORDS: usize> ValueTable<WORDS> {
+    pub(crate) const EMPTY: Self = Self {
+        present: BitSet::EMPTY,
+        values: [[0; 64]; WORDS],
+    };
+
+    #[inline(always)]
+    pub(crate) fn clear(&mut self) {
+        self.present = BitSet::EMPTY;
+    }
+
+    #[inline(always)]
+    pub(crate) fn set(&mut self, number: u8, value: u64) {
+        self.present = self.present.with(number);
+        let (word, bit) = place::<WORDS>(number);
+        self.values[word][bit] = value;
+    }
+
+    #[inline(always)]
+    pub(crate) const fn present(&self) -> BitSet<WORDS> {
+        self.present
+    }
+
+    /// What was set last, of this packet or of another.
+    #[inline(always)]
+    pub(crate) const fn value(&self, number: u8) -> u64 {
+        let (word, bit) = place::<WORDS>(number);
+        self.values[word][bit]
+    }
+}
+
+/// A set of [`Input`]s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InputSet(BitSet<INPUT_WORDS>);
+
+impl Default for InputSet {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl InputSet {
+    /// No input.
+    pub const EMPTY: Self = Self(BitSet::EMPTY);
+
+    /// The inputs that follow from a record's packets one after the other. No parser fills them in, and no engine has to.
+    pub const DERIVED: Self = {
+        let (mut set, mut number) = (Self::EMPTY, 0);
+        while number < ROWS.len() {
+            if ROWS[number].is_derived {
+                set = set.with(Input::ALL[number]);
+            }
+            number += 1;
+        }
+        set
+    };
+
+    /// A set of those inputs.
+    #[must_use]
+    pub const fn of(inputs: &[Input]) -> Self {
+        let (mut set, mut index) = (Self::EMPTY, 0);
+        while index < inputs.len() {
+            set = set.with(inputs[index]);
+            index += 1;
+        }
+        set
+    }
+
+    pub(crate) const fn from_bits(bits: BitSet<INPUT_WORDS>) -> Self {
+        Self(bits)
+    }
+
+    /// This set and `input`.
+    #[must_use]
+    pub const fn with(self, input: Input) -> Self {
+        Self(self.0.with(input as u8))
+    }
+
+    /// Everything in either set.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0.union(other.0))
+    }
+
+    /// Whether `input` is in the set.
+    #[inline(always)]
+    #[must_use]
+    pub const fn contains(self, input: Input) -> bool {
+        self.0.contains(input as u8)
+    }
+
+    /// Whether nothing is in the set.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// One bit for each member, by its number.
+    #[inline(always)]
+    #[must_use]
+    pub const fn words(self) -> [u64; INPUT_WORDS] {
+        self.0.0
+    }
+
+    /// The members, in order.
+    pub fn iter(self) -> impl Iterator<Item = Input> {
+        Input::ALL
+            .into_iter()
+            .filter(move |&input| self.contains(input))
+    }
+
+    /// The names of its members, with commas between.
+    #[must_use]
+    pub fn names(self) -> String {
+        self.iter().map(Input::name).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl FromIterator<Input> for InputSet {
+    fn from_iter<T: IntoIterator<Item = Input>>(inputs: T) -> Self {
+        inputs.into_iter().fold(Self::EMPTY, Self::with)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_hold_what_was_put_in() {
+        let set = InputSet::EMPTY.with(Input::Ttl).with(Input::Gap);
+        assert_eq!(set.iter().collect::<Vec<_>>(), [Input::Ttl, Input::Gap]);
+        assert_eq!(set, InputSet::of(&[Input::Gap, Input::Ttl]));
+        assert!(!set.contains(Input::Vlan));
+        assert_eq!(InputSet::DERIVED.names(), "direction, gap");
+    }
+
+    /// The table may grow: what sets and values are made of takes any number that an input can have.
+    #[test]
+    fn numbers_beyond_a_word_have_a_place_of_their_own() {
+        let members = [0u8, 34, 63, 64, 65, 100, 127, 128, 200, 255];
+        let mut values = ValueTable::<4>::EMPTY;
+        for number in members {
+            values.set(number, 1_000 + u64::from(number));
+        }
+        let set = values.present();
+        for number in 0..=255 {
+            assert_eq!(set.contains(number), members.contains(&number), "{number}");
+        }
+        for number in members {
+            assert_eq!(values.value(number), 1_000 + u64::from(number));
+        }
+        let [high, low] = [128u8, 1].map(|number| BitSet::<4>::EMPTY.with(number));
+        assert_eq!(high.union(low), low.with(128));
+        assert!(!high.is_empty() && BitSet::<4>::EMPTY.is_empty());
+        values.clear();
+        assert!(values.present().is_empty());
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the reference says of every input: whether it is in capture files, and whether the engine sees it.
+
+use turboflow_engine_xdp::INPUTS;
+use turboflow_packet::PARSED_INPUTS;
+use turboflow_record::{Input, InputSet};
+
+#[test]
+fn the_reference_says_who_sees_an_input() {
+    let reference = include_str!("../../../docs/definition.md");
+    let (_, reference) = reference.split_once("## Inputs").expect("a section");
+    for input in Input::ALL {
+        let row = format!("| `{}` |", input.name());
+        let row = reference.lines().find(|line| line.starts_with(&row));
+        let cells: Vec<&str> = row.expect("a row").split('|').map(str::trim).collect();
+        let seen = |by: InputSet| match (InputSet::DERIVED.contains(input), by.contains(input)) {
+            (true, _) => "derived",
+            (_, true) => "yes",
+            (_, false) => "",
+        };
+        // The engine makes no biflows.
+        let by_engine = match input {
+            Input::Direction => "",
+            _ => seen(INPUTS),
+        };
+        assert_eq!(cells[6..8], [seen(PARSED_INPUTS), by_engine], "{input:?}");
+    }
+}
