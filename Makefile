@@ -20,7 +20,7 @@ EVALUATION := $(TARGET)/release/turboflow-evaluation
 BENCH_CAPTURE := $(TARGET)/bench/zipf-10m.pcap
 
 .DEFAULT_GOAL := help
-.PHONY: help run test build deb docs bench bench-files bench-export evaluation evaluation-quick fuzz sample lint ci clean
+.PHONY: help run test build deb docs bench bench-files bench-export evaluation evaluation-quick fuzz sample lint compare ci clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -72,6 +72,10 @@ lint: set-up ## Formatting, clippy, scripts
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets $(FEATURES) -- -D warnings
 	scripts/check-scripts.sh
+
+compare: ## Two builds over every capture, byte for byte: BEFORE=path AFTER=path, ARGS="--quick" within 2 minutes
+	@test -n "$(BEFORE)" -a -n "$(AFTER)" || { echo "make compare: say BEFORE=path AFTER=path" >&2; exit 2; }
+	scripts/compare_programs.py $(BEFORE) $(AFTER) --report $(TARGET)/compare-programs $(ARGS)
 
 ci: ## What has to pass before a change is merged; TURBOFLOW_CI=1: nothing may be skipped
 	.ci/run

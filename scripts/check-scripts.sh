@@ -10,7 +10,8 @@ mapfile -t python < <(find scripts bench -name '*.py' | sort)
 
 for file in "${shell[@]}"; do
     bash -n "$file"
-    [[ -x $file ]] || { echo "check-scripts: $file is not executable" >&2; exit 1; }
+    [[ -x $file ]] || { python3 -B scripts/compare_programs_test.py 2>&1 | tail -n 3
+echo "check-scripts: $file is not executable" >&2; exit 1; }
 done
 if command -v shellcheck >/dev/null; then shellcheck --severity=error "${shell[@]}"; fi
 if command -v ruff >/dev/null; then
@@ -19,4 +20,5 @@ else
     # Compiles in memory: leaves no cache behind.
     python3 -c 'import sys; [compile(open(name).read(), name, "exec") for name in sys.argv[1:]]' "${python[@]}"
 fi
+python3 -B scripts/compare_programs_test.py 2>&1 | tail -n 3
 echo "check-scripts: ${#shell[@]} shell, ${#python[@]} Python"

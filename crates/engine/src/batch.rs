@@ -102,6 +102,17 @@ impl MicroflowBatch {
         self.words_v6.records()
     }
 
+    /// Gives the words of every record to `take`: of IPv4 records, or of all others.
+    pub(crate) fn for_each_row(&self, of_v4: bool, mut take: impl FnMut(&[u64])) {
+        if of_v4 {
+            self.plain_v4.for_each_row(&mut take);
+            self.words_v4.iter().for_each(take);
+        } else {
+            self.plain_v6.for_each_row(&mut take);
+            self.words_v6.iter().for_each(take);
+        }
+    }
+
     /// Moves all records of `other` behind these.
     pub fn append(&mut self, other: &mut Self) {
         self.plain_v4.append(&mut other.plain_v4);

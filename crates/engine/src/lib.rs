@@ -28,6 +28,7 @@ mod remote_engine;
 mod rows;
 mod shape;
 mod short_flow;
+pub mod wire;
 
 pub use abilities::{Abilities, Demands, KeyWidths, Lacking};
 pub use batch::MicroflowBatch;

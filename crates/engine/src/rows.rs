@@ -2,6 +2,7 @@
 //! Records of one family on their way to the aggregator.
 
 use turboflow_merge::MicroflowRecord;
+use turboflow_record::WORDS_V6;
 
 use crate::shape::{BASE_WORDS, FIRST_NS_AT, record_of_row, record_of_words};
 
@@ -33,6 +34,25 @@ impl<const K: usize> PlainRows<K> {
     #[inline]
     pub fn push(&mut self, word: impl Fn(usize) -> u64) {
         self.push_record(record_of_words(word));
+    }
+
+    /// Appends the record of a row of [`WORDS`](Self::WORDS) words.
+    pub(crate) fn push_row(&mut self, row: impl Iterator<Item = u64>) {
+        let mut words = [0; BASE_WORDS + WORDS_V6];
+        for (to, word) in words.iter_mut().zip(row) {
+            *to = word;
+        }
+        self.push(|at| words[at]);
+    }
+
+    /// Gives the words of every record to `take`, base first.
+    pub(crate) fn for_each_row(&self, mut take: impl FnMut(&[u64])) {
+        let mut words = [0; BASE_WORDS + WORDS_V6];
+        for record in &self.records {
+            words[..BASE_WORDS].copy_from_slice(&record.base.words());
+            words[BASE_WORDS..Self::WORDS].copy_from_slice(&record.key);
+            take(&words[..Self::WORDS]);
+        }
     }
 
     /// Appends a record.

@@ -204,6 +204,26 @@ impl Base {
         unsafe { std::mem::transmute::<[u64; 6], Self>(words) }
     }
 
+    /// The words that [`Base::from_words`] makes this record of.
+    #[must_use]
+    pub const fn words(&self) -> [u64; 6] {
+        let small = self.min_ttl.0 as u64
+            | (self.max_ttl as u64) << 8
+            | (self.end_reason as u64) << 16
+            | (self.padding as u64) << 24
+            | (self.tcp_flags as u64) << 32
+            | (self.tos as u64) << 48
+            | (self.marks.0 as u64) << 56;
+        [
+            self.packets,
+            self.bytes,
+            self.first_ns,
+            self.last_ns,
+            self.min_length_bytes.0 as u64 | (self.max_length_bytes as u64) << 32,
+            small,
+        ]
+    }
+
     /// Folds in a record whose packets arrived later.
     #[inline(always)]
     pub fn merge(&mut self, later: &Self) {
@@ -305,6 +325,13 @@ mod tests {
             ttl: (length % 251) as u8,
             tos: (length % 7) as u8,
         }
+    }
+
+    #[test]
+    fn words_make_the_record_that_they_are_of() {
+        let mut base = Base::of_packet(&packet(5, 1_500, 0x12), true);
+        base.merge(&Base::of_packet(&packet(9, 40, 0x801), false));
+        assert_eq!(Base::from_words(base.words()), base);
     }
 
     #[test]

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Batches of records and counters into messages.
+
+use turboflow_merge::Layout;
+
+use super::record::{self, Of};
+use super::{HEADER_BYTES, Header, Kind, MAX_MESSAGE_BYTES, counters, layout_id};
+use crate::{EngineCounters, MicroflowBatch, RecordShape};
+
+/// Makes the messages of one engine.
+#[derive(Clone, Debug)]
+pub struct Encoder {
+    shape: RecordShape,
+    layout_id: u64,
+    engine_id: u32,
+    message_bytes: usize,
+    /// Records sent so far.
+    sequence: u32,
+    message: Vec<u8>,
+}
+
+impl Encoder {
+    /// An encoder for records of `layout`. A message has at most `message_bytes`, and room for one record
+    /// at least.
+    #[must_use]
+    pub fn new(layout: &Layout, engine_id: u32, message_bytes: usize) -> Self {
+        Self {
+            shape: RecordShape::of(layout),
+            layout_id: layout_id(layout),
+            engine_id,
+            message_bytes: message_bytes.min(MAX_MESSAGE_BYTES),
+            sequence: 0,
+            message: Vec::new(),
+        }
+    }
+
+    /// Encodes the records of a batch: of each kind in their order.
+    pub fn records(&mut self, batch: &MicroflowBatch, mut emit: impl FnMut(&[u8])) {
+        let wide = self.shape.wide_key_words.is_some();
+        for (kind, of) in [
+            (Kind::RecordsV4, Of::V4),
+            (Kind::RecordsV6, if wide { Of::Wide } else { Of::V6 }),
+        ] {
+            let kind = if of == Of::Wide { Kind::RecordsWide } else { kind };
+            self.message.clear();
+            batch.for_each_row(of == Of::V4, |row| {
+                self.push(row, kind, of, &mut emit);
+            });
+            self.end_message(kind, of, &mut emit);
+        }
+    }
+
+    fn push(&mut self, row: &[u64], kind: Kind, of: Of, emit: &mut impl FnMut(&[u8])) {
+        let record_bytes = of.bytes(self.shape);
+        if self.message.len() > HEADER_BYTES
+            && self.message.len() + record_bytes > self.message_bytes
+        {
+            self.end_message(kind, of, emit);
+        }
+        if self.message.is_empty() {
+            self.message.resize(HEADER_BYTES, 0);
+        }
+        record::put(row, of, self.shape, &mut self.message);
+    }
+
+    fn end_message(&mut self, kind: Kind, of: Of, emit: &mut impl FnMut(&[u8])) {
+        if self.message.len() > HEADER_BYTES {
+            let records = (self.message.len() - HEADER_BYTES) / of.bytes(self.shape);
+            self.emit(kind, 0, emit);
+            self.sequence = self.sequence.wrapping_add(records as u32);
+        }
+        self.message.clear();
+    }
+
+    /// Encodes counters, and up to which time the records of all packets have been encoded; 0 says nothing.
+    /// With `is_end`, nothing follows.
+    pub fn counters(
+        &mut self,
+        counters: &EngineCounters,
+        watermark_ns: u64,
+        is_end: bool,
+        mut emit: impl FnMut(&[u8]),
+    ) {
+        self.message.clear();
+        self.message.resize(HEADER_BYTES, 0);
+        counters::put(counters, &mut self.message);
+        let kind = if is_end { Kind::End } else { Kind::Counters };
+        self.emit(kind, watermark_ns, &mut emit);
+        self.message.clear();
+    }
+
+    fn emit(&mut self, kind: Kind, watermark_ns: u64, emit: &mut impl FnMut(&[u8])) {
+        let header = Header {
+            kind,
+            length_bytes: self.message.len() as u32,
+            layout_id: self.layout_id,
+            engine_id: self.engine_id,
+            sequence: self.sequence,
+            watermark_ns,
+        };
+        self.message[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
+        emit(&self.message);
+    }
+}

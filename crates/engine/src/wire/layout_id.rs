@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The layout id: which definition the records of a message are of.
+
+use std::fmt::Write;
+
+use turboflow_merge::{KeySteps, Layout, StateStep, What};
+use turboflow_record::KeyField;
+
+/// The layout id of a definition's records: FNV-1a, in 64 bits, of [`describe_layout`].
+#[must_use]
+pub fn layout_id(layout: &Layout) -> u64 {
+    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    let text = describe_layout(layout);
+    text.bytes().fold(OFFSET, |id, byte| {
+        (id ^ u64::from(byte)).wrapping_mul(PRIME)
+    })
+}
+
+/// What the records of a layout hold and where, in text: version, key, and every content of the words of
+/// further features. Two definitions with one text have records of one form, whatever their columns are
+/// called.
+#[must_use]
+pub fn describe_layout(layout: &Layout) -> String {
+    let steps = layout.steps();
+    let mut text = format!("turboflow record {}\n", super::VERSION);
+    if layout.is_biflow() {
+        text.push_str("biflow\n");
+    }
+    match &steps.key {
+        KeySteps::FiveTuple => text.push_str("key five-tuple\n"),
+        KeySteps::Wide {
+            words,
+            header,
+            family_shift,
+            fields,
+        } => {
+            line(&mut text, format_args!("key words {words} header {header}"));
+            if let Some(shift) = family_shift {
+                line(&mut text, format_args!("  family at 0.{shift}"));
+            }
+            for field in fields {
+                let presence = field.presence.map_or(-1, i16::from);
+                line(
+                    &mut text,
+                    format_args!(
+                        "  {} at {}.{} bits {} presence {presence}",
+                        KeyField::name(field.field),
+                        field.word,
+                        field.shift,
+                        field.bits
+                    ),
+                );
+            }
+        }
+    }
+    line(&mut text, format_args!("state words {}", steps.words));
+    for step in &steps.state {
+        line(&mut text, format_args!("  {}", content(step)));
+    }
+    text
+}
+
+fn line(text: &mut String, words: std::fmt::Arguments<'_>) {
+    writeln!(text, "{words}").expect("text takes text");
+}
+
+fn content(step: &StateStep) -> String {
+    let what = match &step.what {
+        What::BitOr => "or".to_owned(),
+        What::Bins(edges) => format!("bins {edges:?}"),
+        What::Count => "count".to_owned(),
+        What::First => "first".to_owned(),
+        What::Last => "last".to_owned(),
+        What::List(k) => format!("list {k}"),
+        What::Max => "max".to_owned(),
+        What::Min => "min".to_owned(),
+        What::Sum => "sum".to_owned(),
+        What::WideSquares => "squares 128".to_owned(),
+        What::WideSum => "sum 128".to_owned(),
+    };
+    let of = step.of.map_or("packets", |input| input.name());
+    format!("{what} of {of} at {}", step.word)
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sequence numbers of one engine: which records were lost on the way, which came twice.
+
+use std::ops::Range;
+
+/// Gaps that are remembered: a message that comes late can still fill one.
+const GAPS: usize = 64;
+
+/// The records of one engine so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sequence {
+    /// Numbers in 64 bits: the wire's are their low 32.
+    next: Option<u64>,
+    gaps: Vec<Range<u64>>,
+    pub(crate) lost: u64,
+    pub(crate) repeated: u64,
+}
+
+impl Sequence {
+    /// Takes note of `count` records from number `first` on; whether they are new. Records that came
+    /// before are refused whole.
+    pub(crate) fn takes(&mut self, first: u32, count: u64) -> bool {
+        let next = *self.next.get_or_insert(u64::from(first));
+        let ahead = first.wrapping_sub(next as u32);
+        if ahead < 1 << 31 {
+            let first = next + u64::from(ahead);
+            if ahead > 0 {
+                self.miss(next..first);
+            }
+            self.next = Some(first + count);
+            return true;
+        }
+        let Some(first) = next.checked_sub(u64::from(ahead.wrapping_neg())) else {
+            return self.repeat(count);
+        };
+        self.fill(first..first + count) || self.repeat(count)
+    }
+
+    fn miss(&mut self, gap: Range<u64>) {
+        self.lost += gap.end - gap.start;
+        if self.gaps.len() == GAPS {
+            self.gaps.remove(0);
+        }
+        self.gaps.push(gap);
+    }
+
+    fn repeat(&mut self, count: u64) -> bool {
+        self.repeated += count;
+        false
+    }
+
+    /// Fills a part of a gap; whether there was one.
+    fn fill(&mut self, records: Range<u64>) -> bool {
+        let within = |gap: &Range<u64>| gap.start <= records.start && records.end <= gap.end;
+        let Some(place) = self.gaps.iter().position(within) else {
+            return false;
+        };
+        let gap = self.gaps.swap_remove(place);
+        self.lost -= records.end - records.start;
+        let rest = [gap.start..records.start, records.end..gap.end];
+        self.gaps
+            .extend(rest.into_iter().filter(|part| !part.is_empty()));
+        self.gaps.truncate(GAPS);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_what_is_missing_until_it_comes() {
+        let mut sequence = Sequence::default();
+        assert!(sequence.takes(u32::MAX - 1, 4));
+        assert!(sequence.takes(2, 3));
+        assert_eq!((sequence.lost, sequence.repeated), (0, 0));
+        assert!(sequence.takes(15, 1));
+        assert_eq!(sequence.lost, 10);
+        assert!(sequence.takes(8, 2));
+        assert_eq!(sequence.lost, 8);
+        assert!(!sequence.takes(8, 2), "it came before");
+        assert!(!sequence.takes(4, 3), "a part of it came before");
+        assert_eq!((sequence.lost, sequence.repeated), (8, 5));
+        assert!(sequence.takes(5, 3) && sequence.takes(10, 5));
+        assert_eq!(sequence.lost, 0);
+        assert!(sequence.takes(16, 1));
+    }
+
+    #[test]
+    fn remembers_a_bounded_number_of_gaps() {
+        let mut sequence = Sequence::default();
+        for place in 0..1_000 {
+            assert!(sequence.takes(2 * place, 1));
+        }
+        assert_eq!((sequence.lost, sequence.gaps.len()), (999, GAPS));
+        assert!(!sequence.takes(1, 1), "forgotten");
+        assert!(sequence.takes(1_997, 1));
+    }
+}
