@@ -120,8 +120,8 @@ fn block(run: &str, rows: &Rows) -> String {
          [commit](../{run}/commit.txt), by these [commands](../{run}/command.txt).\n\n",
         run.trim_start_matches("bench/runs/"),
     );
-    text += "| flows | traffic | aggregator, ns a record | paper's method | hashbrown | std | Redis \
-             | four more features, ns | pipeline, ns a packet | M packets/s |\n\
+    text += "| flows | traffic | aggregator, ns a record | paper's method | hashbrown | std \
+             | Redis | four more features, ns | pipeline, ns a packet | M packets/s |\n\
              |---|---|---|---|---|---|---|---|---|---|\n";
     for (flows, traffic) in rows.places() {
         let ours = rows.ns("aggregate", "turboflow", flows, &traffic);

@@ -161,7 +161,10 @@ pub(super) fn table(facts: &Facts, section: &mut Section) {
             line
         })
         .collect();
-    section.say("Computed here, with the printed value in brackets. ~ marks cells that agree only within rounding, * marks cells that differ.");
+    section.say(
+        "Computed here, with the printed value in brackets. ~ marks cells that agree only within \
+         rounding, * marks cells that differ.",
+    );
     section.table(&names, &rows);
     let count = |agrees| facts.with("agrees", agrees).0.len();
     let (exact, within, deviating) = (count("digit"), count("rounding"), count("no"));

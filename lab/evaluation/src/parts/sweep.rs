@@ -52,14 +52,11 @@ fn report(raw: &Raw, section: &mut Section) {
             .into_iter();
         points.map(|(flows, rate)| (flows, rate / 1e6)).collect()
     };
-    let (ours, lines) = (of("turboflow"), of("lines"));
-    let at = |rates: &[(f64, f64)], flows: f64| {
-        let found = rates.iter().find(|(known, _)| *known == flows);
-        found.map_or(f64::NAN, |(_, rate)| *rate)
-    };
+    let ours = of("turboflow");
     let plot = Plot {
         title: "Packets metered per second, by active flows",
-        note: "Dots: measured here. Rings, dashed: the paper, offered 10 M packets/s. Both axes logarithmic.",
+        note: "Dots: measured here. Rings, dashed: the paper, offered 10 M packets/s. \
+               Both axes logarithmic.",
         x: ("active flows", Spacing::Logarithmic),
         y: ("M packets/s", Spacing::Logarithmic),
         series: vec![
@@ -72,28 +69,7 @@ fn report(raw: &Raw, section: &mut Section) {
         "Packets metered per second, by active flows",
         plot.svg(),
     );
-    let rows: Vec<Vec<String>> = papers
-        .iter()
-        .map(|(flows, paper)| {
-            vec![
-                short(*flows),
-                short(flows / 10.0),
-                number(at(&ours, *flows), 1),
-                number(*paper, 1),
-                number(at(&lines, *flows), 1),
-            ]
-        })
-        .collect();
-    section.table(
-        &[
-            "active flows",
-            "new flows/s",
-            "ours, M packets/s, one core",
-            "Cento without offload, M packets/s of 10 offered, 16 cores",
-            "this machine's memory, M lines/s",
-        ],
-        &rows,
-    );
+    table(&ours, &papers, &of("lines"), section);
     section.say(
         "Where it differs: Cento is offered 10 M packets/s by a network card and drops what it \
          cannot take, so its numbers end at 10. It receives from the card, ours reads memory. Its \
@@ -110,4 +86,36 @@ fn report(raw: &Raw, section: &mut Section) {
              second is {verdict}: {rate:.1} M."
         ));
     }
+}
+
+/// Numbers of flows, and M packets or lines a second with so many.
+type Rates = [(f64, f64)];
+
+fn table(ours: &Rates, papers: &Rates, lines: &Rates, section: &mut Section) {
+    let at = |rates: &Rates, flows: f64| {
+        let found = rates.iter().find(|(known, _)| *known == flows);
+        found.map_or(f64::NAN, |(_, rate)| *rate)
+    };
+    let rows: Vec<Vec<String>> = papers
+        .iter()
+        .map(|(flows, paper)| {
+            vec![
+                short(*flows),
+                short(flows / 10.0),
+                number(at(ours, *flows), 1),
+                number(*paper, 1),
+                number(at(lines, *flows), 1),
+            ]
+        })
+        .collect();
+    section.table(
+        &[
+            "active flows",
+            "new flows/s",
+            "ours, M packets/s, one core",
+            "Cento without offload, M packets/s of 10 offered, 16 cores",
+            "this machine's memory, M lines/s",
+        ],
+        &rows,
+    );
 }
