@@ -39,18 +39,21 @@ pub struct Packet {
 
 /// The inputs of one packet beyond those in [`Packet`], filled only as far as a definition needs.
 #[derive(Clone, PartialEq, Eq)]
+#[repr(C)]
 pub struct InputValues {
     values: ValueTable<INPUT_WORDS>,
     /// Outer source and destination addresses of a decapsulated packet (IPv4 in the first 4 bytes);
     /// zero where no tunnel was entered.
     pub outer_addresses: [[u8; 16]; 2],
+    present: InputSet,
 }
 
 impl Default for InputValues {
     fn default() -> Self {
         Self {
-            values: ValueTable::EMPTY,
+            values: ValueTable::ZEROS,
             outer_addresses: [[0; 16]; 2],
+            present: InputSet::EMPTY,
         }
     }
 }
@@ -73,13 +76,14 @@ impl InputValues {
     /// Forgets the previous packet.
     #[inline(always)]
     pub fn clear(&mut self) {
-        self.values.clear();
+        self.present = InputSet::EMPTY;
         self.outer_addresses = [[0; 16]; 2];
     }
 
     /// Says that the packet carries `input`.
     #[inline(always)]
     pub fn set(&mut self, input: Input, value: u64) {
+        self.present = self.present.with(input);
         self.values.set(input as u8, value);
     }
 
@@ -96,20 +100,20 @@ impl InputValues {
     #[inline(always)]
     #[must_use]
     pub const fn present(&self) -> InputSet {
-        InputSet::from_bits(self.values.present())
+        self.present
     }
 
     /// The value of the input of that number; any, where the packet lacks it.
     #[inline(always)]
     #[must_use]
     pub const fn value(&self, input: u8) -> u64 {
-        self.values.value(input)
+        self.values.get(input)
     }
 
     /// The value of the input of that number, and a mask: all ones where the packet carries it.
     #[inline(always)]
     pub const fn masked(&self, input: u8) -> (u64, u64) {
-        let present = self.values.present().contains(input) as u64;
+        let present = self.present.contains_number(input) as u64;
         (self.value(input), present.wrapping_neg())
     }
 }

@@ -54,42 +54,23 @@ impl<const WORDS: usize> BitSet<WORDS> {
     }
 }
 
-/// Values by number, and which of them are there.
+/// A value for each number that a set may have, so that no access needs a check.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct ValueTable<const WORDS: usize> {
-    present: BitSet<WORDS>,
-    /// As many as a set has members at most, so that no access needs a check.
-    values: [[u64; 64]; WORDS],
-}
+pub(crate) struct ValueTable<const WORDS: usize>([[u64; 64]; WORDS]);
 
 impl<const WORDS: usize> ValueTable<WORDS> {
-    pub(crate) const EMPTY: Self = Self {
-        present: BitSet::EMPTY,
-        values: [[0; 64]; WORDS],
-    };
-
-    #[inline(always)]
-    pub(crate) fn clear(&mut self) {
-        self.present = BitSet::EMPTY;
-    }
+    pub(crate) const ZEROS: Self = Self([[0; 64]; WORDS]);
 
     #[inline(always)]
     pub(crate) fn set(&mut self, number: u8, value: u64) {
-        self.present = self.present.with(number);
         let (word, bit) = place::<WORDS>(number);
-        self.values[word][bit] = value;
+        self.0[word][bit] = value;
     }
 
     #[inline(always)]
-    pub(crate) const fn present(&self) -> BitSet<WORDS> {
-        self.present
-    }
-
-    /// What was set last, of this packet or of another.
-    #[inline(always)]
-    pub(crate) const fn value(&self, number: u8) -> u64 {
+    pub(crate) const fn get(&self, number: u8) -> u64 {
         let (word, bit) = place::<WORDS>(number);
-        self.values[word][bit]
+        self.0[word][bit]
     }
 }
 
@@ -130,10 +111,6 @@ impl InputSet {
         set
     }
 
-    pub(crate) const fn from_bits(bits: BitSet<INPUT_WORDS>) -> Self {
-        Self(bits)
-    }
-
     /// This set and `input`.
     #[must_use]
     pub const fn with(self, input: Input) -> Self {
@@ -151,6 +128,11 @@ impl InputSet {
     #[must_use]
     pub const fn contains(self, input: Input) -> bool {
         self.0.contains(input as u8)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn contains_number(self, number: u8) -> bool {
+        self.0.contains(number)
     }
 
     /// Whether nothing is in the set.
@@ -204,21 +186,25 @@ mod tests {
     #[test]
     fn numbers_beyond_a_word_have_a_place_of_their_own() {
         let members = [0u8, 34, 63, 64, 65, 100, 127, 128, 200, 255];
-        let mut values = ValueTable::<4>::EMPTY;
+        let (mut set, mut values) = (BitSet::<4>::EMPTY, ValueTable::<4>::ZEROS);
         for number in members {
+            set = set.with(number);
             values.set(number, 1_000 + u64::from(number));
         }
-        let set = values.present();
         for number in 0..=255 {
-            assert_eq!(set.contains(number), members.contains(&number), "{number}");
-        }
-        for number in members {
-            assert_eq!(values.value(number), 1_000 + u64::from(number));
+            let is_member = members.contains(&number);
+            let value = if is_member {
+                1_000 + u64::from(number)
+            } else {
+                0
+            };
+            assert_eq!(
+                (set.contains(number), values.get(number)),
+                (is_member, value)
+            );
         }
         let [high, low] = [128u8, 1].map(|number| BitSet::<4>::EMPTY.with(number));
         assert_eq!(high.union(low), low.with(128));
         assert!(!high.is_empty() && BitSet::<4>::EMPTY.is_empty());
-        values.clear();
-        assert!(values.present().is_empty());
     }
 }
