@@ -91,7 +91,7 @@ const ENTRIES: [Entry; 21] = [
         A::AggregatorRecordsPerSecondPerCore,
         "aggregator_records_per_second_per_core",
         27.2e6,
-        "the slowest row of `turboflow bench aggregate` in docs/evaluation.md (20M flows, uniform)",
+        "the slowest row of `turboflow-lab bench aggregate` in docs/evaluation.md (20M flows, uniform)",
     ),
     entry(
         A::AnalysisRecordsPerSecondPerCore,
@@ -157,7 +157,7 @@ const ENTRIES: [Entry; 21] = [
         A::MeterPacketsPerSecondPerCore,
         "meter_packets_per_second_per_core",
         14e6,
-        "the slowest row of `turboflow bench pipeline` in README.md (20M flows at random)",
+        "the slowest row of `turboflow-lab bench pipeline` in README.md (20M flows at random)",
     ),
     entry(
         A::MicroflowRecordBytes,

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program as `make evaluation` runs it: goes on after a part that fails, and where it stopped.
+//! `turboflow-lab evaluation` as `make evaluation` runs it: goes on after a part that fails, and where it stopped.
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
+
+use crate::support::command;
 
 /// Parts that take no time, and one that reads the captures it is given.
 const PARTS: &str = "figure14,table12,table13";
 
 fn run(folder: &Path, captures: &Path, parts: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_turboflow-evaluation"))
-        .args(["run", "--quick", "--parts", parts, "--redis", "127.0.0.1:1"])
-        .arg("--out")
+    command(["evaluation", "run", "--quick", "--parts", parts])
+        .args(["--redis", "127.0.0.1:1", "--out"])
         .arg(folder)
         .arg("--captures")
         .arg(captures)
         .output()
-        .expect("the program starts")
+        .unwrap()
 }
 
 fn talk(output: &Output) -> String {

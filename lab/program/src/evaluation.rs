@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow-lab evaluation`: the papers' evaluation of `lab/evaluation`, a process a part.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use turboflow_evaluation::{RunOptions, Scale};
+
+/// `turboflow-lab evaluation`, as typed.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure all parts that are not in the run yet, and write the report
+    Run(RunArgs),
+    /// Measure one part and print its facts, a JSON object a line
+    Measure {
+        /// Which one, as `run --parts` names them
+        part: String,
+        #[command(flatten)]
+        scale: ScaleArgs,
+    },
+}
+
+/// How much to measure.
+#[derive(Debug, Args)]
+pub(crate) struct ScaleArgs {
+    /// Little of everything: to see that it works, not to rely on
+    #[arg(long)]
+    quick: bool,
+    /// Where a Redis server listens; one is started meanwhile if none is named and it is installed
+    #[arg(long, value_name = "HOST:PORT")]
+    redis: Option<String>,
+    /// Folder of captures of real traffic, for Figure 14; left out where there is none
+    #[arg(
+        long,
+        value_name = "DIRECTORY",
+        default_value = "../shared/captures/large"
+    )]
+    captures: PathBuf,
+}
+
+/// `turboflow-lab evaluation run`, as typed.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    scale: ScaleArgs,
+    /// Folder of the run; bench/runs/DATE-MACHINE-evaluation by default
+    #[arg(long, value_name = "DIRECTORY")]
+    out: Option<PathBuf>,
+    /// Folder of the report; that of the run by default
+    #[arg(long, value_name = "DIRECTORY")]
+    report: Option<PathBuf>,
+    /// What else machine.md should say, such as who used the machine meanwhile
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+    /// Only these parts; all by default
+    #[arg(long, value_name = "PART,...", value_delimiter = ',')]
+    parts: Vec<String>,
+}
+
+impl From<ScaleArgs> for Scale {
+    fn from(args: ScaleArgs) -> Self {
+        Self {
+            quick: args.quick,
+            redis: args.redis,
+            captures: args.captures,
+        }
+    }
+}
+
+impl From<RunArgs> for RunOptions {
+    fn from(args: RunArgs) -> Self {
+        Self {
+            scale: args.scale.into(),
+            out: args.out,
+            report: args.report,
+            note: args.note,
+            parts: args.parts,
+        }
+    }
+}
+
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Run(args) => {
+            let failed = turboflow_evaluation::run(&args.into(), &measuring)?;
+            Ok(match failed.is_empty() {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::FAILURE,
+            })
+        }
+        Command::Measure { part, scale } => {
+            let mut stdout = std::io::stdout().lock();
+            turboflow_evaluation::measure(&part, &scale.into(), &mut stdout)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// This program, about to measure one part.
+fn measuring(part: &str, scale: &Scale) -> anyhow::Result<std::process::Command> {
+    let program = std::env::current_exe().context("finding this program")?;
+    let mut command = std::process::Command::new(program);
+    command.args(["evaluation", "measure", part]);
+    command.arg("--captures").arg(&scale.captures);
+    if scale.quick {
+        command.arg("--quick");
+    }
+    if let Some(redis) = &scale.redis {
+        command.args(["--redis", redis]);
+    }
+    Ok(command)
+}
