@@ -13,10 +13,11 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 # The engine in the kernel takes clang and two libraries; CI may not leave it out.
 KERNEL := $(or $(TURBOFLOW_CI),$(and $(shell command -v clang),$(wildcard /usr/include/libelf.h),$(wildcard /usr/include/zlib.h)))
 FEATURES := $(if $(KERNEL),--features turboflow/kernel)
+LAB_FEATURES := $(if $(KERNEL),--features turboflow-lab/kernel)
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TURBOFLOW := $(TARGET)/release/turboflow
-EVALUATION := $(TARGET)/release/turboflow-evaluation
+LAB := $(TARGET)/release/turboflow-lab
 BENCH_CAPTURE := $(TARGET)/bench/zipf-10m.pcap
 
 .DEFAULT_GOAL := help
@@ -29,7 +30,7 @@ run: build ## Meter a capture and look at it: samples/office.pcap, or CAPTURE=FI
 	$(TURBOFLOW) record -r $(CAPTURE) $(ARGS)
 
 test: set-up ## All tests: units, properties, goldens, real captures, doc tests, house rules
-	cargo test --workspace $(FEATURES)
+	cargo test --workspace $(FEATURES) $(LAB_FEATURES)
 	@test -n "$(FEATURES)" || echo "make test: SKIPPED: the engine in the kernel was not built: apt-get install clang libelf-dev zlib1g-dev" >&2
 	@test -d ../shared/captures || echo "make test: real captures are not at ../shared/captures, so nothing was compared with them" >&2
 
@@ -40,25 +41,25 @@ deb: build ## A Debian package: target/turboflow_VERSION_ARCH.deb
 	packaging/deb.sh $(TURBOFLOW) $(TARGET)
 
 docs: set-up ## API documentation of all crates: target/doc
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps $(FEATURES)
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps $(FEATURES) $(LAB_FEATURES)
 
-bench: build ## Aggregator, pipeline, features, flood, generator: one JSON object a row; BENCH="aggregate --flows 1M" for a part
-	$(TURBOFLOW) bench --json $(BENCH)
+bench: lab ## Aggregator, pipeline, features, flood, generator: one JSON object a row; BENCH="aggregate --flows 1M" for a part
+	$(LAB) bench --json $(BENCH)
 
 bench-files: build $(BENCH_CAPTURE) ## Whole processes against nfpcapd, softflowd and argus on a 10 M-packet capture
 	scripts/install-test-tools.sh bench || echo "bench-files: goes on with the tools that are here" >&2
 	bench/files/run.sh $(BENCH_CAPTURE) --repetitions 5 --turboflow $(TURBOFLOW)
 
-bench-export: build $(BENCH_CAPTURE) ## Sending flow records: encoding alone, softflowd side by side, live capture and tcpdump (root)
+bench-export: program-and-lab $(BENCH_CAPTURE) ## Sending flow records: encoding alone, softflowd side by side, live capture and tcpdump (root)
 	scripts/install-test-tools.sh bench || echo "bench-export: goes on with the tools that are here" >&2
-	bench/export/run.sh $(BENCH_CAPTURE) --turboflow $(TURBOFLOW)
+	bench/export/run.sh $(BENCH_CAPTURE) --turboflow $(TURBOFLOW) --lab $(LAB)
 
-evaluation: $(EVALUATION) ## The papers' evaluation again, under an hour: bench/runs/DATE-MACHINE-evaluation, docs/evaluation/report.md
-	$(EVALUATION) run --report docs/evaluation $(ARGS)
+evaluation: program-and-lab ## The papers' evaluation again, under an hour: bench/runs/DATE-MACHINE-evaluation, docs/evaluation/report.md
+	$(LAB) evaluation run --report docs/evaluation $(ARGS)
 
-evaluation-quick: $(EVALUATION) ## The same within minutes, to see that it works: target/evaluation-quick
+evaluation-quick: program-and-lab ## The same within minutes, to see that it works: target/evaluation-quick
 	rm -rf $(TARGET)/evaluation-quick
-	$(EVALUATION) run --quick --out $(TARGET)/evaluation-quick $(ARGS)
+	$(LAB) evaluation run --quick --out $(TARGET)/evaluation-quick $(ARGS)
 
 fuzz: set-up ## Every fuzz target for a minute (FUZZ_SECONDS=60), or FUZZ_TARGETS="packet pcap"
 	FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh $(FUZZ_TARGETS)
@@ -70,7 +71,7 @@ sample: ## Record samples/ anew (root; Linux network namespaces); docs/samples.m
 
 lint: set-up ## Formatting, clippy, scripts
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets $(FEATURES) -- -D warnings
+	cargo clippy --workspace --all-targets $(FEATURES) $(LAB_FEATURES) -- -D warnings
 	scripts/check-scripts.sh
 
 compare: ## Two builds over every capture, byte for byte: BEFORE=path AFTER=path, ARGS="--quick" within 2 minutes
@@ -88,10 +89,15 @@ clean: ## Remove everything that was built
 set-up:
 	@scripts/set-up.sh
 
-# Cargo knows whether it is up to date. With the program, so that what both stand on is built once and not for each.
-.PHONY: $(EVALUATION)
-$(EVALUATION): set-up
-	cargo build --release --package turboflow --package turboflow-evaluation $(FEATURES)
+# The laboratory alone.
+.PHONY: lab
+lab: set-up
+	cargo build --release --package turboflow-lab $(LAB_FEATURES)
+
+# In one command, so that what both stand on is compiled once: alone, each has its own set of features.
+.PHONY: program-and-lab
+program-and-lab: set-up
+	cargo build --release --package turboflow --package turboflow-lab $(FEATURES) $(LAB_FEATURES)
 
 # About 300 K flows that come and go, with the skew and packet trains of an Internet link, 64 captured bytes a packet.
 $(BENCH_CAPTURE): | build

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures how flow records leave, side by side in one run: encoding, whole processes, live capture.
 
-  bench_export.py CAPTURE [--repetitions 3] [--parts encode,process,live] [--turboflow PATH] [--runs DIRECTORY]
+  bench_export.py CAPTURE [--repetitions 3] [--parts encode,process,live] [--turboflow PATH] [--lab PATH] [--runs DIRECTORY]
 
-  encode   turboflow bench export: records a second on one core, no socket
+  encode   turboflow-lab bench export: records a second on one core, no socket
   process  a capture file to a collector on loopback: turboflow record, as fast as it goes and paced, and softflowd,
            each in turn; the collector counts every flow record, and what is missing is said
   live     an interface (a veth pair in a network namespace; root): turboflow record -i and tcpdump -w /dev/null; and
@@ -116,8 +116,8 @@ def learn(body: bytes, lengths: dict[int, int], is_ipfix: bool) -> None:
 # --- the parts ------------------------------------------------------------------------------------
 
 
-def encode(program: Path, repetitions: int) -> None:
-    command = [str(program), "bench", "export", "--items", "5M", "--repetitions", str(repetitions), "--json"]
+def encode(lab: Path, repetitions: int) -> None:
+    command = [str(lab), "bench", "export", "--items", "5M", "--repetitions", str(repetitions), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     for line in done.stdout.splitlines():
         add({"part": "encode"} | json.loads(line))
@@ -316,17 +316,19 @@ def main() -> int:
     parser.add_argument("--parts", default="encode,process,live", help="which of them, with commas (default all)")
     parser.add_argument("--paced", default="500k", metavar="RATE", help="--export-rate of the paced runs")
     parser.add_argument("--turboflow", type=Path, default=ROOT / "target/release/turboflow", metavar="PATH")
+    parser.add_argument("--lab", type=Path, default=ROOT / "target/release/turboflow-lab", metavar="PATH")
     parser.add_argument("--runs", type=Path, default=ROOT / "bench/runs", help="where the result folder goes")
     parser.add_argument("--label", default=machine_label(), help="the machine's name in the folder's")
     parser.add_argument("--note", help="what should be known of this run, such as that the machine was busy")
     args = parser.parse_args()
     load_before, parts = os.getloadavg(), args.parts.split(",")
     try:
-        for path in (args.capture, args.turboflow):
+        needed = [args.capture, args.turboflow] + [args.lab] * ("encode" in parts)
+        for path in needed:
             if not path.is_file():
-                raise CannotRun(f"{path}: no such file (make build, turboflow generate)")
+                raise CannotRun(f"{path}: no such file (make bench-export builds and generates)")
         if "encode" in parts:
-            encode(args.turboflow, args.repetitions)
+            encode(args.lab.resolve(), args.repetitions)
         if "process" in parts:
             process(args.turboflow.resolve(), args.capture.resolve(), args.repetitions, args.paced)
         if "live" in parts:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engine in the kernel against an empty program, and against capture by a ring.
 
-Prints a JSON object a row: those of `turboflow bench --engine xdp`, and for each way of metering a veth pair how many packets a second
+Prints a JSON object a row: those of `turboflow-lab bench --engine xdp`, and for each way of metering a veth pair how many packets a second
 one processor took, which does all that receiving takes in kernel and process, and what either spent. A sender on the other processor
 sends as fast as it can, faster than any of them takes: what finds the link's queue full is lost, and counts for nobody.
 """
@@ -37,18 +37,19 @@ CEILINGS = [("nothing_pass", "xdp_pass"), ("nothing_drop", "xdp_drop")]
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--turboflow", default="target/release/turboflow")
+    parser.add_argument("--lab", default="target/release/turboflow-lab")
     parser.add_argument("--flows", default="1M", help="of the packets that are sent, Internet-like")
     parser.add_argument("--packets", type=int, default=20_000_000, help=f"sent {WARM_UPS + 1} times each time")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--parts", default="cost,link", help="cost, link")
     arguments = parser.parse_args()
-    program = os.path.abspath(arguments.turboflow)
+    program, lab = os.path.abspath(arguments.turboflow), os.path.abspath(arguments.lab)
     if "cost" in arguments.parts:
         costs = ["bench", "--engine", "xdp", "--json", "--flows", "16K,1M", "--items", "1M"]
-        subprocess.run([program, *costs], check=True)
+        subprocess.run([lab, *costs], check=True)
     if "link" in arguments.parts:
         with Link():
-            measure(program, arguments)
+            measure(program, lab, arguments)
 
 
 class Link:
@@ -78,15 +79,15 @@ def inside(*words):
     run("ip", "netns", "exec", NAMESPACE, *words)
 
 
-def measure(program, arguments):
+def measure(program, lab, arguments):
     rounds = {name: [] for name, _ in WAYS}
     ceilings = {name: [] for name, _ in CEILINGS}
     for _ in range(arguments.repetitions):
         # In turns, so that whoever else is on the machine meets all of them.
         for name, options in WAYS:
-            rounds[name].append(once(program, options, arguments))
+            rounds[name].append(once(program, lab, options, arguments))
         for name, section in CEILINGS:
-            ceilings[name].append(send_to(section, program, arguments))
+            ceilings[name].append(send_to(section, lab, arguments))
     for name, results in rounds.items():
         print(json.dumps(summary(name, arguments, results)), flush=True)
     for name, rates in ceilings.items():
@@ -95,7 +96,7 @@ def measure(program, arguments):
         print(json.dumps(row), flush=True)
 
 
-def send_to(section, program, arguments):
+def send_to(section, lab, arguments):
     """Packets a second that a program takes which does nothing."""
     with tempfile.TemporaryDirectory() as folder:
         compiled = os.path.join(folder, "nothing.o")
@@ -105,7 +106,7 @@ def send_to(section, program, arguments):
         link = ["ip", "-n", NAMESPACE, "link", "set", METERS, "xdp"]
         run(*link, "obj", compiled, "sec", section)
         try:
-            return watched_send(program, arguments)["received_per_s"]
+            return watched_send(lab, arguments)["received_per_s"]
         finally:
             run(*link, "off")
 
@@ -118,14 +119,14 @@ def frames_taken():
     return sum(int(count) for name, count in counters if name.strip().endswith("xdp_packets"))
 
 
-def watched_send(program, arguments):
+def watched_send(lab, arguments):
     """Sends all packets; how many were received, how fast, and what the kernel spent on that."""
     threads = receiving_threads()
     assert threads, f"no thread of the kernel receives at {METERS}: Linux 5.12 has them"
     for thread in threads:
         run("taskset", "-p", "-c", RECEIVER, thread)
     before, spent_s = frames_taken(), -threads_s(threads)
-    sent = send(program, arguments)
+    sent = send(lab, arguments)
     received, spent_s = frames_taken() - before, spent_s + threads_s(threads)
     return {
         "sent_per_s": sent["items_per_s"],
@@ -146,15 +147,15 @@ def threads_s(threads):
     return sum(ran_ns(f"/proc/{thread}/schedstat") for thread in threads) / 1e9
 
 
-def send(program, arguments):
+def send(lab, arguments):
     """Sends all packets; what was measured."""
     words = ["bench", "--engine", "xdp", "--json", "--send", SENDS]
     words += ["--flows", arguments.flows, "--items", str(arguments.packets)]
     prefix = ["ip", "netns", "exec", NAMESPACE, "taskset", "-c", SENDER]
-    return json.loads(subprocess.run([*prefix, program, *words], check=True, capture_output=True).stdout)
+    return json.loads(subprocess.run([*prefix, lab, *words], check=True, capture_output=True).stdout)
 
 
-def once(program, options, arguments):
+def once(program, lab, options, arguments):
     with tempfile.TemporaryDirectory() as folder:
         ledger = os.path.join(folder, "ledger.json")
         words = ["record", "-i", METERS, "-w", "/dev/null", "--format", "csv", "--ledger", ledger]
@@ -165,9 +166,9 @@ def once(program, options, arguments):
             if "seed" in line:
                 break
         for _ in range(WARM_UPS):
-            watched_send(program, arguments)
+            watched_send(lab, arguments)
         spent_s = -processor_s(metering.pid)
-        measured = watched_send(program, arguments)
+        measured = watched_send(lab, arguments)
         spent_s += processor_s(metering.pid)
         metering.send_signal(signal.SIGINT)
         metering.stderr.read()

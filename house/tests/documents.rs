@@ -179,6 +179,23 @@ fn every_make_command_in_documents_works() {
     none(complaints);
 }
 
+/// The programs that documents show, and the folders of their command lines.
+const PROGRAMS: [(&str, &str); 2] = [
+    ("turboflow ", "apps/turboflow/src/"),
+    ("turboflow-lab ", "lab/program/src/"),
+];
+
+/// The sources of a program, in one text.
+fn program(folder: &str) -> String {
+    let text: String = sources(&[".rs"])
+        .into_iter()
+        .filter(|source| source.path.starts_with(folder))
+        .map(|source| source.text)
+        .collect();
+    assert!(!text.is_empty(), "{folder} has no sources");
+    text
+}
+
 /// The long options that the program's sources declare, as far as text can tell.
 fn declares(program: &str, option: &str) -> bool {
     let field = option.replace('-', "_");
@@ -189,31 +206,71 @@ fn declares(program: &str, option: &str) -> bool {
 
 #[test]
 fn every_option_that_documents_show_exists() {
-    let program: String = sources(&[".rs"])
-        .into_iter()
-        .filter(|source| source.path.starts_with("apps/turboflow/src/"))
-        .map(|source| source.text)
-        .collect();
     let mut complaints = Vec::new();
-    for document in documents() {
-        for (number, line) in document.text.lines().enumerate() {
-            let Some((_, command)) = line.split_once("turboflow ") else {
-                continue;
-            };
-            // Other programs may follow in the same pipe.
-            let command = command.split(['|', '`', '#']).next().unwrap_or_default();
-            for word in command
-                .split_whitespace()
-                .filter_map(|word| word.strip_prefix("--"))
-            {
-                let option = word.split('=').next().unwrap_or_default();
-                let option = option.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
-                if !option.is_empty() && !declares(&program, option) {
-                    let at = number + 1;
-                    complaints.push(format!("{}:{at}: no option --{option}", document.path));
+    for (name, folder) in PROGRAMS {
+        let program = program(folder);
+        for document in documents() {
+            for (number, line) in document.text.lines().enumerate() {
+                let Some((_, command)) = line.split_once(name) else {
+                    continue;
+                };
+                // Other programs may follow in the same pipe.
+                let command = command.split(['|', '`', '#']).next().unwrap_or_default();
+                for word in command
+                    .split_whitespace()
+                    .filter_map(|word| word.strip_prefix("--"))
+                {
+                    let option = word.split('=').next().unwrap_or_default();
+                    let option = option.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+                    if !option.is_empty() && !declares(&program, option) {
+                        let at = number + 1;
+                        complaints.push(format!(
+                            "{}:{at}: {name}has no option --{option}",
+                            document.path
+                        ));
+                    }
                 }
             }
         }
+    }
+    none(complaints);
+}
+
+/// The commands of a program: the variants that its command line has, as far as text can tell.
+fn has_command(program: &str, command: &str) -> bool {
+    let mut letters = command.chars();
+    let variant: String = letters
+        .next()
+        .into_iter()
+        .flat_map(char::to_uppercase)
+        .chain(letters)
+        .collect();
+    let declared = [format!("    {variant}("), format!("    {variant} {{")];
+    command == "help" || declared.iter().any(|line| program.contains(line))
+}
+
+#[test]
+fn every_command_that_documents_show_exists() {
+    let mut complaints = Vec::new();
+    for (name, folder) in PROGRAMS {
+        let program = program(folder);
+        let mut shown = 0;
+        for document in documents() {
+            for (number, line) in document.text.lines().enumerate() {
+                let commands = quoted(line).chain([line.trim_start_matches([' ', '$'])]);
+                for command in commands.filter_map(|text| text.strip_prefix(name)) {
+                    let word = command.split_whitespace().next().unwrap_or_default();
+                    let is_word = word.starts_with(|c: char| c.is_ascii_lowercase())
+                        && word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+                    shown += usize::from(is_word);
+                    if is_word && !has_command(&program, word) {
+                        let at = number + 1;
+                        complaints.push(format!("{}:{at}: no `{name}{word}`", document.path));
+                    }
+                }
+            }
+        }
+        assert!(shown > 0, "no document shows a command of {name}");
     }
     none(complaints);
 }

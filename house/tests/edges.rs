@@ -2,6 +2,7 @@
 //! Who may know whom: the table of rooms in `docs/architecture.md`, held against `cargo metadata`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -47,11 +48,12 @@ const WORKLOAD: &str = "turboflow-workload";
 const ACCURACY: &str = "turboflow-accuracy";
 const BENCH: &str = "turboflow-bench";
 const EVALUATION: &str = "turboflow-evaluation";
+const LAB: &str = "turboflow-lab";
 const HOUSE: &str = "turboflow-house";
 const PROGRAM: &str = "turboflow";
 
-/// The table. Workload and bench serve tests, measurements and the generator: nothing that meters
-/// knows them.
+/// The table. Rooms below `lab/` serve tests and measurements: of them the product knows the generator
+/// alone, and nothing that meters knows any.
 const ROOMS: [Room; 20] = [
     room(RECORD, &[]).that_borrows(&["thiserror", "toml"]),
     room(MERGE, &[RECORD]).that_borrows(&[]),
@@ -91,7 +93,7 @@ const ROOMS: [Room; 20] = [
         PROGRAM,
         &[
             RECORD, MERGE, ENGINE, PACKET, CAPTURE, SOFTWARE, XDP, AGGREGATE, FORMATS, TRANSPORT,
-            QUERY, RUN, TOP, PLAN, WORKLOAD, BENCH,
+            QUERY, RUN, TOP, PLAN, WORKLOAD,
         ],
     ),
     room(
@@ -101,6 +103,7 @@ const ROOMS: [Room; 20] = [
             BENCH,
         ],
     ),
+    room(LAB, &[BENCH, EVALUATION]),
     room(HOUSE, &[]),
 ];
 
@@ -109,8 +112,8 @@ const KNOWN_TO_TESTS: [(&str, &[&str]); 3] = [(WORKLOAD, &[]), (MERGE, &[]), (CA
 
 /// Heavy or far-reaching crates, and the leaves that need them.
 const LEAVES: [(&str, &[&str]); 14] = [
-    ("anyhow", &[PROGRAM, EVALUATION]),
-    ("clap", &[PROGRAM, EVALUATION]),
+    ("anyhow", &[PROGRAM, EVALUATION, LAB]),
+    ("clap", &[PROGRAM, LAB]),
     ("flate2", &[CAPTURE, FORMATS]),
     ("hashbrown", &[BENCH]),
     ("libbpf-rs", &[XDP]),
@@ -246,6 +249,49 @@ fn heavy_crates_stay_in_their_leaves() {
             );
         }
     }
+}
+
+/// The names of the crates below `lab/`.
+fn laboratory() -> BTreeSet<String> {
+    let lab = turboflow_house::root().join("lab");
+    let lab = lab.canonicalize().expect("there is a laboratory");
+    packages()
+        .iter()
+        .filter(|package| Path::new(&text(&package["manifest_path"])).starts_with(&lab))
+        .map(|package| text(&package["name"]))
+        .collect()
+}
+
+/// All crates of the workspace that a crate links, with every feature on. Crates from elsewhere cannot
+/// depend on crates of the workspace, so manifests of the workspace alone tell.
+fn linked_by(name: &str) -> BTreeSet<String> {
+    let mut linked = BTreeSet::from([name.to_owned()]);
+    let edges = edges();
+    loop {
+        let known = |edge: &&Edge| !edge.in_tests && linked.contains(&edge.from);
+        let next = edges.iter().filter(known).map(|edge| &edge.to);
+        let next: Vec<String> = next
+            .filter(|to| is_room(to) && !linked.contains(*to))
+            .cloned()
+            .collect();
+        if next.is_empty() {
+            return linked;
+        }
+        linked.extend(next);
+    }
+}
+
+#[test]
+fn the_product_links_nothing_of_the_laboratory_but_the_generator() {
+    let laboratory = laboratory();
+    assert!(laboratory.len() > 3, "{laboratory:?}");
+    let both = |name| -> Vec<String> {
+        let linked = linked_by(name);
+        linked.intersection(&laboratory).cloned().collect()
+    };
+    assert_eq!(both(PROGRAM), [WORKLOAD]);
+    // The laboratory's program is one way to see that transitive dependencies are found.
+    assert!(both(LAB).contains(&ACCURACY.to_owned()));
 }
 
 #[test]

@@ -2,9 +2,9 @@
 //! The command line as typed; each subcommand turns its part into what is meant.
 
 use clap::builder::styling::{AnsiColor, Styles};
+use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::bench::BenchArgs;
 use crate::definition::DefinitionArgs;
 use crate::generate::GenerateArgs;
 use crate::plan::PlanArgs;
@@ -70,11 +70,36 @@ fn with_minus(option: Arg) -> Arg {
     }
 }
 
+/// Commands of `turboflow-lab`, which people may look for here.
+const LABORATORY: [&str; 2] = ["bench", "evaluation"];
+
+/// Where a command is unknown because the laboratory has it, the error says so.
+fn with_laboratory(mut error: clap::Error) -> clap::Error {
+    let typed = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(typed)) => typed.clone(),
+        _ => return error,
+    };
+    if LABORATORY.contains(&typed.as_str()) {
+        let tip = format!(
+            "the laboratory is a program of its own: turboflow-lab {typed} (cargo build --release \
+             --package turboflow-lab)"
+        );
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![tip.into()]),
+        );
+    }
+    error
+}
+
 impl Args {
     /// The command line; says what is wrong with it, and ends the program then.
     pub(crate) fn understand() -> Self {
         let command = Self::command().mut_subcommands(|command| command.mut_args(with_minus));
-        Self::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+        let matches = command
+            .try_get_matches()
+            .unwrap_or_else(|error| with_laboratory(error).exit());
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
 }
 
@@ -95,6 +120,4 @@ pub(crate) enum Command {
     Plan(Box<PlanArgs>),
     /// Print, check and explain the definition of a flow record
     Definition(DefinitionArgs),
-    /// Measure this machine: every design side by side in one run
-    Bench(BenchArgs),
 }

@@ -6,8 +6,6 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
-use crate::log::say;
-
 /// How a command ended, where it could run at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -37,19 +35,6 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         outcome => outcome.context("cannot write standard output"),
     }
-}
-
-/// The same for something that takes its time: a reader that went away ends the program, which has
-/// nothing to tidy up.
-pub(crate) fn print_or_end(text: &str) {
-    let Err(error) = write(text) else {
-        return;
-    };
-    if error.kind() == ErrorKind::BrokenPipe {
-        std::process::exit(0);
-    }
-    say!(Error CouldNotRun; "cannot write standard output: {error}");
-    std::process::exit(COULD_NOT_RUN.into());
 }
 
 fn write(text: &str) -> io::Result<()> {

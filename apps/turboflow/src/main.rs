@@ -4,7 +4,6 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod bench;
 mod beside;
 mod definition;
 mod exit;
@@ -37,7 +36,6 @@ fn main() -> ExitCode {
         Command::Generate(args) => generate::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Definition(args) => definition::run(&args),
-        Command::Bench(args) => bench::run(&args),
     };
     match outcome {
         Ok(outcome) => outcome.into(),

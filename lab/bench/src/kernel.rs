@@ -6,6 +6,7 @@ use std::time::Duration;
 use turboflow_engine::MicroflowBatch;
 use turboflow_engine_xdp::{
     Clock, KEY_HALVES, KernelConfig, KernelEngine, KernelError, Tables, Tested, TestedProgram,
+    interface_index,
 };
 use turboflow_merge::Layout;
 use turboflow_record::{Definition, Feature, Input, Op};
@@ -55,11 +56,11 @@ pub fn run(options: &Options, emit: &mut dyn FnMut(Row)) -> Result<(), KernelErr
 ///
 /// # Errors
 /// Where there is no such interface, or the kernel does not send.
-pub fn send(interface: u32, flows: u32, packets: u64) -> Result<Row, KernelError> {
+pub fn send(interface: &str, flows: u32, packets: u64) -> Result<Row, KernelError> {
     let tested = Tested {
         flows,
         is_skewed: true,
-        interface,
+        interface: interface_index(interface)?,
         ..Tested::default()
     };
     let engine = KernelEngine::load(&config(Tables::PerCpu, Clock::Precise, tested))?;

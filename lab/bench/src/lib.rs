@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Benchmarks behind `turboflow bench`: every design runs in the same harness, on the same
+//! Benchmarks behind `turboflow-lab bench`: every design runs in the same harness, on the same
 //! traffic, in one run, on one core unless it says otherwise.
 //!
 //! Numbers of different runs or machines do not compare; the designs of one run do.
@@ -128,21 +128,6 @@ pub fn run(bench: &str, options: &Options, row: &mut dyn FnMut(Row)) -> Result<(
         _ => return Err(UnknownBench(bench.to_owned())),
     }
     Ok(())
-}
-
-/// How fast one core of this machine aggregates: the first row of `turboflow bench aggregate` with that
-/// many flows, at random, in a few seconds.
-///
-/// # Panics
-/// When there is no flow, or there are more than the generator has.
-#[must_use]
-pub fn aggregator(flows: u64) -> Row {
-    let options = Options {
-        flows: vec![flows],
-        items: 4_000_000,
-        ..Options::default()
-    };
-    aggregate::ours(&options).expect("one design has one row")
 }
 
 /// There is no benchmark of that name.

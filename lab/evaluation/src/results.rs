@@ -80,7 +80,7 @@ impl Rows {
 }
 
 /// Makes the table of the document anew; with `check` only compares, and fails where it differs.
-pub(crate) fn update(document: &Path, check: bool) -> anyhow::Result<()> {
+pub fn results(document: &Path, check: bool) -> anyhow::Result<()> {
     let text =
         fs::read_to_string(document).with_context(|| format!("reading {}", document.display()))?;
     let name = document.display();
@@ -109,7 +109,7 @@ pub(crate) fn update(document: &Path, check: bool) -> anyhow::Result<()> {
         return Ok(());
     }
     if check {
-        bail!("{name} does not show the results of {run}: run `turboflow-evaluation results`");
+        bail!("{name} does not show the results of {run}: run `turboflow-lab evaluation results`");
     }
     fs::write(document, made).with_context(|| format!("writing {name}"))
 }

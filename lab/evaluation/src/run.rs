@@ -4,20 +4,44 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Component, Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 use turboflow_bench::Timer;
 
 use crate::facts::{Fact, Raw};
-use crate::parts::{PARTS, Part, part};
+use crate::parts::{PARTS, Part, Scale, part};
 use crate::redis::Server;
 use crate::report::Origin;
-use crate::{RunArgs, ScaleArgs, machine, report};
+use crate::{machine, report};
 
-pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
-    let chosen = chosen(&args.parts)?;
-    let out = args
+/// What to measure, and where to keep it.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// How much. Where no Redis server is named, one is started meanwhile if it is installed.
+    pub scale: Scale,
+    /// Folder of the run; `bench/runs/DATE-MACHINE-evaluation` by default.
+    pub out: Option<PathBuf>,
+    /// Folder of the report; that of the run by default.
+    pub report: Option<PathBuf>,
+    /// A sentence more for `machine.md`.
+    pub note: Option<String>,
+    /// Names of the parts; none for all of them.
+    pub parts: Vec<String>,
+}
+
+/// A command that measures a part: it calls [`measure`](crate::measure) and prints what that writes.
+type Measuring<'a> = &'a dyn Fn(&str, &Scale) -> anyhow::Result<Command>;
+
+/// Measures all parts that are not in the run yet, each by the process that `measuring` describes, and
+/// writes the report. Gives the names of parts that failed.
+///
+/// # Errors
+/// When there is no part of a name, the run is one of another commit or scale, or its folder or that
+/// of the report cannot be written.
+pub fn run(options: &RunOptions, measuring: Measuring<'_>) -> anyhow::Result<Vec<&'static str>> {
+    let chosen = chosen(&options.parts)?;
+    let out = options
         .out
         .clone()
         .unwrap_or_else(|| Path::new("bench/runs").join(machine::folder_name()));
@@ -29,52 +53,56 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         .filter(|part| !raw.is_complete(part.name))
         .collect();
     if todo.is_empty() {
-        check_scale(&out, args.scale.quick)?;
+        check_scale(&out, options.scale.quick)?;
         eprintln!(
             "evaluation: all parts are in {}: remove it to measure anew",
             out.display()
         );
     } else {
-        claim(&out, args.scale.quick)?;
+        claim(&out, options.scale.quick)?;
     }
     let mut failed = Vec::new();
-    let server = match args.scale.redis {
+    let mut scale = options.scale.clone();
+    let server = match scale.redis {
         None if !todo.is_empty() => Server::start(),
         _ => None,
     };
-    let redis = args.scale.redis.clone();
-    let redis = redis.or_else(|| server.as_ref().map(|server| server.address.clone()));
+    if let Some(server) = &server {
+        scale.redis = Some(server.address.clone());
+    }
     for (index, part) in todo.iter().enumerate() {
         eprintln!("evaluation: [{}/{}] {}", index + 1, todo.len(), part.title);
-        if let Err(error) = measure(part, &args.scale, redis.as_deref(), &mut raw) {
+        let measured = measuring(part.name, &scale).and_then(|by| measure(part, by, &mut raw));
+        if let Err(error) = measured {
             eprintln!("evaluation: FAILED: {}: {error:#}", part.name);
             failed.push(part.name);
         }
     }
     drop(server);
     if !todo.is_empty() {
-        write_circumstances(&out, args, &load_before)?;
+        write_circumstances(&out, options, &load_before)?;
     }
-    write_report(&out, args.report.as_deref(), &raw)?;
-    if failed.is_empty() {
-        return Ok(ExitCode::SUCCESS);
+    write_report(&out, options.report.as_deref(), &raw)?;
+    if !failed.is_empty() {
+        eprintln!(
+            "evaluation: failed: {}; run it again to measure what is missing",
+            failed.join(", ")
+        );
     }
-    eprintln!(
-        "evaluation: failed: {}; run it again to measure what is missing",
-        failed.join(", ")
-    );
-    Ok(ExitCode::FAILURE)
+    Ok(failed)
 }
 
-/// Writes the report of a run that was measured before.
-pub(crate) fn report(out: &Path, folder: Option<&Path>) -> anyhow::Result<ExitCode> {
+/// Writes the report of a run that was measured before, into `folder` or that of the run.
+///
+/// # Errors
+/// When `out` is no run, or the report cannot be written.
+pub fn report(out: &Path, folder: Option<&Path>) -> anyhow::Result<()> {
     ensure!(
         out.join("raw.jsonl").exists(),
         "{} is no run: it has no raw.jsonl",
         out.display()
     );
-    write_report(out, folder, &Raw::open(out)?)?;
-    Ok(ExitCode::SUCCESS)
+    write_report(out, folder, &Raw::open(out)?)
 }
 
 fn write_report(out: &Path, folder: Option<&Path>, raw: &Raw) -> anyhow::Result<()> {
@@ -106,7 +134,7 @@ fn check_scale(out: &Path, quick: bool) -> anyhow::Result<()> {
     let before = fs::read_to_string(out.join("commit.txt")).unwrap_or_default();
     ensure!(
         before.is_empty() || before.trim().ends_with(QUICK) == quick,
-        "{} is {}: remove it, or name another with --out",
+        "{} is {}: remove it, or name another folder",
         out.display(),
         if quick {
             "no quick run"
@@ -126,7 +154,7 @@ fn claim(out: &Path, quick: bool) -> anyhow::Result<()> {
     if let Ok(before) = fs::read_to_string(&path) {
         ensure!(
             before.trim() == commit,
-            "{} was measured at {}, this is {commit}: remove it, or name another with --out",
+            "{} was measured at {}, this is {commit}: remove it, or name another folder",
             out.display(),
             before.trim()
         );
@@ -134,22 +162,9 @@ fn claim(out: &Path, quick: bool) -> anyhow::Result<()> {
     fs::write(&path, commit + "\n").with_context(|| format!("writing {}", path.display()))
 }
 
-/// Runs this program for one part and keeps what it prints.
-fn measure(
-    part: &Part,
-    scale: &ScaleArgs,
-    redis: Option<&str>,
-    raw: &mut Raw,
-) -> anyhow::Result<()> {
-    let mut command = Command::new(std::env::current_exe().context("finding this program")?);
-    command.args(["measure", part.name]).stdout(Stdio::piped());
-    command.arg("--captures").arg(&scale.captures);
-    if scale.quick {
-        command.arg("--quick");
-    }
-    if let Some(redis) = redis {
-        command.args(["--redis", redis]);
-    }
+/// Runs the process that measures a part and keeps what it prints.
+fn measure(part: &Part, mut command: Command, raw: &mut Raw) -> anyhow::Result<()> {
+    command.stdout(Stdio::piped());
     let mut timer = Timer::default();
     timer.time(|| -> anyhow::Result<()> {
         let mut child = command.spawn().context("starting its process")?;
@@ -175,15 +190,15 @@ fn measure(
     })
 }
 
-fn write_circumstances(out: &Path, args: &RunArgs, load_before: &str) -> anyhow::Result<()> {
+fn write_circumstances(out: &Path, options: &RunOptions, load_before: &str) -> anyhow::Result<()> {
     let mut text = machine::describe();
     text += &format!("- load average before: {load_before}\n");
     text += &format!("- load average after: {}\n", machine::load());
-    let quick = args.scale.quick;
+    let quick = options.scale.quick;
     if quick {
         text += "- note: a quick run, to see that everything works; its speeds are no results\n";
     }
-    if let Some(note) = &args.note {
+    if let Some(note) = &options.note {
         text += &format!("- note: {note}\n");
     }
     let command = if quick {

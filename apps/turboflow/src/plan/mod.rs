@@ -3,6 +3,7 @@
 
 mod answer;
 mod args;
+mod measure;
 mod paper;
 mod watch;
 
@@ -107,9 +108,9 @@ fn measure(
 ) -> anyhow::Result<()> {
     let open = traffic.active_flows * args.links() as f64;
     let flows = open.clamp(*MEASURED_FLOWS.start(), *MEASURED_FLOWS.end()) as u64;
-    let row = turboflow_bench::aggregator(flows);
+    let records_per_s = measure::aggregator_records_per_s(flows);
     let per_core = Assumption::AggregatorRecordsPerSecondPerCore;
     let source = format!("measured on this machine with {flows} flows (--measure)");
-    let set = assumptions.set(per_core, row.items_per_s, source);
+    let set = assumptions.set(per_core, records_per_s, source);
     set.map_err(|error| refused(&error))
 }

@@ -11,7 +11,7 @@ use super::{RecordArgs, Settings};
 use crate::beside::Beside;
 
 /// What is missing, and the mend.
-pub(crate) const WITHOUT_KERNEL: &str = "this turboflow was built without the engine in the kernel \
+const WITHOUT_KERNEL: &str = "this turboflow was built without the engine in the kernel \
     (Linux; cargo build --features kernel, with clang, libelf-dev and zlib1g-dev); --engine software works";
 
 /// There is none.

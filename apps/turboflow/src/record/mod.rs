@@ -49,8 +49,6 @@ pub(crate) use args::{Engine, Mode, RecordArgs};
 use change::Following;
 pub(crate) use check::{FilesRead, check};
 pub(crate) use frames::{Frames, NotGiven};
-#[cfg(not(all(target_os = "linux", feature = "kernel")))]
-pub(crate) use kernel::WITHOUT_KERNEL;
 use ledger_file::LedgerFile;
 use outputs::Outputs;
 use progress::ProgressBar;

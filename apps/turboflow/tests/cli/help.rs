@@ -86,3 +86,23 @@ fn record_explains_every_option_with_default_and_unit() {
     let plain = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(plain.contains("Worst-case memory") && plain.contains("245 bytes"));
 }
+
+/// The laboratory has commands that were once here, and that people may look for.
+#[test]
+fn a_command_of_the_laboratory_says_where_it_is() {
+    for (args, tip) in [
+        (&["bench"][..], "turboflow-lab bench"),
+        (
+            &["bench", "aggregate", "--flows", "1K", "--json"],
+            "turboflow-lab bench",
+        ),
+        (&["help", "bench"], "turboflow-lab bench"),
+        (&["evaluation", "run"], "turboflow-lab evaluation"),
+    ] {
+        turboflow(args)
+            .exits(2)
+            .says(&["unrecognized subcommand", tip]);
+    }
+    let unknown = turboflow(["benches"]).exits(2);
+    assert!(!unknown.stderr.contains("turboflow-lab"), "{unknown:?}");
+}

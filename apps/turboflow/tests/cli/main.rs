@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod bad_input;
-mod bench;
 mod cases;
 mod collectors;
 mod definition;

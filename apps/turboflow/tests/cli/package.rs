@@ -23,6 +23,9 @@ fn the_debian_package_has_a_program_a_unit_and_a_right_configuration() {
     deb(&["-R", package, &folder.file("root")]);
 
     let inside = |name: &str| folder.file(&format!("root/{name}"));
+    let programs = fs::read_dir(inside("usr/bin")).unwrap();
+    let programs: Vec<_> = programs.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(programs, ["turboflow"]);
     let version = finish(Command::new(inside("usr/bin/turboflow")).arg("--version")).exits(0);
     let fields = deb(&["-f", package]);
     let (_, version) = version.stdout.trim_end().split_once(' ').unwrap();

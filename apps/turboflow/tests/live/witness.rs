@@ -3,10 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use turboflow_engine_xdp::{
+    Clock, KernelConfig, KernelEngine, Tables, Tested, TestedProgram, interface_index,
+};
+
 use crate::exact::NO_TIMEOUTS;
 use crate::kernel::{OFFICE_PACKETS, XDP};
 use crate::link::{Ended, FAR, Link, NEAR};
-use crate::support::{Folder, office};
+use crate::support::{Folder, office, udp_frame};
 
 /// They are microseconds apart where the machine does nothing else between engine and capture.
 const MOST_APART_NS: u64 = 50_000_000;
@@ -188,6 +192,38 @@ fn merged_packets_are_told_and_counted() {
     );
 }
 
+/// Sends that many packets of 1,000 flows from the near end: the kernel makes them, as fast as it can.
+fn send_by_the_kernel(link: &Link, packets: u32) {
+    link.open(move || {
+        let tested = Tested {
+            flows: 1_000,
+            is_skewed: true,
+            interface: interface_index(NEAR).unwrap(),
+            ..Tested::default()
+        };
+        let config = KernelConfig {
+            is_bound: false,
+            interfaces: Vec::new(),
+            layout: None,
+            tables: Tables::PerCpu,
+            slots: 1_024,
+            ring_bytes: 1 << 16,
+            cell_ns: 1_000_000_000,
+            evict_after: 0,
+            clock: Clock::Precise,
+            wall_ns: || 0,
+            drops: false,
+            longest_frame_bytes: 1_522,
+            hand_up: None,
+            tested: Some(tested),
+            hash_keys: std::array::from_fn(|at| at as u64 + 1),
+        };
+        let sender = KernelEngine::load(&config).unwrap().tester();
+        let frame = udp_frame(7);
+        sender.run(TestedProgram::Send, &frame, packets).unwrap();
+    });
+}
+
 /// Packets that the kernel itself makes and sends, as fast as it can: nothing that came in is missing.
 #[test]
 fn packets_of_the_kernels_own_generator_are_all_accounted_for() {
@@ -199,66 +235,11 @@ fn packets_of_the_kernels_own_generator_are_all_accounted_for() {
         ]
         .concat();
         let recording = link.record(&[FAR], &options);
-        let program = crate::support::command([""; 0])
-            .get_program()
-            .to_os_string();
-        let mut send = link.inside(program.to_str().unwrap());
-        let send = send.args([
-            "bench", "--engine", "xdp", "--send", NEAR, "--items", "300K", "--flows", "1K",
-        ]);
-        let sent = send.output().unwrap();
-        assert!(
-            sent.status.success(),
-            "{}",
-            String::from_utf8_lossy(&sent.stderr)
-        );
+        send_by_the_kernel(&link, 300_000);
         let ended = recording.interrupt().balanced(0);
         let seen = ended.count("source_seen");
         // What finds the link's queue full is lost before anybody sees it.
         assert!((1_000..=400_000).contains(&seen), "{seen}");
         assert_eq!(ended.count("packets_recorded"), seen);
     }
-}
-
-/// Every row that is promised, with a cost of it: the empty program's is the least.
-#[test]
-fn the_bench_of_the_engine_measures_every_design() {
-    let Some(link) = Link::new() else { return };
-    let program = crate::support::command([""; 0])
-        .get_program()
-        .to_os_string();
-    let mut bench = link.inside(program.to_str().unwrap());
-    let bench = bench.args([
-        "bench", "--engine", "xdp", "--flows", "1K", "--items", "100K",
-    ]);
-    let output = bench
-        .args(["--repetitions", "1", "--json"])
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let rows: Vec<serde_json::Value> = String::from_utf8(output.stdout)
-        .unwrap()
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let cost = |design: &str| {
-        let row = rows.iter().find(|row| row["design"] == design);
-        row.unwrap_or_else(|| panic!("no {design}: {rows:?}"))["ns_per_item"]
-            .as_f64()
-            .unwrap()
-    };
-    for design in [
-        "parse",
-        "per_cpu",
-        "per_cpu_coarse",
-        "row_lock",
-        "row_lock_coarse",
-    ] {
-        assert!(cost(design) > 0.0);
-    }
-    assert!(cost("per_cpu") > cost("empty"));
 }

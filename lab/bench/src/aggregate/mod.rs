@@ -30,17 +30,6 @@ pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
     }
 }
 
-/// How fast one core of this machine merges records of flows that come in no order, the worst there is.
-pub(crate) fn ours(options: &Options) -> Option<Row> {
-    let flows = *options.flows.first()?;
-    let mut measured = None;
-    let design = Run::<TurboflowCache>::new(flows, Spread::Uniform);
-    in_turn(vec![Box::new(design)], options, &mut |row| {
-        measured = Some(row)
-    });
-    measured
-}
-
 struct Run<D> {
     design: D,
     microflows: Microflows,

@@ -38,7 +38,7 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
         flows: scale.pick(vec![100_000], vec![100_000, 1_000_000]),
         items: scale.pick(2_000_000, 20_000_000),
         repetitions: scale.pick(1, 5),
-        redis: scale.redis.clone(),
+        redis: scale.redis(),
     };
     benches::run("cores", PART.name, &options, give)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rows of `turboflow bench` as facts.
+//! Rows of `turboflow-lab bench` as facts.
 
 use turboflow_bench::{Options, Row};
 

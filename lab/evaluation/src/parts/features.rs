@@ -23,7 +23,7 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
         flows: scale.pick(vec![10_000], vec![10_000, 1_000_000]),
         items: scale.pick(1_000_000, 20_000_000),
         repetitions: scale.pick(1, 5),
-        redis: scale.redis.clone(),
+        redis: scale.redis(),
     };
     benches::run("features", PART.name, &options, give)
 }

@@ -22,19 +22,24 @@ use crate::report::Section;
 
 /// How much to measure.
 #[derive(Clone, Debug)]
-pub(crate) struct Scale {
+pub struct Scale {
     /// Little: every part within seconds, numbers for nobody to rely on.
-    pub(crate) quick: bool,
-    /// Where a Redis server listens, `host:port`.
-    pub(crate) redis: String,
+    pub quick: bool,
+    /// Where a Redis server listens, `host:port`; without one its rows are left out.
+    pub redis: Option<String>,
     /// Folder of captures of real traffic; it need not be there.
-    pub(crate) captures: PathBuf,
+    pub captures: PathBuf,
 }
 
 impl Scale {
     /// One of two numbers.
     pub(crate) fn pick<T>(&self, quick: T, full: T) -> T {
         if self.quick { quick } else { full }
+    }
+
+    /// Where a benchmark looks for a Redis server; where none is named, none answers.
+    fn redis(&self) -> String {
+        self.redis.clone().unwrap_or_default()
     }
 }
 

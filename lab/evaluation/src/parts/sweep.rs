@@ -28,7 +28,7 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
         flows: scale.pick(FLOWS[..3].to_vec(), FLOWS.to_vec()),
         items: scale.pick(2_000_000, 40_000_000),
         repetitions: scale.pick(1, 3),
-        redis: scale.redis.clone(),
+        redis: scale.redis(),
     };
     benches::run("sweep", PART.name, &options, give)
 }

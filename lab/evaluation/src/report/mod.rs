@@ -69,7 +69,7 @@ pub(crate) fn write(folder: &Path, origin: &Origin<'_>, raw: &Raw) -> anyhow::Re
          Written by `make evaluation` from the run [{run}]({link}raw.jsonl): \
          [machine]({link}machine.md), [commit]({link}commit.txt), \
          [command]({link}command.txt).\n\
-         Do not edit this page: measure again, or draw it again with `turboflow-evaluation report`.\n\
+         Do not edit this page: measure again, or draw it again with `turboflow-lab evaluation report`.\n\
          In the plots, solid lines, dots and bars are measured here; dashed lines, rings and \
          outlines are the paper's numbers.\n\n"
     );

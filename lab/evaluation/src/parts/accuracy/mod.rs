@@ -259,7 +259,7 @@ mod tests {
         let mut facts = Vec::new();
         let scale = Scale {
             quick: true,
-            redis: String::new(),
+            redis: None,
             captures: PathBuf::new(),
         };
         measure(&scale, &mut |fact| facts.push(fact)).unwrap();

@@ -1,37 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow bench`: the benchmarks of `lab/bench`, as a table or as JSON.
+//! `turboflow-lab bench`: the benchmarks of `lab/bench`, as a table or as JSON.
 
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+use anyhow::anyhow;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use turboflow_bench::{BENCHES, Options, Row};
 
-use crate::exit::{Outcome, print_or_end};
+use crate::stdout::print_or_end;
 
 const EXAMPLES: &str = "\
-Every design of a benchmark runs on the same traffic, in this one run, on one core but for `cores`: compare rows
-of one run, never numbers of different runs or machines. Leave the machine alone meanwhile.
+Every design of a benchmark runs on the same traffic, in one run, on one core; `cores` alone takes
+more. Compare rows of one run, never numbers of different runs or machines. Leave the machine alone
+meanwhile.
 
 Benchmarks:
   aggregate  merging microflow records: ours, the paper's method, hashbrown, std, Redis
-  cores      the aggregator on one core, two, ... all: std, flat table, integer keys, the paper's, ours, Redis
+  cores      the aggregator on one core, two, ... all: std, flat table, integer keys, the paper's,
+             ours, Redis
   pipeline   frames in memory to open flows, by stage, with and without microflow table
   features   what four more features cost the aggregator
   plan       a definition's compiled plan against the same work written by hand
   export     flow records into messages: IPFIX, NetFlow v9 and v5, without the socket
   flood      50 million distinct keys against a full flow cache
   generate   traffic itself: packets, frames in memory, a capture file in the temporary directory
-  sweep      active flows of which a tenth is replaced every second, frames in memory to flow records
+  sweep      active flows of which a tenth is replaced every second, frames in memory to flow
+             records
 
   with --engine xdp: what a packet costs in the kernel, over a program that does nothing
 
 Examples:
-  turboflow bench                                   all of it: about half an hour and 6 GB
-  turboflow bench aggregate --flows 100K,1M --json  one benchmark, two sizes, a JSON object a row
-  turboflow bench pipeline --flows 1M --items 5M    shorter
-  turboflow bench --engine xdp --flows 16K,1M       the engine in the kernel (root)
-  turboflow bench --engine xdp --send veth0 --flows 1M --items 10M   packets for one on a link's other end";
+  turboflow-lab bench
+      all benchmarks: about half an hour and 6 GB
+  turboflow-lab bench aggregate --flows 100K,1M --json
+      one benchmark with two numbers of flows, a JSON object a row
+  turboflow-lab bench pipeline --flows 1M --items 5M
+      a shorter run
+  turboflow-lab bench --engine xdp --flows 16K,1M
+      the engine in the kernel (root)
+  turboflow-lab bench --engine xdp --send veth0 --flows 1M --items 10M
+      no measurement: packets for a meter on the other end of a veth pair";
 
-/// `turboflow bench`, as typed.
+/// `turboflow-lab bench`, as typed.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct BenchArgs {
@@ -44,14 +54,16 @@ pub(crate) struct BenchArgs {
         long,
         value_name = "N,...",
         value_delimiter = ',',
-        value_parser = number
+        value_parser = number,
+        allow_hyphen_values = true
     )]
     flows: Vec<u64>,
     /// Items measured a row and repetition. Default 20M
-    #[arg(long, value_name = "N", value_parser = number)]
+    #[arg(long, value_name = "N", value_parser = number, allow_hyphen_values = true)]
     items: Option<u64>,
     /// Repetitions of each row; the median counts. Default 3
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(allow_hyphen_values = true)]
     repetitions: Option<u32>,
     /// Where a Redis server listens; its rows are left out where none answers, or where its
     /// database 15, which is written to and emptied, holds anything. Default 127.0.0.1:6379
@@ -61,8 +73,8 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_enum, default_value_t = Engine::Software, conflicts_with = "benches")]
     #[arg(hide_possible_values = true)]
     engine: Engine,
-    /// Send packets from this interface instead, as fast as the kernel can: as many as --items, Internet-like, of the first number
-    /// of --flows. On a veth pair its other end receives them
+    /// Send packets from this interface instead, as fast as the kernel can: as many as --items,
+    /// Internet-like, of the first number of --flows. On a veth pair its other end receives them
     #[arg(long, value_name = "IFACE")]
     send: Option<String>,
     /// Print one JSON object a row
@@ -157,7 +169,7 @@ impl BenchArgs {
     }
 }
 
-pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     args.refuse_what_is_of_no_use()?;
     let options = args.options();
     if let (Engine::Xdp, Some(interface)) = (args.engine, &args.send) {
@@ -189,32 +201,38 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
     for bench in benches {
         turboflow_bench::run(bench, &options, &mut |row| print(&row, args.json))?;
     }
-    Ok(Outcome::Well)
+    Ok(())
 }
 
 #[cfg(all(target_os = "linux", feature = "kernel"))]
-fn in_kernel(options: &Options, json: bool) -> anyhow::Result<Outcome> {
-    turboflow_bench::kernel::run(options, &mut |row| print(&row, json))?;
-    Ok(Outcome::Well)
+fn in_kernel(options: &Options, json: bool) -> anyhow::Result<()> {
+    // The error's own words name its cause.
+    turboflow_bench::kernel::run(options, &mut |row| print(&row, json))
+        .map_err(|error| anyhow!("{error}"))
 }
 
 #[cfg(all(target_os = "linux", feature = "kernel"))]
-fn send(interface: &str, options: &Options, json: bool) -> anyhow::Result<Outcome> {
+fn send(interface: &str, options: &Options, json: bool) -> anyhow::Result<()> {
     let flows = options.flows.first().copied().unwrap_or(1);
-    let index = turboflow_engine_xdp::interface_index(interface)?;
-    let row = turboflow_bench::kernel::send(index, u32::try_from(flows)?, options.items)?;
+    let row = turboflow_bench::kernel::send(interface, u32::try_from(flows)?, options.items)
+        .map_err(|error| anyhow!("{error}"))?;
     print(&row, json);
-    Ok(Outcome::Well)
+    Ok(())
+}
+
+/// What is missing, and the mend.
+#[cfg(not(all(target_os = "linux", feature = "kernel")))]
+const WITHOUT_KERNEL: &str = "this turboflow-lab was built without the engine in the kernel \
+    (Linux; cargo build --features kernel, with clang, libelf-dev and zlib1g-dev); --engine software works";
+
+#[cfg(not(all(target_os = "linux", feature = "kernel")))]
+fn in_kernel(_options: &Options, _json: bool) -> anyhow::Result<()> {
+    bail!(WITHOUT_KERNEL)
 }
 
 #[cfg(not(all(target_os = "linux", feature = "kernel")))]
-fn in_kernel(_options: &Options, _json: bool) -> anyhow::Result<Outcome> {
-    anyhow::bail!(crate::record::WITHOUT_KERNEL)
-}
-
-#[cfg(not(all(target_os = "linux", feature = "kernel")))]
-fn send(_interface: &str, _options: &Options, _json: bool) -> anyhow::Result<Outcome> {
-    anyhow::bail!(crate::record::WITHOUT_KERNEL)
+fn send(_interface: &str, _options: &Options, _json: bool) -> anyhow::Result<()> {
+    bail!(WITHOUT_KERNEL)
 }
 
 /// A row appears when it is there, also where standard output is a file.

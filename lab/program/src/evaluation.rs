@@ -1,37 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The evaluation of the TurboFlow paper, and what the offload paper and the sketches' papers
-//! claim, run again: `make evaluation`.
-//!
-//! Every part is measured in a process of its own, so that one that fails does not take the others
-//! with it and leaves no memory behind. What is measured is kept line by line; a run that was
-//! interrupted goes on where it stopped.
+//! `turboflow-lab evaluation`: the papers' evaluation of `lab/evaluation`, a process a part.
 
-mod facts;
-mod machine;
-mod parts;
-mod redis;
-mod report;
-mod results;
-mod run;
-
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use turboflow_evaluation::{RunOptions, Scale};
 
-use parts::Scale;
-
-/// Runs the papers' evaluation again: measures, keeps the data, writes plots and tables.
-#[derive(Debug, Parser)]
-#[command(name = "turboflow-evaluation", arg_required_else_help = true)]
-struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
+/// `turboflow-lab evaluation`, as typed.
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Measure all parts that are not in the run yet, and write the report
     Run(RunArgs),
     /// Write the report of a run anew from what it kept, without measuring
@@ -62,7 +41,7 @@ enum Command {
 }
 
 /// How much to measure.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Args)]
 pub(crate) struct ScaleArgs {
     /// Little of everything: to see that it works, not to rely on
     #[arg(long)]
@@ -79,8 +58,8 @@ pub(crate) struct ScaleArgs {
     captures: PathBuf,
 }
 
-/// `turboflow-evaluation run`, as typed.
-#[derive(Debug, clap::Args)]
+/// `turboflow-lab evaluation run`, as typed.
+#[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     scale: ScaleArgs,
@@ -98,40 +77,64 @@ pub(crate) struct RunArgs {
     parts: Vec<String>,
 }
 
-fn main() -> ExitCode {
-    let outcome = match Args::parse().command {
-        Command::Run(args) => run::run(&args),
-        Command::Report { run, report } => run::report(&run, report.as_deref()),
-        Command::Results { document, check } => {
-            results::update(&document, check).map(|()| ExitCode::SUCCESS)
-        }
-        Command::Measure { part, scale } => measure(&part, &scale),
-    };
-    match outcome {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("evaluation: {error:#}");
-            ExitCode::from(2)
+impl From<ScaleArgs> for Scale {
+    fn from(args: ScaleArgs) -> Self {
+        Self {
+            quick: args.quick,
+            redis: args.redis,
+            captures: args.captures,
         }
     }
 }
 
-fn measure(part: &str, args: &ScaleArgs) -> anyhow::Result<ExitCode> {
-    let scale = Scale {
-        quick: args.quick,
-        redis: args.redis.clone().unwrap_or_default(),
-        captures: args.captures.clone(),
-    };
-    let mut out = std::io::stdout().lock();
-    let mut broken = None;
-    (parts::part(part)?.measure)(&scale, &mut |fact| {
-        let line = serde_json::to_string(&fact).expect("names and numbers are JSON");
-        // Whoever reads takes each line when it is there.
-        let written = writeln!(out, "{line}").and_then(|()| out.flush());
-        broken = written.err().or(broken.take());
-    })?;
-    match broken {
-        Some(error) => Err(error.into()),
-        None => Ok(ExitCode::SUCCESS),
+impl From<RunArgs> for RunOptions {
+    fn from(args: RunArgs) -> Self {
+        Self {
+            scale: args.scale.into(),
+            out: args.out,
+            report: args.report,
+            note: args.note,
+            parts: args.parts,
+        }
     }
+}
+
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Run(args) => {
+            let failed = turboflow_evaluation::run(&args.into(), &measuring)?;
+            Ok(match failed.is_empty() {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::FAILURE,
+            })
+        }
+        Command::Report { run, report } => {
+            turboflow_evaluation::report(&run, report.as_deref())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Results { document, check } => {
+            turboflow_evaluation::results(&document, check)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Measure { part, scale } => {
+            let mut stdout = std::io::stdout().lock();
+            turboflow_evaluation::measure(&part, &scale.into(), &mut stdout)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// This program, about to measure one part.
+fn measuring(part: &str, scale: &Scale) -> anyhow::Result<std::process::Command> {
+    let program = std::env::current_exe().context("finding this program")?;
+    let mut command = std::process::Command::new(program);
+    command.args(["evaluation", "measure", part]);
+    command.arg("--captures").arg(&scale.captures);
+    if scale.quick {
+        command.arg("--quick");
+    }
+    if let Some(redis) = &scale.redis {
+        command.args(["--redis", redis]);
+    }
+    Ok(command)
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow bench`: what it is asked for and cannot do, and a reader that goes away.
+//! `turboflow-lab bench`: what it is asked for and cannot do, and a reader that goes away.
 
 use std::fs::OpenOptions;
 use std::process::Stdio;
 
-use crate::support::{command, finish, turboflow};
+use crate::support::{command, lab};
 
 const SHORT: [&str; 6] = ["bench", "plan", "--items", "1K", "--repetitions", "1"];
 
@@ -27,7 +27,7 @@ fn a_reader_that_went_away_ends_it_and_a_full_disk_is_said() {
         assert_eq!(ended.status.code(), Some(2), "{said}");
         assert!(said.contains("cannot write standard output"), "{said}");
     }
-    let rows = finish(&mut command(SHORT)).exits(0).stdout;
+    let rows = lab(SHORT).exits(0).stdout;
     assert!(
         rows.starts_with("bench ") && rows.lines().count() > 1,
         "{rows}"
@@ -66,7 +66,7 @@ fn options_that_no_benchmark_looks_at_are_refused() {
             "use a whole number from 1 to 100M",
         ),
     ] {
-        let ran = turboflow(["bench"].iter().chain(words)).exits(2);
+        let ran = lab(["bench"].iter().chain(words)).exits(2);
         assert_eq!(ran.stdout, "", "{words:?}");
         ran.says(&[said]);
     }

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program as `make evaluation` runs it: goes on after a part that fails, and where it stopped.
+//! `turboflow-lab evaluation` as `make evaluation` runs it: goes on after a part that fails, and where it stopped.
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
+
+use crate::support::command;
 
 /// Parts that take no time, and one that reads the captures it is given.
 const PARTS: &str = "figure14,table12,table13";
 
 fn run(folder: &Path, captures: &Path, parts: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_turboflow-evaluation"))
-        .args(["run", "--quick", "--parts", parts, "--redis", "127.0.0.1:1"])
-        .arg("--out")
+    command(["evaluation", "run", "--quick", "--parts", parts])
+        .args(["--redis", "127.0.0.1:1", "--out"])
         .arg(folder)
         .arg("--captures")
         .arg(captures)
         .output()
-        .expect("the program starts")
+        .unwrap()
 }
 
 fn talk(output: &Output) -> String {
@@ -75,8 +76,7 @@ fn a_part_that_there_is_not_is_refused_with_those_that_there_are() {
 fn the_committed_results_are_those_of_their_run() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let root = root.canonicalize().expect("the project is a checkout");
-    let output = Command::new(env!("CARGO_BIN_EXE_turboflow-evaluation"))
-        .args(["results", "--check"])
+    let output = command(["evaluation", "results", "--check"])
         .arg(root.join("docs/evaluation.md"))
         .output()
         .expect("the program starts");
@@ -92,8 +92,38 @@ fn a_report_is_written_anew_without_measuring() {
     let (page, raw) = (out.join("report.md"), out.join("raw.jsonl"));
     let kept = [&page, &raw].map(|path| fs::read_to_string(path).unwrap());
     fs::remove_file(&page).unwrap();
-    let again = Command::new(env!("CARGO_BIN_EXE_turboflow-evaluation"))
-        .arg("report")
+    let again = command(["evaluation", "report"])
+        .arg(&out)
+        .output()
+        .expect("the program starts");
+    assert!(again.status.success(), "{}", talk(&again));
+    assert_eq!(
+        [&page, &raw].map(|path| fs::read_to_string(path).unwrap()),
+        kept
+    );
+}
+
+#[test]
+fn the_committed_results_are_those_of_their_run() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = root.canonicalize().expect("the project is a checkout");
+    let output = command(["evaluation", "results", "--check"])
+        .arg(root.join("docs/evaluation.md"))
+        .output()
+        .expect("the program starts");
+    assert!(output.status.success(), "{}", talk(&output));
+}
+
+#[test]
+fn a_report_is_written_anew_without_measuring() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let first = run(&out, folder.path(), "table12");
+    assert_eq!(first.status.code(), Some(0), "{}", talk(&first));
+    let (page, raw) = (out.join("report.md"), out.join("raw.jsonl"));
+    let kept = [&page, &raw].map(|path| fs::read_to_string(path).unwrap());
+    fs::remove_file(&page).unwrap();
+    let again = command(["evaluation", "report"])
         .arg(&out)
         .output()
         .expect("the program starts");
