@@ -46,10 +46,11 @@ const BENCH: &str = "turboflow-bench";
 const EVALUATION: &str = "turboflow-evaluation";
 const CLI: &str = "turboflow";
 const HOUSE: &str = "turboflow-house";
+const TESTING: &str = "turboflow-testing";
 
 /// The table. Workload and bench serve tests, measurements and the generator: nothing that meters
 /// knows them.
-const ROOMS: [Room; 17] = [
+const ROOMS: [Room; 18] = [
     room(RECORD, &[]).that_borrows(&["thiserror", "toml"]),
     room(PACKET, &[RECORD]).that_borrows(&[]),
     room(ENGINE, &[RECORD]).that_borrows(&[]),
@@ -119,10 +120,13 @@ const ROOMS: [Room; 17] = [
         ],
     ),
     room(HOUSE, &[]),
+    room(TESTING, &[]).that_borrows(&[]),
 ];
 
-/// What may be known in tests besides: the oracle, and captures where a room reads frames of its own.
-const KNOWN_TO_TESTS: [(&str, &[&str]); 2] = [(WORKLOAD, &[]), (CAPTURE, &[KERNEL_ENGINE])];
+/// What may be known in tests besides: the oracle, what tests share, and captures where a room reads
+/// frames of its own.
+const KNOWN_TO_TESTS: [(&str, &[&str]); 3] =
+    [(WORKLOAD, &[]), (TESTING, &[]), (CAPTURE, &[KERNEL_ENGINE])];
 
 /// Heavy or far-reaching crates, and the leaves that need them.
 const LEAVES: [(&str, &[&str]); 14] = [

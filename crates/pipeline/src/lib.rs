@@ -40,6 +40,6 @@ pub use ledger::{Imbalance, Ledger, ReasonCount};
 pub use live::{LiveEvent, LiveLimits, LiveProgress, LiveReport, record_interfaces, wall_ns};
 pub use meter::{DeliverRecords, Meter, MeterReport};
 pub use outputs::{LiveOutputs, Output, OutputChange, OutputReport, OutputSnapshot};
-pub use replay::replay_files;
+pub use replay::{Pace, ReplayClock, replay_files};
 pub use short::ShortFlows;
 pub use snapshots::{LiveSnapshot, Snapshots};
