@@ -7,7 +7,7 @@
 )]
 
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use turboflow_capture::{CaptureFile, Counters, ReadError};
 use turboflow_packet::LinkType;

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 
 use rustix::io::ioctl_fionread;
 use turboflow_testing::{Blocked, Talk, is_blocked, until};

@@ -68,9 +68,6 @@ pub(crate) fn libpcap() -> Need<'static> {
     Need::Library("libpcap", !ran.stderr.contains("need libpcap"))
 }
 
-/// The xdp engine, where the program was built with it.
-pub(crate) const XDP_ENGINE: Need<'static> = Need::Engine("xdp", cfg!(feature = "kernel"));
-
 /// A port of UDP that nobody uses at the moment.
 pub(crate) fn free_port() -> u16 {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();

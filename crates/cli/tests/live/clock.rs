@@ -133,7 +133,7 @@ fn ended(running: &mut Recording, header: &str, reason: &str, at: Duration, late
 fn steps(link: &Link, library: &str, readers: &str, noticed_by_packets: bool) {
     let options = ["--readers", readers, "--idle-timeout", IDLE_TIMEOUT];
     let (mut running, header) = start(link, library, "+0", &options);
-    let mut is_over = |running: &mut Recording, reason, at| {
+    let is_over = |running: &mut Recording, reason, at| {
         ended(running, &header, reason, at, Duration::ZERO);
     };
     let first = send(link, 0);
@@ -186,7 +186,7 @@ fn steps_of_the_engine(link: &Link, library: &str, table: &str) {
     let (mut running, header) = start(link, library, "+0", &options);
     // What is stamped when it comes is stamped later than it is sent, if not by as much as here.
     let late = Duration::from_secs(60);
-    let mut is_over = |running: &mut Recording, reason, at| {
+    let is_over = |running: &mut Recording, reason, at| {
         ended(running, &header, reason, at, late);
     };
     let first = send(link, 0);

@@ -9,7 +9,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 use turboflow_testing::{Need, Talk, is_missing};
 
-use crate::support::{Folder, XDP_ENGINE, command, signal};
+use crate::support::{Folder, command, signal};
 
 /// The end where packets are sent, and the end where the program listens.
 pub(crate) const NEAR: &str = "va";
@@ -22,6 +22,9 @@ const NEEDS: [Need<'static>; 4] = [
     Need::Tool("tcpreplay"),
     Need::Tool("ethtool"),
 ];
+
+/// The xdp engine, where the program was built with it.
+pub(crate) const XDP_ENGINE: Need<'static> = Need::Engine("xdp", cfg!(feature = "kernel"));
 
 static LINKS: AtomicU32 = AtomicU32::new(0);
 

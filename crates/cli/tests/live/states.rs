@@ -3,8 +3,8 @@
 
 use turboflow_testing::is_missing_in_part;
 
-use crate::link::{FAR, Link, NEAR};
-use crate::support::{XDP_ENGINE, office};
+use crate::link::{FAR, Link, NEAR, XDP_ENGINE};
+use crate::support::office;
 
 /// Ways to read an interface, each as options.
 const WAYS: &[&[&str]] = &[

@@ -6,8 +6,8 @@ use std::process::{Child, Stdio};
 
 use turboflow_testing::is_missing_in_part;
 
-use crate::link::{FAR, Link, NEAR};
-use crate::support::{Folder, XDP_ENGINE, command, pcap_header, pcap_packet, udp_frame};
+use crate::link::{FAR, Link, NEAR, XDP_ENGINE};
+use crate::support::{Folder, command, pcap_header, pcap_packet, udp_frame};
 
 /// Packets of the one flow, for 6 s.
 const PACKETS: u64 = 1_200;

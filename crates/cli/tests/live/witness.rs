@@ -52,9 +52,9 @@ fn packets_pass_on_or_end_as_asked_and_times_are_those_of_a_capture() {
         .concat();
         let engine = link.record(&[FAR], &options);
         assert!(
-            engine.said.contains(&format!("{mode} mode")),
+            engine.said().contains(&format!("{mode} mode")),
             "{}",
-            engine.said
+            engine.said()
         );
         assert!(link.replay(&office(), &["--pps", "10000"]));
         let engine = engine.end().balanced(0);
