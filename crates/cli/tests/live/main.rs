@@ -2,7 +2,8 @@
 //! `turboflow record -i` on real interfaces: captures replayed by tcpreplay through a veth pair, in
 //! a network namespace that each test makes for itself.
 //!
-//! They need root and `scripts/install-test-tools.sh`, and are skipped without either. They wait for what the program says and does, never for time to pass.
+//! They need root and `scripts/install-test-tools.sh`, and are skipped without either. They wait for
+//! what the program says and does, never for time to pass.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
