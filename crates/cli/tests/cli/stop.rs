@@ -106,8 +106,10 @@ fn the_second_signal_aborts_and_removes_unfinished_outputs() {
         .spawn()
         .unwrap();
     assert!(traffic.wait().unwrap().success());
+    let records = child.stdout.take().unwrap();
     until("it waits for its reader", || {
-        is_blocked(child.id(), Blocked::Writing(1))
+        // A pipe of 64 KiB that is as good as full.
+        ioctl_fionread(&records).unwrap() > 60_000 && is_blocked(child.id(), Blocked::Writing)
     });
     signal(&child, "INT");
     let mut talk = Talk::of(child.stderr.take().unwrap());

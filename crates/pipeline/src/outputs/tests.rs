@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::time::Duration;
 
 use turboflow_export::{ExportError, FlowWriter, WriteSummary};
@@ -127,7 +127,7 @@ fn at_the_end_and_for_files_nothing_is_lost_by_slowness() {
 fn the_end_of_a_service_gives_up_an_output_that_takes_nothing() {
     // One takes nothing for good, one waits for a word before every batch.
     let (_never, stuck) = channel::<()>();
-    let (open, slow) = channel::<()>();
+    let (open, slow) = sync_channel::<()>(0);
     let seen = Seen::default();
     let mut well = output("well", None);
     well.writer = Box::new(Gated {
@@ -142,11 +142,7 @@ fn the_end_of_a_service_gives_up_an_output_that_takes_nothing() {
     let outputs = Outputs::start(all, true).unwrap();
     deliver(&outputs, 1);
     outputs.wait_for_all(Some(Duration::from_secs(3)));
-    let opens = std::thread::spawn(move || {
-        while open.send(()).is_ok() {
-            std::thread::yield_now();
-        }
-    });
+    let opens = std::thread::spawn(move || while open.send(()).is_ok() {});
     // More than its queue takes.
     let batches = QUEUE_RECORDS / FULL + 20;
     deliver_batches(&outputs, batches, FULL);
