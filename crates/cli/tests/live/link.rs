@@ -3,6 +3,7 @@
 
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -15,7 +16,7 @@ use crate::support::{Folder, command, signal};
 pub(crate) const NEAR: &str = "va";
 pub(crate) const FAR: &str = "vb";
 
-/// What every link takes; root makes network namespaces.
+/// What every link takes.
 const NEEDS: [Need<'static>; 4] = [
     Need::Root,
     Need::Tool("ip"),
@@ -45,7 +46,8 @@ impl Link {
     }
 
     fn with(more: &[Need<'_>]) -> Option<Self> {
-        if is_missing(more) || is_missing(&NEEDS) {
+        let namespaces = || Need::Right("make network namespaces", may_make_namespaces());
+        if is_missing(more) || is_missing(&NEEDS) || is_missing(&[namespaces()]) {
             return None;
         }
         let number = LINKS.fetch_add(1, Ordering::Relaxed);
@@ -261,6 +263,16 @@ impl Ended {
         assert_eq!(self.count("packets_recorded") + rejected, delivered);
         self
     }
+}
+
+/// Root of a container may not.
+fn may_make_namespaces() -> bool {
+    static MAY: OnceLock<bool> = OnceLock::new();
+    *MAY.get_or_init(|| {
+        let mut unshare = Command::new("unshare");
+        let output = unshare.args(["--net", "--mount", "true"]).output();
+        output.is_ok_and(|output| output.status.success())
+    })
 }
 
 #[track_caller]
