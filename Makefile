@@ -10,10 +10,15 @@ FUZZ_TARGETS ?=
 # A shell that was open while rustup ran does not know its folder yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-# The engine in the kernel takes clang and two libraries; CI may not leave it out.
-KERNEL := $(or $(TURBOFLOW_CI),$(and $(shell command -v clang),$(wildcard /usr/include/libelf.h),$(wildcard /usr/include/zlib.h)))
-FEATURES := $(if $(KERNEL),--features turboflow/kernel)
-LAB_FEATURES := $(if $(KERNEL),--features turboflow-lab/kernel)
+# What the xdp engine is compiled with and this machine lacks, as packages of Debian and Ubuntu. Looked at when it is
+# needed, not before: `make test` may have installed it by then.
+LACKED = $(strip $(if $(shell command -v clang),,clang) \
+	$(if $(shell test -e /usr/include/libelf.h && echo here),,libelf-dev) \
+	$(if $(shell test -e /usr/include/zlib.h && echo here),,zlib1g-dev))
+# The xdp engine is left out where something is lacked. CI may not leave it out.
+LEFT_OUT = $(and $(LACKED),$(if $(TURBOFLOW_CI),,not in CI))
+FEATURES = $(if $(LEFT_OUT),,--features turboflow/kernel)
+LAB_FEATURES = $(if $(LEFT_OUT),,--features turboflow-lab/kernel)
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TURBOFLOW := $(TARGET)/release/turboflow
@@ -29,13 +34,12 @@ help: ## This list
 run: build ## Meter a capture and look at it: samples/office.pcap, or CAPTURE=FILE ARGS="--biflow ..."
 	$(TURBOFLOW) record -r $(CAPTURE) $(ARGS)
 
-test: set-up ## All tests: units, properties, goldens, real captures, doc tests, house rules
-	cargo test --workspace $(FEATURES) $(LAB_FEATURES)
-	@test -n "$(FEATURES)" || echo "make test: SKIPPED: the engine in the kernel was not built: apt-get install clang libelf-dev zlib1g-dev" >&2
-	@test -d ../shared/captures || echo "make test: real captures are not at ../shared/captures, so nothing was compared with them" >&2
+test: set-up test-tools ## All tests: units, properties, goldens, real captures, doc tests, house rules
+	scripts/run-tests.sh --workspace $(FEATURES) $(LAB_FEATURES)
 
 build: set-up ## The turboflow program, optimised: target/release/turboflow
 	cargo build --release --package turboflow $(FEATURES)
+	@$(SAY_LEFT_OUT)
 
 deb: build ## A Debian package: target/turboflow_VERSION_ARCH.deb
 	packaging/deb.sh $(TURBOFLOW) $(TARGET)
@@ -85,9 +89,18 @@ clean: ## Remove everything that was built
 	cargo clean
 	rm -rf fuzz/target fuzz/artifacts
 
-.PHONY: set-up
+.PHONY: set-up test-tools left-out
 set-up:
 	@scripts/set-up.sh
+
+# Tests whose tools are missing are skipped; where they can be installed without asking, they are.
+test-tools:
+	@scripts/set-up.sh tests
+
+# One line about what the program is built without, if so.
+SAY_LEFT_OUT = $(if $(LACKED),echo "make: built without the xdp engine (--engine xdp); to have it: apt-get install $(LACKED)" >&2,:)
+left-out:
+	@$(SAY_LEFT_OUT)
 
 # The laboratory alone.
 .PHONY: lab

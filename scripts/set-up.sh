@@ -3,6 +3,10 @@
 # Makes sure that what a build needs is here: Rust as new as Cargo.toml asks for, and a C compiler, which
 # Rust links with and the zstd library is compiled by. Says what to do where something is missing; installs the
 # compiler itself where it may (root on Debian or Ubuntu).
+#
+#   scripts/set-up.sh [tests]
+#
+# With `tests`, installs what tests compare with and compile, where it may; what is missing all the same skips tests.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -21,8 +25,18 @@ if [[ $(printf '%s\n' "$needed" "$found" | sort -V | head -n 1) != "$needed" ]];
     stop "Rust $found is older than the $needed that TurboFlow needs: rustup update, or $rustup"
 fi
 
+may_install() {
+    ((EUID == 0)) && command -v apt-get >/dev/null
+}
+
+if [[ ${1:-} == tests ]]; then
+    may_install || exit 0
+    "$root/scripts/install-test-tools.sh" tests >&2 || echo "set-up: not everything could be installed: some tests will be skipped" >&2
+    exit 0
+fi
+
 command -v cc >/dev/null && exit 0
-if ((EUID == 0)) && command -v apt-get >/dev/null; then
+if may_install; then
     echo "set-up: installing a C compiler (gcc, libc6-dev)" >&2
     apt-get update -q >&2
     DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends gcc libc6-dev >&2

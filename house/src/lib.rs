@@ -2,8 +2,12 @@
 //! Reads the project's own tree, for the tests beside it that hold the house rules of
 //! `docs/architecture.md` and `CONTRIBUTING.md`. Nothing of the product depends on it.
 
+mod modules;
+
 use std::fs;
 use std::path::{Path, PathBuf};
+
+pub use modules::circles;
 
 /// Folders that hold what was built, found or measured, never what was written.
 const NOT_WRITTEN: [&str; 6] = [
@@ -97,6 +101,18 @@ impl Source {
             .split('/')
             .any(|part| matches!(part, "tests" | "fuzz_targets"))
             || stem.is_some_and(|stem| stem == "tests" || stem.ends_with("_tests"))
+    }
+
+    /// The room it belongs to: the folder of its crate, whatever wing that stands in, or its first
+    /// folder; `root` for files beside those.
+    #[must_use]
+    pub fn room(&self) -> &str {
+        let mut folders = self.path.split('/');
+        match (folders.next(), folders.next(), folders.next()) {
+            (Some("apps" | "crates" | "engines" | "lab"), Some(room), Some(_)) => room,
+            (Some(room), Some(_), _) => room,
+            _ => "root",
+        }
     }
 
     /// Its lines with their numbers, up to the test module at the bottom.

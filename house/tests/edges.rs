@@ -50,11 +50,12 @@ const BENCH: &str = "turboflow-bench";
 const EVALUATION: &str = "turboflow-evaluation";
 const LAB: &str = "turboflow-lab";
 const HOUSE: &str = "turboflow-house";
+const TESTING: &str = "turboflow-testing";
 const PROGRAM: &str = "turboflow";
 
 /// The table. Rooms below `lab/` serve tests and measurements: of them the product knows the generator
 /// alone, and nothing that meters knows any.
-const ROOMS: [Room; 20] = [
+const ROOMS: [Room; 22] = [
     room(RECORD, &[]).that_borrows(&["thiserror", "toml"]),
     room(MERGE, &[RECORD]).that_borrows(&[]),
     room(ENGINE, &[RECORD, MERGE]).that_borrows(&["serde", "thiserror"]),
@@ -105,10 +106,18 @@ const ROOMS: [Room; 20] = [
     ),
     room(LAB, &[BENCH, EVALUATION]),
     room(HOUSE, &[]),
+    room(TESTING, &[]).that_borrows(&[]),
 ];
 
-/// What may be known in tests besides: the oracle, and captures where a room reads frames of its own.
-const KNOWN_TO_TESTS: [(&str, &[&str]); 3] = [(WORKLOAD, &[]), (MERGE, &[]), (CAPTURE, &[XDP])];
+/// What may be known in tests besides: the oracle, what tests share, the golden model, and captures where a
+/// room reads frames of its own.
+const KNOWN_TO_TESTS: [(&str, &[&str]); 5] = [
+    (WORKLOAD, &[]),
+    (MERGE, &[]),
+    (TESTING, &[]),
+    (SOFTWARE, &[XDP, ENGINE]),
+    (CAPTURE, &[XDP]),
+];
 
 /// Heavy or far-reaching crates, and the leaves that need them.
 const LEAVES: [(&str, &[&str]); 14] = [

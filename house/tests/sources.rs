@@ -5,7 +5,7 @@ use turboflow_house::{Source, sources};
 
 const LICENCE: &str = "SPDX-License-Identifier: Apache-2.0";
 
-/// Lines of one file without its tests.
+/// Lines of one file; of a product file without the tests at its bottom.
 const MAX_LINES: usize = 600;
 
 /// They say nothing on their own.
@@ -28,12 +28,13 @@ const INTRODUCTIONS: [&str; 9] = [
 ];
 
 /// Rooms that may ask what time it is.
-const CLOCK_ROOMS: [&str; 5] = [
+const CLOCK_ROOMS: [&str; 6] = [
     "crates/capture/",
     "crates/run/",
     "apps/turboflow/",
     "lab/bench/",
     "lab/evaluation/",
+    "lab/testing/",
 ];
 
 /// Rooms in which packets and records are values: nothing is read, written, waited for or said.
@@ -99,11 +100,12 @@ fn every_source_names_its_licence_first() {
 #[test]
 fn no_file_outgrows_its_subject() {
     let mut complaints = Vec::new();
-    for source in sources(&[".rs", ".py", ".sh"])
-        .iter()
-        .filter(|source| !source.is_test())
-    {
-        let lines = source.product_lines().count();
+    for source in sources(&[".rs", ".py", ".sh"]) {
+        // A file of tests counts as a whole.
+        let lines = match source.is_test() {
+            true => source.text.lines().count(),
+            false => source.product_lines().count(),
+        };
         if lines > MAX_LINES {
             complaints.push(format!(
                 "{}: {lines} lines, at most {MAX_LINES}",

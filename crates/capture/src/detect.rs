@@ -25,81 +25,86 @@ pub(crate) fn compression_of(first: &[u8]) -> Compression {
     }
 }
 
+/// How other files begin, what they are, and what to do about it.
+const OTHER_FILES: &[(&[u8], &str)] = &[
+    (
+        GZIP,
+        "gzip inside a compressed file, decompress the outer one first",
+    ),
+    (
+        ZSTD,
+        "zstd inside a compressed file, decompress the outer one first",
+    ),
+    (
+        b"\x04\x22\x4d\x18",
+        "lz4, pipe it in with `lz4 -dc FILE | turboflow ... -`",
+    ),
+    (
+        b"\xfd7zXZ\0",
+        "xz, pipe it in with `xz -dc FILE | turboflow ... -`",
+    ),
+    (
+        b"BZh",
+        "bzip2, pipe it in with `bzip2 -dc FILE | turboflow ... -`",
+    ),
+    (b"PK\x03\x04", "a zip archive, extract the capture first"),
+    (b"7z\xbc\xaf", "a 7-Zip archive, extract the capture first"),
+    (
+        b"snoop\0\0\0",
+        "a Solaris snoop capture, convert it with `editcap IN OUT`",
+    ),
+    (
+        b"RTSS",
+        "a Windows Network Monitor capture, convert it with `editcap IN OUT`",
+    ),
+    (
+        b"GMBU",
+        "a Windows Network Monitor capture, convert it with `editcap IN OUT`",
+    ),
+    (
+        b"XCP\0",
+        "a NetXRay or Sniffer capture, convert it with `editcap IN OUT`",
+    ),
+    (
+        b"TRSNIFF data",
+        "a Sniffer capture, convert it with `editcap IN OUT`",
+    ),
+    (
+        b"\x7fver",
+        "a WildPackets Peek capture, convert it with `editcap IN OUT`",
+    ),
+    (
+        b"btsnoop\0",
+        "a Bluetooth capture, which holds no IP packets",
+    ),
+    (b"\x7fELF", "a program"),
+    (b"PAR1", "a Parquet file, perhaps one of flow records"),
+    (
+        b"\x0c\xa5\x01\0",
+        "an nfdump flow file, which holds no packets",
+    ),
+    (
+        b"\x0c\xa5\x02\0",
+        "an nfdump flow file, which holds no packets",
+    ),
+    (
+        b"<?xml",
+        "XML, perhaps an export of Wireshark: save it as pcapng instead",
+    ),
+    (b"<!DOCTYPE", "a web page, the download went wrong"),
+    (b"<html", "a web page, the download went wrong"),
+    (
+        b"version https://git",
+        "a Git LFS pointer, fetch the file with `git lfs pull`",
+    ),
+];
+
 /// What a file that is no capture looks like, and what to do about it.
 pub(crate) fn hint_for(first: &[u8]) -> Option<&'static str> {
-    const KNOWN: &[(&[u8], &str)] = &[
-        (
-            GZIP,
-            "gzip inside a compressed file, decompress the outer one first",
-        ),
-        (
-            ZSTD,
-            "zstd inside a compressed file, decompress the outer one first",
-        ),
-        (
-            b"\x04\x22\x4d\x18",
-            "lz4, pipe it in with `lz4 -dc FILE | turboflow ... -`",
-        ),
-        (
-            b"\xfd7zXZ\0",
-            "xz, pipe it in with `xz -dc FILE | turboflow ... -`",
-        ),
-        (
-            b"BZh",
-            "bzip2, pipe it in with `bzip2 -dc FILE | turboflow ... -`",
-        ),
-        (b"PK\x03\x04", "a zip archive, extract the capture first"),
-        (b"7z\xbc\xaf", "a 7-Zip archive, extract the capture first"),
-        (
-            b"snoop\0\0\0",
-            "a Solaris snoop capture, convert it with `editcap IN OUT`",
-        ),
-        (
-            b"RTSS",
-            "a Windows Network Monitor capture, convert it with `editcap IN OUT`",
-        ),
-        (
-            b"GMBU",
-            "a Windows Network Monitor capture, convert it with `editcap IN OUT`",
-        ),
-        (
-            b"XCP\0",
-            "a NetXRay or Sniffer capture, convert it with `editcap IN OUT`",
-        ),
-        (
-            b"TRSNIFF data",
-            "a Sniffer capture, convert it with `editcap IN OUT`",
-        ),
-        (
-            b"\x7fver",
-            "a WildPackets Peek capture, convert it with `editcap IN OUT`",
-        ),
-        (
-            b"btsnoop\0",
-            "a Bluetooth capture, which holds no IP packets",
-        ),
-        (b"\x7fELF", "a program"),
-        (b"PAR1", "a Parquet file, perhaps one of flow records"),
-        (
-            b"\x0c\xa5\x01\0",
-            "an nfdump flow file, which holds no packets",
-        ),
-        (
-            b"\x0c\xa5\x02\0",
-            "an nfdump flow file, which holds no packets",
-        ),
-        (
-            b"<?xml",
-            "XML, perhaps an export of Wireshark: save it as pcapng instead",
-        ),
-        (b"<!DOCTYPE", "a web page, the download went wrong"),
-        (b"<html", "a web page, the download went wrong"),
-        (
-            b"version https://git",
-            "a Git LFS pointer, fetch the file with `git lfs pull`",
-        ),
-    ];
-    if let Some((_, hint)) = KNOWN.iter().find(|(magic, _)| first.starts_with(magic)) {
+    if let Some((_, hint)) = OTHER_FILES
+        .iter()
+        .find(|(magic, _)| first.starts_with(magic))
+    {
         return Some(hint);
     }
     if is_zero(first) {

@@ -10,8 +10,9 @@ use std::io::Write;
 use std::path::Path;
 
 use serde_json::Value;
-use support::{Content, Dribble, captures, captures_folder, read_all};
+use support::{Content, Dribble, captures, read_all};
 use turboflow_capture::{CaptureFile, Container, OpenError};
+use turboflow_testing::{Need, captures_folder, is_missing};
 
 /// Files of link types that TurboFlow does not read; classic pcap, so the whole file is refused.
 fn open(folder: &Path, capture: &str) -> Option<CaptureFile> {
@@ -36,9 +37,10 @@ fn truth(folder: &Path, capture: &str) -> Value {
 
 #[test]
 fn totals_equal_the_truth() {
-    let Some(folder) = captures_folder() else {
+    if is_missing(&[Need::Captures]) {
         return;
-    };
+    }
+    let folder = captures_folder().unwrap();
     let (mut read, mut refused, mut damaged, mut packets, mut bytes) = (0, 0, 0, 0, 0);
     let mut wrong = Vec::new();
     for capture in captures(&folder) {
@@ -101,9 +103,10 @@ fn assert_same(capture: &str, way: &str, plain: &Content, other: &Content) {
 
 #[test]
 fn content_is_the_same_whichever_way_it_arrives() {
-    let Some(folder) = captures_folder() else {
+    if is_missing(&[Need::Captures]) {
         return;
-    };
+    }
+    let folder = captures_folder().unwrap();
     let mut compared = 0;
     for capture in captures(&folder) {
         let Some(file) = open(&folder, &capture) else {
@@ -194,9 +197,10 @@ fn oracle_pcapng(path: &Path) -> (Oracle, bool) {
 
 #[test]
 fn packets_equal_those_of_pcap_file() {
-    let Some(folder) = captures_folder() else {
+    if is_missing(&[Need::Captures]) {
         return;
-    };
+    }
+    let folder = captures_folder().unwrap();
     let (mut equal, mut prefixes) = (0, 0);
     for capture in captures(&folder) {
         let path = folder.join(&capture);

@@ -43,6 +43,6 @@ pub use meter::{DeliverRecords, Meter, MeterReport};
 pub use outputs::{LiveOutputs, Output, OutputChange, OutputReport, OutputSnapshot};
 #[cfg(target_os = "linux")]
 pub use remote::record_engines;
-pub use replay::replay_files;
+pub use replay::{Pace, ReplayClock, replay_files};
 pub use short::ShortFlows;
 pub use snapshots::{LiveSnapshot, Snapshots};

@@ -2,15 +2,18 @@
 //! Replays: the records of the file itself, at the pace that was asked for.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use turboflow_capture::CaptureFile;
 use turboflow_formats::{ExportError, FlowWriter, WriteSummary};
 use turboflow_record::FlowBatch;
 use turboflow_run::{
-    FilesReport, Output, PipelineConfig, Snapshots, Stop, record_files, replay_files,
+    FilesReport, Output, Pace, PipelineConfig, ReplayClock, Snapshots, Stop, record_files,
+    replay_files,
 };
+use turboflow_testing::{PATIENCE, until};
 
 /// Gives every batch to the test.
 struct Kept(Sender<FlowBatch>);
@@ -87,6 +90,15 @@ fn config(threads: usize) -> PipelineConfig {
     config.live()
 }
 
+/// A clock that goes on by what is waited.
+const PASSING: ReplayClock = ReplayClock {
+    now: || Duration::from_nanos(PASSED_NS.load(Ordering::SeqCst)),
+    wait: |time| {
+        PASSED_NS.fetch_add(time.as_nanos() as u64, Ordering::SeqCst);
+    },
+};
+static PASSED_NS: AtomicU64 = AtomicU64::new(0);
+
 #[test]
 fn records_are_those_of_the_file_at_any_speed() {
     let office = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/office.pcap");
@@ -95,11 +107,13 @@ fn records_are_those_of_the_file_at_any_speed() {
     let (report, expected) =
         ran(|outputs| record_files(&config(1), files(), None, outputs, &stop, |_| ()).unwrap());
     assert!(expected.len() > 700);
-    for (threads, speed) in [(1, None), (1, Some(200.0)), (2, Some(50.0))] {
+    for (threads, speed) in [(1, None), (1, Some(200.0)), (2, Some(0.5))] {
+        let clock = PASSING;
+        let pace = speed.map(|speed| Pace { speed, clock });
         let snapshots = Snapshots::new();
         let (replayed, records) = ran(|outputs| {
             let config = config(threads);
-            replay_files(&config, files(), None, outputs, speed, &stop, &snapshots).unwrap()
+            replay_files(&config, files(), None, outputs, pace, &stop, &snapshots).unwrap()
         });
         assert_eq!(records, expected, "{threads} threads, {speed:?}");
         let packets = replayed.ledger.packets_received;
@@ -108,48 +122,60 @@ fn records_are_those_of_the_file_at_any_speed() {
     }
 }
 
+/// A clock that goes on by what is waited, up to [`LIMIT_MS`]; there it stands still.
+const HELD: ReplayClock = ReplayClock {
+    now: || Duration::from_nanos(HELD_NS.load(Ordering::SeqCst)),
+    wait: |time| {
+        let limit_ns = LIMIT_MS.load(Ordering::SeqCst) * 1_000_000;
+        let later_ns = HELD_NS.load(Ordering::SeqCst) + time.as_nanos() as u64;
+        HELD_NS.store(later_ns.min(limit_ns), Ordering::SeqCst);
+        std::thread::yield_now();
+    },
+};
+static HELD_NS: AtomicU64 = AtomicU64::new(0);
+static LIMIT_MS: AtomicU64 = AtomicU64::new(500);
+
 #[test]
-#[allow(clippy::disallowed_methods, reason = "the test is about time")]
 fn packets_come_when_they_are_due_and_questions_are_answered() {
-    let began = Instant::now();
     let (stop, snapshots) = (Stop::new(), Snapshots::new());
     std::thread::scope(|scope| {
         let replay = scope.spawn(|| {
             let files = capture(&[0, 10, 900]);
-            let speed = Some(1.0);
+            let clock = HELD;
+            let pace = Some(Pace { speed: 1.0, clock });
             let replayed = |outputs| {
-                replay_files(&config(1), files, None, outputs, speed, &stop, &snapshots).unwrap()
+                replay_files(&config(1), files, None, outputs, pace, &stop, &snapshots).unwrap()
             };
             ran(replayed).0
         });
-        let snapshot = snapshots.ask(Duration::from_secs(30));
+        until("half a second has passed", || {
+            HELD_NS.load(Ordering::SeqCst) == 500_000_000
+        });
+        let snapshot = snapshots.ask(PATIENCE);
         let snapshot = snapshot.expect("the last packet is not due yet");
-        assert!((1..=3).contains(&snapshot.ledger.packets_received));
+        assert_eq!(snapshot.ledger.packets_received, 2);
         assert!(snapshot.ledger.imbalances().is_empty());
         assert_eq!(snapshot.clock_ns / 1_000_000_000, 1_700_000_000);
+        LIMIT_MS.store(60_000, Ordering::SeqCst);
         assert_eq!(replay.join().unwrap().ledger.packets_recorded, 3);
     });
-    assert!(began.elapsed() >= Duration::from_millis(900));
+    // To the microsecond of the last packet, but for what a float cannot hold.
+    let ended_ns = HELD_NS.load(Ordering::SeqCst);
+    assert!((900_000_000..900_001_000).contains(&ended_ns), "{ended_ns}");
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "the test is about time")]
-fn nobody_waits_for_an_hour_or_after_asking_to_stop() {
-    let began = Instant::now();
+fn no_hour_is_waited_for_and_nothing_after_asking_to_stop() {
+    let clock = ReplayClock {
+        now: || Duration::ZERO,
+        wait: |time| panic!("waits for {time:?}"),
+    };
     let (stop, snapshots) = (Stop::new(), Snapshots::new());
+    let pace = Some(Pace { speed: 1.0, clock });
     let run = |times: &[u64]| {
         let files = capture(times);
-        let replayed = |outputs| {
-            replay_files(
-                &config(1),
-                files,
-                None,
-                outputs,
-                Some(1.0),
-                &stop,
-                &snapshots,
-            )
-        };
+        let replayed =
+            |outputs| replay_files(&config(1), files, None, outputs, pace, &stop, &snapshots);
         ran(|outputs| replayed(outputs).unwrap()).0
     };
     // An hour ahead, and back.
@@ -158,5 +184,4 @@ fn nobody_waits_for_an_hour_or_after_asking_to_stop() {
     stop.ask();
     let report = run(&[0, 9_000]);
     assert!(report.stopped && report.ledger.imbalances().is_empty());
-    assert!(began.elapsed() < Duration::from_secs(9));
 }

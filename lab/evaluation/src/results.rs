@@ -212,9 +212,9 @@ mod tests {
         let document = folder.path().join("docs/page.md");
         let page = format!("Before.\n{BEGIN}bench/runs/x -->\nold\n{END}\nAfter.\n");
         fs::write(&document, page).unwrap();
-        assert!(update(&document, true).is_err(), "an old table is found");
-        update(&document, false).unwrap();
-        update(&document, true).unwrap();
+        assert!(results(&document, true).is_err(), "an old table is found");
+        results(&document, false).unwrap();
+        results(&document, true).unwrap();
         let text = fs::read_to_string(&document).unwrap();
         assert!(
             text.contains("| 10K | zipf | 2.5 | 2.0x |  |  |  |  | 8.0 | 125 |"),
@@ -223,7 +223,7 @@ mod tests {
         assert!(text.starts_with("Before.\n") && text.ends_with("After.\n"));
         fs::write(&document, text.replace("2.0x", "3.0x")).unwrap();
         assert!(
-            update(&document, true).is_err(),
+            results(&document, true).is_err(),
             "a changed number is found"
         );
     }
@@ -237,7 +237,7 @@ mod tests {
             "<!-- results: elsewhere -->\n<!-- end of results -->",
         ] {
             fs::write(&document, text).unwrap();
-            assert!(update(&document, false).is_err(), "{text}");
+            assert!(results(&document, false).is_err(), "{text}");
         }
     }
 }

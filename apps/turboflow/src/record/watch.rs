@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::{Args, Command, FromArgMatches};
 use turboflow_record::Schema;
-use turboflow_run::{Ledger, Output, PipelineConfig, Snapshots, replay_files};
+use turboflow_run::{Ledger, Output, Pace, PipelineConfig, Snapshots, replay_files};
 
 use super::report::Report;
 use super::settings::Settings;
@@ -87,7 +87,8 @@ impl Watched {
             Sources::Files(files, filter) => {
                 let filter = filter.as_deref();
                 let outputs = vec![output];
-                let ran = replay_files(&config, files, filter, outputs, speed, &STOP, snapshots)?;
+                let pace = speed.map(Pace::of);
+                let ran = replay_files(&config, files, filter, outputs, pace, &STOP, snapshots)?;
                 let mut report = Report::of_files(ran);
                 // Whoever leaves the screen has seen enough: nothing is lost.
                 report.stopped = false;

@@ -3,24 +3,25 @@
 //! record twice, and the ledger says what they did not get.
 
 use std::net::{TcpListener, UdpSocket};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::process::{Child, Stdio};
 
 use serde_json::Value;
+use turboflow_testing::{PATIENCE, Talk};
 
 use crate::reader::Reader;
-use crate::support::{Folder, Ran, free_port, turboflow, udp_capture, wait};
+use crate::support::{Folder, command, free_port, udp_capture};
 
 const FLOWS: u16 = 40_000;
 
-/// Sends all flows to a collector, in about two seconds.
-fn sending(folder: &Folder, url: &str) -> JoinHandle<Ran> {
+/// Sends all flows to a collector, in about two seconds. Gives the program and what it says.
+fn sending(folder: &Folder, url: &str) -> (Child, Talk) {
     let capture = folder.write("c.pcap", udp_capture(FLOWS));
-    let (ledger, url) = (folder.file("ledger.json"), url.to_owned());
-    std::thread::spawn(move || {
-        let fixed = ["record", "-r", &capture, "-w", &url, "--ledger", &ledger];
-        turboflow(fixed.iter().chain(&["--export-rate", "20k"]))
-    })
+    let ledger = folder.file("ledger.json");
+    let fixed = ["record", "-r", &capture, "-w", url, "--ledger", &ledger];
+    let mut program = command(fixed.iter().chain(&["--export-rate", "20k"]));
+    let mut child = program.stderr(Stdio::piped()).spawn().unwrap();
+    let talk = Talk::of(child.stderr.take().unwrap());
+    (child, talk)
 }
 
 /// Records sent and dropped, as the ledger has them; it balances.
@@ -36,16 +37,17 @@ fn a_tcp_collector_is_killed_and_comes_back() {
     let folder = Folder::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let sending = sending(&folder, &format!("ipfix+tcp://{address}"));
+    let (mut child, mut talk) = sending(&folder, &format!("ipfix+tcp://{address}"));
     let (mut before, mut after) = (Reader::default(), Reader::default());
     let (mut stream, _) = listener.accept().unwrap();
     before.read(&mut stream, 10);
     drop((stream, listener));
-    wait(600);
+    talk.wait_for("tried again");
     let listener = TcpListener::bind(address).unwrap();
     after.read(&mut listener.accept().unwrap().0, u64::MAX);
-    let said = ["tried again", "takes records again"];
-    sending.join().unwrap().exits(0).says(&said);
+    talk.wait_for("takes records again");
+    let said = talk.rest();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
     for reader in [&before, &after] {
         assert_eq!(reader.first_set, 2, "templates first");
         assert!(reader.flows > 1_000, "{}", reader.flows);
@@ -61,11 +63,10 @@ fn a_tcp_collector_is_killed_and_comes_back() {
 fn a_udp_collector_is_away_and_comes_back() {
     let (folder, port) = (Folder::new(), free_port());
     let url = format!("ipfix+udp://127.0.0.1:{port}");
-    let sending = sending(&folder, &url);
-    wait(300);
+    let (mut child, mut talk) = sending(&folder, &url);
+    talk.wait_for("refused");
     let socket = UdpSocket::bind(("127.0.0.1", port)).unwrap();
-    let patience = Some(Duration::from_secs(20));
-    socket.set_read_timeout(patience).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
     let (mut reader, mut datagram, mut before) = (Reader::default(), [0; 2_048], 0);
     loop {
         let length = socket.recv(&mut datagram).unwrap();
@@ -81,7 +82,8 @@ fn a_udp_collector_is_away_and_comes_back() {
             break;
         }
     }
-    sending.join().unwrap().exits(1).says(&["refused"]);
+    let said = talk.rest();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");
     let (sent, lost) = ledger(&folder);
     assert_eq!(sent + lost, u64::from(FLOWS));
     assert!(lost > 0 && reader.flows > 1_000, "{lost}, {}", reader.flows);

@@ -3,7 +3,9 @@
 
 use std::process::Command;
 
-use crate::support::{Folder, is_installed, is_libpcap_here, office, project, turboflow};
+use turboflow_testing::{Need, is_missing};
+
+use crate::support::{Folder, libpcap, office, project, turboflow};
 
 const EXPRESSIONS: [&str; 16] = [
     "tcp port 443",
@@ -26,7 +28,7 @@ const EXPRESSIONS: [&str; 16] = [
 
 /// How many packets tcpdump takes; `None`, loudly, where it is not installed.
 fn by_tcpdump(capture: &str, expression: &str) -> Option<u64> {
-    if !is_installed("tcpdump", "--version") {
+    if is_missing(&[Need::Tool("tcpdump")]) {
         return None;
     }
     let output = Command::new("tcpdump")
@@ -53,7 +55,7 @@ fn ledger(arguments: &[&str]) -> serde_json::Value {
 
 #[test]
 fn takes_what_tcpdump_takes() {
-    if !is_libpcap_here() {
+    if is_missing(&[libpcap()]) {
         return;
     }
     let office = office();
@@ -78,7 +80,7 @@ fn takes_what_tcpdump_takes() {
 
 #[test]
 fn every_link_type_of_a_capture_has_its_filter() {
-    if !is_libpcap_here() {
+    if is_missing(&[libpcap()]) {
         return;
     }
     // Ethernet and raw IP in one file: tcpdump does not read it.
@@ -129,7 +131,7 @@ fn bsd_loopback(link_type: u32, header: fn(u32) -> [u8; 4]) -> Vec<u8> {
 
 #[test]
 fn ipv6_of_every_bsd_is_ipv6() {
-    if !is_libpcap_here() {
+    if is_missing(&[libpcap()]) {
         return;
     }
     let folder = Folder::new();

@@ -23,6 +23,7 @@ mod record;
 mod screen;
 mod service;
 mod show;
+#[cfg(target_os = "linux")]
 mod stop;
 mod support;
 #[cfg(target_os = "linux")]

@@ -5,11 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Folder, finish, is_installed, project};
+use turboflow_testing::{Need, is_missing};
+
+use crate::support::{Folder, finish, project};
 
 #[test]
 fn the_debian_package_has_a_program_a_unit_and_a_right_configuration() {
-    if !is_installed("dpkg-deb", "--version") {
+    if is_missing(&[Need::Tool("dpkg-deb")]) {
         return;
     }
     let folder = Folder::new();
@@ -54,7 +56,7 @@ fn the_debian_package_has_a_program_a_unit_and_a_right_configuration() {
 
 #[test]
 fn the_unit_is_one_that_systemd_takes() {
-    if !is_installed("systemd-analyze", "--version") {
+    if is_missing(&[Need::Tool("systemd-analyze")]) {
         return;
     }
     let folder = Folder::new();

@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{
-    Folder, command, finish, is_libpcap_here, office, project, turboflow, udp_capture,
-};
+use turboflow_testing::is_missing_in_part;
+
+use crate::support::{Folder, command, finish, libpcap, office, project, turboflow, udp_capture};
 
 /// The answer to a question, as JSON.
 fn answer(words: &[&str]) -> Value {
@@ -112,7 +112,7 @@ fn several_captures_of_any_format_and_a_pipe_are_one_stream() {
     let piped = finish(piped.stdin(Stdio::from(fs::File::open(&office).unwrap()))).exits(0);
     let piped: Value = serde_json::from_str(&piped.stdout).unwrap();
     assert_eq!(piped["tables"], answer(&["-r", &office])["tables"]);
-    if is_libpcap_here() {
+    if !is_missing_in_part(&[libpcap()]) {
         let some = answer(&["-r", &office, "tcp", "port", "443"]);
         assert!(packets(&some) > 0.0 && packets(&some) < 13_004.0);
     }

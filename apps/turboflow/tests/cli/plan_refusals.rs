@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `turboflow plan`: questions that have no answer are refused by name, before anything is read.
 
-use crate::support::{
-    Folder, is_libpcap_here, office, pcap_header, pcap_packet, turboflow, udp_frame,
-};
+use turboflow_testing::is_missing;
+
+use crate::support::{Folder, libpcap, office, pcap_header, pcap_packet, turboflow, udp_frame};
 
 #[test]
 fn active_flows_that_no_link_has_are_refused_with_the_bound() {
@@ -126,7 +126,7 @@ fn what_would_change_nothing_is_refused() {
 
 #[test]
 fn filters_that_leave_nothing_are_refused() {
-    if !is_libpcap_here() {
+    if is_missing(&[libpcap()]) {
         return;
     }
     for (filter, said) in [

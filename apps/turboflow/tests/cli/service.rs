@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::support::{Folder, is_libpcap_here, project, turboflow};
+use crate::support::{Folder, libpcap, project, turboflow};
 
 #[test]
 fn the_printed_configuration_is_right() {
@@ -58,7 +58,7 @@ fn a_wrong_configuration_is_refused_with_its_line() {
 
 #[test]
 fn a_check_finds_what_the_start_would_refuse() {
-    let (folder, with_filters) = (Folder::new(), is_libpcap_here());
+    let (folder, with_filters) = (Folder::new(), libpcap().is_met());
     let there = folder.file("flows.csv");
     let needed = format!("interface = \"lo\"\nwrite = \"{there}\"\n");
     let written = |name: &str| format!("interface = \"lo\"\nwrite = [{name}]\n");

@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ctrl-C and SIGTERM.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::time::Duration;
+use std::os::fd::AsFd;
+use std::process::{Child, ChildStdin, Stdio};
 
-use crate::support::{Folder, command, rows, turboflow, udp_capture};
+use rustix::io::ioctl_fionread;
+use turboflow_testing::{Blocked, Talk, is_blocked, until};
 
-/// Tells a process that a signal has come.
-pub(crate) fn signal(child: &Child, name: &str) {
-    // The shell's own: small installations have no program of that name.
-    let status = Command::new("sh")
-        .args(["-c", &format!("kill -{name} {}", child.id())])
-        .status();
-    assert!(status.unwrap().success());
-}
+use crate::support::{Folder, command, make_pipe, rows, signal, turboflow, udp_capture};
 
 /// A run that waits for more of its input: it has `packets` packets and an open pipe.
 fn waiting(folder: &Folder, packets: u16) -> (Child, ChildStdin) {
@@ -28,26 +22,15 @@ fn waiting(folder: &Folder, packets: u16) -> (Child, ChildStdin) {
         .unwrap();
     let mut pipe = child.stdin.take().unwrap();
     pipe.write_all(&udp_capture(packets)).unwrap();
-    // The outputs are there, so reading has begun.
-    until(|| folder.names().len() == 2);
-    // What is in the pipe is read at once; nothing outside tells when.
-    pause(Duration::from_millis(300));
+    until("all of it is read", || {
+        is_empty(&pipe) && is_blocked(child.id(), Blocked::Reading(0))
+    });
     (child, pipe)
 }
 
-#[allow(clippy::disallowed_methods, reason = "the other process decides when")]
-fn pause(duration: Duration) {
-    std::thread::sleep(duration);
-}
-
-fn until(condition: impl Fn() -> bool) {
-    for _ in 0..1_000 {
-        if condition() {
-            return;
-        }
-        pause(Duration::from_millis(10));
-    }
-    panic!("it did not come true in 10 s");
+/// Whether everything that was written into a pipe has been read.
+fn is_empty(pipe: &impl AsFd) -> bool {
+    ioctl_fionread(pipe).unwrap() == 0
 }
 
 #[test]
@@ -74,19 +57,14 @@ fn the_first_signal_finishes_the_outputs() {
 #[test]
 fn a_pipe_that_nobody_writes_to_can_be_stopped() {
     let folder = Folder::new();
-    let fifo = folder.file("fifo");
-    assert!(
-        Command::new("mkfifo")
-            .arg(&fifo)
-            .status()
-            .unwrap()
-            .success()
-    );
+    let fifo = make_pipe(&folder, "fifo");
     let child = command(["record", "-r", &fifo, "-w", &folder.file("a.csv")])
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    pause(Duration::from_millis(300));
+    until("it opens the pipe", || {
+        is_blocked(child.id(), Blocked::Opening)
+    });
     signal(&child, "INT");
     let output = child.wait_with_output().unwrap();
     assert_eq!(
@@ -100,21 +78,14 @@ fn a_pipe_that_nobody_writes_to_can_be_stopped() {
 #[test]
 fn reads_a_named_pipe_to_its_end() {
     let folder = Folder::new();
-    let fifo = folder.file("fifo");
-    assert!(
-        Command::new("mkfifo")
-            .arg(&fifo)
-            .status()
-            .unwrap()
-            .success()
-    );
+    let fifo = make_pipe(&folder, "fifo");
     let child = command(["record", "-q", "-r", &fifo, "-w", &folder.file("a.csv")])
         .spawn()
         .unwrap();
     let mut pipe = File::options().write(true).open(&fifo).unwrap();
     for piece in udp_capture(50).chunks(100) {
         pipe.write_all(piece).unwrap();
-        pause(Duration::from_millis(1));
+        until("the piece is read", || is_empty(&pipe));
     }
     drop(pipe);
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
@@ -135,17 +106,16 @@ fn the_second_signal_aborts_and_removes_unfinished_outputs() {
         .spawn()
         .unwrap();
     assert!(traffic.wait().unwrap().success());
-    until(|| folder.names().len() == 1);
-    pause(Duration::from_millis(300));
+    let records = child.stdout.take().unwrap();
+    until("it waits for its reader", || {
+        // A pipe of 64 KiB that is as good as full.
+        ioctl_fionread(&records).unwrap() > 60_000 && is_blocked(child.id(), Blocked::Writing)
+    });
     signal(&child, "INT");
-    pause(Duration::from_millis(300));
-    assert!(
-        child.try_wait().unwrap().is_none(),
-        "it waits for its reader"
-    );
+    let mut talk = Talk::of(child.stderr.take().unwrap());
+    talk.wait_for("once more aborts at once");
     signal(&child, "INT");
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(130));
     assert_eq!(folder.names(), [""; 0]);
-    assert!(fs::read_dir(folder.path()).unwrap().next().is_none());
 }

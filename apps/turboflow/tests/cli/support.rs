@@ -5,10 +5,10 @@ use std::ffi::OsStr;
 use std::fs;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
+use turboflow_testing::Need;
 
 /// What a run of the program gave.
 #[derive(Debug)]
@@ -62,38 +62,10 @@ pub(crate) fn finish(command: &mut Command) -> Ran {
     }
 }
 
-/// Whether a program that a test needs is there, asked by `version`. Says loudly that the test does
-/// nothing where not; in CI it fails.
-pub(crate) fn is_installed(program: &str, version: &str) -> bool {
-    let found = Command::new(program)
-        .arg(version)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    if found.is_err() {
-        let in_ci = std::env::var_os("TURBOFLOW_CI").is_some();
-        let how = "scripts/install-test-tools.sh installs it";
-        assert!(!in_ci, "{program} is not here; {how}");
-        eprintln!("############ SKIPPED: no {program} to compare with; {how} ############");
-    }
-    found.is_ok()
-}
-
-/// Whether filters can be compiled here; says so where not.
-pub(crate) fn is_libpcap_here() -> bool {
-    let lacks = turboflow(["record", "-q", "-r", &office(), "tcp"])
-        .stderr
-        .contains("need libpcap");
-    if lacks {
-        let in_ci = std::env::var_os("TURBOFLOW_CI").is_some();
-        assert!(
-            !in_ci,
-            "libpcap is not here; scripts/install-test-tools.sh installs it"
-        );
-        eprintln!("############ SKIPPED: no libpcap to compile filters with ############");
-    }
-    !lacks
+/// The library that compiles filters, found as the program finds it.
+pub(crate) fn libpcap() -> Need<'static> {
+    let ran = turboflow(["record", "-q", "-r", &office(), "tcp"]);
+    Need::Library("libpcap", !ran.stderr.contains("need libpcap"))
 }
 
 /// A port of UDP that nobody uses at the moment.
@@ -102,12 +74,26 @@ pub(crate) fn free_port() -> u16 {
     socket.local_addr().unwrap().port()
 }
 
-/// Waits without a clock: until nothing came on a socket for that long.
-pub(crate) fn wait(ms: u64) {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let timeout = Some(Duration::from_millis(ms));
-    socket.set_read_timeout(timeout).unwrap();
-    assert!(socket.recv(&mut [0]).is_err());
+/// Tells a process that a signal has come.
+pub(crate) fn signal(child: &Child, name: &str) {
+    // The shell's own: small installations have no program of that name.
+    let status = Command::new("sh")
+        .args(["-c", &format!("kill -{name} {}", child.id())])
+        .status();
+    assert!(status.unwrap().success());
+}
+
+/// Makes a named pipe; gives its path.
+pub(crate) fn make_pipe(folder: &Folder, name: &str) -> String {
+    let path = folder.file(name);
+    assert!(
+        Command::new("mkfifo")
+            .arg(&path)
+            .status()
+            .unwrap()
+            .success()
+    );
+    path
 }
 
 /// A folder for one test.

@@ -4,17 +4,17 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
+use turboflow_testing::{PATIENCE, until};
 
-/// Nothing takes as long: a test that waits for more has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// What the test writes behind the last word of the program: a mode that no terminal has.
+const END: &[u8] = b"\x1b[?9999h";
 
 /// The program on its screen.
 pub(crate) struct Terminal {
@@ -31,6 +31,8 @@ pub(crate) struct Terminal {
     /// Whether it is on the other screen, without a cursor.
     is_alternate: bool,
     is_cursor_shown: bool,
+    /// Whether [`END`] has come.
+    is_over: bool,
 }
 
 impl Terminal {
@@ -79,6 +81,7 @@ impl Terminal {
             at: (0, 0),
             is_alternate: false,
             is_cursor_shown: true,
+            is_over: false,
         }
     }
 
@@ -101,15 +104,9 @@ impl Terminal {
 
     /// Waits until the screen is as wanted.
     #[track_caller]
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "a test that waits too long fails"
-    )]
     pub(crate) fn wait(&mut self, what: &str, is_wanted: impl Fn(&str) -> bool) {
-        let began = Instant::now();
         while !is_wanted(&self.text()) {
-            let left = PATIENCE.saturating_sub(began.elapsed());
-            let bytes = self.output.recv_timeout(left);
+            let bytes = self.output.recv_timeout(PATIENCE);
             let bytes = bytes.unwrap_or_else(|_| panic!("never {what}:\n{}", self.text()));
             self.show(&bytes);
         }
@@ -133,9 +130,18 @@ impl Terminal {
     /// Waits for the end. The terminal must be as it was; gives the exit code.
     #[track_caller]
     pub(crate) fn ends(mut self) -> i32 {
-        let code = self.wait_for_end().code();
-        // The program is gone: what it wrote is here, or about to be.
-        while let Ok(bytes) = self.output.recv_timeout(Duration::from_millis(200)) {
+        let mut status = None;
+        until("the program ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        let code = status.and_then(|status| status.code());
+        // A mark of our own, behind everything that the program wrote.
+        File::from(self.settings.try_clone().unwrap())
+            .write_all(END)
+            .unwrap();
+        while !self.is_over {
+            let bytes = self.output.recv_timeout(PATIENCE).unwrap();
             self.show(&bytes);
         }
         assert!(!self.is_alternate, "it left the other screen");
@@ -145,26 +151,6 @@ impl Terminal {
         assert_eq!(after.input_modes, self.before.input_modes);
         assert_eq!(after.output_modes, self.before.output_modes);
         code.unwrap_or_else(|| panic!("a signal ended it:\n{}", self.text()))
-    }
-
-    #[track_caller]
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "a test that waits too long fails"
-    )]
-    fn wait_for_end(&mut self) -> ExitStatus {
-        let began = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(
-                began.elapsed() < PATIENCE,
-                "it does not end:\n{}",
-                self.text()
-            );
-            std::thread::sleep(Duration::from_millis(10));
-        }
     }
 
     /// As much of a terminal as the program uses: text, positions, the other screen, the cursor.
@@ -217,6 +203,7 @@ impl Terminal {
     fn escape(&mut self, words: &str, end: char) {
         match (words, end) {
             ("[?1049", 'h' | 'l') => self.is_alternate = end == 'h',
+            ("[?9999", 'h') => self.is_over = true,
             ("[?25", 'h' | 'l') => self.is_cursor_shown = end == 'h',
             ("[2", 'J') => self.cells.iter_mut().for_each(|line| line.fill(' ')),
             (_, 'H') => {

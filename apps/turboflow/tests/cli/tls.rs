@@ -6,7 +6,9 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{Folder, Ran, finish, is_installed, office, turboflow, wait};
+use turboflow_testing::{Need, is_missing, until};
+
+use crate::support::{Folder, Ran, finish, office, turboflow};
 
 const FIELDS: [&str; 13] = [
     "srcaddr",
@@ -31,7 +33,7 @@ struct Certificates(Folder);
 impl Certificates {
     /// `None`, loudly, where OpenSSL is absent.
     fn make() -> Option<Self> {
-        if !is_installed("openssl", "version") {
+        if is_missing(&[Need::Tool("openssl")]) {
             return None;
         }
         let folder = Folder::new();
@@ -123,16 +125,14 @@ impl Server {
     fn listening(mut self) -> Option<Self> {
         // Whoever asked it by a connection would be among what it says.
         let address = format!(":{:04X} 00000000:0000 0A", self.port);
-        loop {
-            wait(20);
-            if self.child.try_wait().unwrap().is_some() {
-                return None;
-            }
+        let (mut listens, mut has_ended) = (false, false);
+        until("openssl listens", || {
+            has_ended = self.child.try_wait().unwrap().is_some();
             let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
-            if sockets.contains(&address) {
-                return Some(self);
-            }
-        }
+            listens = sockets.contains(&address);
+            listens || has_ended
+        });
+        (listens && !has_ended).then_some(self)
     }
 
     fn url(&self, host: &str) -> String {
@@ -178,7 +178,7 @@ fn a_collector_over_tls_gets_what_a_file_gets() {
     let Some(made) = Certificates::make() else {
         return;
     };
-    if !is_installed("tshark", "--version") {
+    if is_missing(&[Need::Tool("tshark")]) {
         return;
     }
     for version in ["-tls1_2", "-tls1_3"] {
@@ -206,12 +206,9 @@ fn a_collector_over_tls_gets_what_a_file_gets() {
         // The server ends its side when ours has ended, and has written what it read by then.
         let length = |path: &Path| path.metadata().unwrap().len();
         let (file, got) = (Path::new(&file), server.got.path().join("got.ipfix"));
-        for _ in 0..100 {
-            if length(&got) >= length(file) {
-                break;
-            }
-            wait(50);
-        }
+        until("openssl has written what it got", || {
+            length(&got) >= length(file)
+        });
         let (sent, got) = (flows(file), flows(&got));
         assert_eq!(sent[12].len(), 742, "every flow has an end reason");
         assert!(sent[13..].iter().all(Vec::is_empty), "{:?}", &sent[13..]);

@@ -4,11 +4,9 @@
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{Folder, wait};
+use turboflow_testing::until;
 
-/// How often something that takes a moment is looked at, and how often at most.
-const LOOK_MS: u64 = 20;
-const LOOKS: u32 = 1_500;
+use crate::support::{Folder, signal};
 
 pub(crate) struct Daemon {
     child: Child,
@@ -58,10 +56,8 @@ impl Daemon {
     }
 
     /// Ends it with a signal, and gives its folder.
-    pub(crate) fn end(mut self, signal: &str) -> Folder {
-        let id = self.child.id().to_string();
-        let mut kill = Command::new("kill");
-        assert!(kill.args([signal, &id]).status().unwrap().success());
+    pub(crate) fn end(mut self, name: &str) -> Folder {
+        signal(&self.child, name);
         self.child.wait().unwrap();
         std::mem::replace(&mut self.folder, Folder::new())
     }
@@ -73,16 +69,4 @@ impl Drop for Daemon {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Waits until something is so.
-#[track_caller]
-pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..LOOKS {
-        if is_so() {
-            return;
-        }
-        wait(LOOK_MS);
-    }
-    panic!("waited for long, in vain, until {what}");
 }

@@ -2,7 +2,8 @@
 //! Collectors and exporters that are started anew, templates that are lost: no collector sees a
 //! sequence error, and from the next templates on it reads everything.
 
-use crate::daemon::until;
+use turboflow_testing::until;
+
 use crate::flow::{Collector, Flow, Got, OVER_UDP, equal, of_csv, send};
 use crate::goflow2::Goflow2;
 use crate::nfacctd::Nfacctd;

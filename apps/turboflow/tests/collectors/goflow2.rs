@@ -7,10 +7,11 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 
 use serde_json::Value;
+use turboflow_testing::{Need, is_missing, until};
 
-use crate::daemon::{Daemon, until};
+use crate::daemon::Daemon;
 use crate::flow::{Collector, Flow, Got, OVER_UDP, as_shown, captures, equal, protocol_of, send};
-use crate::support::{Folder, free_port, is_installed, project};
+use crate::support::{Folder, free_port, project};
 
 /// A goflow2 that listens.
 pub(crate) struct Goflow2 {
@@ -30,7 +31,7 @@ fn program() -> String {
 impl Collector for Goflow2 {
     fn start(port: u16) -> Option<Self> {
         let program = program();
-        if !is_installed(&program, "-v") {
+        if is_missing(&[Need::Tool(&program)]) {
             return None;
         }
         let metrics = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -62,7 +63,7 @@ impl Collector for Goflow2 {
             });
         }
         let metrics = self.metrics();
-        let folder = self.daemon.end("-TERM");
+        let folder = self.daemon.end("TERM");
         let talk = folder.read("talk");
         let said = talk.lines().filter(|line| !line.contains("level=INFO"));
         let counted = metrics

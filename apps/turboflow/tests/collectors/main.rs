@@ -2,8 +2,7 @@
 //! Flow records sent to real collectors: each gets every flow as it is, without an error, also when
 //! it was started anew, when templates were lost, when the exporter was started anew.
 //!
-//! They need `scripts/install-test-tools.sh`; a test whose collector is absent says so and passes,
-//! unless `TURBOFLOW_CI` is set. docs/interop.md has the command lines.
+//! They need `scripts/install-test-tools.sh`; a test whose collector is absent is skipped. docs/interop.md has the command lines.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 

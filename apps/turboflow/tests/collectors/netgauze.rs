@@ -6,12 +6,14 @@ use std::process::{Command, Stdio};
 
 use crate::flow::{Flow, Got, as_shown, captures, equal, send};
 use crate::sink::Sink;
-use crate::support::{Folder, is_installed, project};
+use turboflow_testing::{Need, is_missing};
 
-/// The decoder; `None`, loudly, where it is not there.
+use crate::support::{Folder, project};
+
+/// The decoder; `None` where the test is skipped for want of it.
 fn program() -> Option<String> {
     let program = project("target/tools/netgauze-flows");
-    is_installed(&program, "").then_some(program)
+    (!is_missing(&[Need::Tool(&program)])).then_some(program)
 }
 
 /// What it reads of messages.

@@ -7,10 +7,11 @@ use std::fs;
 use std::process::Command;
 
 use serde_json::Value;
+use turboflow_testing::{Need, is_missing, until};
 
-use crate::daemon::{Daemon, until};
+use crate::daemon::Daemon;
 use crate::flow::{Collector, Flow, Got, OVER_UDP, captures, protocol_of, send};
-use crate::support::{Folder, free_port, is_installed};
+use crate::support::{Folder, free_port};
 
 /// An nfacctd that listens.
 pub(crate) struct Nfacctd(pub(crate) Daemon);
@@ -31,7 +32,7 @@ const CONFIG: &str = "daemonize: false\n\
 
 impl Collector for Nfacctd {
     fn start(port: u16) -> Option<Self> {
-        if !is_installed("nfacctd", "-V") {
+        if is_missing(&[Need::Tool("nfacctd")]) {
             return None;
         }
         let folder = Folder::new();
@@ -51,7 +52,7 @@ impl Collector for Nfacctd {
             let before = empty();
             until("it has shown everything", || empty() >= before + 2);
         }
-        let folder = self.0.end("-INT");
+        let folder = self.0.end("INT");
         let rows = fs::read_to_string(folder.path().join("flows.jsonl")).unwrap_or_default();
         let talk = folder.read("talk");
         let said = talk.lines().filter(|line| is_complaint(line));

@@ -3,16 +3,18 @@
 
 use std::process::Command;
 
+use turboflow_testing::{Need, is_missing};
+
 use crate::daemon::Daemon;
 use crate::flow::{Collector, Flow, Got, OVER_UDP, as_shown, captures, equal, send};
-use crate::support::{Folder, Ran, finish, free_port, is_installed};
+use crate::support::{Folder, Ran, finish, free_port};
 
 /// An nfcapd that listens.
 pub(crate) struct Nfcapd(pub(crate) Daemon);
 
 impl Collector for Nfcapd {
     fn start(port: u16) -> Option<Self> {
-        if !is_installed("nfcapd", "-V") {
+        if is_missing(&[Need::Tool("nfcapd")]) {
             return None;
         }
         let folder = Folder::new();
@@ -26,7 +28,7 @@ impl Collector for Nfcapd {
         if all {
             self.0.has_read();
         }
-        let folder = self.0.end("-TERM");
+        let folder = self.0.end("TERM");
         let names = folder.names();
         let file = names.iter().find(|name| name.starts_with("nfcapd."));
         let file = folder.file(file.unwrap());

@@ -4,9 +4,11 @@
 
 use std::process::Command;
 
+use turboflow_testing::{Need, is_missing};
+
 use crate::flow::{Flow, OVER_UDP, as_shown, captures, equal, send};
 use crate::sink::Sink;
-use crate::support::{Folder, finish, is_installed, office, pcap_header, pcap_packet, turboflow};
+use crate::support::{Folder, finish, office, pcap_header, pcap_packet, turboflow};
 
 /// Raw IP: LINKTYPE_RAW.
 const RAW_IP: u32 = 101;
@@ -155,7 +157,7 @@ fn attribute<'a>(line: &'a str, name: &str) -> Option<&'a str> {
 fn tshark_reads_every_flow_over_udp_as_it_is() {
     for capture in captures() {
         for scheme in OVER_UDP {
-            if !is_installed("tshark", "--version") {
+            if is_missing(&[Need::Tool("tshark")]) {
                 return;
             }
             let sink = Sink::udp();
@@ -172,7 +174,7 @@ fn tshark_reads_every_flow_over_udp_as_it_is() {
 #[test]
 fn tshark_reads_every_flow_over_tcp_as_it_is() {
     for capture in captures() {
-        if !is_installed("tshark", "--version") {
+        if is_missing(&[Need::Tool("tshark")]) {
             return;
         }
         let sink = Sink::tcp();
@@ -190,7 +192,7 @@ fn tshark_reads_every_flow_over_tcp_as_it_is() {
 
 #[test]
 fn tshark_reads_ipfix_files_without_a_complaint() {
-    if !is_installed("tshark", "--version") {
+    if is_missing(&[Need::Tool("tshark")]) {
         return;
     }
     let folder = Folder::new();

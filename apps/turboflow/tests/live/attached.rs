@@ -9,7 +9,7 @@ use crate::support::{Folder, office};
 const SECOND: [&str; 2] = ["vc", "vd"];
 
 fn two_pairs() -> Option<Link> {
-    let link = Link::new()?;
+    let link = Link::for_xdp()?;
     let [near, far] = SECOND;
     link.ip(&["link", "add", near, "type", "veth", "peer", "name", far]);
     link.shell("for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 1 > $f; done");

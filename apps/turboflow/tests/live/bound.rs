@@ -62,7 +62,7 @@ fn recorded(link: &Link, options: &[&str]) -> Ended {
 /// The ring puts such tags back into the frames, and the driver tells them to the program that is bound.
 #[test]
 fn tags_that_the_driver_took_out_are_seen() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     let folder = Folder::new();
     let definition = folder.write("by-tag.toml", BY_TAG);
     tag_what_leaves(&link, &folder);
@@ -105,7 +105,7 @@ fn tags_that_the_driver_took_out_are_seen() {
 /// `hardware_timestamp` there is no such way out, and a program that had to go for this one is not forgotten.
 #[test]
 fn a_driver_that_refuses_native_mode_is_not_bound_in_another() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     let folder = Folder::new();
     let words = "link add na numtxqueues 4 type veth peer name nb numrxqueues 1 numtxqueues 1";
     link.ip(&words.split(' ').collect::<Vec<_>>());
@@ -151,7 +151,7 @@ fn a_driver_that_refuses_native_mode_is_not_bound_in_another() {
 /// An interface that has no driver to ask has the program that does not.
 #[test]
 fn without_a_driver_that_tells_tags_are_those_of_frames() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     let folder = Folder::new();
     let definition = folder.write("by-tag.toml", BY_TAG);
     link.ip(&["link", "add", "bridge", "type", "bridge"]);
@@ -165,7 +165,7 @@ fn without_a_driver_that_tells_tags_are_those_of_frames() {
 /// seen by the tags, which nobody else knows.
 #[test]
 fn hardware_timestamps_are_the_drivers_or_absent() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     let folder = Folder::new();
     tag_what_leaves(&link, &folder);
     let text = "[key]\nfields = [\"vlan\", \"protocol\"]\n\

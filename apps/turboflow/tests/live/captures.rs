@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Real captures, replayed: the records of the file, one by one. They are no part of the project
-//! (licences differ); where `shared/captures` is not beside the checkout the test says so.
+//! (licences differ); where they are not beside the checkout the test is skipped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use turboflow_capture::CaptureFile;
 use turboflow_packet::LinkType;
+use turboflow_testing::{Need, captures_folder, is_missing};
 
 use crate::exact::{NO_TIMEOUTS, equal, of_file};
 use crate::link::{FAR, Link};
-use crate::support::{Folder, pcap_header, pcap_packet, project};
+use crate::support::{Folder, pcap_header, pcap_packet};
 
 /// Of larger ones there are few, and no other headers in them.
 const MOST_BYTES: u64 = 1 << 20;
@@ -85,25 +86,25 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn real_captures_give_the_records_of_their_files() {
-    replayed(&["--readers", "1"]);
+    let Some(link) = Link::new() else { return };
+    replayed(&link, &["--readers", "1"]);
 }
 
 #[test]
 fn several_readers_give_the_records_of_one() {
-    replayed(&["--readers", "3"]);
+    let Some(link) = Link::new() else { return };
+    replayed(&link, &["--readers", "3"]);
 }
 
 /// Replays all of them to a program with these options, folder by folder.
-pub(crate) fn replayed(options: &[&str]) {
-    let Some(link) = Link::new() else { return };
-    let folders = fs::read_dir(project("../shared/captures")).into_iter();
-    let folders = folders.flatten().flatten().map(|entry| entry.path());
-    let mut folders: Vec<PathBuf> = folders.filter(|path| path.is_dir()).collect();
-    folders.sort();
-    if folders.is_empty() {
-        eprintln!("############ NOT TESTED: no real captures at ../shared/captures ############");
+pub(crate) fn replayed(link: &Link, options: &[&str]) {
+    if is_missing(&[Need::Captures]) {
         return;
     }
+    let folders = fs::read_dir(captures_folder().unwrap()).unwrap();
+    let folders = folders.flatten().map(|entry| entry.path());
+    let mut folders: Vec<PathBuf> = folders.filter(|path| path.is_dir()).collect();
+    folders.sort();
     let (mut captures, mut packets) = (0, 0);
     for folder in folders {
         let together = Together::of(&folder);

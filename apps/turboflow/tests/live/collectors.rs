@@ -4,11 +4,12 @@
 
 use std::net::{TcpListener, UdpSocket};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+
+use turboflow_testing::{Need, is_missing, until};
 
 use crate::exact::{NO_TIMEOUTS, equal, of_file};
 use crate::link::{FAR, Link};
-use crate::support::{Folder, is_installed, office, wait};
+use crate::support::{Folder, office};
 
 const OFFICE_PACKETS: &str = "13035";
 
@@ -29,11 +30,22 @@ fn number(statistics: &str, word: &str) -> u64 {
         .unwrap()
 }
 
+/// Octets that wait in each socket of UDP on the port of collectors.
+fn waiting(link: &Link) -> Vec<String> {
+    let mut ss = link.inside("ss");
+    let output = ss.args(["-Hlun", "sport = 4739"]).output().unwrap();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let waiting = lines
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(1));
+    waiting.map(str::to_owned).collect()
+}
+
 #[test]
 fn a_collector_gets_every_flow_of_an_interface() {
     let Some(link) = Link::new() else { return };
     let folder = Folder::new();
-    if !is_installed("nfcapd", "-V") {
+    if is_missing(&[Need::Tool("nfcapd")]) {
         return;
     }
     let mut nfcapd = link.inside("nfcapd");
@@ -41,10 +53,10 @@ fn a_collector_gets_every_flow_of_an_interface() {
     nfcapd.args(["-p", "4739", "-t", "3600"]);
     nfcapd.stdout(Stdio::null()).stderr(Stdio::null());
     let mut nfcapd = nfcapd.spawn().unwrap();
-    link.shell("until ss -Hlun 'sport = 4739' | grep -q .; do sleep 0.05; done");
+    until("nfcapd listens", || !waiting(&link).is_empty());
     let ended = replayed(&link, "ipfix+udp://127.0.0.1:4739").balanced(0);
     // What was sent has been handed to its socket; it writes what it has read before it ends.
-    link.shell("until [ -z \"$(ss -Hlun 'sport = 4739' | awk '$2 > 0')\" ]; do sleep 0.05; done");
+    until("nfcapd has read it", || waiting(&link) == ["0"]);
     let stop = format!("kill -TERM {}", nfcapd.id());
     assert!(
         Command::new("sh")
@@ -89,19 +101,14 @@ fn templates_that_did_not_leave_go_again_when_the_way_is_back() {
     assert!(link.replay(&office(), &some));
     recording.wait_for("192.0.2.9:4739: Network is unreachable");
     address("add");
-    let mut sets = Vec::new();
-    for _ in 0..50 {
+    until("templates come", || {
         assert!(link.replay(&office(), &some));
-        wait(100);
-        let mut message = [0; 1 << 16];
+        let (mut message, mut has_templates) = ([0; 1 << 16], false);
         while collector.recv(&mut message).is_ok() {
-            sets.push(u16::from_be_bytes([message[16], message[17]]));
+            has_templates |= message[16..18] == [0, 2];
         }
-        if sets.contains(&2) {
-            break;
-        }
-    }
-    assert!(sets.contains(&2), "no templates: {sets:?}");
+        has_templates
+    });
     recording.wait_for("192.0.2.9:4739 takes records again");
     // Whether records were among what did not leave is chance.
     assert_eq!(recording.interrupt().ledger["balanced"], true);
@@ -117,7 +124,6 @@ fn a_collector_that_is_away_stalls_nothing() {
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "the end has to come in time")]
 fn a_collector_that_stalls_in_the_handshake_holds_nothing() {
     let Some(link) = Link::new() else { return };
     let folder = Folder::new();
@@ -126,12 +132,17 @@ fn a_collector_that_stalls_in_the_handshake_holds_nothing() {
         "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=ca",
     ]);
     openssl.args(["-keyout", "key.pem", "-out", "ca.pem"]);
-    if openssl.current_dir(folder.path()).output().is_err() {
-        let in_ci = std::env::var_os("TURBOFLOW_CI").is_some();
-        assert!(!in_ci, "openssl is not installed");
-        eprintln!("############ SKIPPED: openssl is not installed ############");
+    if is_missing(&[Need::Tool("openssl")]) {
         return;
     }
+    assert!(
+        openssl
+            .current_dir(folder.path())
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
     // It takes connections, and never says a word.
     let _silent = link.open(|| TcpListener::bind("127.0.0.1:4740").unwrap());
     let authority = folder.file("ca.pem");
@@ -140,14 +151,7 @@ fn a_collector_that_stalls_in_the_handshake_holds_nothing() {
     let options: Vec<&str> = fixed.iter().chain(&NO_TIMEOUTS).copied().collect();
     let recording = link.record(&[FAR], &options);
     assert!(link.replay(&office(), &["--pps", "10000"]));
-    let asked = Instant::now();
     let ended = recording.interrupt().balanced(1);
-    // Less than the handshake may take.
-    assert!(
-        asked.elapsed() < Duration::from_secs(8),
-        "{:?}",
-        asked.elapsed()
-    );
     assert_eq!(ended.count("source_dropped"), 0);
     assert!(ended.said.contains("does not answer"), "{}", ended.said);
     equal(&ended, &of_file(&office(), &[]).1);

@@ -8,7 +8,7 @@ use crate::captures::replayed;
 use crate::exact::{NO_TIMEOUTS, equal, of_file};
 use crate::link::{Ended, FAR, Link, NEAR};
 use crate::service::{conserves, metrics, page, serve};
-use crate::silence::{PACKETS, PACKETS_NON_IP, flows_leave_on_time, options};
+use crate::silence::{PACKETS, PACKETS_NON_IP, flows_leave, options};
 use crate::support::{Folder, command, office, turboflow};
 
 pub(crate) const XDP: [&str; 2] = ["--engine", "xdp"];
@@ -17,7 +17,7 @@ pub(crate) const OFFICE_PACKETS: &str = "13035";
 /// A replay of a capture with few slots and many, in both designs, in both modes, on several threads: the records of the file.
 #[test]
 fn a_replay_gives_the_records_of_its_file() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     let expected = of_file(&office(), &[]).1;
     for options in [
         "--threads 1",
@@ -40,8 +40,9 @@ fn a_replay_gives_the_records_of_its_file() {
 
 #[test]
 fn real_captures_give_the_records_of_their_files() {
+    let Some(link) = Link::for_xdp() else { return };
     for table in ["per-cpu", "row-lock"] {
-        replayed(&["--engine", "xdp", "--table", table]);
+        replayed(&link, &["--engine", "xdp", "--table", table]);
     }
 }
 
@@ -92,7 +93,7 @@ of = "tcp_acknowledgement"
 /// A replay with record definitions of two keys, in both designs: the records of the file.
 #[test]
 fn a_definition_gives_the_records_of_its_file() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     // Tags are in the frames, where the program reads them.
     for end in [NEAR, FAR] {
         link.shell(&format!("ethtool -K {end} rxvlan off txvlan off"));
@@ -123,7 +124,7 @@ fn a_definition_gives_the_records_of_its_file() {
 /// What only an engine sees, in the key and as a feature.
 #[test]
 fn interface_and_queue_are_those_that_packets_came_in_by() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     let folder = Folder::new();
     let definition = r#"
 [key]
@@ -165,11 +166,11 @@ of = "receive_queue"
 }
 
 #[test]
-fn flows_leave_a_silent_link_on_time() {
-    let Some(link) = Link::new() else { return };
+fn flows_leave_a_silent_link() {
+    let Some(link) = Link::for_xdp() else { return };
     for table in ["1 --table per-cpu", "2 --table row-lock"] {
-        let recording = link.record(&[FAR], &[&options(table), &XDP[..]].concat());
-        flows_leave_on_time(&link, &recording);
+        let mut recording = link.record(&[FAR], &[&options(table), &XDP[..]].concat());
+        flows_leave(&link, &mut recording);
         let ended = recording.interrupt().balanced(0);
         assert_eq!(ended.count("packets_received"), PACKETS);
         assert_eq!(ended.count("packets_recorded"), PACKETS - PACKETS_NON_IP);
@@ -179,7 +180,7 @@ fn flows_leave_a_silent_link_on_time() {
 /// Once it is on its interfaces, nothing needs root.
 #[test]
 fn rights_can_be_given_up() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     let folder = Folder::new();
     let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(folder.path(), everybody).unwrap();
@@ -205,7 +206,7 @@ fn with_a_full_ring(link: &Link, options: &[&str]) -> Ended {
 
 #[test]
 fn a_full_ring_is_counted_exactly() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     for table in ["per-cpu", "row-lock"] {
         let ended = with_a_full_ring(&link, &["--table", table]);
         assert_eq!(ended.count("source_seen"), 13_035);
@@ -219,7 +220,7 @@ fn a_full_ring_is_counted_exactly() {
 /// Flows by another key than the 5-tuple are named as well, where records have further words too.
 #[test]
 fn short_flows_of_any_definition_are_named() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     let folder = Folder::new();
     let text = "[key]\nfields = [\"source_address\", \"vlan\"]\n\
                 [[feature]]\nname = \"window\"\nop = \"max\"\nof = \"tcp_window\"\n";
@@ -277,7 +278,7 @@ fn totals(csv: &str) -> BTreeMap<String, (u64, u64)> {
 /// Metrics balance in the middle of traffic, when CPUs are in the middle of packets.
 #[test]
 fn a_service_balances_whenever_it_is_asked() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     let running = serve(&link, "engine = \"xdp\"\nmicroflow-slots = 7\n");
     let mut flood = link.inside("tcpreplay");
     flood.args(["-q", "-i", NEAR, "--topspeed", "--loop", "0", &office()]);
@@ -309,7 +310,7 @@ pub(crate) fn has_program(link: &Link) -> bool {
 
 #[test]
 fn the_program_leaves_with_the_process() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     for signal in ["INT", "KILL"] {
         let recording = link.record(&[FAR], &[&["-w", "live.csv"], &XDP[..]].concat());
         assert!(has_program(&link));
@@ -337,7 +338,7 @@ fn second(link: &Link, options: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn a_program_that_is_there_stays_unless_it_is_to_be_replaced() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     let recording = link.record(&[FAR], &[&["-w", "live.csv"], &XDP[..]].concat());
     for mode in ["native", "generic", "auto"] {
         let (code, said) = second(&link, &["--xdp-mode", mode]);
@@ -361,7 +362,7 @@ fn a_program_that_is_there_stays_unless_it_is_to_be_replaced() {
 /// And a program on an interface of the same number in another namespace stays.
 #[test]
 fn one_that_no_link_holds_is_replaced_too() {
-    let (Some(link), Some(other)) = (Link::new(), Link::new()) else {
+    let (Some(link), Some(other)) = (Link::for_xdp(), Link::for_xdp()) else {
         return;
     };
     let elsewhere = other.record(&[FAR], &[&["-w", "live.csv"], &XDP[..]].concat());
@@ -388,7 +389,7 @@ fn one_that_no_link_holds_is_replaced_too() {
 
 #[test]
 fn removal_ends_the_run_and_loses_nothing() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     let recording = link.record(&[FAR], &[&["-w", "live.csv"], &XDP[..]].concat());
     assert!(link.replay(&office(), &["--pps", "10000", "--limit", "100"]));
     link.ip(&["link", "del", NEAR]);
@@ -399,7 +400,7 @@ fn removal_ends_the_run_and_loses_nothing() {
 
 #[test]
 fn what_it_cannot_do_is_said_with_the_mend() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     let folder = Folder::new();
     let feature = |text: &str| format!("[[feature]]\nname = \"x\"\n{text}\n");
     let long = folder.write("long.toml", feature("op = \"list\"\nof = \"ttl\"\nk = 120"));

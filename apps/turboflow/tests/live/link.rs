@@ -1,23 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A veth pair in a namespace of its own, and the program listening at one end.
 
-use std::io::{BufRead, BufReader, Read};
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
+use turboflow_testing::{Need, Talk, is_missing};
 
-use crate::support::{Folder, command};
+use crate::support::{Folder, command, signal};
 
-/// Nothing takes as long: a test that waits for more has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// The end where packets are sent, and the end where the program listens.
 pub(crate) const NEAR: &str = "va";
 pub(crate) const FAR: &str = "vb";
+
+/// What every link takes.
+const NEEDS: [Need<'static>; 4] = [
+    Need::Root,
+    Need::Tool("ip"),
+    Need::Tool("tcpreplay"),
+    Need::Tool("ethtool"),
+];
+
+/// The xdp engine, where the program was built with it.
+pub(crate) const XDP_ENGINE: Need<'static> = Need::Engine("xdp", cfg!(feature = "kernel"));
 
 static LINKS: AtomicU32 = AtomicU32::new(0);
 
@@ -27,16 +35,23 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Makes one; `None`, loudly, where that cannot be.
+    /// Makes one; `None` where the test is skipped because that cannot be.
     pub(crate) fn new() -> Option<Self> {
-        let number = LINKS.fetch_add(1, Ordering::Relaxed);
-        let namespace = format!("turboflow-{}-{number}", std::process::id());
-        if let Err(why) = possible() {
-            let in_ci = std::env::var_os("TURBOFLOW_CI").is_some();
-            assert!(!in_ci, "live capture cannot be tested: {why}");
-            eprintln!("############ SKIPPED: live capture was not tested: {why} ############");
+        Self::with(&[])
+    }
+
+    /// As [`Link::new`], for a test that needs the xdp engine.
+    pub(crate) fn for_xdp() -> Option<Self> {
+        Self::with(&[XDP_ENGINE])
+    }
+
+    fn with(more: &[Need<'_>]) -> Option<Self> {
+        let namespaces = || Need::Right("make network namespaces", may_make_namespaces());
+        if is_missing(more) || is_missing(&NEEDS) || is_missing(&[namespaces()]) {
             return None;
         }
+        let number = LINKS.fetch_add(1, Ordering::Relaxed);
+        let namespace = format!("turboflow-{}-{number}", std::process::id());
         let link = Self { namespace };
         succeed(Command::new("ip").args(["netns", "add", &link.namespace]));
         let quiet = "for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 1 > $f; done";
@@ -138,10 +153,9 @@ impl Link {
             .spawn()
             .unwrap();
         let mut recording = Recording {
-            stdout: lines(child.stdout.take().unwrap()),
-            stderr: lines(child.stderr.take().unwrap()),
-            said: String::new(),
-            child,
+            stdout: Talk::of(child.stdout.take().unwrap()),
+            stderr: Talk::of(child.stderr.take().unwrap()),
+            program: Program(child),
             folder,
         };
         recording.wait_for("seed");
@@ -157,13 +171,22 @@ impl Drop for Link {
     }
 }
 
+/// A process that does not outlive a test that fails.
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// The program while it listens.
 pub(crate) struct Recording {
-    child: Child,
+    program: Program,
     pub(crate) folder: Folder,
-    pub(crate) stdout: Receiver<String>,
-    stderr: Receiver<String>,
-    pub(crate) said: String,
+    pub(crate) stdout: Talk,
+    stderr: Talk,
 }
 
 /// How a recording ended.
@@ -178,24 +201,20 @@ impl Recording {
     /// Waits until standard error has a line with these words.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, words: &str) {
-        loop {
-            let line = self.stderr.recv_timeout(PATIENCE);
-            let line = line.unwrap_or_else(|_| panic!("nothing of {words:?} in {}", self.said));
-            self.said += &line;
-            self.said.push('\n');
-            if line.contains(words) {
-                return;
-            }
-        }
+        self.stderr.wait_for(words);
+    }
+
+    /// What it has said so far.
+    pub(crate) fn said(&self) -> &str {
+        self.stderr.said()
     }
 
     pub(crate) fn signal(&self, name: &str) {
-        let script = format!("kill -{name} {}", self.child.id());
-        succeed(Command::new("sh").args(["-c", &script]));
+        signal(&self.program.0, name);
     }
 
     pub(crate) fn id(&self) -> u32 {
-        self.child.id()
+        self.program.0.id()
     }
 
     /// Asks it to end.
@@ -206,21 +225,18 @@ impl Recording {
 
     /// Waits until it is gone without a word.
     pub(crate) fn killed(mut self) -> Folder {
-        assert_eq!(self.child.wait().unwrap().code(), None);
+        assert_eq!(self.program.0.wait().unwrap().code(), None);
         self.folder
     }
 
     /// Waits until it has ended by itself.
     pub(crate) fn end(mut self) -> Ended {
-        while let Ok(line) = self.stderr.recv_timeout(PATIENCE) {
-            self.said += &line;
-            self.said.push('\n');
-        }
-        let code = self.child.wait().unwrap().code();
+        let said = self.stderr.rest().to_owned();
+        let code = self.program.0.wait().unwrap().code();
         let ledger = self.folder.read("ledger.json");
         Ended {
             code,
-            said: self.said,
+            said,
             ledger: serde_json::from_str(&ledger).unwrap(),
             folder: self.folder,
         }
@@ -249,26 +265,14 @@ impl Ended {
     }
 }
 
-/// Why there can be no link here, if so.
-fn possible() -> Result<(), String> {
-    let works = |program: &str, argument: &str| {
-        Command::new(program)
-            .arg(argument)
-            .output()
-            .is_ok_and(|output| output.status.success())
-    };
-    for (program, argument) in [("ip", "-V"), ("tcpreplay", "-V"), ("ethtool", "--version")] {
-        if !works(program, argument) {
-            return Err(format!(
-                "{program} is not here; scripts/install-test-tools.sh installs it"
-            ));
-        }
-    }
-    let id = Command::new("id").arg("-u").output().unwrap();
-    match id.stdout.trim_ascii() {
-        b"0" => Ok(()),
-        _ => Err("it needs root, to make network namespaces".to_owned()),
-    }
+/// Root of a container may not.
+fn may_make_namespaces() -> bool {
+    static MAY: OnceLock<bool> = OnceLock::new();
+    *MAY.get_or_init(|| {
+        let mut unshare = Command::new("unshare");
+        let output = unshare.args(["--net", "--mount", "true"]).output();
+        output.is_ok_and(|output| output.status.success())
+    })
 }
 
 #[track_caller]
@@ -277,16 +281,4 @@ fn succeed(command: &mut Command) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {said}");
     String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
-    let (sender, receiver) = channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                break;
-            }
-        }
-    });
-    receiver
 }

@@ -2,15 +2,13 @@
 //! `turboflow record -i` on real interfaces: captures replayed by tcpreplay through a veth pair, in
 //! a network namespace that each test makes for itself.
 //!
-//! They need root and `scripts/install-test-tools.sh`; without either they say so and pass, unless
-//! `TURBOFLOW_CI` is set. They wait for what the program says and does, never for time to pass.
+//! They need root and `scripts/install-test-tools.sh`, and are skipped without either. They wait for
+//! what the program says and does, never for time to pass.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod agreement;
-#[cfg(feature = "kernel")]
 mod attached;
-#[cfg(feature = "kernel")]
 mod bound;
 mod captures;
 mod clock;
@@ -19,14 +17,12 @@ mod drops;
 mod exact;
 mod faults;
 mod generate;
-#[cfg(feature = "kernel")]
 mod kernel;
 mod link;
 mod names;
 mod plan;
 #[path = "../cli/reader.rs"]
 mod reader;
-#[cfg(feature = "kernel")]
 mod refusals;
 mod service;
 mod silence;
@@ -36,7 +32,5 @@ mod states;
 #[allow(dead_code, reason = "the other tests use the rest of it")]
 mod support;
 mod top;
-#[cfg(feature = "kernel")]
 mod unparsed;
-#[cfg(feature = "kernel")]
 mod witness;

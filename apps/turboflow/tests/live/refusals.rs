@@ -7,7 +7,7 @@ use crate::support::{Folder, command};
 
 /// A bridge has no native mode.
 fn with_bridge() -> Option<Link> {
-    let link = Link::new()?;
+    let link = Link::for_xdp()?;
     link.ip(&["link", "add", "bridge", "type", "bridge"]);
     link.shell("for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 1 > $f; done");
     link.ip(&["link", "set", "bridge", "up"]);
@@ -36,7 +36,7 @@ fn refused(link: &Link, by: &[&str], options: &str) -> String {
 
 #[test]
 fn missing_rights_are_named_all_at_once() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     let lacks = |set: &str| {
         let by = ["setpriv", "--inh-caps=-all", "--bounding-set", set];
         refused(&link, &by, "-i vb")
@@ -61,7 +61,7 @@ fn missing_rights_are_named_all_at_once() {
 
 #[test]
 fn too_little_memory_is_no_lack_of_rights() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     let said = refused(
         &link,
         &["prlimit", "--as=1000000000"],
@@ -137,7 +137,7 @@ fn programs_that_were_taken_off_in_vain_are_named() {
 
 #[test]
 fn a_file_for_strange_frames_is_a_file() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     for name in ["-", "strange-%Y.pcap"] {
         let said = refused(&link, &["env"], &format!("-i vb --unparsed-to {name}"));
         assert!(

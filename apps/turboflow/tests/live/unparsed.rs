@@ -53,7 +53,7 @@ fn strange_capture() -> Vec<u8> {
 
 #[test]
 fn what_is_no_packet_is_in_the_file_as_it_was_sent() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     let folder = Folder::new();
     let strange = folder.write("strange.pcap", strange_capture());
     for capture in [strange, office()] {
@@ -80,7 +80,7 @@ fn what_is_no_packet_is_in_the_file_as_it_was_sent() {
 /// Times are those of their arrival, and cut frames say how long they were.
 #[test]
 fn frames_are_kept_as_far_as_was_asked_for() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     let folder = Folder::new();
     let strange = folder.write("strange.pcap", strange_capture());
     let options = "-w live.csv --unparsed-to un.pcap --snap-length 64 --table row-lock";
@@ -111,7 +111,7 @@ fn frames_are_kept_as_far_as_was_asked_for() {
 /// More than its ring holds, while nobody reads it: what is missing is counted, and the records are whole.
 #[test]
 fn frames_that_come_too_fast_are_counted_and_cost_no_record() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     let folder = Folder::new();
     let mut flood = pcap_header(1);
     let frame = [

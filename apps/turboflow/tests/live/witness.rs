@@ -33,7 +33,7 @@ fn times(ended: &Ended) -> BTreeMap<String, [u64; 2]> {
 /// Passed on, every packet meets a capture on the same interface, at the time that the engine says; dropped, none does.
 #[test]
 fn packets_pass_on_or_end_as_asked_and_times_are_those_of_a_capture() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     for (options, mode, passed) in [
         (&["--xdp-mode", "native"][..], "native", 13_035),
         (
@@ -56,9 +56,9 @@ fn packets_pass_on_or_end_as_asked_and_times_are_those_of_a_capture() {
         .concat();
         let engine = link.record(&[FAR], &options);
         assert!(
-            engine.said.contains(&format!("{mode} mode")),
+            engine.said().contains(&format!("{mode} mode")),
             "{}",
-            engine.said
+            engine.said()
         );
         assert!(link.replay(&office(), &["--pps", "10000"]));
         let engine = engine.end().balanced(0);
@@ -81,7 +81,7 @@ fn packets_pass_on_or_end_as_asked_and_times_are_those_of_a_capture() {
 /// The driver counts what each of its queues gave to a program; so does the feature.
 #[test]
 fn receive_queues_are_those_of_the_driver() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     link.ip(&["link", "del", NEAR]);
     let queues = ["numrxqueues", "4", "numtxqueues", "4"];
     let near = [
@@ -148,7 +148,7 @@ fn receive_queues_are_those_of_the_driver() {
 /// A frame that no wire carries stands for several: it is told before there are any, counted, and said at the end.
 #[test]
 fn merged_packets_are_told_and_counted() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     link.ip(&["link", "set", FAR, "mtu", "100"]);
     let options = [
         &[
@@ -164,9 +164,9 @@ fn merged_packets_are_told_and_counted() {
     .concat();
     let recording = link.record(&[FAR], &options);
     assert!(
-        recording.said.contains("in generic mode"),
+        recording.said().contains("in generic mode"),
         "{}",
-        recording.said
+        recording.said()
     );
     // Frames that are longer come by all the same from now on.
     link.ip(&["link", "set", FAR, "mtu", "65535"]);
@@ -227,7 +227,7 @@ fn send_by_the_kernel(link: &Link, packets: u32) {
 /// Packets that the kernel itself makes and sends, as fast as it can: nothing that came in is missing.
 #[test]
 fn packets_of_the_kernels_own_generator_are_all_accounted_for() {
-    let Some(link) = Link::new() else { return };
+    let Some(link) = Link::for_xdp() else { return };
     for table in ["per-cpu", "row-lock"] {
         let options = [
             &["-w", "live.csv", "--xdp-drop", "--table", table],

@@ -24,6 +24,7 @@ use ground_truth::{
 };
 use turboflow_capture::{CaptureFile, Counters, OpenError};
 use turboflow_run::Ledger;
+use turboflow_testing::{Need, captures_folder, is_missing, is_missing_in_part};
 use ways::{Flows, Way, merge, meter};
 
 #[derive(Default)]
@@ -183,19 +184,6 @@ fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The captures of the workplace, where they are.
-fn captures() -> Option<PathBuf> {
-    let folder = project().join("../shared/captures");
-    if folder.join("truth").is_dir() {
-        return Some(folder);
-    }
-    eprintln!(
-        "SKIPPED: no captures at {}: only the project's samples were compared",
-        folder.display()
-    );
-    None
-}
-
 #[test]
 fn samples_equal_their_truth_any_way_they_are_metered() {
     let samples = project().join("samples");
@@ -229,7 +217,10 @@ fn pairs(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
 
 #[test]
 fn every_capture_equals_its_truth_any_way_it_is_metered() {
-    let Some(folder) = captures() else { return };
+    if is_missing(&[Need::Captures]) {
+        return;
+    }
+    let folder = captures_folder().unwrap();
     let mut report = Report::default();
     for (capture, csv) in pairs(&folder) {
         report.compare(&capture, &csv);
@@ -252,7 +243,8 @@ fn the_program_writes_what_the_truth_says() {
             project().join("samples/truth/two-links.csv"),
         ),
     ];
-    if let Some(folder) = captures() {
+    if !is_missing_in_part(&[Need::Captures]) {
+        let folder = captures_folder().unwrap();
         chosen.extend(pairs(&folder).into_iter().step_by(SAMPLED));
     }
     let mut report = Report::default();

@@ -12,25 +12,24 @@ use turboflow_merge::{KeyHasher, Layout, MicroflowRecord};
 use turboflow_packet::{Parser, ParserConfig};
 use turboflow_plan::{Measured, Observed, Simulation, SimulationConfig};
 use turboflow_record::{Definition, Family, Packet, WORDS_V4};
+use turboflow_testing::{Need, captures_folder, is_missing_in_part};
 
 /// The captures that are always there, and the large ones where they lie beside the checkout.
 fn captures() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let samples = ["samples/office.pcap", "samples/two-links.pcapng"];
     let mut captures: Vec<PathBuf> = samples.iter().map(|sample| root.join(sample)).collect();
-    match fs::read_dir(root.join("../shared/captures/large")) {
-        Ok(folder) => {
-            let paths = folder.map(|entry| entry.unwrap().path());
-            let endings = ["pcap", "pcapng"];
-            captures.extend(paths.filter(|path| {
-                let ending = path.extension().and_then(|ending| ending.to_str());
-                ending.is_some_and(|ending| endings.contains(&ending))
-            }));
-        }
-        Err(_) => {
-            eprintln!("###### no ../shared/captures/large: only the samples are compared ######")
-        }
+    if is_missing_in_part(&[Need::Captures]) {
+        return captures;
     }
+    let large = captures_folder().unwrap().join("large");
+    let paths = fs::read_dir(large).unwrap();
+    let paths = paths.map(|entry| entry.unwrap().path());
+    let endings = ["pcap", "pcapng"];
+    captures.extend(paths.filter(|path| {
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        ending.is_some_and(|ending| endings.contains(&ending))
+    }));
     captures
 }
 

@@ -7,7 +7,7 @@
 )]
 
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use turboflow_capture::{CaptureFile, Counters, ReadError};
 use turboflow_packet::LinkType;
@@ -105,17 +105,7 @@ impl Read for Dribble {
     }
 }
 
-/// The folder of real captures beside the checkout, if it is there.
-pub fn captures_folder() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");
-    if folder.join("MANIFEST.tsv").is_file() {
-        return Some(folder);
-    }
-    eprintln!("SKIPPED: no real captures at {}", folder.display());
-    None
-}
-
-/// The real captures, as paths below [`captures_folder`].
+/// The real captures, as paths below their folder.
 pub fn captures(folder: &Path) -> Vec<String> {
     let manifest = std::fs::read_to_string(folder.join("MANIFEST.tsv")).unwrap();
     manifest

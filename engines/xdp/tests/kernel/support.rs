@@ -13,6 +13,7 @@ use turboflow_engine_xdp::{
 use turboflow_merge::MicroflowRecord;
 use turboflow_packet::{Frame, LinkType};
 use turboflow_record::WORDS_V6;
+use turboflow_testing::{Need, captures_folder, is_missing, is_missing_in_part};
 
 pub(crate) const ETHERNET_HEADER_BYTES: usize = 14;
 
@@ -49,8 +50,8 @@ pub(crate) fn config(slots: u32) -> KernelConfig {
     }
 }
 
-/// The loaded engine, for a test that runs it on one CPU; `None`, and said loudly, where this user or kernel may not. In CI that
-/// fails.
+/// The loaded engine, for a test that runs it on one CPU; `None` where the test is skipped because
+/// this user may not load it.
 pub(crate) fn load(config: &KernelConfig) -> Option<KernelEngine> {
     let engine = load_for_all_cpus(config)?;
     stay_on_this_cpu();
@@ -61,10 +62,7 @@ pub(crate) fn load(config: &KernelConfig) -> Option<KernelEngine> {
 pub(crate) fn load_for_all_cpus(config: &KernelConfig) -> Option<KernelEngine> {
     match KernelEngine::load(config) {
         Ok(engine) => Some(engine),
-        Err(error) if error.is_permission() && std::env::var_os("TURBOFLOW_CI").is_none() => {
-            eprintln!(
-                "############ SKIPPED: the kernel engine was not tested: {error} ############"
-            );
+        Err(error) if error.is_permission() && is_missing(&[Need::Right("load BPF", false)]) => {
             None
         }
         Err(error) => panic!("{error}"),
@@ -187,11 +185,8 @@ pub(crate) fn captures() -> Vec<PathBuf> {
     add_captures(&root().join("samples"), &mut captures);
     let own = captures.len();
     assert!(own > 50, "the samples were found");
-    add_captures(&root().join("../shared/captures"), &mut captures);
-    if captures.len() == own {
-        eprintln!(
-            "SKIPPED: no captures at ../shared/captures: only the project's samples were compared"
-        );
+    if !is_missing_in_part(&[Need::Captures]) {
+        add_captures(&captures_folder().unwrap(), &mut captures);
     }
     captures.sort();
     captures

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What `make` says on a machine where something is missing.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use turboflow_testing::{Need, is_missing};
+
+/// What one call of make writes, on both streams.
+fn make(arguments: &[&str], path: Option<&str>) -> String {
+    let all = std::env::var_os("PATH").unwrap_or_default();
+    let program: Option<PathBuf> = std::env::split_paths(&all)
+        .map(|folder| folder.join("make"))
+        .find(|program| program.is_file());
+    let mut command = Command::new(program.expect("the test needs it"));
+    command.arg("--no-print-directory").args(arguments);
+    command.current_dir(turboflow_house::root());
+    // As if no make had started the tests.
+    for name in ["MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "TURBOFLOW_CI"] {
+        command.env_remove(name);
+    }
+    if let Some(path) = path {
+        command.env("PATH", path);
+    }
+    let output = command.output().expect("make starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    String::from_utf8_lossy(&output.stdout).into_owned() + &said
+}
+
+#[test]
+fn one_line_says_what_the_program_is_built_without_and_what_brings_it() {
+    if is_missing(&[Need::Tool("make")]) {
+        return;
+    }
+    assert_eq!(
+        make(&["--silent", "left-out", "LACKED=clang zlib1g-dev"], None),
+        "make: built without the xdp engine (--engine xdp); to have it: \
+         apt-get install clang zlib1g-dev\n"
+    );
+    assert_eq!(make(&["--silent", "left-out", "LACKED="], None), "");
+    // Where no program is found, there is no clang.
+    let said = make(&["--silent", "left-out"], Some("/nonexistent"));
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("apt-get install clang"), "{said}");
+}
+
+#[test]
+fn what_is_lacked_is_not_asked_for() {
+    if is_missing(&[Need::Tool("make")]) {
+        return;
+    }
+    for target in ["run", "test", "lint"] {
+        let without = make(&["--dry-run", target, "LACKED=clang"], None);
+        assert!(!without.contains("turboflow/kernel"), "{without}");
+        let with = make(&["--dry-run", target, "LACKED="], None);
+        assert!(with.contains("--features turboflow/kernel"), "{with}");
+        // CI has to have everything.
+        let ci = ["--dry-run", target, "LACKED=clang", "TURBOFLOW_CI=1"];
+        assert!(make(&ci, None).contains("--features turboflow/kernel"));
+    }
+    let run = make(&["--dry-run", "run", "LACKED=libelf-dev"], None);
+    assert!(run.contains("apt-get install libelf-dev"), "{run}");
+}
+
+/// Runs `scripts/run-tests.sh` on outcomes that are made up: a cargo that writes them.
+#[test]
+fn the_last_line_adds_up_what_passed_failed_and_was_skipped() {
+    let folder = std::env::temp_dir().join(format!("turboflow-make-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder of its own");
+    let cargo = folder.join("cargo");
+    let script = "#!/bin/sh\n\
+        [ \"$1 $2 $3\" = 'test --no-fail-fast --workspace' ] || exit 9\n\
+        cat <<'END'\n\
+        test a::b ... ok\n\
+        ---- c::d stdout ----\n\
+        test result: FAILED. 7 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out\n\
+        test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n\
+        END\n\
+        cat >> \"$TURBOFLOW_SKIPPED\" <<'END'\n\
+        SKIPPED: x a::b: needs clang\n\
+        SKIPPED: x a::b: needs clang\n\
+        SKIPPED: x a::c: needs clang\n\
+        SKIPPED: y d: needs real captures\n\
+        SKIPPED IN PART: y e: needs real captures\n\
+        END\n\
+        exit 101\n";
+    std::fs::write(&cargo, script).expect("its folder is there");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let output = Command::new("sh")
+        .args(["-c", "chmod +x \"$0/cargo\" && exec scripts/run-tests.sh"])
+        .arg(&folder)
+        .current_dir(turboflow_house::root())
+        .env("PATH", format!("{}:{path}", folder.display()))
+        .env("CARGO_TARGET_DIR", &folder)
+        .output()
+        .expect("sh starts");
+    std::fs::remove_dir_all(&folder).expect("nothing is left behind");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(101), "{said}");
+    assert!(said.contains("\nfailed:\n    c::d\n"), "{said}");
+    assert_eq!(
+        said.lines().last(),
+        Some(
+            "make test: 9 passed, 1 failed, 3 skipped (needs clang: 2; needs real captures: 1), \
+             1 passed in part (needs real captures: 1), 2 ignored"
+        )
+    );
+}

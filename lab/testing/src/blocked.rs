@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where another process is, as `/proc` tells.
+
+use std::fs;
+
+/// A system call that a thread may wait in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// `openat`: of a named pipe whose other end is not open.
+    Opening,
+    /// `read` from that file descriptor.
+    Reading(u32),
+    /// `clock_nanosleep` or `nanosleep`.
+    Sleeping,
+    /// `write`.
+    Writing,
+}
+
+#[cfg(target_arch = "x86_64")]
+mod number {
+    pub(super) const CLOCK_NANOSLEEP: u64 = 230;
+    pub(super) const NANOSLEEP: u64 = 35;
+    pub(super) const OPENAT: u64 = 257;
+    pub(super) const READ: u64 = 0;
+    pub(super) const WRITE: u64 = 1;
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod number {
+    pub(super) const CLOCK_NANOSLEEP: u64 = 115;
+    pub(super) const NANOSLEEP: u64 = 101;
+    pub(super) const OPENAT: u64 = 56;
+    pub(super) const READ: u64 = 63;
+    pub(super) const WRITE: u64 = 64;
+}
+
+/// Whether a thread of a process is blocked in that call at this moment. A child of this process
+/// can be looked at without further rights.
+#[must_use]
+pub fn is_blocked(process: u32, call: Blocked) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else {
+        return false;
+    };
+    threads.flatten().any(|thread| {
+        // "running", or number and arguments of the call that the thread sleeps in.
+        let text = fs::read_to_string(thread.path().join("syscall")).unwrap_or_default();
+        is_call(&text, call)
+    })
+}
+
+fn is_call(text: &str, call: Blocked) -> bool {
+    let mut words = text.split_whitespace();
+    let number = words.next().and_then(|word| word.parse::<u64>().ok());
+    let first = words.next().and_then(|word| word.strip_prefix("0x"));
+    let first = first.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    let (wanted, descriptor) = match call {
+        Blocked::Opening => ([number::OPENAT; 2], None),
+        Blocked::Reading(descriptor) => ([number::READ; 2], Some(descriptor)),
+        Blocked::Sleeping => ([number::CLOCK_NANOSLEEP, number::NANOSLEEP], None),
+        Blocked::Writing => ([number::WRITE; 2], None),
+    };
+    number.is_some_and(|number| wanted.contains(&number))
+        && descriptor.is_none_or(|wanted| first == Some(u64::from(wanted)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+    use crate::until;
+
+    #[test]
+    fn a_call_is_known_by_its_number_and_descriptor() {
+        let line = format!("{} 0x3 0x7f 0x20 0x0 0x0 0x0 0x7ff 0x7f", number::READ);
+        assert!(is_call(&line, Blocked::Reading(3)));
+        assert!(!is_call(&line, Blocked::Reading(0)));
+        assert!(!is_call(&line, Blocked::Writing));
+        assert!(!is_call("running\n", Blocked::Reading(3)));
+        assert!(!is_call("", Blocked::Opening));
+    }
+
+    #[test]
+    fn a_process_without_input_is_blocked_in_read() {
+        let mut cat = Command::new("cat");
+        let mut cat = cat.stdin(Stdio::piped()).spawn().unwrap();
+        until("cat reads", || is_blocked(cat.id(), Blocked::Reading(0)));
+        assert!(!is_blocked(cat.id(), Blocked::Writing));
+        drop(cat.stdin.take());
+        assert!(cat.wait().unwrap().success());
+        assert!(!is_blocked(cat.id(), Blocked::Reading(0)));
+    }
+}

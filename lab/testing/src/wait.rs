@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Waiting for what other processes and threads do: the only place where tests look at a clock.
+
+use std::io::{BufRead, BufReader, Read};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A guard against hanging, far longer than anything takes on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Between two looks at what does not tell by itself.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Waits until something is so.
+///
+/// # Panics
+/// After [`PATIENCE`].
+#[track_caller]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "other processes decide when it is so"
+)]
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        let waited = started.elapsed();
+        assert!(waited < PATIENCE, "waited {waited:?} in vain until {what}");
+        thread::sleep(PAUSE);
+    }
+}
+
+/// The lines that a process writes, as they come.
+#[derive(Debug)]
+pub struct Talk {
+    lines: Receiver<String>,
+    said: String,
+}
+
+impl Talk {
+    /// Reads a stream to its end on a thread of its own, so that the process never waits for a
+    /// reader.
+    #[must_use]
+    pub fn of(stream: impl Read + Send + 'static) -> Self {
+        let (sender, lines) = channel();
+        thread::spawn(move || {
+            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                // A test that has ended does not listen any more.
+                let _ = sender.send(line);
+            }
+        });
+        let said = String::new();
+        Self { lines, said }
+    }
+
+    /// The next line; `None` at the end.
+    ///
+    /// # Panics
+    /// After [`PATIENCE`].
+    #[track_caller]
+    pub fn line(&mut self) -> Option<String> {
+        use std::sync::mpsc::RecvTimeoutError::{Disconnected, Timeout};
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => {
+                self.said.push_str(&line);
+                self.said.push('\n');
+                Some(line)
+            }
+            Err(Disconnected) => None,
+            Err(Timeout) => panic!("said nothing more for {PATIENCE:?}: {}", self.said),
+        }
+    }
+
+    /// Waits for the next line with these words.
+    ///
+    /// # Panics
+    /// At the end, and after [`PATIENCE`].
+    #[track_caller]
+    pub fn wait_for(&mut self, words: &str) {
+        while let Some(line) = self.line() {
+            if line.contains(words) {
+                return;
+            }
+        }
+        panic!("said nothing of {words:?}: {}", self.said);
+    }
+
+    /// Everything it has said, once it has said everything.
+    ///
+    /// # Panics
+    /// After [`PATIENCE`] without a line.
+    #[track_caller]
+    pub fn rest(&mut self) -> &str {
+        while self.line().is_some() {}
+        &self.said
+    }
+
+    /// What was read of it so far.
+    #[must_use]
+    pub fn said(&self) -> &str {
+        &self.said
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_waited_for_and_kept() {
+        let mut talk = Talk::of(&b"one\nreading two\nthree\n"[..]);
+        talk.wait_for("reading");
+        assert_eq!(talk.said(), "one\nreading two\n");
+        assert_eq!(talk.rest(), "one\nreading two\nthree\n");
+        assert_eq!(talk.line(), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "said nothing of \"four\"")]
+    fn what_is_never_said_is_told() {
+        Talk::of(&b"one\n"[..]).wait_for("four");
+    }
+}
