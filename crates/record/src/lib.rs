@@ -42,7 +42,5 @@ pub use pairs::PendingStates;
 pub use prefetch::{prefetch, prefetch_far};
 pub use text::{DefinitionError, Places};
 #[cfg(target_arch = "x86_64")]
-pub use vectors::{Avx2, Avx512, LineGate, Words256, Words512};
-pub use vectors::{
-    Machine, MergeGate, Plain, PlainWords, Vectors, WithVectors, Words, overlaps_translations,
-};
+pub use vectors::{Avx2, Avx512, LineGate, Words512};
+pub use vectors::{Machine, MergeGate, Plain, PlainWords, Vectors, WithVectors, Words};
