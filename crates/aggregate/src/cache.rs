@@ -108,7 +108,8 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         }
     }
 
-    /// Looks ahead in one way, however large the table is, for tests: small tables would not show the other. Records are the same.
+    /// Looks ahead in one way, however large the table is, for tests: small tables would not show
+    /// the other. Records are the same.
     #[doc(hidden)]
     #[must_use]
     pub fn always(mut self, way: Way) -> Self {

@@ -20,8 +20,8 @@
 use std::ops::Range;
 
 use turboflow_record::{
-    LANES, LaneHash, LaneHasher, MicroflowRecord, PendingStates, Plain, Vectors, WithVectors,
-    prefetch,
+    FEW_WORDS, LANES, LaneHash, LaneHasher, MicroflowRecord, PendingStates, Plain, Vectors,
+    WithVectors, prefetch,
 };
 
 use crate::cache::{ExportSink, FlowCache};
@@ -33,7 +33,8 @@ use crate::tags::SLOTS;
 /// Records that pass through the stages together. Before them, the table makes room for as many new flows. Long enough that starting
 /// and ending the pipeline costs little.
 const CHUNK: usize = 2_048;
-/// Chunk length while the table grows. Each chunk moves buckets in proportion to its length; a short one bounds the pause.
+/// Chunk length while the table grows. Each chunk moves buckets in proportion to its length; a short
+/// one bounds the pause.
 const GROWING_CHUNK: usize = 512;
 /// Records from one stage to the next while the table grows.
 const GROWING_APART: usize = 32;
@@ -187,10 +188,13 @@ where
     #[inline(always)]
     fn run<V: Vectors>(self, vectors: V) {
         let (cache, chunk, sink) = (self.cache, self.chunk, self.sink);
-        match self.way {
-            Way::Deep => cache.merge_chunk::<V, Deep, 32>(vectors, chunk, sink),
-            Way::Near => cache.merge_chunk::<V, Near, 8>(vectors, chunk, sink),
+        // A few thousand large records fill the caches: the other way is not compiled for them.
+        if const { N <= FEW_WORDS }
+            && let Way::Near = self.way
+        {
+            return cache.merge_chunk::<V, Near, 8>(vectors, chunk, sink);
         }
+        cache.merge_chunk::<V, Deep, 32>(vectors, chunk, sink);
     }
 }
 
@@ -232,8 +236,8 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         }
     }
 
-    /// Merges a chunk while the table has two regions: one record at a time, with the lines of later ones under way. Tables seldom grow,
-    /// so this is compiled once, without vectors.
+    /// Merges a chunk while the table has two regions: one record at a time, with the lines of later
+    /// ones under way. Tables seldom grow, so this is compiled once, without vectors.
     fn merge_while_growing(
         &mut self,
         chunk: &[MicroflowRecord<K, N>],
@@ -287,7 +291,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             let (found, begun) = (done + apart, done + RING);
             ahead.begin(vectors, &hasher, &view, begun, &blocks[begun]);
             for (lane, microflow) in microflows.iter().enumerate() {
-                // Of the block begun last time: the addresses of this one have not come out of the vectors yet.
+                // Of the block begun last time: the addresses of this one are still in vectors.
                 ahead.homes[(begun - 1) % RING].fetch::<R>(lane);
                 let flow = ahead.flows[done % RING][lane];
                 self.finish(vectors, &gate, flow, microflow, sink, &mut pending);

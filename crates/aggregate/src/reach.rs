@@ -6,10 +6,11 @@
 //! | [`Near`] | records | the L1 cache | 4 |
 //! | [`Deep`] | tag lines, records | the L2 cache | 16 |
 //!
-//! An L1 prefetch holds a line-fill buffer, of which there are 10 to 16; an L2 prefetch does not. A long way pushes lines out of L1 that
-//! are still in use, so it pays only where the table lies outside the processor's own caches.
+//! An L1 prefetch holds a line-fill buffer, of which there are 10 to 16; an L2 prefetch does not.
+//! A long way pushes lines out of L1 that are still in use, so it pays only where the table lies
+//! outside the processor's own caches.
 //!
-//! `docs/decisions/0005-ways-of-prefetching.md` has what was measured, and which other ways were dropped.
+//! `docs/decisions/0005-ways-of-prefetching.md` has what was measured, and which ways were dropped.
 
 use turboflow_record::{prefetch, prefetch_far};
 

@@ -33,8 +33,13 @@ macro_rules! with_state_words {
                 $body
             }
             #[cfg(not(test))]
-            56 => {
-                const $n: usize = 56;
+            24 => {
+                const $n: usize = 24;
+                $body
+            }
+            #[cfg(not(test))]
+            120 => {
+                const $n: usize = 120;
                 $body
             }
             #[cfg(not(test))]

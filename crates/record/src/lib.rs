@@ -43,4 +43,4 @@ pub use prefetch::{prefetch, prefetch_far};
 pub use text::{DefinitionError, Places};
 #[cfg(target_arch = "x86_64")]
 pub use vectors::{Avx2, Avx512, LineGate, Words512};
-pub use vectors::{Machine, MergeGate, Plain, PlainWords, Vectors, WithVectors, Words};
+pub use vectors::{FEW_WORDS, Machine, MergeGate, Plain, PlainWords, Vectors, WithVectors, Words};

@@ -46,6 +46,9 @@ pub enum Machine {
     Plain(Plain),
 }
 
+/// Most further words of records whose loops are compiled for every width of vectors.
+pub const FEW_WORDS: usize = 24;
+
 /// Work that is compiled once for every width of vectors.
 ///
 /// Mark `run`, and what it calls in its loop, `#[inline(always)]`: what is not inlined is compiled
@@ -74,12 +77,12 @@ impl Machine {
         Self::Plain(Plain)
     }
 
-    /// Does the work of a loop over records with `N` further words: as [`Machine::run`] where they
-    /// are few. A loop over larger ones, whose time goes into those words, is compiled only once
+    /// Does the work of a loop over records with `N` further words: as [`Machine::run`] where they are
+    /// [few](FEW_WORDS). A loop over larger ones, whose time goes into those words, is compiled only once
     /// and looks for the vectors at each merge of them.
     #[inline]
     pub fn run_loop<const N: usize, W: WithVectors>(self, work: W) -> W::Output {
-        if const { N > 8 } {
+        if const { N > FEW_WORDS } {
             work.run(self)
         } else {
             self.run(work)
