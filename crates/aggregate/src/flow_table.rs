@@ -6,11 +6,11 @@
 //! hash space says which region a key belongs to, so a lookup costs one comparison more and never
 //! looks in two places. Memory behind the frontier goes back to the system as it empties.
 
-use turboflow_merge::{LaneHash, LaneHasher, MicroflowRecord, prefetch};
+use turboflow_merge::{LaneHash, LaneHasher, MicroflowRecord, Plain, prefetch, prefetch_far};
 
 use crate::memory::{PAGE_BYTES, RELEASE_STEP_BYTES};
 use crate::region::{Place, Region};
-use crate::tags::SLOTS;
+use crate::tags::{SLOTS, TagTwice};
 
 /// Home buckets of a new table: about 4,000 slots.
 const FIRST_HOMES: u32 = 128;
@@ -91,10 +91,6 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         &self.regions
     }
 
-    pub(crate) const fn frontier(&self) -> u64 {
-        self.frontier
-    }
-
     #[inline(always)]
     pub(crate) const fn region_of(&self, hash: LaneHash) -> usize {
         (self.moving && hash.share() >= self.frontier) as usize
@@ -104,6 +100,25 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         let region = self.region_of(hash);
         let place = self.regions[region].find(key, hash)?;
         Some(Location { region, place })
+    }
+
+    /// Asks for the tag line of a hash's home bucket.
+    pub(crate) fn prefetch_line(&self, hash: LaneHash) {
+        let region = &self.regions[self.region_of(hash)];
+        prefetch_far(&raw const region.lines[region.home(hash)]);
+    }
+
+    /// Asks for the one record that a hash most likely has, or for the place of a new one.
+    pub(crate) fn prefetch_record(&self, hash: LaneHash) {
+        let region = &self.regions[self.region_of(hash)];
+        let bucket = region.home(hash);
+        let line = &region.lines[bucket];
+        let slots = match line.matches(Plain, TagTwice::of(hash.tag())) {
+            0 => line.free(Plain),
+            found => found,
+        };
+        let slot = slots.trailing_zeros() as usize % SLOTS;
+        prefetch_far(&raw const region.records[Place { bucket, slot }.index()]);
     }
 
     pub(crate) fn record(&mut self, location: Location) -> &mut MicroflowRecord<K, N> {

@@ -5,22 +5,13 @@ use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 
 use turboflow_merge::{LANES, LaneHasher, MicroflowRecord, Vectors, Words};
 
-use crate::flow_table::{CURRENT, FlowTable, OLD};
 use crate::reach::Reach;
 use crate::region::Region;
 use crate::tags::{SLOTS, TagLine, TagTwice};
 
-/// Both regions, as numbers of which there are eight each, taken once a chunk.
+/// A region, as numbers of which there are eight each, taken once a chunk.
 #[derive(Clone, Copy)]
-pub(crate) struct Views<W> {
-    current: View<W>,
-    old: View<W>,
-    /// What lies in hash space from here on, in 1/2^32, is in the old region, if the table grows.
-    frontier: W,
-}
-
-#[derive(Clone, Copy)]
-struct View<W> {
+pub(crate) struct View<W> {
     /// Where the tag lines begin.
     lines: W,
     /// Where the records begin.
@@ -30,7 +21,7 @@ struct View<W> {
 
 impl<W: Words> View<W> {
     #[inline(always)]
-    fn of<V: Vectors<Words = W>, const K: usize, const N: usize>(
+    pub(crate) fn of<V: Vectors<Words = W>, const K: usize, const N: usize>(
         vectors: V,
         region: &Region<K, N>,
     ) -> Self {
@@ -38,30 +29,6 @@ impl<W: Words> View<W> {
             lines: vectors.all(region.lines.as_pointer().expose_provenance() as u64),
             slots: vectors.all(region.records.as_pointer().expose_provenance() as u64),
             homes: vectors.all(region.homes().into()),
-        }
-    }
-}
-
-impl<W: Words> Views<W> {
-    #[inline(always)]
-    pub(crate) fn of<V: Vectors<Words = W>, const K: usize, const N: usize>(
-        vectors: V,
-        table: &FlowTable<K, N>,
-    ) -> Self {
-        Self {
-            current: View::of(vectors, &table.regions()[CURRENT]),
-            old: View::of(vectors, &table.regions()[OLD]),
-            frontier: vectors.all(table.frontier()),
-        }
-    }
-
-    /// What one of the regions has, by where in hash space a key lies. A table that does not grow has one, and nothing to choose.
-    #[inline(always)]
-    fn of_region<R: Reach>(&self, share: W, number: impl Fn(&View<W>) -> W) -> W {
-        if R::GROWING {
-            share.choose(self.frontier, number(&self.current), number(&self.old))
-        } else {
-            number(&self.current)
         }
     }
 }
@@ -87,12 +54,12 @@ impl Homes {
 
     /// Those of eight records.
     #[inline(always)]
-    pub(crate) fn set<V: Vectors, R: Reach, const K: usize, const N: usize>(
+    pub(crate) fn set<V: Vectors, const K: usize, const N: usize>(
         &mut self,
         vectors: V,
         hasher: &LaneHasher<K>,
         records: &[MicroflowRecord<K, N>; LANES],
-        views: &Views<V::Words>,
+        view: &View<V::Words>,
     ) {
         let bucket_bytes = const {
             let bytes = SLOTS * size_of::<MicroflowRecord<K, N>>();
@@ -101,17 +68,10 @@ impl Homes {
         };
         let hashes = hasher.hash_keys(vectors, records);
         // As `LaneHash::part` and `LaneHash::tag`; of products, a factor's upper half is no part.
-        let share = if R::GROWING {
-            hashes.left::<32>().right::<32>()
-        } else {
-            hashes
-        };
-        let homes = views.of_region::<R>(share, |view| view.homes);
-        let lines = views.of_region::<R>(share, |view| view.lines);
-        let slots = views.of_region::<R>(share, |view| view.slots);
-        let home = share.product_of_halves(homes).right::<32>();
-        let lines = lines.plus(home.left::<6>());
-        let slots = slots.plus(home.product_of_halves(vectors.all(bucket_bytes)));
+        let home = hashes.product_of_halves(view.homes).right::<32>();
+        let lines = view.lines.plus(home.left::<6>());
+        let bucket_bytes = vectors.all(bucket_bytes);
+        let slots = view.slots.plus(home.product_of_halves(bucket_bytes));
         let tags = hashes.third_quarters_twice().joined(vectors.all(0x1_0001));
         lines.store(&mut self.lines);
         slots.store(&mut self.slots);

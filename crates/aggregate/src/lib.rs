@@ -11,7 +11,6 @@ mod homes;
 mod memory;
 mod merge;
 mod reach;
-mod recurrence;
 mod region;
 mod tags;
 mod timeouts;

@@ -12,7 +12,7 @@
 //! block i        compare the keys, merge
 //! ```
 //!
-//! How far ahead, into which cache, and whether many lines together depends on the table and the traffic (`reach.rs`, `recurrence.rs`).
+//! How far ahead and into which cache depends on the size of the table (`reach.rs`).
 //!
 //! A place found at stage two may be stale at stage three (its flow left, or the same new flow was
 //! opened by a neighbour): the key comparison there sees it, and the long way sorts it out.
@@ -20,25 +20,24 @@
 use std::ops::Range;
 
 use turboflow_merge::{
-    LANES, LaneHasher, MicroflowRecord, PendingStates, Plain, Vectors, WithVectors, prefetch,
+    FEW_WORDS, LANES, LaneHash, LaneHasher, MicroflowRecord, PendingStates, Plain, Vectors,
+    WithVectors, prefetch,
 };
 
 use crate::cache::{ExportSink, FlowCache};
-use crate::homes::{Homes, Views};
-use crate::reach::{Far, Growing, Near, Reach, Together, Way};
+use crate::flow_table::CURRENT;
+use crate::homes::{Homes, View};
+use crate::reach::{Deep, Near, Reach, Way};
 use crate::tags::SLOTS;
 
 /// Records that pass through the stages together. Before them, the table makes room for as many new flows. Long enough that starting
 /// and ending the pipeline costs little.
 const CHUNK: usize = 2_048;
-/// Of a table that grows, which moves as many more buckets before a chunk as it is longer: no step shall take long.
+/// Chunk length while the table grows. Each chunk moves buckets in proportion to its length; a short
+/// one bounds the pause.
 const GROWING_CHUNK: usize = 512;
-
-/// Whether records with `N` further words have a way of their own that looks [`Way::Farther`]. Of larger ones, which have more lines each, as many
-/// lines are under way in half the distance; and every way takes its time to compile.
-const fn has_farther<V: Vectors, const N: usize>() -> bool {
-    V::OF_LINES && N <= 8
-}
+/// Records from one stage to the next while the table grows.
+const GROWING_APART: usize = 32;
 
 /// What the first two stages have found out about the blocks between them and the last.
 struct LookAhead<const K: usize, const N: usize, const RING: usize> {
@@ -52,11 +51,11 @@ struct LookAhead<const K: usize, const N: usize, const RING: usize> {
 impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
     /// Stage one, but for asking for the lines. A last block need not be full.
     #[inline(always)]
-    fn begin<V: Vectors, R: Reach>(
+    fn begin<V: Vectors>(
         &mut self,
         vectors: V,
         hasher: &LaneHasher<K>,
-        views: &Views<V::Words>,
+        view: &View<V::Words>,
         block: usize,
         records: &[MicroflowRecord<K, N>],
     ) {
@@ -69,7 +68,7 @@ impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
             padded = some;
             &padded
         };
-        self.homes[block % RING].set::<V, R, K, N>(vectors, hasher, records, views);
+        self.homes[block % RING].set(vectors, hasher, records, view);
     }
 
     /// Stages one and two of the first blocks of a chunk of `count`.
@@ -78,13 +77,13 @@ impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
         &mut self,
         vectors: V,
         hasher: &LaneHasher<K>,
-        views: &Views<V::Words>,
+        view: &View<V::Words>,
         count: usize,
         records_of: impl Fn(usize) -> &'a [MicroflowRecord<K, N>],
     ) {
         let (found, begun) = (count.min(RING / 2), count.min(RING));
         for block in 0..begun {
-            self.begin::<V, R>(vectors, hasher, views, block, records_of(block));
+            self.begin(vectors, hasher, view, block, records_of(block));
         }
         self.fetch_lines::<R>(0..begun);
         for block in 0..found {
@@ -189,47 +188,14 @@ where
     #[inline(always)]
     fn run<V: Vectors>(self, vectors: V) {
         let (cache, chunk, sink) = (self.cache, self.chunk, self.sink);
-        let way = match self.way {
-            Way::Farther if !has_farther::<V, N>() => Way::Far,
-            Way::Together if !V::OF_LINES => Way::Far,
-            way => way,
-        };
-        // What never comes is not compiled.
-        match way {
-            Way::Near => cache.merge_chunk::<V, Near, 8>(vectors, chunk, sink),
-            Way::Far => cache.merge_chunk::<V, Far, 16>(vectors, chunk, sink),
-            Way::Farther => {
-                if const { has_farther::<V, N>() } {
-                    cache.merge_chunk::<V, Far, 32>(vectors, chunk, sink);
-                } else {
-                    unreachable!("it is Far");
-                }
-            }
-            Way::Together => {
-                if const { V::OF_LINES } {
-                    cache.merge_chunk::<V, Together, 32>(vectors, chunk, sink);
-                } else {
-                    unreachable!("it is Far");
-                }
-            }
-            Way::Growing => cache.merge_chunk::<V, Growing, 16>(vectors, chunk, sink),
+        // A few thousand large records fill the caches: the other way is not compiled for them.
+        if const { N <= FEW_WORDS }
+            && let Way::Near = self.way
+        {
+            return cache.merge_chunk::<V, Near, 8>(vectors, chunk, sink);
         }
+        cache.merge_chunk::<V, Deep, 32>(vectors, chunk, sink);
     }
-}
-
-/// A loop over lanes, spelled out, where so little is done for a record that counting them shows. A compiler thinks it too much.
-macro_rules! in_every_lane {
-    ($step:ident, $items:ident) => {
-        const { assert!(LANES == 8) };
-        $step!(0, &$items[0]);
-        $step!(1, &$items[1]);
-        $step!(2, &$items[2]);
-        $step!(3, &$items[3]);
-        $step!(4, &$items[4]);
-        $step!(5, &$items[5]);
-        $step!(6, &$items[6]);
-        $step!(7, &$items[7]);
-    };
 }
 
 impl<const K: usize, const N: usize> FlowCache<K, N> {
@@ -254,7 +220,13 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             rest = after;
             self.keep_room(chunk.len(), sink);
             self.counters.microflows_merged += chunk.len() as u64;
-            let (machine, way) = (self.machine, self.way(chunk));
+            if self.table.is_moving() {
+                self.merge_while_growing(chunk, sink);
+                continue;
+            }
+            let size_bytes = self.size_bytes();
+            let way = self.always.unwrap_or_else(|| Way::of_size(size_bytes));
+            let machine = self.machine;
             machine.run_loop::<N, _>(MergeChunk {
                 cache: self,
                 way,
@@ -264,14 +236,29 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         }
     }
 
-    /// How a chunk's lines are asked for.
-    fn way(&mut self, chunk: &[MicroflowRecord<K, N>]) -> Way {
-        if self.table.is_moving() {
-            return Way::Growing;
+    /// Merges a chunk while the table has two regions: one record at a time, with the lines of later
+    /// ones under way. Tables seldom grow, so this is compiled once, without vectors.
+    fn merge_while_growing(
+        &mut self,
+        chunk: &[MicroflowRecord<K, N>],
+        sink: &mut impl ExportSink<K, N>,
+    ) {
+        const RING: usize = 2 * GROWING_APART;
+        let mut hashes = [LaneHash::default(); RING];
+        for begun in 0..chunk.len() + RING {
+            if let Some(done) = begun.checked_sub(RING) {
+                self.merge_with_care(&chunk[done], sink);
+            }
+            if let Some(microflow) = chunk.get(begun) {
+                let hash = self.hasher.hash(&microflow.key);
+                self.table.prefetch_line(hash);
+                hashes[begun % RING] = hash;
+            }
+            let found = begun.wrapping_sub(GROWING_APART);
+            if found < chunk.len() {
+                self.table.prefetch_record(hashes[found % RING]);
+            }
         }
-        let (size_bytes, hasher) = (self.size_bytes(), &self.hasher);
-        self.ways
-            .way(size_bytes, || self.recurrence.note(hasher, chunk))
     }
 
     /// The pipeline over one chunk. The table does not grow or move meanwhile. The stages are half of `RING` blocks apart.
@@ -283,7 +270,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         sink: &mut impl ExportSink<K, N>,
     ) {
         const { assert!(RING.is_power_of_two() && RING >= 2) };
-        debug_assert_eq!(R::GROWING, self.table.is_moving());
+        debug_assert!(!self.table.is_moving());
         let apart = RING / 2;
         let mut ahead = LookAhead::<K, N, RING> {
             crowded: self.is_crowded(chunk.len()),
@@ -291,49 +278,30 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             flows: [[std::ptr::null_mut(); LANES]; RING],
         };
         let (hasher, gate) = (self.hasher, vectors.gate(&self.cuts.gate));
-        let views = Views::of(vectors, &self.table);
+        let view = View::of(vectors, &self.table.regions()[CURRENT]);
         let mut pending = PendingStates::new();
         let (blocks, rest) = chunk.as_chunks::<LANES>();
         let count = chunk.len().div_ceil(LANES);
         let records_of = |block: usize| blocks.get(block).map_or(rest, |records| records);
-        ahead.start::<V, R>(vectors, &hasher, &views, count, records_of);
+        ahead.start::<V, R>(vectors, &hasher, &view, count, records_of);
         // The long loop, in which all three stages have full blocks. It merges states between blocks only: see `PendingStates::push`.
         const { assert!(LANES <= PendingStates::<N>::ROOM) };
-        let together = if R::TOGETHER { apart } else { 1 };
-        let long = blocks.len().saturating_sub(RING) / together * together;
+        let long = blocks.len().saturating_sub(RING);
         for (done, microflows) in blocks[..long].iter().enumerate() {
             let (found, begun) = (done + apart, done + RING);
-            ahead.begin::<V, R>(vectors, &hasher, &views, begun, &blocks[begun]);
-            macro_rules! step {
-                ($lane:expr, $microflow:expr) => {
-                    if !R::TOGETHER {
-                        // Of the block begun last time: the addresses of this one have not come out of the vectors yet.
-                        ahead.homes[(begun - 1) % RING].fetch::<R>($lane);
-                    }
-                    let flow = ahead.flows[done % RING][$lane];
-                    self.finish(vectors, &gate, flow, $microflow, sink, &mut pending);
-                    let flow = ahead.locate(vectors, found, $lane);
-                    if !R::TOGETHER {
-                        R::fetch(flow);
-                    }
-                };
-            }
-            if const { N == 0 } {
-                in_every_lane!(step, microflows);
-            } else {
-                for (lane, microflow) in microflows.iter().enumerate() {
-                    step!(lane, microflow);
-                }
-            }
-            if R::TOGETHER && done % apart == apart - 1 {
-                ahead.fetch_lines::<R>(found + 1..begun + 1);
-                ahead.fetch_flows::<R>(done + 1..found + 1);
+            ahead.begin(vectors, &hasher, &view, begun, &blocks[begun]);
+            for (lane, microflow) in microflows.iter().enumerate() {
+                // Of the block begun last time: the addresses of this one are still in vectors.
+                ahead.homes[(begun - 1) % RING].fetch::<R>(lane);
+                let flow = ahead.flows[done % RING][lane];
+                self.finish(vectors, &gate, flow, microflow, sink, &mut pending);
+                R::fetch(ahead.locate(vectors, found, lane));
             }
             if pending.room() < LANES {
                 pending.merge(vectors, &self.plan);
             }
         }
-        if !R::TOGETHER && long > 0 {
+        if long > 0 {
             let begun = long + RING;
             ahead.fetch_lines::<R>(begun - 1..begun);
         }
@@ -345,7 +313,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
                 self.finish(vectors, &gate, flow, microflow, sink, &mut pending);
             }
             if begun < count {
-                ahead.begin::<V, R>(vectors, &hasher, &views, begun, records_of(begun));
+                ahead.begin(vectors, &hasher, &view, begun, records_of(begun));
                 ahead.fetch_lines::<R>(begun..begun + 1);
             }
             if found < count {

@@ -22,7 +22,5 @@ pub use microflow::{Base, Complement, Marks, MicroflowRecord};
 pub use pairs::PendingStates;
 pub use prefetch::{prefetch, prefetch_far};
 #[cfg(target_arch = "x86_64")]
-pub use vectors::{Avx2, Avx512, LineGate, Words256, Words512};
-pub use vectors::{
-    Machine, MergeGate, Plain, PlainWords, Vectors, WithVectors, Words, overlaps_translations,
-};
+pub use vectors::{Avx2, Avx512, LineGate, Words512};
+pub use vectors::{FEW_WORDS, Machine, MergeGate, Plain, PlainWords, Vectors, WithVectors, Words};

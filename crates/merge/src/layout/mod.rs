@@ -46,8 +46,9 @@ use words::{Side, Words};
 pub const WORDS_WIDE: usize = 16;
 
 /// How many words of further features a record may have. With the key and [`Base`] before them,
-/// records of IPv4 5-tuples fill 1, 2, 4, 8, 16 and 64 cache lines.
-pub const STATE_WORDS: [usize; 6] = [0, 8, 24, 56, 120, 504];
+/// records of IPv4 5-tuples fill 1, 2, 4, 16 and 64 cache lines. Biflows of the default definition
+/// have 24.
+pub const STATE_WORDS: [usize; 5] = [0, 8, 24, 120, 504];
 
 /// Records are exported in runs of this many, which stay in the first-level cache.
 const ROWS_AT_ONCE: usize = 256;

@@ -4,7 +4,7 @@
 use std::arch::x86_64::*;
 
 use super::gate::JOINED;
-use super::{MergeGate, Vectors, WithVectors, Words};
+use super::{MergeGate, PlainWords, Vectors, WithVectors};
 use crate::pairs::Pair;
 use crate::{Base, LANES, Plan};
 
@@ -36,129 +36,13 @@ const _: () = {
     assert!(offset_of!(Base, marks) == 47);
 };
 
-/// Eight words in two vectors.
-#[derive(Clone, Copy, Debug)]
-pub struct Words256([__m256i; 2]);
-
-/// An operation on both vectors; spelled out, as closures are not always inlined into the loop that has the vectors.
-macro_rules! both {
-    ($a:expr, $b:expr, $op:ident) => {{
-        let (Words256([a, c]), Words256([b, d])) = ($a, $b);
-        // SAFETY: where there are such words, the machine has the vectors.
-        Words256(unsafe { [$op(a, b), $op(c, d)] })
-    }};
-}
-
-impl Words for Words256 {
-    #[inline(always)]
-    fn store(self, to: &mut [u64; LANES]) {
-        let to = to.as_mut_ptr().cast::<__m256i>();
-        // SAFETY: there is room for two; the words prove the vectors, here and below.
-        unsafe {
-            _mm256_storeu_si256(to, self.0[0]);
-            _mm256_storeu_si256(to.add(1), self.0[1]);
-        }
-    }
-
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        both!(self, other, _mm256_add_epi64)
-    }
-
-    #[inline(always)]
-    fn plus_in_halves(self, other: Self) -> Self {
-        both!(self, other, _mm256_add_epi32)
-    }
-
-    #[inline(always)]
-    fn differing(self, other: Self) -> Self {
-        both!(self, other, _mm256_xor_si256)
-    }
-
-    #[inline(always)]
-    fn joined(self, other: Self) -> Self {
-        both!(self, other, _mm256_or_si256)
-    }
-
-    #[inline(always)]
-    fn right<const BITS: u32>(self) -> Self {
-        let [low, high] = self.0;
-        // SAFETY: as above.
-        unsafe {
-            let bits = _mm_cvtsi64_si128(BITS as i64);
-            Self([_mm256_srl_epi64(low, bits), _mm256_srl_epi64(high, bits)])
-        }
-    }
-
-    #[inline(always)]
-    fn left<const BITS: u32>(self) -> Self {
-        let [low, high] = self.0;
-        // SAFETY: as above.
-        unsafe {
-            let bits = _mm_cvtsi64_si128(BITS as i64);
-            Self([_mm256_sll_epi64(low, bits), _mm256_sll_epi64(high, bits)])
-        }
-    }
-
-    #[inline(always)]
-    fn product_of_halves(self, other: Self) -> Self {
-        both!(self, other, _mm256_mul_epu32)
-    }
-
-    #[inline(always)]
-    fn choose(self, limit: Self, low: Self, high: Self) -> Self {
-        // Signed, for what is below 2^63.
-        let Self([first, second]) = both!(limit, self, _mm256_cmpgt_epi64);
-        // SAFETY: as above.
-        unsafe {
-            Self([
-                _mm256_blendv_epi8(high.0[0], low.0[0], first),
-                _mm256_blendv_epi8(high.0[1], low.0[1], second),
-            ])
-        }
-    }
-
-    #[inline(always)]
-    fn third_quarters_twice(self) -> Self {
-        let low = self.right::<32>().left::<48>().right::<48>();
-        low.joined(low.left::<16>())
-    }
-
-    #[inline(always)]
-    fn pair_sums(self, other: Self) -> Self {
-        let first = both!(self, other, _mm256_unpacklo_epi64);
-        first.plus(both!(self, other, _mm256_unpackhi_epi64))
-    }
-}
-
-/// # Safety
-/// There are two words at each pointer; the machine has the vectors of [`Avx2`].
-#[inline(always)]
-unsafe fn two_pairs(low: *const u64, high: *const u64) -> __m256i {
-    // SAFETY: the caller's.
-    unsafe { _mm256_set_m128i(_mm_loadu_si128(high.cast()), _mm_loadu_si128(low.cast())) }
-}
-
 impl Vectors for Avx2 {
     type Gate = MergeGate;
-    type Words = Words256;
+    type Words = PlainWords;
 
     #[inline(always)]
-    fn words(self, words: &[u64; LANES]) -> Words256 {
-        let words = words.as_ptr().cast::<__m256i>();
-        // SAFETY: there are two; `self` proves the vectors.
-        Words256(unsafe { [_mm256_loadu_si256(words), _mm256_loadu_si256(words.add(1))] })
-    }
-
-    #[inline(always)]
-    unsafe fn pairs(self, [a, b, c, d, e, f, g, h]: [*const u64; LANES]) -> [Words256; 2] {
-        // SAFETY: the caller's; `self` proves the vectors.
-        unsafe {
-            [
-                Words256([two_pairs(a, c), two_pairs(e, g)]),
-                Words256([two_pairs(b, d), two_pairs(f, h)]),
-            ]
-        }
+    fn words(self, words: &[u64; LANES]) -> PlainWords {
+        PlainWords::new(*words)
     }
 
     #[inline(always)]

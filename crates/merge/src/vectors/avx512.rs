@@ -5,18 +5,15 @@ use std::arch::x86_64::*;
 
 use super::gate::JOINED;
 use super::line::LineGate;
-use super::processor::Processor;
 use super::{MergeGate, Vectors, WithVectors, Words, merge_in_steps};
 use crate::pairs::Pair;
 use crate::{Base, LANES, MicroflowRecord, Plan};
 
 /// Proof that the machine has AVX-512 F, BW, DQ and VL, and BMI2.
-///
-/// With `HALVES`, for a machine that makes two of 256 bits of an operation on 512.
 #[derive(Clone, Copy, Debug)]
-pub struct Avx512<const HALVES: bool = false>(());
+pub struct Avx512(());
 
-impl<const HALVES: bool> Avx512<HALVES> {
+impl Avx512 {
     pub(super) fn detect() -> Option<Self> {
         let found = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
@@ -26,27 +23,12 @@ impl<const HALVES: bool> Avx512<HALVES> {
             && is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("lzcnt")
             && is_x86_feature_detected!("popcnt");
-        (found && HALVES == has_halves()).then_some(Self(()))
-    }
-
-    /// Whether the machine has the one or the other.
-    #[cfg(test)]
-    pub(super) fn either() -> Option<Self> {
-        let found = Avx512::<false>::detect().is_some() || Avx512::<true>::detect().is_some();
         found.then_some(Self(()))
     }
 }
 
-/// Whether vectors of 512 bits go through units of 256: Zen 4, the only one of AMD's family 19h that has them.
-fn has_halves() -> bool {
-    Processor::this() == Processor::Amd { family: 0x19 }
-}
-
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) fn run<W: WithVectors, const HALVES: bool>(
-    vectors: Avx512<HALVES>,
-    work: W,
-) -> W::Output {
+pub(super) fn run<W: WithVectors>(vectors: Avx512, work: W) -> W::Output {
     work.run(vectors)
 }
 
@@ -134,15 +116,6 @@ impl Words for Words512 {
     }
 
     #[inline(always)]
-    fn choose(self, limit: Self, low: Self, high: Self) -> Self {
-        // SAFETY: as above.
-        unsafe {
-            let is_high = _mm512_cmpge_epu64_mask(self.0, limit.0);
-            Self(_mm512_mask_mov_epi64(low.0, is_high, high.0))
-        }
-    }
-
-    #[inline(always)]
     fn third_quarters_twice(self) -> Self {
         const OF_WORD: [u8; 8] = [4, 5, 4, 5, 0x80, 0x80, 0x80, 0x80];
         const OF_PAIR: [u8; 16] = {
@@ -173,23 +146,6 @@ impl Words for Words512 {
     }
 }
 
-/// A mask, moved once. Where its bits are used and compared with 0, a compiler does the one there and the other where it is, which
-/// takes a unit that is scarce twice.
-///
-/// # Safety
-/// The machine has the vectors of [`Avx512`].
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-unsafe fn in_general_register(mask: __mmask32) -> u32 {
-    let bits: u32;
-    // SAFETY: nothing but two registers is used.
-    unsafe {
-        std::arch::asm!("kmovd {bits:e}, {mask}", bits = lateout(reg) bits, mask = in(kreg) mask,
-            options(pure, nomem, nostack, preserves_flags));
-    }
-    bits
-}
-
 /// # Safety
 /// There are two words at each pointer; the machine has the vectors of [`Avx512`].
 #[inline(always)]
@@ -203,10 +159,8 @@ unsafe fn four_pairs(a: *const u64, b: *const u64, c: *const u64, d: *const u64)
     }
 }
 
-impl<const HALVES: bool> Vectors for Avx512<HALVES> {
-    const OF_LINES: bool = true;
-
-    type Gate = LineGate<HALVES>;
+impl Vectors for Avx512 {
+    type Gate = LineGate;
     type Words = Words512;
 
     #[inline(always)]
@@ -233,14 +187,14 @@ impl<const HALVES: bool> Vectors for Avx512<HALVES> {
     }
 
     #[inline(always)]
-    fn gate(self, gate: &MergeGate) -> LineGate<HALVES> {
+    fn gate(self, gate: &MergeGate) -> LineGate {
         // SAFETY: `self` proves the vectors.
         unsafe { LineGate::new(gate) }
     }
 
     #[inline(always)]
     fn avx512(self) -> Option<Avx512> {
-        Some(Avx512(()))
+        Some(self)
     }
 
     #[inline(always)]
@@ -280,7 +234,7 @@ impl<const HALVES: bool> Vectors for Avx512<HALVES> {
     #[inline(always)]
     fn merge_if_passes<const K: usize, const N: usize>(
         self,
-        gate: &LineGate<HALVES>,
+        gate: &LineGate,
         flow: &mut MicroflowRecord<K, N>,
         later: &MicroflowRecord<K, N>,
     ) -> bool {
@@ -300,13 +254,13 @@ impl<const HALVES: bool> Vectors for Avx512<HALVES> {
         unsafe {
             let values = _mm512_set1_epi32(value_twice.cast_signed());
             let lanes = _mm512_loadu_si512(lanes.as_ptr().cast());
-            in_general_register(_mm512_cmpeq_epi16_mask(lanes, values))
+            _mm512_cmpeq_epi16_mask(lanes, values)
         }
     }
 
     #[inline(always)]
     unsafe fn merge_states<const N: usize>(self, plan: &Plan, pairs: &[Pair]) {
         // SAFETY: the caller's.
-        unsafe { plan.merge_avx512::<N>(Avx512(()), pairs) };
+        unsafe { plan.merge_avx512::<N>(self, pairs) };
     }
 }

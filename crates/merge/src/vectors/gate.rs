@@ -100,38 +100,6 @@ impl AsRef<Self> for MergeGate {
     }
 }
 
-/// What a merge does with the lanes of a line (AVX-512 masks, see [`super::line`]). They are data, since
-/// constants would be put into mask registers anew at every merge.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(super) struct LineLanes {
-    /// Bytes of the last word, but for the reason of an end, which an open flow has not.
-    pub(super) small: u64,
-    pub(super) lengths: u16,
-    pub(super) flags: u16,
-    pub(super) differences: u8,
-    pub(super) sums: u8,
-}
-
-impl LineLanes {
-    pub(super) const ALL: Self = Self {
-        small: 0b1111_0011 << 56,
-        lengths: 0b11 << 12,
-        flags: 1 << 15,
-        differences: 0b0011_0011,
-        sums: 0b0010_1100,
-    };
-
-    /// Of the upper half of a line; the sums, of the lower half.
-    pub(super) const OF_HALVES: Self = Self {
-        small: Self::ALL.small >> 32,
-        lengths: Self::ALL.lengths >> 8,
-        flags: Self::ALL.flags >> 8,
-        differences: Self::ALL.differences >> 4,
-        sums: 0b1100,
-    };
-}
-
 /// Marks that a merge takes over from the later record.
 const JOINED_MARKS: u8 = !Marks::OF_FIRST_PACKET;
 

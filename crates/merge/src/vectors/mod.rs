@@ -3,7 +3,7 @@
 //! microflow record passes through, once for each width.
 //!
 //! ```text
-//! Machine::detect() ──▶ run(work) ──▶ work.run(Avx512 | Avx512<true> | Avx2 | Plain)
+//! Machine::detect() ──▶ run(work) ──▶ work.run(Avx512 | Avx2 | Plain)
 //! ```
 //!
 //! The hot loops of engine and aggregator are generic over [`Vectors`] and are entered through
@@ -17,19 +17,17 @@ mod avx512;
 mod gate;
 #[cfg(target_arch = "x86_64")]
 mod line;
-mod processor;
 #[cfg(test)]
 mod tests;
 mod words;
 
 #[cfg(target_arch = "x86_64")]
-pub use avx2::{Avx2, Words256};
+pub use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub use avx512::{Avx512, Words512};
 pub use gate::MergeGate;
 #[cfg(target_arch = "x86_64")]
 pub use line::LineGate;
-pub use processor::overlaps_translations;
 pub use words::{PlainWords, Words};
 
 use crate::pairs::Pair;
@@ -41,15 +39,15 @@ pub enum Machine {
     /// 512-bit vectors and masks (AVX-512 F, BW, DQ, VL).
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512),
-    /// The same, made of 256-bit ones.
-    #[cfg(target_arch = "x86_64")]
-    Avx512InHalves(Avx512<true>),
     /// 256-bit vectors (AVX2).
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
     /// What every machine of the target has.
     Plain(Plain),
 }
+
+/// Most further words of records whose loops are compiled for every width of vectors.
+pub const FEW_WORDS: usize = 24;
 
 /// Work that is compiled once for every width of vectors.
 ///
@@ -72,9 +70,6 @@ impl Machine {
             if let Some(avx512) = Avx512::detect() {
                 return Self::Avx512(avx512);
             }
-            if let Some(avx512) = Avx512::detect() {
-                return Self::Avx512InHalves(avx512);
-            }
             if let Some(avx2) = Avx2::detect() {
                 return Self::Avx2(avx2);
             }
@@ -82,12 +77,12 @@ impl Machine {
         Self::Plain(Plain)
     }
 
-    /// Does the work of a loop over records with `N` further words: as [`Machine::run`] where they
-    /// are few. A loop over larger ones, whose time goes into those words, is compiled only once
+    /// Does the work of a loop over records with `N` further words: as [`Machine::run`] where they are
+    /// [few](FEW_WORDS). A loop over larger ones, whose time goes into those words, is compiled only once
     /// and looks for the vectors at each merge of them.
     #[inline]
     pub fn run_loop<const N: usize, W: WithVectors>(self, work: W) -> W::Output {
-        if const { N > 24 } {
+        if const { N > FEW_WORDS } {
             work.run(self)
         } else {
             self.run(work)
@@ -103,9 +98,6 @@ impl Machine {
             Self::Avx512(vectors) => unsafe { avx512::run(vectors, work) },
             // SAFETY: likewise.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512InHalves(vectors) => unsafe { avx512::run(vectors, work) },
-            // SAFETY: likewise.
-            #[cfg(target_arch = "x86_64")]
             Self::Avx2(vectors) => unsafe { avx2::run(vectors, work) },
             Self::Plain(vectors) => work.run(vectors),
         }
@@ -114,9 +106,6 @@ impl Machine {
 
 /// One width of vectors.
 pub trait Vectors: Copy {
-    /// Whether a record's line is one vector, in one piece or in halves.
-    const OF_LINES: bool = false;
-
     /// A gate as a loop keeps it in registers.
     type Gate: Copy + AsRef<MergeGate>;
 
@@ -230,7 +219,7 @@ impl Vectors for Plain {
 
     #[inline(always)]
     fn words(self, words: &[u64; LANES]) -> PlainWords {
-        PlainWords::new(Plain, *words)
+        PlainWords::new(*words)
     }
 
     #[inline(always)]
@@ -247,7 +236,7 @@ impl Vectors for Machine {
 
     #[inline(always)]
     fn words(self, words: &[u64; LANES]) -> PlainWords {
-        PlainWords::new(Plain, *words)
+        PlainWords::new(*words)
     }
 
     #[inline(always)]

@@ -59,8 +59,7 @@ fn widths() -> Vec<Machine> {
     #[cfg(target_arch = "x86_64")]
     {
         widths.extend(Avx2::detect().map(Machine::Avx2));
-        widths.extend(Avx512::either().map(Machine::Avx512));
-        widths.extend(Avx512::either().map(Machine::Avx512InHalves));
+        widths.extend(Avx512::detect().map(Machine::Avx512));
     }
     widths
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Eight words of 64 bits at a time: what hashes of eight keys are made of.
 
-use super::Plain;
 use crate::LANES;
 
 /// Eight words. There are some only where the machine has the vectors for them: [`super::Vectors`] makes them.
@@ -29,9 +28,6 @@ pub trait Words: Copy {
     /// Products of their lower halves.
     #[must_use]
     fn product_of_halves(self, other: Self) -> Self;
-    /// `high` where they are no less than `limit`, `low` elsewhere; all of them and the limit are below 2^63.
-    #[must_use]
-    fn choose(self, limit: Self, low: Self, high: Self) -> Self;
     /// Of each, the third of its quarters from below, in the two lowest.
     #[must_use]
     fn third_quarters_twice(self) -> Self;
@@ -46,7 +42,7 @@ pub struct PlainWords([u64; LANES]);
 
 impl PlainWords {
     #[inline(always)]
-    pub(super) const fn new(_proof: Plain, words: [u64; LANES]) -> Self {
+    pub(super) const fn new(words: [u64; LANES]) -> Self {
         Self(words)
     }
 
@@ -98,18 +94,6 @@ impl Words for PlainWords {
     #[inline(always)]
     fn product_of_halves(self, other: Self) -> Self {
         self.with(other, |a, b| u64::from(a as u32) * u64::from(b as u32))
-    }
-
-    #[inline(always)]
-    fn choose(self, limit: Self, low: Self, high: Self) -> Self {
-        Self(std::array::from_fn(|lane| {
-            let source = if self.0[lane] < limit.0[lane] {
-                &low
-            } else {
-                &high
-            };
-            source.0[lane]
-        }))
     }
 
     #[inline(always)]
