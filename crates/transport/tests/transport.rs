@@ -16,8 +16,8 @@ use netflow_parser::{NetflowPacket, NetflowParser};
 use support::{default_batch, default_options, default_schema};
 use turboflow_formats::wire::WireOptions;
 use turboflow_formats::{ExportError, FlowWriter, SendSnapshot};
-use turboflow_transport::{Clock, SendEvent, SendOptions, Target, send_to};
 use turboflow_testing::{PATIENCE, until};
+use turboflow_transport::{Clock, SendEvent, SendOptions, Target, send_to};
 
 const LINE: &str = "192.0.2.1 192.0.2.2 1 2 6 1 40 1 2 2 40 40 64 64 0 4";
 /// A record of 59 octets, for its TCP flags need two: 1,110 of them fill a message of 65,535 octets up to
