@@ -18,7 +18,7 @@ use std::io::Write;
 
 pub use parts::Scale;
 pub use results::results;
-pub use run::{RunOptions, report, run};
+pub use run::{RunOptions, redraw, run};
 
 /// Measures one part and writes each of its facts as it is there, a JSON object a line.
 ///

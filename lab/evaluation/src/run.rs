@@ -96,7 +96,7 @@ pub fn run(options: &RunOptions, measuring: Measuring<'_>) -> anyhow::Result<Vec
 ///
 /// # Errors
 /// When `out` is no run, or the report cannot be written.
-pub fn report(out: &Path, folder: Option<&Path>) -> anyhow::Result<()> {
+pub fn redraw(out: &Path, folder: Option<&Path>) -> anyhow::Result<()> {
     ensure!(
         out.join("raw.jsonl").exists(),
         "{} is no run: it has no raw.jsonl",

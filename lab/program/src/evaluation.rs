@@ -109,7 +109,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
             })
         }
         Command::Report { run, report } => {
-            turboflow_evaluation::report(&run, report.as_deref())?;
+            turboflow_evaluation::redraw(&run, report.as_deref())?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Results { document, check } => {
