@@ -124,12 +124,12 @@ pub enum Fault {
     },
     /// Directions of a record that has one.
     #[error(
-        "`direction` exists in biflows only; add --biflow (with --engine software) or remove it"
+        "`direction` exists in biflows only; add `flow.biflow` (with engine `software`) or remove it"
     )]
     DirectionOfUniflow,
     /// A biflow's key needs both ends of what it has.
     #[error(
-        "a biflow joins two ends, but `{has}` is in the key without `{lacks}`; add it, or leave out --biflow"
+        "a biflow joins two ends, but `{has}` is in the key without `{lacks}`; add it, or leave out `flow.biflow`"
     )]
     HalfPair {
         /// The field of one end.
@@ -139,7 +139,7 @@ pub enum Fault {
     },
     /// A biflow's key needs ends.
     #[error(
-        "a biflow joins two ends, but the key has none; add source_address and destination_address, or leave out --biflow"
+        "a biflow joins two ends, but the key has none; add source_address and destination_address, or leave out `flow.biflow`"
     )]
     NoPair,
     /// The features need more state than a record has.

@@ -102,17 +102,17 @@ impl Input {
             Self::SourceMac => "source MAC address; Ethernet only",
             Self::DestinationMac => "destination MAC address; Ethernet only",
             Self::EtherType => "Ethernet type that announced the IP header",
-            Self::Vni => "VXLAN or GENEVE network identifier; with --decapsulate",
-            Self::Teid => "GTP-U tunnel endpoint identifier; with --decapsulate",
-            Self::GreKey => "GRE key; with --decapsulate",
+            Self::Vni => "VXLAN or GENEVE network identifier, of tunnels that are entered",
+            Self::Teid => "GTP-U tunnel endpoint identifier, of tunnels that are entered",
+            Self::GreKey => "GRE key, of tunnels that are entered",
             Self::IngressInterface => "interface the packet came in by",
             Self::EgressInterface => "interface the packet leaves by; switch engines",
             Self::QueueDepth => "queue depth met, in the engine's unit; switch engines",
             Self::HopLatency => "time spent in the hop, in ns; switch engines",
             Self::Direction => "0 from the initiator, 1 from the responder; biflow only",
             Self::Gap => "ns since the previous packet; absent for a record's first",
-            Self::ReceiveQueue => "receive queue of the interface; --engine xdp only",
-            Self::HardwareTimestamp => "time of the card's own clock, if any; --engine xdp only",
+            Self::ReceiveQueue => "receive queue of the interface; engine `xdp` only",
+            Self::HardwareTimestamp => "time of the card's own clock, if any; engine `xdp` only",
         }
     }
 }

@@ -31,7 +31,12 @@ mod short;
 mod snapshots;
 mod threads;
 
-pub use config::{ConfigError, PipelineConfig, RunSizes};
+pub use config::{
+    ConfigError, Count, CountAboveZero, EngineConfig, Field, FlowConfig, Interval, Linger,
+    LogFormat, MeterConfig, MetricsAt, Mtu, OutputConfig, PipelineConfig, Rotation, RunConfig,
+    RunSizes, Seed, Separation, ServiceConfig, Size, SnapLength, SourceConfig, Time, Timeout,
+    TimeoutsConfig, units,
+};
 pub use files::{FilesReport, Progress, Stop, record_files};
 #[cfg(all(target_os = "linux", feature = "kernel"))]
 pub use kernel::record_kernel;

@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod agreement;
+mod apart;
 #[cfg(feature = "kernel")]
 mod attached;
 #[cfg(feature = "kernel")]
