@@ -99,7 +99,7 @@ pub(crate) fn run(args: RecordArgs) -> anyhow::Result<Outcome> {
     record(&run, None)
 }
 
-/// The same for a configuration file, run by a service manager.
+/// Does what a configuration file says, as a service that may be told something else later.
 pub(crate) fn serve(run: &RunConfig, reread: Reread) -> anyhow::Result<Outcome> {
     log::set_format(run.service.log_format);
     record(run, Some(reread))

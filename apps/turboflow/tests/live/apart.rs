@@ -127,3 +127,31 @@ fn collectors_of_one_file_have_an_mtu_and_certificates_of_their_own() {
         assert!(ended.said.contains(&said), "{}", ended.said);
     }
 }
+
+#[test]
+fn an_output_begins_anew_when_its_own_options_change_and_no_other_does() {
+    let Some(link) = Link::new() else { return };
+    let _sockets = [4801_u16, 4802]
+        .map(|port| link.open(move || UdpSocket::bind(("127.0.0.1", port)).unwrap()));
+    let folder = Folder::new();
+    let config = "[source]\ninterfaces = [\"vb\"]\n[service]\nmetrics = \"none\"\nledger = \"ledger.json\"\n\
+                  [[output]]\nto = \"ipfix+udp://127.0.0.1:4801\"\nmtu = 512\n\
+                  [[output]]\nto = \"ipfix+udp://127.0.0.1:4802\"\n";
+    folder.write("turboflow.toml", config);
+    let mut running = link.start(folder, &["run", "--config", "turboflow.toml"], &[]);
+    let other = config.replace("mtu = 512", "mtu = 600");
+    let waits = format!("{other}[timeouts]\nidle = \"1s\"\nlinger = \"2000ms\"\n");
+    for (text, said) in [
+        (&other, "that go on: 1, that begin: 1, that end: 1"),
+        (
+            &waits,
+            "turboflow.toml: timeouts.idle: takes effect at the next start",
+        ),
+    ] {
+        running.folder.write("turboflow.toml", text);
+        running.signal("HUP");
+        running.wait_for(said);
+    }
+    running.signal("TERM");
+    running.end().balanced(0);
+}

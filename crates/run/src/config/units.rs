@@ -277,7 +277,7 @@ where
 /// A time in the largest unit of which it is a whole number: `30s`, `1500ms`.
 #[must_use]
 pub fn time_text(ns: u64) -> String {
-    let units = UNITS_NS.iter().rev();
+    let units = UNITS_NS.iter().rev().filter(|(name, _)| name.is_ascii());
     let mut fitting = units.filter(|(_, unit)| ns > 0 && ns.is_multiple_of(*unit));
     let (name, unit) = fitting.next().copied().unwrap_or(("s", 1));
     format!("{}{name}", ns / unit)
@@ -366,6 +366,29 @@ mod tests {
         }
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1_500)));
         assert!(duration("0s").is_err() && duration("none").is_err());
+    }
+
+    #[test]
+    fn writes_times_and_sizes_as_they_are_read() {
+        for (text, ns) in [("0s", 0), ("30s", 30_000_000_000), ("2m", 120_000_000_000)] {
+            assert_eq!(
+                (time_text(ns).as_str(), timeout_or_zero(text)),
+                (text, Ok(Some(ns)))
+            );
+        }
+        assert_eq!(time_text(1_500_000_000), "1500ms");
+        assert_eq!(time_text(7_000), "7us");
+        for (text, bytes) in [
+            ("64MiB", 64 << 20),
+            ("65KiB", 65 << 10),
+            ("1500", 1_500),
+            ("0", 0),
+        ] {
+            assert_eq!(
+                (size_text(bytes).as_str(), size_bytes(text)),
+                (text, Ok(bytes))
+            );
+        }
     }
 
     #[test]
