@@ -7,20 +7,11 @@ use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use clap::ValueEnum;
 use serde_json::{Map, Value};
 use turboflow_query::time_text;
+use turboflow_run::LogFormat;
 
-/// How lines are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// Text, with its level in front where systemd's journal reads it.
-    Auto,
-    /// An object a line: time, level, event, message, and what the event is about.
-    Json,
-    /// Text.
-    Text,
-}
+use crate::keys::spelled;
 
 /// How bad it is, by syslog's numbers (RFC 5424, section 6.2.1), which the journal takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +66,7 @@ events! {
     InterfaceDown "interface_down"
     InterfaceGone "interface_gone"
     InterfaceUp "interface_up"
+    KeyRenamed "key_renamed"
     LedgerFailed "ledger_failed"
     LedgerImbalance "ledger_imbalance"
     Listening "listening"
@@ -135,6 +127,7 @@ fn default_style() -> Style {
 /// the way to call it.
 pub(crate) fn write(level: Level, event: Event, fields: &[(&str, Value)], message: &str) {
     let style = *STYLE.get_or_init(default_style);
+    let message = &*spelled(message);
     let line = match style {
         Style::Json => json(wall_ns(), level, event, fields, message),
         Style::Journal => format!("<{}>{}\n", level as u8, message.replace('\n', "; ")),

@@ -6,9 +6,12 @@
 mod args;
 mod beside;
 mod definition;
+mod engines;
 mod exit;
 mod generate;
+mod keys;
 mod log;
+mod mend;
 #[cfg_attr(not(target_os = "linux"), path = "metrics_elsewhere.rs")]
 mod metrics;
 mod pipe;

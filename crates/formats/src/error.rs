@@ -156,7 +156,7 @@ fn what_was_not_sent(
         ),
         (
             unexportable.too_large,
-            "are longer than a message; raise --export-mtu, or use TCP",
+            "are longer than a message; raise `output.mtu`, or use TCP",
         ),
         (
             unexportable.out_of_range,

@@ -123,11 +123,11 @@ pub enum Fault {
         input: NamedInput,
     },
     /// Directions of a record that has one.
-    #[error("`direction` exists in biflows only; add --biflow or remove it")]
+    #[error("`direction` exists in biflows only; add `flow.biflow` or remove it")]
     DirectionOfUniflow,
     /// A biflow's key needs both ends of what it has.
     #[error(
-        "a biflow joins two ends, but `{has}` is in the key without `{lacks}`; add it, or leave out --biflow"
+        "a biflow joins two ends, but `{has}` is in the key without `{lacks}`; add it, or leave out `flow.biflow`"
     )]
     HalfPair {
         /// The field of one end.
@@ -137,7 +137,7 @@ pub enum Fault {
     },
     /// A biflow's key needs ends.
     #[error(
-        "a biflow joins two ends, but the key has none; add source_address and destination_address, or leave out --biflow"
+        "a biflow joins two ends, but the key has none; add source_address and destination_address, or leave out `flow.biflow`"
     )]
     NoPair,
     /// The fields of the key are more than a record has room for.

@@ -34,7 +34,12 @@ mod short;
 mod snapshots;
 mod threads;
 
-pub use config::{ConfigError, PipelineConfig, RunSizes};
+pub use config::{
+    ConfigError, Count, CountAboveZero, EngineConfig, Field, FlowConfig, Interval, Linger,
+    LogFormat, MeterConfig, MetricsAt, Mtu, OutputConfig, PipelineConfig, Rotation, RunConfig,
+    RunSizes, Seed, Separation, ServiceConfig, Size, SnapLength, SourceConfig, Time, Timeout,
+    TimeoutsConfig, units,
+};
 pub use files::{FilesReport, Progress, Stop, record_files};
 pub use ledger::{Imbalance, Ledger, ReasonCount};
 #[cfg(target_os = "linux")]

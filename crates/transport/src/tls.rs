@@ -304,7 +304,7 @@ fn in_words(error: rustls::Error) -> io::Error {
     use rustls::{AlertDescription, Error};
     let words = match &error {
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            "the collector's certificate is signed by nobody who is trusted (see --tls-ca)"
+            "the collector's certificate is signed by nobody who is trusted (see `output.tls-ca`)"
                 .to_owned()
         }
         Error::InvalidCertificate(

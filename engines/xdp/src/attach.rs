@@ -162,11 +162,11 @@ fn refusal(
     }
     let mend = match mode {
         _ if source.kind() == io::ErrorKind::PermissionDenied => {
-            "it needs root or CAP_NET_ADMIN; --engine software needs neither"
+            "it needs root or CAP_NET_ADMIN; `engine.name=software` needs neither"
         }
         _ if is_bound => "what only drivers know is given in native mode alone",
-        XdpMode::Native => "--xdp-mode generic and --engine software work on every interface",
-        _ => "--engine software works on every interface",
+        XdpMode::Native => "`engine.xdp.mode=generic` and `engine.name=software` work on every interface",
+        _ => "`engine.name=software` works on every interface",
     };
     KernelError::Attach {
         name,

@@ -21,7 +21,7 @@ pub enum KernelError {
     /// The rows of all tables have no numbers.
     #[error(
         "{slots} microflow slots on each of {cpus} CPUs are more rows than the kernel engine can number; \
-         fewer slots, or one table for all CPUs (--table row-lock)"
+         fewer slots, or one table for all CPUs (`engine.xdp.table=row-lock`)"
     )]
     TooManyRows {
         /// Slots of a table.
@@ -31,7 +31,7 @@ pub enum KernelError {
     },
     /// A record definition needs more than the engine has.
     #[error(
-        "this definition takes {needed} {what}; the engine in the kernel has room for {room}; --engine software works"
+        "this definition takes {needed} {what}; the engine in the kernel has room for {room}; `engine.name=software` works"
     )]
     TooLarge {
         /// Of what.
@@ -49,7 +49,7 @@ pub enum KernelError {
     },
     /// The layout joins two directions.
     #[error(
-        "the engine in the kernel does not join the two directions of a flow; --engine software does"
+        "the engine in the kernel does not join the two directions of a flow; `engine.name=software` does"
     )]
     Biflow,
     /// The kernel or libbpf refused.
@@ -89,7 +89,7 @@ pub enum KernelError {
         name: String,
     },
     /// Another XDP program is on the interface.
-    #[error("{name} has an XDP program already{}; --replace puts this one in its place", number_of(*id))]
+    #[error("{name} has an XDP program already{}; `engine.xdp.replace` puts this one in its place", number_of(*id))]
     Occupied {
         /// The interface.
         name: String,
@@ -146,13 +146,13 @@ const fn of_io(kind: ErrorKind) -> io::ErrorKind {
 const fn mend_of(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::PermissionDenied => {
-            "it needs root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_NET_RAW; --engine software needs the last one alone"
+            "it needs root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_NET_RAW; `engine.name=software` needs the last one alone"
         }
         io::ErrorKind::OutOfMemory => {
-            "there is too little memory, or a limit on it (a control group's, ulimit -v): a smaller --ring-size or fewer \
-             --microflow-slots take less, --table row-lock has one table for all CPUs, and --engine software needs none of the kernel's"
+            "there is too little memory, or a limit on it (a control group's, ulimit -v): a smaller `source.ring-size` or fewer \
+             `engine.microflow-slots` take less, `engine.xdp.table=row-lock` has one table for all CPUs, and `engine.name=software` needs none of the kernel's"
         }
-        _ => "it is tried on Linux 6.1 and newer, and 5.19 may do; --engine software works",
+        _ => "it is tried on Linux 6.1 and newer, and 5.19 may do; `engine.name=software` works",
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 use turboflow_run::{LiveSnapshot, Snapshots};
 
+use crate::keys::Key;
 use http::{Reply, Request};
 
 /// Where the run that goes on is asked.
@@ -20,24 +21,13 @@ pub(crate) static SNAPSHOTS: Snapshots = Snapshots::new();
 /// How long the metering thread may take for an answer: it looks many times a second.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Where metrics are served; `None` where they are switched off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MetricsAt(pub(crate) Option<SocketAddr>);
-
-/// `127.0.0.1:9414`, `[::1]:9414`, or `none`.
-pub(crate) fn metrics_at(text: &str) -> Result<MetricsAt, String> {
-    if text == "none" {
-        return Ok(MetricsAt(None));
-    }
-    text.parse()
-        .map(|address| MetricsAt(Some(address)))
-        .map_err(|_| "write an address and a port such as 127.0.0.1:9414, or `none`".to_owned())
-}
-
 /// Serves metrics until the process ends. Gives the address: port 0 asks for any that is free.
 pub(crate) fn serve(address: SocketAddr) -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind(address).with_context(|| {
-        format!("cannot serve metrics at {address}; choose another --metrics, or none")
+        format!(
+            "cannot serve metrics at {address}; choose another {}, or none",
+            Key::Metrics
+        )
     })?;
     let bound = listener.local_addr().context("cannot serve metrics")?;
     std::thread::Builder::new()
@@ -57,21 +47,5 @@ fn answer(request: &Request) -> Reply {
     match SNAPSHOTS.ask(PATIENCE) {
         Some(snapshot) => page(&snapshot),
         None => Reply::text(503, "metering does not answer: it starts, ends or waits\n"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_addresses() {
-        let loopback = "127.0.0.1:9414".parse().unwrap();
-        assert_eq!(metrics_at("127.0.0.1:9414"), Ok(MetricsAt(Some(loopback))));
-        assert!(metrics_at("[::1]:0").is_ok());
-        assert_eq!(metrics_at("none"), Ok(MetricsAt(None)));
-        for text in ["", "9414", "localhost", "127.0.0.1", "127.0.0.1:70000"] {
-            assert!(metrics_at(text).is_err(), "{text}");
-        }
     }
 }

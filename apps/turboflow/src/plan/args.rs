@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `turboflow plan` as typed.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +8,9 @@ use anyhow::{anyhow, bail};
 use clap::Args;
 use turboflow_packet::TunnelSet;
 use turboflow_plan::{Assumption, Assumptions, Impossible, SimulationConfig, Target, Traffic};
+use turboflow_run::{FlowConfig, RunConfig, Size, SourceConfig};
 
+use crate::record::{joined_filter, separate_filter};
 use crate::units::{count, duration, seed, size_bytes};
 
 const EXAMPLES: &str = "\
@@ -367,26 +368,25 @@ impl PlanArgs {
         Ok(assumptions)
     }
 
-    /// The command line of a `turboflow record` that reads the same packets.
-    pub(super) fn record_words(&self) -> Vec<OsString> {
-        let mut words: Vec<OsString> = Vec::new();
-        for name in &self.interface {
-            words.push(format!("--interface={name}").into());
-        }
-        if let Some(bytes) = self.ring_size {
-            words.push(format!("--ring-size={bytes}").into());
-        }
-        if let Some(tunnels) = &self.decapsulate {
-            words.push(format!("--decapsulate={tunnels}").into());
-        }
-        for path in &self.read {
-            let mut word = OsString::from("--read=");
-            word.push(path);
-            words.push(word);
-        }
-        words.push("--".into());
-        words.extend(self.filter.iter().map(OsString::from));
-        words
+    /// The run that reads the packets.
+    pub(super) fn to_run(&self) -> anyhow::Result<RunConfig> {
+        let (mut files, mut filter) = (self.read.clone(), self.filter.clone());
+        separate_filter(&mut files, &mut filter, self.decapsulate.as_ref())?;
+        let default = SourceConfig::default();
+        Ok(RunConfig {
+            source: SourceConfig {
+                files,
+                interfaces: self.interface.clone(),
+                filter: joined_filter(&filter),
+                ring_size: self.ring_size.map_or(default.ring_size, Size),
+                ..default
+            },
+            flow: FlowConfig {
+                decapsulate: self.decapsulate.unwrap_or_default(),
+                ..FlowConfig::default()
+            },
+            ..RunConfig::default()
+        })
     }
 }
 

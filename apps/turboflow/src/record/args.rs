@@ -2,57 +2,22 @@
 //! `turboflow record` as typed.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use clap::builder::TypedValueParser;
 use turboflow_formats::Format;
 use turboflow_packet::TunnelSet;
 use turboflow_record::TimeUnit;
-
-use crate::log::LogFormat;
-use crate::metrics::{MetricsAt, metrics_at};
-use crate::units::{
-    Timeout, count, count_above_zero, duration, rotation, seed, size_bytes, template_interval,
-    time_unit, timeout, timeout_or_zero,
+use turboflow_run::{
+    Count, CountAboveZero, EngineConfig, FlowConfig, Interval, Linger, LogFormat, MeterConfig,
+    MetricsAt, Mtu, OutputConfig, Rotation, RunConfig, Seed, ServiceConfig, Size, SnapLength,
+    SourceConfig, Time, Timeout, TimeoutsConfig,
 };
 
-/// Where packets become microflow records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Engine {
-    /// In this program.
-    Software,
-    /// In the Linux kernel.
-    Xdp,
-}
-
-/// Where a packet meets the engine in the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Mode {
-    /// Native if the driver can.
-    Auto,
-    /// In the driver.
-    Native,
-    /// Behind it.
-    Generic,
-}
-
-/// Whose the microflow tables of the engine in the kernel are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Table {
-    /// One for each CPU.
-    PerCpu,
-    /// One for all, with a lock for each row.
-    RowLock,
-}
-
-/// What stamps packets in the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Clock {
-    /// Nanoseconds.
-    Precise,
-    /// The kernel's tick.
-    Coarse,
-}
+use super::{filter, shared};
+use crate::engines::{Clock, EngineName, Mode, Table, XdpOptions};
+use crate::units::time_unit;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -107,19 +72,19 @@ pub(crate) struct RecordArgs {
         required_unless_present = "interface",
         help_heading = "Input and output"
     )]
-    pub(super) read: Vec<PathBuf>,
+    read: Vec<PathBuf>,
 
     /// Interface to capture from, until Ctrl-C, SIGTERM or a limit; repeat for more. Needs the right
     /// to capture (CAP_NET_RAW)
     #[arg(short, long, value_name = "IFACE", conflicts_with = "read")]
     #[arg(help_heading = "Input and output")]
-    pub(super) interface: Vec<String>,
+    interface: Vec<String>,
 
     /// Only packets of which this is true, as tcpdump has it (`man pcap-filter`), in one argument or
     /// several; needs libpcap. Behind -r FILE, the first word that is no file and begins an
     /// expression begins it; `--` does so in any case
     #[arg(value_name = "FILTER", help_heading = "Input and output")]
-    pub(super) filter: Vec<String>,
+    filter: Vec<String>,
 
     /// Write flow records here; repeat for more outputs. The format follows from the extension:
     /// .csv, .jsonl (also .ndjson, .json), .parquet or .ipfix. `-` is standard output. Or send them
@@ -131,35 +96,35 @@ pub(crate) struct RecordArgs {
         value_name = "OUT",
         help_heading = "Input and output"
     )]
-    pub(super) write: Vec<PathBuf>,
+    write: Vec<PathBuf>,
 
     /// Format of outputs whose name has no extension that says it, such as `-w -`: csv, jsonl,
     /// parquet or ipfix
     #[arg(long, value_name = "FORMAT", help_heading = "Input and output")]
-    pub(super) format: Option<Format>,
+    format: Option<Format>,
 
     /// Write every counter of the run as JSON, with seed, version, sizes, damage and outputs
     #[arg(long, value_name = "FILE.json", help_heading = "Input and output")]
-    pub(super) ledger: Option<PathBuf>,
+    ledger: Option<PathBuf>,
 
     /// Begin a new file so often, such as 5m, aligned to the clock (UTC). Concerns files whose names
     /// have a time, such as -w flows-%Y%m%dT%H%M%S.parquet; a file has its name once it is complete
-    #[arg(long, value_name = "TIME", value_parser = rotation, conflicts_with = "read")]
+    #[arg(long, value_name = "TIME", value_parser = str::parse::<Rotation>, conflicts_with = "read")]
     #[arg(help_heading = "Input and output")]
-    pub(super) rotate: Option<Duration>,
+    rotate: Option<Rotation>,
 
     /// Begin a new file when one has so many bytes, such as 1GiB; Parquet by whole row groups
-    #[arg(long, value_name = "SIZE", value_parser = size_bytes, conflicts_with = "read")]
+    #[arg(long, value_name = "SIZE", value_parser = str::parse::<Size>, conflicts_with = "read")]
     #[arg(help_heading = "Input and output")]
-    pub(super) rotate_size: Option<u64>,
+    rotate_size: Option<Size>,
 
     /// No progress bar and no summary on standard error; errors and losses are still said
     #[arg(short, long, help_heading = "Input and output")]
-    pub(super) quiet: bool,
+    quiet: bool,
 
     /// Lines on standard error: auto (text, in systemd's journal with levels), json (an object a
     /// line) or text
-    #[arg(long, value_enum, hide_possible_values = true)]
+    #[arg(long, value_parser = log_format(), hide_possible_values = true)]
     #[arg(default_value = "auto", value_name = "FORMAT")]
     #[arg(help_heading = "Input and output")]
     pub(super) log_format: LogFormat,
@@ -167,13 +132,13 @@ pub(crate) struct RecordArgs {
     /// Where packets become microflow records: software (here, from packets that the kernel copies to a ring) or xdp (in
     /// the kernel, where packets arrive; Linux, root). The engine in the kernel sees packets that come in, not those that this
     /// host sends
-    #[arg(long, value_enum, default_value_t = Engine::Software, conflicts_with = "read")]
+    #[arg(long, value_enum, default_value_t = EngineName::Software, conflicts_with = "read")]
     #[arg(
         hide_possible_values = true,
         value_name = "ENGINE",
         help_heading = "Engine"
     )]
-    pub(super) engine: Engine,
+    engine: EngineName,
 
     /// xdp: where a packet meets it: native (in the driver), generic (behind it: slower, on every interface), or auto, which
     /// is native where the driver can
@@ -183,7 +148,7 @@ pub(crate) struct RecordArgs {
         value_name = "MODE",
         help_heading = "Engine"
     )]
-    pub(super) xdp_mode: Mode,
+    xdp_mode: Mode,
 
     /// xdp: per-cpu, a microflow table on every CPU, or row-lock, one for all with a lock for each row: for flows whose
     /// packets come to several CPUs, so that their records do not overlap in time. Totals are the same
@@ -193,7 +158,7 @@ pub(crate) struct RecordArgs {
         value_name = "TABLE",
         help_heading = "Engine"
     )]
-    pub(super) table: Table,
+    table: Table,
 
     /// xdp: precise (nanoseconds), or coarse, the kernel's tick: packets cost less, and times are up to 10 ms too early
     #[arg(long, value_enum, default_value_t = Clock::Precise, conflicts_with = "read")]
@@ -202,32 +167,32 @@ pub(crate) struct RecordArgs {
         value_name = "CLOCK",
         help_heading = "Engine"
     )]
-    pub(super) xdp_clock: Clock,
+    xdp_clock: Clock,
 
     /// xdp: packets end here once they are metered, as they should where a mirror port only brings copies. Never on an
     /// interface that somebody needs: it goes deaf. Default: they pass on
     #[arg(long, conflicts_with = "read", help_heading = "Engine")]
-    pub(super) xdp_drop: bool,
+    xdp_drop: bool,
 
     /// xdp: write frames that are no packet (not IP, or malformed) into this capture file, for somebody to look at: those of all
     /// interfaces, 20 MiB a second at most; more are counted, and that is all. The software engine has no such file: tcpdump has
     #[arg(long, value_name = "FILE.pcap", conflicts_with = "read")]
     #[arg(help_heading = "Engine")]
-    pub(super) unparsed_to: Option<PathBuf>,
+    unparsed_to: Option<PathBuf>,
 
     /// xdp: take the place of an XDP program that is on the interface already. It is not put back
     #[arg(long, conflicts_with = "read", help_heading = "Engine")]
-    pub(super) replace: bool,
+    replace: bool,
 
     /// End after so much time, such as 10s
-    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "read")]
+    #[arg(long, value_name = "TIME", value_parser = str::parse::<Time>, conflicts_with = "read")]
     #[arg(help_heading = "Interfaces")]
-    pub(super) duration: Option<Duration>,
+    duration: Option<Time>,
 
     /// End after so many packets; with --engine xdp, soon after
-    #[arg(long, value_name = "N", value_parser = count_above_zero, conflicts_with = "read")]
+    #[arg(long, value_name = "N", value_parser = str::parse::<CountAboveZero>, conflicts_with = "read")]
     #[arg(help_heading = "Interfaces")]
-    pub(super) packets: Option<u64>,
+    packets: Option<CountAboveZero>,
 
     /// Bytes kept of a packet; at least 128 keep the headers of most. Default: all. With --engine xdp, of a frame that
     /// --unparsed-to writes, and 16,384
@@ -238,64 +203,64 @@ pub(crate) struct RecordArgs {
         help_heading = "Interfaces"
     )]
     #[arg(value_parser = clap::value_parser!(u32).range(14..))]
-    pub(super) snap_length: Option<u32>,
+    snap_length: Option<u32>,
 
     /// Only frames that are for this host, not all that the interface sees
     #[arg(long, conflicts_with = "read", help_heading = "Interfaces")]
-    pub(super) no_promiscuous: bool,
+    no_promiscuous: bool,
 
     /// Memory in which the kernel keeps packets of one interface until they are read, for each
     /// reader, from 64KiB to 2GiB; where it is full, packets are dropped and counted. With --engine xdp, of microflow
     /// records, for all interfaces: a power of two, or the next lower one
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size_bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = str::parse::<Size>)]
     #[arg(conflicts_with = "read", help_heading = "Interfaces")]
-    pub(super) ring_size: u64,
+    ring_size: Size,
 
     /// What a flow record holds, as TOML; `turboflow definition` prints the default
     #[arg(long, value_name = "FILE", help_heading = "What a flow is")]
-    pub(super) definition: Option<PathBuf>,
+    definition: Option<PathBuf>,
 
     /// Join the two directions of a conversation into one record (RFC 5103)
     #[arg(long, help_heading = "What a flow is")]
-    pub(super) biflow: bool,
+    biflow: bool,
 
     /// Enter tunnels: the innermost packet is the flow. All of them, or of ipip, 6in4, gre, vxlan,
     /// geneve, gtp-u, teredo, l2tp those listed with commas. Default: none
     #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "all", help_heading = "What a flow is")]
-    pub(super) decapsulate: Option<TunnelSet>,
+    decapsulate: Option<TunnelSet>,
 
     /// Give later fragments the ports of their first fragment, so that a fragmented datagram is in
     /// one flow. Knows 65,536 datagrams at a time (88 MB) for 30 s. Default: ports 0/0
     #[arg(long, help_heading = "What a flow is")]
-    pub(super) reassemble_flows: bool,
+    reassemble_flows: bool,
 
     /// ICMP type * 256 + code as destination port, as in NetFlow. Default: ports 0/0
     #[arg(long, help_heading = "What a flow is")]
-    pub(super) icmp_ports: bool,
+    icmp_ports: bool,
 
     /// A flow without packets for longer is over. A number with ns, us, ms, s, m, h or d; `none`
     /// switches it off
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = timeout)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = str::parse::<Timeout>)]
     #[arg(help_heading = "When flows end")]
-    pub(super) idle_timeout: Timeout,
+    idle_timeout: Timeout,
 
     /// No record lasts longer; the flow goes on in the next record. `none` switches it off
-    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = timeout)]
+    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = str::parse::<Timeout>)]
     #[arg(help_heading = "When flows end")]
-    pub(super) active_timeout: Timeout,
+    active_timeout: Timeout,
 
     /// How long a flow that saw FIN or RST waits for its last packets; may be 0. `none`: FIN and
     /// RST end nothing
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = timeout_or_zero)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = str::parse::<Linger>)]
     #[arg(help_heading = "When flows end")]
-    pub(super) linger: Timeout,
+    linger: Linger,
 
     /// Flow records a second that a collector is sent at most, such as 50k. A capture is read as
     /// fast as its records leave. Default: as fast as the socket takes them
-    #[arg(long, value_name = "N", value_parser = count_above_zero)]
+    #[arg(long, value_name = "N", value_parser = str::parse::<CountAboveZero>)]
     #[arg(help_heading = "Sending to collectors")]
-    pub(super) export_rate: Option<u64>,
+    export_rate: Option<CountAboveZero>,
 
     /// Bytes of a message over UDP at most. The default leaves room for IPv6, UDP and a tunnel on
     /// paths with an MTU of 1500; lower it where yours is smaller, so that nothing is fragmented
@@ -306,90 +271,90 @@ pub(crate) struct RecordArgs {
         help_heading = "Sending to collectors"
     )]
     #[arg(value_parser = clap::value_parser!(u16).range(512..=65_507))]
-    pub(super) export_mtu: u16,
+    export_mtu: u16,
 
     /// Send templates and options again so often over UDP, as well as every 4,096 messages: a collector
     /// that was started anew, or missed them, reads no flow before. Over TCP, statistics only
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = template_interval)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = str::parse::<Interval>)]
     #[arg(help_heading = "Sending to collectors")]
-    pub(super) template_interval: Duration,
+    template_interval: Interval,
 
     /// Send templates and flow records only: no sampling, statistics, or descriptions of elements.
     /// For collectors that take such records for lost ones (nfcapd 1.7 does, of IPFIX)
     #[arg(long, help_heading = "Sending to collectors")]
-    pub(super) no_export_options: bool,
+    no_export_options: bool,
 
     /// Unit of a flow's first and last time in IPFIX: ms (every collector knows it), us or ns
     #[arg(long, value_name = "UNIT", default_value = "ms", value_parser = time_unit)]
     #[arg(help_heading = "Sending to collectors")]
-    pub(super) export_time: TimeUnit,
+    export_time: TimeUnit,
 
     /// Observation domain of IPFIX, source id of NetFlow v9; its low 8 bits are the engine id of v5.
     /// Default: one for each run and output, made of the process id, so that two exporters on a host
     /// are never taken for one; 1 in files
     #[arg(long, value_name = "N", help_heading = "Sending to collectors")]
-    pub(super) observation_domain: Option<u32>,
+    observation_domain: Option<u32>,
 
     /// Certificates of the authorities that collectors over TLS are trusted by, in PEM. Default: those
     /// that the system trusts
     #[arg(long, value_name = "FILE", help_heading = "Sending to collectors")]
-    pub(super) tls_ca: Option<PathBuf>,
+    tls_ca: Option<PathBuf>,
 
     /// Certificate by which collectors over TLS know us, in PEM, with those between it and its
     /// authority behind it
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     #[arg(help_heading = "Sending to collectors")]
-    pub(super) tls_cert: Option<PathBuf>,
+    tls_cert: Option<PathBuf>,
 
     /// Key of that certificate, in PEM, without a password
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     #[arg(help_heading = "Sending to collectors")]
-    pub(super) tls_key: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
 
     /// Private enterprise number of the information elements that IANA does not have. The default
     /// is the number for documentation: set your organisation's
     #[arg(long, value_name = "N", default_value_t = turboflow_record::DOCUMENTATION_ENTERPRISE)]
     #[arg(help_heading = "Sending to collectors")]
-    pub(super) enterprise_number: u32,
+    enterprise_number: u32,
 
     /// Threads that meter, each with a share of the flows, for each reader; more than 1 adds a thread
     /// that reads and parses. Records are the same whatever the number. Default: 1, which reads and
     /// parses, too; of capture files a second one does, if there are two processors
-    #[arg(long, value_name = "N", value_parser = count)]
+    #[arg(long, value_name = "N", value_parser = str::parse::<Count>)]
     #[arg(help_heading = "Memory and speed")]
-    pub(super) threads: Option<u64>,
+    threads: Option<Count>,
 
     /// Threads that read the interfaces, each with rings of its own and --threads of its own. Packets
     /// are dealt out to them by their pair of IP addresses, so that a flow stays with one. Not with
     /// --decapsulate
-    #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = str::parse::<Count>)]
     #[arg(conflicts_with = "read", help_heading = "Memory and speed")]
-    pub(super) readers: u64,
+    readers: Count,
 
     /// Flows open at once, over all threads. When it is full, the oldest leave early with end
     /// reason 5, counted. Worst-case memory with the default definition: about 245 bytes for each
     /// (either IP version may fill its own table), 2.4 GB at the default, taken only under a flood;
     /// the first line on standard error says what this run may take
-    #[arg(long, value_name = "N", default_value = "10M", value_parser = count)]
+    #[arg(long, value_name = "N", default_value = "10M", value_parser = str::parse::<Count>)]
     #[arg(help_heading = "Memory and speed")]
-    pub(super) max_flows: u64,
+    max_flows: Count,
 
     /// Slots of the microflow table in front of the flow cache, over all threads, always used.
     /// Default: 32,768 a thread, set aside while too few packets hit. With --engine xdp, of each table of the
     /// kernel's, and 16,384. Records are the same whatever the number
-    #[arg(long, value_name = "N", value_parser = count, help_heading = "Memory and speed")]
-    pub(super) microflow_slots: Option<u64>,
+    #[arg(long, value_name = "N", value_parser = str::parse::<Count>, help_heading = "Memory and speed")]
+    microflow_slots: Option<Count>,
 
     /// Seed of the hash function. Default: random, so that nobody can choose keys that collide; it
     /// is printed. Records are the same whatever the seed, their order is not
-    #[arg(long, value_name = "N", value_parser = seed, help_heading = "Memory and speed")]
-    pub(super) seed: Option<u64>,
+    #[arg(long, value_name = "N", value_parser = str::parse::<Seed>, help_heading = "Memory and speed")]
+    seed: Option<Seed>,
 
     /// Serve metrics for Prometheus (/metrics) and a health page (/healthz) at this address, such as
     /// 127.0.0.1:9414; `none` serves none. Whoever reaches the address may read them
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics_at, conflicts_with = "read")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = str::parse::<MetricsAt>, conflicts_with = "read")]
     #[arg(help_heading = "Service")]
-    pub(super) metrics: Option<MetricsAt>,
+    metrics: Option<MetricsAt>,
 
     /// Become this user, a name or UID:GID, once the interfaces are open; started as root. Outputs
     /// are created by that user
@@ -399,5 +364,95 @@ pub(crate) struct RecordArgs {
         conflicts_with = "read",
         help_heading = "Service"
     )]
-    pub(super) user: Option<String>,
+    user: Option<String>,
+
+    /// Print these options as a configuration of `turboflow run`, and end
+    #[arg(long, help_heading = "Service")]
+    pub(super) print_config: bool,
+}
+
+fn log_format() -> impl TypedValueParser<Value = LogFormat> {
+    let names = LogFormat::NAMES.map(|(name, _)| name);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<LogFormat>())
+}
+
+impl RecordArgs {
+    /// What the flags mean.
+    pub(crate) fn to_run(mut self) -> anyhow::Result<RunConfig> {
+        filter::separate(&mut self.read, &mut self.filter, self.decapsulate.as_ref())?;
+        let outputs = shared::spread(&self.shared(), &self.write, !self.interface.is_empty())?;
+        let xdp = XdpOptions {
+            mode: self.xdp_mode,
+            table: self.table,
+            clock: self.xdp_clock,
+            drop: self.xdp_drop,
+            replace: self.replace,
+            unparsed_to: self.unparsed_to,
+        };
+        let mut run = RunConfig {
+            source: SourceConfig {
+                files: self.read,
+                interfaces: self.interface,
+                filter: filter::joined(&self.filter),
+                duration: self.duration,
+                packets: self.packets,
+                snap_length: self.snap_length.map(SnapLength),
+                promiscuous: !self.no_promiscuous,
+                ring_size: self.ring_size,
+                readers: self.readers,
+            },
+            engine: EngineConfig {
+                name: self.engine.as_str().to_owned(),
+                microflow_slots: self.microflow_slots,
+                ..EngineConfig::default()
+            },
+            flow: FlowConfig {
+                definition: self.definition,
+                biflow: self.biflow,
+                decapsulate: self.decapsulate.unwrap_or_default(),
+                reassemble: self.reassemble_flows,
+                icmp_ports: self.icmp_ports,
+            },
+            timeouts: TimeoutsConfig {
+                idle: self.idle_timeout,
+                active: self.active_timeout,
+                linger: self.linger,
+            },
+            meter: MeterConfig {
+                threads: self.threads,
+                max_flows: self.max_flows,
+                seed: self.seed,
+            },
+            service: ServiceConfig {
+                metrics: self.metrics,
+                user: self.user,
+                ledger: self.ledger,
+                quiet: self.quiet,
+                log_format: self.log_format,
+            },
+            outputs,
+        };
+        xdp.say_to(&mut run)?;
+        Ok(run)
+    }
+
+    /// The options that are said once for all outputs.
+    fn shared(&self) -> OutputConfig {
+        OutputConfig {
+            format: self.format,
+            rotate: self.rotate,
+            rotate_size: self.rotate_size,
+            rate: self.export_rate,
+            mtu: Mtu(self.export_mtu),
+            template_interval: self.template_interval,
+            options: !self.no_export_options,
+            time_unit: self.export_time,
+            observation_domain: self.observation_domain,
+            enterprise_number: self.enterprise_number,
+            tls_ca: self.tls_ca.clone(),
+            tls_cert: self.tls_cert.clone(),
+            tls_key: self.tls_key.clone(),
+            ..OutputConfig::default()
+        }
+    }
 }

@@ -4,38 +4,34 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
 
 use anyhow::{Context, bail};
-use turboflow_formats::Format;
-use turboflow_record::TimeUnit;
-use turboflow_run::OutputChange;
-use turboflow_transport::Tls;
+use turboflow_run::{OutputChange, OutputConfig, RunConfig};
 
-use super::collectors::target_of;
-use super::outputs::{Maker, format_of, is_device, is_stdout, name_of};
+use super::collectors::{TlsRead, target_of};
+use super::outputs::{Maker, is_device, is_stdout, name_of};
 use super::settings::Settings;
-use super::{RecordArgs, Reread, check, rotation};
+use super::{Reread, rotation, shared};
 use crate::beside::identity;
 use crate::log::say;
 
-/// A run's options as they follow the configuration.
+/// A run as it follows the configuration.
 pub(super) struct Following {
-    now: RecordArgs,
+    now: RunConfig,
     settings: Arc<Settings>,
-    tls: Option<Tls>,
-    /// What was read at the start, and from which files: the right to read them again may be gone.
-    first_tls: ([Option<PathBuf>; 3], Option<Tls>),
+    tls: TlsRead,
+    /// What was read at the start: the right to read it again may be gone.
+    first_tls: TlsRead,
     /// Files of one name that are complete, for they were taken out: a second one would replace them.
     complete: Vec<PathBuf>,
 }
 
 impl Following {
-    pub(super) fn new(args: &RecordArgs, settings: &Arc<Settings>, tls: Option<Tls>) -> Self {
+    pub(super) fn new(run: &RunConfig, settings: &Arc<Settings>, tls: TlsRead) -> Self {
         Self {
-            now: args.clone(),
+            now: run.clone(),
             settings: Arc::clone(settings),
-            first_tls: (check::tls_names(args), tls.clone()),
+            first_tls: tls.clone(),
             tls,
             complete: Vec::new(),
         }
@@ -61,22 +57,21 @@ impl Following {
         Ok(receiver)
     }
 
-    fn apply(&mut self, next: RecordArgs, changes: &Sender<OutputChange>) -> anyhow::Result<()> {
+    fn apply(&mut self, next: RunConfig, changes: &Sender<OutputChange>) -> anyhow::Result<()> {
         let kept = kept(&self.now, &next)?;
-        let now = check::tls_names(&self.now);
-        let (first, first_tls) = &self.first_tls;
-        let before = [(&now, self.tls.as_ref()), (first, first_tls.as_ref())];
-        let tls = check::tls_after(&next, &before)?;
-        let maker = Maker::new(&next, &self.settings, tls.as_ref())?;
-        let begin = next.write.iter().filter(|path| !kept.contains(path));
+        let tls = TlsRead::new(&next, &[&self.tls, &self.first_tls])?;
+        let maker = Maker::new(&next, &self.settings, &tls)?;
+        let is_kept = |output: &&OutputConfig| kept.contains(&&output.to);
+        let begin = next.outputs.iter().filter(|output| !is_kept(output));
         let begin: Vec<_> = begin.collect();
         let complete = self.complete_without(&kept)?;
         refuse_what_would_be_replaced(&begin, &self.complete, &complete)?;
-        let begin = begin.into_iter().map(|path| maker.output(path));
+        let begin = begin.into_iter().map(|output| maker.output(output));
         let begin = begin.collect::<anyhow::Result<Vec<_>>>()?;
         let keep = kept.iter().map(|path| output_name(path));
         let keep = keep.collect::<anyhow::Result<Vec<String>>>()?;
-        let (kept, begun, ended) = (keep.len(), begin.len(), self.now.write.len() - keep.len());
+        let (kept, begun) = (keep.len(), begin.len());
+        let ended = self.now.outputs.len() - kept;
         let change = OutputChange::new(keep, begin)?;
         say!(Info Reloaded, kept = kept, begun = begun, ended = ended;
             "the configuration was read anew; outputs that go on: {kept}, that begin: {begun}, \
@@ -91,7 +86,8 @@ impl Following {
     /// The files of one name that are complete where only those outputs go on.
     fn complete_without(&self, kept: &[&PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         let mut complete = self.complete.clone();
-        for path in self.now.write.iter().filter(|path| !kept.contains(path)) {
+        let paths = self.now.outputs.iter().map(|output| &output.to);
+        for path in paths.filter(|path| !kept.contains(path)) {
             if is_one_file(&self.now, path)? && !is_stdout(path) && !is_device(path) {
                 complete.push(identity(path));
             }
@@ -108,14 +104,15 @@ fn output_name(path: &Path) -> anyhow::Result<String> {
 
 /// `complete`: files that are complete now. `then`: and those that this change would complete.
 fn refuse_what_would_be_replaced(
-    begin: &[&PathBuf],
+    begin: &[&OutputConfig],
     complete: &[PathBuf],
     then: &[PathBuf],
 ) -> anyhow::Result<()> {
-    let find = |files: &[PathBuf]| begin.iter().find(|path| files.contains(&identity(path)));
+    let begin = || begin.iter().map(|output| &output.to);
+    let find = |files: &[PathBuf]| begin().find(|path| files.contains(&identity(path)));
     if let Some(path) = find(complete) {
         bail!(
-            "{} is complete since it was taken out of `write`, and would be replaced: give it another \
+            "{} is complete since it was taken out of the configuration, and would be replaced: give it another \
              name, one with a time for instance (%s), or start anew",
             path.display()
         );
@@ -123,7 +120,7 @@ fn refuse_what_would_be_replaced(
     match find(then) {
         Some(path) => bail!(
             "{} is being written under another spelling of its name, and would be completed and replaced: \
-             spell it in `write` as before",
+             spell it as before",
             path.display()
         ),
         None => Ok(()),
@@ -131,63 +128,23 @@ fn refuse_what_would_be_replaced(
 }
 
 /// Whether an output is a file of one name.
-fn is_one_file(args: &RecordArgs, path: &Path) -> anyhow::Result<bool> {
-    Ok(target_of(path)?.is_none() && rotation::pattern_of(args, path)?.is_none())
+fn is_one_file(run: &RunConfig, path: &Path) -> anyhow::Result<bool> {
+    Ok(target_of(path)?.is_none() && rotation::pattern_of(run, path)?.is_none())
 }
 
-/// Outputs that are meant before and after. Those that follow other options of theirs now begin anew, but for
-/// files of one name: a second one would replace the first.
-fn kept<'a>(now: &RecordArgs, next: &'a RecordArgs) -> anyhow::Result<Vec<&'a PathBuf>> {
-    let collectors_alike = for_collectors(next) == for_collectors(now);
+/// Outputs that are meant before and after. Those whose own options differ begin anew, except files of
+/// one name: a second one would replace the first.
+fn kept<'a>(now: &RunConfig, next: &'a RunConfig) -> anyhow::Result<Vec<&'a PathBuf>> {
     let mut kept = Vec::new();
-    for path in next.write.iter().filter(|path| now.write.contains(path)) {
-        let alike = match target_of(path)? {
-            Some(_) => collectors_alike,
-            None => {
-                let format = format_of(path, next.format)?;
-                for_files(next, format) == for_files(now, format) || is_one_file(next, path)?
-            }
+    for output in &next.outputs {
+        let Some(before) = now.outputs.iter().find(|before| before.to == output.to) else {
+            continue;
         };
-        if alike {
-            kept.push(path);
+        let [before, after] = [(before, now), (output, next)]
+            .map(|(its, run)| shared::own(its.clone(), run.is_live()));
+        if before == after || is_one_file(next, &output.to)? {
+            kept.push(&output.to);
         }
     }
     Ok(kept)
-}
-
-/// The options without those that no collector follows.
-fn for_collectors(args: &RecordArgs) -> RecordArgs {
-    RecordArgs {
-        write: Vec::new(),
-        quiet: false,
-        format: None,
-        rotate: None,
-        rotate_size: None,
-        ..args.clone()
-    }
-}
-
-/// The options that files of the format follow: those about messages only where it has some.
-fn for_files(args: &RecordArgs, format: Format) -> RecordArgs {
-    let args = RecordArgs {
-        write: Vec::new(),
-        quiet: false,
-        export_rate: None,
-        tls_ca: None,
-        tls_cert: None,
-        tls_key: None,
-        ..args.clone()
-    };
-    match format {
-        Format::Ipfix => args,
-        Format::Csv | Format::JsonLines | Format::Parquet => RecordArgs {
-            export_mtu: 0,
-            template_interval: Duration::ZERO,
-            no_export_options: false,
-            export_time: TimeUnit::Milliseconds,
-            observation_domain: None,
-            enterprise_number: 0,
-            ..args
-        },
-    }
 }

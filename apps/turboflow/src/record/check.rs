@@ -1,72 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether options make sense, without opening what they name.
+//! Whether a configuration makes sense, without opening what it names.
 
 use std::path::PathBuf;
 
 use turboflow_record::Definition;
-use turboflow_transport::Tls;
+use turboflow_run::RunConfig;
 
-use super::args::Engine;
+use super::collectors::TlsRead;
 use super::settings::{self, Settings};
-use super::{RecordArgs, collectors, filter, kernel, live, outputs};
+use super::{filter, kernel, live, outputs};
+use crate::engines::Engine;
 
-/// What the options say of files that are read when a service starts. Once its rights are given up, it may not be able to
-/// read them again, nor has it to.
-#[derive(Clone, PartialEq)]
-struct Names {
-    definition: (Option<PathBuf>, Engine, bool),
-    tls: [Option<PathBuf>; 3],
-}
+/// What says which definition is read, and whether it is right.
+type DefinitionNames = (Option<PathBuf>, String, bool);
 
-/// What was in those files.
+/// What was in the files that are read when a service starts. Once its rights are given up, it may
+/// not be able to read them again, nor has it to.
 pub(crate) struct FilesRead {
-    names: Names,
+    names: DefinitionNames,
     definition: Definition,
-    tls: Option<Tls>,
+    tls: TlsRead,
 }
 
-/// Says what is wrong with the options, as far as that can be told without opening anything. Files of the same names as
-/// `before` are not read again.
-pub(crate) fn check(args: &RecordArgs, before: Option<&FilesRead>) -> anyhow::Result<FilesRead> {
-    let names = Names {
-        definition: (args.definition.clone(), args.engine, args.biflow),
-        tls: tls_names(args),
-    };
-    let same_definition = before.filter(|read| read.names.definition == names.definition);
-    let definition = match same_definition {
+/// Says what is wrong with a configuration, as far as that can be told without opening anything.
+/// Files of the same names as `before` are not read again.
+pub(crate) fn check(run: &RunConfig, before: Option<&FilesRead>) -> anyhow::Result<FilesRead> {
+    let flow = &run.flow;
+    let names = (
+        flow.definition.clone(),
+        run.engine.name.clone(),
+        flow.biflow,
+    );
+    let definition = match before.filter(|read| read.names == names) {
         Some(read) => read.definition.clone(),
-        None => settings::definition(args)?,
+        None => settings::definition(run)?,
     };
-    let tls_before = before.map(|read| (&read.names.tls, read.tls.as_ref()));
-    let tls = tls_after(args, tls_before.as_slice())?;
-    let settings = Settings::with(args, definition.clone())?;
-    outputs::Maker::new(args, &settings, tls.as_ref())?.check()?;
-    filter::check(args)?;
-    if args.engine == Engine::Xdp {
-        kernel::check(args, &settings)?;
+    let tls_before = before.map(|read| &read.tls);
+    let tls = TlsRead::new(run, tls_before.as_slice())?;
+    let settings = Settings::with(run, definition.clone())?;
+    outputs::Maker::new(run, &settings, &tls)?.check()?;
+    filter::check(run)?;
+    if let Engine::Xdp(options) = &settings.engine {
+        kernel::check(run, options, &settings)?;
     }
-    live::check(args)?;
+    live::check(run, &settings.engine)?;
     Ok(FilesRead {
         names,
         definition,
         tls,
     })
-}
-
-/// The files that TLS reads.
-pub(super) fn tls_names(args: &RecordArgs) -> [Option<PathBuf>; 3] {
-    [&args.tls_ca, &args.tls_cert, &args.tls_key].map(Clone::clone)
-}
-
-/// What TLS needs, where files of some names were read before: these are not read again.
-pub(super) fn tls_after(
-    args: &RecordArgs,
-    before: &[(&[Option<PathBuf>; 3], Option<&Tls>)],
-) -> anyhow::Result<Option<Tls>> {
-    let names = tls_names(args);
-    let mut read = before.iter().filter(|(before, _)| **before == names);
-    match read.find_map(|(_, tls)| *tls) {
-        Some(tls) if collectors::any_by_tls(args)? => Ok(Some(tls.clone())),
-        _ => collectors::tls(args),
-    }
 }

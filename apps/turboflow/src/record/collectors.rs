@@ -2,21 +2,21 @@
 //! Outputs that are collectors: `-w ipfix+udp://host:4739`.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use turboflow_formats::wire::{Protocol, WireOptions, left_out};
 use turboflow_record::ElementOptions;
-use turboflow_run::Output;
+use turboflow_run::{CountAboveZero, Interval, Mtu, Output, OutputConfig, RunConfig};
 use turboflow_transport::{
     Carrier, Clock, SendEvent, SendOptions, Target, Tls, TlsFiles, TlsPart, TransportError, send_to,
 };
 
-use super::RecordArgs;
 use super::settings::Settings;
+use crate::keys::Key;
 use crate::log::say;
 
 const CLOCK: Clock = Clock { wall_ms, monotonic };
@@ -41,70 +41,102 @@ pub(super) fn target_of(path: &Path) -> anyhow::Result<Option<Target>> {
 }
 
 /// How records are put on the wire; the domain is that of a file.
-pub(super) fn wire_options(args: &RecordArgs, settings: &Settings) -> WireOptions {
+pub(super) fn wire_options(output: &OutputConfig, settings: &Settings) -> WireOptions {
     let elements = ElementOptions {
-        enterprise: args.enterprise_number,
-        time: args.export_time,
+        enterprise: output.enterprise_number,
+        time: output.time_unit,
     };
     let config = &settings.config;
+    let Mtu(message_bytes) = output.mtu;
     WireOptions {
         elements: config.definition.elements(config.biflow, &elements),
-        domain: args.observation_domain.unwrap_or(FILE_DOMAIN),
-        message_bytes: usize::from(args.export_mtu),
-        has_options: !args.no_export_options,
+        domain: output.observation_domain.unwrap_or(FILE_DOMAIN),
+        message_bytes: message_bytes.into(),
+        has_options: output.options,
     }
 }
 
-/// Whether an output is sent by TLS.
-pub(super) fn any_by_tls(args: &RecordArgs) -> anyhow::Result<bool> {
-    let mut by_tls = false;
-    for path in &args.write {
-        by_tls |= target_of(path)?.is_some_and(|target| target.carrier == Carrier::Tls);
-    }
-    Ok(by_tls)
+/// The files that TLS reads for an output: authorities, certificate, key.
+type TlsNames = [Option<PathBuf>; 3];
+
+fn names_of(output: &OutputConfig) -> TlsNames {
+    [&output.tls_ca, &output.tls_cert, &output.tls_key].map(Clone::clone)
 }
 
-/// What TLS needs, where an output is sent by it.
-pub(super) fn tls(args: &RecordArgs) -> anyhow::Result<Option<Tls>> {
-    let by_tls = any_by_tls(args)?;
-    let given = [
-        (&args.tls_ca, "--tls-ca"),
-        (&args.tls_cert, "--tls-cert"),
-        (&args.tls_key, "--tls-key"),
-    ];
-    if !by_tls {
-        if let Some((_, flag)) = given.iter().find(|(file, _)| file.is_some()) {
-            bail!("{flag} is for collectors over TLS: -w ipfix+tls://HOST:PORT");
+/// What TLS needs of files, each set of them read once.
+#[derive(Clone, Default)]
+pub(crate) struct TlsRead(Vec<(TlsNames, Tls)>);
+
+impl TlsRead {
+    /// Reads what the outputs need. Files of the same names as before are not read again: once rights
+    /// are given up, they may not be readable.
+    pub(super) fn new(run: &RunConfig, before: &[&Self]) -> anyhow::Result<Self> {
+        let mut read = Self::default();
+        for output in &run.outputs {
+            let by_tls = |target: Target| target.carrier == Carrier::Tls;
+            let names = names_of(output);
+            if !target_of(&output.to)?.is_some_and(by_tls) || read.find(&names).is_some() {
+                continue;
+            }
+            let known = before.iter().find_map(|before| before.find(&names));
+            let tls = known.map_or_else(|| read_tls(output), |tls| Ok(tls.clone()))?;
+            read.0.push((names, tls));
         }
-        return Ok(None);
+        Ok(read)
+    }
+
+    /// What an output needs, if it is sent by TLS.
+    pub(super) fn of(&self, output: &OutputConfig) -> Option<&Tls> {
+        self.find(&names_of(output))
+    }
+
+    fn find(&self, names: &TlsNames) -> Option<&Tls> {
+        let mut found = self.0.iter().filter(|(its, _)| its == names);
+        found.next().map(|(_, tls)| tls)
+    }
+}
+
+fn read_tls(output: &OutputConfig) -> anyhow::Result<Tls> {
+    for (one, key, other) in [
+        (
+            &output.tls_cert,
+            Key::TlsCert,
+            (&output.tls_key, Key::TlsKey),
+        ),
+        (
+            &output.tls_key,
+            Key::TlsKey,
+            (&output.tls_cert, Key::TlsCert),
+        ),
+    ] {
+        if one.is_some() && other.0.is_none() {
+            bail!("{key} goes with {}: give both, or neither", other.1);
+        }
     }
     let files = TlsFiles {
-        authorities: args.tls_ca.clone(),
-        client: args.tls_cert.clone().zip(args.tls_key.clone()),
+        authorities: output.tls_ca.clone(),
+        client: output.tls_cert.clone().zip(output.tls_key.clone()),
     };
-    let flag = |error: &TransportError| match error {
+    let key = |error: &TransportError| match error {
         TransportError::Tls { part, .. } => match part {
-            TlsPart::Authorities => "--tls-ca",
-            TlsPart::Certificate => "--tls-cert",
-            TlsPart::Key => "--tls-key",
+            TlsPart::Authorities => Key::TlsCa.to_string(),
+            TlsPart::Certificate => Key::TlsCert.to_string(),
+            TlsPart::Key => Key::TlsKey.to_string(),
         },
-        _ => "TLS",
+        _ => "TLS".to_owned(),
     };
-    match Tls::new(&files, CLOCK) {
-        Ok(tls) => Ok(Some(tls)),
-        Err(error) => {
-            let flag = flag(&error);
-            Err(error).context(flag)
-        }
-    }
+    Tls::new(&files, CLOCK).map_err(|error| {
+        let key = key(&error);
+        anyhow::Error::new(error).context(key)
+    })
 }
 
 /// The output that sends to `target`.
 pub(super) fn output(
     target: &Target,
-    args: &RecordArgs,
+    run: &RunConfig,
+    output: &OutputConfig,
     settings: &Settings,
-    wire: &WireOptions,
     tls: Option<&Tls>,
 ) -> anyhow::Result<Output> {
     let schema = settings.layout.schema();
@@ -116,20 +148,21 @@ pub(super) fn output(
         _ => (std::process::id() << 8).wrapping_add(number),
     };
     let wire = WireOptions {
-        domain: args.observation_domain.unwrap_or(own_domain),
-        ..wire.clone()
+        domain: output.observation_domain.unwrap_or(own_domain),
+        ..wire_options(output, settings)
     };
+    let Interval(template_interval) = output.template_interval;
     let mut options = SendOptions {
-        rate: args.export_rate,
+        rate: output.rate.map(|CountAboveZero(rate)| rate),
         tls: tls.cloned(),
-        observe: match args.quiet {
+        observe: match run.service.quiet {
             true => say_lost,
             false => say_all,
         },
-        template_interval: args.template_interval,
+        template_interval,
         ..SendOptions::new(CLOCK)
     };
-    if !args.interface.is_empty() {
+    if run.is_live() {
         // A writer that waited would lose packets: rather lose records, and say so.
         options.patience = Duration::ZERO;
         options.linger = LIVE_LINGER;
@@ -137,7 +170,7 @@ pub(super) fn output(
     }
     let writer = send_to(target, schema, &wire, &options)?;
     let missing = left_out(target.protocol, schema, &wire.elements);
-    if !missing.is_empty() && !args.quiet {
+    if !missing.is_empty() && !run.service.quiet {
         let columns = missing.join(", ");
         say!(Info ColumnsLeftOut, output = target.to_string();
             "{target}: {} has no field for {columns}", target.protocol);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The filter expression among the arguments, and its compilation.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, bail};
 use turboflow_capture::CaptureFile;
 use turboflow_capture::filter::{Compiler, FileFilter, FilterError};
 use turboflow_packet::TunnelSet;
-
-use super::RecordArgs;
+use turboflow_run::RunConfig;
 
 /// `DLT_EN10MB`.
 const DATA_LINK_ETHERNET: u32 = 1;
@@ -80,17 +81,21 @@ const BEGINNINGS: [&str; 61] = [
 ///
 /// # Errors
 /// Tunnels that stand where an expression does.
-pub(super) fn separate(args: &mut RecordArgs) -> anyhow::Result<()> {
+pub(crate) fn separate(
+    files: &mut Vec<PathBuf>,
+    filter: &mut Vec<String>,
+    decapsulate: Option<&TunnelSet>,
+) -> anyhow::Result<()> {
     let begins =
         |word: &std::path::Path| !word.exists() && word.to_str().is_some_and(begins_expression);
     // The first word is a file, whatever it is called.
-    let start = args.read.iter().skip(1).position(|word| begins(word));
+    let start = files.iter().skip(1).position(|word| begins(word));
     if let Some(start) = start {
-        let words = args.read.drain(start + 1..);
+        let words = files.drain(start + 1..);
         let words: Vec<_> = words.map(|word| word.display().to_string()).collect();
-        args.filter.splice(..0, words);
+        filter.splice(..0, words);
     }
-    match (&args.filter[..], args.decapsulate) {
+    match (&filter[..], decapsulate) {
         ([word], Some(_)) if word.parse::<TunnelSet>().is_ok() => bail!(
             "`{word}` stands where a filter does, and --decapsulate has a `=` before its tunnels: \
              write --decapsulate={word}, or '({word})' if packets are to be filtered by that"
@@ -108,35 +113,35 @@ fn begins_expression(text: &str) -> bool {
     word.is_some_and(|word| BEGINNINGS.contains(&word) && !text[word.len()..].starts_with(goes_on))
 }
 
-/// The expression as one text.
-pub(super) fn expression(args: &RecordArgs) -> Option<String> {
-    (!args.filter.is_empty()).then(|| args.filter.join(" "))
+/// The words of an expression as one text.
+pub(crate) fn joined(words: &[String]) -> Option<String> {
+    (!words.is_empty()).then(|| words.join(" "))
 }
 
 /// Whether an expression makes sense for Ethernet, as good as every interface. What the kernel gets is
 /// compiled for the interface itself, which need not be there yet.
-pub(super) fn check(args: &RecordArgs) -> anyhow::Result<()> {
-    if let Some(expression) = expression(args) {
-        Compiler::load()?.for_files(&expression, DATA_LINK_ETHERNET)?;
+pub(super) fn check(run: &RunConfig) -> anyhow::Result<()> {
+    if let Some(expression) = &run.source.filter {
+        Compiler::load()?.for_files(expression, DATA_LINK_ETHERNET)?;
     }
     Ok(())
 }
 
 /// The filter for the frames of files, if one was asked for.
 pub(super) fn for_files(
-    args: &RecordArgs,
+    run: &RunConfig,
     files: &[CaptureFile],
 ) -> anyhow::Result<Option<FileFilter>> {
-    let Some(expression) = expression(args) else {
+    let Some(expression) = &run.source.filter else {
         return Ok(None);
     };
     let link_types: Vec<_> = files.iter().filter_map(CaptureFile::link_type).collect();
     let compiler = Compiler::load()?;
-    let filter = FileFilter::compile(&compiler, &expression, &link_types);
+    let filter = FileFilter::compile(&compiler, expression, &link_types);
     match filter {
         // Somebody who mistyped the name of a file has to be told so.
-        Err(FilterError::Expression { .. }) if !args.read.is_empty() => filter
-            .with_context(|| format!("`{}` is no file, and no filter", args.filter[0]))
+        Err(FilterError::Expression { .. }) if !run.source.files.is_empty() => filter
+            .with_context(|| format!("`{expression}` is no file, and no filter"))
             .map(Some),
         filter => Ok(Some(filter?)),
     }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The sources and options of `record`, for somebody who looks at packets and meters none.
 
-use std::ffi::OsString;
 use std::time::Duration;
 
 use anyhow::bail;
 use turboflow_capture::filter::FileFilter;
 use turboflow_capture::{CaptureFile, ReadError};
 use turboflow_packet::{Frame, Parser, ParserConfig};
-use turboflow_run::PipelineConfig;
+use turboflow_run::{PipelineConfig, RunConfig};
 
-use super::args::Engine;
 use super::inputs::is_stop;
 use super::settings::Settings;
-use super::{RecordArgs, Sources, live, watch};
+use super::{Sources, live};
+use crate::engines::Engine;
 use crate::exit::Outcome;
+use crate::keys::Key;
 use crate::log::say;
 use crate::signals::STOP;
 use crate::units::counted;
@@ -24,7 +24,7 @@ const BATCH_FRAMES: usize = 1_024;
 
 /// Sources that are open.
 pub(crate) struct Frames {
-    args: RecordArgs,
+    run: RunConfig,
     config: PipelineConfig,
     sources: Sources,
 }
@@ -42,18 +42,19 @@ pub(crate) struct NotGiven {
 }
 
 impl Frames {
-    /// Opens all sources, or none, and listens to signals; `words` are options of `turboflow record`.
-    pub(crate) fn open(command: &'static str, words: Vec<OsString>) -> anyhow::Result<Self> {
-        let args = watch::understand(command, words)?;
-        if args.engine == Engine::Xdp {
+    /// Opens all sources, or none, and listens to signals.
+    pub(crate) fn open(run: RunConfig) -> anyhow::Result<Self> {
+        let settings = Settings::new(&run)?;
+        if settings.engine != Engine::Software {
             bail!(
-                "turboflow {command} looks at packets, which the engine in the kernel keeps to itself; leave out --engine xdp"
+                "packets are looked at here, and engine `{}` keeps them to itself; leave out {}",
+                run.engine.name,
+                Key::Engine.with(&run.engine.name)
             );
         }
-        let settings = Settings::new(&args)?;
-        let sources = Sources::open_and_listen(&args, &settings, None)?;
+        let sources = Sources::open_and_listen(&run, &settings, None)?;
         Ok(Self {
-            args,
+            run,
             config: settings.config,
             sources,
         })
@@ -61,7 +62,7 @@ impl Frames {
 
     /// What is captured or read, in words.
     pub(crate) fn name(&self) -> String {
-        self.sources.name(&self.args)
+        self.sources.name(&self.run)
     }
 
     /// What reads the frames.
@@ -138,8 +139,8 @@ impl NotGiven {
         }
         if self.dropped > 0 {
             say!(Error PacketsDropped, packets = self.dropped;
-                "the kernel dropped {}, which the answer does not know of; raise --ring-size",
-                counted(self.dropped, "packet"));
+                "the kernel dropped {}, which the answer does not know of; raise {}",
+                counted(self.dropped, "packet"), Key::RingSize);
         }
         for name in &self.gone {
             say!(Error InterfaceGone, interface = name.as_str();

@@ -11,15 +11,17 @@ use turboflow_engine_xdp::{
 use turboflow_merge::{KeyHasher, Layout, Marks};
 use turboflow_packet::LinkType;
 use turboflow_run::{
-    LiveEvent, LiveLimits, LiveOutputs, Output, PipelineConfig, Snapshots, record_engines, wall_ns,
+    LiveEvent, LiveLimits, LiveOutputs, Output, PipelineConfig, RunConfig, SnapLength, Snapshots,
+    record_engines, wall_ns,
 };
 
-use super::args::{Clock, Mode, Table};
 use super::progress::ProgressBar;
 use super::report::Report;
 use super::unparsed::UnparsedFile;
-use super::{RecordArgs, Settings, live, privileges};
+use super::{Settings, live, privileges};
 use crate::beside::Beside;
+use crate::engines::{Clock, Mode, Table, XdpOptions};
+use crate::keys::Key;
 use crate::log::say;
 use crate::metrics::SNAPSHOTS;
 use crate::signals::STOP;
@@ -38,41 +40,46 @@ pub(super) struct Engine {
 }
 
 /// Loads the engine and puts it on all interfaces, or on none; then no more rights are needed.
-pub(super) fn open(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Engine> {
-    let mut config = config_of(args, settings)?;
-    live::check_names(args)?;
+pub(super) fn open(
+    run: &RunConfig,
+    xdp: &XdpOptions,
+    settings: &Settings,
+) -> anyhow::Result<Engine> {
+    let mut config = config_of(run, xdp, settings)?;
+    live::check_names(run)?;
     check_rights()?;
     config.longest_frame_bytes = 0;
-    for name in &args.interface {
+    for name in &run.source.interfaces {
         config.longest_frame_bytes = config
             .longest_frame_bytes
             .max(Interface::longest_frame_bytes(name)?);
         if Interface::link_type_of(name)? != LinkType::Ethernet {
             bail!(
                 "{name} is no Ethernet interface, and the engine in the kernel reads no other frames; \
-                 --engine software works"
+                 {} works",
+                Key::Engine.with("software")
             );
         }
     }
-    if let Some(user) = &args.user {
+    if let Some(user) = &run.service.user {
         privileges::check(user)?;
     }
-    let promiscuous = match args.no_promiscuous {
-        true => Vec::new(),
-        false => {
-            let names = args.interface.iter();
+    let promiscuous = match run.source.promiscuous {
+        false => Vec::new(),
+        true => {
+            let names = run.source.interfaces.iter();
             names
                 .map(|name| Promiscuous::hold(name))
                 .collect::<Result<_, _>>()?
         }
     };
     // Last: it may take another program's place.
-    let (engine, modes) = start(args, config, DriverKnows::asked_by(&settings.layout))?;
-    if let Some(user) = &args.user {
+    let (engine, modes) = start(run, xdp, config, DriverKnows::asked_by(&settings.layout))?;
+    if let Some(user) = &run.service.user {
         privileges::drop_to(user)?;
     }
-    if !args.quiet {
-        announce(args, &engine, &modes);
+    if !run.service.quiet {
+        announce(run, xdp, &engine, &modes);
     }
     Ok(Engine {
         engine,
@@ -99,10 +106,12 @@ fn check_rights() -> anyhow::Result<()> {
     let missing: Vec<_> = missing.map(|(_, name)| name).collect();
     if !missing.is_empty() {
         bail!(
-            "--engine xdp lacks the right to do its work ({}): run as root, or give the program its rights once, with \
+            "{} lacks the right to do its work ({}): run as root, or give the program its rights once, with \
              `sudo setcap cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw=ep $(command -v turboflow)`; \
-             --engine software needs CAP_NET_RAW alone",
-            missing.join(", ")
+             {} needs CAP_NET_RAW alone",
+            Key::Engine.with("xdp"),
+            missing.join(", "),
+            Key::Engine.with("software")
         );
     }
     Ok(())
@@ -110,12 +119,13 @@ fn check_rights() -> anyhow::Result<()> {
 
 /// Loads the engine and puts it on its interfaces, bound to the only one where a definition asks for what its driver knows.
 fn start(
-    args: &RecordArgs,
+    run: &RunConfig,
+    xdp: &XdpOptions,
     mut config: KernelConfig,
     asked: DriverKnows,
 ) -> anyhow::Result<(KernelEngine, Vec<XdpMode>)> {
     let told = match &config.interfaces[..] {
-        [only] if mode_of(args) != XdpMode::Generic => DriverKnows::told_by(only)?,
+        [only] if mode_of(xdp) != XdpMode::Generic => DriverKnows::told_by(only)?,
         _ => DriverKnows::default(),
     };
     if asked.timestamps && !told.timestamps {
@@ -123,8 +133,8 @@ fn start(
             "`hardware_timestamp` is told by drivers that know it (Linux 6.7), to a program on one interface (-i) in native mode: {}; \
              or leave it out of the definition",
             match config.interfaces.len() {
-                1 if mode_of(args) == XdpMode::Generic =>
-                    "take --xdp-mode native or auto".to_owned(),
+                1 if mode_of(xdp) == XdpMode::Generic =>
+                    format!("take {} or auto", Key::XdpMode.with("native")),
                 1 => format!("that of {} tells none", config.interfaces[0]),
                 several => format!("here are {several}"),
             }
@@ -133,7 +143,7 @@ fn start(
     config.is_bound = asked.timestamps || asked.tags && told.tags;
     let attached = |config: &KernelConfig| {
         let mut engine = KernelEngine::load(config)?;
-        let modes = engine.attach(mode_of(args), args.replace)?;
+        let modes = engine.attach(mode_of(xdp), xdp.replace)?;
         Ok::<_, KernelError>((engine, modes))
     };
     let mut started = attached(&config);
@@ -151,15 +161,15 @@ fn start(
         started = attached(&config);
     }
     let (engine, modes) = started?;
-    if asked.tags && !(config.is_bound && told.tags) && !args.quiet {
-        warn_of_tags(args);
+    if asked.tags && !(config.is_bound && told.tags) && !run.service.quiet {
+        warn_of_tags(run);
     }
     Ok((engine, modes))
 }
 
 /// Says where tags that a definition asks for are not seen.
-fn warn_of_tags(args: &RecordArgs) {
-    for name in &args.interface {
+fn warn_of_tags(run: &RunConfig) {
+    for name in &run.source.interfaces {
         // Whether it is there still is said by whoever reads it.
         if Interface::takes_tags_out(name).unwrap_or(false) {
             say!(Warning TagsUnseen, interface = name.as_str();
@@ -180,76 +190,89 @@ pub(super) fn has_room(layout: &Layout) -> anyhow::Result<()> {
 }
 
 /// Says what is wrong with the options, as far as that can be told without the kernel.
-pub(super) fn check(args: &RecordArgs, settings: &Settings) -> anyhow::Result<()> {
-    config_of(args, settings).map(drop)
+pub(super) fn check(run: &RunConfig, xdp: &XdpOptions, settings: &Settings) -> anyhow::Result<()> {
+    config_of(run, xdp, settings).map(drop)
 }
 
 /// What this engine cannot do, in the words of the options that ask for it.
-fn refuse_what_it_cannot(args: &RecordArgs) -> anyhow::Result<()> {
+fn refuse_what_it_cannot(run: &RunConfig, xdp: &XdpOptions) -> anyhow::Result<()> {
     let unable = [
-        (args.biflow, "--biflow"),
-        (args.decapsulate.is_some(), "--decapsulate"),
-        (args.reassemble_flows, "--reassemble-flows"),
-        (args.icmp_ports, "--icmp-ports"),
-        (!args.filter.is_empty(), "a filter"),
+        (run.flow.biflow, Key::Biflow),
+        (!run.flow.decapsulate.is_empty(), Key::Decapsulate),
+        (run.flow.reassemble, Key::Reassemble),
+        (run.flow.icmp_ports, Key::IcmpPorts),
+        (run.source.filter.is_some(), Key::Filter),
         (
-            args.snap_length.is_some() && args.unparsed_to.is_none(),
-            "--snap-length (but for frames that --unparsed-to writes)",
+            run.source.snap_length.is_some() && xdp.unparsed_to.is_none(),
+            Key::SnapLength,
         ),
-        (args.readers > 1, "--readers"),
+        (run.source.readers.0 > 1, Key::Readers),
     ];
-    let asked: Vec<_> = unable
-        .into_iter()
-        .filter_map(|(is_asked, option)| is_asked.then_some(option))
+    let asked = unable.into_iter().filter(|(is_asked, _)| *is_asked);
+    let asked: Vec<_> = asked
+        .map(|(_, option)| match option {
+            Key::SnapLength => format!("{option} (but for frames that {} writes)", Key::UnparsedTo),
+            option => option.to_string(),
+        })
         .collect();
     if !asked.is_empty() {
         bail!(
-            "the engine in the kernel does not know {}; leave it out, or use --engine software",
-            asked.join(", ")
+            "the engine in the kernel does not know {}; leave it out, or use {}",
+            asked.join(", "),
+            Key::Engine.with("software")
         );
     }
-    if let Some(path) = &args.unparsed_to {
+    if let Some(path) = &xdp.unparsed_to {
         let path = path.to_string_lossy();
         if path == "-" || path.contains('%') {
             bail!(
-                "--unparsed-to {path}: one capture file for the whole run, which has its name once it is complete, at the end; \
-                 it does not go to standard output, nor begin anew: choose a name without `%`"
+                "{}: one capture file for the whole run, which has its name once it is complete, at the end; \
+                 it does not go to standard output, nor begin anew: choose a name without `%`",
+                Key::UnparsedTo.with(&path)
             );
         }
     }
     Ok(())
 }
 
-fn config_of(args: &RecordArgs, settings: &Settings) -> anyhow::Result<KernelConfig> {
-    refuse_what_it_cannot(args)?;
+fn config_of(
+    run: &RunConfig,
+    xdp: &XdpOptions,
+    settings: &Settings,
+) -> anyhow::Result<KernelConfig> {
+    refuse_what_it_cannot(run, xdp)?;
     let config = &settings.config;
-    RingSize::new(args.ring_size)?;
-    let largest = 1_u64 << args.ring_size.ilog2();
+    RingSize::new(run.source.ring_size.0)?;
+    let largest = 1_u64 << run.source.ring_size.0.ilog2();
     let hasher = KeyHasher::new(config.seed);
     let config = KernelConfig {
         is_bound: false,
-        interfaces: args.interface.clone(),
+        interfaces: run.source.interfaces.clone(),
         layout: Some(settings.layout.clone()),
-        tables: match args.table {
+        tables: match xdp.table {
             Table::PerCpu => Tables::PerCpu,
             Table::RowLock => Tables::RowLock,
         },
-        slots: u32::try_from(args.microflow_slots.unwrap_or(SLOTS)).unwrap_or(u32::MAX),
+        slots: u32::try_from(run.engine.microflow_slots.map_or(SLOTS, |slots| slots.0))
+            .unwrap_or(u32::MAX),
         ring_bytes: u32::try_from(largest)?,
         cell_ns: config.timeouts.cell_ns(config.max_age_ns),
         evict_after: match config.timeouts.linger_ns {
             Some(0) => Marks::ENDS,
             _ => 0,
         },
-        clock: match args.xdp_clock {
+        clock: match xdp.clock {
             Clock::Precise => turboflow_engine_xdp::Clock::Precise,
             Clock::Coarse => turboflow_engine_xdp::Clock::Coarse,
         },
         wall_ns,
-        drops: args.xdp_drop,
+        drops: xdp.drop,
         longest_frame_bytes: u32::MAX,
-        hand_up: args.unparsed_to.is_some().then(|| HandUp {
-            snap_bytes: args.snap_length.unwrap_or(HandUp::MAX_SNAP_BYTES),
+        hand_up: xdp.unparsed_to.is_some().then(|| HandUp {
+            snap_bytes: match run.source.snap_length {
+                Some(SnapLength(bytes)) => bytes,
+                None => HandUp::MAX_SNAP_BYTES,
+            },
             ring_bytes: UNPARSED_RING_BYTES,
         }),
         tested: None,
@@ -265,31 +288,31 @@ fn hash_key(hasher: &KeyHasher, at: usize) -> u64 {
     hasher.hash(&[at as u64, 0]).0
 }
 
-const fn mode_of(args: &RecordArgs) -> XdpMode {
-    match args.xdp_mode {
+const fn mode_of(xdp: &XdpOptions) -> XdpMode {
+    match xdp.mode {
         Mode::Auto => XdpMode::Auto,
         Mode::Native => XdpMode::Native,
         Mode::Generic => XdpMode::Generic,
     }
 }
 
-fn announce(args: &RecordArgs, engine: &KernelEngine, modes: &[XdpMode]) {
+fn announce(run: &RunConfig, xdp: &XdpOptions, engine: &KernelEngine, modes: &[XdpMode]) {
     let mib = grouped(engine.memory_bytes().div_ceil(1 << 20));
-    let tables = match args.table {
+    let tables = match xdp.table {
         Table::PerCpu => "a table on every CPU",
         Table::RowLock => "one table with locks",
     };
-    let ends = match args.xdp_drop {
-        true => ", and go nowhere from here (--xdp-drop)",
-        false => "",
+    let ends = match xdp.drop {
+        true => format!(", and go nowhere from here ({})", Key::XdpDrop),
+        false => String::new(),
     };
-    for (name, mode) in args.interface.iter().zip(modes) {
+    for (name, mode) in run.source.interfaces.iter().zip(modes) {
         let mode = mode.name();
         say!(Info Listening, interface = name.as_str();
             "listening on {name}: the engine in the kernel, {mode} mode, {tables}, {mib} MiB of the kernel's memory in all; \
              packets that come in{ends}; Ctrl-C ends");
     }
-    for (name, mode) in args.interface.iter().zip(modes) {
+    for (name, mode) in run.source.interfaces.iter().zip(modes) {
         if *mode == XdpMode::Generic {
             warn_of_merging(name);
         }
@@ -311,15 +334,15 @@ fn warn_of_merging(name: &str) {
 
 /// Meters interfaces until something ends it.
 pub(super) fn record(
-    args: &RecordArgs,
+    run: &RunConfig,
     settings: &Settings,
     engine: Engine,
     outputs: LiveOutputs,
     unparsed: Option<Beside>,
     bar: &mut ProgressBar,
 ) -> anyhow::Result<Report> {
-    let limits = live::limits(args);
-    let mut unparsed = match (unparsed, &args.unparsed_to) {
+    let limits = live::limits(run);
+    let mut unparsed = match (unparsed, settings.engine.unparsed_to()) {
         (Some(file), Some(path)) => Some(UnparsedFile::new(path.display().to_string(), file)?),
         _ => None,
     };

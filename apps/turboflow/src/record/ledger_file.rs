@@ -4,12 +4,13 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 use turboflow_record::{ColumnKind, Value as Cell};
-use turboflow_run::{Ledger, RunSizes, ShortFlows};
+use turboflow_run::{Ledger, RunConfig, RunSizes, ShortFlows};
 
+use super::Settings;
 use super::report::{EndedEarly, Report};
 use super::summary::text;
 use super::unparsed::UnparsedReport;
-use super::{RecordArgs, Settings, filter};
+use crate::keys::spelled;
 
 /// The file. The counters of the ledger are keys beside these.
 #[derive(Serialize)]
@@ -77,7 +78,7 @@ struct OutputFile {
 
 impl<'a> LedgerFile<'a> {
     pub(super) fn new(
-        args: &RecordArgs,
+        run: &RunConfig,
         settings: &Settings,
         sizes: RunSizes,
         report: &'a Report,
@@ -102,7 +103,11 @@ impl<'a> LedgerFile<'a> {
             records: output.records_written(),
             bytes: output.bytes_written(),
             records_dropped: output.records_dropped,
-            error: output.outcome.as_ref().err().map(ToString::to_string),
+            error: output
+                .outcome
+                .as_ref()
+                .err()
+                .map(|error| spelled(&error.to_string()).into_owned()),
         });
         let nothing = ShortFlows::default();
         let short = match &report.live {
@@ -118,13 +123,14 @@ impl<'a> LedgerFile<'a> {
             max_flows: settings.config.max_flows,
             microflow_table_bytes: sizes.microflow_table_bytes,
             flow_cache_max_bytes: sizes.flow_cache_max_bytes,
-            files: args
-                .read
+            files: run
+                .source
+                .files
                 .iter()
                 .map(|path| path.display().to_string())
                 .collect(),
             interfaces: interfaces.collect(),
-            filter: filter::expression(args),
+            filter: run.source.filter.clone(),
             flows_short: short.map(flows_short),
             microflows_dropped_unnamed: short.map(|short| short.microflows_unnamed),
             balanced: imbalances.is_empty(),

@@ -11,14 +11,15 @@ use turboflow_capture::live::{InterfaceConfig, Offload, RingSize, State, wait};
 use turboflow_engine::PortState;
 use turboflow_packet::Frame;
 use turboflow_run::{
-    LiveEvent, LiveLimits, LiveOutputs, Output, PipelineConfig, Snapshots, record_interfaces,
+    CountAboveZero, LiveEvent, LiveLimits, LiveOutputs, Output, PipelineConfig, RunConfig,
+    Snapshots, Time, record_interfaces,
 };
 
-use super::args::Engine;
 use super::frames::NotGiven;
 use super::progress::ProgressBar;
 use super::report::Report;
-use super::{RecordArgs, Settings, filter, privileges};
+use super::{Settings, privileges};
+use crate::engines::Engine;
 use crate::log::say;
 use crate::metrics::SNAPSHOTS;
 use crate::signals::STOP;
@@ -29,48 +30,51 @@ pub(super) use turboflow_capture::live::Interface;
 
 /// Opens all interfaces, or none, for each reader a ring of every one; then no more rights are
 /// needed.
-pub(super) fn open_all(args: &RecordArgs) -> anyhow::Result<Vec<Vec<Interface>>> {
-    check_names(args)?;
-    let ring = RingSize::new(args.ring_size)?;
-    let count = usize::try_from(args.readers)?;
+pub(super) fn open_all(run: &RunConfig) -> anyhow::Result<Vec<Vec<Interface>>> {
+    check_names(run)?;
+    let ring = RingSize::new(run.source.ring_size.0)?;
+    let count = usize::try_from(run.source.readers.0)?;
     let mut readers: Vec<Vec<Interface>> = (0..count).map(|_| Vec::new()).collect();
-    for name in &args.interface {
+    for name in &run.source.interfaces {
         let config = InterfaceConfig {
             ring,
-            snap_length_bytes: args.snap_length,
-            only_own_frames: args.no_promiscuous,
-            filter: compile(args, name)?,
+            snap_length_bytes: run.source.snap_length.map(|bytes| bytes.0),
+            only_own_frames: !run.source.promiscuous,
+            filter: compile(run, name)?,
         };
         let rings = Interface::open_group(name, &config, count)?;
         for (reader, ring) in readers.iter_mut().zip(rings) {
             reader.push(ring);
         }
     }
-    if let Some(user) = &args.user {
+    if let Some(user) = &run.service.user {
         privileges::drop_to(user)?;
     }
-    if let (Some(interfaces), false) = (readers.first(), args.quiet) {
+    if let (Some(interfaces), false) = (readers.first(), run.service.quiet) {
         interfaces
             .iter()
-            .for_each(|interface| announce(args, interface));
+            .for_each(|interface| announce(run, interface));
     }
     Ok(readers)
 }
 
 /// Says what is wrong with the options, as far as that can be told without an interface.
-pub(super) fn check(args: &RecordArgs) -> anyhow::Result<()> {
-    check_names(args)?;
-    if args.engine == Engine::Software {
-        RingSize::new(args.ring_size)?;
+pub(super) fn check(run: &RunConfig, engine: &Engine) -> anyhow::Result<()> {
+    check_names(run)?;
+    if *engine == Engine::Software {
+        RingSize::new(run.source.ring_size.0)?;
     }
-    args.user.as_deref().map_or(Ok(()), privileges::check)
+    run.service
+        .user
+        .as_deref()
+        .map_or(Ok(()), privileges::check)
 }
 
 /// Says which interface cannot be, or would be metered twice.
-pub(super) fn check_names(args: &RecordArgs) -> anyhow::Result<()> {
-    for (index, name) in args.interface.iter().enumerate() {
+pub(super) fn check_names(run: &RunConfig) -> anyhow::Result<()> {
+    for (index, name) in run.source.interfaces.iter().enumerate() {
         Interface::check_name(name)?;
-        if args.interface[..index].contains(name) {
+        if run.source.interfaces[..index].contains(name) {
             bail!("interface {name} is named twice: its packets would be metered twice");
         }
     }
@@ -78,30 +82,30 @@ pub(super) fn check_names(args: &RecordArgs) -> anyhow::Result<()> {
 }
 
 /// Interfaces that are not there.
-pub(super) fn absent(args: &RecordArgs) -> Vec<&str> {
-    let names = args.interface.iter().map(String::as_str);
+pub(super) fn absent(run: &RunConfig) -> Vec<&str> {
+    let names = run.source.interfaces.iter().map(String::as_str);
     let is_absent = |name: &&str| !Path::new("/sys/class/net").join(name).exists();
     names.filter(is_absent).collect()
 }
 
-fn compile(args: &RecordArgs, name: &str) -> anyhow::Result<Option<Program>> {
-    let Some(expression) = filter::expression(args) else {
+fn compile(run: &RunConfig, name: &str) -> anyhow::Result<Option<Program>> {
+    let Some(expression) = &run.source.filter else {
         return Ok(None);
     };
     let link_type = Interface::link_type_of(name)?;
-    let program = Compiler::load()?.for_interface(&expression, name, link_type)?;
+    let program = Compiler::load()?.for_interface(expression, name, link_type)?;
     Ok(Some(program))
 }
 
-fn announce(args: &RecordArgs, interface: &Interface) {
+fn announce(run: &RunConfig, interface: &Interface) {
     let name = interface.name();
     let ring = grouped(interface.ring_bytes() as u64 >> 10);
-    let which = if args.no_promiscuous {
-        "frames for this host"
-    } else {
+    let which = if run.source.promiscuous {
         "all frames it sees (promiscuous)"
+    } else {
+        "frames for this host"
     };
-    let rings = match args.readers {
+    let rings = match run.source.readers.0 {
         1 => format!("ring of {ring} KiB"),
         readers => format!("{readers} rings of {ring} KiB"),
     };
@@ -143,7 +147,7 @@ pub(super) fn warn_of_offloads(name: &str, active: &[Offload]) {
 
 /// Meters interfaces until something ends it.
 pub(super) fn record(
-    args: &RecordArgs,
+    run: &RunConfig,
     settings: &Settings,
     readers: Vec<Vec<Interface>>,
     outputs: LiveOutputs,
@@ -153,7 +157,7 @@ pub(super) fn record(
         record_interfaces(
             &settings.config,
             readers,
-            limits(args),
+            limits(run),
             outputs,
             &STOP,
             &SNAPSHOTS,
@@ -163,10 +167,16 @@ pub(super) fn record(
     Ok(Report::of_interfaces(ran))
 }
 
-pub(super) const fn limits(args: &RecordArgs) -> LiveLimits {
+pub(super) const fn limits(run: &RunConfig) -> LiveLimits {
     LiveLimits {
-        duration: args.duration,
-        packets: args.packets,
+        duration: match run.source.duration {
+            Some(Time(duration)) => Some(duration),
+            None => None,
+        },
+        packets: match run.source.packets {
+            Some(CountAboveZero(packets)) => Some(packets),
+            None => None,
+        },
     }
 }
 

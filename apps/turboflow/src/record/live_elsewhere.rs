@@ -5,33 +5,34 @@ use std::time::Duration;
 
 use anyhow::bail;
 use turboflow_packet::Frame;
-use turboflow_run::{LiveOutputs, Output, PipelineConfig, Snapshots};
+use turboflow_run::{LiveOutputs, Output, PipelineConfig, RunConfig, Snapshots};
 
+use super::Settings;
 use super::frames::NotGiven;
 use super::progress::ProgressBar;
 use super::report::Report;
-use super::{RecordArgs, Settings};
+use crate::engines::Engine;
 
 /// There is none.
 pub(super) enum Interface {}
 
-pub(super) fn open_all(_args: &RecordArgs) -> anyhow::Result<Vec<Vec<Interface>>> {
+pub(super) fn open_all(_run: &RunConfig) -> anyhow::Result<Vec<Vec<Interface>>> {
     bail!(
         "interfaces (-i) can be captured on Linux only; elsewhere, pipe the packets in: \
          `tcpdump -w - | turboflow record -r -`"
     )
 }
 
-pub(super) fn check(_args: &RecordArgs) -> anyhow::Result<()> {
+pub(super) fn check(_run: &RunConfig, _engine: &Engine) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) fn absent(args: &RecordArgs) -> Vec<&str> {
-    args.interface.iter().map(String::as_str).collect()
+pub(super) fn absent(run: &RunConfig) -> Vec<&str> {
+    run.source.interfaces.iter().map(String::as_str).collect()
 }
 
 pub(super) fn record(
-    _args: &RecordArgs,
+    _run: &RunConfig,
     _settings: &Settings,
     readers: Vec<Vec<Interface>>,
     _outputs: LiveOutputs,

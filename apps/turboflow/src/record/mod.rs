@@ -23,6 +23,7 @@ mod progress;
 mod report;
 mod rotation;
 mod settings;
+mod shared;
 mod summary;
 mod tables;
 mod unparsed;
@@ -33,21 +34,26 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use anyhow::Context;
 use turboflow_capture::CaptureFile;
 use turboflow_capture::filter::FileFilter;
 use turboflow_formats::ExportError;
-use turboflow_run::{LiveOutputs, Output, RunSizes, record_files};
+use turboflow_run::{LiveOutputs, MetricsAt, Output, RunConfig, RunSizes, record_files};
 
 use crate::beside::Beside;
+use crate::engines::Engine;
 use crate::exit::{Outcome, print};
+use crate::keys::Key;
 use crate::log::{self, say};
-use crate::metrics::{self, MetricsAt};
+use crate::metrics;
 use crate::signals::{self, Hangups, STOP};
 use crate::units::{counted, grouped};
 
-pub(crate) use args::{Engine, Mode, RecordArgs};
+pub(crate) use args::RecordArgs;
 use change::Following;
 pub(crate) use check::{FilesRead, check};
+use collectors::TlsRead;
+pub(crate) use filter::{joined as joined_filter, separate as separate_filter};
 pub(crate) use frames::{Frames, NotGiven};
 use ledger_file::LedgerFile;
 use outputs::Outputs;
@@ -55,6 +61,7 @@ use progress::ProgressBar;
 use report::Report;
 use settings::Settings;
 pub(crate) use settings::read_definition;
+pub(crate) use shared::{check_use, concerns};
 use summary::{Summary, SummaryWriter};
 pub(crate) use watch::{Ended, Watched};
 
@@ -63,65 +70,74 @@ pub(crate) use watch::{Ended, Watched};
 const END_PATIENCE: Duration = Duration::from_secs(4);
 
 /// What has to be there when packets are metered, and is not here now.
-pub(crate) fn absent(args: &RecordArgs) -> Vec<String> {
-    let interfaces = live::absent(args).into_iter();
+pub(crate) fn absent(run: &RunConfig) -> Vec<String> {
+    let interfaces = live::absent(run).into_iter();
     let interfaces = interfaces.map(|name| format!("interface {name}"));
-    interfaces.chain(outputs::absent_folders(args)).collect()
+    interfaces.chain(outputs::absent_folders(run)).collect()
 }
 
-/// Applies other options to a run that goes on.
-pub(crate) type Apply<'a> = dyn FnMut(RecordArgs) -> anyhow::Result<()> + 'a;
+/// Applies another configuration to a run that goes on.
+pub(crate) type Apply<'a> = dyn FnMut(RunConfig) -> anyhow::Result<()> + 'a;
 
 /// What a service does at SIGHUP: finds out what is meant from now on, and applies it.
 pub(crate) type Reread = Box<dyn FnMut(&mut Apply<'_>) + Send>;
 
-/// Does what the options say, to the end.
+/// Does what the flags say, to the end.
 pub(crate) fn run(args: RecordArgs) -> anyhow::Result<Outcome> {
-    record(args, None)
+    log::set_format(args.log_format);
+    let is_printed = args.print_config;
+    let run = args.to_run()?;
+    if is_printed {
+        print(
+            &run.to_toml()
+                .context("these options are no configuration")?,
+        )?;
+        return Ok(Outcome::Well);
+    }
+    record(&run, None)
 }
 
-/// The same, run by a service manager.
-pub(crate) fn serve(args: RecordArgs, reread: Reread) -> anyhow::Result<Outcome> {
-    record(args, Some(reread))
+/// Does what a configuration file says, as a service that may be told something else later.
+pub(crate) fn serve(run: &RunConfig, reread: Reread) -> anyhow::Result<Outcome> {
+    log::set_format(run.service.log_format);
+    record(run, Some(reread))
 }
 
 /// Everything is opened and created before the first packet is metered.
-fn record(mut args: RecordArgs, reread: Option<Reread>) -> anyhow::Result<Outcome> {
-    log::set_format(args.log_format);
-    filter::separate(&mut args)?;
-    let settings = Arc::new(Settings::new(&args)?);
+fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
+    let settings = Arc::new(Settings::new(run)?);
     // Before rights are given up: a key is for root alone.
-    let tls = collectors::tls(&args)?;
+    let tls = TlsRead::new(run, &[])?;
     let (hangups, heard) = channel();
-    let sources = Sources::open_and_listen(&args, &settings, reread.is_some().then_some(hangups))?;
-    let mut outputs = match Outputs::create(&args, &settings, tls.as_ref()) {
+    let sources = Sources::open_and_listen(run, &settings, reread.is_some().then_some(hangups))?;
+    let mut outputs = match Outputs::create(run, &settings, &tls) {
         Err(error) if is_broken_pipe(&error) => return Ok(Outcome::Well),
         outputs => outputs?,
     };
-    let summary = args
-        .write
+    let summary = run
+        .outputs
         .is_empty()
         .then(|| summarise(&settings, &mut outputs));
     let end_patience = reread.is_some().then_some(END_PATIENCE);
     let changes = match reread {
-        Some(reread) => Following::new(&args, &settings, tls).start(reread, heard)?,
+        Some(reread) => Following::new(run, &settings, tls).start(reread, heard)?,
         None => channel().1,
     };
-    serve_metrics(&args)?;
+    serve_metrics(run)?;
     let sizes = settings.config.sizes(&settings.layout);
-    if !args.quiet {
+    if !run.service.quiet {
         announce(&settings, &sizes);
     }
-    let mut bar = ProgressBar::new(args.quiet);
+    let mut bar = ProgressBar::new(run.service.quiet);
     let records = LiveOutputs {
         first: outputs.records,
         changes,
         end_patience,
     };
-    let mut report = sources.record(&args, &settings, records, outputs.unparsed, &mut bar)?;
+    let mut report = sources.record(run, &settings, records, outputs.unparsed, &mut bar)?;
     let elapsed = bar.finish();
     if let Some(mut file) = outputs.ledger {
-        let json = LedgerFile::new(&args, &settings, sizes, &report).to_json()?;
+        let json = LedgerFile::new(run, &settings, sizes, &report).to_json()?;
         let written = file
             .write_all(json.as_bytes())
             .and_then(|()| file.complete());
@@ -130,17 +146,17 @@ fn record(mut args: RecordArgs, reread: Option<Reread>) -> anyhow::Result<Outcom
     if let Some(summary) = summary {
         let summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
         print(&tables::render(&report, &summary, elapsed))?;
-    } else if !args.quiet {
+    } else if !run.service.quiet {
         report.say_finished(elapsed);
     }
     report.say_losses(&settings.config);
     Ok(report.outcome())
 }
 
-fn serve_metrics(args: &RecordArgs) -> anyhow::Result<()> {
-    if let Some(MetricsAt(Some(address))) = args.metrics {
+fn serve_metrics(run: &RunConfig) -> anyhow::Result<()> {
+    if let Some(MetricsAt(Some(address))) = run.service.metrics {
         let bound = metrics::serve(address)?;
-        if !args.quiet {
+        if !run.service.quiet {
             say!(Info Serving, address = bound.to_string();
                 "metrics at http://{bound}/metrics, health at http://{bound}/healthz");
         }
@@ -160,51 +176,52 @@ enum Sources {
 impl Sources {
     /// Opens all of them, or none, and listens to signals.
     fn open_and_listen(
-        args: &RecordArgs,
+        run: &RunConfig,
         settings: &Settings,
         hangups: Option<Hangups>,
     ) -> anyhow::Result<Self> {
         let first = "finishing: what was read is written";
-        let turns_files = hangups.is_some() || rotation::turns_files(args);
+        let turns_files = hangups.is_some() || rotation::turns_files(run);
         let listen = || signals::listen(first, turns_files, hangups);
-        if args.interface.is_empty() {
+        if run.source.interfaces.is_empty() {
             // Before they are opened: a pipe may keep its reader waiting.
             listen()?;
-            return Self::open(args, settings);
+            return Self::open(run, settings);
         }
         // After they are opened: rights are dropped before there is any other thread.
-        let sources = Self::open(args, settings)?;
+        let sources = Self::open(run, settings)?;
         listen()?;
         Ok(sources)
     }
 
     /// Opens all of them, or none.
-    fn open(args: &RecordArgs, settings: &Settings) -> anyhow::Result<Self> {
-        if args.engine == Engine::Xdp {
-            return Ok(Self::Kernel(Box::new(kernel::open(args, settings)?)));
+    fn open(run: &RunConfig, settings: &Settings) -> anyhow::Result<Self> {
+        if let Engine::Xdp(options) = &settings.engine {
+            let engine = kernel::open(run, options, settings)?;
+            return Ok(Self::Kernel(Box::new(engine)));
         }
-        if !args.interface.is_empty() {
-            return Ok(Self::Interfaces(live::open_all(args)?));
+        if !run.source.interfaces.is_empty() {
+            return Ok(Self::Interfaces(live::open_all(run)?));
         }
-        let files = inputs::open_all(&args.read)?;
-        let filter = filter::for_files(args, &files)?;
+        let files = inputs::open_all(&run.source.files)?;
+        let filter = filter::for_files(run, &files)?;
         Ok(Self::Files(files, filter.map(Box::new)))
     }
 
     /// What is captured or read, in words.
-    fn name(&self, args: &RecordArgs) -> String {
+    fn name(&self, run: &RunConfig) -> String {
         match self {
             Self::Files(files, _) => match &files[..] {
                 [file] => file.name().to_owned(),
                 files => format!("{} files", files.len()),
             },
-            Self::Interfaces(_) | Self::Kernel(_) => args.interface.join(" "),
+            Self::Interfaces(_) | Self::Kernel(_) => run.source.interfaces.join(" "),
         }
     }
 
     fn record(
         self,
-        args: &RecordArgs,
+        run: &RunConfig,
         settings: &Settings,
         outputs: LiveOutputs,
         unparsed: Option<Beside>,
@@ -218,8 +235,8 @@ impl Sources {
                     record_files(&settings.config, files, filter, outputs.first, &STOP, draw)?;
                 Ok(Report::of_files(ran))
             }
-            Self::Interfaces(readers) => live::record(args, settings, readers, outputs, bar),
-            Self::Kernel(engine) => kernel::record(args, settings, *engine, outputs, unparsed, bar),
+            Self::Interfaces(readers) => live::record(run, settings, readers, outputs, bar),
+            Self::Kernel(engine) => kernel::record(run, settings, *engine, outputs, unparsed, bar),
         }
     }
 }
@@ -248,10 +265,11 @@ fn announce(settings: &Settings, sizes: &RunSizes) {
     let mib = |bytes: usize| grouped(bytes.div_ceil(1 << 20) as u64);
     say!(Info Started, version = env!("CARGO_PKG_VERSION"), seed = config.seed,
         max_bytes = sizes.microflow_table_bytes + sizes.flow_cache_max_bytes;
-        "tables of {} MiB now and at most {} MiB with {} (--max-flows); {}; seed {}",
+        "tables of {} MiB now and at most {} MiB with {} ({}); {}; seed {}",
         mib(sizes.microflow_table_bytes),
         mib(sizes.microflow_table_bytes + sizes.flow_cache_max_bytes),
         counted(config.max_flows as u64, "open flow"),
+        Key::MaxFlows,
         threads,
         config.seed,
     );

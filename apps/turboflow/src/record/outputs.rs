@@ -10,12 +10,15 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use turboflow_formats::{DEFINITION_KEY, Format, WriteOptions, create, to_writer};
-use turboflow_run::Output;
-use turboflow_transport::{Target, Tls};
+use turboflow_run::{Output, OutputConfig, RunConfig};
+use turboflow_transport::Target;
 
+use super::collectors::TlsRead;
 use super::settings::Settings;
-use super::{RecordArgs, collectors, rotation};
+use super::{collectors, rotation, shared};
 use crate::beside::{Beside, directory_of, identity};
+use crate::engines::Engine;
+use crate::keys::Key;
 use crate::{pipe, signals};
 
 /// Where everything goes.
@@ -28,16 +31,17 @@ pub(super) struct Outputs {
 impl Outputs {
     /// Creates the outputs that were asked for; a failure leaves nothing behind.
     pub(super) fn create(
-        args: &RecordArgs,
+        run: &RunConfig,
         settings: &Settings,
-        tls: Option<&Tls>,
+        tls: &TlsRead,
     ) -> anyhow::Result<Self> {
-        let maker = Maker::new(args, settings, tls)?;
-        let records = args.write.iter().map(|path| maker.output(path));
+        let maker = Maker::new(run, settings, tls)?;
+        let records = run.outputs.iter().map(|output| maker.output(output));
         let records = records.collect::<anyhow::Result<_>>()?;
         let create = |path| Beside::create(path, maker.pipe_patience());
-        let ledger = args.ledger.as_deref().map(create).transpose()?;
-        let unparsed = args.unparsed_to.as_deref().map(create).transpose()?;
+        let ledger = run.service.ledger.as_deref().map(create).transpose()?;
+        let unparsed = settings.engine.unparsed_to();
+        let unparsed = unparsed.map(PathBuf::as_path).map(create).transpose()?;
         Ok(Self {
             records,
             ledger,
@@ -48,65 +52,67 @@ impl Outputs {
 
 /// Creates one output after the other.
 pub(super) struct Maker<'a> {
-    args: &'a RecordArgs,
+    run: &'a RunConfig,
     settings: &'a Settings,
-    tls: Option<&'a Tls>,
-    options: WriteOptions,
+    tls: &'a TlsRead,
 }
 
 impl<'a> Maker<'a> {
     pub(super) fn new(
-        args: &'a RecordArgs,
+        run: &'a RunConfig,
         settings: &'a Settings,
-        tls: Option<&'a Tls>,
+        tls: &'a TlsRead,
     ) -> anyhow::Result<Self> {
-        check_names(args)?;
-        check_format(args)?;
-        rotation::check(args)?;
-        let options = WriteOptions {
-            metadata: metadata(settings),
-            wire: collectors::wire_options(args, settings),
+        check_names(run, settings)?;
+        for output in &run.outputs {
+            shared::check(output, run.is_live())?;
+        }
+        Ok(Self { run, settings, tls })
+    }
+
+    fn options(&self, output: &OutputConfig) -> WriteOptions {
+        WriteOptions {
+            metadata: metadata(self.settings),
+            wire: collectors::wire_options(output, self.settings),
             ..WriteOptions::default()
-        };
-        Ok(Self {
-            args,
-            settings,
-            tls,
-            options,
-        })
+        }
     }
 
     /// Says what is wrong with any output, without creating it.
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        let (args, schema) = (self.args, self.settings.layout.schema());
-        for path in &args.write {
-            match collectors::target_of(path)? {
-                Some(target) => turboflow_transport::check(&target, schema, &self.options.wire)?,
+        let (run, schema) = (self.run, self.settings.layout.schema());
+        for output in &run.outputs {
+            match collectors::target_of(&output.to)? {
+                Some(target) => {
+                    let wire = collectors::wire_options(output, self.settings);
+                    turboflow_transport::check(&target, schema, &wire)?;
+                }
                 None => {
-                    format_of(path, args.format)?;
-                    rotation::pattern_of(args, path)?;
+                    format_of(output)?;
+                    rotation::pattern_of(run, &output.to)?;
                 }
             }
         }
         Ok(())
     }
 
-    pub(super) fn output(&self, path: &Path) -> anyhow::Result<Output> {
-        let (args, options) = (self.args, &self.options);
+    pub(super) fn output(&self, output: &OutputConfig) -> anyhow::Result<Output> {
+        let (run, options, path) = (self.run, &self.options(output), output.to.as_path());
         let schema = self.settings.layout.schema();
         if let Some(target) = collectors::target_of(path)? {
-            return collectors::output(&target, args, self.settings, &options.wire, self.tls);
+            let tls = self.tls.of(output);
+            return collectors::output(&target, run, output, self.settings, tls);
         }
-        let format = format_of(path, args.format)?;
+        let format = format_of(output)?;
         let writer = if is_stdout(path) {
             let stdout = Box::new(self.stdout(format)?);
             to_writer(stdout, &name_of(path), format, schema, options)?
         } else if pipe::is_pipe(path) {
             let pipe = pipe::open_to_write(path, self.pipe_patience())?;
             to_writer(Box::new(pipe), &name_of(path), format, schema, options)?
-        } else if let Some(pattern) = rotation::pattern_of(args, path)? {
+        } else if let Some(pattern) = rotation::pattern_of(run, path)? {
             signals::will_write_in(directory_of(path));
-            rotation::output(args, pattern, format, schema, options)?
+            rotation::output(run, output, pattern, format, schema, options)?
         } else {
             signals::will_write_in(directory_of(&identity(path)));
             create(path, format, schema, options)?
@@ -120,7 +126,7 @@ impl<'a> Maker<'a> {
 
     /// How long the reader of a named pipe may take to come.
     fn pipe_patience(&self) -> Option<Duration> {
-        (!self.args.interface.is_empty()).then_some(pipe::LIVE_PATIENCE)
+        (!self.run.source.interfaces.is_empty()).then_some(pipe::LIVE_PATIENCE)
     }
 
     fn stdout(&self, format: Format) -> anyhow::Result<Stdout> {
@@ -132,26 +138,29 @@ impl<'a> Maker<'a> {
         }
         Ok(Stdout {
             file,
-            ends_run: self.args.write.len() == 1 && self.args.ledger.is_none(),
+            ends_run: self.run.outputs.len() == 1 && self.run.service.ledger.is_none(),
         })
     }
 }
 
 /// Folders of files that are to be written, as far as they are not there.
-pub(super) fn absent_folders(args: &RecordArgs) -> impl Iterator<Item = String> {
-    let files = args.write.iter().chain(&args.ledger);
-    let files = files.chain(&args.unparsed_to);
+pub(super) fn absent_folders(run: &RunConfig) -> impl Iterator<Item = String> {
+    let unparsed = Engine::of(run).ok();
+    let unparsed = unparsed.and_then(|engine| engine.unparsed_to().cloned());
+    let files = run.outputs.iter().map(|output| output.to.clone());
+    let files = files.chain(run.service.ledger.clone()).chain(unparsed);
     let files =
         files.filter(|path| !is_stdout(path) && !path.to_str().is_some_and(Target::is_meant));
-    let folders: BTreeSet<_> = files.map(|path| directory_of(path)).collect();
+    let folders: BTreeSet<_> = files.map(|path| directory_of(&path).to_owned()).collect();
     let absent = folders.into_iter().filter(|folder| !folder.is_dir());
     absent.map(|folder| format!("folder {}", folder.display()))
 }
 
 /// No file may be written twice, or be read and written.
-fn check_names(args: &RecordArgs) -> anyhow::Result<()> {
-    let written = args.write.iter().chain(&args.ledger);
-    let written: Vec<&PathBuf> = written.chain(&args.unparsed_to).collect();
+fn check_names(run: &RunConfig, settings: &Settings) -> anyhow::Result<()> {
+    let written = run.outputs.iter().map(|output| &output.to);
+    let written = written.chain(&run.service.ledger);
+    let written: Vec<&PathBuf> = written.chain(settings.engine.unparsed_to()).collect();
     for (index, path) in written.iter().enumerate() {
         // A collector is the same whether or not its port is spelled out.
         let target = collectors::target_of(path)?;
@@ -165,7 +174,7 @@ fn check_names(args: &RecordArgs) -> anyhow::Result<()> {
                 name_of(path)
             );
         }
-        if !is_stdout(path) && args.read.iter().any(|read| same(read)) {
+        if !is_stdout(path) && run.source.files.iter().any(|read| same(read)) {
             bail!(
                 "{} is to be read and written: give the output another name",
                 path.display()
@@ -175,37 +184,18 @@ fn check_names(args: &RecordArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A format that no output asks for, or all say otherwise by their names, would be ignored.
-fn check_format(args: &RecordArgs) -> anyhow::Result<()> {
-    let Some(format) = args.format else {
-        return Ok(());
-    };
-    let is_used = |path: &PathBuf| {
-        let is_target = path.to_str().is_some_and(Target::is_meant);
-        !is_target && format_of(path, args.format).is_ok_and(|its| its == format)
-    };
-    if args.write.iter().any(is_used) {
-        return Ok(());
-    }
-    match args.write.first() {
-        None => bail!("--format is of no use without -w: add `-w -` for standard output"),
-        Some(path) => bail!(
-            "--format {format} is of no use with {}, whose name says what it is: leave it out, or \
-             write to another name or to `-`",
-            name_of(path)
-        ),
-    }
-}
-
 pub(super) fn is_device(path: &Path) -> bool {
     path.metadata()
         .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-pub(super) fn format_of(path: &Path, given: Option<Format>) -> anyhow::Result<Format> {
+pub(super) fn format_of(output: &OutputConfig) -> anyhow::Result<Format> {
+    let (path, given) = (output.to.as_path(), output.format);
     if is_stdout(path) {
-        return given
-            .context("which format on standard output? Add --format csv, jsonl, parquet or ipfix");
+        return given.with_context(|| {
+            let example = Key::Format.with("csv");
+            format!("which format on standard output? Add {example}, jsonl, parquet or ipfix")
+        });
     }
     match (Format::from_path(path), given) {
         (Ok(format), _) | (Err(_), Some(format)) => Ok(format),

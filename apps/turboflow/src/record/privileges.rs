@@ -5,6 +5,8 @@ use anyhow::{Context, bail};
 use rustix::process::{Gid, Uid, geteuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
+use crate::keys::Key;
+
 /// Where users are listed. Those that only a directory service knows are named by number.
 const USERS: &str = "/etc/passwd";
 
@@ -14,7 +16,10 @@ const USERS: &str = "/etc/passwd";
 /// is any other. With the last user id that is 0 all capabilities go (`man 7 capabilities`).
 pub(super) fn drop_to(user: &str) -> anyhow::Result<()> {
     if !geteuid().is_root() {
-        bail!("--user {user} needs root to start with; leave it out, or start as that user");
+        bail!(
+            "{} needs root to start with; leave it out, or start as that user",
+            Key::User.with(user)
+        );
     }
     let (uid, gid) = ids_of(user)?;
     let gid = Gid::from_raw(gid);
@@ -47,13 +52,14 @@ fn ids_of(user: &str) -> anyhow::Result<(u32, u32)> {
                 _ => None,
             });
             ids.next().with_context(|| {
-                format!("--user {user}: {USERS} has no such user; create it, or write UID:GID")
+                let user = Key::User.with(user);
+                format!("{user}: {USERS} has no such user; create it, or write UID:GID")
             })?
         }
     };
     // The number -1 means "leave it" to the kernel, and 0 would drop nothing.
     if ids.0 == 0 || ids.0 == u32::MAX || ids.1 == u32::MAX {
-        bail!("--user {user}: name a user other than root");
+        bail!("{}: name a user other than root", Key::User.with(user));
     }
     Ok(ids)
 }

@@ -15,6 +15,7 @@ use super::inputs::is_stop;
 use super::progress::rate;
 use super::unparsed::UnparsedReport;
 use crate::exit::Outcome;
+use crate::keys::Key;
 use crate::log::say;
 use crate::units::{counted, grouped};
 
@@ -274,13 +275,16 @@ impl Report {
         if packets > 0 {
             let share = packets as f64 * 100.0 / ledger.source_seen.max(1) as f64;
             say!(Error PacketsDropped, packets = packets, microflows = ledger.microflows_dropped;
-                "the engine in the kernel dropped {} with {} of {} ({share:.2} %), for its ring was full{}; raise --ring-size to \
-                 ride out bursts, --microflow-slots so that fewer records leave its tables early, --threads where one merges \
+                "the engine in the kernel dropped {} with {} of {} ({share:.2} %), for its ring was full{}; raise {} to \
+                 ride out bursts, {} so that fewer records leave its tables early, {} where one merges \
                  too slowly",
                 counted(ledger.microflows_dropped, "microflow record"),
                 grouped(packets),
                 counted(ledger.source_seen, "packet"),
                 self.short_flows(),
+                Key::RingSize,
+                Key::MicroflowSlots,
+                Key::Threads,
             );
         }
     }
@@ -294,10 +298,14 @@ impl Report {
         let have = if named == 1 { "has" } else { "have" };
         let flows = counted(named, "flow");
         match short.microflows_unnamed {
-            0 => format!(": {flows} {have} too little, which --ledger FILE names"),
-            _ => {
-                format!(": more than {flows} have too little, of which --ledger FILE names so many")
-            }
+            0 => format!(
+                ": {flows} {have} too little, which {} names",
+                Key::Ledger.with("FILE")
+            ),
+            _ => format!(
+                ": more than {flows} have too little, of which {} names so many",
+                Key::Ledger.with("FILE")
+            ),
         }
     }
 
@@ -306,9 +314,11 @@ impl Report {
         if early > 0 {
             say!(Warning FlowsLeftEarly, flows = early;
                 "{} left early (end reason 5): more than {} were open; \
-                 nothing is lost, but flows are cut. Raise --max-flows, or lower --idle-timeout",
+                 nothing is lost, but flows are cut. Raise {}, or lower {}",
                 counted(early, "flow record"),
                 counted(config.max_flows as u64, "flow"),
+                Key::MaxFlows,
+                Key::IdleTimeout,
             );
         }
     }
@@ -344,9 +354,11 @@ impl Live {
                 let share = seen.packets_dropped as f64 * 100.0 / seen.packets_seen.max(1) as f64;
                 say!(Error PacketsDropped, interface = name.as_str(), packets = seen.packets_dropped;
                     "{name}: the kernel dropped {} of {} ({share:.2} %), for the ring \
-                     was full; raise --ring-size or --threads, or leave packets out by a filter",
+                     was full; raise {} or {}, or leave packets out by a filter",
                     grouped(seen.packets_dropped),
                     counted(seen.packets_seen, "packet"),
+                    Key::RingSize,
+                    Key::Threads,
                 );
             }
             if seen.packets_merged > 0 {

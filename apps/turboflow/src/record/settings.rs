@@ -3,118 +3,75 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
-use std::thread;
 
 use anyhow::{Context, anyhow, bail};
-use turboflow_aggregate::Timeouts;
 use turboflow_engine_software::Sizing;
 use turboflow_merge::Layout;
-use turboflow_packet::{PARSED_INPUTS, ReassemblyConfig};
+use turboflow_packet::PARSED_INPUTS;
 use turboflow_record::{Definition, InputSet};
-use turboflow_run::PipelineConfig;
+use turboflow_run::{PipelineConfig, RunConfig};
 
-use super::args::{Clock, Engine, Mode, Table};
-use super::{RecordArgs, kernel};
+use super::kernel;
+use crate::engines::{Engine, EngineName};
+use crate::mend;
 
-/// A configuration and the layout of its records.
+/// A run that compiles: what the meter is told, the layout of its records, and its engine.
 pub(super) struct Settings {
     pub(super) config: PipelineConfig,
     pub(super) layout: Layout,
+    pub(super) engine: Engine,
 }
 
 impl Settings {
-    pub(super) fn new(args: &RecordArgs) -> anyhow::Result<Self> {
-        Self::with(args, definition(args)?)
+    pub(super) fn new(run: &RunConfig) -> anyhow::Result<Self> {
+        Self::with(run, definition(run)?)
     }
 
     /// The same with a definition that was read before.
-    pub(super) fn with(args: &RecordArgs, definition: Definition) -> anyhow::Result<Self> {
-        if args.engine == Engine::Software {
-            refuse_options_of_xdp(args)?;
+    pub(super) fn with(run: &RunConfig, definition: Definition) -> anyhow::Result<Self> {
+        let engine = Engine::of(run)?;
+        let mut meant = run.clone();
+        if engine != Engine::Software {
+            // The microflow table is that engine's, and so are the limits of its slots.
+            meant.engine.microflow_slots = None;
         }
-        let too_large = |option: &str| anyhow!("{option} is too large a number");
-        let sizing = match args.microflow_slots {
-            // Its table is the kernel's.
-            _ if args.engine == Engine::Xdp => Sizing::Off,
-            None => Sizing::Adaptive,
-            Some(slots) => {
-                Sizing::Fixed(u32::try_from(slots).map_err(|_| too_large("--microflow-slots"))?)
-            }
-        };
-        let config = PipelineConfig {
-            definition,
-            biflow: args.biflow,
-            timeouts: Timeouts {
-                idle_ns: args.idle_timeout.0,
-                active_ns: args.active_timeout.0,
-                linger_ns: args.linger.0,
-            },
-            sizing,
-            max_flows: usize::try_from(args.max_flows).map_err(|_| too_large("--max-flows"))?,
-            threads: usize::try_from(args.threads.unwrap_or(1))
-                .map_err(|_| too_large("--threads"))?,
-            meters_apart: args.threads.is_none()
-                && args.interface.is_empty()
-                && thread::available_parallelism().is_ok_and(|count| count.get() > 1),
-            readers: usize::try_from(args.readers).map_err(|_| too_large("--readers"))?,
-            seed: args.seed.unwrap_or_else(random_seed),
-            decapsulate: args.decapsulate.unwrap_or_default(),
-            icmp_ports: args.icmp_ports,
-            reassemble_flows: args.reassemble_flows.then(ReassemblyConfig::default),
-            ..PipelineConfig::default()
-        };
-        let config = if args.interface.is_empty() {
-            config
-        } else {
-            config.live()
-        };
-        let layout = config.compile()?;
-        Ok(Self { config, layout })
-    }
-}
-
-/// Options that the software engine would pass over in silence.
-fn refuse_options_of_xdp(args: &RecordArgs) -> anyhow::Result<()> {
-    if args.unparsed_to.is_some() {
-        bail!(
-            "--unparsed-to is for the engine in the kernel (--engine xdp): of files and with the software engine, \
-             `tcpdump` has the frames, and the ledger says by reason how many are no packet"
-        );
-    }
-    let given = [
-        (args.xdp_mode != Mode::Auto, "--xdp-mode"),
-        (args.table != Table::PerCpu, "--table"),
-        (args.xdp_clock != Clock::Precise, "--xdp-clock"),
-        (args.xdp_drop, "--xdp-drop"),
-        (args.replace, "--replace"),
-    ];
-    match given.into_iter().find(|(is_given, _)| *is_given) {
-        Some((_, option)) => {
-            bail!("{option} is for the engine in the kernel: add --engine xdp, or leave it out")
+        let mut config = PipelineConfig::try_from(&meant).map_err(mend::of_config)?;
+        config.definition = definition;
+        if engine != Engine::Software {
+            config.sizing = Sizing::Off;
         }
-        None => Ok(()),
+        if run.meter.seed.is_none() {
+            config.seed = random_seed();
+        }
+        let layout = config.compile().map_err(mend::of_config)?;
+        Ok(Self {
+            config,
+            layout,
+            engine,
+        })
     }
 }
 
 /// What an engine sees of packets, and how errors call it.
-fn seen_by(engine: Engine) -> (InputSet, &'static str) {
+fn seen_by(engine: EngineName) -> (InputSet, &'static str) {
     match engine {
-        Engine::Software => (PARSED_INPUTS, "engine `software`"),
-        Engine::Xdp => (turboflow_engine_xdp::INPUTS, "engine `xdp`"),
+        EngineName::Software => (PARSED_INPUTS, "engine `software`"),
+        EngineName::Xdp => (turboflow_engine_xdp::INPUTS, "engine `xdp`"),
     }
 }
 
-/// The definition that the options name.
-pub(super) fn definition(args: &RecordArgs) -> anyhow::Result<Definition> {
-    let Some(path) = &args.definition else {
+/// The definition that a run names.
+pub(super) fn definition(run: &RunConfig) -> anyhow::Result<Definition> {
+    let Some(path) = &run.flow.definition else {
         return Ok(Definition::default());
     };
-    let (seen, by) = seen_by(args.engine);
-    let has_room = match args.engine {
-        Engine::Software => |_: &Layout| Ok(()),
-        Engine::Xdp => kernel::has_room,
+    let engine = EngineName::of(run)?;
+    let (seen, by) = seen_by(engine);
+    let has_room = match engine {
+        EngineName::Software => |_: &Layout| Ok(()),
+        EngineName::Xdp => kernel::has_room,
     };
-    read_definition(path, args.biflow, seen, by, has_room)
+    read_definition(path, run.flow.biflow, seen, by, has_room)
 }
 
 /// Reads a definition and checks that it can be laid out, its directions joined if `biflow`, and

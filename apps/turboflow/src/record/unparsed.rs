@@ -12,6 +12,7 @@ use turboflow_packet::{Frame, LinkType};
 
 #[cfg(all(target_os = "linux", feature = "kernel"))]
 use crate::beside::Beside;
+use crate::keys::Key;
 use crate::log::say;
 use crate::units::counted;
 
@@ -106,7 +107,7 @@ impl UnparsedReport {
         } else if self.frames_lost > 0 {
             say!(Error OutputOverrun, output = file, frames_lost = self.frames_lost;
                 "{lost} that are no packet came faster than they are handed up, and are not in {file}; the ledger has them by \
-                 reason. A lower --snap-length lets more through");
+                 reason. A lower {} lets more through", Key::SnapLength);
         }
     }
 }

@@ -1,35 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Metering for somebody who watches: the sources and options of `record`, one output in memory.
 
-use std::ffi::OsString;
-
-use clap::{Args, Command, FromArgMatches};
 use turboflow_record::Schema;
-use turboflow_run::{Ledger, Output, Pace, PipelineConfig, Snapshots, replay_files};
+use turboflow_run::{Ledger, Output, Pace, PipelineConfig, RunConfig, Snapshots, replay_files};
 
 use super::report::Report;
 use super::settings::Settings;
-use super::{RecordArgs, Sources, filter, kernel, live};
+use super::{Sources, kernel, live};
 use crate::exit::Outcome;
 use crate::signals::STOP;
 
 /// Sources that are open, and what is to be done with their packets.
 pub(crate) struct Watched {
-    args: RecordArgs,
+    run: RunConfig,
     settings: Settings,
     sources: Sources,
-}
-
-/// Options of `turboflow record`, for another command.
-pub(super) fn understand(
-    command: &'static str,
-    words: Vec<OsString>,
-) -> anyhow::Result<RecordArgs> {
-    let command = RecordArgs::augment_args(Command::new(command)).no_binary_name(true);
-    let matches = command.try_get_matches_from(words)?;
-    let mut args = RecordArgs::from_arg_matches(&matches)?;
-    filter::separate(&mut args)?;
-    Ok(args)
 }
 
 /// How a run ended.
@@ -39,19 +24,17 @@ pub(crate) struct Ended {
 }
 
 impl Watched {
-    /// Opens all sources, or none; `words` are options of `turboflow record`. Rights are dropped
-    /// then, so there must be no other thread yet.
-    pub(crate) fn open(words: Vec<OsString>) -> anyhow::Result<Self> {
-        let args = understand("top", words)?;
-        let mut settings = Settings::new(&args)?;
+    /// Opens all sources, or none. Rights are dropped then, so there must be no other thread yet.
+    pub(crate) fn open(run: RunConfig) -> anyhow::Result<Self> {
+        let mut settings = Settings::new(&run)?;
         // Somebody waits for the records of files, too.
         settings.config = settings.config.live();
         if let Some(active_ns) = settings.config.timeouts.active_ns {
             settings.config.sweep_ns = settings.config.sweep_ns.min(active_ns);
         }
-        let sources = Sources::open(&args, &settings)?;
+        let sources = Sources::open(&run, &settings)?;
         Ok(Self {
-            args,
+            run,
             settings,
             sources,
         })
@@ -64,7 +47,7 @@ impl Watched {
 
     /// What is captured or read, in words.
     pub(crate) fn name(&self) -> String {
-        self.sources.name(&self.args)
+        self.sources.name(&self.run)
     }
 
     pub(crate) const fn is_live(&self) -> bool {

@@ -1,89 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The configuration that `turboflow run --print-config` prints, made of the command line's own
-//! declarations.
+//! The configuration that `turboflow run --print-config` prints: every key with its default, and
+//! what the flag's help says of it.
 
-use clap::Arg;
+use clap::{Args, Command};
+use turboflow_run::{OutputConfig, RunConfig};
 
-use super::keys::{Takes, default_of, key_of, record_command};
+use crate::engines::XdpOptions;
+use crate::keys::{Key, SECTIONS, header};
+use crate::record::RecordArgs;
 
 const HEAD: &str = "\
-# Configuration of `turboflow run`. Every key is the flag of that name of `turboflow record` and
-# has its default here; keys behind `#` are left out by default. What may be given several times
-# is a list.
+# Configuration of `turboflow run`. Every key has its default here; keys behind `#` are left out by
+# default. `turboflow record ... --print-config` prints flags as such a file.
 ";
 /// Characters of a line of comment.
 const WIDTH: usize = 98;
 
-/// What is written behind keys that have no default.
-const VALUES: [(&str, &str); 19] = [
-    ("interface", "[\"eth0\"]"),
+/// What is written behind keys that have no default, and behind those that every configuration has
+/// to say for itself.
+const VALUES: [(Key, &str); 22] = [
+    (Key::Interfaces, "[\"eth0\"]"),
+    (Key::Filter, "\"not port 22\""),
+    (Key::Duration, "\"1h\""),
+    (Key::Packets, "\"10M\""),
+    (Key::SnapLength, "128"),
+    (Key::MicroflowSlots, "16384"),
+    (Key::UnparsedTo, "\"/var/lib/turboflow/unparsed.pcap\""),
+    (Key::Definition, "\"/etc/turboflow-definition.toml\""),
+    (Key::Threads, "1"),
+    (Key::Seed, "1"),
+    (Key::Metrics, "\"127.0.0.1:9414\""),
+    (Key::User, "\"turboflow\""),
+    (Key::Ledger, "\"/var/lib/turboflow/ledger.json\""),
     (
-        "write",
-        "[\"/var/lib/turboflow/flows-%Y%m%dT%H%M%S.parquet\"]",
+        Key::To,
+        "\"/var/lib/turboflow/flows-%Y%m%dT%H%M%S.parquet\"",
     ),
-    ("rotate", "\"5m\""),
-    ("rotate-size", "\"1GiB\""),
-    ("filter", "\"not port 22\""),
-    ("user", "\"turboflow\""),
-    ("format", "\"csv\""),
-    ("ledger", "\"/var/lib/turboflow/ledger.json\""),
-    ("duration", "\"1h\""),
-    ("packets", "\"10M\""),
-    ("snap-length", "128"),
-    ("unparsed-to", "\"/var/lib/turboflow/unparsed.pcap\""),
-    ("definition", "\"/etc/turboflow-definition.toml\""),
-    ("decapsulate", "\"vxlan,gre\""),
-    ("export-rate", "\"50k\""),
-    ("observation-domain", "1"),
-    ("tls-ca", "\"/etc/turboflow/authorities.pem\""),
-    ("tls-cert", "\"/etc/turboflow/exporter.pem\""),
-    ("tls-key", "\"/etc/turboflow/exporter.key\""),
+    (Key::Format, "\"csv\""),
+    (Key::Rotate, "\"5m\""),
+    (Key::RotateSize, "\"1GiB\""),
+    (Key::Rate, "\"50k\""),
+    (Key::ObservationDomain, "1"),
+    (Key::TlsCa, "\"/etc/turboflow/authorities.pem\""),
+    (Key::TlsCert, "\"/etc/turboflow/exporter.pem\""),
+    (Key::TlsKey, "\"/etc/turboflow/exporter.key\""),
 ];
-/// What every configuration has to say for itself, and what goes with it.
-const NEEDED: [&str; 3] = ["interface", "write", "rotate"];
+/// Those of them that are no comments.
+const SAID: [Key; 5] = [
+    Key::Interfaces,
+    Key::To,
+    Key::Rotate,
+    Key::Metrics,
+    Key::Threads,
+];
+
+/// What is said of keys in words other than their flag's.
+const OWN_WORDS: [(Key, &str); 4] = [
+    (
+        Key::Promiscuous,
+        "All frames that an interface sees, not only those for this host",
+    ),
+    (
+        Key::To,
+        "Where flow records go: each output is a section [[output]] of its own, with options of its \
+         own. A file, whose format follows from the extension: .csv, .jsonl (also .ndjson, .json), \
+         .parquet or .ipfix; `-` is standard output. Or a collector: ipfix+udp://HOST:PORT, \
+         ipfix+tcp://, ipfix+tls://, netflow9+udp://, netflow5+udp://",
+    ),
+    (
+        Key::ExportOptions,
+        "Sampling, statistics and descriptions of elements are sent, too. `false` for collectors \
+         that take such records for lost ones (nfcapd 1.7 does, of IPFIX)",
+    ),
+    (
+        Key::Format,
+        "Format of a file whose name has no extension that says it: csv, jsonl, parquet or ipfix",
+    ),
+];
 
 /// The whole file.
 pub(super) fn text() -> String {
-    let command = record_command();
+    let command = RecordArgs::augment_args(Command::new("record"));
     let mut text = HEAD.to_owned();
-    let mut heading = "";
-    let args: Vec<&Arg> = command.get_arguments().collect();
-    for arg in &args {
-        let Some(key) = key_of(arg) else { continue };
-        let own = arg.get_help_heading().unwrap_or_default();
-        if own != heading {
-            heading = own;
-            text += &format!("\n## {heading}\n");
+    for section in SECTIONS {
+        text += &format!("\n{}\n", header(section));
+        for key in Key::of(section).filter(|key| *key != Key::Files) {
+            text += &format!("\n{}{}\n", comment(&command, key), line(key));
         }
-        text += &format!("\n{}{}\n", comment(arg), line(arg, key));
     }
     text
 }
 
-fn line(arg: &Arg, key: &str) -> String {
-    if Takes::of(arg) == Takes::Flag {
-        return format!("{key} = false");
+/// The defaults of keys.
+fn defaults() -> toml::Table {
+    let section = |value: Result<toml::Table, _>| value.unwrap_or_default();
+    let mut table = section(toml::Table::try_from(RunConfig::default()));
+    let output = section(toml::Table::try_from(OutputConfig::default()));
+    table.insert("output".to_owned(), output.into());
+    let xdp = section(toml::Table::try_from(XdpOptions::default()));
+    if let Some(toml::Value::Table(engine)) = table.get_mut("engine") {
+        engine.insert("xdp".to_owned(), xdp.into());
     }
-    if let Some(default) = default_of(arg) {
-        return match default.parse::<u64>() {
-            Ok(number) => format!("{key} = {number}"),
-            Err(_) => format!("{key} = \"{default}\""),
-        };
+    table
+}
+
+fn default_of(key: Key) -> Option<toml::Value> {
+    let mut table = defaults();
+    for section in key.section().split('.') {
+        table = table.remove(section)?.try_into().ok()?;
     }
-    let value = VALUES.iter().find(|(name, _)| *name == key);
-    let value = value.map_or("1", |(_, value)| value);
-    match NEEDED.contains(&key) {
-        true => format!("{key} = {value}"),
-        false => format!("# {key} = {value}"),
+    table.remove(key.name())
+}
+
+fn line(key: Key) -> String {
+    let name = key.name();
+    let own = VALUES.iter().find(|(its, _)| *its == key);
+    match own {
+        Some((_, value)) if SAID.contains(&key) => format!("{name} = {value}"),
+        Some((_, value)) => format!("# {name} = {value}"),
+        None => {
+            let value = default_of(key).map_or_else(String::new, |value| value.to_string());
+            format!("{name} = {value}")
+        }
     }
 }
 
-/// What the option's help says, in lines of comment.
-fn comment(arg: &Arg) -> String {
-    let help = arg.get_long_help().or_else(|| arg.get_help());
-    let help = help.map(ToString::to_string).unwrap_or_default();
+/// What is said of a key, in lines of comment.
+fn comment(command: &Command, key: Key) -> String {
+    let own = OWN_WORDS.iter().find(|(its, _)| *its == key);
+    let words = own.map_or_else(|| help(command, key), |(_, words)| (*words).to_owned());
     let mut lines = vec![String::from("#")];
-    for word in help.split_whitespace() {
+    for word in words.split_whitespace() {
         let last = lines.last().map_or(0, String::len);
         if last + 1 + word.len() > WIDTH {
             lines.push(String::from("#"));
@@ -96,42 +143,80 @@ fn comment(arg: &Arg) -> String {
     lines.join("\n") + "\n"
 }
 
+/// The flag's help, with keys in the place of flags.
+fn help(command: &Command, key: Key) -> String {
+    let mut args = command.get_arguments();
+    let arg = args.find(|arg| {
+        let positional = arg.is_positional().then(|| arg.get_id().as_str());
+        arg.get_long().or(positional) == Some(key.flag())
+    });
+    let help = arg.and_then(|arg| arg.get_long_help().or_else(|| arg.get_help()));
+    let help = help.map(ToString::to_string).unwrap_or_default();
+    let help = help.replace("--engine xdp", "engine `xdp`");
+    help.split(' ').map(in_keys).collect::<Vec<_>>().join(" ")
+}
+
+/// A word, with the key in the place of a flag.
+fn in_keys(word: &str) -> String {
+    let Some(rest) = word.strip_prefix("--") else {
+        return word.to_owned();
+    };
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+    let (flag, rest) = rest.split_at(end.unwrap_or(rest.len()));
+    Key::from_flag(flag).map_or_else(|| word.to_owned(), |key| format!("`{}`{rest}", key.name()))
+}
+
 #[cfg(test)]
 mod tests {
-    use clap::FromArgMatches;
+    use std::path::Path;
 
-    use super::super::config::parse;
-    use super::super::keys::SERVICE_DEFAULTS;
+    use turboflow_run::Rotation;
+
+    use super::super::reread::parse;
     use super::*;
-    use crate::record::RecordArgs;
 
-    #[test]
-    fn the_example_equals_the_defaults() {
-        let write = "write=/var/lib/turboflow/flows-%Y%m%dT%H%M%S.parquet";
-        let needed = ["interface=eth0", write, "rotate=5m"];
-        let needed = needed.iter().map(|word| format!("--{word}"));
-        let own = SERVICE_DEFAULTS
-            .iter()
-            .map(|(key, value)| format!("--{key}={value}"));
-        let matches = record_command().try_get_matches_from(needed.chain(own));
-        let defaults = RecordArgs::from_arg_matches(&matches.unwrap()).unwrap();
-        let example = parse(&text()).unwrap().options().unwrap();
-        assert_eq!(format!("{example:?}"), format!("{defaults:?}"));
+    fn read(text: &str) -> RunConfig {
+        parse(Path::new("turboflow.toml"), text).unwrap()
     }
 
     #[test]
-    fn every_flag_of_a_live_recording_has_a_key_and_what_is_left_out_is_right_too() {
+    fn the_example_equals_the_defaults() {
+        let rotate = "5m".parse::<Rotation>().unwrap();
+        let meant = read(
+            "[source]\ninterfaces = \"eth0\"\n[engine.xdp]\nmode = \"auto\"\n[[output]]\n\
+             to = \"/var/lib/turboflow/flows-%Y%m%dT%H%M%S.parquet\"\nrotate = \"5m\"\n",
+        );
+        let example = read(&text());
+        let default = RunConfig {
+            outputs: vec![OutputConfig {
+                to: meant.outputs[0].to.clone(),
+                rotate: Some(rotate),
+                ..OutputConfig::default()
+            }],
+            source: meant.source.clone(),
+            meter: meant.meter.clone(),
+            service: meant.service.clone(),
+            ..RunConfig::default()
+        };
+        assert_eq!(example, default);
+        assert_eq!(meant.outputs, default.outputs);
+    }
+
+    #[test]
+    fn every_key_is_there_once_and_what_is_left_out_is_right_too() {
         let text = text();
-        for arg in record_command().get_arguments() {
-            let Some(key) = key_of(arg) else {
-                assert_eq!(arg.get_id(), "read", "has no key");
-                continue;
-            };
-            let found = text.lines().filter(|line| {
-                line.trim_start_matches("# ")
-                    .starts_with(&format!("{key} = "))
-            });
-            assert_eq!(found.count(), 1, "{key}");
+        for section in SECTIONS {
+            let (_, rest) = text
+                .split_once(&format!("\n{}\n", header(section)))
+                .unwrap();
+            let own = rest.split("\n[").next().unwrap();
+            for key in Key::of(section).filter(|key| *key != Key::Files) {
+                let is_it = |line: &&str| {
+                    let line = line.trim_start_matches("# ");
+                    line.starts_with(&format!("{} = ", key.name()))
+                };
+                assert_eq!(own.lines().filter(is_it).count(), 1, "{key:?}");
+            }
         }
         let all: String = text
             .lines()
@@ -146,11 +231,19 @@ mod tests {
                 _ => format!("{line}\n"),
             })
             .collect();
-        parse(&all).unwrap().options().unwrap();
+        let all = read(&all);
+        assert_eq!(all.engine.options["xdp"].len(), 6);
+        assert!(all.outputs[0].tls_key.is_some() && all.source.filter.is_some());
     }
 
     #[test]
-    fn the_example_is_readable() {
-        assert!(text().lines().all(|line| line.chars().count() <= 100));
+    fn the_example_is_readable_and_speaks_of_keys() {
+        let text = text();
+        assert!(text.lines().all(|line| line.chars().count() <= 100));
+        let flags: Vec<_> = text
+            .split_whitespace()
+            .filter(|word| word.starts_with("--"))
+            .collect();
+        assert_eq!(flags, ["--print-config`"]);
     }
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `turboflow run`: what `turboflow record -i` does, told by a file and left alone.
 
-mod config;
 mod example;
-mod keys;
+mod file;
 mod reread;
 
 use std::path::PathBuf;
@@ -11,6 +10,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::exit::{Outcome, print};
+use crate::keys::speak_of_keys;
 use crate::log::say;
 use crate::record;
 use reread::Rereading;
@@ -32,7 +32,7 @@ Signals:
 Exit codes: those of `turboflow record`. A key that is unknown or has a wrong value is 2, with the
 line and what to write instead.";
 
-/// Meter interfaces as a service, with the flags of `record` as keys of a file.
+/// Meter interfaces as a service, told by a file what `record` is told by flags.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
@@ -55,10 +55,11 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Outcome> {
         print(&example::text())?;
         return Ok(Outcome::Well);
     };
-    let (config, options, files) = reread::read(path, None)?;
+    speak_of_keys();
+    let (run, files) = reread::read(path, None)?;
     if args.check {
         let name = path.display();
-        match record::absent(&options) {
+        match record::absent(&run) {
             absent if absent.is_empty() => say!(Info ConfigurationChecked; "{name} is right"),
             absent => {
                 let listed = absent.join(", ");
@@ -68,6 +69,6 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Outcome> {
         }
         return Ok(Outcome::Well);
     }
-    let mut rereading = Rereading::new(path, config, files);
-    record::serve(options, Box::new(move |apply| rereading.reread(apply)))
+    let mut rereading = Rereading::new(path, run.clone(), files);
+    record::serve(&run, Box::new(move |apply| rereading.reread(apply)))
 }

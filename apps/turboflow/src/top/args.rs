@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `turboflow top` as typed.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use turboflow_packet::TunnelSet;
+use turboflow_run::{
+    Count, EngineConfig, FlowConfig, MeterConfig, RunConfig, ServiceConfig, Size, SnapLength,
+    SourceConfig, Timeout, TimeoutsConfig,
+};
 use turboflow_top::{AVERAGE_BINS, BIN_NS, Sort, View};
 
-use crate::record::{Engine, Mode};
-use crate::units::{count, count_above_zero, duration, size_bytes};
+use crate::engines::{EngineName, Mode, XdpOptions};
+use crate::record::{joined_filter, separate_filter};
+use crate::units::{count_above_zero, duration};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -97,13 +101,13 @@ pub(crate) struct TopArgs {
 
     /// Where packets become microflow records: software, or xdp, in the kernel, as `turboflow record` has it: of packets that come
     /// in, not of those that this host sends
-    #[arg(long, value_enum, default_value_t = Engine::Software, conflicts_with = "read")]
+    #[arg(long, value_enum, default_value_t = EngineName::Software, conflicts_with = "read")]
     #[arg(
         hide_possible_values = true,
         value_name = "ENGINE",
         help_heading = "Interfaces"
     )]
-    engine: Engine,
+    engine: EngineName,
 
     /// xdp: where a packet meets it: native (in the driver), generic (behind it), or auto
     #[arg(long, value_enum, default_value_t = Mode::Auto, conflicts_with = "read")]
@@ -129,9 +133,9 @@ pub(crate) struct TopArgs {
     no_promiscuous: bool,
 
     /// Memory in which the kernel keeps packets of one interface until they are read
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size_bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = str::parse::<Size>)]
     #[arg(conflicts_with = "read", help_heading = "Interfaces")]
-    ring_size: u64,
+    ring_size: Size,
 
     /// Become this user, a name or UID:GID, once the interfaces are open; started as root
     #[arg(
@@ -148,26 +152,20 @@ pub(crate) struct TopArgs {
     decapsulate: Option<TunnelSet>,
 
     /// Threads that meter, for each reader; more than 1 adds a thread that reads and parses
-    #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = str::parse::<Count>)]
     #[arg(help_heading = "Metering")]
-    threads: u64,
+    threads: Count,
 
     /// Threads that read the interfaces, each with rings of its own and --threads of its own, as for
     /// `turboflow record`. Not with --decapsulate
-    #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = str::parse::<Count>)]
     #[arg(conflicts_with = "read", help_heading = "Metering")]
-    readers: u64,
+    readers: Count,
 
     /// Flows open in the meter at once, over all threads
-    #[arg(long, value_name = "N", default_value = "10M", value_parser = count)]
+    #[arg(long, value_name = "N", default_value = "10M", value_parser = str::parse::<Count>)]
     #[arg(help_heading = "Metering")]
-    max_flows: u64,
-}
-
-/// A value as it is written on the command line.
-fn word(value: impl ValueEnum) -> String {
-    let value = value.to_possible_value();
-    value.map_or_else(String::new, |value| value.get_name().to_owned())
+    max_flows: Count,
 }
 
 /// The speed of a replay.
@@ -264,48 +262,49 @@ impl TopArgs {
         }
     }
 
-    pub(super) fn is_live(&self) -> bool {
-        !self.interface.is_empty()
-    }
-
-    /// The command line of a `turboflow record` that meters the same packets, with records cut at the
-    /// bins of the screen.
-    pub(super) fn record_words(&self) -> Vec<OsString> {
-        let mut words: Vec<OsString> = Vec::new();
-        let mut option = |name: &str, value: &dyn std::fmt::Display| {
-            words.push(format!("--{name}={value}").into());
+    /// The run that meters the packets, with records cut at the bins of the screen.
+    pub(super) fn to_run(&self) -> anyhow::Result<RunConfig> {
+        let (mut files, mut filter) = (self.read.clone(), self.filter.clone());
+        separate_filter(&mut files, &mut filter, self.decapsulate.as_ref())?;
+        let mut run = RunConfig {
+            source: SourceConfig {
+                files,
+                interfaces: self.interface.clone(),
+                filter: joined_filter(&filter),
+                snap_length: self.snap_length.map(SnapLength),
+                promiscuous: !self.no_promiscuous,
+                ring_size: self.ring_size,
+                readers: self.readers,
+                ..SourceConfig::default()
+            },
+            engine: EngineConfig {
+                name: self.engine.as_str().to_owned(),
+                ..EngineConfig::default()
+            },
+            flow: FlowConfig {
+                decapsulate: self.decapsulate.unwrap_or_default(),
+                ..FlowConfig::default()
+            },
+            timeouts: TimeoutsConfig {
+                active: Timeout(Some(BIN_NS)),
+                ..TimeoutsConfig::default()
+            },
+            meter: MeterConfig {
+                threads: Some(self.threads),
+                max_flows: self.max_flows,
+                ..MeterConfig::default()
+            },
+            service: ServiceConfig {
+                user: self.user.clone(),
+                ..ServiceConfig::default()
+            },
+            outputs: Vec::new(),
         };
-        option("active-timeout", &format_args!("{BIN_NS}ns"));
-        option("threads", &self.threads);
-        option("max-flows", &self.max_flows);
-        for name in &self.interface {
-            option("interface", name);
-        }
-        if self.is_live() {
-            option("ring-size", &self.ring_size);
-            option("readers", &self.readers);
-            option("engine", &word(self.engine));
-            option("xdp-mode", &word(self.xdp_mode));
-        }
-        if let Some(bytes) = self.snap_length {
-            option("snap-length", &bytes);
-        }
-        if let Some(user) = &self.user {
-            option("user", user);
-        }
-        if let Some(tunnels) = &self.decapsulate {
-            option("decapsulate", tunnels);
-        }
-        if self.no_promiscuous {
-            words.push("--no-promiscuous".into());
-        }
-        for path in &self.read {
-            let mut word = OsString::from("--read=");
-            word.push(path);
-            words.push(word);
-        }
-        words.push("--".into());
-        words.extend(self.filter.iter().map(OsString::from));
-        words
+        let xdp = XdpOptions {
+            mode: self.xdp_mode,
+            ..XdpOptions::default()
+        };
+        xdp.say_to(&mut run)?;
+        Ok(run)
     }
 }

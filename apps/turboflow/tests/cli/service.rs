@@ -9,7 +9,7 @@ use crate::support::{Folder, libpcap, project, turboflow};
 fn the_printed_configuration_is_right() {
     let folder = Folder::new();
     let printed = turboflow(["run", "--print-config"]).exits(0).stdout;
-    assert!(printed.contains("\nidle-timeout = \"30s\"\n"), "{printed}");
+    assert!(printed.contains("\nidle = \"30s\"\n"), "{printed}");
     let config = folder.write("turboflow.toml", &printed);
     turboflow(["run", "--config", &config, "--check"])
         .exits(0)
@@ -32,14 +32,25 @@ fn a_wrong_configuration_is_refused_with_its_line() {
     let folder = Folder::new();
     for (text, words) in [
         (
-            "interface = \"lo\"\nwrite = \"a.csv\"\nidel-timeout = \"1s\"",
-            vec!["line 3", "did you mean `idle-timeout`"],
+            "[source]\ninterfaces = \"lo\"\n[timeouts]\nidel = \"1s\"",
+            vec!["line 4", "did you mean `idle`"],
         ),
         (
-            "interface = \"lo\"\nwrite = \"a.csv\"\n\nmax-flows = 0",
-            vec!["turboflow.toml", "--max-flows"],
+            "interface = \"lo\"\nwrite = \"a.csv\"\nidel-timeout = \"1s\"",
+            vec!["line 3", "did you mean `idle` in [timeouts]"],
         ),
-        ("write = \"a.csv\"", vec!["`interface` is missing"]),
+        (
+            "[source]\ninterfaces = \"lo\"\n[[output]]\nto = \"a.csv\"\n[meter]\nmax-flows = 0",
+            vec!["turboflow.toml", "`max-flows` in [meter] must be from 1"],
+        ),
+        (
+            "idle-timeout = \"1s\"\n[timeouts]\nidle = \"1s\"",
+            vec!["line 1", "say the same thing"],
+        ),
+        (
+            "[[output]]\nto = \"a.csv\"",
+            vec!["`interfaces` in [source] is missing"],
+        ),
         ("interface = ", vec!["line 1"]),
     ] {
         let config = folder.write("turboflow.toml", text);
@@ -60,36 +71,68 @@ fn a_wrong_configuration_is_refused_with_its_line() {
 fn a_check_finds_what_the_start_would_refuse() {
     let (folder, with_filters) = (Folder::new(), libpcap().is_met());
     let there = folder.file("flows.csv");
-    let needed = format!("interface = \"lo\"\nwrite = \"{there}\"\n");
-    let written = |name: &str| format!("interface = \"lo\"\nwrite = [{name}]\n");
-    let by_udp = "\"netflow5+udp://127.0.0.1\"";
+    let needed = format!("[source]\ninterfaces = \"lo\"\n[[output]]\nto = \"{there}\"\n");
+    let written = |names: &[&str]| {
+        let outputs = names
+            .iter()
+            .map(|name| format!("[[output]]\nto = \"{name}\"\n"));
+        "[source]\ninterfaces = \"lo\"\n".to_owned() + &outputs.collect::<String>()
+    };
+    let by_udp = "netflow5+udp://127.0.0.1";
     for (text, words) in [
-        (written("\"flows.xyz\""), "flows.xyz"),
-        (written("\"a.csv\", \"./a.csv\""), "written twice"),
-        (written(""), "`write` is empty"),
-        (written("\"a-%j.csv\""), "%Y (year)"),
-        (written(by_udp) + "biflow = true", "biflow"),
-        (needed.clone() + "rotate = \"5m\"", "name has a time"),
+        (written(&["flows.xyz"]), "flows.xyz"),
+        (written(&["a.csv", "./a.csv"]), "written twice"),
+        (written(&[]), "[[output]] is missing"),
+        (written(&["a-%j.csv"]), "%Y (year)"),
+        (written(&[by_udp]) + "[flow]\nbiflow = true", "biflow"),
+        (
+            needed.clone() + "rotate = \"5m\"",
+            "`rotate` in [[output]] needs an output whose name has a time",
+        ),
+        (
+            needed.clone() + "rate = 9",
+            "`rate` in [[output]] is of no use with",
+        ),
+        (
+            needed.clone() + "format = \"ipfix\"",
+            "whose name says what it is",
+        ),
+        (written(&["-"]), "Add `format = \"csv\"` in [[output]]"),
+        (
+            written(&["ipfix+tls://127.0.0.1"]) + "tls-cert = \"a.pem\"",
+            "`tls-cert` in [[output]] goes with `tls-key` in [[output]]",
+        ),
         (
             needed.replace("\"lo\"", "[\"lo\", \"lo\"]"),
             "lo is named twice",
         ),
         (needed.replace("\"lo\"", "\"any\""), "any"),
         (
-            needed.clone() + "ring-size = \"1KiB\"",
-            "--ring-size must be from",
+            needed.replace("\"lo\"", "\"lo\"\nring-size = \"1KiB\""),
+            "`ring-size` in [source] must be from",
         ),
         (
-            needed.clone() + "engine = \"xdp\"\nbiflow = true",
+            needed.replace("\"lo\"", "\"lo\"\nfiles = \"a.pcap\""),
+            "a service meters interfaces",
+        ),
+        (
+            needed.clone() + "[engine]\nname = \"xdp\"\n[flow]\nbiflow = true",
             if cfg!(feature = "kernel") {
-                "does not know --biflow"
+                "does not know `biflow` in [flow]"
             } else {
                 "built without the engine in the kernel"
             },
         ),
-        (needed.clone() + "user = \"no-such-user\"", "no such user"),
         (
-            needed.clone() + "filter = \"tpc port 1\"",
+            needed.clone() + "[engine.xdp]\ndrop = true",
+            "`drop` in [engine.xdp] is for the engine in the kernel: add `name = \"xdp\"` in [engine]",
+        ),
+        (
+            needed.clone() + "[service]\nuser = \"no-such-user\"",
+            "no such user",
+        ),
+        (
+            needed.replace("\"lo\"", "\"lo\"\nfilter = \"tpc port 1\""),
             if with_filters {
                 "tpc port 1"
             } else {
@@ -105,11 +148,11 @@ fn a_check_finds_what_the_start_would_refuse() {
         );
     }
     let filter = if with_filters {
-        "filter = \"tcp port 443\""
+        "\"lo\"\nfilter = \"tcp port 443\""
     } else {
-        ""
+        "\"lo\""
     };
-    let config = folder.write("turboflow.toml", needed + filter);
+    let config = folder.write("turboflow.toml", needed.replace("\"lo\"", filter));
     let ran = turboflow(["run", "--config", &config, "--check"]).exits(0);
     assert!(ran.stderr.ends_with("is right\n"), "{}", ran.stderr);
     assert_eq!(folder.names(), ["turboflow.toml"]);
@@ -118,10 +161,64 @@ fn a_check_finds_what_the_start_would_refuse() {
 #[test]
 fn a_check_says_what_is_not_here_yet() {
     let folder = Folder::new();
-    let text = "interface = [\"nowhere0\"]\nwrite = [\"/no/such/folder/a.csv\"]\n";
+    let text =
+        "[source]\ninterfaces = [\"nowhere0\"]\n[[output]]\nto = \"/no/such/folder/a.csv\"\n";
     let config = folder.write("turboflow.toml", text);
     let ran = turboflow(["run", "--config", &config, "--check"]).exits(0);
     ran.says(&["is right", "interface nowhere0, folder /no/such/folder"]);
+}
+
+/// Files of before there were sections.
+#[test]
+fn old_keys_are_read_with_a_word_about_each() {
+    let folder = Folder::new();
+    let there = folder.file("flows.csv");
+    let text = format!("interface = \"lo\"\nwrite = [\"{there}\"]\n\nidle-timeout = \"5s\"\n");
+    let config = folder.write("turboflow.toml", text);
+    let ran = turboflow(["run", "--config", &config, "--check"]).exits(0);
+    ran.says(&[
+        &format!("{config}:1: \"interface\" is now \"interfaces\" in [source]"),
+        &format!("{config}:2: \"write\" is now \"to\" in [[output]]"),
+        &format!("{config}:4: \"idle-timeout\" is now \"idle\" in [timeouts]"),
+        "is right",
+    ]);
+}
+
+/// Flags that work become a service's file.
+#[test]
+fn flags_are_printed_as_a_configuration() {
+    let folder = Folder::new();
+    let flows = folder.file("flows-%s.csv");
+    let line = [
+        "record",
+        "-i",
+        "lo",
+        "-w",
+        &flows,
+        "-w",
+        "ipfix+udp://127.0.0.1",
+        "--rotate",
+        "5m",
+        "--export-mtu",
+        "600",
+        "--idle-timeout",
+        "5s",
+        "--print-config",
+    ];
+    let printed = turboflow(line).exits(0).stdout;
+    for words in [
+        "[source]\n",
+        "[timeouts]\nidle = \"5s\"\n",
+        "mtu = 600\n",
+        "rotate = \"5m\"\n",
+    ] {
+        assert_eq!(printed.matches(words).count(), 1, "{words}: {printed}");
+    }
+    assert_eq!(printed.matches("[[output]]\n").count(), 2, "{printed}");
+    let config = folder.write("turboflow.toml", &printed);
+    let ran = turboflow(["run", "--config", &config, "--check"]).exits(0);
+    assert_eq!(ran.says(&["is right"]).stderr.lines().count(), 1);
+    turboflow(["record", "-i", "lo", "--rotate", "5m", "--print-config"]).exits(2);
 }
 
 #[test]

@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod agreement;
+mod apart;
 mod attached;
 mod bound;
 mod captures;

@@ -180,7 +180,7 @@ fn a_file_that_is_complete_is_not_begun_anew() {
     running.wait_for("that go on: 1, that begin: 0, that end: 1");
     running.folder.write("turboflow.toml", both);
     running.signal("HUP");
-    running.wait_for("b.csv is complete since it was taken out of `write`");
+    running.wait_for("b.csv is complete since it was taken out of the configuration");
     let renamed = both.replace("a.csv\", \"b.csv", "./a.csv");
     running.folder.write("turboflow.toml", renamed);
     running.signal("HUP");

@@ -57,7 +57,7 @@ pub enum InterfaceError {
         source: io::Error,
     },
     /// The size of the ring is out of its range.
-    #[error("--ring-size must be from {low_bytes} to {high_bytes} bytes, not {size_bytes}")]
+    #[error("`source.ring-size` must be from {low_bytes} to {high_bytes} bytes, not {size_bytes}")]
     RingSize {
         /// The size asked for.
         size_bytes: u64,

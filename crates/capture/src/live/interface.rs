@@ -178,14 +178,16 @@ impl Interface {
             let nothing = Program::take_nothing();
             let interface = Self::open_filtered(name, config, Some(&nothing))?;
             group = Some(interface.socket.join(group).map_err(io(
-                "cannot be shared by --readers (kernels older than 6.13 want it up at the start)",
+                "cannot be shared by several `source.readers` (kernels older than 6.13 want it up at the start)",
             ))?);
             interfaces.push(interface);
         }
         if let Some(first) = interfaces.first() {
             let program = fanout::program(rings, first.reading.link_type);
             let dealt = first.socket.deal_by(&program);
-            dealt.map_err(io("its packets cannot be dealt out to --readers"))?;
+            dealt.map_err(io(
+                "its packets cannot be dealt out to several `source.readers`",
+            ))?;
         }
         let wanted = filter(config).unwrap_or_else(Program::take_everything);
         for interface in &interfaces {
@@ -232,7 +234,7 @@ impl Interface {
         if !config.only_own_frames {
             socket
                 .make_promiscuous(index)
-                .map_err(io("not promiscuous (try --no-promiscuous)"))?;
+                .map_err(io("not promiscuous (try `source.promiscuous=false`)"))?;
         }
         let mut interface = Self {
             name: name.to_owned(),

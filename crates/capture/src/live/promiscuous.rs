@@ -20,7 +20,7 @@ impl Promiscuous {
             .make_promiscuous(index)
             .map_err(|source| InterfaceError::Io {
                 name: name.to_owned(),
-                what: "not promiscuous (try --no-promiscuous)",
+                what: "not promiscuous (try `source.promiscuous=false`)",
                 source,
             })?;
         Ok(Self(socket))

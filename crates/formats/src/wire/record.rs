@@ -124,8 +124,7 @@ impl Encoder {
         let limit = self.body.limit_bytes();
         if needed > limit {
             return Err(format!(
-                "a message would have to hold {} bytes of {} columns; raise --export-mtu, or use \
-                 TCP",
+                "a message would have to hold {} bytes of {} columns; raise `output.mtu`, or use TCP",
                 needed + self.protocol.header_bytes(),
                 schema.len()
             ));

@@ -456,7 +456,7 @@ fn what_is_too_large_is_refused_with_its_number() {
     let words = refused(with(&[list(79)]));
     assert_eq!(
         words,
-        "this definition takes 121 words of state; the engine in the kernel has room for 120; --engine software works"
+        "this definition takes 121 words of state; the engine in the kernel has room for 120; `engine.name=software` works"
     );
     let features: Vec<Feature> = all_features()
         .into_iter()
@@ -480,7 +480,7 @@ fn what_is_too_large_is_refused_with_its_number() {
     assert_eq!(
         contents,
         "this definition takes 65 different values to keep; the engine in the kernel has room for 64; \
-         --engine software works"
+         `engine.name=software` works"
     );
 }
 

@@ -143,7 +143,7 @@ fn refuses_directions_and_half_pairs_where_they_mean_nothing() {
     let directions = Feature::new("directions", Op::List { k: 4 }, Some(Input::Direction));
     assert_eq!(
         compile(vec![directions]).unwrap_err().to_string(),
-        "feature `directions`: `direction` exists in biflows only; add --biflow or remove it"
+        "feature `directions`: `direction` exists in biflows only; add `flow.biflow` or remove it"
     );
     let keyed = |key: &[KeyField]| {
         let definition = Definition {
@@ -155,12 +155,12 @@ fn refuses_directions_and_half_pairs_where_they_mean_nothing() {
     assert_eq!(
         keyed(&[KeyField::SourceAddress]),
         "key: a biflow joins two ends, but `source_address` is in the key without \
-         `destination_address`; add it, or leave out --biflow"
+         `destination_address`; add it, or leave out `flow.biflow`"
     );
     assert_eq!(
         keyed(&[KeyField::Protocol]),
         "key: a biflow joins two ends, but the key has none; add source_address and \
-         destination_address, or leave out --biflow"
+         destination_address, or leave out `flow.biflow`"
     );
 }
 

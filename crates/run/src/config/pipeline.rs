@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a run is set up, and what it costs in memory.
+//! What the meter is told, and what it costs in memory.
+
+use std::fmt;
+use std::thread;
 
 use turboflow_aggregate::{FlowCache, Timeouts};
 use turboflow_engine::PacketEngines;
@@ -7,6 +10,8 @@ use turboflow_engine_software::{Sizing, SoftwareEngines};
 use turboflow_merge::{KeyWidths, Layout, WORDS_WIDE};
 use turboflow_packet::{ReassemblyConfig, TunnelSet};
 use turboflow_record::{Definition, KeyField, WORDS_V4, WORDS_V6};
+
+use super::RunConfig;
 
 /// Everything that decides which flow records a capture gives, and how.
 #[derive(Clone, Debug)]
@@ -68,6 +73,64 @@ impl Default for PipelineConfig {
     }
 }
 
+/// A value of a [`RunConfig`] that an error is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// `active` of `[timeouts]`.
+    ActiveTimeout,
+    /// `decapsulate` of `[flow]`.
+    Decapsulate,
+    /// `idle` of `[timeouts]`.
+    IdleTimeout,
+    /// `linger` of `[timeouts]`.
+    Linger,
+    /// `max-flows` of `[meter]`.
+    MaxFlows,
+    /// `microflow-slots` of `[engine]`.
+    MicroflowSlots,
+    /// `readers` of `[source]`.
+    Readers,
+    /// `threads` of `[meter]`.
+    Threads,
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ActiveTimeout => "timeouts.active",
+            Self::Decapsulate => "flow.decapsulate",
+            Self::IdleTimeout => "timeouts.idle",
+            Self::Linger => "timeouts.linger",
+            Self::MaxFlows => "meter.max-flows",
+            Self::MicroflowSlots => "engine.microflow-slots",
+            Self::Readers => "source.readers",
+            Self::Threads => "meter.threads",
+        })
+    }
+}
+
+/// What separates packets of a flow, so that several readers would each get some of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Separation {
+    /// The key lacks an address.
+    Key,
+    /// A flow may come through tunnels of several address pairs.
+    Tunnels,
+}
+
+impl fmt::Display for Separation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key => f.write_str("a key without source_address and destination_address"),
+            Self::Tunnels => write!(
+                f,
+                "`{}`: a flow may come through tunnels of several address pairs",
+                Field::Decapsulate
+            ),
+        }
+    }
+}
+
 /// What is wrong with a configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -75,12 +138,15 @@ pub enum ConfigError {
     #[error("{0}")]
     Definition(String),
     /// Several readers, and packets of a flow that may come to different ones.
-    #[error("--readers {readers} does not go with {what}; leave one of them out")]
+    #[error(
+        "`{}` {readers} does not go with {separation}; leave one of them out",
+        Field::Readers
+    )]
     Readers {
         /// How many.
         readers: usize,
         /// What separates packets of a flow.
-        what: &'static str,
+        separation: Separation,
     },
     /// The system refuses a thread.
     #[error(
@@ -93,10 +159,10 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// A number out of its range.
-    #[error("{what} must be from {low} to {high}, not {value}")]
+    #[error("`{field}` must be from {low} to {high}, not {value}")]
     OutOfRange {
-        /// Which option.
-        what: &'static str,
+        /// Which value. Times are in nanoseconds.
+        field: Field,
         /// Smallest value.
         low: u64,
         /// Largest value.
@@ -116,6 +182,57 @@ const MAX_THREADS: u64 = 256;
 const MAX_READERS: u64 = 64;
 /// Longest timeout: about 292 years.
 const MAX_TIMEOUT_NS: u64 = i64::MAX as u64;
+
+impl TryFrom<&RunConfig> for PipelineConfig {
+    type Error = ConfigError;
+
+    /// What a run tells the meter, with the default definition and the seed 0 where it names none:
+    /// files are read, and seeds drawn, by the program.
+    fn try_from(run: &RunConfig) -> Result<Self, ConfigError> {
+        let sizing = match run.engine.microflow_slots {
+            None => Sizing::Adaptive,
+            Some(slots) => Sizing::Fixed(fit(Field::MicroflowSlots, slots.0, MAX_SLOTS)?),
+        };
+        let threads = run.meter.threads;
+        let config = Self {
+            biflow: run.flow.biflow,
+            timeouts: Timeouts {
+                idle_ns: run.timeouts.idle.0,
+                active_ns: run.timeouts.active.0,
+                linger_ns: run.timeouts.linger.0,
+            },
+            sizing,
+            max_flows: fit(Field::MaxFlows, run.meter.max_flows.0, MAX_FLOWS)?,
+            threads: fit(
+                Field::Threads,
+                threads.map_or(1, |count| count.0),
+                MAX_THREADS,
+            )?,
+            meters_apart: threads.is_none()
+                && !run.is_live()
+                && thread::available_parallelism().is_ok_and(|count| count.get() > 1),
+            readers: fit(Field::Readers, run.source.readers.0, MAX_READERS)?,
+            seed: run.meter.seed.map_or(0, |seed| seed.0),
+            decapsulate: run.flow.decapsulate,
+            icmp_ports: run.flow.icmp_ports,
+            reassemble_flows: run.flow.reassemble.then(ReassemblyConfig::default),
+            ..Self::default()
+        };
+        Ok(if run.is_live() { config.live() } else { config })
+    }
+}
+
+/// A number as the meter has it: none below 1, since nothing of which there is none meters.
+fn fit<T: TryFrom<u64>>(field: Field, value: u64, high: u64) -> Result<T, ConfigError> {
+    range(field, value, 1, high)?;
+    let too_large = |_| ConfigError::OutOfRange {
+        field,
+        low: 1,
+        high,
+        value,
+    };
+    T::try_from(value).map_err(too_large)
+}
 
 impl PipelineConfig {
     /// The same for packets that arrive now: somebody waits for their records.
@@ -140,33 +257,28 @@ impl PipelineConfig {
     pub fn compile(&self) -> Result<Layout, ConfigError> {
         let least = u64::from(self.sizing != Sizing::Off);
         range(
-            "--microflow-slots",
+            Field::MicroflowSlots,
             u64::from(self.sizing.slots()),
             least,
             MAX_SLOTS,
         )?;
-        range("--max-flows", self.max_flows as u64, 1, MAX_FLOWS)?;
-        range("--threads", self.threads as u64, 1, MAX_THREADS)?;
-        range("--readers", self.readers as u64, 1, MAX_READERS)?;
+        range(Field::MaxFlows, self.max_flows as u64, 1, MAX_FLOWS)?;
+        range(Field::Threads, self.threads as u64, 1, MAX_THREADS)?;
+        range(Field::Readers, self.readers as u64, 1, MAX_READERS)?;
         self.check_readers()?;
         let Timeouts {
             idle_ns,
             active_ns,
             linger_ns,
         } = self.timeouts;
-        range(
-            "--idle-timeout (ns)",
-            idle_ns.unwrap_or(1),
-            1,
-            MAX_TIMEOUT_NS,
-        )?;
-        range(
-            "--active-timeout (ns)",
-            active_ns.unwrap_or(1),
-            1,
-            MAX_TIMEOUT_NS,
-        )?;
-        range("--linger (ns)", linger_ns.unwrap_or(0), 0, MAX_TIMEOUT_NS)?;
+        let times = [
+            (Field::IdleTimeout, idle_ns.unwrap_or(1), 1),
+            (Field::ActiveTimeout, active_ns.unwrap_or(1), 1),
+            (Field::Linger, linger_ns.unwrap_or(0), 0),
+        ];
+        for (field, ns, least) in times {
+            range(field, ns, least, MAX_TIMEOUT_NS)?;
+        }
         Layout::compile(&self.definition, self.biflow)
             .map_err(|error| ConfigError::Definition(error.to_string()))
     }
@@ -175,17 +287,15 @@ impl PipelineConfig {
     fn check_readers(&self) -> Result<(), ConfigError> {
         let has = |field| self.definition.key.contains(&field);
         let both = has(KeyField::SourceAddress) && has(KeyField::DestinationAddress);
-        let what = match () {
+        let separation = match () {
             () if self.readers == 1 => return Ok(()),
-            () if !self.decapsulate.is_empty() => {
-                "--decapsulate: a flow may come through tunnels of several address pairs"
-            }
-            () if !both => "a key without source_address and destination_address",
+            () if !self.decapsulate.is_empty() => Separation::Tunnels,
+            () if !both => Separation::Key,
             () => return Ok(()),
         };
         Err(ConfigError::Readers {
             readers: self.readers,
-            what,
+            separation,
         })
     }
 
@@ -229,12 +339,12 @@ impl PipelineConfig {
     }
 }
 
-fn range(what: &'static str, value: u64, low: u64, high: u64) -> Result<(), ConfigError> {
+fn range(field: Field, value: u64, low: u64, high: u64) -> Result<(), ConfigError> {
     if (low..=high).contains(&value) {
         return Ok(());
     }
     Err(ConfigError::OutOfRange {
-        what,
+        field,
         low,
         high,
         value,
@@ -271,7 +381,7 @@ mod tests {
         assert_eq!(with(|_| ()), Ok(()));
         assert_eq!(with(|config| config.biflow = true), Ok(()));
         let enters = with(|config| config.decapsulate = config.decapsulate.with(Tunnel::Gre));
-        assert!(enters.unwrap_err().contains("--decapsulate"));
+        assert!(enters.unwrap_err().contains("flow.decapsulate"));
         let by_source = with(|config| config.definition.key.retain(is_no_destination));
         assert!(by_source.unwrap_err().contains("destination_address"));
         assert!(with(|config| config.readers = 65).is_err());

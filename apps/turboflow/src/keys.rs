@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a run can be told: each value has a flag of `turboflow record` and a key in a section of the
+//! configuration file. Messages call it as the user has written it.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use turboflow_run::Field;
+
+/// Whether this run was told by a file.
+static FROM_FILE: AtomicBool = AtomicBool::new(false);
+
+/// From now on, messages name keys of the file rather than flags.
+pub(crate) fn speak_of_keys() {
+    FROM_FILE.store(true, Ordering::Relaxed);
+}
+
+fn is_from_file() -> bool {
+    FROM_FILE.load(Ordering::Relaxed)
+}
+
+macro_rules! keys {
+    ($($variant:ident $flag:literal $section:literal $name:literal;)*) => {
+        /// One value of a configuration.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Key { $($variant),* }
+
+        impl Key {
+            /// All, in the order of the file.
+            pub(crate) const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The flag without its dashes, which was the key, too, when files had no sections.
+            pub(crate) const fn flag(self) -> &'static str {
+                match self { $(Self::$variant => $flag),* }
+            }
+
+            /// The section, with a dot where one is in another.
+            pub(crate) const fn section(self) -> &'static str {
+                match self { $(Self::$variant => $section),* }
+            }
+
+            /// The name in its section.
+            pub(crate) const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+        }
+    };
+}
+
+keys! {
+    Files "read" "source" "files";
+    Interfaces "interface" "source" "interfaces";
+    Filter "filter" "source" "filter";
+    Duration "duration" "source" "duration";
+    Packets "packets" "source" "packets";
+    SnapLength "snap-length" "source" "snap-length";
+    Promiscuous "no-promiscuous" "source" "promiscuous";
+    RingSize "ring-size" "source" "ring-size";
+    Readers "readers" "source" "readers";
+    Engine "engine" "engine" "name";
+    MicroflowSlots "microflow-slots" "engine" "microflow-slots";
+    XdpMode "xdp-mode" "engine.xdp" "mode";
+    XdpTable "table" "engine.xdp" "table";
+    XdpClock "xdp-clock" "engine.xdp" "clock";
+    XdpDrop "xdp-drop" "engine.xdp" "drop";
+    XdpReplace "replace" "engine.xdp" "replace";
+    UnparsedTo "unparsed-to" "engine.xdp" "unparsed-to";
+    Definition "definition" "flow" "definition";
+    Biflow "biflow" "flow" "biflow";
+    Decapsulate "decapsulate" "flow" "decapsulate";
+    Reassemble "reassemble-flows" "flow" "reassemble";
+    IcmpPorts "icmp-ports" "flow" "icmp-ports";
+    IdleTimeout "idle-timeout" "timeouts" "idle";
+    ActiveTimeout "active-timeout" "timeouts" "active";
+    Linger "linger" "timeouts" "linger";
+    Threads "threads" "meter" "threads";
+    MaxFlows "max-flows" "meter" "max-flows";
+    Seed "seed" "meter" "seed";
+    Metrics "metrics" "service" "metrics";
+    User "user" "service" "user";
+    Ledger "ledger" "service" "ledger";
+    Quiet "quiet" "service" "quiet";
+    LogFormat "log-format" "service" "log-format";
+    To "write" "output" "to";
+    Format "format" "output" "format";
+    Rotate "rotate" "output" "rotate";
+    RotateSize "rotate-size" "output" "rotate-size";
+    Rate "export-rate" "output" "rate";
+    Mtu "export-mtu" "output" "mtu";
+    TemplateInterval "template-interval" "output" "template-interval";
+    ExportOptions "no-export-options" "output" "options";
+    TimeUnit "export-time" "output" "time-unit";
+    ObservationDomain "observation-domain" "output" "observation-domain";
+    EnterpriseNumber "enterprise-number" "output" "enterprise-number";
+    TlsCa "tls-ca" "output" "tls-ca";
+    TlsCert "tls-cert" "output" "tls-cert";
+    TlsKey "tls-key" "output" "tls-key";
+}
+
+/// Sections in the order of the file.
+pub(crate) const SECTIONS: [&str; 8] = [
+    "source",
+    "engine",
+    "engine.xdp",
+    "flow",
+    "timeouts",
+    "meter",
+    "service",
+    OUTPUT,
+];
+/// The section that there may be several of.
+pub(crate) const OUTPUT: &str = "output";
+
+impl Key {
+    pub(crate) fn from_flag(flag: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|key| key.flag() == flag)
+    }
+
+    pub(crate) fn of(section: &str) -> impl Iterator<Item = Self> {
+        let all = Self::ALL.iter().copied();
+        all.filter(move |key| key.section() == section)
+    }
+
+    /// Whether the key is true where the flag is left out.
+    pub(crate) const fn is_inverted(self) -> bool {
+        matches!(self, Self::Promiscuous | Self::ExportOptions)
+    }
+
+    /// The section as it is written in the file.
+    pub(crate) fn header(self) -> String {
+        header(self.section())
+    }
+
+    /// The key with a value, as the user writes it.
+    pub(crate) fn with(self, value: &str) -> String {
+        match is_from_file() {
+            true => format!("`{} = \"{value}\"` in {}", self.name(), self.header()),
+            false if self == Self::To => format!("-w {value}"),
+            false => format!("--{} {value}", self.flag()),
+        }
+    }
+
+    /// The key in the file, whatever the user wrote.
+    pub(crate) fn in_file(self) -> String {
+        format!("`{}` in {}", self.name(), self.header())
+    }
+}
+
+/// Words of a room that knows neither flags nor files, with its keys as the user writes them: what
+/// stands there as `` `output.mtu` `` or `` `engine.name=software` ``.
+pub(crate) fn spelled(text: &str) -> Cow<'_, str> {
+    if !text.contains('`') {
+        return Cow::Borrowed(text);
+    }
+    // Every second part was between two of them.
+    let mut spelled = String::with_capacity(text.len());
+    for (index, part) in text.split('`').enumerate() {
+        match (index % 2, meant(part)) {
+            (1, Some(said)) => spelled += &said,
+            (1, None) => spelled += &format!("`{part}`"),
+            _ => spelled += part,
+        }
+    }
+    if text.matches('`').count() % 2 == 1 {
+        // One is left over: whatever it is, it is no key.
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(spelled)
+}
+
+/// A key that a room names, as the user writes it.
+fn meant(part: &str) -> Option<String> {
+    let (path, value) = match part.split_once('=') {
+        Some((path, value)) => (path, Some(value)),
+        None => (part, None),
+    };
+    let (section, name) = path.rsplit_once('.')?;
+    let key = Key::of(section).find(|key| key.name() == name)?;
+    Some(match value {
+        Some(_) if key.is_inverted() && !is_from_file() => key.to_string(),
+        Some(value) if key.is_inverted() => format!("`{name} = {value}` in {}", key.header()),
+        Some(value) => key.with(value),
+        None => key.to_string(),
+    })
+}
+
+/// A section's name in brackets.
+pub(crate) fn header(section: &str) -> String {
+    match section == OUTPUT {
+        true => format!("[[{section}]]"),
+        false => format!("[{section}]"),
+    }
+}
+
+/// As the user has written it: the flag, or the key and its section.
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            key if is_from_file() => f.write_str(&key.in_file()),
+            Self::Filter => f.write_str("a filter"),
+            key => write!(f, "--{}", key.flag()),
+        }
+    }
+}
+
+impl From<Field> for Key {
+    fn from(field: Field) -> Self {
+        match field {
+            Field::ActiveTimeout => Self::ActiveTimeout,
+            Field::Decapsulate => Self::Decapsulate,
+            Field::IdleTimeout => Self::IdleTimeout,
+            Field::Linger => Self::Linger,
+            Field::MaxFlows => Self::MaxFlows,
+            Field::MicroflowSlots => Self::MicroflowSlots,
+            Field::Readers => Self::Readers,
+            Field::Threads => Self::Threads,
+        }
+    }
+}
+
+/// The name that was probably meant.
+pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let near = names.map(|name| (edits(wrong, name), name)).min()?;
+    (near.0 <= 1 + wrong.len() / 4).then_some(near.1)
+}
+
+/// How many letters must be put in, taken out or replaced (Levenshtein's distance).
+fn edits(from: &str, to: &str) -> usize {
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (index, letter) in from.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
+        for (column, other) in to.bytes().enumerate() {
+            let replaced = diagonal + usize::from(letter != other);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(row[column] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_name_that_was_meant() {
+        let names = || ["idle-timeout", "active-timeout", "linger", "write"].into_iter();
+        assert_eq!(nearest("idel-timeout", names()), Some("idle-timeout"));
+        assert_eq!(nearest("idle_timeout", names()), Some("idle-timeout"));
+        assert_eq!(nearest("colour", names()), None);
+        assert_eq!(edits("kitten", "sitting"), 3);
+    }
+
+    #[test]
+    fn rooms_speak_of_keys_and_users_read_flags() {
+        for (text, words) in [
+            (
+                "raise `output.mtu`, or use TCP",
+                "raise --export-mtu, or use TCP",
+            ),
+            ("`engine.name=software` works", "--engine software works"),
+            ("try `source.promiscuous=false`", "try --no-promiscuous"),
+            ("`engine.xdp.replace` puts", "--replace puts"),
+            ("op `sum` of `a.b`", "op `sum` of `a.b`"),
+            ("a ` alone, `output.mtu`", "a ` alone, `output.mtu`"),
+            ("nothing", "nothing"),
+        ] {
+            assert_eq!(spelled(text), words);
+        }
+    }
+
+    #[test]
+    fn no_two_keys_have_one_name() {
+        for (index, key) in Key::ALL.iter().enumerate() {
+            assert!(SECTIONS.contains(&key.section()), "{key:?}");
+            let names = |key: &Key| (key.section(), key.name());
+            let others = &Key::ALL[..index];
+            assert!(
+                others.iter().all(|other| names(other) != names(key)),
+                "{key:?}"
+            );
+            assert_eq!(Key::from_flag(key.flag()), Some(*key));
+        }
+    }
+}

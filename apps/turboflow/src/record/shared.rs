@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Options that are said once for all outputs, by flags or by keys outside `[[output]]`: each output
+//! gets those that concern it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use turboflow_formats::{Format, NamePattern};
+use turboflow_run::OutputConfig;
+use turboflow_transport::{Carrier, Target};
+
+use super::outputs::{is_stdout, name_of};
+use crate::keys::{Key, OUTPUT};
+
+/// Options that must not be given in vain, when no output is concerned.
+const NOT_IN_VAIN: [Key; 6] = [
+    Key::Format,
+    Key::Rotate,
+    Key::RotateSize,
+    Key::TlsCa,
+    Key::TlsCert,
+    Key::TlsKey,
+];
+
+/// What an output is, as far as its address and the given format tell.
+enum Kind {
+    Collector {
+        by_tls: bool,
+    },
+    File {
+        format: Option<Format>,
+        has_time: bool,
+    },
+}
+
+impl Kind {
+    fn of(to: &Path, format: Option<Format>, is_live: bool) -> Self {
+        match to.to_str() {
+            // What is wrong with an address is said where it is used.
+            Some(text) if Target::is_meant(text) => Self::Collector {
+                by_tls: text
+                    .parse()
+                    .map_or(true, |target: Target| target.carrier == Carrier::Tls),
+            },
+            _ => Self::File {
+                format: Format::from_path(to).ok().or(format),
+                has_time: is_live && to.to_str().is_some() && NamePattern::is_meant(to),
+            },
+        }
+    }
+}
+
+/// Whether an output with that address, and a format that was given, follows that option.
+pub(crate) fn concerns(key: Key, to: &Path, given: Option<Format>, is_live: bool) -> bool {
+    match (key, Kind::of(to, given, is_live)) {
+        (Key::To, _) => true,
+        (Key::Format, Kind::Collector { .. }) => false,
+        (Key::Format, Kind::File { .. }) => {
+            is_stdout(to) || Format::from_path(to).map_or(true, |its| Some(its) == given)
+        }
+        (Key::Rotate | Key::RotateSize, Kind::File { has_time, .. }) => has_time,
+        (Key::Rotate | Key::RotateSize, Kind::Collector { .. }) => false,
+        (Key::Rate | Key::TemplateInterval, kind) => matches!(kind, Kind::Collector { .. }),
+        (Key::TlsCa | Key::TlsCert | Key::TlsKey, kind) => {
+            matches!(kind, Kind::Collector { by_tls: true })
+        }
+        (_, Kind::File { format, .. }) => format.is_none_or(|format| format == Format::Ipfix),
+        (_, Kind::Collector { .. }) => true,
+    }
+}
+
+/// Gives an option its default.
+fn reset(output: &mut OutputConfig, key: Key) {
+    let default = OutputConfig::default();
+    match key {
+        Key::Format => output.format = default.format,
+        Key::Rotate => output.rotate = default.rotate,
+        Key::RotateSize => output.rotate_size = default.rotate_size,
+        Key::Rate => output.rate = default.rate,
+        Key::Mtu => output.mtu = default.mtu,
+        Key::TemplateInterval => output.template_interval = default.template_interval,
+        Key::ExportOptions => output.options = default.options,
+        Key::TimeUnit => output.time_unit = default.time_unit,
+        Key::ObservationDomain => output.observation_domain = default.observation_domain,
+        Key::EnterpriseNumber => output.enterprise_number = default.enterprise_number,
+        Key::TlsCa => output.tls_ca = default.tls_ca,
+        Key::TlsCert => output.tls_cert = default.tls_cert,
+        Key::TlsKey => output.tls_key = default.tls_key,
+        _ => {}
+    }
+}
+
+/// Options of an output that have another value than their default, and do not concern it.
+fn in_vain(output: &OutputConfig, is_live: bool) -> impl Iterator<Item = Key> {
+    Key::of(OUTPUT).filter(move |key| {
+        let mut without = output.clone();
+        reset(&mut without, *key);
+        without != *output && !concerns(*key, &output.to, output.format, is_live)
+    })
+}
+
+/// The output with those of its options alone that concern it.
+pub(super) fn own(mut output: OutputConfig, is_live: bool) -> OutputConfig {
+    for key in in_vain(&output.clone(), is_live) {
+        reset(&mut output, key);
+    }
+    output
+}
+
+/// Says which option of an output does not concern it.
+pub(super) fn check(output: &OutputConfig, is_live: bool) -> anyhow::Result<()> {
+    let first = in_vain(output, is_live).next();
+    first.map_or(Ok(()), |key| {
+        Err(of_no_use(key, output.format, Some(&output.to)))
+    })
+}
+
+/// Outputs of one set of options, each with those that concern it.
+pub(super) fn spread(
+    shared: &OutputConfig,
+    write: &[PathBuf],
+    is_live: bool,
+) -> anyhow::Result<Vec<OutputConfig>> {
+    let outputs = write.iter().map(|to| OutputConfig {
+        to: to.clone(),
+        ..shared.clone()
+    });
+    for key in NOT_IN_VAIN {
+        let mut without = shared.clone();
+        reset(&mut without, key);
+        if without != *shared {
+            check_use(key, shared.format, write, is_live)?;
+        }
+    }
+    Ok(outputs.map(|output| own(output, is_live)).collect())
+}
+
+/// Refuses an option for all outputs that concerns none, if it must not be given in vain.
+pub(crate) fn check_use(
+    key: Key,
+    format: Option<Format>,
+    write: &[PathBuf],
+    is_live: bool,
+) -> anyhow::Result<()> {
+    let is_used = |to: &PathBuf| concerns(key, to, format, is_live);
+    if NOT_IN_VAIN.contains(&key) && !write.iter().any(is_used) {
+        return Err(of_no_use(key, format, write.first().map(PathBuf::as_path)));
+    }
+    Ok(())
+}
+
+/// What is wrong with an option that concerns no output, and the mend.
+fn of_no_use(key: Key, format: Option<Format>, to: Option<&Path>) -> anyhow::Error {
+    match (key, to, format) {
+        (Key::Format, None, _) => {
+            anyhow!("{key} is of no use without -w: add `-w -` for standard output")
+        }
+        (Key::Format, Some(to), Some(format)) => anyhow!(
+            "{} is of no use with {}, whose name says what it is: leave it out, or \
+             write to another name or to `-`",
+            key.with(&format.to_string()),
+            name_of(to)
+        ),
+        (Key::Rotate | Key::RotateSize, ..) => anyhow!(
+            "{key} needs an output whose name has a time, for every file needs a name of its own: {}",
+            Key::To.with("flows-%Y%m%dT%H%M%S.parquet")
+        ),
+        (Key::TlsCa | Key::TlsCert | Key::TlsKey, ..) => {
+            let example = Key::To.with("ipfix+tls://HOST:PORT");
+            anyhow!("{key} is for collectors over TLS: {example}")
+        }
+        (_, to, _) => anyhow!(
+            "{key} is of no use with {}: leave it out",
+            to.map_or_else(|| "no output".to_owned(), name_of)
+        ),
+    }
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A configuration file, read into a [`RunConfig`]. What is wrong is said with its line and the mend.
+//!
+//! Files without sections, as they were once, are read as well: each old key moves into its section
+//! before anything is understood, and is told its new name.
+
+mod old;
+mod places;
+
+use std::ops::Range;
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::de::{DeTable, DeValue, Deserializer};
+use toml::{Spanned, de};
+use turboflow_run::RunConfig;
+
+use crate::engines::{EngineName, XdpOptions};
+use crate::keys::{Key, OUTPUT, SECTIONS, header, nearest};
+use places::Places;
+
+/// What to write where there is nothing to do.
+const INTERFACES: &str = "interfaces = [\"eth0\"] in [source]";
+const OUTPUTS: &str = "[[output]] and, below it, to = \"flows-%Y%m%dT%H%M%S.parquet\"";
+
+/// A configuration, and what is to be said of it.
+#[derive(Debug, PartialEq)]
+pub(super) struct Read {
+    pub(super) run: RunConfig,
+    /// Keys of old files: the line, and what is the matter.
+    pub(super) renamed: Vec<(usize, String)>,
+}
+
+/// What is wrong with a configuration, and where.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Wrong {
+    /// From 1; `None` where something is missing altogether.
+    line: Option<usize>,
+    what: String,
+}
+
+impl Wrong {
+    /// The error as the operator reads it.
+    pub(super) fn in_file(self, path: &Path) -> anyhow::Error {
+        let (name, what) = (path.display(), self.what);
+        match self.line {
+            Some(line) => anyhow::anyhow!("{name}, line {line}: {what}"),
+            None => anyhow::anyhow!("{name}: {what}"),
+        }
+    }
+
+    const fn missing(what: String) -> Self {
+        Self { line: None, what }
+    }
+}
+
+/// A text, to tell lines by.
+#[derive(Clone, Copy)]
+struct Source<'a>(&'a str);
+
+impl Source<'_> {
+    fn line(self, span: &Range<usize>) -> usize {
+        let before = &self.0.as_bytes()[..span.start.min(self.0.len())];
+        1 + before.iter().filter(|byte| **byte == b'\n').count()
+    }
+
+    fn wrong(self, span: &Range<usize>, what: String) -> Wrong {
+        Wrong {
+            line: Some(self.line(span)),
+            what,
+        }
+    }
+}
+
+/// Reads a configuration.
+pub(super) fn parse(text: &str) -> Result<Read, Wrong> {
+    let source = Source(text);
+    let mut root = DeTable::parse(text).map_err(|error| {
+        let what = error.message().replace('\n', ", ");
+        source.wrong(&error.span().unwrap_or_default(), what)
+    })?;
+    let old = old::take(source, root.get_mut())?;
+    check_names(source, root.get_ref())?;
+    let mut places = Places::of(root.get_ref());
+    let renamed = old::put(source, old, root.get_mut(), &mut places)?;
+    let run = understood(source, root, &places)?;
+    if run.source.interfaces.is_empty() {
+        let what = match places.line_of(source, Key::Interfaces) {
+            Some((line, name)) => Wrong {
+                line: Some(line),
+                what: format!("`{name}` is empty; write for example {INTERFACES}"),
+            },
+            None => Wrong::missing(format!(
+                "the key {} is missing; write for example {INTERFACES}",
+                Key::Interfaces.in_file()
+            )),
+        };
+        return Err(what);
+    }
+    if run.outputs.is_empty() {
+        let what = format!("the section [[{OUTPUT}]] is missing; write for example {OUTPUTS}");
+        return Err(Wrong::missing(what));
+    }
+    Ok(Read { run, renamed })
+}
+
+/// Refuses sections and keys that there are not.
+fn check_names(source: Source<'_>, root: &DeTable<'_>) -> Result<(), Wrong> {
+    let mut sections: Vec<_> = root.iter().collect();
+    sections.sort_by_key(|(name, _)| name.span().start);
+    for (name, value) in sections {
+        let at = |what| source.wrong(&name.span(), what);
+        let name = name.get_ref().as_ref();
+        match (name, value.get_ref()) {
+            (OUTPUT, DeValue::Array(outputs)) => {
+                for output in outputs {
+                    let DeValue::Table(keys) = output.get_ref() else {
+                        return Err(at(format!("`{OUTPUT}` is a section: write {OUTPUTS}")));
+                    };
+                    check_keys(source, OUTPUT, keys)?;
+                    if !keys.contains_key(Key::To.name()) {
+                        let what =
+                            format!("[[{OUTPUT}]] says not where to; write for example {OUTPUTS}");
+                        return Err(source.wrong(&output.span(), what));
+                    }
+                }
+            }
+            (OUTPUT, _) => {
+                return Err(at(format!(
+                    "`{OUTPUT}` may be there several times: write {OUTPUTS}"
+                )));
+            }
+            (section, DeValue::Table(keys)) if SECTIONS.contains(&section) => {
+                check_keys(source, section, keys)?;
+            }
+            (section, _) if SECTIONS.contains(&section) => {
+                return Err(at(format!("`{section}` is a section: write [{section}]")));
+            }
+            (name, _) => return Err(at(format!("unknown key `{name}`; {}", mend(None, name)))),
+        }
+    }
+    Ok(())
+}
+
+fn check_keys(source: Source<'_>, section: &str, keys: &DeTable<'_>) -> Result<(), Wrong> {
+    let mut entries: Vec<_> = keys.iter().collect();
+    entries.sort_by_key(|(name, _)| name.span().start);
+    for (name, value) in entries {
+        let span = name.span();
+        let name = name.get_ref().as_ref();
+        let inner = format!("{section}.{name}");
+        match value.get_ref() {
+            DeValue::Table(keys) if SECTIONS.contains(&inner.as_str()) => {
+                check_keys(source, &inner, keys)?;
+            }
+            _ if Key::of(section).any(|key| key.name() == name) => {}
+            _ => {
+                let what = format!(
+                    "unknown key `{name}` in {}; {}",
+                    header(section),
+                    mend(Some(section), name)
+                );
+                return Err(source.wrong(&span, what));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What was probably meant by an unknown name.
+fn mend(section: Option<&str>, name: &str) -> String {
+    let here = || Key::of(section.unwrap_or_default()).map(Key::name);
+    let sections = SECTIONS.iter().copied().filter(|_| section.is_none());
+    let elsewhere = Key::ALL.iter().find(|key| key.name() == name);
+    let flags = Key::ALL.iter().map(|key| key.flag());
+    if let Some(near) = nearest(name, here()) {
+        return format!("did you mean `{near}`?");
+    }
+    if let Some(key) = elsewhere {
+        return format!("did you mean {}?", key.in_file());
+    }
+    match nearest(name, flags.chain(sections)) {
+        Some(near) => match Key::from_flag(near) {
+            Some(key) => format!("did you mean {}?", key.in_file()),
+            None => format!("did you mean {}?", header(near)),
+        },
+        None => "`turboflow run --print-config` prints all that there are".to_owned(),
+    }
+}
+
+/// The values, each of its type.
+fn understood(
+    source: Source<'_>,
+    root: Spanned<DeTable<'_>>,
+    places: &Places,
+) -> Result<RunConfig, Wrong> {
+    let wrong = |error: &de::Error| {
+        let span = error.span().unwrap_or_default();
+        let what = plain(error.message());
+        match places.name_at(&span) {
+            Some(name) => source.wrong(&span, format!("`{name}`: {what}")),
+            None => source.wrong(&span, what),
+        }
+    };
+    let engine = root.get_ref().get("engine").map(|engine| engine.get_ref());
+    if let Some(DeValue::Table(engine)) = engine
+        && let Some(options) = engine.get(EngineName::Xdp.as_str())
+        && let DeValue::Table(table) = options.get_ref()
+    {
+        // The run keeps what an engine is told as it is written; here it still has its lines.
+        let table = Spanned::new(options.span(), table.clone());
+        XdpOptions::deserialize(Deserializer::from(table)).map_err(|error| wrong(&error))?;
+    }
+    let mut run =
+        RunConfig::deserialize(Deserializer::from(root)).map_err(|error| wrong(&error))?;
+    let in_words = |error: anyhow::Error| Wrong {
+        line: places.line_of(source, Key::Engine).map(|(line, _)| line),
+        what: error.to_string(),
+    };
+    EngineName::of(&run).map_err(in_words)?;
+    let xdp = XdpOptions::of(&run).map_err(in_words)?;
+    xdp.say_to(&mut run).map_err(in_words)?;
+    Ok(run)
+}
+
+/// serde's words as people say them.
+fn plain(message: &str) -> String {
+    let first = message.lines().next().unwrap_or_default();
+    first
+        .replace("invalid type: ", "")
+        .replace("invalid value: ", "")
+        .replace("unknown variant", "there is no")
+        .replace("expected a boolean", "expected true or false")
+}
+
+#[cfg(test)]
+mod tests;

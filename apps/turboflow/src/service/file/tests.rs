@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+
+use clap::{Args, Command, FromArgMatches};
+use turboflow_run::Mtu;
+
+use super::*;
+use crate::record::RecordArgs;
+
+const NEEDED: &str = "[source]\ninterfaces = \"eth0\"\n[[output]]\nto = \"a.csv\"\n";
+const NEEDED_ONCE: &str = "interface = \"eth0\"\nwrite = [\"a.csv\", \"b.jsonl\"]\n";
+
+fn command() -> Command {
+    RecordArgs::augment_args(Command::new("record")).no_binary_name(true)
+}
+
+fn typed(words: &[&str]) -> RunConfig {
+    let matches = command().try_get_matches_from(words).unwrap();
+    RecordArgs::from_arg_matches(&matches)
+        .unwrap()
+        .to_run()
+        .unwrap()
+}
+
+fn read(text: &str) -> RunConfig {
+    parse(text).unwrap().run
+}
+
+/// A value of each flag that is not its default: as a flag, as an old key, and as a key.
+const VALUES: [(Key, &str); 46] = [
+    (Key::Interfaces, "\"eth0\""),
+    (Key::Filter, "\"tcp port 443\""),
+    (Key::Duration, "\"90s\""),
+    (Key::Packets, "\"10k\""),
+    (Key::SnapLength, "256"),
+    (Key::Promiscuous, "true"),
+    (Key::RingSize, "\"1MiB\""),
+    (Key::Readers, "3"),
+    (Key::Engine, "\"xdp\""),
+    (Key::MicroflowSlots, "4096"),
+    (Key::XdpMode, "\"native\""),
+    (Key::XdpTable, "\"row-lock\""),
+    (Key::XdpClock, "\"coarse\""),
+    (Key::XdpDrop, "true"),
+    (Key::XdpReplace, "true"),
+    (Key::UnparsedTo, "\"odd.pcap\""),
+    (Key::Definition, "\"own.toml\""),
+    (Key::Biflow, "true"),
+    (Key::Decapsulate, "\"gre,vxlan\""),
+    (Key::Reassemble, "true"),
+    (Key::IcmpPorts, "true"),
+    (Key::IdleTimeout, "\"5s\""),
+    (Key::ActiveTimeout, "\"none\""),
+    (Key::Linger, "\"0\""),
+    (Key::Threads, "2"),
+    (Key::MaxFlows, "\"1.5M\""),
+    (Key::Seed, "\"18446744073709551615\""),
+    (Key::Metrics, "\"none\""),
+    (Key::User, "\"nobody\""),
+    (Key::Ledger, "\"ledger.json\""),
+    (Key::Quiet, "true"),
+    (Key::LogFormat, "\"json\""),
+    (Key::To, "\"ipfix+tls://127.0.0.1:4740\""),
+    (Key::Format, "\"ipfix\""),
+    (Key::Rotate, "\"5m\""),
+    (Key::RotateSize, "\"1GiB\""),
+    (Key::Rate, "\"50k\""),
+    (Key::Mtu, "600"),
+    (Key::TemplateInterval, "\"1m\""),
+    (Key::ExportOptions, "true"),
+    (Key::TimeUnit, "\"ns\""),
+    (Key::ObservationDomain, "7"),
+    (Key::EnterpriseNumber, "9"),
+    (Key::TlsCa, "\"ca.pem\""),
+    (Key::TlsCert, "\"cert.pem\""),
+    (Key::TlsKey, "\"key.pem\""),
+];
+
+/// Outputs of each kind, so that there is one for every option.
+const OUTPUTS: [&str; 4] = ["a.csv", "-", "f-%H.ipfix", "ipfix+tls://127.0.0.1:4739"];
+
+fn value_of(key: Key) -> &'static str {
+    let found = VALUES.iter().find(|(its, _)| *its == key);
+    found
+        .unwrap_or_else(|| panic!("no value of {key:?} to test with"))
+        .1
+}
+
+/// The words of a command line that say a value.
+fn words(key: Key) -> Vec<String> {
+    let (flag, value) = (key.flag(), value_of(key).trim_matches('"'));
+    match (key, value) {
+        (Key::Filter, value) => vec![value.to_owned()],
+        (_, "true") => vec![format!("--{flag}")],
+        (_, value) => vec![format!("--{flag}={value}")],
+    }
+}
+
+/// A file in sections that says a value, beside outputs of each kind.
+fn sections(keys: &[Key]) -> String {
+    let mut root = toml::Table::new();
+    let value = |key: Key| -> toml::Value {
+        match (key.is_inverted(), value_of(key)) {
+            (true, _) => false.into(),
+            (false, text) => text.parse().unwrap(),
+        }
+    };
+    for key in keys.iter().filter(|key| key.section() != OUTPUT) {
+        let mut table = &mut root;
+        for section in key.section().split('.') {
+            let inner = table
+                .entry(section)
+                .or_insert_with(|| toml::Table::new().into());
+            table = inner.as_table_mut().unwrap();
+        }
+        table.insert(key.name().to_owned(), value(*key));
+    }
+    let outputs = OUTPUTS.iter().copied();
+    let more = keys
+        .contains(&Key::To)
+        .then(|| value_of(Key::To).trim_matches('"'));
+    let outputs = outputs.chain(more).map(|to| {
+        let mut output = toml::Table::new();
+        output.insert("to".to_owned(), to.into());
+        for key in keys
+            .iter()
+            .filter(|key| key.section() == OUTPUT && **key != Key::To)
+        {
+            let format = keys.contains(&Key::Format).then(|| value_of(Key::Format));
+            let format = format.map(|text| text.trim_matches('"').parse().unwrap());
+            if crate::record::concerns(*key, Path::new(to), format, true) {
+                output.insert(key.name().to_owned(), value(*key));
+            }
+        }
+        toml::Value::from(output)
+    });
+    root.insert(OUTPUT.to_owned(), outputs.collect::<Vec<_>>().into());
+    root.to_string()
+}
+
+/// What one flag needs beside it.
+fn with_needed(key: Key) -> Vec<Key> {
+    let mut keys = vec![Key::Interfaces, key];
+    keys.extend(match key {
+        Key::TlsCert => Some(Key::TlsKey),
+        Key::TlsKey => Some(Key::TlsCert),
+        _ => None,
+    });
+    keys.dedup();
+    keys
+}
+
+#[test]
+fn every_flag_says_what_its_key_says_and_what_its_old_key_said() {
+    for arg in command().get_arguments() {
+        let positional = arg.is_positional().then(|| arg.get_id().as_str());
+        let flag = arg.get_long().or(positional).unwrap();
+        if matches!(flag, "help" | "print-config" | "read") {
+            continue;
+        }
+        let key = Key::from_flag(flag).unwrap_or_else(|| panic!("--{flag} has no key"));
+        let keys = with_needed(key);
+        let outputs = OUTPUTS.map(|to| format!("--write={to}"));
+        let mut line: Vec<_> = outputs
+            .into_iter()
+            .chain(keys.iter().copied().flat_map(words))
+            .collect();
+        line.sort_by_key(|word| !word.starts_with("--"));
+        let line: Vec<_> = line.iter().map(String::as_str).collect();
+        let meant = typed(&line);
+        let plain: Vec<_> = OUTPUTS.iter().map(|to| format!("--write={to}")).collect();
+        let plain: Vec<_> = plain
+            .iter()
+            .map(String::as_str)
+            .chain(["--interface=eth0"])
+            .collect();
+        assert!(
+            key == Key::Interfaces || meant != typed(&plain),
+            "{key:?} changes nothing"
+        );
+        assert_eq!(read(&sections(&keys)), meant, "{key:?} in sections");
+
+        let mut write = OUTPUTS.to_vec();
+        write.extend(
+            keys.contains(&Key::To)
+                .then(|| value_of(Key::To).trim_matches('"')),
+        );
+        let mut once = format!("write = {write:?}\n");
+        for key in keys.iter().filter(|key| **key != Key::To) {
+            once += &format!("{} = {}\n", key.flag(), value_of(*key));
+        }
+        let Read { run, renamed } = parse(&once).unwrap();
+        assert_eq!(run, meant, "{once}");
+        assert_eq!(renamed.len(), once.lines().count(), "{renamed:?}");
+        // And what is printed of a command line reads as it was meant.
+        assert_eq!(read(&meant.to_toml().unwrap()), meant, "{key:?} printed");
+    }
+}
+
+#[test]
+fn all_flags_together_say_what_all_keys_say() {
+    let apart = |key: &Key| !matches!(key, Key::Files);
+    let keys: Vec<_> = Key::ALL.iter().copied().filter(apart).collect();
+    let mut line: Vec<String> = OUTPUTS.map(|to| format!("--write={to}")).to_vec();
+    line.extend(keys.iter().copied().flat_map(words));
+    line.sort_by_key(|word| !word.starts_with("--"));
+    let line: Vec<_> = line.iter().map(String::as_str).collect();
+    assert_eq!(read(&sections(&keys)), typed(&line));
+}
+
+#[test]
+fn every_output_has_options_of_its_own() {
+    let run = read(
+        "[source]\ninterfaces = [\"eth0\", \"eth1\"]\n\
+         [[output]]\nto = \"ipfix+tls://a.example\"\nmtu = 600\ntls-ca = \"a.pem\"\n\
+         [[output]]\nto = \"ipfix+tls://b.example\"\nmtu = 1_200\nrate = \"1k\"\n",
+    );
+    let [first, second] = &run.outputs[..] else {
+        panic!("{run:?}")
+    };
+    assert_eq!((first.mtu, second.mtu), (Mtu(600), Mtu(1_200)));
+    assert!(first.tls_ca.is_some() && second.tls_ca.is_none());
+    assert!(first.rate.is_none() && second.rate.is_some());
+}
+
+#[test]
+fn old_keys_are_told_their_new_names() {
+    let text = format!("{NEEDED_ONCE}\nidle-timeout = \"5s\"\nno-promiscuous = true\n");
+    let Read { run, renamed } = parse(&text).unwrap();
+    let said: Vec<_> = renamed
+        .iter()
+        .map(|(line, what)| format!("{line}: {what}"))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "1: \"interface\" is now \"interfaces\" in [source]",
+            "2: \"write\" is now \"to\" in [[output]]",
+            "4: \"idle-timeout\" is now \"idle\" in [timeouts]",
+            "5: \"no-promiscuous\" is now \"promiscuous\" in [source], with the opposite value",
+        ]
+    );
+    assert!(!run.source.promiscuous);
+}
+
+#[test]
+fn old_and_new_keys_mix_unless_both_say_the_same_thing() {
+    let mixed = "interface = \"eth0\"\nexport-mtu = 600\nengine = \"software\"\n[timeouts]\n\
+                 idle = \"5s\"\n[[output]]\nto = \"ipfix+udp://a.example\"\n";
+    let Read { run, renamed } = parse(mixed).unwrap();
+    assert_eq!((run.outputs[0].mtu, renamed.len()), (Mtu(600), 3));
+    for (more, line, words) in [
+        (
+            "idle-timeout = \"1s\"\n",
+            1,
+            "`idle-timeout` and `idle` in [timeouts]",
+        ),
+        (
+            "export-mtu = 700\n",
+            1,
+            "`export-mtu` and `mtu` in [[output]]",
+        ),
+        (
+            "interface = \"eth1\"\n",
+            1,
+            "`interface` and `interfaces` in [source]",
+        ),
+    ] {
+        let text = format!(
+            "{more}[source]\ninterfaces = \"eth0\"\n[timeouts]\nidle = \"5s\"\n[[output]]\n\
+             to = \"ipfix+udp://a.example\"\nmtu = 600\n"
+        );
+        let wrong = parse(&text).unwrap_err();
+        assert_eq!(wrong.line, Some(line), "{wrong:?}");
+        assert!(wrong.what.contains(words), "{wrong:?}");
+    }
+}
+
+#[test]
+fn refuses_old_keys_with_line_and_mend() {
+    for (text, line, words) in [
+        (
+            "idel-timeout = \"5s\"",
+            3,
+            "did you mean `idle` in [timeouts]?",
+        ),
+        ("\ncolour = 1", 4, "--print-config"),
+        ("read = \"a.pcap\"", 3, "unknown key `read`"),
+        (
+            "idle-timeout = \"30\"",
+            3,
+            "`idle-timeout`: the unit is missing",
+        ),
+        ("idle-timeout = 1.5", 3, "text in quotes"),
+        ("biflow = \"yes\"", 3, "true or false"),
+        ("no-export-options = 1", 3, "true or false"),
+        ("export-mtu = 5", 3, "5 is not in 512"),
+        ("threads = -1", 3, "whole number"),
+        ("[outputs]\nwrite = 1", 3, "did you mean [[output]]?"),
+        ("biflow = true\nbiflow = true", 4, "duplicate key"),
+        ("biflow = ", 3, "value"),
+        ("engine = \"p4\"", 3, "software or xdp"),
+        ("format = \"ipfix\"", 3, "a.csv, whose name says what it is"),
+        (
+            "rotate = \"5m\"",
+            3,
+            "needs an output whose name has a time",
+        ),
+        ("tls-ca = \"a.pem\"", 3, "for collectors over TLS"),
+    ] {
+        let wrong = parse(&format!("{NEEDED_ONCE}{text}")).unwrap_err();
+        assert_eq!(wrong.line, Some(line), "{text}: {wrong:?}");
+        assert!(wrong.what.contains(words), "{text}: {wrong:?}");
+    }
+}
+
+#[test]
+fn refuses_keys_with_line_and_mend() {
+    for (text, line, words) in [
+        (
+            "[timeouts]\nidel = \"5s\"",
+            6,
+            "unknown key `idel` in [timeouts]; did you mean `idle`?",
+        ),
+        (
+            "[timeouts]\nidle-timeout = \"5s\"",
+            6,
+            "did you mean `idle` in [timeouts]?",
+        ),
+        (
+            "[flow]\nidle = \"5s\"",
+            6,
+            "did you mean `idle` in [timeouts]?",
+        ),
+        ("[flow]\n\ncolour = 1", 7, "--print-config"),
+        ("[flows]\nbiflow = true", 5, "did you mean [flow]?"),
+        (
+            "[timeouts]\nidle = \"30\"",
+            6,
+            "`idle`: the unit is missing",
+        ),
+        ("[timeouts]\nidle = 1.5", 6, "`idle`: floating point"),
+        ("[flow]\nbiflow = \"yes\"", 6, "true or false"),
+        ("[meter]\nthreads = -1", 6, "whole number"),
+        ("[engine]\nname = \"p4\"", 6, "software or xdp"),
+        (
+            "[engine.xdp]\nmode = \"fast\"",
+            6,
+            "`mode`: there is no `fast`, expected one of `auto`",
+        ),
+        (
+            "[engine.xdp]\nspeed = 1",
+            6,
+            "unknown key `speed` in [engine.xdp]",
+        ),
+        ("[engine.p4]\nspeed = 1", 5, "unknown key `p4` in [engine]"),
+        ("[[output]]\nformat = \"csv\"", 5, "says not where to"),
+        ("[[output]]\nto = \"-\"\nformat = \"xyz\"", 7, "`format`: "),
+        (
+            "[[output]]\nto = \"a.ipfix\"\nmtu = 5",
+            7,
+            "`mtu`: 5 is not in 512",
+        ),
+        (
+            "[timeouts]\nidle = \"5s\"\nidle = \"5s\"",
+            7,
+            "duplicate key",
+        ),
+    ] {
+        let wrong = parse(&format!("{NEEDED}{text}")).unwrap_err();
+        assert_eq!(wrong.line, Some(line), "{text}: {wrong:?}");
+        assert!(wrong.what.contains(words), "{text}: {wrong:?}");
+    }
+    let wrong = parse("[output]\nto = \"a.csv\"").unwrap_err();
+    assert!(wrong.what.contains("write [[output]]"), "{wrong:?}");
+}
+
+#[test]
+fn says_what_is_empty_or_missing() {
+    for (text, line, words) in [
+        (
+            "interface = \"eth0\"\nwrite = []",
+            Some(2),
+            "`write` is empty",
+        ),
+        (
+            "interface = []\nwrite = \"a.csv\"",
+            Some(1),
+            "`interface` is empty",
+        ),
+        (
+            "[source]\ninterfaces = []",
+            Some(2),
+            "`interfaces` is empty",
+        ),
+        ("", None, "the key `interfaces` in [source] is missing"),
+        ("interface = \"eth0\"", None, "[[output]] is missing"),
+    ] {
+        let wrong = parse(text).unwrap_err();
+        assert_eq!(wrong.line, line, "{wrong:?}");
+        assert!(wrong.what.contains(words), "{wrong:?}");
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `[engine]`: which engine, and what each engine's own section says.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap};
+
+use super::Count;
+
+/// Keys of the section itself; everything else is a table of an engine's own options.
+const NAME: &str = "name";
+const MICROFLOW_SLOTS: &str = "microflow-slots";
+
+/// Which engine runs, and with which options.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EngineConfig {
+    /// The name by which the program knows the engine.
+    pub name: String,
+    /// Slots of the microflow table. `None`: the engine's default.
+    pub microflow_slots: Option<Count>,
+    /// The options of engines by their names, as written: `[engine.NAME]`. Each engine reads its
+    /// own table into a type of its own.
+    pub options: BTreeMap<String, toml::Table>,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            name: "software".to_owned(),
+            microflow_slots: None,
+            options: BTreeMap::new(),
+        }
+    }
+}
+
+impl Serialize for EngineConfig {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry(NAME, &self.name)?;
+        if let Some(slots) = &self.microflow_slots {
+            map.serialize_entry(MICROFLOW_SLOTS, slots)?;
+        }
+        for (name, options) in &self.options {
+            map.serialize_entry(name, options)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for EngineConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Section;
+        impl<'de> Visitor<'de> for Section {
+            type Value = EngineConfig;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a section")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<EngineConfig, A::Error> {
+                let mut engine = EngineConfig::default();
+                while let Some(key) = map.next_key::<String>()? {
+                    match key.as_str() {
+                        NAME => engine.name = map.next_value()?,
+                        MICROFLOW_SLOTS => engine.microflow_slots = Some(map.next_value()?),
+                        _ => match map.next_value()? {
+                            toml::Value::Table(options) => {
+                                engine.options.insert(key, options);
+                            }
+                            _ => {
+                                return Err(A::Error::unknown_field(
+                                    &key,
+                                    &[NAME, MICROFLOW_SLOTS],
+                                ));
+                            }
+                        },
+                    }
+                }
+                Ok(engine)
+            }
+        }
+        deserializer.deserialize_map(Section)
+    }
+}

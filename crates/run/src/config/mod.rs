@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A run as a value: everything that a user decides, in the sections of a configuration file.
+//!
+//! [`RunConfig`] is the file by serde, and what the flags of the program become; nothing behind it
+//! knows which of the two it was. [`PipelineConfig`] is the part that the meter needs, compiled from
+//! it.
+
+mod engine;
+mod output;
+mod pipeline;
+mod sections;
+mod text;
+pub mod units;
+
+use serde::{Deserialize, Serialize};
+
+pub use engine::EngineConfig;
+pub use output::OutputConfig;
+pub use pipeline::{ConfigError, Field, PipelineConfig, RunSizes, Separation};
+pub use sections::{
+    FlowConfig, LogFormat, MeterConfig, MetricsAt, ServiceConfig, SourceConfig, TimeoutsConfig,
+};
+pub use text::{
+    Count, CountAboveZero, Interval, Linger, Mtu, Rotation, Seed, Size, SnapLength, Time, Timeout,
+};
+
+/// Everything that a run is told.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RunConfig {
+    /// Where packets come from.
+    pub source: SourceConfig,
+    /// What turns packets into microflow records.
+    pub engine: EngineConfig,
+    /// What a flow is.
+    pub flow: FlowConfig,
+    /// When flows end.
+    pub timeouts: TimeoutsConfig,
+    /// Memory and threads of the meter.
+    pub meter: MeterConfig,
+    /// Logs, metrics, ledger and rights.
+    pub service: ServiceConfig,
+    /// Where flow records go. None: a summary for people.
+    #[serde(rename = "output")]
+    pub outputs: Vec<OutputConfig>,
+}
+
+impl RunConfig {
+    /// Whether packets come from interfaces, as they arrive.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        !self.source.interfaces.is_empty()
+    }
+
+    /// The configuration as a file. Values that are left out by default are left out here.
+    ///
+    /// # Errors
+    /// A path that is not Unicode, which TOML cannot hold.
+    pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
+        toml::to_string(self)
+    }
+
+    /// Keys whose values differ from those of another configuration, as `section.key`, in the order
+    /// of the file; `output` for the outputs as a whole.
+    #[must_use]
+    pub fn keys_that_differ(&self, other: &Self) -> Vec<String> {
+        let mut keys = Vec::new();
+        let mut compare = |section: &str, differ: bool, ours: toml::Table, theirs: toml::Table| {
+            if differ {
+                differing(section, &ours, &theirs, &mut keys);
+            }
+        };
+        macro_rules! sections {
+            ($($name:ident),*) => {
+                $(compare(
+                    stringify!($name),
+                    self.$name != other.$name,
+                    table_of(&self.$name),
+                    table_of(&other.$name),
+                );)*
+            };
+        }
+        sections!(source, engine, flow, timeouts, meter, service);
+        if self.outputs != other.outputs {
+            keys.push("output".to_owned());
+        }
+        keys
+    }
+}
+
+/// A section as a table. A path that is not Unicode has no key there, and is compared by the
+/// section as a whole.
+fn table_of(section: &impl Serialize) -> toml::Table {
+    toml::Table::try_from(section).unwrap_or_default()
+}
+
+fn differing(section: &str, ours: &toml::Table, theirs: &toml::Table, keys: &mut Vec<String>) {
+    let before = keys.len();
+    let names: std::collections::BTreeSet<_> = ours.keys().chain(theirs.keys()).collect();
+    for name in names {
+        let key = format!("{section}.{name}");
+        match (ours.get(name), theirs.get(name)) {
+            (Some(ours), Some(theirs)) if ours == theirs => {}
+            (Some(toml::Value::Table(ours)), Some(toml::Value::Table(theirs))) => {
+                differing(&key, ours, theirs, keys);
+            }
+            _ => keys.push(key),
+        }
+    }
+    if keys.len() == before {
+        keys.push(section.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `[[output]]`: a file, standard output or a collector, each with options of its own.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use turboflow_formats::Format;
+use turboflow_record::{DOCUMENTATION_ENTERPRISE, TimeUnit};
+
+use super::text::{self, flag};
+use super::{CountAboveZero, Interval, Mtu, Rotation, Size, units};
+
+/// One output.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct OutputConfig {
+    /// The file, `-` for standard output, or the address of a collector.
+    pub to: PathBuf,
+    /// The format, where the name of the file does not say it.
+    #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
+    /// How long a file is written to, where names have a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rotate: Option<Rotation>,
+    /// How many bytes a file gets, where names have a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rotate_size: Option<Size>,
+    /// Flow records a second that a collector is sent at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<CountAboveZero>,
+    /// Bytes of a message at most.
+    pub mtu: Mtu,
+    /// How often templates and options are sent again over UDP.
+    pub template_interval: Interval,
+    /// Whether sampling, statistics and descriptions of elements are sent, too.
+    #[serde(deserialize_with = "flag::deserialize")]
+    pub options: bool,
+    /// Unit of a flow's first and last time in IPFIX.
+    #[serde(serialize_with = "write_unit", deserialize_with = "read_unit")]
+    pub time_unit: TimeUnit,
+    /// Observation domain. `None`: one of the run's own.
+    #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
+    pub observation_domain: Option<u32>,
+    /// Private enterprise number of elements that IANA does not have.
+    #[serde(with = "text")]
+    pub enterprise_number: u32,
+    /// Certificates of the authorities that a collector is trusted by. `None`: the system's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_ca: Option<PathBuf>,
+    /// The client certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_cert: Option<PathBuf>,
+    /// The key of the client certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_key: Option<PathBuf>,
+}
+
+impl Default for OutputConfig {
+    fn default() -> Self {
+        Self {
+            to: PathBuf::new(),
+            format: None,
+            rotate: None,
+            rotate_size: None,
+            rate: None,
+            mtu: Mtu(1_400),
+            template_interval: Interval(Duration::from_secs(30)),
+            options: true,
+            time_unit: TimeUnit::default(),
+            observation_domain: None,
+            enterprise_number: DOCUMENTATION_ENTERPRISE,
+            tls_ca: None,
+            tls_cert: None,
+            tls_key: None,
+        }
+    }
+}
+
+fn write_unit<S: Serializer>(unit: &TimeUnit, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(units::time_unit_text(*unit))
+}
+
+fn read_unit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TimeUnit, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    units::time_unit(&text).map_err(D::Error::custom)
+}

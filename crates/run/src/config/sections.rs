@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The sections of a configuration other than those of engines and outputs.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use turboflow_packet::TunnelSet;
+
+use super::text::{self, flag, list};
+use super::{Count, CountAboveZero, Linger, Seed, Size, SnapLength, Time, Timeout};
+
+/// `[source]`: capture files or interfaces.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SourceConfig {
+    /// Capture files, metered one after the other as one stream.
+    #[serde(
+        deserialize_with = "list::deserialize",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub files: Vec<PathBuf>,
+    /// Interfaces to capture from.
+    #[serde(
+        deserialize_with = "list::deserialize",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub interfaces: Vec<String>,
+    /// Only packets of which this is true, as tcpdump has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
+    /// The run ends after this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Time>,
+    /// The run ends after this many packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packets: Option<CountAboveZero>,
+    /// Bytes kept of a packet. `None`: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snap_length: Option<SnapLength>,
+    /// Whether an interface takes all frames that it sees, not only those for this host.
+    #[serde(deserialize_with = "flag::deserialize")]
+    pub promiscuous: bool,
+    /// Memory in which the kernel keeps packets until they are read.
+    pub ring_size: Size,
+    /// Threads that read the interfaces.
+    pub readers: Count,
+}
+
+impl Default for SourceConfig {
+    fn default() -> Self {
+        Self {
+            files: Vec::new(),
+            interfaces: Vec::new(),
+            filter: None,
+            duration: None,
+            packets: None,
+            snap_length: None,
+            promiscuous: true,
+            ring_size: Size(64 << 20),
+            readers: Count(1),
+        }
+    }
+}
+
+/// `[flow]`: what a flow is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FlowConfig {
+    /// The file of the definition. `None`: the default definition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub definition: Option<PathBuf>,
+    /// Whether the two directions of a conversation are one record.
+    #[serde(deserialize_with = "flag::deserialize")]
+    pub biflow: bool,
+    /// Tunnels to enter.
+    #[serde(serialize_with = "text::serialize", deserialize_with = "tunnels")]
+    pub decapsulate: TunnelSet,
+    /// Whether later fragments get the ports of the first.
+    #[serde(deserialize_with = "flag::deserialize")]
+    pub reassemble: bool,
+    /// ICMP type and code as destination port.
+    #[serde(deserialize_with = "flag::deserialize")]
+    pub icmp_ports: bool,
+}
+
+/// Tunnels as text; `true` is all of them, `false` none.
+fn tunnels<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TunnelSet, D::Error> {
+    struct Tunnels;
+    impl Visitor<'_> for Tunnels {
+        type Value = TunnelSet;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("text in quotes, true or false")
+        }
+
+        fn visit_bool<E: Error>(self, all: bool) -> Result<TunnelSet, E> {
+            Ok(if all {
+                TunnelSet::ALL
+            } else {
+                TunnelSet::EMPTY
+            })
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<TunnelSet, E> {
+            text.parse().map_err(E::custom)
+        }
+    }
+    deserializer.deserialize_any(Tunnels)
+}
+
+/// `[timeouts]`: when flows end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TimeoutsConfig {
+    /// A flow without packets for longer is over.
+    pub idle: Timeout,
+    /// No record lasts longer.
+    pub active: Timeout,
+    /// How long a flow that saw FIN or RST waits for its last packets.
+    pub linger: Linger,
+}
+
+impl Default for TimeoutsConfig {
+    fn default() -> Self {
+        Self {
+            idle: Timeout(Some(30_000_000_000)),
+            active: Timeout(Some(120_000_000_000)),
+            linger: Linger(Some(2_000_000_000)),
+        }
+    }
+}
+
+/// `[meter]`: threads and memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct MeterConfig {
+    /// Threads that meter, for each reader. `None`: one, beside that which reads files where there
+    /// are two processors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<Count>,
+    /// Flows open at once, over all threads.
+    pub max_flows: Count,
+    /// Seed of the hash function. `None`: random.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<Seed>,
+}
+
+impl Default for MeterConfig {
+    fn default() -> Self {
+        Self {
+            threads: None,
+            max_flows: Count(10_000_000),
+            seed: None,
+        }
+    }
+}
+
+/// `[service]`: what is said while the run goes on, and with which rights it runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ServiceConfig {
+    /// Where metrics are served. `None`: the program's default.
+    #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<MetricsAt>,
+    /// The user to become once the interfaces are open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The file of every counter of the run, written at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<PathBuf>,
+    /// No progress bar and no summary.
+    #[serde(deserialize_with = "flag::deserialize")]
+    pub quiet: bool,
+    /// How lines on standard error are written.
+    #[serde(with = "text")]
+    pub log_format: LogFormat,
+}
+
+/// How lines on standard error are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Text, with its level in front where systemd's journal reads it.
+    #[default]
+    Auto,
+    /// An object a line.
+    Json,
+    /// Text.
+    Text,
+}
+
+impl LogFormat {
+    /// Every format by its name.
+    pub const NAMES: [(&str, Self); 3] = [
+        ("auto", Self::Auto),
+        ("json", Self::Json),
+        ("text", Self::Text),
+    ];
+}
+
+impl FromStr for LogFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::NAMES.iter().find(|(name, _)| *name == text);
+        found
+            .map(|(_, format)| *format)
+            .ok_or_else(|| "write auto, json or text".to_owned())
+    }
+}
+
+impl fmt::Display for LogFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = Self::NAMES.iter().find(|(_, format)| format == self);
+        f.write_str(found.map_or("", |(name, _)| name))
+    }
+}
+
+/// Where metrics are served; `None` where they are switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetricsAt(pub Option<SocketAddr>);
+
+impl FromStr for MetricsAt {
+    type Err = String;
+
+    /// `127.0.0.1:9414`, `[::1]:9414`, or `none`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Self(None));
+        }
+        text.parse()
+            .map(|address| Self(Some(address)))
+            .map_err(|_| "write an address and a port such as 127.0.0.1:9414, or `none`".to_owned())
+    }
+}
+
+impl fmt::Display for MetricsAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(address) => address.fmt(f),
+            None => f.write_str("none"),
+        }
+    }
+}

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Durations, counts and sizes as people write them: `30s`, `1.5M`, `1_000`, `64MiB`.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use turboflow_record::TimeUnit;
+
+/// Nanoseconds of each unit, the longer names first where one ends like another.
+const UNITS_NS: [(&str, u64); 8] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("d", 86_400_000_000_000),
+];
+/// How a time is written that cannot be endless.
+const FORMS: &str = "write a number and a unit (ns, us, ms, s, m, h, d) such as 30s";
+/// About 292 years: more does not fit the clock.
+const LONGEST_NS: u64 = i64::MAX as u64;
+
+/// A timeout that may not be 0: such a flow would end before it began.
+///
+/// # Errors
+/// What to write instead.
+pub fn timeout(text: &str) -> Result<Option<u64>, String> {
+    match timeout_or_zero(text)? {
+        Some(0) => Err(
+            "a timeout of 0 ends every flow before it begins; write `none` to \
+             switch it off"
+                .to_owned(),
+        ),
+        timeout => Ok(timeout),
+    }
+}
+
+/// A timeout that may be 0.
+///
+/// # Errors
+/// What to write instead.
+pub fn timeout_or_zero(text: &str) -> Result<Option<u64>, String> {
+    if text == "none" {
+        return Ok(None);
+    }
+    let ns = duration_ns(text).map_err(|mend| format!("{mend}, or `none` to switch it off"))?;
+    Ok(Some(ns))
+}
+
+/// A time that is neither 0 nor endless.
+///
+/// # Errors
+/// What to write instead.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    match duration_ns(text)? {
+        0 => Err("no time at all; write for example 10s".to_owned()),
+        ns => Ok(Duration::from_nanos(ns)),
+    }
+}
+
+/// How long a file is written to: names have whole seconds.
+///
+/// # Errors
+/// What to write instead.
+pub fn rotation(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        time if time < Duration::from_secs(1) => Err("at least 1s: names have seconds".to_owned()),
+        time => Ok(time),
+    }
+}
+
+/// How long until templates are sent again.
+///
+/// # Errors
+/// What to write instead.
+pub fn template_interval(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        time if time < Duration::from_secs(1) => {
+            Err("at least 1s: collectors need no more".to_owned())
+        }
+        time => Ok(time),
+    }
+}
+
+/// A size such as `64MiB` or `100kB`; a number alone is bytes.
+///
+/// # Errors
+/// What to write instead.
+pub fn size_bytes(text: &str) -> Result<u64, String> {
+    let start = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(start);
+    let factor = match unit {
+        "" | "B" => 1,
+        "kB" => 1_000,
+        "KiB" => 1 << 10,
+        "MB" => 1_000_000,
+        "MiB" => 1 << 20,
+        "GB" => 1_000_000_000,
+        "GiB" => 1 << 30,
+        "TB" => 1_000_000_000_000,
+        "TiB" => 1 << 40,
+        _ => {
+            return Err(
+                "write a size such as 64MiB (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB)".to_owned(),
+            );
+        }
+    };
+    times(number, factor).map_err(|wrong| match wrong {
+        Wrong::NoNumber => "write a number and a unit, such as 64MiB".to_owned(),
+        Wrong::NotWhole => "no whole number of bytes; write for example 1536KiB".to_owned(),
+        Wrong::TooLarge => "too large a size".to_owned(),
+    })
+}
+
+/// What is wrong with a number.
+enum Wrong {
+    NoNumber,
+    NotWhole,
+    TooLarge,
+}
+
+/// Digits, perhaps with a fraction, times a factor, exactly.
+fn times(digits: &str, factor: u64) -> Result<u64, Wrong> {
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    if !is_number(whole) || !is_number(fraction) {
+        return Err(Wrong::NoNumber);
+    }
+    // Zeros at the end say nothing. More digits than 19 fit no number here, and nobody writes them.
+    let fraction = fraction.trim_end_matches('0');
+    if fraction.len() > 19 {
+        return Err(Wrong::NotWhole);
+    }
+    let parts = 10u128.pow(fraction.len() as u32);
+    let part = match fraction {
+        "" => 0,
+        digits => digits.parse().map_err(|_| Wrong::NoNumber)?,
+    };
+    let of_fraction = u128::from(factor) * part;
+    if !of_fraction.is_multiple_of(parts) {
+        return Err(Wrong::NotWhole);
+    }
+    let whole: u128 = whole.parse().map_err(|_| Wrong::TooLarge)?;
+    let product = whole.checked_mul(u128::from(factor));
+    let sum = product.and_then(|product| product.checked_add(of_fraction / parts));
+    sum.and_then(|sum| u64::try_from(sum).ok())
+        .ok_or(Wrong::TooLarge)
+}
+
+fn duration_ns(text: &str) -> Result<u64, String> {
+    let start = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(start);
+    if unit.is_empty() && number.parse::<u64>() == Ok(0) {
+        return Ok(0);
+    }
+    let (_, unit_ns) = UNITS_NS
+        .into_iter()
+        .find(|(name, _)| *name == unit)
+        .ok_or_else(|| {
+            if unit.is_empty() {
+                format!("the unit is missing; {FORMS}")
+            } else {
+                FORMS.to_owned()
+            }
+        })?;
+    let too_long = || "longer than 292 years: write a shorter time".to_owned();
+    // Whole numbers stay exact; a fraction may round to the next nanosecond.
+    let ns = match number.parse::<u64>() {
+        Ok(whole) => whole.checked_mul(unit_ns).ok_or_else(too_long)?,
+        Err(_) => {
+            let number: f64 = number.parse().map_err(|_| FORMS.to_owned())?;
+            (number * unit_ns as f64).round() as u64
+        }
+    };
+    if ns > LONGEST_NS {
+        Err(too_long())
+    } else {
+        Ok(ns)
+    }
+}
+
+/// A count such as `1000`, `1_000_000`, `300k`, `1.5M` or `1G` (powers of ten).
+///
+/// # Errors
+/// What to write instead.
+pub fn count(text: &str) -> Result<u64, String> {
+    let plain = text.replace('_', "");
+    let (digits, factor) = match plain.as_bytes().last() {
+        Some(b'k' | b'K') => (&plain[..plain.len() - 1], 1_000),
+        Some(b'M') => (&plain[..plain.len() - 1], 1_000_000),
+        Some(b'G') => (&plain[..plain.len() - 1], 1_000_000_000),
+        _ => (plain.as_str(), 1),
+    };
+    times(digits, factor).map_err(|wrong| match wrong {
+        Wrong::NoNumber | Wrong::NotWhole => {
+            "write a whole number such as 1000, 300k, 1.5M or 1G".to_owned()
+        }
+        Wrong::TooLarge => "too large a number".to_owned(),
+    })
+}
+
+/// A [`count`] of at least one.
+///
+/// # Errors
+/// What to write instead.
+pub fn count_above_zero(text: &str) -> Result<u64, String> {
+    match count(text)? {
+        0 => Err("write 1 or more, or leave it out".to_owned()),
+        count => Ok(count),
+    }
+}
+
+/// A seed: any number of 64 bits.
+///
+/// # Errors
+/// What to write instead.
+pub fn seed(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("write a whole number from 0 to {}", u64::MAX))
+}
+
+/// A unit of time in IPFIX.
+///
+/// # Errors
+/// What to write instead.
+pub fn time_unit(text: &str) -> Result<TimeUnit, String> {
+    match text {
+        "ms" => Ok(TimeUnit::Milliseconds),
+        "us" => Ok(TimeUnit::Microseconds),
+        "ns" => Ok(TimeUnit::Nanoseconds),
+        _ => Err("write ms, us or ns".to_owned()),
+    }
+}
+
+/// The name of a unit of time in IPFIX.
+#[must_use]
+pub const fn time_unit_text(unit: TimeUnit) -> &'static str {
+    match unit {
+        TimeUnit::Milliseconds => "ms",
+        TimeUnit::Microseconds => "us",
+        TimeUnit::Nanoseconds => "ns",
+    }
+}
+
+/// Bytes of a message over UDP.
+///
+/// # Errors
+/// What to write instead.
+pub fn mtu(text: &str) -> Result<u16, String> {
+    within(text, 512..=65_507)
+}
+
+/// Bytes kept of a packet.
+///
+/// # Errors
+/// What to write instead.
+pub fn snap_length(text: &str) -> Result<u32, String> {
+    within(text, 14..=u32::MAX)
+}
+
+fn within<T>(text: &str, range: RangeInclusive<T>) -> Result<T, String>
+where
+    T: Copy + fmt::Display + PartialOrd + TryFrom<u64>,
+{
+    let number = count(text)?;
+    let fits = T::try_from(number).ok().filter(|fits| range.contains(fits));
+    fits.ok_or_else(|| format!("{number} is not in {}..={}", range.start(), range.end()))
+}
+
+/// A time in the largest unit of which it is a whole number: `30s`, `1500ms`.
+#[must_use]
+pub fn time_text(ns: u64) -> String {
+    let units = UNITS_NS.iter().rev().filter(|(name, _)| name.is_ascii());
+    let mut fitting = units.filter(|(_, unit)| ns > 0 && ns.is_multiple_of(*unit));
+    let (name, unit) = fitting.next().copied().unwrap_or(("s", 1));
+    format!("{}{name}", ns / unit)
+}
+
+/// A size in the largest unit of which it is a whole number: `64MiB`; in bytes, `1500`.
+#[must_use]
+pub fn size_text(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    let mut fitting = UNITS
+        .iter()
+        .filter(|(_, unit)| bytes > 0 && bytes.is_multiple_of(*unit));
+    match fitting.next() {
+        Some((name, unit)) => format!("{}{name}", bytes / unit),
+        None => bytes.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_durations() {
+        for (text, ns) in [
+            ("30s", 30_000_000_000),
+            ("500ms", 500_000_000),
+            ("5m", 300_000_000_000),
+            ("1h", 3_600_000_000_000),
+            ("7ns", 7),
+            ("7us", 7_000),
+            ("1.5s", 1_500_000_000),
+        ] {
+            assert_eq!(timeout(text), Ok(Some(ns)), "{text}");
+        }
+        assert_eq!(timeout("none"), Ok(None));
+        assert_eq!(timeout_or_zero("0"), Ok(Some(0)));
+        assert_eq!(timeout_or_zero("0s"), Ok(Some(0)));
+    }
+
+    #[test]
+    fn refuses_what_is_no_duration() {
+        for text in [
+            "", "s", "30", "-1s", "1x", "1 s", "1.2.3s", "inf", "NaN", "300y", "300000d", ".",
+        ] {
+            assert!(timeout(text).is_err(), "{text}");
+        }
+        assert!(timeout("0").unwrap_err().contains("none"));
+        assert!(timeout("300000d").unwrap_err().contains("`none`"));
+        // What cannot be switched off does not propose it.
+        for text in ["none", "30", "1x", "1.2.3s", "300000d", "-5s"] {
+            let mend = duration(text).unwrap_err();
+            assert!(!mend.contains("none"), "{text}: {mend}");
+        }
+        assert!(timeout("0.0000000001ns").is_err());
+        assert!(timeout("30").unwrap_err().contains("unit"));
+    }
+
+    #[test]
+    fn reads_sizes() {
+        for (text, bytes) in [
+            ("64MiB", 64 << 20),
+            ("100kB", 100_000),
+            ("65536", 65_536),
+            ("2GiB", 2 << 30),
+            ("1.5MiB", 3 << 19),
+            ("40.96kB", 40_960),
+            ("1TiB", 1 << 40),
+            ("0.50TB", 500_000_000_000),
+        ] {
+            assert_eq!(size_bytes(text), Ok(bytes), "{text}");
+        }
+        for text in [
+            "",
+            "MiB",
+            "1.5",
+            "1.0001kB",
+            ".5MiB",
+            "5.MiB",
+            "1.2.3MiB",
+            "64M",
+            "-1KiB",
+            "99999999999GiB",
+        ] {
+            assert!(size_bytes(text).is_err(), "{text}");
+        }
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1_500)));
+        assert!(duration("0s").is_err() && duration("none").is_err());
+    }
+
+    #[test]
+    fn writes_times_and_sizes_as_they_are_read() {
+        for (text, ns) in [("0s", 0), ("30s", 30_000_000_000), ("2m", 120_000_000_000)] {
+            assert_eq!(
+                (time_text(ns).as_str(), timeout_or_zero(text)),
+                (text, Ok(Some(ns)))
+            );
+        }
+        assert_eq!(time_text(1_500_000_000), "1500ms");
+        assert_eq!(time_text(7_000), "7us");
+        for (text, bytes) in [
+            ("64MiB", 64 << 20),
+            ("65KiB", 65 << 10),
+            ("1500", 1_500),
+            ("0", 0),
+        ] {
+            assert_eq!(
+                (size_text(bytes).as_str(), size_bytes(text)),
+                (text, Ok(bytes))
+            );
+        }
+    }
+
+    #[test]
+    fn reads_counts() {
+        for (text, number) in [
+            ("7", 7),
+            ("1_000", 1_000),
+            ("300k", 300_000),
+            ("10M", 10_000_000),
+            ("1.5M", 1_500_000),
+            ("0.001k", 1),
+        ] {
+            assert_eq!(count(text), Ok(number));
+        }
+        for text in [
+            "",
+            "k",
+            "1.5",
+            "0.0001k",
+            "1.5.0M",
+            "-1",
+            "99999999999999999999",
+            "99999999999G",
+        ] {
+            assert!(count(text).is_err(), "{text}");
+        }
+        assert_eq!(seed("18446744073709551615"), Ok(u64::MAX));
+        for text in ["", "-1", "18446744073709551616", "1.5", "x"] {
+            let mend = seed(text).unwrap_err();
+            assert!(mend.contains("0 to 18446744073709551615"), "{mend}");
+        }
+    }
+}
