@@ -165,7 +165,9 @@ fn refusal(
             "it needs root or CAP_NET_ADMIN; `engine.name=software` needs neither"
         }
         _ if is_bound => "what only drivers know is given in native mode alone",
-        XdpMode::Native => "`engine.xdp.mode=generic` and `engine.name=software` work on every interface",
+        XdpMode::Native => {
+            "`engine.xdp.mode=generic` and `engine.name=software` work on every interface"
+        }
         _ => "`engine.name=software` works on every interface",
     };
     KernelError::Attach {

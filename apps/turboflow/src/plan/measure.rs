@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use turboflow_aggregate::{CacheConfig, Cell, FlowCache, Timeouts};
-use turboflow_merge::{KeyHasher, Layout, Least, MicroflowRecord};
+use turboflow_merge::{Complement, KeyHasher, Layout, MicroflowRecord};
 use turboflow_record::{Definition, Family, WORDS_V4};
 use turboflow_workload::traffic::{FlowNumbers, Skew, five_tuple, keys};
 
@@ -106,10 +106,10 @@ fn microflow(flow: u64, at_ns: u64) -> Record {
     record.base.bytes = 1_800;
     record.base.first_ns = at_ns;
     record.base.last_ns = at_ns + 1_000;
-    record.base.min_length_bytes = Least::of(52);
+    record.base.min_length_bytes = Complement::of(52);
     record.base.max_length_bytes = 1_500;
     record.base.tcp_flags = 0x10;
-    record.base.min_ttl = Least::of(60);
+    record.base.min_ttl = Complement::of(60);
     record.base.max_ttl = 60;
     record
 }

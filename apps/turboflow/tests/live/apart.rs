@@ -5,8 +5,10 @@ use std::fs::{self, File};
 use std::net::UdpSocket;
 use std::process::{Child, Stdio};
 
+use turboflow_testing::{Need, is_missing};
+
 use crate::link::Link;
-use crate::support::{Folder, is_installed, office};
+use crate::support::{Folder, office};
 
 /// An authority, and certificates of it for a collector on this host and for the exporter.
 const CERTIFICATES: &str = "
@@ -84,7 +86,7 @@ fn datagrams(socket: &UdpSocket) -> Vec<(usize, u32)> {
 #[test]
 fn collectors_of_one_file_have_an_mtu_and_certificates_of_their_own() {
     let Some(link) = Link::new() else { return };
-    if !is_installed("openssl", "version") {
+    if is_missing(&[Need::Tool("openssl")]) {
         return;
     }
     let run = |theirs: [&str; 2]| {

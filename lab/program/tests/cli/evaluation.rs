@@ -102,34 +102,3 @@ fn a_report_is_written_anew_without_measuring() {
         kept
     );
 }
-
-#[test]
-fn the_committed_results_are_those_of_their_run() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let root = root.canonicalize().expect("the project is a checkout");
-    let output = command(["evaluation", "results", "--check"])
-        .arg(root.join("docs/evaluation.md"))
-        .output()
-        .expect("the program starts");
-    assert!(output.status.success(), "{}", talk(&output));
-}
-
-#[test]
-fn a_report_is_written_anew_without_measuring() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("run");
-    let first = run(&out, folder.path(), "table12");
-    assert_eq!(first.status.code(), Some(0), "{}", talk(&first));
-    let (page, raw) = (out.join("report.md"), out.join("raw.jsonl"));
-    let kept = [&page, &raw].map(|path| fs::read_to_string(path).unwrap());
-    fs::remove_file(&page).unwrap();
-    let again = command(["evaluation", "report"])
-        .arg(&out)
-        .output()
-        .expect("the program starts");
-    assert!(again.status.success(), "{}", talk(&again));
-    assert_eq!(
-        [&page, &raw].map(|path| fs::read_to_string(path).unwrap()),
-        kept
-    );
-}
