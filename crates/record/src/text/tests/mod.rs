@@ -89,7 +89,7 @@ fn the_reference_leaves_nothing_out() {
         };
         assert_eq!(
             cells[3..6],
-            [&bits.to_string(), &kind, in_keys],
+            [bits.to_string().as_str(), &kind, in_keys],
             "{input:?}"
         );
     }
