@@ -140,8 +140,8 @@ impl XdpOptions {
             .map_or_else(|| Ok(Self::default()), toml::Table::try_into)?)
     }
 
-    /// Says these options to a run, in the place of what it was told of them: all of them, or nothing
-    /// where they are the defaults, so that runs that mean the same are equal.
+    /// Puts these options into a run: all of them, or none where they are the defaults, so that runs
+    /// that mean the same are equal.
     pub(crate) fn say_to(&self, run: &mut RunConfig) -> anyhow::Result<()> {
         let name = EngineName::Xdp.as_str();
         run.engine.options.remove(name);

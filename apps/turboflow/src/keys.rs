@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a run can be told: each value has a flag of `turboflow record` and a key in a section of the
-//! configuration file. Messages call it as the user has written it.
+//! What a run can be told: each value has a flag of `turboflow record` and a key in a section of
+//! the configuration file. Messages call it as the user has written it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -147,8 +147,8 @@ impl Key {
     }
 }
 
-/// Words of a room that knows neither flags nor files, with its keys as the user writes them: what
-/// stands there as `` `output.mtu` `` or `` `engine.name=software` ``.
+/// A library's message in the user's words. Libraries know no flags: they name a value by section
+/// and key, as `` `output.mtu` `` or `` `engine.name=software` ``.
 pub(crate) fn spelled(text: &str) -> Cow<'_, str> {
     if !text.contains('`') {
         return Cow::Borrowed(text);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the rooms of this program refuse, in the words of the flags or keys that its user wrote: they
-//! know neither.
+//! What is wrong with a configuration, in the words of the flags or keys that the user wrote.
 
 use anyhow::anyhow;
 use turboflow_run::{ConfigError, Field, Separation};

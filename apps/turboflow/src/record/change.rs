@@ -132,8 +132,8 @@ fn is_one_file(run: &RunConfig, path: &Path) -> anyhow::Result<bool> {
     Ok(target_of(path)?.is_none() && rotation::pattern_of(run, path)?.is_none())
 }
 
-/// Outputs that are meant before and after. Those whose own options differ begin anew, except files of
-/// one name: a second one would replace the first.
+/// Outputs that are meant before and after. Those whose own options differ begin anew, except files
+/// of one name: a second one would replace the first.
 fn kept<'a>(now: &RunConfig, next: &'a RunConfig) -> anyhow::Result<Vec<&'a PathBuf>> {
     let mut kept = Vec::new();
     for output in &next.outputs {

@@ -68,8 +68,8 @@ fn names_of(output: &OutputConfig) -> TlsNames {
 pub(crate) struct TlsRead(Vec<(TlsNames, Tls)>);
 
 impl TlsRead {
-    /// Reads what the outputs need. Files of the same names as before are not read again: once rights
-    /// are given up, they may not be readable.
+    /// Reads what the outputs need. Files of the same names as before are not read again: once
+    /// rights are given up, they may not be readable.
     pub(super) fn new(run: &RunConfig, before: &[&Self]) -> anyhow::Result<Self> {
         let mut read = Self::default();
         for output in &run.outputs {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Options that are said once for all outputs, by flags or by keys outside `[[output]]`: each output
-//! gets those that concern it.
+//! Options that are said once for all outputs, by flags or by keys outside `[[output]]`: each
+//! output gets those that concern it.
 
 use std::path::{Path, PathBuf};
 

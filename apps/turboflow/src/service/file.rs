@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A configuration file, read into a [`RunConfig`]. What is wrong is said with its line and the mend.
+//! A configuration file, read into a [`RunConfig`]. Errors name the line and what to write instead.
 //!
 //! Files without sections, as they were once, are read as well: each old key moves into its section
 //! before anything is understood, and is told its new name.

@@ -2,8 +2,7 @@
 //! A run as a value: everything that a user decides, in the sections of a configuration file.
 //!
 //! [`RunConfig`] is the file by serde, and what the flags of the program become; nothing behind it
-//! knows which of the two it was. [`PipelineConfig`] is the part that the meter needs, compiled from
-//! it.
+//! knows which of the two it was. [`PipelineConfig`] is what the meter needs of it.
 
 mod engine;
 mod output;

@@ -12,7 +12,7 @@ use serde::{Deserializer, Serializer};
 
 use super::units;
 
-/// Defines types that are read from text by a function, and written so that it reads the same value.
+/// Defines types that a function reads from text, and that are written so that it reads them again.
 macro_rules! texts {
     ($($(#[$attribute:meta])* $name:ident($inner:ty): $read:path, $write:path;)*) => {
         $(
