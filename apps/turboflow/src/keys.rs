@@ -95,7 +95,7 @@ keys! {
     EnterpriseNumber "enterprise-number" "output" "enterprise-number";
     TlsCa "tls-ca" "output" "tls-ca";
     TlsCert "tls-cert" "output" "tls-cert";
-    TlsKey "tls-key" "output" "tls-key";
+    TlsKeyFile "tls-key" "output" "tls-key";
 }
 
 /// Sections in the order of the file.

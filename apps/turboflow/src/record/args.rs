@@ -378,7 +378,7 @@ fn log_format() -> impl TypedValueParser<Value = LogFormat> {
 
 impl RecordArgs {
     /// What the flags mean.
-    pub(crate) fn to_run(mut self) -> anyhow::Result<RunConfig> {
+    pub(crate) fn into_run(mut self) -> anyhow::Result<RunConfig> {
         filter::separate(&mut self.read, &mut self.filter, self.decapsulate.as_ref())?;
         let outputs = shared::spread(&self.shared(), &self.write, !self.interface.is_empty())?;
         let xdp = XdpOptions {

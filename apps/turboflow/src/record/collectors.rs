@@ -101,11 +101,11 @@ fn read_tls(output: &OutputConfig) -> anyhow::Result<Tls> {
         (
             &output.tls_cert,
             Key::TlsCert,
-            (&output.tls_key, Key::TlsKey),
+            (&output.tls_key, Key::TlsKeyFile),
         ),
         (
             &output.tls_key,
-            Key::TlsKey,
+            Key::TlsKeyFile,
             (&output.tls_cert, Key::TlsCert),
         ),
     ] {
@@ -121,7 +121,7 @@ fn read_tls(output: &OutputConfig) -> anyhow::Result<Tls> {
         TransportError::Tls { part, .. } => match part {
             TlsPart::Authorities => Key::TlsCa.to_string(),
             TlsPart::Certificate => Key::TlsCert.to_string(),
-            TlsPart::Key => Key::TlsKey.to_string(),
+            TlsPart::Key => Key::TlsKeyFile.to_string(),
         },
         _ => "TLS".to_owned(),
     };

@@ -268,7 +268,7 @@ fn config_of(
         wall_ns,
         drops: xdp.drop,
         longest_frame_bytes: u32::MAX,
-        hand_up: xdp.unparsed_to.is_some().then(|| HandUp {
+        hand_up: xdp.unparsed_to.is_some().then_some(HandUp {
             snap_bytes: match run.source.snap_length {
                 Some(SnapLength(bytes)) => bytes,
                 None => HandUp::MAX_SNAP_BYTES,

@@ -86,7 +86,7 @@ pub(crate) type Reread = Box<dyn FnMut(&mut Apply<'_>) + Send>;
 pub(crate) fn run(args: RecordArgs) -> anyhow::Result<Outcome> {
     log::set_format(args.log_format);
     let is_printed = args.print_config;
-    let run = args.to_run()?;
+    let run = args.into_run()?;
     if is_printed {
         print(
             &run.to_toml()

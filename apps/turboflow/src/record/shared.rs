@@ -19,7 +19,7 @@ const NOT_IN_VAIN: [Key; 6] = [
     Key::RotateSize,
     Key::TlsCa,
     Key::TlsCert,
-    Key::TlsKey,
+    Key::TlsKeyFile,
 ];
 
 /// What an output is, as far as its address and the given format tell.
@@ -61,7 +61,7 @@ pub(crate) fn concerns(key: Key, to: &Path, given: Option<Format>, is_live: bool
         (Key::Rotate | Key::RotateSize, Kind::File { has_time, .. }) => has_time,
         (Key::Rotate | Key::RotateSize, Kind::Collector { .. }) => false,
         (Key::Rate | Key::TemplateInterval, kind) => matches!(kind, Kind::Collector { .. }),
-        (Key::TlsCa | Key::TlsCert | Key::TlsKey, kind) => {
+        (Key::TlsCa | Key::TlsCert | Key::TlsKeyFile, kind) => {
             matches!(kind, Kind::Collector { by_tls: true })
         }
         (_, Kind::File { format, .. }) => format.is_none_or(|format| format == Format::Ipfix),
@@ -85,7 +85,7 @@ fn reset(output: &mut OutputConfig, key: Key) {
         Key::EnterpriseNumber => output.enterprise_number = default.enterprise_number,
         Key::TlsCa => output.tls_ca = default.tls_ca,
         Key::TlsCert => output.tls_cert = default.tls_cert,
-        Key::TlsKey => output.tls_key = default.tls_key,
+        Key::TlsKeyFile => output.tls_key = default.tls_key,
         _ => {}
     }
 }
@@ -165,7 +165,7 @@ fn of_no_use(key: Key, format: Option<Format>, to: Option<&Path>) -> anyhow::Err
             "{key} needs an output whose name has a time, for every file needs a name of its own: {}",
             Key::To.with("flows-%Y%m%dT%H%M%S.parquet")
         ),
-        (Key::TlsCa | Key::TlsCert | Key::TlsKey, ..) => {
+        (Key::TlsCa | Key::TlsCert | Key::TlsKeyFile, ..) => {
             let example = Key::To.with("ipfix+tls://HOST:PORT");
             anyhow!("{key} is for collectors over TLS: {example}")
         }

@@ -43,7 +43,7 @@ const VALUES: [(Key, &str); 22] = [
     (Key::ObservationDomain, "1"),
     (Key::TlsCa, "\"/etc/turboflow/authorities.pem\""),
     (Key::TlsCert, "\"/etc/turboflow/exporter.pem\""),
-    (Key::TlsKey, "\"/etc/turboflow/exporter.key\""),
+    (Key::TlsKeyFile, "\"/etc/turboflow/exporter.key\""),
 ];
 /// Those of them that are no comments.
 const SAID: [Key; 5] = [

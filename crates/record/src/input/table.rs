@@ -288,19 +288,19 @@ inputs! {
     }
     Vni {
         name: "vni",
-        description: "VXLAN or GENEVE network identifier; with --decapsulate",
+        description: "VXLAN or GENEVE network identifier, of tunnels that are entered",
         bits: 24,
         key_place: Some(11),
     }
     Teid {
         name: "teid",
-        description: "GTP-U tunnel endpoint identifier; with --decapsulate",
+        description: "GTP-U tunnel endpoint identifier, of tunnels that are entered",
         bits: 32,
         key_place: Some(12),
     }
     GreKey {
         name: "gre_key",
-        description: "GRE key; with --decapsulate",
+        description: "GRE key, of tunnels that are entered",
         bits: 32,
         key_place: Some(13),
         elements: &[(Value, One((296, "greKey", Unsigned32, Identifier, Units::None)))],

@@ -17,7 +17,7 @@ fn typed(words: &[&str]) -> RunConfig {
     let matches = command().try_get_matches_from(words).unwrap();
     RecordArgs::from_arg_matches(&matches)
         .unwrap()
-        .to_run()
+        .into_run()
         .unwrap()
 }
 
@@ -72,7 +72,7 @@ const VALUES: [(Key, &str); 46] = [
     (Key::EnterpriseNumber, "9"),
     (Key::TlsCa, "\"ca.pem\""),
     (Key::TlsCert, "\"cert.pem\""),
-    (Key::TlsKey, "\"key.pem\""),
+    (Key::TlsKeyFile, "\"key.pem\""),
 ];
 
 /// Outputs of each kind, so that there is one for every option.
@@ -141,8 +141,8 @@ fn sections(keys: &[Key]) -> String {
 fn with_needed(key: Key) -> Vec<Key> {
     let mut keys = vec![Key::Interfaces, key];
     keys.extend(match key {
-        Key::TlsCert => Some(Key::TlsKey),
-        Key::TlsKey => Some(Key::TlsCert),
+        Key::TlsCert => Some(Key::TlsKeyFile),
+        Key::TlsKeyFile => Some(Key::TlsCert),
         _ => None,
     });
     keys.dedup();
