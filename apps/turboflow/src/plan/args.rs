@@ -369,7 +369,7 @@ impl PlanArgs {
     }
 
     /// The run that reads the packets.
-    pub(super) fn into_run(&self) -> anyhow::Result<RunConfig> {
+    pub(super) fn to_run(&self) -> anyhow::Result<RunConfig> {
         let (mut files, mut filter) = (self.read.clone(), self.filter.clone());
         separate_filter(&mut files, &mut filter, self.decapsulate.as_ref())?;
         let default = SourceConfig::default();

@@ -263,7 +263,7 @@ impl TopArgs {
     }
 
     /// The run that meters the packets, with records cut at the bins of the screen.
-    pub(super) fn into_run(&self) -> anyhow::Result<RunConfig> {
+    pub(super) fn to_run(&self) -> anyhow::Result<RunConfig> {
         let (mut files, mut filter) = (self.read.clone(), self.filter.clone());
         separate_filter(&mut files, &mut filter, self.decapsulate.as_ref())?;
         let mut run = RunConfig {
