@@ -104,8 +104,17 @@ const ROOMS: [Room; 20] = [
     room(HOUSE, &[]),
 ];
 
-/// What may be known in tests besides: the oracle, and captures where a room reads frames of its own.
-const KNOWN_TO_TESTS: [(&str, &[&str]); 3] = [(WORKLOAD, &[]), (MERGE, &[]), (CAPTURE, &[XDP])];
+/// What may be known in tests besides: the oracle, the golden model where it is held against another
+/// engine, and captures where a room reads frames of its own.
+const KNOWN_TO_TESTS: [(&str, &[&str]); 4] = [
+    (WORKLOAD, &[]),
+    (MERGE, &[]),
+    (SOFTWARE, &[XDP]),
+    (CAPTURE, &[XDP]),
+];
+
+/// Features that tests alone turn on, and whose they are.
+const FOR_TESTS: [(&str, &str); 1] = [(ENGINE, "conformance")];
 
 /// Heavy or far-reaching crates, and the leaves that need them.
 const LEAVES: [(&str, &[&str]); 14] = [
@@ -130,6 +139,8 @@ struct Edge {
     from: String,
     to: String,
     in_tests: bool,
+    /// The features that it turns on.
+    features: Vec<String>,
 }
 
 fn packages() -> Vec<Value> {
@@ -169,6 +180,12 @@ fn edges() -> Vec<Edge> {
                 from: text(&package["name"]),
                 to: text(&dependency["name"]),
                 in_tests: dependency["kind"] == "dev",
+                features: dependency["features"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(text)
+                    .collect(),
             });
         }
     }
@@ -244,6 +261,35 @@ fn heavy_crates_stay_in_their_leaves() {
                 leaves.contains(&from),
                 "{heavy} belongs in {leaves:?}, not in {from}"
             );
+        }
+    }
+}
+
+#[test]
+fn what_is_for_tests_is_turned_on_by_tests_alone() {
+    for (whose, feature) in FOR_TESTS {
+        let turned_on = |edge: &&Edge| {
+            edge.to == whose && edge.features.iter().any(|turned_on| turned_on == feature)
+        };
+        let edges = edges();
+        let edges: Vec<&Edge> = edges.iter().filter(turned_on).collect();
+        assert!(!edges.is_empty(), "no test turns on {feature} of {whose}");
+        for edge in edges {
+            let from = &edge.from;
+            assert!(edge.in_tests, "{from} turns on {feature} of {whose}");
+        }
+    }
+    for package in packages() {
+        let name = text(&package["name"]);
+        let features = package["features"].as_object().into_iter().flatten();
+        for (feature, implied) in features {
+            for (_, for_tests) in FOR_TESTS {
+                let implied = implied.to_string();
+                assert!(
+                    !implied.contains(for_tests),
+                    "{feature} of {name} turns on {for_tests}"
+                );
+            }
         }
     }
 }
