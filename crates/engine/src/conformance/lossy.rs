@@ -88,7 +88,6 @@ impl<S> Lossy<S> {
 
 /// The place of the first watermark after an event.
 fn next_watermark(observed: &Observed, place: usize) -> Option<usize> {
-    let behind = observed.events.iter().enumerate().skip(place);
-    let mut watermarks = behind.filter(|(_, event)| matches!(event.told, Told::Complete(_)));
-    watermarks.next().map(|(place, _)| place)
+    let mut watermarks = observed.watermarks().map(|(place, _)| place);
+    watermarks.find(|watermark| *watermark > place)
 }

@@ -94,6 +94,8 @@ pub struct Report {
     pub outcomes: Vec<(Check, Outcome)>,
     /// How many records the subject handed over.
     pub records: usize,
+    /// How many times it said that all packets before the end of a cell had been handed over.
+    pub watermarks: usize,
 }
 
 impl Report {

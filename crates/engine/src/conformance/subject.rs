@@ -91,6 +91,15 @@ impl Observed {
             Told::Complete(_) | Told::StartsOver => None,
         })
     }
+
+    /// The times before which all packets had been handed over, with the place of their event.
+    pub fn watermarks(&self) -> impl Iterator<Item = (usize, u64)> {
+        let numbered = self.events.iter().enumerate();
+        numbered.filter_map(|(place, event)| match event.told {
+            Told::Complete(complete_ns) => Some((place, complete_ns)),
+            Told::Record(..) | Told::StartsOver => None,
+        })
+    }
 }
 
 /// Something that the suite asks of engines, and that not every one of them can be asked.

@@ -85,6 +85,7 @@ impl<'a> Suite<'a> {
         Ok(Some(Report {
             outcomes: Check::ALL.map(|check| (check, outcome(check))).to_vec(),
             records: observed.records().count(),
+            watermarks: observed.watermarks().count(),
             trial: description(abilities.name, &setup, sequence),
         }))
     }
