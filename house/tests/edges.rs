@@ -119,6 +119,9 @@ const KNOWN_TO_TESTS: [(&str, &[&str]); 5] = [
     (CAPTURE, &[XDP]),
 ];
 
+/// Features that tests alone turn on, and whose they are.
+const FOR_TESTS: [(&str, &str); 1] = [(ENGINE, "conformance")];
+
 /// Heavy or far-reaching crates, and the leaves that need them.
 const LEAVES: [(&str, &[&str]); 14] = [
     ("anyhow", &[PROGRAM, EVALUATION, LAB]),
@@ -142,6 +145,8 @@ struct Edge {
     from: String,
     to: String,
     in_tests: bool,
+    /// The features that it turns on.
+    features: Vec<String>,
 }
 
 fn packages() -> Vec<Value> {
@@ -181,6 +186,12 @@ fn edges() -> Vec<Edge> {
                 from: text(&package["name"]),
                 to: text(&dependency["name"]),
                 in_tests: dependency["kind"] == "dev",
+                features: dependency["features"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(text)
+                    .collect(),
             });
         }
     }
@@ -310,6 +321,35 @@ fn the_product_links_nothing_of_the_laboratory_but_the_generator() {
     assert_eq!(both(PROGRAM), [WORKLOAD]);
     // The laboratory's program is one way to see that transitive dependencies are found.
     assert!(both(LAB).contains(&ACCURACY.to_owned()));
+}
+
+#[test]
+fn what_is_for_tests_is_turned_on_by_tests_alone() {
+    for (whose, feature) in FOR_TESTS {
+        let turned_on = |edge: &&Edge| {
+            edge.to == whose && edge.features.iter().any(|turned_on| turned_on == feature)
+        };
+        let edges = edges();
+        let edges: Vec<&Edge> = edges.iter().filter(turned_on).collect();
+        assert!(!edges.is_empty(), "no test turns on {feature} of {whose}");
+        for edge in edges {
+            let from = &edge.from;
+            assert!(edge.in_tests, "{from} turns on {feature} of {whose}");
+        }
+    }
+    for package in packages() {
+        let name = text(&package["name"]);
+        let features = package["features"].as_object().into_iter().flatten();
+        for (feature, implied) in features {
+            for (_, for_tests) in FOR_TESTS {
+                let implied = implied.to_string();
+                assert!(
+                    !implied.contains(for_tests),
+                    "{feature} of {name} turns on {for_tests}"
+                );
+            }
+        }
+    }
 }
 
 #[test]

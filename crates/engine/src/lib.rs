@@ -20,6 +20,8 @@
 
 mod abilities;
 mod batch;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 mod counters;
 mod error;
 mod packet_engine;

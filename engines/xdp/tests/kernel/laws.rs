@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where records are cut: the rules of `docs/decisions/0001-cells.md` for engines.
+//! What the suite of `conformance.rs` leaves out: times, and records that are counted by age.
 
 use turboflow_engine::MicroflowBatch;
-use turboflow_engine_xdp::{Clock, KernelConfig, KernelCounters, KernelEngine};
-use turboflow_merge::Marks;
+use turboflow_engine_xdp::{Clock, KernelConfig, KernelEngine};
 use turboflow_record::{TCP_ACK, TCP_FIN, TCP_SYN};
 
 use crate::support::{SECOND_NS, config, finish, load, meter, tcp, wall_ns};
@@ -11,57 +10,11 @@ use crate::support::{SECOND_NS, config, finish, load, meter, tcp, wall_ns};
 /// A cell that ends long after the test.
 const ENDLESS_NS: u64 = 1_000_000 * SECOND_NS;
 
-/// Packets of the records that one flow with these flags is cut into, the last one by the flush.
-fn cuts(config: &KernelConfig, flags: &[u16]) -> Option<(Vec<u64>, KernelCounters)> {
-    let engine = load(config)?;
-    Some(finish_with(engine, flags))
-}
-
-fn finish_with(engine: KernelEngine, flags: &[u16]) -> (Vec<u64>, KernelCounters) {
-    flags
-        .iter()
-        .for_each(|&flags| meter(&engine, &tcp(1, flags as u8)));
-    let mut batch = MicroflowBatch::default();
-    let counters = finish(engine, &mut batch);
-    let packets = batch.v4::<0>().map(|record| record.base.packets).collect();
-    (packets, counters)
-}
-
 fn endless() -> KernelConfig {
     KernelConfig {
         cell_ns: ENDLESS_NS,
         ..config(8)
     }
-}
-
-/// The sequence, and the records, of the same test in `engines/software`.
-#[test]
-fn a_syn_joins_only_a_record_that_cannot_have_ended() {
-    let flags = [
-        TCP_ACK,
-        TCP_SYN,
-        TCP_SYN,
-        TCP_ACK | TCP_FIN,
-        TCP_ACK,
-        TCP_SYN,
-    ];
-    let Some((packets, counters)) = cuts(&endless(), &flags) else {
-        return;
-    };
-    assert_eq!(packets, [1, 4, 1]);
-    assert_eq!(counters.evicted_cut, 2);
-}
-
-#[test]
-fn with_a_linger_of_0_nothing_joins_after_an_end() {
-    let config = KernelConfig {
-        evict_after: Marks::ENDS,
-        ..endless()
-    };
-    let Some((packets, _)) = cuts(&config, &[TCP_ACK, TCP_FIN, TCP_ACK, TCP_ACK]) else {
-        return;
-    };
-    assert_eq!(packets, [2, 2]);
 }
 
 /// In cells of a nanosecond every packet is alone.
@@ -71,9 +24,13 @@ fn nothing_joins_a_record_of_an_earlier_cell() {
         cell_ns: 1,
         ..config(8)
     };
-    let Some((packets, counters)) = cuts(&config, &[TCP_ACK; 5]) else {
+    let Some(engine) = load(&config) else {
         return;
     };
+    (0..5).for_each(|_| meter(&engine, &tcp(1, TCP_ACK as u8)));
+    let mut batch = MicroflowBatch::default();
+    let counters = finish(engine, &mut batch);
+    let packets: Vec<u64> = batch.v4::<0>().map(|record| record.base.packets).collect();
     assert_eq!(packets, [1; 5]);
     assert_eq!(counters.evicted_age, 4);
     assert_eq!(counters.evicted_flush, 1);

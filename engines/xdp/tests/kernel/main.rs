@@ -8,6 +8,7 @@
 #[allow(dead_code, reason = "they are used there in other ways")]
 #[path = "../../../../crates/packet/tests/support/build.rs"]
 mod build;
+mod conformance;
 mod driver;
 mod fire;
 #[path = "../../../../crates/packet/tests/support/generate.rs"]

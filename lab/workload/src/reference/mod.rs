@@ -23,7 +23,7 @@ mod records;
 
 use std::collections::BTreeMap;
 
-use turboflow_record::{Definition, EndReason, InputValues, Packet};
+use turboflow_record::{Definition, EndReason, FlowBatch, InputValues, Packet, Schema};
 
 use flow::{Clock, OpenFlow};
 use key::FlowKey;
@@ -113,6 +113,24 @@ pub fn meter(
         meter.observe(packet, values);
     }
     meter.finish()
+}
+
+/// Where the flow records of an engine, merged until there is one for each key, differ from what
+/// the oracle says of its packets without timeouts, as text for a person; `None` where they do not.
+#[must_use]
+pub fn difference_of_flows(
+    definition: &Definition,
+    biflow: bool,
+    packets: &[(Packet, InputValues)],
+    schema: &Schema,
+    flows: &FlowBatch,
+) -> Option<String> {
+    let options = MeterOptions {
+        biflow,
+        ..MeterOptions::without_timeouts()
+    };
+    let expected = meter(definition, &options, packets.iter().cloned()).records;
+    expected.difference(&Records::from_batch(schema, flows))
 }
 
 /// The oracle, fed packet by packet.

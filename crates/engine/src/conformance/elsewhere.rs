@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Any remote engine as a subject, where there is a way to give it frames.
+
+use turboflow_merge::{KeyWidths, Layout};
+
+use super::in_process::widened;
+use super::{Arrival, Event, Lane, LeftOut, Observed, Setup, Subject, Told};
+use crate::{Abilities, EngineError, MicroflowBatch, RemoteEngine};
+
+/// Opens a remote engine for a trial, and gives it frames.
+pub trait OpenRemote {
+    /// The engine.
+    type Engine: RemoteEngine;
+
+    /// What it can do, as it is set up here.
+    fn abilities(&self) -> Abilities;
+
+    /// What it is not asked.
+    fn left_out(&self) -> &[LeftOut];
+
+    /// Whether it takes a layout that its abilities reach.
+    fn takes(&self, _layout: &Layout) -> bool {
+        true
+    }
+
+    /// An engine that has seen nothing.
+    ///
+    /// # Errors
+    /// Where there is none.
+    fn open(&mut self, setup: &Setup) -> Result<Self::Engine, EngineError>;
+
+    /// A frame arrives at the engine.
+    ///
+    /// # Errors
+    /// Where it does not.
+    fn give(&mut self, engine: &mut Self::Engine, arrival: &Arrival) -> Result<(), EngineError>;
+}
+
+/// A remote engine as a subject.
+#[derive(Debug)]
+pub struct Elsewhere<O>(pub O);
+
+impl<O: OpenRemote> Subject for Elsewhere<O> {
+    fn abilities(&self) -> Abilities {
+        self.0.abilities()
+    }
+
+    fn left_out(&self) -> &[LeftOut] {
+        self.0.left_out()
+    }
+
+    fn takes(&self, layout: &Layout) -> bool {
+        self.0.takes(layout)
+    }
+
+    fn observe(&mut self, setup: &Setup, arrivals: &[Arrival]) -> Result<Observed, EngineError> {
+        let mut engine = self.0.open(setup)?;
+        let mut observed = Observed::default();
+        for (before, arrival) in arrivals.iter().enumerate() {
+            self.0.give(&mut engine, arrival)?;
+            let given = before + 1;
+            if given.is_multiple_of(setup.look_every) {
+                collect(&mut engine, &setup.layout, given, &mut observed.events)?;
+            }
+        }
+        engine.finish()?;
+        let given = arrivals.len();
+        collect(&mut engine, &setup.layout, given, &mut observed.events)?;
+        observed.counters = engine.counters()?;
+        Ok(observed)
+    }
+}
+
+/// Takes all that is to be had now.
+fn collect(
+    engine: &mut impl RemoteEngine,
+    layout: &Layout,
+    given: usize,
+    events: &mut Vec<Event>,
+) -> Result<(), EngineError> {
+    loop {
+        let mut batch = MicroflowBatch::default();
+        let collected = engine.collect(&mut batch)?;
+        let records = records(&batch, layout);
+        let complete = collected.complete_ns.map(Told::Complete);
+        let told = records.into_iter().chain(complete);
+        events.extend(told.map(|told| Event { given, told }));
+        if !collected.has_more {
+            return Ok(());
+        }
+    }
+}
+
+fn records(batch: &MicroflowBatch, layout: &Layout) -> Vec<Told> {
+    let told = |lane, record| Told::Record(lane, Box::new(record));
+    if layout.key_widths() == KeyWidths::Wide {
+        return batch
+            .wide()
+            .map(|record| told(Lane::Wide, record))
+            .collect();
+    }
+    let v4 = batch
+        .v4()
+        .map(|record| told(Lane::V4, widened::<2, 504>(&record)));
+    let v6 = batch
+        .v6()
+        .map(|record| told(Lane::V6, widened::<5, 504>(&record)));
+    v4.chain(v6).collect()
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether an engine keeps the laws: any engine is given packets or frames, and what it hands over is
+//! compared, record by record and counter by counter, with a golden model and with a meter that
+//! keeps every packet.
+//!
+//! A [`Subject`] is an engine under test. [`InProcess`] makes one of any packet engine, and
+//! [`Elsewhere`] of any remote engine that can be given frames. A trial is one sequence of packets
+//! under one [`Setup`]; what came out of it is a value ([`Observed`]), and every [`Check`] is a
+//! function of such values. What a subject cannot be asked is a value too ([`LeftOut`]), with its
+//! reason.
+//!
+//! ```text
+//! Sequence ─┬─▶ Subject ─▶ Observed ─┬─▶ Check ─▶ Outcome
+//!           ├─▶ golden model ────────┤
+//!           └─▶ reference meter ─────┘
+//! ```
+
+/// Runs an expression with `N` standing for a number of state words.
+macro_rules! with_state_words {
+    ($words:expr, $n:ident => $body:expr) => {
+        with_state_words!(@one $words, $n, $body; 0 8 24 56 120 504)
+    };
+    (@one $words:expr, $n:ident, $body:expr; $($count:literal)*) => {
+        match $words {
+            $($count => {
+                const $n: usize = $count;
+                $body
+            })*
+            other => unreachable!("{other} is no number of state words"),
+        }
+    };
+}
+
+mod cells;
+mod definitions;
+mod elsewhere;
+mod golden;
+mod in_process;
+mod laws;
+mod lossy;
+mod plain;
+mod reference;
+mod report;
+mod runs;
+mod sequences;
+mod setup;
+mod subject;
+mod suite;
+#[cfg(test)]
+mod tests;
+mod times;
+
+pub use definitions::each_op_alone;
+pub use elsewhere::{Elsewhere, OpenRemote};
+pub use in_process::InProcess;
+pub use lossy::{Loss, Lossy};
+pub use plain::{PlainEngine, PlainEngines, plain};
+pub use report::{Check, Outcome, Report};
+pub use sequences::{Sequence, hand_made};
+pub use setup::{Setup, TABLES};
+pub use subject::{
+    Arrival, Aspect, Event, Lane, LeftOut, MOST_STATE_WORDS, Observed, Record, Subject, Told,
+};
+pub use suite::{Reference, Suite};

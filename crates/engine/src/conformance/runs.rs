@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which packets are in which record: the records of a flow, in the order in which they were handed
+//! over, hold its packets one after the other.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use turboflow_merge::WORDS_WIDE;
+
+use super::{Arrival, Lane, Observed, Record, Setup};
+
+/// A key with room for any.
+pub(super) type Key = [u64; WORDS_WIDE];
+
+/// A record, and the packets that it should hold.
+pub(super) struct Run<'a> {
+    pub(super) record: &'a Record,
+    /// The place of the event that handed it over.
+    pub(super) event: usize,
+    /// How many frames had been given then.
+    pub(super) given: usize,
+    /// As places in [`Flow::packets`]; no further than its end.
+    pub(super) packets: Range<usize>,
+}
+
+/// The packets and records of a flow.
+pub(super) struct Flow<'a> {
+    pub(super) lane: Lane,
+    /// As numbers of arrivals.
+    pub(super) packets: Vec<usize>,
+    pub(super) runs: Vec<Run<'a>>,
+}
+
+impl Flow<'_> {
+    /// How many packets its records say they have.
+    pub(super) fn packets_in_records(&self) -> u64 {
+        self.runs.iter().map(|run| run.record.base.packets).sum()
+    }
+
+    /// The arrivals of a run.
+    pub(super) fn arrivals_of(&self, run: &Run<'_>) -> &[usize] {
+        &self.packets[run.packets.clone()]
+    }
+}
+
+/// All flows of a trial.
+pub(super) struct Flows<'a> {
+    pub(super) by_key: BTreeMap<Key, Flow<'a>>,
+    /// Records whose key no packet has.
+    pub(super) strangers: Vec<&'a Record>,
+}
+
+impl<'a> Flows<'a> {
+    pub(super) fn new(setup: &Setup, arrivals: &[Arrival], observed: &'a Observed) -> Self {
+        let mut by_key: BTreeMap<Key, Flow<'a>> = BTreeMap::new();
+        for (number, arrival) in arrivals.iter().enumerate() {
+            if let Ok((packet, values)) = &arrival.packet {
+                let (key, _) = setup.layout.key(packet, values);
+                let flow = by_key.entry(key).or_insert_with(|| Flow {
+                    lane: Lane::of(&setup.layout, packet),
+                    packets: Vec::new(),
+                    runs: Vec::new(),
+                });
+                flow.packets.push(number);
+            }
+        }
+        let mut strangers = Vec::new();
+        for (event, lane, record) in observed.records() {
+            let flow = by_key.get_mut(&record.key);
+            let Some(flow) = flow.filter(|flow| flow.lane == lane) else {
+                strangers.push(record);
+                continue;
+            };
+            let start = flow.runs.last().map_or(0, |run| run.packets.end);
+            let left = flow.packets.len() - start;
+            let packets =
+                usize::try_from(record.base.packets).map_or(left, |count| count.min(left));
+            flow.runs.push(Run {
+                record,
+                event,
+                given: observed.events[event].given,
+                packets: start..start + packets,
+            });
+        }
+        Self { by_key, strangers }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Flow<'a>> {
+        self.by_key.values()
+    }
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sequences made by hand, each for a rule; callers add random ones.
+
+use turboflow_record::{FiveTuple, Input, InputValues, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
+
+use super::Arrival;
+
+/// Frames in the order of their arrival.
+#[derive(Clone, Debug)]
+pub struct Sequence {
+    /// What it is for.
+    pub name: String,
+    /// The frames.
+    pub arrivals: Vec<Arrival>,
+}
+
+impl Sequence {
+    /// A sequence of packets, for engines that are given packets.
+    #[must_use]
+    pub fn of_packets(
+        name: &str,
+        packets: impl IntoIterator<Item = (Packet, InputValues)>,
+    ) -> Self {
+        let packets = packets.into_iter();
+        Self {
+            name: name.to_owned(),
+            arrivals: packets
+                .map(|(packet, values)| Arrival::of_packet(packet, values))
+                .collect(),
+        }
+    }
+}
+
+/// Flow, time from the start and TCP flags of a packet.
+type Short = (u16, u64, u16);
+
+/// One sequence for each rule, for cells of that length; a clock is set back by more than
+/// `idle_ns`, where that is less than a thousand cells.
+#[must_use]
+pub fn hand_made(cell_ns: u64, idle_ns: u64) -> Vec<Sequence> {
+    let cell = |cells: u64| cells * cell_ns;
+    let last = cell_ns - 1;
+    let a = TCP_ACK;
+    let mut all: Vec<(&str, Vec<Short>)> = vec![
+        ("one packet", vec![(1, 0, a)]),
+        (
+            "trains of two flows",
+            vec![
+                (1, 0, a),
+                (1, 1, a),
+                (2, 2, a),
+                (1, 3, a),
+                (1, 4, a),
+                (2, 5, a),
+                (2, 6, a),
+            ],
+        ),
+        (
+            "both families",
+            (0..24).map(|at| ((at % 5) as u16, at, a)).collect(),
+        ),
+        (
+            "more flows than slots",
+            (0..120)
+                .map(|at| ((at * 7 % 60) as u16, at / 40, a))
+                .collect(),
+        ),
+        (
+            "edges of cells",
+            [
+                0,
+                last,
+                cell(1),
+                cell(1),
+                cell(2) - 1,
+                cell(2),
+                cell(9),
+                cell(9) + last,
+            ]
+            .map(|at| (1, at, a))
+            .to_vec(),
+        ),
+        (
+            "silences",
+            (0..12)
+                .flat_map(|at| [(1, cell(3 * at), a), (2, cell(5 * at), a)])
+                .collect(),
+        ),
+        (
+            "late packets",
+            [10, 3, 12, 11, 13]
+                .map(|at| (1, cell(4) + at.min(last), a))
+                .to_vec(),
+        ),
+        (
+            "packets of cells that have ended",
+            [
+                cell(4),
+                cell(3),
+                cell(4),
+                cell(2) + last,
+                cell(3) + last,
+                cell(4) + last,
+            ]
+            .map(|at| (1, at, a))
+            .to_vec(),
+        ),
+        ("connections", connections()),
+    ];
+    if idle_ns < cell(1_000) {
+        let behind = idle_ns + 1;
+        let now = behind + cell(5);
+        let times = [
+            now,
+            now + 1,
+            now - behind + 1,
+            now - behind,
+            now - behind + 1,
+            now,
+            now + 2,
+        ];
+        all.push((
+            "a clock that is set back",
+            times.map(|at| (1, at, a)).to_vec(),
+        ));
+        let behind = times.map(|at| (at % 3) as u16).into_iter().zip(times);
+        all.push((
+            "flows of a clock that is set back",
+            behind.map(|(flow, at)| (flow, at, a)).collect(),
+        ));
+    }
+    all.iter()
+        .map(|(name, packets)| sequence(name, cell_ns, packets))
+        .collect()
+}
+
+/// Connections that begin and end in every way, in one cell and over several.
+fn connections() -> Vec<Short> {
+    let flags = [
+        TCP_ACK,
+        TCP_SYN,
+        TCP_SYN,
+        TCP_ACK | TCP_FIN,
+        TCP_ACK,
+        TCP_SYN,
+        TCP_SYN | TCP_ACK,
+        TCP_RST,
+        TCP_ACK,
+        TCP_SYN | TCP_FIN,
+        TCP_SYN,
+        TCP_FIN,
+        TCP_FIN | TCP_ACK,
+        TCP_SYN,
+        TCP_RST | TCP_ACK,
+        TCP_SYN | TCP_RST,
+        TCP_ACK,
+    ];
+    (0..)
+        .zip(flags)
+        .map(|(at, flags)| (1, at / 4, flags))
+        .collect()
+}
+
+fn sequence(name: &str, cell_ns: u64, packets: &[Short]) -> Sequence {
+    // The start of a cell, at a time that is not near 1970.
+    let start_ns = 1_700_000_000_000_000_000 / cell_ns * cell_ns;
+    let packets = (0..).zip(packets).map(|(number, (flow, at, flags))| {
+        let packet = packet(number, *flow, start_ns + at, *flags);
+        (packet, values(number, &packet))
+    });
+    Sequence::of_packets(name, packets)
+}
+
+/// Every third flow is one of IPv6; each packet has lengths and a time to live of its own.
+fn packet(number: u32, flow: u16, timestamp_ns: u64, tcp_flags: u16) -> Packet {
+    let [high, low] = flow.to_be_bytes();
+    let ports = [high, low, 0, 80];
+    let tuple = match flow % 3 {
+        2 => FiveTuple::v6(
+            [high, low, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1],
+            [2; 16],
+            ports,
+            6,
+        ),
+        _ => FiveTuple::v4([10, 0, high, low, 10, 1, 0, 1], ports, 6),
+    };
+    let ip_length_bytes = 60 + number * 37 % 1_400;
+    Packet {
+        tuple,
+        timestamp_ns,
+        ip_length_bytes,
+        frame_length_bytes: ip_length_bytes + 14,
+        tcp_flags,
+        ttl: 40 + (number * 5 % 90) as u8,
+        tos: (number % 4) as u8 * 8,
+    }
+}
+
+fn values(number: u32, packet: &Packet) -> InputValues {
+    let mut values = InputValues::default();
+    values.set(Input::IpLength, packet.ip_length_bytes.into());
+    values.set(Input::FrameLength, packet.frame_length_bytes.into());
+    values.set(Input::Timestamp, packet.timestamp_ns);
+    values.set(Input::Ttl, packet.ttl.into());
+    values.set(Input::Tos, packet.tos.into());
+    values.set(Input::TcpFlags, packet.tcp_flags.into());
+    if number % 3 != 1 {
+        values.set(Input::TcpWindow, u64::from(number * 977 % 60_000));
+    }
+    values
+}

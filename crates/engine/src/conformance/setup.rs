@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How an engine is set up for a trial.
+
+use turboflow_merge::{KeySteps, Layout, Marks, What};
+use turboflow_record::{Definition, Feature, Input, InputSet, Op};
+
+use crate::{Abilities, Demands};
+
+/// Slots of the tables that every engine is tried with.
+pub const TABLES: [u32; 3] = [1, 7, 1_024];
+
+/// Times that the records of an engine with a clock of its own tell.
+pub(super) const TIMES: usize = 40;
+/// The feature that tells them.
+const TIMES_NAME: &str = "times_of_the_suite";
+
+/// How an engine is set up for a trial.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// What records hold.
+    pub definition: Definition,
+    /// The same, compiled.
+    pub layout: Layout,
+    /// Slots of each table.
+    pub slots: u32,
+    /// Length of a cell of the clock, in nanoseconds.
+    pub cell_ns: u64,
+    /// The idle timeout, in nanoseconds: the clock was set back by a packet that is farther behind.
+    pub idle_ns: u64,
+    /// Whether no packet joins a record that holds FIN or RST, as with a linger of 0.
+    pub ends_cut: bool,
+    /// Seed of the hash.
+    pub seed: u64,
+    /// After how many frames the engine is looked at for records; 1 to the length of the sequence.
+    pub look_every: usize,
+}
+
+impl Setup {
+    /// A setup with this definition, or `None` where it has no layout.
+    #[must_use]
+    pub fn new(definition: &Definition, biflow: bool, slots: u32, cell_ns: u64) -> Option<Self> {
+        Some(Self {
+            layout: Layout::compile(definition, biflow).ok()?,
+            definition: definition.clone(),
+            slots,
+            cell_ns,
+            idle_ns: u64::MAX,
+            ends_cut: false,
+            seed: 1,
+            look_every: 1,
+        })
+    }
+
+    /// Marks after which no packet joins a record.
+    #[must_use]
+    pub const fn evict_after(&self) -> u8 {
+        if self.ends_cut { Marks::ENDS } else { 0 }
+    }
+
+    /// The start of the cell that a time lies in.
+    #[must_use]
+    pub const fn cell_of(&self, time_ns: u64) -> u64 {
+        time_ns / self.cell_ns * self.cell_ns
+    }
+
+    /// The same, with records that tell the times of their first packets, where they hold more than
+    /// every record does.
+    pub(super) fn timed(&self) -> Option<Self> {
+        if self.layout.state_words() == 0 {
+            return Some(self.clone());
+        }
+        let times = Feature::new(TIMES_NAME, Op::List { k: TIMES }, Some(Input::Timestamp));
+        let mut definition = self.definition.clone();
+        definition.features.push(times);
+        Some(Self {
+            layout: Layout::compile(&definition, self.layout.is_biflow()).ok()?,
+            definition,
+            ..self.clone()
+        })
+    }
+
+    /// The word of a state from which the times of its first packets lie, behind their number.
+    pub(super) fn times_at(&self) -> Option<usize> {
+        let steps = self.layout.steps().state;
+        let times = steps.iter().find(|step| {
+            step.of == Some(Input::Timestamp) && matches!(step.what, StateContent::List(k) if k >= TIMES)
+        });
+        times.map(|step| step.word)
+    }
+
+    /// Whether an engine can do what this asks.
+    pub(super) fn is_within(&self, abilities: &Abilities) -> bool {
+        let steps = self.layout.steps();
+        let of_features = self
+            .definition
+            .features
+            .iter()
+            .filter_map(|feature| feature.of);
+        let of_key = self.definition.key.iter().filter_map(|field| field.input());
+        let inputs: InputSet = of_features.chain(of_key).collect();
+        let demands = Demands {
+            inputs,
+            any_key: steps.key != KeySteps::FiveTuple,
+            state_words: steps.words,
+            biflow: self.layout.is_biflow(),
+            instances: 1,
+            ..Demands::default()
+        };
+        let cuts = abilities.cuts_on_gap && (abilities.evicts_on_end || !self.ends_cut);
+        abilities.lacks(&demands).is_empty() && cuts
+    }
+}
