@@ -13,7 +13,7 @@ use turboflow_engine::conformance::{
 use turboflow_engine::{Abilities, EngineError};
 use turboflow_engine_software::{Sizing, SoftwareEngines};
 use turboflow_engine_xdp::{
-    ABILITIES, KernelConfig, KernelEngine, Tables, TestedProgram, check_layout,
+    ABILITIES, INPUTS, KernelConfig, KernelEngine, Tables, TestedProgram, check_layout,
 };
 use turboflow_merge::Layout;
 use turboflow_packet::{Parser, ParserConfig};
@@ -66,7 +66,7 @@ impl OpenRemote for Kernel {
     fn abilities(&self) -> Abilities {
         Abilities {
             ordered: true,
-            ..*ABILITIES
+            ..ABILITIES
         }
     }
 
@@ -123,7 +123,7 @@ fn setup(definition: &Definition, slots: u32, cell_ns: u64) -> Setup {
 /// What user space reads of a frame.
 fn arrival(bytes: Vec<u8>) -> Arrival {
     let mut parser = Parser::new(ParserConfig {
-        needs: InputSet::of_kernel_engine(),
+        needs: INPUTS,
         ..ParserConfig::default()
     });
     let mut frame = frame(&bytes);
