@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How an engine is set up for a trial.
 
-use turboflow_merge::{KeySteps, Layout, Marks, What};
+use turboflow_merge::{KeySteps, Layout, Marks, StateContent};
 use turboflow_record::{Definition, Feature, Input, InputSet, Op};
 
 use crate::{Abilities, Demands};
@@ -83,7 +83,8 @@ impl Setup {
     pub(super) fn times_at(&self) -> Option<usize> {
         let steps = self.layout.steps().state;
         let times = steps.iter().find(|step| {
-            step.of == Some(Input::Timestamp) && matches!(step.what, StateContent::List(k) if k >= TIMES)
+            step.of == Some(Input::Timestamp)
+                && matches!(step.what, StateContent::List(k) if k >= TIMES)
         });
         times.map(|step| step.word)
     }

@@ -17,7 +17,7 @@ use turboflow_engine_xdp::{
 };
 use turboflow_merge::Layout;
 use turboflow_packet::{Parser, ParserConfig};
-use turboflow_record::{Definition, Family, Input, InputSet, InputValues, Packet};
+use turboflow_record::{Definition, Family, Input, InputValues, Packet};
 use turboflow_workload::definitions::random_definition;
 use turboflow_workload::reference::difference_of_flows;
 use turboflow_workload::sequences::{SequenceShape, random_packets};
