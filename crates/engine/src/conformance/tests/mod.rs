@@ -126,7 +126,7 @@ fn a_remote_engine_with_a_clock_of_its_own_passes() {
     assert!(watermarks > 1_000, "{watermarks} watermarks");
 }
 
-/// Nor is one that loses a record let pass for it.
+/// Although the times of packets are read from the records that arrived.
 #[test]
 fn losses_behind_a_remote_engine_are_seen() {
     let shape = SequenceShape::random(1, 150);
@@ -178,7 +178,7 @@ fn every_wrong_engine_is_caught_by_the_check_for_it() {
     );
 }
 
-/// Nothing but the check for it sees these.
+/// These are seen by the checks for them alone.
 #[test]
 fn a_fault_is_not_seen_where_it_is_not() {
     let only = |fault| Vec::from_iter(broken(wrong(fault), true));
