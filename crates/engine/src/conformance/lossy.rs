@@ -13,7 +13,7 @@ pub enum Loss {
     Delayed,
     /// It is lost, and counted.
     DroppedAndCounted,
-    /// It is lost, and nobody counts it.
+    /// It is lost, and not counted.
     DroppedUnseen,
     /// It comes twice.
     Repeated,

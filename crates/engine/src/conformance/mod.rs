@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether an engine keeps the laws: any engine is given packets or frames, and what it hands over is
-//! compared, record by record and counter by counter, with a golden model and with a meter that
+//! Whether an engine keeps the laws: any engine is given packets or frames, and what it hands over
+//! is compared, record by record and counter by counter, with a golden model and with a meter that
 //! keeps every packet.
 //!
 //! A [`Subject`] is an engine under test. [`InProcess`] makes one of any packet engine, and

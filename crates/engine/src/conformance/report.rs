@@ -80,7 +80,7 @@ impl From<Result<(), String>> for Outcome {
     fn from(result: Result<(), String>) -> Self {
         match result {
             Ok(()) => Self::Held,
-            Err(where_) => Self::Broken(where_),
+            Err(place) => Self::Broken(place),
         }
     }
 }
@@ -130,8 +130,8 @@ impl fmt::Display for Report {
             match outcome {
                 Outcome::Held => {}
                 Outcome::LeftOut(why) => writeln!(f, "  {check:?} left out: {why}")?,
-                Outcome::Broken(where_) => {
-                    writeln!(f, "  {check:?} BROKEN: {}: {where_}", check.sentence())?;
+                Outcome::Broken(place) => {
+                    writeln!(f, "  {check:?} BROKEN: {}: {place}", check.sentence())?;
                 }
             }
         }

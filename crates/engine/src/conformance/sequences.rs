@@ -34,104 +34,93 @@ impl Sequence {
 /// Flow, time from the start and TCP flags of a packet.
 type Short = (u16, u64, u16);
 
+/// What a sequence is for, and its packets.
+type Made = (&'static str, Vec<Short>);
+
 /// One sequence for each rule, for cells of that length; a clock is set back by more than
 /// `idle_ns`, where that is less than a thousand cells.
 #[must_use]
 pub fn hand_made(cell_ns: u64, idle_ns: u64) -> Vec<Sequence> {
-    let cell = |cells: u64| cells * cell_ns;
-    let last = cell_ns - 1;
-    let a = TCP_ACK;
-    let mut all: Vec<(&str, Vec<Short>)> = vec![
-        ("one packet", vec![(1, 0, a)]),
-        (
-            "trains of two flows",
-            vec![
-                (1, 0, a),
-                (1, 1, a),
-                (2, 2, a),
-                (1, 3, a),
-                (1, 4, a),
-                (2, 5, a),
-                (2, 6, a),
-            ],
-        ),
-        (
-            "both families",
-            (0..24).map(|at| ((at % 5) as u16, at, a)).collect(),
-        ),
-        (
-            "more flows than slots",
-            (0..120)
-                .map(|at| ((at * 7 % 60) as u16, at / 40, a))
-                .collect(),
-        ),
-        (
-            "edges of cells",
-            [
-                0,
-                last,
-                cell(1),
-                cell(1),
-                cell(2) - 1,
-                cell(2),
-                cell(9),
-                cell(9) + last,
-            ]
-            .map(|at| (1, at, a))
-            .to_vec(),
-        ),
-        (
-            "silences",
-            (0..12)
-                .flat_map(|at| [(1, cell(3 * at), a), (2, cell(5 * at), a)])
-                .collect(),
-        ),
-        (
-            "late packets",
-            [10, 3, 12, 11, 13]
-                .map(|at| (1, cell(4) + at.min(last), a))
-                .to_vec(),
-        ),
-        (
-            "packets of cells that have ended",
-            [
-                cell(4),
-                cell(3),
-                cell(4),
-                cell(2) + last,
-                cell(3) + last,
-                cell(4) + last,
-            ]
-            .map(|at| (1, at, a))
-            .to_vec(),
-        ),
-        ("connections", connections()),
-    ];
-    if idle_ns < cell(1_000) {
-        let behind = idle_ns + 1;
-        let now = behind + cell(5);
-        let times = [
-            now,
-            now + 1,
-            now - behind + 1,
-            now - behind,
-            now - behind + 1,
-            now,
-            now + 2,
-        ];
-        all.push((
-            "a clock that is set back",
-            times.map(|at| (1, at, a)).to_vec(),
-        ));
-        let behind = times.map(|at| (at % 3) as u16).into_iter().zip(times);
-        all.push((
-            "flows of a clock that is set back",
-            behind.map(|(flow, at)| (flow, at, a)).collect(),
-        ));
+    let mut all = of_tables();
+    all.extend(of_cells(cell_ns));
+    all.push(("connections", connections()));
+    if idle_ns < 1_000 * cell_ns {
+        all.extend(of_clocks_set_back(cell_ns, idle_ns));
     }
     all.iter()
         .map(|(name, packets)| sequence(name, cell_ns, packets))
         .collect()
+}
+
+/// The packets of one flow without anything that ends it.
+fn one_flow(times: &[u64]) -> Vec<Short> {
+    times.iter().map(|at| (1, *at, TCP_ACK)).collect()
+}
+
+/// Which flow's packet comes when: slots are taken, met, and taken over.
+fn of_tables() -> Vec<Made> {
+    let trains = [1, 1, 2, 1, 1, 2, 2].into_iter().zip(0..);
+    let families = (0..24).map(|at| ((at % 5) as u16, at));
+    let many = (0..120).map(|at| ((at * 7 % 60) as u16, at / 40));
+    let with_ack = |(flow, at)| (flow, at, TCP_ACK);
+    vec![
+        ("one packet", one_flow(&[0])),
+        ("trains of two flows", trains.map(with_ack).collect()),
+        ("both families", families.map(with_ack).collect()),
+        ("more flows than slots", many.map(with_ack).collect()),
+    ]
+}
+
+/// Packets on both sides of the ends of cells, far apart, and late.
+fn of_cells(cell_ns: u64) -> Vec<Made> {
+    let cell = |cells: u64| cells * cell_ns;
+    let last = cell_ns - 1;
+    let edges = [
+        0,
+        last,
+        cell(1),
+        cell(1),
+        cell(2) - 1,
+        cell(2),
+        cell(9),
+        cell(9) + last,
+    ];
+    let silences = (0..12).flat_map(|at| [(1, cell(3 * at), TCP_ACK), (2, cell(5 * at), TCP_ACK)]);
+    let late = [10, 3, 12, 11, 13].map(|at| cell(4) + at.min(last));
+    let of_ended = [
+        cell(4),
+        cell(3),
+        cell(4),
+        cell(2) + last,
+        cell(3) + last,
+        cell(4) + last,
+    ];
+    vec![
+        ("edges of cells", one_flow(&edges)),
+        ("silences", silences.collect()),
+        ("late packets", one_flow(&late)),
+        ("packets of cells that have ended", one_flow(&of_ended)),
+    ]
+}
+
+/// Clocks that are set back, and those that are just not.
+fn of_clocks_set_back(cell_ns: u64, idle_ns: u64) -> Vec<Made> {
+    let behind = idle_ns + 1;
+    let now = behind + 5 * cell_ns;
+    let times = [
+        now,
+        now + 1,
+        now - behind + 1,
+        now - behind,
+        now - behind + 1,
+        now,
+        now + 2,
+    ];
+    let flows = times.map(|at| ((at % 3) as u16, at, TCP_ACK)).to_vec();
+    vec![
+        ("a clock that is set back", one_flow(&times)),
+        ("flows of a clock that is set back", flows),
+    ]
 }
 
 /// Connections that begin and end in every way, in one cell and over several.

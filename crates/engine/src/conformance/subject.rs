@@ -119,7 +119,7 @@ pub enum Aspect {
     /// one in tables of one slot; in others they may also end where another flow's packet came.
     SameSlots,
     /// Looking for records does not cut any. Without: where records end beyond the rules is
-    /// compared only if nobody looks before the end, or all packets are of one cell.
+    /// compared only without a look before the end, or if all packets are of one cell.
     UndisturbedByLooks,
 }
 

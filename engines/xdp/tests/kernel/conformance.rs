@@ -38,7 +38,7 @@ const LEFT_OUT: [LeftOut; 5] = [
     },
     LeftOut {
         what: Aspect::AgeApartFromFlush,
-        why: "what nobody displaced is counted as flushed at the end, in whichever cell it began",
+        why: "a record that no other displaced is counted as flushed at the end, even if its cell is over",
     },
     LeftOut {
         what: Aspect::HandsOverAtOnce,

@@ -2,6 +2,7 @@
 //! The suite itself: an engine that is right passes, and each wrong one is caught by the check that
 //! is meant for it.
 
+mod remote;
 mod wrong;
 
 use std::collections::BTreeSet;
@@ -12,6 +13,7 @@ use turboflow_workload::reference::difference_of_flows;
 use turboflow_workload::sequences::{SequenceShape, random_packets};
 
 use super::*;
+use remote::OwnClock;
 use wrong::{Fault, wrong};
 
 const CELL_NS: u64 = 1_000;
@@ -95,6 +97,56 @@ fn every_op_alone_and_random_definitions_pass() {
     assert!(met > 250, "{met}");
 }
 
+/// Its times are read from its records, and everything is compared at them.
+#[test]
+fn a_remote_engine_with_a_clock_of_its_own_passes() {
+    let random = (0..30).map(|seed| random_definition(seed, false));
+    let definitions = each_op_alone().into_iter().chain(random);
+    let mut watermarks = 0;
+    for (seed, definition) in (0..).zip(definitions) {
+        let mut sequences = hand_made(CELL_NS, u64::MAX);
+        let shape = SequenceShape::random(seed, 150);
+        let random = random_packets(seed, &shape);
+        sequences.push(Sequence::of_packets("random", random));
+        for (sequence, step_ns) in sequences
+            .iter()
+            .zip([0, 1, 90, 400, 5_000].into_iter().cycle())
+        {
+            let setup = Setup {
+                ends_cut: seed % 2 == 0,
+                look_every: sequence.arrivals.len(),
+                ..Setup::new(&definition, false, TABLES[seed as usize % 3], CELL_NS).unwrap()
+            };
+            let mut subject = Elsewhere(OwnClock { step_ns });
+            let report = trial(&mut subject, &setup, sequence);
+            report.assert_held();
+            watermarks += report.watermarks;
+        }
+    }
+    assert!(watermarks > 1_000, "{watermarks} watermarks");
+}
+
+/// Although the times of packets are read from the records that arrived.
+#[test]
+fn losses_behind_a_remote_engine_are_seen() {
+    let shape = SequenceShape::random(1, 150);
+    let sequence = Sequence::of_packets("random", random_packets(1, &shape));
+    for (loss, check) in [
+        (Loss::Delayed, Check::BoundedAge),
+        (Loss::DroppedAndCounted, Check::Exactness),
+        (Loss::DroppedUnseen, Check::Conservation),
+        (Loss::Repeated, Check::Conservation),
+    ] {
+        let mut subject = Lossy {
+            subject: Elsewhere(OwnClock { step_ns: 90 }),
+            loss,
+            record: 4,
+        };
+        let report = trial(&mut subject, &setup(7), &sequence);
+        assert!(report.broken().contains(&check), "{loss:?}\n{report}");
+    }
+}
+
 /// Each by the check that is meant for it; others may see it too.
 #[test]
 fn every_wrong_engine_is_caught_by_the_check_for_it() {
@@ -126,7 +178,7 @@ fn every_wrong_engine_is_caught_by_the_check_for_it() {
     );
 }
 
-/// Nothing but the check for it sees these.
+/// These are seen by the checks for them alone.
 #[test]
 fn a_fault_is_not_seen_where_it_is_not() {
     let only = |fault| Vec::from_iter(broken(wrong(fault), true));
