@@ -257,16 +257,20 @@ impl<O: FnMut(LiveEvent<'_>)> Driver<'_, O> {
                 .map_err(io::Error::other)?;
             source.counters = source.engine.counters().map_err(io::Error::other)?;
             let ports = source.engine.ports().map_err(io::Error::other)?;
-            let before = std::mem::replace(&mut source.ports, ports);
-            for (port, before) in source.ports.iter_mut().zip(before) {
-                if let Some(index) = port.interface_index {
-                    port.state = port_state(self.states.of(index)?);
+            for (port, now) in source.ports.iter_mut().zip(ports) {
+                port.counters = now.counters;
+                // The first reason why its packets stopped is the one that is said. An engine that was
+                // ended has left its ports.
+                if source.is_drained || port.state.is_final() {
+                    continue;
                 }
-                // The first reason why its packets stopped is the one that is said.
-                if before.state.is_final() {
-                    port.state = before.state;
-                } else if port.state != before.state {
-                    (self.observe)(LiveEvent::Changed(&port.name, port.state));
+                let state = match now.interface_index {
+                    Some(index) => port_state(self.states.of(index)?),
+                    None => now.state,
+                };
+                if port.state != state {
+                    port.state = state;
+                    (self.observe)(LiveEvent::Changed(&port.name, state));
                 }
             }
         }

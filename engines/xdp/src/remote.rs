@@ -42,13 +42,15 @@ impl RemoteEngine for KernelEngine {
 
     fn ports(&mut self) -> Result<Vec<Port>, EngineError> {
         let counters = Self::counters(self).map_err(EngineError::new)?;
-        let attached = self.interface_names().zip(self.attachments()).enumerate();
-        let ports = attached.map(|(place, (name, attachment))| {
+        // None is attached any more once the engine was ended.
+        let mut attachments = self.attachments();
+        let ports = self.interface_names().enumerate().map(|(place, name)| {
             let seen = counters.packets_received[place];
-            let (state, interface_index) = match attachment {
-                Attachment::Displaced => (PortState::Displaced, None),
-                Attachment::Gone => (PortState::Gone, None),
-                Attachment::Holds { index } => (PortState::Up, Some(index)),
+            let (state, interface_index) = match attachments.next() {
+                Some(Attachment::Displaced) => (PortState::Displaced, None),
+                Some(Attachment::Gone) => (PortState::Gone, None),
+                Some(Attachment::Holds { index }) => (PortState::Up, Some(index)),
+                None => (PortState::Up, None),
             };
             Port {
                 name: name.to_owned(),

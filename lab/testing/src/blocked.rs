@@ -6,9 +6,10 @@ use std::fs;
 /// A system call that a thread may wait in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
-    /// `openat`: of a named pipe whose other end is not open.
+    /// `openat`, or `ppoll` where a program must hear signals meanwhile: of a named pipe whose
+    /// other end is not open.
     Opening,
-    /// `read` from that file descriptor.
+    /// `read` from that file descriptor, or `ppoll` before it.
     Reading(u32),
     /// `clock_nanosleep` or `nanosleep`.
     Sleeping,
@@ -21,6 +22,7 @@ mod number {
     pub(super) const CLOCK_NANOSLEEP: u64 = 230;
     pub(super) const NANOSLEEP: u64 = 35;
     pub(super) const OPENAT: u64 = 257;
+    pub(super) const PPOLL: u64 = 271;
     pub(super) const READ: u64 = 0;
     pub(super) const WRITE: u64 = 1;
 }
@@ -30,6 +32,7 @@ mod number {
     pub(super) const CLOCK_NANOSLEEP: u64 = 115;
     pub(super) const NANOSLEEP: u64 = 101;
     pub(super) const OPENAT: u64 = 56;
+    pub(super) const PPOLL: u64 = 73;
     pub(super) const READ: u64 = 63;
     pub(super) const WRITE: u64 = 64;
 }
@@ -54,13 +57,15 @@ fn is_call(text: &str, call: Blocked) -> bool {
     let first = words.next().and_then(|word| word.strip_prefix("0x"));
     let first = first.and_then(|digits| u64::from_str_radix(digits, 16).ok());
     let (wanted, descriptor) = match call {
-        Blocked::Opening => ([number::OPENAT; 2], None),
-        Blocked::Reading(descriptor) => ([number::READ; 2], Some(descriptor)),
+        Blocked::Opening => ([number::OPENAT, number::PPOLL], None),
+        Blocked::Reading(descriptor) => ([number::READ, number::PPOLL], Some(descriptor)),
         Blocked::Sleeping => ([number::CLOCK_NANOSLEEP, number::NANOSLEEP], None),
         Blocked::Writing => ([number::WRITE; 2], None),
     };
     number.is_some_and(|number| wanted.contains(&number))
-        && descriptor.is_none_or(|wanted| first == Some(u64::from(wanted)))
+        // A list of descriptors is no descriptor.
+        && (number == Some(number::PPOLL)
+            || descriptor.is_none_or(|wanted| first == Some(u64::from(wanted))))
 }
 
 #[cfg(test)]
