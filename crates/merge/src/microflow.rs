@@ -38,7 +38,7 @@ pub struct Base {
     pub min_ttl: Complement<u8>,
     /// Largest time to live or hop limit.
     pub max_ttl: u8,
-    /// Why the record ended, as a number of [`EndReason`]; 0 while the flow is open.
+    /// Why the record ended, as a number of [`EndReason`](turboflow_record::EndReason); 0 while the flow is open.
     pub end_reason: u8,
     /// Zero: the space up to 48 bytes.
     pub padding: u8,

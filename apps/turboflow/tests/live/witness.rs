@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(feature = "kernel")]
 use turboflow_engine_xdp::{
     Clock, KernelConfig, KernelEngine, Tables, Tested, TestedProgram, interface_index,
 };
@@ -10,7 +11,9 @@ use turboflow_engine_xdp::{
 use crate::exact::NO_TIMEOUTS;
 use crate::kernel::{OFFICE_PACKETS, XDP};
 use crate::link::{Ended, FAR, Link, NEAR};
-use crate::support::{Folder, office, udp_frame};
+#[cfg(feature = "kernel")]
+use crate::support::udp_frame;
+use crate::support::{Folder, office};
 
 /// They are microseconds apart where the machine does nothing else between engine and capture.
 const MOST_APART_NS: u64 = 50_000_000;
@@ -192,6 +195,7 @@ fn merged_packets_are_told_and_counted() {
     );
 }
 
+#[cfg(feature = "kernel")]
 /// Sends that many packets of 1,000 flows from the near end: the kernel makes them, as fast as it can.
 fn send_by_the_kernel(link: &Link, packets: u32) {
     link.open(move || {
@@ -225,6 +229,7 @@ fn send_by_the_kernel(link: &Link, packets: u32) {
 }
 
 /// Packets that the kernel itself makes and sends, as fast as it can: nothing that came in is missing.
+#[cfg(feature = "kernel")]
 #[test]
 fn packets_of_the_kernels_own_generator_are_all_accounted_for() {
     let Some(link) = Link::for_xdp() else { return };

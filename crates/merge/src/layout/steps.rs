@@ -36,7 +36,7 @@ pub struct StateStep {
 /// How a packet becomes a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySteps {
-    /// The words of the [`FiveTuple`](crate::FiveTuple).
+    /// The words of the [`FiveTuple`](turboflow_record::FiveTuple).
     FiveTuple,
     /// Fields in words of their own.
     Wide {

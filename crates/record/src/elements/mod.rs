@@ -154,7 +154,7 @@ enum Side {
 
 impl Definition {
     /// The information elements of its columns, in the order of
-    /// [`Layout::schema`](crate::Layout::schema).
+    /// `Layout::schema`.
     ///
     /// An element of IANA is given to the first column that it suits and to no further one: no
     /// template has it twice.
