@@ -103,8 +103,8 @@ pub trait RemoteEngine: Send {
         Ok(Vec::new())
     }
 
-    /// Whether no record will come any more, though nobody asked for the end: a file was read to its
-    /// end, for example.
+    /// Whether the engine has ended by itself, for example because a file was read to its end: no
+    /// further record will arrive.
     fn has_ended(&self) -> bool {
         false
     }

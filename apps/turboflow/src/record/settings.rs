@@ -27,7 +27,7 @@ impl Settings {
         Self::with(run, definition(run)?)
     }
 
-    /// The same with a definition that was read before.
+    /// Settings of a run whose definition has been read already.
     pub(super) fn with(run: &RunConfig, definition: Definition) -> anyhow::Result<Self> {
         let engine = Engine::of(run)?;
         let mut meant = run.clone();
@@ -110,7 +110,7 @@ pub(crate) fn read_definition(
     Ok(definition)
 }
 
-/// A seed that nobody knows before: std's hasher is keyed by the operating system.
+/// An unpredictable seed: std's hasher is keyed by the operating system.
 fn random_seed() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
