@@ -36,7 +36,7 @@ const LARGE_CIRCLES: [(&str, usize); 5] = [
     ("merge", 11),
     ("record", 5),
     ("run", 7),
-    ("turboflow", 16),
+    ("turboflow", 11),
     ("xdp", 7),
 ];
 

@@ -10,8 +10,9 @@ use turboflow_merge::Layout;
 use turboflow_packet::PARSED_INPUTS;
 use turboflow_record::{Column, ColumnKind, Definition, Input, InputSet, KeyField, Op};
 
+use crate::engines::{self, EngineKind};
 use crate::exit::{Outcome, print};
-use crate::record::read_definition;
+use crate::record::{Seen, read_definition};
 use crate::units::counted;
 
 const EXAMPLES: &str = "\
@@ -73,8 +74,14 @@ pub(crate) fn run(args: &DefinitionArgs) -> anyhow::Result<Outcome> {
 fn compile(path: Option<&PathBuf>, biflow: bool) -> anyhow::Result<(Definition, Layout)> {
     let definition = match path {
         Some(path) => {
-            let by = "the engine that sees most, `xdp`,";
-            read_definition(path, biflow, turboflow_engine_xdp::INPUTS, by, |_| Ok(()))?
+            // A definition is right if any engine sees all that it asks for.
+            let inputs = |engine: &dyn EngineKind| engine.abilities().inputs;
+            let seen = Seen {
+                inputs: engines::all()
+                    .fold(InputSet::EMPTY, |all, engine| all.union(inputs(engine))),
+                by: "this program".to_owned(),
+            };
+            read_definition(path, biflow, &seen, |_| Ok(()))?
         }
         None => Definition::default(),
     };
@@ -91,7 +98,11 @@ fn check(path: &PathBuf, biflow: bool) -> anyhow::Result<String> {
         .collect();
     let note = match elsewhere.is_empty() {
         true => String::new(),
-        false => format!("; {} with --engine xdp only", elsewhere.names()),
+        false => format!(
+            "; {} with --engine {} only",
+            elsewhere.names(),
+            engines::listed(engines::that_see(inputs).into_iter())
+        ),
     };
     Ok(format!(
         "{} is right: {}, {}, {}{note}\n",
@@ -137,21 +148,17 @@ fn types(kind: ColumnKind) -> (&'static str, String) {
 }
 
 fn list() -> String {
-    let note = |input: Input| {
-        if PARSED_INPUTS.contains(input) {
-            ""
-        } else if turboflow_engine_xdp::INPUTS.contains(input) {
-            "; --engine xdp only (not in capture files)"
-        } else {
-            " (not in capture files)"
-        }
+    let input = |input: Input| {
+        (
+            input.name(),
+            format!("{}{}", input.describe(), engines::note_on(input)),
+        )
     };
-    let input = |input: Input| (input.name(), format!("{}{}", input.describe(), note(input)));
     let field = |field: KeyField| {
         let note = if let KeyField::Input(input) = field {
-            note(input)
+            engines::note_on(input)
         } else {
-            ""
+            String::new()
         };
         (field.name(), format!("{}{note}", field.describe()))
     };

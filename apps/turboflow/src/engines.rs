@@ -1,180 +1,254 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engines that this program has, and the options of each: `[engine.NAME]` of a configuration.
+//! The engines of this program. This is the one list of them: an engine is a file in `engines/`, a row
+//! of [`ENGINES`] and a field of [`EngineArgs`].
 
-use std::path::PathBuf;
+mod options;
+mod refuse;
+mod software;
+mod xdp;
+
+use std::any::Any;
+use std::path::Path;
 
 use anyhow::bail;
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
-use turboflow_run::RunConfig;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use toml::Spanned;
+use toml::de::{DeTable, Error};
+use turboflow_engine::{Abilities, RemoteEngine};
+use turboflow_merge::Layout;
+use turboflow_record::{Input, InputSet};
+use turboflow_run::{Count, EngineConfig, PipelineConfig, RunConfig};
 
 use crate::keys::Key;
+pub(crate) use options::EngineOption;
+pub(crate) use refuse::refuse_demands;
 
-/// Where packets become microflow records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum EngineName {
-    /// In this program.
-    Software,
-    /// In the Linux kernel.
-    Xdp,
+/// Every engine, the default first.
+static ENGINES: [&dyn EngineKind; 2] = [&software::Software, &xdp::Xdp];
+
+/// The engine and its options, as typed.
+#[derive(Clone, Debug, PartialEq, Args)]
+#[command(next_help_heading = "Engine")]
+pub(crate) struct EngineArgs {
+    /// Where packets become microflow records: `software` (in this program) or `xdp`
+    ///
+    /// `software` parses packets that the kernel copies to a ring. `xdp` works in the Linux kernel,
+    /// where packets arrive (needs root): it sees packets that come in, not those that this host sends.
+    #[arg(long, value_name = "ENGINE", default_value = EngineConfig::SOFTWARE)]
+    #[arg(value_parser = PossibleValuesParser::new(names()), hide_possible_values = true)]
+    #[arg(conflicts_with = "read")]
+    engine: String,
+
+    #[command(flatten)]
+    xdp: xdp::XdpOptions,
 }
 
-/// Where a packet meets the engine in the kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Mode {
-    /// Native if the driver can.
-    #[default]
-    Auto,
-    /// In the driver.
-    Native,
-    /// Behind it.
-    Generic,
-}
-
-/// Whose the microflow tables of the engine in the kernel are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Table {
-    /// One for each CPU.
-    #[default]
-    PerCpu,
-    /// One for all, with a lock for each row.
-    RowLock,
-}
-
-/// What stamps packets in the kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Clock {
-    /// Nanoseconds.
-    #[default]
-    Precise,
-    /// The kernel's tick.
-    Coarse,
-}
-
-/// `[engine.xdp]`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct XdpOptions {
-    pub(crate) mode: Mode,
-    pub(crate) table: Table,
-    pub(crate) clock: Clock,
-    /// Packets end once they are metered.
-    pub(crate) drop: bool,
-    /// Another program's place is taken.
-    pub(crate) replace: bool,
-    /// The capture file of frames that are no packet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) unparsed_to: Option<PathBuf>,
-}
-
-/// The engine of a run, with its options.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Engine {
-    Software,
-    Xdp(XdpOptions),
-}
-
-impl EngineName {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Software => "software",
-            Self::Xdp => "xdp",
-        }
-    }
-
-    pub(crate) fn of(run: &RunConfig) -> anyhow::Result<Self> {
-        let named = Self::value_variants().iter();
-        let mut found = named.filter(|engine| engine.as_str() == run.engine.name);
-        match found.next() {
-            Some(engine) => Ok(*engine),
-            None => bail!(
-                "{}: there is no such engine; write {}",
-                Key::Engine.with(&run.engine.name),
-                names()
-            ),
-        }
+impl EngineArgs {
+    /// The section `[engine]` that these arguments mean.
+    pub(crate) fn into_config(
+        self,
+        microflow_slots: Option<Count>,
+    ) -> anyhow::Result<EngineConfig> {
+        let mut config = EngineConfig {
+            name: self.engine,
+            microflow_slots,
+            ..EngineConfig::default()
+        };
+        options::put(&self.xdp, &mut config)?;
+        Ok(config)
     }
 }
 
-/// The engines' names, for people.
-pub(crate) fn names() -> String {
-    let names = EngineName::value_variants().iter();
-    names
-        .map(|engine| engine.as_str())
-        .collect::<Vec<_>>()
-        .join(" or ")
-}
+/// An engine of this program.
+pub(crate) trait EngineKind: Sync {
+    /// What it can do, and its name.
+    fn abilities(&self) -> Abilities;
 
-impl Engine {
-    /// The engine that a run names; refuses options that it would pass over in silence.
-    pub(crate) fn of(run: &RunConfig) -> anyhow::Result<Self> {
-        let options = XdpOptions::of(run)?;
-        match EngineName::of(run)? {
-            EngineName::Software => {
-                options.refuse_elsewhere()?;
-                Ok(Self::Software)
-            }
-            EngineName::Xdp => Ok(Self::Xdp(options)),
-        }
-    }
-}
-
-impl Engine {
-    /// The capture file of frames that are no packet.
-    pub(crate) const fn unparsed_to(&self) -> Option<&PathBuf> {
-        match self {
-            Self::Software => None,
-            Self::Xdp(options) => options.unparsed_to.as_ref(),
-        }
-    }
-}
-
-impl XdpOptions {
-    pub(crate) fn of(run: &RunConfig) -> anyhow::Result<Self> {
-        let options = run.engine.options.get(EngineName::Xdp.as_str());
-        Ok(options
-            .cloned()
-            .map_or_else(|| Ok(Self::default()), toml::Table::try_into)?)
+    /// An example of its use, for the help of `turboflow record`.
+    fn example(&self) -> &'static str {
+        ""
     }
 
-    /// Puts these options into a run: all of them, or none where they are the defaults, so that runs
-    /// that mean the same are equal.
-    pub(crate) fn say_to(&self, run: &mut RunConfig) -> anyhow::Result<()> {
-        let name = EngineName::Xdp.as_str();
-        run.engine.options.remove(name);
-        if *self != Self::default() {
-            let options = toml::Table::try_from(self)?;
-            run.engine.options.insert(name.to_owned(), options);
-        }
+    /// The keys of `[engine.NAME]`, each with its flag.
+    fn options(&self) -> &'static [&'static EngineOption] {
+        &[]
+    }
+
+    /// Whether a service can use it: `turboflow run` meters interfaces until it is stopped.
+    fn is_for_services(&self) -> bool {
+        true
+    }
+
+    /// `[engine.NAME]` with every default.
+    fn defaults(&self) -> toml::Table {
+        toml::Table::new()
+    }
+
+    /// Says what is wrong with `[engine.NAME]` as it stands in a file.
+    ///
+    /// # Errors
+    /// The first value that has the wrong type, with its place.
+    fn check_written(&self, _table: Spanned<DeTable<'_>>) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Options that the software engine would pass over in silence.
-    fn refuse_elsewhere(&self) -> anyhow::Result<()> {
-        if self.unparsed_to.is_some() {
-            bail!(
-                "{} is for the engine in the kernel ({}): of files and with the software engine, \
-                 `tcpdump` has the frames, and the ledger says by reason how many are no packet",
-                Key::UnparsedTo,
-                Key::Engine.with("xdp"),
-            );
-        }
-        let given = [
-            (self.mode != Mode::Auto, Key::XdpMode),
-            (self.table != Table::PerCpu, Key::XdpTable),
-            (self.clock != Clock::Precise, Key::XdpClock),
-            (self.drop, Key::XdpDrop),
-            (self.replace, Key::XdpReplace),
-        ];
-        match given.into_iter().find(|(is_given, _)| *is_given) {
-            Some((_, option)) => bail!(
-                "{option} is for the engine in the kernel: add {}, or leave it out",
-                Key::Engine.with("xdp")
-            ),
-            None => Ok(()),
-        }
+    /// Writes the engine's options the one way that they are compared in: all of them, or none where they
+    /// are the defaults.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    fn normalise(&self, _config: &mut EngineConfig) -> anyhow::Result<()> {
+        Ok(())
     }
+
+    /// The remote engine that a run means; `None` for the engine in this process.
+    ///
+    /// # Errors
+    /// What is wrong with its options.
+    fn of(&self, _run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
+        Ok(None)
+    }
+}
+
+/// A remote engine with its options read, and not opened yet.
+pub(crate) trait RemoteSetup: Send + Sync {
+    /// The capture file of frames that the engine cannot read, if it is to hand them up.
+    fn unparsed_to(&self) -> Option<&Path> {
+        None
+    }
+
+    /// Options of other sections that this engine does not know, in the words of the user.
+    fn unknown_options(&self, _run: &RunConfig) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether the engine has room for records of that layout.
+    ///
+    /// # Errors
+    /// What there is no room for.
+    fn has_room(&self, _layout: &Layout) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    /// Says what is wrong with the options, as far as that can be told without opening anything.
+    ///
+    /// # Errors
+    /// The first fault, with its mend.
+    fn check(
+        &self,
+        run: &RunConfig,
+        config: &PipelineConfig,
+        layout: &Layout,
+    ) -> anyhow::Result<()>;
+
+    /// Starts the engine, on all its ports or on none.
+    ///
+    /// # Errors
+    /// Why it cannot start, with the mend.
+    fn open(
+        &self,
+        run: &RunConfig,
+        config: &PipelineConfig,
+        layout: &Layout,
+    ) -> anyhow::Result<OpenEngines>;
+
+    /// Why microflow records are lost between the engine and here, and the mend: the rest of a sentence.
+    fn why_records_are_lost(&self) -> String;
+}
+
+/// Remote engines that have started.
+pub(crate) struct OpenEngines {
+    /// Where their packets or records come from, in words.
+    pub(crate) name: String,
+    pub(crate) engines: Vec<Box<dyn RemoteEngine>>,
+    /// What keeps their ports as they need them, until the run is over.
+    pub(crate) held: Vec<Box<dyn Any + Send>>,
+}
+
+/// The engine of a run, with its options read.
+pub(crate) struct Engine {
+    pub(crate) abilities: Abilities,
+    /// `None`: packets become microflow records in this process.
+    pub(crate) remote: Option<Box<dyn RemoteSetup>>,
+}
+
+impl Engine {
+    /// The engine that a run names. Refuses options of other engines, which would have no effect.
+    pub(crate) fn of(run: &RunConfig) -> anyhow::Result<Self> {
+        let kind = kind_of(run)?;
+        let name = kind.abilities().name;
+        for other in all().filter(|other| other.abilities().name != name) {
+            if let Some(option) = options::first_given(other, &run.engine) {
+                let other = other.abilities().name;
+                bail!(
+                    "{} is for engine `{other}`: add {}, or leave it out",
+                    Key::Of(option),
+                    Key::Engine.with(other)
+                );
+            }
+        }
+        Ok(Self {
+            abilities: kind.abilities(),
+            remote: kind.of(run)?,
+        })
+    }
+
+    /// The capture file of frames that the engine cannot read, if it is to hand them up.
+    pub(crate) fn unparsed_to(&self) -> Option<&Path> {
+        self.remote.as_ref()?.unparsed_to()
+    }
+
+    /// Why records are lost between the engine and here, and the mend.
+    pub(crate) fn why_records_are_lost(&self) -> String {
+        let remote = self.remote.as_ref();
+        remote.map_or_else(String::new, |remote| remote.why_records_are_lost())
+    }
+}
+
+/// Every engine.
+pub(crate) fn all() -> impl Iterator<Item = &'static dyn EngineKind> {
+    ENGINES.iter().copied()
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    all().map(|engine| engine.abilities().name)
+}
+
+/// The engine that a run names.
+pub(crate) fn kind_of(run: &RunConfig) -> anyhow::Result<&'static dyn EngineKind> {
+    let mut found = all().filter(|engine| engine.abilities().name == run.engine.name);
+    match found.next() {
+        Some(engine) => Ok(engine),
+        None => bail!(
+            "{}: there is no such engine; write {}",
+            Key::Engine.with(&run.engine.name),
+            listed(names())
+        ),
+    }
+}
+
+/// The names of the engines that see all of `inputs`.
+pub(crate) fn that_see(inputs: InputSet) -> Vec<&'static str> {
+    let sees = |engine: &Abilities| inputs.iter().all(|input| engine.inputs.contains(input));
+    let able = all().map(EngineKind::abilities).filter(sees);
+    able.map(|engine| engine.name).collect()
+}
+
+/// What is said behind an input in a list of inputs, where not every engine sees it.
+pub(crate) fn note_on(input: Input) -> String {
+    let able = that_see(InputSet::EMPTY.with(input));
+    match &able[..] {
+        [] => " (not in capture files)".to_owned(),
+        [EngineConfig::SOFTWARE, ..] => String::new(),
+        able => format!(
+            "; --engine {} only (not in capture files)",
+            listed(able.iter().copied())
+        ),
+    }
+}
+
+/// Names as a sentence lists alternatives.
+pub(crate) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.collect::<Vec<_>>().join(" or ")
 }

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use turboflow_run::Field;
 
+use crate::engines::{self, EngineOption};
+
 /// Whether this run was told by a file.
 static FROM_FILE: AtomicBool = AtomicBool::new(false);
 
@@ -24,25 +26,29 @@ macro_rules! keys {
     ($($variant:ident $flag:literal $section:literal $name:literal;)*) => {
         /// One value of a configuration.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Key { $($variant),* }
+        pub(crate) enum Key {
+            $($variant,)*
+            /// An option of an engine.
+            Of(&'static EngineOption),
+        }
 
         impl Key {
-            /// All, in the order of the file.
-            pub(crate) const ALL: &[Self] = &[$(Self::$variant),*];
+            /// All that are not an engine's own, in the order of the file.
+            const OF_EVERY_RUN: &[Self] = &[$(Self::$variant),*];
 
             /// The flag without its dashes, which was the key, too, when files had no sections.
             pub(crate) const fn flag(self) -> &'static str {
-                match self { $(Self::$variant => $flag),* }
+                match self { $(Self::$variant => $flag,)* Self::Of(option) => option.flag }
             }
 
             /// The section, with a dot where one is in another.
             pub(crate) const fn section(self) -> &'static str {
-                match self { $(Self::$variant => $section),* }
+                match self { $(Self::$variant => $section,)* Self::Of(option) => option.section }
             }
 
             /// The name in its section.
             pub(crate) const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),* }
+                match self { $(Self::$variant => $name,)* Self::Of(option) => option.name }
             }
         }
     };
@@ -60,12 +66,6 @@ keys! {
     Readers "readers" "source" "readers";
     Engine "engine" "engine" "name";
     MicroflowSlots "microflow-slots" "engine" "microflow-slots";
-    XdpMode "xdp-mode" "engine.xdp" "mode";
-    XdpTable "table" "engine.xdp" "table";
-    XdpClock "xdp-clock" "engine.xdp" "clock";
-    XdpDrop "xdp-drop" "engine.xdp" "drop";
-    XdpReplace "replace" "engine.xdp" "replace";
-    UnparsedTo "unparsed-to" "engine.xdp" "unparsed-to";
     Definition "definition" "flow" "definition";
     Biflow "biflow" "flow" "biflow";
     Decapsulate "decapsulate" "flow" "decapsulate";
@@ -99,27 +99,36 @@ keys! {
 }
 
 /// Sections in the order of the file.
-pub(crate) const SECTIONS: [&str; 8] = [
-    "source",
-    "engine",
-    "engine.xdp",
-    "flow",
-    "timeouts",
-    "meter",
-    "service",
-    OUTPUT,
-];
+pub(crate) fn sections() -> impl Iterator<Item = &'static str> {
+    let of_engines = engines::all().filter_map(|engine| engine.options().first());
+    let of_engines = of_engines.map(|option| option.section);
+    let before = ["source", "engine"].into_iter();
+    let after = ["flow", "timeouts", "meter", "service", OUTPUT];
+    before.chain(of_engines).chain(after)
+}
+
+/// Whether there is such a section.
+pub(crate) fn is_section(name: &str) -> bool {
+    sections().any(|section| section == name)
+}
+
 /// The section that there may be several of.
 pub(crate) const OUTPUT: &str = "output";
 
 impl Key {
+    /// All, those of engines last.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        let of_engines = engines::all().flat_map(|engine| engine.options());
+        let common = Self::OF_EVERY_RUN.iter().copied();
+        common.chain(of_engines.map(|option| Self::Of(option)))
+    }
+
     pub(crate) fn from_flag(flag: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|key| key.flag() == flag)
+        Self::all().find(|key| key.flag() == flag)
     }
 
     pub(crate) fn of(section: &str) -> impl Iterator<Item = Self> {
-        let all = Self::ALL.iter().copied();
-        all.filter(move |key| key.section() == section)
+        Self::all().filter(move |key| key.section() == section)
     }
 
     /// Whether the key is true where the flag is left out.
@@ -272,10 +281,11 @@ mod tests {
 
     #[test]
     fn no_two_keys_have_one_name() {
-        for (index, key) in Key::ALL.iter().enumerate() {
-            assert!(SECTIONS.contains(&key.section()), "{key:?}");
+        let all: Vec<Key> = Key::all().collect();
+        for (index, key) in all.iter().enumerate() {
+            assert!(is_section(key.section()), "{key:?}");
             let names = |key: &Key| (key.section(), key.name());
-            let others = &Key::ALL[..index];
+            let others = &all[..index];
             assert!(
                 others.iter().all(|other| names(other) != names(key)),
                 "{key:?}"

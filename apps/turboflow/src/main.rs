@@ -9,6 +9,8 @@ mod definition;
 mod engines;
 mod exit;
 mod generate;
+#[cfg_attr(not(target_os = "linux"), path = "interfaces_elsewhere.rs")]
+mod interfaces;
 mod keys;
 mod log;
 mod mend;
@@ -16,6 +18,8 @@ mod mend;
 mod metrics;
 mod pipe;
 mod plan;
+#[cfg(target_os = "linux")]
+mod privileges;
 mod record;
 mod service;
 mod show;

@@ -4,6 +4,10 @@
 use std::net::SocketAddr;
 
 use anyhow::bail;
+use turboflow_run::Snapshots;
+
+/// No run on such a system is asked.
+pub(crate) static SNAPSHOTS: Snapshots = Snapshots::new();
 
 pub(crate) fn serve(address: SocketAddr) -> anyhow::Result<SocketAddr> {
     bail!("cannot serve metrics at {address}: only Linux has interfaces to capture")

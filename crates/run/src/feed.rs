@@ -6,13 +6,13 @@ use turboflow_engine::MicroflowBatch;
 use turboflow_merge::{KeyHasher, KeyWidths, Layout, MicroflowRecord};
 
 use crate::PipelineConfig;
+use crate::batch::{ShardBatch, TakeBatch, batch_records};
 use crate::clock::{CellClock, Tick};
-use crate::pending::{Pending, TakeBatch, batch_records};
 
 /// Where records go.
 pub(crate) trait Shards<const N: usize> {
     /// Takes a batch; it comes back empty.
-    fn take(&mut self, shard: usize, batch: &mut Pending<N>);
+    fn take(&mut self, shard: usize, batch: &mut ShardBatch<N>);
     /// All shards enter a cell.
     fn enter(&mut self, cell: Cell);
     /// All shards export everything and enter a cell of another time.
@@ -23,7 +23,7 @@ pub(crate) struct Feed<const N: usize> {
     pub(crate) clock: CellClock,
     hasher: KeyHasher,
     /// A batch for each shard.
-    pub(crate) pending: Vec<Pending<N>>,
+    pub(crate) pending: Vec<ShardBatch<N>>,
     /// Times the clock was set back.
     pub(crate) clock_steps: u64,
 }
@@ -33,7 +33,7 @@ impl<const N: usize> Feed<N> {
         Self {
             clock: CellClock::new(&config.timeouts, config.max_age_ns),
             hasher: KeyHasher::new(config.seed),
-            pending: (0..config.threads).map(|_| Pending::new()).collect(),
+            pending: (0..config.threads).map(|_| ShardBatch::new()).collect(),
             clock_steps: 0,
         }
     }
@@ -50,11 +50,11 @@ impl<const N: usize> Feed<N> {
     pub(crate) fn push<const K: usize>(
         &mut self,
         record: MicroflowRecord<K, N>,
-        lane: impl Fn(&mut Pending<N>) -> &mut Vec<MicroflowRecord<K, N>>,
+        of_width: impl Fn(&mut ShardBatch<N>) -> &mut Vec<MicroflowRecord<K, N>>,
         shards: &mut impl Shards<N>,
     ) {
         let shard = self.shard_of(&record.key);
-        let records = lane(&mut self.pending[shard]);
+        let records = of_width(&mut self.pending[shard]);
         records.push(record);
         if records.len() == batch_records::<N>() {
             shards.take(shard, &mut self.pending[shard]);
@@ -86,7 +86,7 @@ impl<const N: usize> Feed<N> {
 
 impl<const N: usize> Feed<N>
 where
-    Pending<N>: TakeBatch,
+    ShardBatch<N>: TakeBatch,
 {
     /// Passes the records of an engine elsewhere on to their shards: records of this layout.
     pub(crate) fn microflows(

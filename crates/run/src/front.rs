@@ -9,9 +9,9 @@ use turboflow_packet::{Frame, Parser, ParserConfig, ReassemblyConfig, RejectClas
 use turboflow_record::{Family, InputValues, LAST_TIME_NS, Packet, WORDS_V4, WORDS_V6};
 
 use crate::PipelineConfig;
+use crate::batch::{ShardBatch, batch_records};
 use crate::clock::Tick;
 use crate::feed::{Feed, Shards};
-use crate::pending::{Pending, batch_records};
 
 /// Frames fetched ahead of their parsing: a page of short ones, since processors' own reading ahead
 /// ends with each page.
@@ -69,6 +69,17 @@ impl Default for FrontReport {
 }
 
 impl FrontReport {
+    /// Frames that were looked at and not metered.
+    pub(crate) fn of_frames(frames: u64, frame_bytes: u64) -> Self {
+        Self {
+            frames,
+            frame_bytes,
+            packets: frames,
+            packet_frame_bytes: frame_bytes,
+            ..Self::default()
+        }
+    }
+
     /// What an engine elsewhere counted in the place of a front. The frame bytes of dropped records are unknown: they are
     /// among those received. An engine goes on while its counters are read, so differences may be off by what it
     /// does meanwhile.
@@ -96,7 +107,6 @@ impl FrontReport {
     }
 
     /// Adds that of another reader.
-    #[cfg(target_os = "linux")]
     pub(crate) fn merge(&mut self, other: &Self) {
         self.frames += other.frames;
         self.frame_bytes += other.frame_bytes;
@@ -339,12 +349,12 @@ impl<const N: usize> Front<N> {
         vectors: V,
         packet: &Packet,
         values: &InputValues,
-        lane: impl Fn(&mut Pending<N>) -> &mut Vec<MicroflowRecord<K, N>>,
+        of_width: impl Fn(&mut ShardBatch<N>) -> &mut Vec<MicroflowRecord<K, N>>,
         shards: &mut impl Shards<N>,
     ) {
         let (key, reversed) = self.layout.key::<K>(packet, values);
         let shard = self.feed.shard_of(&key);
-        let records = lane(&mut self.feed.pending[shard]);
+        let records = of_width(&mut self.feed.pending[shard]);
         records.push(MicroflowRecord {
             key,
             base: Base::of_packet(packet, reversed),

@@ -5,12 +5,12 @@ use turboflow_engine::{EngineCounters, MicroflowBatch};
 use turboflow_engine_software::SoftwareEngines;
 use turboflow_merge::Layout;
 
+use crate::batch::{ShardBatch, TakeBatch};
 use crate::clock::Tick;
 use crate::feed::{Feed, Shards};
 use crate::meter::{
     Counts, DeliverRecords, FinishShards, OwnShard, start_threads, with_state_words,
 };
-use crate::pending::{Pending, TakeBatch};
 use crate::shard::{Shard, ShardReport};
 use crate::{ConfigError, PipelineConfig};
 
@@ -82,7 +82,7 @@ fn start<const N: usize>(
     deliver: &mut dyn FnMut(usize) -> DeliverRecords,
 ) -> Result<Box<dyn MergeWork>, ConfigError>
 where
-    Pending<N>: TakeBatch,
+    ShardBatch<N>: TakeBatch,
 {
     let (feed, layout) = (Feed::<N>::new(config), layout.clone());
     // No shard has a packet engine; their type is that of the meter's, so that they are compiled once.
@@ -111,7 +111,7 @@ struct Merging<const N: usize, S> {
 
 impl<const N: usize, S: Shards<N> + FinishShards> MergeWork for Merging<N, S>
 where
-    Pending<N>: TakeBatch,
+    ShardBatch<N>: TakeBatch,
 {
     fn microflows(&mut self, batch: &mut MicroflowBatch) {
         self.feed.microflows(batch, &self.layout, &mut self.shards);

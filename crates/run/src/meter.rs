@@ -8,9 +8,9 @@ use turboflow_merge::Layout;
 use turboflow_packet::Frame;
 use turboflow_record::{FlowBatch, InputValues, Packet};
 
+use crate::batch::ShardBatch;
 use crate::feed::Shards;
 use crate::front::{Front, FrontReport};
-use crate::pending::Pending;
 use crate::shard::{Shard, ShardReport};
 use crate::threads::ThreadedShards;
 use crate::{ConfigError, Ledger, PipelineConfig};
@@ -74,6 +74,14 @@ impl Counts {
         Ledger::new(&self.front, &self.shards)
     }
 
+    /// Frames that were looked at and not metered.
+    pub(crate) fn of_frames(frames: u64, bytes: u64) -> Self {
+        Self {
+            front: FrontReport::of_frames(frames, bytes),
+            shards: ShardReport::default(),
+        }
+    }
+
     /// What engines elsewhere counted, and the shards that merged their records.
     pub(crate) fn of_engine(
         mut shards: ShardReport,
@@ -93,7 +101,6 @@ impl Counts {
     }
 
     /// Adds those of another meter.
-    #[cfg(target_os = "linux")]
     pub(crate) fn merge(&mut self, other: &Self) {
         self.front.merge(&other.front);
         self.shards.merge(&other.shards);
@@ -276,7 +283,7 @@ impl<const N: usize, S: Shards<N> + FinishShards> MeterWork for Running<N, S> {
 pub(crate) struct OwnShard<F: PacketEngines, const N: usize>(pub(crate) Shard<F, N>);
 
 impl<F: PacketEngines, const N: usize> Shards<N> for OwnShard<F, N> {
-    fn take(&mut self, _shard: usize, batch: &mut Pending<N>) {
+    fn take(&mut self, _shard: usize, batch: &mut ShardBatch<N>) {
         self.0.take(batch);
         batch.clear();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The flows of one shard: lanes, and the columns their records leave in.
+//! The flows of one shard: tables, and the columns their records leave in.
 
 use turboflow_aggregate::{CacheCounters, Cell, ExportSink};
 use turboflow_engine::{Evicted, PacketEngines};
@@ -7,9 +7,9 @@ use turboflow_merge::{KeyWidths, Layout, MicroflowRecord, WORDS_WIDE};
 use turboflow_record::{FlowBatch, WORDS_V4, WORDS_V6};
 
 use crate::PipelineConfig;
-use crate::lane::Lane;
+use crate::batch::ShardBatch;
 use crate::meter::DeliverRecords;
-use crate::pending::Pending;
+use crate::tables::Tables;
 
 /// Records that leave together.
 const BATCH_RECORDS: usize = 8_192;
@@ -29,9 +29,9 @@ pub(crate) struct ShardReport {
 }
 
 pub(crate) struct Shard<F: PacketEngines, const N: usize> {
-    v4: Option<Lane<F::Engine<WORDS_V4, N>, WORDS_V4, N>>,
-    v6: Option<Lane<F::Engine<WORDS_V6, N>, WORDS_V6, N>>,
-    wide: Option<Lane<F::Engine<WORDS_WIDE, N>, WORDS_WIDE, N>>,
+    v4: Option<Tables<F::Engine<WORDS_V4, N>, WORDS_V4, N>>,
+    v6: Option<Tables<F::Engine<WORDS_V6, N>, WORDS_V6, N>>,
+    wide: Option<Tables<F::Engine<WORDS_WIDE, N>, WORDS_WIDE, N>>,
     columns: Columns,
     packets_in: u64,
     prompt: bool,
@@ -47,37 +47,37 @@ impl<F: PacketEngines, const N: usize> Shard<F, N> {
     ) -> Self {
         let by_family = matches!(layout.key_widths(), KeyWidths::ByFamily);
         Self {
-            v4: by_family.then(|| Lane::new(config, layout, engines)),
-            v6: by_family.then(|| Lane::new(config, layout, engines)),
-            wide: (!by_family).then(|| Lane::new(config, layout, engines)),
+            v4: by_family.then(|| Tables::new(config, layout, engines)),
+            v6: by_family.then(|| Tables::new(config, layout, engines)),
+            wide: (!by_family).then(|| Tables::new(config, layout, engines)),
             columns: Columns::new(layout.clone(), deliver),
             packets_in: 0,
             prompt: config.prompt,
         }
     }
 
-    pub(crate) fn take(&mut self, batch: &Pending<N>) {
+    pub(crate) fn take(&mut self, batch: &ShardBatch<N>) {
         self.packets_in += batch.len() as u64;
-        if let (Some(lane), false) = (&mut self.v4, batch.v4.is_empty()) {
-            lane.take(&batch.v4, &mut self.columns);
+        if let (Some(tables), false) = (&mut self.v4, batch.v4.is_empty()) {
+            tables.take(&batch.v4, &mut self.columns);
         }
-        if let (Some(lane), false) = (&mut self.v6, batch.v6.is_empty()) {
-            lane.take(&batch.v6, &mut self.columns);
+        if let (Some(tables), false) = (&mut self.v6, batch.v6.is_empty()) {
+            tables.take(&batch.v6, &mut self.columns);
         }
-        if let (Some(lane), false) = (&mut self.wide, batch.wide.is_empty()) {
-            lane.take(&batch.wide, &mut self.columns);
+        if let (Some(tables), false) = (&mut self.wide, batch.wide.is_empty()) {
+            tables.take(&batch.wide, &mut self.columns);
         }
     }
 
     pub(crate) fn enter(&mut self, cell: Cell) {
-        if let Some(lane) = &mut self.v4 {
-            lane.enter(cell, &mut self.columns);
+        if let Some(tables) = &mut self.v4 {
+            tables.enter(cell, &mut self.columns);
         }
-        if let Some(lane) = &mut self.v6 {
-            lane.enter(cell, &mut self.columns);
+        if let Some(tables) = &mut self.v6 {
+            tables.enter(cell, &mut self.columns);
         }
-        if let Some(lane) = &mut self.wide {
-            lane.enter(cell, &mut self.columns);
+        if let Some(tables) = &mut self.wide {
+            tables.enter(cell, &mut self.columns);
         }
         if self.prompt {
             self.columns.hand_over();
@@ -91,14 +91,14 @@ impl<F: PacketEngines, const N: usize> Shard<F, N> {
     }
 
     pub(crate) fn flush(&mut self) {
-        if let Some(lane) = &mut self.v4 {
-            lane.flush(&mut self.columns);
+        if let Some(tables) = &mut self.v4 {
+            tables.flush(&mut self.columns);
         }
-        if let Some(lane) = &mut self.v6 {
-            lane.flush(&mut self.columns);
+        if let Some(tables) = &mut self.v6 {
+            tables.flush(&mut self.columns);
         }
-        if let Some(lane) = &mut self.wide {
-            lane.flush(&mut self.columns);
+        if let Some(tables) = &mut self.wide {
+            tables.flush(&mut self.columns);
         }
         self.columns.hand_over();
     }
@@ -110,12 +110,12 @@ impl<F: PacketEngines, const N: usize> Shard<F, N> {
             bytes_recorded: self.columns.bytes,
             ..ShardReport::default()
         };
-        let lanes = [
-            self.v4.as_ref().map(Lane::counters),
-            self.v6.as_ref().map(Lane::counters),
-            self.wide.as_ref().map(Lane::counters),
+        let tables = [
+            self.v4.as_ref().map(Tables::counters),
+            self.v6.as_ref().map(Tables::counters),
+            self.wide.as_ref().map(Tables::counters),
         ];
-        for counters in lanes.into_iter().flatten() {
+        for counters in tables.into_iter().flatten() {
             report.add(&counters.evicted, &counters.cache);
             report.microflows_waiting += counters.waiting;
         }

@@ -15,9 +15,9 @@ use turboflow_record::WORDS_V4;
 
 use turboflow_engine::PacketEngines;
 
+use crate::batch::{ShardBatch, batch_records};
 use crate::feed::Shards;
 use crate::meter::FinishShards;
-use crate::pending::{Pending, batch_records};
 use crate::shard::{Shard, ShardReport};
 
 /// Bytes of IPv4 packets that wait for shards at most, all of them together: a millisecond of work,
@@ -33,7 +33,7 @@ fn queue_batches<const N: usize>(shards: usize) -> usize {
 }
 
 enum Work<const N: usize> {
-    Packets(Pending<N>),
+    Packets(ShardBatch<N>),
     Enter(Cell),
     SetBack(Cell),
     Report(SyncSender<ShardReport>),
@@ -41,7 +41,7 @@ enum Work<const N: usize> {
 
 struct Worker<const N: usize> {
     work: SyncSender<Work<N>>,
-    empty: Receiver<Pending<N>>,
+    empty: Receiver<ShardBatch<N>>,
     thread: JoinHandle<ShardReport>,
 }
 
@@ -96,7 +96,7 @@ impl<const N: usize> ThreadedShards<N> {
 fn run<F: PacketEngines, const N: usize>(
     mut shard: Shard<F, N>,
     incoming: &Receiver<Work<N>>,
-    give_back: &SyncSender<Pending<N>>,
+    give_back: &SyncSender<ShardBatch<N>>,
 ) -> ShardReport {
     while let Ok(work) = incoming.recv() {
         match work {
@@ -119,11 +119,11 @@ fn run<F: PacketEngines, const N: usize>(
 }
 
 impl<const N: usize> Shards<N> for ThreadedShards<N> {
-    fn take(&mut self, shard: usize, batch: &mut Pending<N>) {
+    fn take(&mut self, shard: usize, batch: &mut ShardBatch<N>) {
         let empty = self.workers[shard]
             .empty
             .try_recv()
-            .unwrap_or(Pending::new());
+            .unwrap_or(ShardBatch::new());
         self.send(shard, Work::Packets(mem::replace(batch, empty)));
     }
 

@@ -10,8 +10,8 @@ use turboflow_capture::CaptureFile;
 use turboflow_formats::{ExportError, FlowWriter, WriteSummary};
 use turboflow_record::FlowBatch;
 use turboflow_run::{
-    FilesReport, Output, Pace, PipelineConfig, ReplayClock, Snapshots, Stop, record_files,
-    replay_files,
+    Controls, Files, Limits, Output, Pace, PaceClock, PipelineConfig, RunOutputs, RunReport,
+    Snapshots, Source, Stop,
 };
 use turboflow_testing::{PATIENCE, until};
 
@@ -30,7 +30,7 @@ impl FlowWriter for Kept {
 }
 
 /// What a run gave: its report, and its records as sorted lines.
-fn ran(run: impl FnOnce(Vec<Output>) -> FilesReport) -> (FilesReport, Vec<String>) {
+fn ran(run: impl FnOnce(Vec<Output>) -> RunReport) -> (RunReport, Vec<String>) {
     let (sender, receiver) = channel();
     let name = "kept".to_owned();
     let writer = Box::new(Kept(sender));
@@ -54,6 +54,27 @@ fn ran(run: impl FnOnce(Vec<Output>) -> FilesReport) -> (FilesReport, Vec<String
         .collect();
     records.sort();
     (report, records)
+}
+
+/// Meters files at a pace.
+fn replay(
+    config: &PipelineConfig,
+    files: Vec<CaptureFile>,
+    pace: Option<Pace>,
+    outputs: Vec<Output>,
+    (stop, snapshots): (&Stop, &Snapshots),
+) -> RunReport {
+    let source = Source::Files(Files {
+        files,
+        filter: None,
+        pace,
+    });
+    let controls = Controls {
+        limits: Limits::default(),
+        stop,
+        snapshots,
+    };
+    turboflow_run::run(config, source, RunOutputs::fixed(outputs), controls, |_| ()).unwrap()
 }
 
 /// A classic pcap file of UDP packets at these times, in milliseconds.
@@ -91,7 +112,7 @@ fn config(threads: usize) -> PipelineConfig {
 }
 
 /// A clock that goes on by what is waited.
-const PASSING: ReplayClock = ReplayClock {
+const PASSING: PaceClock = PaceClock {
     now: || Duration::from_nanos(PASSED_NS.load(Ordering::SeqCst)),
     wait: |time| {
         PASSED_NS.fetch_add(time.as_nanos() as u64, Ordering::SeqCst);
@@ -103,18 +124,14 @@ static PASSED_NS: AtomicU64 = AtomicU64::new(0);
 fn records_are_those_of_the_file_at_any_speed() {
     let office = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/office.pcap");
     let files = || vec![CaptureFile::open(office.as_ref()).unwrap()];
-    let stop = Stop::new();
-    let (report, expected) =
-        ran(|outputs| record_files(&config(1), files(), None, outputs, &stop, |_| ()).unwrap());
+    let asked = (&Stop::new(), &Snapshots::new());
+    let (report, expected) = ran(|outputs| replay(&config(1), files(), None, outputs, asked));
     assert!(expected.len() > 700);
     for (threads, speed) in [(1, None), (1, Some(200.0)), (2, Some(0.5))] {
         let clock = PASSING;
         let pace = speed.map(|speed| Pace { speed, clock });
-        let snapshots = Snapshots::new();
-        let (replayed, records) = ran(|outputs| {
-            let config = config(threads);
-            replay_files(&config, files(), None, outputs, pace, &stop, &snapshots).unwrap()
-        });
+        let (replayed, records) =
+            ran(|outputs| replay(&config(threads), files(), pace, outputs, asked));
         assert_eq!(records, expected, "{threads} threads, {speed:?}");
         let packets = replayed.ledger.packets_received;
         assert_eq!(packets, report.ledger.packets_received);
@@ -123,7 +140,7 @@ fn records_are_those_of_the_file_at_any_speed() {
 }
 
 /// A clock that goes on by what is waited, up to [`LIMIT_MS`]; there it stands still.
-const HELD: ReplayClock = ReplayClock {
+const HELD: PaceClock = PaceClock {
     now: || Duration::from_nanos(HELD_NS.load(Ordering::SeqCst)),
     wait: |time| {
         let limit_ns = LIMIT_MS.load(Ordering::SeqCst) * 1_000_000;
@@ -143,10 +160,7 @@ fn packets_come_when_they_are_due_and_questions_are_answered() {
             let files = capture(&[0, 10, 900]);
             let clock = HELD;
             let pace = Some(Pace { speed: 1.0, clock });
-            let replayed = |outputs| {
-                replay_files(&config(1), files, None, outputs, pace, &stop, &snapshots).unwrap()
-            };
-            ran(replayed).0
+            ran(|outputs| replay(&config(1), files, pace, outputs, (&stop, &snapshots))).0
         });
         until("half a second has passed", || {
             HELD_NS.load(Ordering::SeqCst) == 500_000_000
@@ -166,7 +180,7 @@ fn packets_come_when_they_are_due_and_questions_are_answered() {
 
 #[test]
 fn no_hour_is_waited_for_and_nothing_after_asking_to_stop() {
-    let clock = ReplayClock {
+    let clock = PaceClock {
         now: || Duration::ZERO,
         wait: |time| panic!("waits for {time:?}"),
     };
@@ -174,9 +188,7 @@ fn no_hour_is_waited_for_and_nothing_after_asking_to_stop() {
     let pace = Some(Pace { speed: 1.0, clock });
     let run = |times: &[u64]| {
         let files = capture(times);
-        let replayed =
-            |outputs| replay_files(&config(1), files, None, outputs, pace, &stop, &snapshots);
-        ran(|outputs| replayed(outputs).unwrap()).0
+        ran(|outputs| replay(&config(1), files, pace, outputs, (&stop, &snapshots))).0
     };
     // An hour ahead, and back.
     let report = run(&[0, 3_600_000, 5]);

@@ -5,7 +5,10 @@ use std::process::Command;
 
 use turboflow_formats::{ExportError, FlowWriter, WriteSummary};
 use turboflow_record::FlowBatch;
-use turboflow_run::{ConfigError, Meter, Output, PipelineConfig, Stop, record_files};
+use turboflow_run::{
+    ConfigError, Controls, Limits, Meter, Output, PipelineConfig, RunOutputs, Snapshots, Source,
+    Stop, run,
+};
 
 /// A stack that no machine has room for.
 const STACK_BYTES: &str = "1000000000000000";
@@ -46,7 +49,19 @@ fn no_thread_starts() {
     };
     let config = PipelineConfig::default();
     let stop = Stop::default();
-    let refused = record_files(&config, Vec::new(), None, vec![output], &stop, |_| ());
+    let controls = Controls {
+        limits: Limits::default(),
+        stop: &stop,
+        snapshots: &Snapshots::new(),
+    };
+    let outputs = RunOutputs::fixed(vec![output]);
+    let refused = run(
+        &config,
+        Source::files(Vec::new()),
+        outputs,
+        controls,
+        |_| (),
+    );
     let refused = refused.map(drop).unwrap_err().to_string();
     assert!(
         refused.starts_with("cannot start a thread for an output: "),

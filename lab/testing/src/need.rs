@@ -11,7 +11,7 @@ pub enum Need<'a> {
     /// The real captures beside the checkout, see [`captures_folder`].
     Captures,
     /// An engine that is optional at compile time, and whether it was compiled in:
-    /// `Need::Engine("xdp", cfg!(feature = "kernel"))`.
+    /// `Need::Engine("name", cfg!(feature = "its-feature"))`.
     Engine(&'static str, bool),
     /// A library that is loaded at run time, and whether the test has found it.
     Library(&'static str, bool),
@@ -49,7 +49,6 @@ impl<'a> Need<'a> {
     pub(crate) fn text(&self) -> String {
         match *self {
             Self::Captures => "real captures".to_owned(),
-            Self::Engine("xdp", _) => "the xdp engine: clang, libelf, zlib".to_owned(),
             Self::Engine(name, _) => format!("the {name} engine"),
             Self::Right(name, _) => format!("the right to {name}"),
             Self::Library(..) | Self::Root | Self::Tool(_) => self.name().to_owned(),

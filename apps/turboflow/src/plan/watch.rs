@@ -44,7 +44,7 @@ pub(super) struct Source {
 
 pub(super) fn watch(args: &PlanArgs, config: &SimulationConfig) -> anyhow::Result<Watched> {
     let mut simulation = Simulation::new(config).map_err(|error| refused(&error))?;
-    let frames = Frames::open(args.to_run()?)?;
+    let frames = Frames::open(&args.to_run()?)?;
     let name = frames.name();
     let (mut parser, hasher) = (frames.parser(), KeyHasher::new(args.seed()));
     let (mut observed, mut frames_without_flow) = (Vec::new(), 0);

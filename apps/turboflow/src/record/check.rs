@@ -8,8 +8,8 @@ use turboflow_run::RunConfig;
 
 use super::collectors::TlsRead;
 use super::settings::{self, Settings};
-use super::{filter, kernel, live, outputs};
-use crate::engines::Engine;
+use super::{filter, outputs};
+use crate::interfaces;
 
 /// What says which definition is read, and whether it is right.
 type DefinitionNames = (Option<PathBuf>, String, bool);
@@ -40,10 +40,16 @@ pub(crate) fn check(run: &RunConfig, before: Option<&FilesRead>) -> anyhow::Resu
     let settings = Settings::with(run, definition.clone())?;
     outputs::Maker::new(run, &settings, &tls)?.check()?;
     filter::check(run)?;
-    if let Engine::Xdp(options) = &settings.engine {
-        kernel::check(run, options, &settings)?;
+    interfaces::check_names(run)?;
+    match &settings.engine.remote {
+        Some(remote) => remote.check(run, &settings.config, &settings.layout)?,
+        None => interfaces::check_rings(run)?,
     }
-    live::check(run, &settings.engine)?;
+    #[cfg(target_os = "linux")]
+    run.service
+        .user
+        .as_deref()
+        .map_or(Ok(()), crate::privileges::check)?;
     Ok(FilesRead {
         names,
         definition,

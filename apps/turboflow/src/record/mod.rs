@@ -8,22 +8,15 @@ mod collectors;
 mod filter;
 mod frames;
 mod inputs;
-#[cfg_attr(
-    not(all(target_os = "linux", feature = "kernel")),
-    path = "kernel_elsewhere.rs"
-)]
-mod kernel;
 mod ledger_file;
-#[cfg_attr(not(target_os = "linux"), path = "live_elsewhere.rs")]
-mod live;
+mod observe;
 mod outputs;
-#[cfg(target_os = "linux")]
-mod privileges;
 mod progress;
 mod report;
 mod rotation;
 mod settings;
 mod shared;
+mod sources;
 mod summary;
 mod tables;
 mod unparsed;
@@ -35,18 +28,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
-use turboflow_capture::CaptureFile;
-use turboflow_capture::filter::FileFilter;
 use turboflow_formats::ExportError;
-use turboflow_run::{LiveOutputs, MetricsAt, Output, RunConfig, RunSizes, record_files};
+use turboflow_run::{Controls, MetricsAt, Output, RunConfig, RunOutputs, RunSizes};
 
 use crate::beside::Beside;
-use crate::engines::Engine;
 use crate::exit::{Outcome, print};
+use crate::interfaces;
 use crate::keys::Key;
 use crate::log::{self, say};
-use crate::metrics;
-use crate::signals::{self, Hangups, STOP};
+use crate::metrics::{self, SNAPSHOTS};
+use crate::signals::STOP;
 use crate::units::{counted, grouped};
 
 pub(crate) use args::RecordArgs;
@@ -56,13 +47,16 @@ use collectors::TlsRead;
 pub(crate) use filter::{joined as joined_filter, separate as separate_filter};
 pub(crate) use frames::{Frames, NotGiven};
 use ledger_file::LedgerFile;
+use observe::{Observer, limits};
 use outputs::Outputs;
 use progress::ProgressBar;
 use report::Report;
 use settings::Settings;
-pub(crate) use settings::read_definition;
+pub(crate) use settings::{Seen, read_definition};
 pub(crate) use shared::{check_use, concerns};
+use sources::OpenSource;
 use summary::{Summary, SummaryWriter};
+use unparsed::UnparsedFile;
 pub(crate) use watch::{Ended, Watched};
 
 /// How long the end of a service waits for a stream that takes nothing, as for a collector. Together with the deadline of collectors
@@ -71,7 +65,7 @@ const END_PATIENCE: Duration = Duration::from_secs(4);
 
 /// What has to be there when packets are metered, and is not here now.
 pub(crate) fn absent(run: &RunConfig) -> Vec<String> {
-    let interfaces = live::absent(run).into_iter();
+    let interfaces = interfaces::absent(run).into_iter();
     let interfaces = interfaces.map(|name| format!("interface {name}"));
     interfaces.chain(outputs::absent_folders(run)).collect()
 }
@@ -109,7 +103,7 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     // Before rights are given up: a key is for root alone.
     let tls = TlsRead::new(run, &[])?;
     let (hangups, heard) = channel();
-    let sources = Sources::open_and_listen(run, &settings, reread.is_some().then_some(hangups))?;
+    let source = OpenSource::open_and_listen(run, &settings, reread.is_some().then_some(hangups))?;
     let mut outputs = match Outputs::create(run, &settings, &tls) {
         Err(error) if is_broken_pipe(&error) => return Ok(Outcome::Well),
         outputs => outputs?,
@@ -129,12 +123,12 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
         announce(&settings, &sizes);
     }
     let mut bar = ProgressBar::new(run.service.quiet);
-    let records = LiveOutputs {
+    let records = RunOutputs {
         first: outputs.records,
         changes,
         end_patience,
     };
-    let mut report = sources.record(run, &settings, records, outputs.unparsed, &mut bar)?;
+    let mut report = meter(run, &settings, source, records, outputs.unparsed, &mut bar)?;
     let elapsed = bar.finish();
     if let Some(mut file) = outputs.ledger {
         let json = LedgerFile::new(run, &settings, sizes, &report).to_json()?;
@@ -149,8 +143,40 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     } else if !run.service.quiet {
         report.say_finished(elapsed);
     }
-    report.say_losses(&settings.config);
+    report.say_losses(&settings.config, &settings.engine.why_records_are_lost());
     Ok(report.outcome())
+}
+
+/// Meters the source to its end.
+fn meter(
+    run: &RunConfig,
+    settings: &Settings,
+    source: OpenSource,
+    outputs: RunOutputs,
+    unparsed: Option<Beside>,
+    bar: &mut ProgressBar,
+) -> anyhow::Result<Report> {
+    let unparsed = match (unparsed, settings.engine.unparsed_to()) {
+        (Some(file), Some(path)) => Some(UnparsedFile::new(path.display().to_string(), file)?),
+        _ => None,
+    };
+    let mut observer = Observer::new(bar, source.source.is_live(), unparsed);
+    let controls = Controls {
+        limits: limits(run),
+        stop: &STOP,
+        snapshots: &SNAPSHOTS,
+    };
+    let ran = turboflow_run::run(
+        &settings.config,
+        source.source,
+        outputs,
+        controls,
+        |event| observer.observe(event),
+    )?;
+    let unparsed_lost = ran.unparsed_lost;
+    let mut report = Report::of(ran);
+    report.unparsed = observer.finish().map(|file| file.finish(unparsed_lost));
+    Ok(report)
 }
 
 fn serve_metrics(run: &RunConfig) -> anyhow::Result<()> {
@@ -162,83 +188,6 @@ fn serve_metrics(run: &RunConfig) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Where packets come from.
-enum Sources {
-    Files(Vec<CaptureFile>, Option<Box<FileFilter>>),
-    /// For each reader its ring of every interface.
-    Interfaces(Vec<Vec<live::Interface>>),
-    /// The engine in the kernel, on its interfaces.
-    Kernel(Box<kernel::Engine>),
-}
-
-impl Sources {
-    /// Opens all of them, or none, and listens to signals.
-    fn open_and_listen(
-        run: &RunConfig,
-        settings: &Settings,
-        hangups: Option<Hangups>,
-    ) -> anyhow::Result<Self> {
-        let first = "finishing: what was read is written";
-        let turns_files = hangups.is_some() || rotation::turns_files(run);
-        let listen = || signals::listen(first, turns_files, hangups);
-        if run.source.interfaces.is_empty() {
-            // Before they are opened: a pipe may keep its reader waiting.
-            listen()?;
-            return Self::open(run, settings);
-        }
-        // After they are opened: rights are dropped before there is any other thread.
-        let sources = Self::open(run, settings)?;
-        listen()?;
-        Ok(sources)
-    }
-
-    /// Opens all of them, or none.
-    fn open(run: &RunConfig, settings: &Settings) -> anyhow::Result<Self> {
-        if let Engine::Xdp(options) = &settings.engine {
-            let engine = kernel::open(run, options, settings)?;
-            return Ok(Self::Kernel(Box::new(engine)));
-        }
-        if !run.source.interfaces.is_empty() {
-            return Ok(Self::Interfaces(live::open_all(run)?));
-        }
-        let files = inputs::open_all(&run.source.files)?;
-        let filter = filter::for_files(run, &files)?;
-        Ok(Self::Files(files, filter.map(Box::new)))
-    }
-
-    /// What is captured or read, in words.
-    fn name(&self, run: &RunConfig) -> String {
-        match self {
-            Self::Files(files, _) => match &files[..] {
-                [file] => file.name().to_owned(),
-                files => format!("{} files", files.len()),
-            },
-            Self::Interfaces(_) | Self::Kernel(_) => run.source.interfaces.join(" "),
-        }
-    }
-
-    fn record(
-        self,
-        run: &RunConfig,
-        settings: &Settings,
-        outputs: LiveOutputs,
-        unparsed: Option<Beside>,
-        bar: &mut ProgressBar,
-    ) -> anyhow::Result<Report> {
-        match self {
-            Self::Files(files, filter) => {
-                let draw = |progress| bar.draw(&progress);
-                let filter = filter.as_deref();
-                let ran =
-                    record_files(&settings.config, files, filter, outputs.first, &STOP, draw)?;
-                Ok(Report::of_files(ran))
-            }
-            Self::Interfaces(readers) => live::record(run, settings, readers, outputs, bar),
-            Self::Kernel(engine) => kernel::record(run, settings, *engine, outputs, unparsed, bar),
-        }
-    }
 }
 
 /// Adds the output that people read where no file was asked for.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -41,7 +41,7 @@ impl Outputs {
         let create = |path| Beside::create(path, maker.pipe_patience());
         let ledger = run.service.ledger.as_deref().map(create).transpose()?;
         let unparsed = settings.engine.unparsed_to();
-        let unparsed = unparsed.map(PathBuf::as_path).map(create).transpose()?;
+        let unparsed = unparsed.map(create).transpose()?;
         Ok(Self {
             records,
             ledger,
@@ -146,7 +146,7 @@ impl<'a> Maker<'a> {
 /// Folders of files that are to be written, as far as they are not there.
 pub(super) fn absent_folders(run: &RunConfig) -> impl Iterator<Item = String> {
     let unparsed = Engine::of(run).ok();
-    let unparsed = unparsed.and_then(|engine| engine.unparsed_to().cloned());
+    let unparsed = unparsed.and_then(|engine| engine.unparsed_to().map(Path::to_owned));
     let files = run.outputs.iter().map(|output| output.to.clone());
     let files = files.chain(run.service.ledger.clone()).chain(unparsed);
     let files =
@@ -158,9 +158,9 @@ pub(super) fn absent_folders(run: &RunConfig) -> impl Iterator<Item = String> {
 
 /// No file may be written twice, or be read and written.
 fn check_names(run: &RunConfig, settings: &Settings) -> anyhow::Result<()> {
-    let written = run.outputs.iter().map(|output| &output.to);
-    let written = written.chain(&run.service.ledger);
-    let written: Vec<&PathBuf> = written.chain(settings.engine.unparsed_to()).collect();
+    let written = run.outputs.iter().map(|output| output.to.as_path());
+    let written = written.chain(run.service.ledger.as_deref());
+    let written: Vec<&Path> = written.chain(settings.engine.unparsed_to()).collect();
     for (index, path) in written.iter().enumerate() {
         // A collector is the same whether or not its port is spelled out.
         let target = collectors::target_of(path)?;

@@ -5,9 +5,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use turboflow_formats::table::{bytes, count};
-#[cfg(target_os = "linux")]
-use turboflow_run::LiveProgress;
-use turboflow_run::Progress;
+use turboflow_run::{FilesProgress, LiveProgress, Progress};
 
 use crate::log;
 
@@ -20,37 +18,13 @@ const CLEAR_LINE: &str = "\r\x1b[K";
 /// Over how much time the rate of live packets is taken.
 const RATE_OVER: Duration = Duration::from_secs(1);
 
-/// How far a live run has come.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pace {
-    packets: u64,
-    bytes: u64,
-    dropped: u64,
-}
-
-#[cfg(target_os = "linux")]
-impl From<LiveProgress> for Pace {
-    fn from(progress: LiveProgress) -> Self {
-        let LiveProgress {
-            packets,
-            bytes,
-            dropped,
-        } = progress;
-        Self {
-            packets,
-            bytes,
-            dropped,
-        }
-    }
-}
-
 /// A line that is drawn over and over.
 pub(super) struct ProgressBar {
     started: Instant,
     drawn: Option<Instant>,
     shown: bool,
     /// Where the rate that is shown was taken from, and that rate, per second.
-    rate_from: (Instant, Pace),
+    rate_from: (Instant, LiveProgress),
     rate: (u64, u64),
 }
 
@@ -62,43 +36,36 @@ impl ProgressBar {
             started: now(),
             drawn: None,
             shown,
-            rate_from: (now(), Pace::default()),
+            rate_from: (now(), LiveProgress::default()),
             rate: (0, 0),
         }
     }
 
     pub(super) fn draw(&mut self, progress: &Progress) {
-        if let Some(now) = self.is_due() {
-            print(&line(progress, now - self.started));
-        }
-    }
-
-    #[cfg_attr(
-        not(target_os = "linux"),
-        allow(dead_code, reason = "only Linux has interfaces")
-    )]
-    pub(super) fn draw_live(&mut self, pace: Pace) {
         let Some(now) = self.is_due() else {
             return;
         };
+        match *progress {
+            Progress::Files(progress) => print(&line(&progress, now - self.started)),
+            Progress::Live(progress) => self.draw_live(progress, now),
+        }
+    }
+
+    fn draw_live(&mut self, progress: LiveProgress, now: Instant) {
         let (since, before) = self.rate_from;
         if now - since >= RATE_OVER {
             let elapsed = now - since;
-            let bits = (pace.bytes - before.bytes) * 8;
+            let bits = (progress.bytes - before.bytes) * 8;
             self.rate = (
-                rate(pace.packets - before.packets, elapsed),
+                rate(progress.packets - before.packets, elapsed),
                 rate(bits, elapsed),
             );
-            self.rate_from = (now, pace);
+            self.rate_from = (now, progress);
         }
-        print(&live_line(&pace, self.rate));
+        print(&live_line(&progress, self.rate));
     }
 
     /// Takes the line away, so that another can be written; it comes back.
-    #[cfg_attr(
-        not(target_os = "linux"),
-        allow(dead_code, reason = "only Linux has interfaces")
-    )]
     pub(super) fn clear(&mut self) {
         if self.drawn.take().is_some() {
             print("");
@@ -133,13 +100,13 @@ fn print(line: &str) {
     let _ = stderr.flush();
 }
 
-fn live_line(pace: &Pace, (packets, bits): (u64, u64)) -> String {
-    let total = count(pace.packets);
-    let (packets, bits, dropped) = (count(packets), count(bits), count(pace.dropped));
+fn live_line(progress: &LiveProgress, (packets, bits): (u64, u64)) -> String {
+    let total = count(progress.packets);
+    let (packets, bits, dropped) = (count(packets), count(bits), count(progress.dropped));
     format!("{total} packets, {packets}/s, {bits}b/s, {dropped} dropped by the kernel")
 }
 
-fn line(progress: &Progress, elapsed: Duration) -> String {
+fn line(progress: &FilesProgress, elapsed: Duration) -> String {
     let rate = rate(progress.packets, elapsed);
     let packets = count(progress.packets);
     let Some(total) = progress.bytes_total.filter(|&total| total > 0) else {
@@ -178,7 +145,7 @@ mod tests {
     #[test]
     fn says_rate_and_time_left() {
         let elapsed = Duration::from_secs(10);
-        let progress = Progress {
+        let progress = FilesProgress {
             packets: 20_000_000,
             bytes_read: 250,
             bytes_total: Some(1000),
@@ -189,14 +156,14 @@ mod tests {
             "{text}"
         );
         let pipe = line(
-            &Progress {
+            &FilesProgress {
                 bytes_total: None,
                 ..progress
             },
             elapsed,
         );
         assert_eq!(pipe, "20.0 M packets, 2.0 M/s, 250 B read");
-        let none = Progress {
+        let none = FilesProgress {
             packets: 0,
             bytes_read: 0,
             bytes_total: Some(1000),

@@ -7,9 +7,7 @@ use std::time::Duration;
 use turboflow_capture::ReadError;
 use turboflow_engine::{PortCounters, PortState};
 use turboflow_formats::{ExportError, table};
-#[cfg(target_os = "linux")]
-use turboflow_run::LiveReport;
-use turboflow_run::{FilesReport, Imbalance, Ledger, OutputReport, PipelineConfig, ShortFlows};
+use turboflow_run::{Imbalance, Ledger, OutputReport, PipelineConfig, RunReport, ShortFlows};
 
 use super::inputs::is_stop;
 use super::progress::rate;
@@ -40,6 +38,19 @@ pub(super) struct Seen {
     pub(super) ended_early: Option<EndedEarly>,
 }
 
+impl Seen {
+    fn of((name, counters, state): (String, PortCounters, PortState)) -> Self {
+        Self {
+            name,
+            packets_seen: counters.seen - counters.copies,
+            packets_dropped: counters.dropped,
+            packets_delivered: counters.delivered,
+            packets_merged: counters.merged,
+            ended_early: EndedEarly::of(state),
+        }
+    }
+}
+
 /// Why an interface gave nothing more before the run had ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndedEarly {
@@ -58,7 +69,6 @@ impl EndedEarly {
         }
     }
 
-    #[cfg(target_os = "linux")]
     const fn of(state: PortState) -> Option<Self> {
         match state {
             PortState::Displaced => Some(Self::Displaced),
@@ -83,52 +93,34 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn of_files(ran: FilesReport) -> Self {
-        let FilesReport {
+    pub(super) fn of(ran: RunReport) -> Self {
+        let RunReport {
             ledger,
             mut damaged,
-            outputs,
             stopped,
+            ports,
+            failure,
+            short,
+            outputs,
+            ..
         } = ran;
-        // A pipe that a signal ended is cut, not damaged; and nobody lost anything where the
-        // reader of standard output had enough.
+        // A pipe that a signal ended is cut, not damaged; and nothing was lost where the reader of
+        // standard output had enough.
         let interrupted = damaged.iter().any(is_stop);
         damaged.retain(|error| !is_stop(error));
         let satisfied = outputs.iter().any(went_away);
+        let live = ledger.is_live.then(|| Live {
+            interfaces: ports.into_iter().map(Seen::of).collect(),
+            failure,
+            short,
+        });
         Self {
             imbalances: ledger.imbalances_at_the_end(),
             ledger,
             damaged,
             stopped: (stopped || interrupted) && !satisfied,
             outputs,
-            live: None,
-            unparsed: None,
-            ledger_failure: None,
-        }
-    }
-
-    /// A run that a signal ends, as runs over interfaces mostly are, was not stopped early.
-    #[cfg(target_os = "linux")]
-    pub(super) fn of_interfaces(ran: LiveReport) -> Self {
-        let seen = |(name, counters, state): (String, PortCounters, PortState)| Seen {
-            name,
-            packets_seen: counters.seen - counters.copies,
-            packets_dropped: counters.dropped,
-            packets_delivered: counters.delivered,
-            packets_merged: counters.merged,
-            ended_early: EndedEarly::of(state),
-        };
-        Self {
-            imbalances: ran.ledger.imbalances_at_the_end(),
-            ledger: ran.ledger,
-            damaged: Vec::new(),
-            outputs: ran.outputs,
-            stopped: false,
-            live: Some(Live {
-                interfaces: ran.interfaces.into_iter().map(seen).collect(),
-                failure: ran.failure,
-                short: ran.short,
-            }),
+            live,
             unparsed: None,
             ledger_failure: None,
         }
@@ -217,7 +209,9 @@ impl Report {
     }
 
     /// Says on standard error what was damaged or lost, and how to mend it.
-    pub(super) fn say_losses(&self, config: &PipelineConfig) {
+    ///
+    /// `why_records_are_lost`: between the engine and here, with the mend.
+    pub(super) fn say_losses(&self, config: &PipelineConfig, why_records_are_lost: &str) {
         for error in &self.damaged {
             say!(Error CaptureDamaged; "{error}");
         }
@@ -225,7 +219,7 @@ impl Report {
         if let Some(live) = &self.live {
             live.say_losses(ledger.source_unread);
         }
-        self.say_dropped_of_all();
+        self.say_dropped_of_all(why_records_are_lost);
         if ledger.packets_unknown_link_type > 0 {
             let packets = counted(ledger.packets_unknown_link_type, "packet");
             let bytes = table::bytes(ledger.bytes_unknown_link_type);
@@ -263,28 +257,24 @@ impl Report {
         self.report_bug();
     }
 
-    /// Packets in microflow records for which the engine's ring, one for all interfaces, had no room.
+    /// Packets in microflow records that an engine could not hand over. It has one path to here for all its
+    /// ports.
     fn packets_dropped_of_all(&self) -> u64 {
         let Some(live) = &self.live else { return 0 };
         let of_one = live.interfaces.iter().map(|seen| seen.packets_dropped);
         self.ledger.source_dropped.saturating_sub(of_one.sum())
     }
 
-    fn say_dropped_of_all(&self) {
+    fn say_dropped_of_all(&self, why: &str) {
         let (ledger, packets) = (&self.ledger, self.packets_dropped_of_all());
         if packets > 0 {
             let share = packets as f64 * 100.0 / ledger.source_seen.max(1) as f64;
             say!(Error PacketsDropped, packets = packets, microflows = ledger.microflows_dropped;
-                "the engine in the kernel dropped {} with {} of {} ({share:.2} %), for its ring was full{}; raise {} to \
-                 ride out bursts, {} so that fewer records leave its tables early, {} where one merges \
-                 too slowly",
+                "{} with {} of {} ({share:.2} %) were lost between the engine and here{}: {why}",
                 counted(ledger.microflows_dropped, "microflow record"),
                 grouped(packets),
                 counted(ledger.source_seen, "packet"),
                 self.short_flows(),
-                Key::RingSize,
-                Key::MicroflowSlots,
-                Key::Threads,
             );
         }
     }
@@ -295,17 +285,11 @@ impl Report {
             return String::new();
         };
         let named = short.microflows.len() as u64;
-        let have = if named == 1 { "has" } else { "have" };
-        let flows = counted(named, "flow");
+        let (flows, ledger) = (counted(named, "flow"), Key::Ledger.with("FILE"));
+        let are = if named == 1 { "is" } else { "are" };
         match short.microflows_unnamed {
-            0 => format!(
-                ": {flows} {have} too little, which {} names",
-                Key::Ledger.with("FILE")
-            ),
-            _ => format!(
-                ": more than {flows} have too little, of which {} names so many",
-                Key::Ledger.with("FILE")
-            ),
+            0 => format!(" ({flows} {are} incomplete: {ledger} lists them)"),
+            _ => format!(" (more than {flows} are incomplete: {ledger} lists that many)"),
         }
     }
 
@@ -338,7 +322,7 @@ impl Report {
 }
 
 impl Live {
-    fn is_lossy(&self) -> bool {
+    pub(super) fn is_lossy(&self) -> bool {
         let dropped = self.interfaces.iter().any(|seen| seen.packets_dropped > 0);
         let ended_early = self
             .interfaces
@@ -369,6 +353,16 @@ impl Live {
                 );
             }
         }
+        self.say_ended_early();
+        if let Some(error) = &self.failure {
+            let unread = counted(unread, "packet");
+            say!(Error CaptureFailed;
+                "capturing ended early: {error}; {unread} left unread in the ring");
+        }
+    }
+
+    /// Says which interfaces gave nothing more before the run had ended.
+    pub(super) fn say_ended_early(&self) {
         for seen in &self.interfaces {
             let name = &seen.name;
             match seen.ended_early {
@@ -380,11 +374,6 @@ impl Live {
                     "{name} was removed while it was captured"),
                 None => {}
             }
-        }
-        if let Some(error) = &self.failure {
-            let unread = counted(unread, "packet");
-            say!(Error CaptureFailed;
-                "capturing ended early: {error}; {unread} left unread in the ring");
         }
     }
 }

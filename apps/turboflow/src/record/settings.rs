@@ -5,14 +5,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
-use turboflow_engine_software::Sizing;
 use turboflow_merge::Layout;
-use turboflow_packet::PARSED_INPUTS;
 use turboflow_record::{Definition, InputSet};
 use turboflow_run::{PipelineConfig, RunConfig};
 
-use super::kernel;
-use crate::engines::{Engine, EngineName};
+use crate::engines::{self, Engine, refuse_demands};
+use crate::keys::Key;
 use crate::mend;
 
 /// A run that compiles: what the meter is told, the layout of its records, and its engine.
@@ -30,20 +28,13 @@ impl Settings {
     /// Settings of a run whose definition has been read already.
     pub(super) fn with(run: &RunConfig, definition: Definition) -> anyhow::Result<Self> {
         let engine = Engine::of(run)?;
-        let mut meant = run.clone();
-        if engine != Engine::Software {
-            // The microflow table is that engine's, and so are the limits of its slots.
-            meant.engine.microflow_slots = None;
-        }
-        let mut config = PipelineConfig::try_from(&meant).map_err(mend::of_config)?;
+        let mut config = PipelineConfig::try_from(run).map_err(mend::of_config)?;
         config.definition = definition;
-        if engine != Engine::Software {
-            config.sizing = Sizing::Off;
-        }
         if run.meter.seed.is_none() {
             config.seed = random_seed();
         }
         let layout = config.compile().map_err(mend::of_config)?;
+        refuse_demands(run, &engine, &config, &layout)?;
         Ok(Self {
             config,
             layout,
@@ -52,35 +43,36 @@ impl Settings {
     }
 }
 
-/// What an engine sees of packets, and how errors call it.
-fn seen_by(engine: EngineName) -> (InputSet, &'static str) {
-    match engine {
-        EngineName::Software => (PARSED_INPUTS, "engine `software`"),
-        EngineName::Xdp => (turboflow_engine_xdp::INPUTS, "engine `xdp`"),
-    }
-}
-
 /// The definition that a run names.
 pub(super) fn definition(run: &RunConfig) -> anyhow::Result<Definition> {
     let Some(path) = &run.flow.definition else {
         return Ok(Definition::default());
     };
-    let engine = EngineName::of(run)?;
-    let (seen, by) = seen_by(engine);
-    let has_room = match engine {
-        EngineName::Software => |_: &Layout| Ok(()),
-        EngineName::Xdp => kernel::has_room,
+    let engine = Engine::of(run)?;
+    let seen = Seen {
+        inputs: engine.abilities.inputs,
+        by: format!("engine `{}`", engine.abilities.name),
     };
-    read_definition(path, run.flow.biflow, seen, by, has_room)
+    let has_room = |layout: &Layout| match &engine.remote {
+        Some(remote) => remote.has_room(layout),
+        None => Ok(()),
+    };
+    read_definition(path, run.flow.biflow, &seen, has_room)
 }
 
-/// Reads a definition and checks that it can be laid out, its directions joined if `biflow`, and
-/// that whoever sees `seen` has what it asks for, and room for it. What is wrong is said with its line.
+/// The inputs that can be seen, and what sees them.
+pub(crate) struct Seen {
+    pub(crate) inputs: InputSet,
+    /// The words for it in errors.
+    pub(crate) by: String,
+}
+
+/// Reads a definition and checks that it can be laid out (its directions joined if `biflow`), that all its
+/// inputs are seen, and that there is room for it. Errors name the line.
 pub(crate) fn read_definition(
     path: &Path,
     biflow: bool,
-    seen: InputSet,
-    by: &str,
+    seen: &Seen,
     has_room: impl Fn(&Layout) -> anyhow::Result<()>,
 ) -> anyhow::Result<Definition> {
     let name = path.display();
@@ -88,10 +80,18 @@ pub(crate) fn read_definition(
         .with_context(|| format!("cannot read the definition {name}"))?;
     let placed = |error| anyhow!("{name}, {error}");
     let (definition, places) = Definition::parse_with_places(&text).map_err(placed)?;
-    let layout = definition
-        .check_inputs(seen, by)
-        .and_then(|()| Layout::compile(&definition, biflow))
-        .map_err(|invalid| placed(places.locate(invalid)))?;
+    if let Err(unseen) = definition.check_inputs(seen.inputs, &seen.by) {
+        let unseen = places.locate(unseen);
+        match &engines::that_see(definition.inputs())[..] {
+            [] => bail!("{name}, {unseen}"),
+            able => bail!(
+                "{name}, {unseen}; {} sees all that it asks for",
+                Key::Engine.with(&engines::listed(able.iter().copied()))
+            ),
+        }
+    }
+    let layout =
+        Layout::compile(&definition, biflow).map_err(|invalid| placed(places.locate(invalid)))?;
     if let Err(reason) = has_room(&layout) {
         // At the first feature for which there is none.
         let is_over = |index: &usize| {

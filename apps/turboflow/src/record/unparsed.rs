@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `--unparsed-to FILE.pcap`: frames that are no packet, for somebody to look at.
 
-#[cfg(all(target_os = "linux", feature = "kernel"))]
 use std::io;
 
 use serde::Serialize;
-#[cfg(all(target_os = "linux", feature = "kernel"))]
 use turboflow_capture::write::PcapWriter;
-#[cfg(all(target_os = "linux", feature = "kernel"))]
 use turboflow_packet::{Frame, LinkType};
 
-#[cfg(all(target_os = "linux", feature = "kernel"))]
 use crate::beside::Beside;
 use crate::keys::Key;
 use crate::log::say;
 use crate::units::counted;
 
 /// The file while the run goes on.
-#[cfg(all(target_os = "linux", feature = "kernel"))]
 pub(super) struct UnparsedFile {
     name: String,
     /// `None` once it could not be written.
@@ -27,7 +22,6 @@ pub(super) struct UnparsedFile {
     frames_lost: u64,
 }
 
-#[cfg(all(target_os = "linux", feature = "kernel"))]
 impl UnparsedFile {
     pub(super) fn new(name: String, file: Beside) -> io::Result<Self> {
         Ok(Self {
@@ -75,10 +69,6 @@ impl UnparsedFile {
 
 /// What became of the file.
 #[derive(Serialize)]
-#[cfg_attr(
-    not(all(target_os = "linux", feature = "kernel")),
-    allow(dead_code, reason = "only the engine in the kernel hands frames up")
-)]
 pub(super) struct UnparsedReport {
     file: String,
     /// In the file.

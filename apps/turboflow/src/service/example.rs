@@ -5,8 +5,8 @@
 use clap::{Args, Command};
 use turboflow_run::{OutputConfig, RunConfig};
 
-use crate::engines::XdpOptions;
-use crate::keys::{Key, SECTIONS, header};
+use crate::engines;
+use crate::keys::{Key, header, sections};
 use crate::record::RecordArgs;
 
 const HEAD: &str = "\
@@ -18,14 +18,13 @@ const WIDTH: usize = 98;
 
 /// What is written behind keys that have no default, and behind those that every configuration has
 /// to say for itself.
-const VALUES: [(Key, &str); 22] = [
+const VALUES: [(Key, &str); 21] = [
     (Key::Interfaces, "[\"eth0\"]"),
     (Key::Filter, "\"not port 22\""),
     (Key::Duration, "\"1h\""),
     (Key::Packets, "\"10M\""),
     (Key::SnapLength, "128"),
     (Key::MicroflowSlots, "16384"),
-    (Key::UnparsedTo, "\"/var/lib/turboflow/unparsed.pcap\""),
     (Key::Definition, "\"/etc/turboflow-definition.toml\""),
     (Key::Threads, "1"),
     (Key::Seed, "1"),
@@ -82,7 +81,12 @@ const OWN_WORDS: [(Key, &str); 4] = [
 pub(super) fn text() -> String {
     let command = RecordArgs::augment_args(Command::new("record"));
     let mut text = HEAD.to_owned();
-    for section in SECTIONS {
+    let unused: Vec<&str> = engines::all()
+        .filter(|engine| !engine.is_for_services())
+        .filter_map(|engine| engine.options().first())
+        .map(|option| option.section)
+        .collect();
+    for section in sections().filter(|section| !unused.contains(section)) {
         text += &format!("\n{}\n", header(section));
         for key in Key::of(section).filter(|key| *key != Key::Files) {
             text += &format!("\n{}{}\n", comment(&command, key), line(key));
@@ -97,9 +101,10 @@ fn defaults() -> toml::Table {
     let mut table = section(toml::Table::try_from(RunConfig::default()));
     let output = section(toml::Table::try_from(OutputConfig::default()));
     table.insert("output".to_owned(), output.into());
-    let xdp = section(toml::Table::try_from(XdpOptions::default()));
-    if let Some(toml::Value::Table(engine)) = table.get_mut("engine") {
-        engine.insert("xdp".to_owned(), xdp.into());
+    if let Some(toml::Value::Table(options)) = table.get_mut("engine") {
+        for engine in engines::all() {
+            options.insert(engine.abilities().name.to_owned(), engine.defaults().into());
+        }
     }
     table
 }
@@ -115,11 +120,17 @@ fn default_of(key: Key) -> Option<toml::Value> {
 fn line(key: Key) -> String {
     let name = key.name();
     let own = VALUES.iter().find(|(its, _)| *its == key);
+    let own = own.map(|(_, value)| *value);
+    let default = default_of(key);
+    let own = own.or(match (key, &default) {
+        (Key::Of(option), None) => Some(option.example),
+        _ => None,
+    });
     match own {
-        Some((_, value)) if SAID.contains(&key) => format!("{name} = {value}"),
-        Some((_, value)) => format!("# {name} = {value}"),
+        Some(value) if SAID.contains(&key) => format!("{name} = {value}"),
+        Some(value) => format!("# {name} = {value}"),
         None => {
-            let value = default_of(key).map_or_else(String::new, |value| value.to_string());
+            let value = default.map_or_else(String::new, |value| value.to_string());
             format!("{name} = {value}")
         }
     }
@@ -152,7 +163,6 @@ fn help(command: &Command, key: Key) -> String {
     });
     let help = arg.and_then(|arg| arg.get_long_help().or_else(|| arg.get_help()));
     let help = help.map(ToString::to_string).unwrap_or_default();
-    let help = help.replace("--engine xdp", "engine `xdp`");
     help.split(' ').map(in_keys).collect::<Vec<_>>().join(" ")
 }
 
@@ -205,7 +215,12 @@ mod tests {
     #[test]
     fn every_key_is_there_once_and_what_is_left_out_is_right_too() {
         let text = text();
-        for section in SECTIONS {
+        let unused: Vec<&str> = engines::all()
+            .filter(|engine| !engine.is_for_services())
+            .filter_map(|engine| engine.options().first())
+            .map(|option| option.section)
+            .collect();
+        for section in sections().filter(|section| !unused.contains(section)) {
             let (_, rest) = text
                 .split_once(&format!("\n{}\n", header(section)))
                 .unwrap();

@@ -15,8 +15,8 @@ use toml::de::{DeTable, DeValue, Deserializer};
 use toml::{Spanned, de};
 use turboflow_run::RunConfig;
 
-use crate::engines::{EngineName, XdpOptions};
-use crate::keys::{Key, OUTPUT, SECTIONS, header, nearest};
+use crate::engines;
+use crate::keys::{Key, OUTPUT, header, is_section, nearest, sections};
 use places::Places;
 
 /// What to write where there is nothing to do.
@@ -130,10 +130,10 @@ fn check_names(source: Source<'_>, root: &DeTable<'_>) -> Result<(), Wrong> {
                     "`{OUTPUT}` may be there several times: write {OUTPUTS}"
                 )));
             }
-            (section, DeValue::Table(keys)) if SECTIONS.contains(&section) => {
+            (section, DeValue::Table(keys)) if is_section(section) => {
                 check_keys(source, section, keys)?;
             }
-            (section, _) if SECTIONS.contains(&section) => {
+            (section, _) if is_section(section) => {
                 return Err(at(format!("`{section}` is a section: write [{section}]")));
             }
             (name, _) => return Err(at(format!("unknown key `{name}`; {}", mend(None, name)))),
@@ -150,7 +150,7 @@ fn check_keys(source: Source<'_>, section: &str, keys: &DeTable<'_>) -> Result<(
         let name = name.get_ref().as_ref();
         let inner = format!("{section}.{name}");
         match value.get_ref() {
-            DeValue::Table(keys) if SECTIONS.contains(&inner.as_str()) => {
+            DeValue::Table(keys) if is_section(&inner) => {
                 check_keys(source, &inner, keys)?;
             }
             _ if Key::of(section).any(|key| key.name() == name) => {}
@@ -170,9 +170,9 @@ fn check_keys(source: Source<'_>, section: &str, keys: &DeTable<'_>) -> Result<(
 /// What was probably meant by an unknown name.
 fn mend(section: Option<&str>, name: &str) -> String {
     let here = || Key::of(section.unwrap_or_default()).map(Key::name);
-    let sections = SECTIONS.iter().copied().filter(|_| section.is_none());
-    let elsewhere = Key::ALL.iter().find(|key| key.name() == name);
-    let flags = Key::ALL.iter().map(|key| key.flag());
+    let sections = sections().filter(|_| section.is_none());
+    let elsewhere = Key::all().find(|key| key.name() == name);
+    let flags = Key::all().map(Key::flag);
     if let Some(near) = nearest(name, here()) {
         return format!("did you mean `{near}`?");
     }
@@ -203,13 +203,16 @@ fn understood(
         }
     };
     let engine = root.get_ref().get("engine").map(|engine| engine.get_ref());
-    if let Some(DeValue::Table(engine)) = engine
-        && let Some(options) = engine.get(EngineName::Xdp.as_str())
-        && let DeValue::Table(table) = options.get_ref()
-    {
-        // The run keeps what an engine is told as it is written; here it still has its lines.
-        let table = Spanned::new(options.span(), table.clone());
-        XdpOptions::deserialize(Deserializer::from(table)).map_err(|error| wrong(&error))?;
+    if let Some(DeValue::Table(section)) = engine {
+        for engine in engines::all() {
+            if let Some(options) = section.get(engine.abilities().name)
+                && let DeValue::Table(table) = options.get_ref()
+            {
+                // The run keeps what an engine is told as it is written; here it still has its lines.
+                let table = Spanned::new(options.span(), table.clone());
+                engine.check_written(table).map_err(|error| wrong(&error))?;
+            }
+        }
     }
     let mut run =
         RunConfig::deserialize(Deserializer::from(root)).map_err(|error| wrong(&error))?;
@@ -217,9 +220,10 @@ fn understood(
         line: places.line_of(source, Key::Engine).map(|(line, _)| line),
         what: error.to_string(),
     };
-    EngineName::of(&run).map_err(in_words)?;
-    let xdp = XdpOptions::of(&run).map_err(in_words)?;
-    xdp.say_to(&mut run).map_err(in_words)?;
+    engines::kind_of(&run).map_err(in_words)?;
+    for engine in engines::all() {
+        engine.normalise(&mut run.engine).map_err(in_words)?;
+    }
     Ok(run)
 }
 

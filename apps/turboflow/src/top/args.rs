@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use turboflow_packet::TunnelSet;
 use turboflow_run::{
-    Count, EngineConfig, FlowConfig, MeterConfig, RunConfig, ServiceConfig, Size, SnapLength,
-    SourceConfig, Timeout, TimeoutsConfig,
+    Count, FlowConfig, MeterConfig, RunConfig, ServiceConfig, Size, SnapLength, SourceConfig,
+    Timeout, TimeoutsConfig,
 };
 use turboflow_top::{AVERAGE_BINS, BIN_NS, Sort, View};
 
-use crate::engines::{EngineName, Mode, XdpOptions};
+use crate::engines::EngineArgs;
 use crate::record::{joined_filter, separate_filter};
 use crate::units::{count_above_zero, duration};
 
@@ -99,24 +99,8 @@ pub(crate) struct TopArgs {
     #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000), help_heading = "Screen")]
     pub(super) rows: u16,
 
-    /// Where packets become microflow records: software, or xdp, in the kernel, as `turboflow record` has it: of packets that come
-    /// in, not of those that this host sends
-    #[arg(long, value_enum, default_value_t = EngineName::Software, conflicts_with = "read")]
-    #[arg(
-        hide_possible_values = true,
-        value_name = "ENGINE",
-        help_heading = "Interfaces"
-    )]
-    engine: EngineName,
-
-    /// xdp: where a packet meets it: native (in the driver), generic (behind it), or auto
-    #[arg(long, value_enum, default_value_t = Mode::Auto, conflicts_with = "read")]
-    #[arg(
-        hide_possible_values = true,
-        value_name = "MODE",
-        help_heading = "Interfaces"
-    )]
-    xdp_mode: Mode,
+    #[command(flatten)]
+    engine: EngineArgs,
 
     /// Bytes kept of a packet; at least 128 keep the headers of most. Default: all
     #[arg(
@@ -266,7 +250,7 @@ impl TopArgs {
     pub(super) fn to_run(&self) -> anyhow::Result<RunConfig> {
         let (mut files, mut filter) = (self.read.clone(), self.filter.clone());
         separate_filter(&mut files, &mut filter, self.decapsulate.as_ref())?;
-        let mut run = RunConfig {
+        let run = RunConfig {
             source: SourceConfig {
                 files,
                 interfaces: self.interface.clone(),
@@ -277,10 +261,7 @@ impl TopArgs {
                 readers: self.readers,
                 ..SourceConfig::default()
             },
-            engine: EngineConfig {
-                name: self.engine.as_str().to_owned(),
-                ..EngineConfig::default()
-            },
+            engine: self.engine.clone().into_config(None)?,
             flow: FlowConfig {
                 decapsulate: self.decapsulate.unwrap_or_default(),
                 ..FlowConfig::default()
@@ -300,11 +281,6 @@ impl TopArgs {
             },
             outputs: Vec::new(),
         };
-        let xdp = XdpOptions {
-            mode: self.xdp_mode,
-            ..XdpOptions::default()
-        };
-        xdp.say_to(&mut run)?;
         Ok(run)
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<Outcome> {
             "standard output is no terminal, so there is no screen: add --batch 1 to print one as text"
         );
     }
-    let watched = Watched::open(args.to_run()?)?;
+    let watched = Watched::open(&args.to_run()?)?;
     signals::listen_at_screen(terminal::restore)?;
     let traffic = Arc::new(Mutex::new(Traffic::new(watched.schema())));
     let watch = Watch::new(&watched, Arc::clone(&traffic), args.speed());

@@ -59,10 +59,9 @@ fn what_only_the_kernel_sees_is_said() {
     .says(&["d.toml, line 4", "`software` cannot see `receive_queue`"]);
     let text = text.replace("receive_queue", "hop_latency");
     let path = folder.write("d.toml", text);
-    turboflow(["definition", "--check", &path]).exits(2).says(&[
-        "line 4",
-        "the engine that sees most, `xdp`, cannot see `hop_latency`",
-    ]);
+    turboflow(["definition", "--check", &path])
+        .exits(2)
+        .says(&["line 4", "this program cannot see `hop_latency`"]);
 }
 
 /// What is right by itself and wrong for the use that is made of it.

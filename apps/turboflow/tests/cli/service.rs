@@ -117,15 +117,11 @@ fn a_check_finds_what_the_start_would_refuse() {
         ),
         (
             needed.clone() + "[engine]\nname = \"xdp\"\n[flow]\nbiflow = true",
-            if cfg!(feature = "kernel") {
-                "does not know `biflow` in [flow]"
-            } else {
-                "built without the engine in the kernel"
-            },
+            "engine `xdp` does not know `biflow` in [flow]",
         ),
         (
             needed.clone() + "[engine.xdp]\ndrop = true",
-            "`drop` in [engine.xdp] is for the engine in the kernel: add `name = \"xdp\"` in [engine]",
+            "`drop` in [engine.xdp] is for engine `xdp`: add `name = \"xdp\"` in [engine]",
         ),
         (
             needed.clone() + "[service]\nuser = \"no-such-user\"",

@@ -25,10 +25,21 @@ pub struct EngineConfig {
     pub options: BTreeMap<String, toml::Table>,
 }
 
+impl EngineConfig {
+    /// The engine that works in this process.
+    pub const SOFTWARE: &str = "software";
+
+    /// Whether packets become microflow records in this process.
+    #[must_use]
+    pub fn is_software(&self) -> bool {
+        self.name == Self::SOFTWARE
+    }
+}
+
 impl Default for EngineConfig {
     fn default() -> Self {
         Self {
-            name: "software".to_owned(),
+            name: Self::SOFTWARE.to_owned(),
             microflow_slots: None,
             options: BTreeMap::new(),
         }

@@ -21,6 +21,7 @@ pub use sections::{
 };
 pub use text::{
     Count, CountAboveZero, Interval, Linger, Mtu, Rotation, Seed, Size, SnapLength, Time, Timeout,
+    list,
 };
 
 /// Everything that a run is told.

@@ -190,6 +190,8 @@ impl TryFrom<&RunConfig> for PipelineConfig {
     /// files are read, and seeds drawn, by the program.
     fn try_from(run: &RunConfig) -> Result<Self, ConfigError> {
         let sizing = match run.engine.microflow_slots {
+            // The microflow table is elsewhere, and so are its limits.
+            _ if !run.engine.is_software() => Sizing::Off,
             None => Sizing::Adaptive,
             Some(slots) => Sizing::Fixed(fit(Field::MicroflowSlots, slots.0, MAX_SLOTS)?),
         };

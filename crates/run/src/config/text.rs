@@ -157,15 +157,19 @@ pub(super) mod option {
     }
 }
 
-/// A list, or the only one of it without brackets.
-pub(super) mod list {
+/// A list in TOML, or its only element without brackets: for serde's `deserialize_with`.
+pub mod list {
     use std::marker::PhantomData;
 
     use serde::de::{DeserializeOwned, Error, SeqAccess, Visitor};
 
     use super::{Deserializer, fmt};
 
-    pub(in super::super) fn deserialize<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
+    /// Reads the list.
+    ///
+    /// # Errors
+    /// It is neither text nor a list of texts.
+    pub fn deserialize<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
     where
         T: From<String> + DeserializeOwned,
         D: Deserializer<'de>,

@@ -2,12 +2,12 @@
 //! Where finished records go: every output has a thread and a bounded queue of its own, so that one
 //! that fails or is slow stops neither metering nor the others.
 
-mod lane;
 #[cfg(test)]
 mod tests;
+mod thread;
 mod writing;
 
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use turboflow_formats::{ExportError, FlowWriter, WriteProgress, WriteSummary};
 use turboflow_record::{FlowBatch, Schema};
 
 use crate::{ConfigError, DeliverRecords};
-use lane::Lane;
+use thread::OutputThread;
 
 /// One output of a run.
 pub struct Output {
@@ -25,12 +25,12 @@ pub struct Output {
     /// What writes it.
     pub writer: Box<dyn FlowWriter>,
     /// Whether it is a stream, whose reader may stop reading: the end of a service does not wait for it without end
-    /// ([`LiveOutputs::end_patience`]).
+    /// ([`RunOutputs::end_patience`]).
     pub may_stall: bool,
 }
 
-/// Where a live run writes.
-pub struct LiveOutputs {
+/// Where a run writes.
+pub struct RunOutputs {
     /// From the beginning.
     pub first: Vec<Output>,
     /// What becomes of them while the run goes on.
@@ -40,12 +40,24 @@ pub struct LiveOutputs {
     pub end_patience: Option<Duration>,
 }
 
+impl RunOutputs {
+    /// These outputs from the beginning to the end.
+    #[must_use]
+    pub fn fixed(outputs: Vec<Output>) -> Self {
+        Self {
+            first: outputs,
+            changes: channel().1,
+            end_patience: None,
+        }
+    }
+}
+
 /// Other outputs from now on, in a live run.
 pub struct OutputChange {
     /// Those that go on, by name. All others are completed.
     keep: Vec<String>,
     /// Those that begin.
-    begin: Vec<Lane>,
+    begin: Vec<OutputThread>,
 }
 
 impl OutputChange {
@@ -54,7 +66,9 @@ impl OutputChange {
     /// # Errors
     /// The system starts no more threads. Nothing has changed then.
     pub fn new(keep: Vec<String>, begin: Vec<Output>) -> Result<Self, ConfigError> {
-        let begin = begin.into_iter().map(|output| Lane::start(output, true));
+        let begin = begin
+            .into_iter()
+            .map(|output| OutputThread::start(output, true));
         Ok(Self {
             keep,
             begin: begin.collect::<Result<_, _>>()?,
@@ -117,9 +131,9 @@ pub struct OutputSnapshot {
 /// All outputs of a run.
 pub(crate) struct Outputs {
     /// Read by whoever delivers, once a batch; written when outputs change.
-    lanes: Arc<RwLock<Vec<Lane>>>,
+    threads: Arc<RwLock<Vec<OutputThread>>>,
     /// Those that were completed before the end.
-    ended: Vec<Lane>,
+    ended: Vec<OutputThread>,
 }
 
 impl Outputs {
@@ -129,25 +143,25 @@ impl Outputs {
     /// # Errors
     /// The system starts no more threads.
     pub(crate) fn start(outputs: Vec<Output>, is_live: bool) -> Result<Self, ConfigError> {
-        let lanes = outputs
+        let threads = outputs
             .into_iter()
-            .map(|output| Lane::start(output, is_live));
+            .map(|output| OutputThread::start(output, is_live));
         Ok(Self {
-            lanes: Arc::new(RwLock::new(lanes.collect::<Result<_, _>>()?)),
+            threads: Arc::new(RwLock::new(threads.collect::<Result<_, _>>()?)),
             ended: Vec::new(),
         })
     }
 
     /// How they stand.
     pub(crate) fn snapshot(&self) -> Vec<OutputSnapshot> {
-        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
-        lanes.iter().map(Lane::snapshot).collect()
+        let threads = self.threads.read().unwrap_or_else(PoisonError::into_inner);
+        threads.iter().map(OutputThread::snapshot).collect()
     }
 
     /// What has become of all records, of outputs that were completed too.
     pub(crate) fn progress(&self, of: &[OutputSnapshot]) -> WriteProgress {
         let mut sum = WriteProgress::default();
-        let ended = self.ended.iter().map(Lane::progress);
+        let ended = self.ended.iter().map(OutputThread::progress);
         for one in of.iter().map(|output| output.progress).chain(ended) {
             sum.records_written += one.records_written;
             sum.records_dropped += one.records_dropped;
@@ -157,42 +171,42 @@ impl Outputs {
 
     /// What a shard calls with its finished records.
     pub(crate) fn deliver(&self, schema: &Schema) -> DeliverRecords {
-        let (lanes, schema) = (Arc::clone(&self.lanes), schema.clone());
+        let (threads, schema) = (Arc::clone(&self.threads), schema.clone());
         Box::new(move |batch| {
             // Where many records leave, the next batch is as large.
             let next = FlowBatch::with_room(&schema, batch.rows());
             let full = Arc::new(std::mem::replace(batch, next));
-            let lanes = lanes.read().unwrap_or_else(PoisonError::into_inner);
-            lanes.iter().for_each(|lane| lane.give(&full));
+            let threads = threads.read().unwrap_or_else(PoisonError::into_inner);
+            threads.iter().for_each(|thread| thread.give(&full));
         })
     }
 
     /// Makes the changes that were asked for. Outputs that end are completed in the background.
     pub(crate) fn change(&mut self, changes: &Receiver<OutputChange>) {
         for OutputChange { keep, begin } in changes.try_iter() {
-            let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
-            let (go_on, end) = lanes
+            let mut threads = self.threads.write().unwrap_or_else(PoisonError::into_inner);
+            let (go_on, end) = threads
                 .drain(..)
-                .partition(|lane| keep.iter().any(|name| lane.is(name)));
-            *lanes = go_on;
-            lanes.extend(begin);
-            let end: Vec<Lane> = end;
-            self.ended.extend(end.into_iter().map(Lane::close));
+                .partition(|thread| keep.iter().any(|name| thread.is(name)));
+            *threads = go_on;
+            threads.extend(begin);
+            let end: Vec<OutputThread> = end;
+            self.ended.extend(end.into_iter().map(OutputThread::close));
         }
     }
 
     /// From now on no packet is lost by waiting: nothing is dropped any more, unless an output takes nothing for as long as
     /// `patience` says.
     pub(crate) fn wait_for_all(&self, patience: Option<Duration>) {
-        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
-        let all = lanes.iter().chain(&self.ended);
-        all.for_each(|lane| lane.wait_from_now_on(patience));
+        let threads = self.threads.read().unwrap_or_else(PoisonError::into_inner);
+        let all = threads.iter().chain(&self.ended);
+        all.for_each(|thread| thread.wait_from_now_on(patience));
     }
 
     /// Waits until everything is written, within the patience of [`Self::wait_for_all`].
     pub(crate) fn finish(self) -> Vec<OutputReport> {
-        let lanes =
-            std::mem::take(&mut *self.lanes.write().unwrap_or_else(PoisonError::into_inner));
-        lane::finish_all(self.ended.into_iter().chain(lanes))
+        let threads =
+            std::mem::take(&mut *self.threads.write().unwrap_or_else(PoisonError::into_inner));
+        thread::finish_all(self.ended.into_iter().chain(threads))
     }
 }

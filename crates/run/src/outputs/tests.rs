@@ -8,7 +8,7 @@ use std::time::Duration;
 use turboflow_formats::{ExportError, FlowWriter, WriteSummary};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
 
-use super::lane::QUEUE_RECORDS;
+use super::thread::QUEUE_RECORDS;
 use super::writing::TOGETHER_ROWS;
 use super::*;
 

@@ -10,7 +10,7 @@ use turboflow_formats::{ExportError, FlowWriter, WriteProgress, WriteSummary};
 use turboflow_record::FlowBatch;
 
 use super::OutputReport;
-use super::lane::Gauge;
+use super::thread::Gauge;
 
 /// How often an output is flushed though nothing comes, where somebody waits: files that end with
 /// the clock do so this late at most.

@@ -14,7 +14,7 @@ use turboflow_run::OutputConfig;
 
 use super::places::Places;
 use super::{OUTPUTS, Source, Wrong};
-use crate::keys::{Key, OUTPUT, SECTIONS};
+use crate::keys::{Key, OUTPUT, is_section};
 use crate::record;
 
 /// An old key with its value.
@@ -28,7 +28,7 @@ pub(super) struct Old<'i> {
 pub(super) fn take<'i>(source: Source<'_>, root: &mut DeTable<'i>) -> Result<Vec<Old<'i>>, Wrong> {
     let mut taken = Vec::new();
     for (name, value) in std::mem::take(root) {
-        let is_section = SECTIONS.contains(&name.get_ref().as_ref())
+        let is_section = is_section(name.get_ref())
             && matches!(value.get_ref(), DeValue::Table(_) | DeValue::Array(_));
         match Key::from_flag(name.get_ref()) {
             Some(Key::Files) | None => drop(root.insert(name, value)),

@@ -26,7 +26,7 @@ const LIVE_QUEUE_BATCHES: usize = 1 << 14;
 const PATIENCE: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_millis(1);
 
-pub(super) struct Lane {
+pub(super) struct OutputThread {
     /// `None` once it is closed.
     queue: Option<SyncSender<Arc<FlowBatch>>>,
     /// `None` once it has ended.
@@ -34,7 +34,7 @@ pub(super) struct Lane {
     gauge: Arc<Gauge>,
 }
 
-impl Drop for Lane {
+impl Drop for OutputThread {
     /// An output that was given up has taken away what it began before the process goes on.
     fn drop(&mut self) {
         self.queue = None;
@@ -115,7 +115,7 @@ impl Gauge {
     }
 }
 
-impl Lane {
+impl OutputThread {
     /// # Errors
     /// The system starts no more threads.
     pub(super) fn start(output: Output, is_live: bool) -> Result<Self, ConfigError> {
@@ -290,14 +290,14 @@ impl Lane {
 }
 
 /// Closes all of them, and waits until each has written everything or takes nothing any more.
-pub(super) fn finish_all(lanes: impl Iterator<Item = Lane>) -> Vec<OutputReport> {
+pub(super) fn finish_all(threads: impl Iterator<Item = OutputThread>) -> Vec<OutputReport> {
     // All are closed before one is waited for.
-    let lanes: Vec<Lane> = lanes.map(Lane::close).collect();
-    let hurried = |lane: &&Lane| lane.gauge.is_hurried();
-    while !lanes.iter().filter(hurried).all(Lane::is_over) {
+    let threads: Vec<OutputThread> = threads.map(OutputThread::close).collect();
+    let hurried = |thread: &&OutputThread| thread.gauge.is_hurried();
+    while !threads.iter().filter(hurried).all(OutputThread::is_over) {
         pause();
     }
-    lanes.into_iter().map(Lane::finish).collect()
+    threads.into_iter().map(OutputThread::finish).collect()
 }
 
 /// Puts a batch into the queue; gives it back where there is no room and it does not wait.

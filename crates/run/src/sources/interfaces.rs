@@ -1,136 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The other main job: packets of network interfaces in, outputs written, until somebody asks for
-//! the end.
+//! Network interfaces: packets are taken out of the kernel's rings as they arrive.
 //!
 //! # The clock
-//! A flow must leave on time though no packet comes, and no packet may come too late for its flow.
-//! So every interface says up to which time it has delivered everything: the time of its last
-//! packet after a block; the wall clock, read first, when the kernel's count then says that no
-//! packet waits in the ring. The smallest of these times, less what a packet may spend between its
-//! timestamp and the kernel's count ([`LAG_NS`]), moves the clock of the run.
-
-mod together;
+//! A flow must leave on time though no packet arrives, and no packet may arrive too late for its flow.
+//! So each interface has a time up to which it has delivered everything. After a block of packets it
+//! is the time of the last one. When the kernel's count says that no packet waits in the ring, it is
+//! the wall clock as it was read before that count. The smallest of these times moves the clock of
+//! the run, less the time that a packet may spend between its timestamp and the kernel's count
+//! ([`LAG_NS`]).
 
 use std::io;
 use std::sync::mpsc::channel;
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use turboflow_capture::live::{Interface, InterfaceCounters, State, wait};
 use turboflow_engine::{PortCounters, PortState};
-use turboflow_packet::Frame;
 
-use crate::files::Stop;
+use super::shared::{EndOnDrop, Part, Shared, instant, wall_ns};
+use super::sink::FrameSink;
+use super::{Controls, Limits, Progress, RunEvent, RunReport, Steps};
 use crate::meter::DeliverRecords;
-use crate::outputs::Outputs;
-use crate::snapshots::Snapshots;
-use crate::{ConfigError, Ledger, LiveOutputs, Meter, OutputReport, PipelineConfig, ShortFlows};
-use together::EndsTheRun;
-pub(crate) use together::{Part, Together};
+use crate::{ConfigError, Meter, PipelineConfig, Stop};
 
-/// How long a packet may be on its way from its timestamp into the ring: queues between interrupt
-/// and socket, another processor's turn. A thousand times what is seen on an idle machine; a
-/// packet that takes longer is metered all the same, and at worst begins a record of its own.
+/// How long a packet may take from its timestamp into the ring: it waits in queues between interrupt
+/// and socket. This is a thousand times what an idle machine takes. A packet that takes longer is
+/// metered too; at worst it begins a record of its own.
 const LAG_NS: u64 = 100_000_000;
-/// How long to wait for packets at a time: a signal may go unheard so long.
+/// How long to wait for packets at a time. A signal is noticed this late at most.
 const WAIT: Duration = Duration::from_millis(50);
-/// How long the kernel may take at the end to hand over a block of packets that it has counted:
-/// 40 ms on an idle machine. Metering them may take as long as it takes.
+/// How long the kernel may take at the end to hand over a block of packets that it has counted: 40 ms
+/// on an idle machine. There is no limit on metering them.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// When a run ends by itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LiveLimits {
-    /// After so much time.
-    pub duration: Option<Duration>,
-    /// After so many packets.
-    pub packets: Option<u64>,
-}
-
-/// How far a run has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LiveProgress {
-    /// Packets read.
-    pub packets: u64,
-    /// Their bytes on the wire.
-    pub bytes: u64,
-    /// Packets that the kernel dropped.
-    pub dropped: u64,
-}
-
-/// What happens during a run.
-#[derive(Clone, Copy, Debug)]
-pub enum LiveEvent<'a> {
-    /// An interface has changed its state.
-    Changed(&'a str, PortState),
-    /// Some time has passed.
-    Progress(LiveProgress),
-    /// A frame that is no packet was handed up by an engine that was asked to.
-    Unparsed(Frame<'a>),
-}
-
-/// What a run over interfaces did.
-#[derive(Debug)]
-pub struct LiveReport {
-    /// Where everything went.
-    pub ledger: Ledger,
-    /// What each interface counted, by name, and what became of it.
-    pub interfaces: Vec<(String, PortCounters, PortState)>,
-    /// Why capturing ended early, if a system call failed.
-    pub failure: Option<io::Error>,
-    /// Frames that were to be handed up as [`LiveEvent::Unparsed`] and came too fast.
-    pub unparsed_lost: u64,
-    /// Flows that an engine in the kernel lost records of; `None` where it could not say.
-    pub short: Option<ShortFlows>,
-    /// What became of the outputs.
-    pub outputs: Vec<OutputReport>,
-}
-
-/// Meters the packets of interfaces until `stop` is asked for, a limit is reached, or every
-/// interface is gone. Everything in the rings is metered then.
+/// Meters the packets of interfaces until the run ends; everything in the rings is metered then.
 ///
-/// `readers` has for each reader its own ring of every interface. The first reads on this thread,
-/// the others on threads of their own.
-///
-/// `observe` is called many times a second; whoever asks `snapshots` is answered as often.
-///
-/// # Errors
-/// What is wrong with the configuration. What fails later is in the report.
-pub fn record_interfaces(
+/// `readers` has for each reader its own ring of every interface. The first reads on this thread, the
+/// others on threads of their own.
+pub(super) fn capture(
     config: &PipelineConfig,
     readers: Vec<Vec<Interface>>,
-    limits: LiveLimits,
-    outputs: LiveOutputs,
-    stop: &Stop,
-    snapshots: &Snapshots,
-    observe: impl FnMut(LiveEvent<'_>),
-) -> Result<LiveReport, ConfigError> {
-    let layout = config.compile()?;
-    let mut writing = Outputs::start(outputs.first, config.prompt)?;
-    let together = Together::new(limits, readers.len().max(1));
-    let delivers = |writing: &Outputs| -> Vec<DeliverRecords> {
-        let shards = 0..config.threads;
-        shards.map(|_| writing.deliver(layout.schema())).collect()
-    };
+    steps: &mut Steps<'_>,
+    observe: impl FnMut(RunEvent<'_>),
+) -> Result<RunReport, ConfigError> {
+    let Controls {
+        limits,
+        stop,
+        snapshots,
+    } = steps.controls;
+    let shared = Shared::new(limits, readers.len().max(1));
     let mut readers = readers.into_iter().enumerate();
     let (_, first) = readers.next().unwrap_or_default();
     let finished = thread::scope(|scope| {
-        let _ends = EndsTheRun(&together);
+        let _ends = EndOnDrop(&shared);
         let (closed, is_closed) = channel::<()>();
         let mut others = Vec::new();
-        for (reader, interfaces) in readers {
-            let (delivers, closed, together) = (delivers(&writing), closed.clone(), &together);
+        for (index, interfaces) in readers {
+            let (delivers, closed, shared) = (delivers(config, steps), closed.clone(), &shared);
             let (may_finish, finishes) = channel::<()>();
             let metering = move || {
-                let _ends = EndsTheRun(together);
+                let _ends = EndOnDrop(shared);
                 let meter = meter(config, delivers)?;
-                let mut listening = Listening::new(interfaces, meter, reader, together, |_| {});
-                let ran = listening.run(stop, |listening| {
-                    together.contribute(snapshots, reader, || listening.part());
+                let mut reader = Reader::new(interfaces, meter, index, shared, |_| {});
+                let ran = reader.run(stop, |reader| {
+                    shared.contribute(snapshots, index, || reader.part());
                 });
                 drop(closed);
                 let _ = finishes.recv();
-                Ok(listening.finish(ran.err()))
+                Ok(reader.finish(ran.err()))
             };
             let thread = thread::Builder::new().name("reader".to_owned());
             let what = "a reader";
@@ -139,20 +76,20 @@ pub fn record_interfaces(
             others.push((may_finish, thread));
         }
         drop(closed);
-        let meter = meter(config, delivers(&writing))?;
-        let mut listening = Listening::new(first, meter, 0, &together, observe);
-        let ran = listening.run(stop, |listening| {
-            writing.change(&outputs.changes);
-            together.contribute(snapshots, 0, || listening.part());
-            together.answer(snapshots, &writing);
+        let meter = meter(config, delivers(config, steps))?;
+        let mut reader = Reader::new(first, meter, 0, &shared, observe);
+        let ran = reader.run(stop, |reader| {
+            steps.change_outputs();
+            shared.contribute(snapshots, 0, || reader.part());
+            shared.answer(snapshots, &steps.writing);
         });
-        // Nobody sends: this is over once no ring of any reader can overflow any more.
+        // Nothing is ever sent: this returns once every reader has closed its rings, so that none can
+        // overflow any more.
         let _ = is_closed.recv();
-        writing.change(&outputs.changes);
-        writing.wait_for_all(outputs.end_patience);
+        steps.end();
         let (gates, threads): (Vec<_>, Vec<_>) = others.into_iter().unzip();
         drop(gates);
-        let mut finished = vec![listening.finish(ran.err())];
+        let mut finished = vec![reader.finish(ran.err())];
         for thread in threads {
             match thread.join() {
                 Ok(other) => finished.push(other?),
@@ -161,8 +98,29 @@ pub fn record_interfaces(
         }
         Ok(finished)
     })?;
-    let report = LiveReport::of(finished);
-    Ok(report.with_outputs(writing.finish()))
+    Ok(report(finished))
+}
+
+/// Hands the frames of all interfaces to `sink`, on this thread.
+pub(super) fn inspect(
+    readers: Vec<Vec<Interface>>,
+    limits: Limits,
+    stop: &Stop,
+    sink: impl FrameSink,
+) -> RunReport {
+    let shared = Shared::new(limits, 1);
+    let interfaces = readers.into_iter().flatten().collect();
+    let mut reader = Reader::new(interfaces, sink, 0, &shared, |_| {});
+    let ran = reader.run(stop, |_| {});
+    report(vec![reader.finish(ran.err())])
+}
+
+/// Where the shards of one reader deliver their records.
+fn delivers(config: &PipelineConfig, steps: &Steps<'_>) -> Vec<DeliverRecords> {
+    let shards = 0..config.threads;
+    shards
+        .map(|_| steps.writing.deliver(&steps.schema))
+        .collect()
 }
 
 /// The meter of one reader.
@@ -179,65 +137,45 @@ struct Finished {
     interfaces: Vec<Interface>,
 }
 
-impl LiveReport {
-    fn of(finished: Vec<Finished>) -> Self {
-        let (mut parts, mut failure, mut rings) = (Vec::new(), None, Vec::new());
-        for reader in finished {
-            parts.push(reader.part);
-            failure = failure.or(reader.failure);
-            rings.extend(reader.interfaces);
-        }
-        // Together: the kernel deals packets of a ring that is gone out to the others.
-        drop(rings);
-        let sum = Part::sum(parts).expect("there is a reader");
-        Self::of_part(sum, failure)
+/// What all readers came to.
+fn report(finished: Vec<Finished>) -> RunReport {
+    let (mut parts, mut failure, mut rings) = (Vec::new(), None, Vec::new());
+    for reader in finished {
+        parts.push(reader.part);
+        failure = failure.or(reader.failure);
+        rings.extend(reader.interfaces);
     }
-
-    /// The same with what became of its outputs.
-    pub(crate) fn with_outputs(mut self, outputs: Vec<OutputReport>) -> Self {
-        self.ledger.records_dropped = outputs.iter().map(|output| output.records_dropped).sum();
-        self.ledger.records_written = outputs.iter().map(OutputReport::records_written).sum();
-        self.outputs = outputs;
-        self
-    }
-
-    /// What a run came to, but for its outputs.
-    pub(crate) fn of_part(sum: Part, failure: Option<io::Error>) -> Self {
-        Self {
-            ledger: sum.ledger(),
-            interfaces: sum.interfaces,
-            failure,
-            unparsed_lost: 0,
-            short: Some(ShortFlows::default()),
-            outputs: Vec::new(),
-        }
-    }
+    // All at once: the kernel deals the packets of a closed ring out to the others.
+    drop(rings);
+    let sum = Part::sum(parts).expect("there is a reader");
+    sum.report(failure)
 }
 
-/// One reader: its rings, and what meters them.
-struct Listening<'a, O> {
+/// One reader: its rings, and what takes their frames.
+struct Reader<'a, S, O> {
     interfaces: Vec<Interface>,
     /// Up to which time each has delivered everything.
     delivered_ns: Vec<u64>,
     states: Vec<PortState>,
     /// Up to which time all of them have.
     clock_ns: u64,
-    meter: Meter,
-    reader: usize,
-    together: &'a Together,
-    /// Packets past the limit that lay in the rings.
+    sink: S,
+    /// Which of the readers it is.
+    index: usize,
+    shared: &'a Shared,
+    /// Packets past the limit that were in the rings.
     unread: u64,
-    /// How far all readers had been when progress was told last.
+    /// The rounds of all readers when progress was told last.
     told: Vec<u64>,
     observe: O,
 }
 
-impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
+impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
     fn new(
         interfaces: Vec<Interface>,
-        meter: Meter,
-        reader: usize,
-        together: &'a Together,
+        sink: S,
+        index: usize,
+        shared: &'a Shared,
         observe: O,
     ) -> Self {
         Self {
@@ -248,9 +186,9 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
                 .collect(),
             interfaces,
             clock_ns: 0,
-            meter,
-            reader,
-            together,
+            sink,
+            index,
+            shared,
             unread: 0,
             told: Vec::new(),
             observe,
@@ -260,9 +198,9 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
     /// Listens to the end of the run and meters what the rings hold, though listening may have failed.
     fn run(&mut self, stop: &Stop, between: impl FnMut(&mut Self)) -> io::Result<()> {
         let listened = self.listen(stop, between);
-        self.together.end();
+        self.shared.end();
         let closed = self.close(CLOSING);
-        self.together.has_ended(self.reader);
+        self.shared.has_ended(self.index);
         listened.and(closed)
     }
 
@@ -287,13 +225,13 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
     }
 
     fn is_over(&self) -> bool {
-        self.together.is_over() || self.states.iter().all(|state| state.is_final())
+        self.shared.is_over() || self.states.iter().all(|state| state.is_final())
     }
 
     /// How long to wait for packets: not past the end of the run.
     fn patience(&self) -> Duration {
         let left = self
-            .together
+            .shared
             .ends()
             .map(|ends| ends.saturating_duration_since(instant()));
         // A wait of part of a millisecond is none at all, and would be tried again and again.
@@ -314,14 +252,14 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
         let Some(batch) = interface.next_batch() else {
             return true;
         };
-        let taken = self.together.take(batch.frames().len());
+        let taken = self.shared.take(batch.frames().len());
         let (frames, unread) = batch.frames().split_at(taken);
         self.unread += unread.len() as u64;
         let lengths = frames
             .iter()
             .map(|frame| u64::from(frame.wire_length_bytes));
-        self.together.count(lengths.sum());
-        self.meter.frames(frames);
+        self.shared.count(lengths.sum());
+        self.sink.frames(frames);
         drop(batch);
         self.delivered_ns[index] = interface.last_ns();
         true
@@ -339,7 +277,7 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
             && *delivered_ns > 0
         {
             self.clock_ns = delivered_ns.saturating_sub(LAG_NS);
-            self.meter.advance(self.clock_ns);
+            self.sink.advance(self.clock_ns);
         }
         Ok(())
     }
@@ -351,13 +289,13 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
             let now = port_state(interface.state());
             if *state != now {
                 *state = now;
-                (self.observe)(LiveEvent::Changed(interface.name(), *state));
+                (self.observe)(RunEvent::Changed(interface.name(), *state));
             }
         }
-        self.together.been_round(self.reader, dropped);
+        self.shared.count_round(self.index, dropped);
         // A reader that stands still is no progress, whatever the others do.
-        if self.together.all_been_round(&mut self.told) {
-            (self.observe)(LiveEvent::Progress(self.together.progress()));
+        if self.shared.all_made_a_round(&mut self.told) {
+            (self.observe)(RunEvent::Progress(Progress::Live(self.shared.progress())));
         }
     }
 
@@ -395,10 +333,10 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
 
     /// Where everything is at this moment.
     fn part(&mut self) -> Part {
-        let counts = self.meter.counts();
+        let counts = self.sink.counts();
         let mut part = Part {
             counts,
-            interfaces: self.count_source(),
+            ports: self.count_source(),
             dropped_of_all: 0,
             unread: 0,
             clock_ns: self.clock_ns,
@@ -423,8 +361,8 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
     fn finish(mut self, failure: Option<io::Error>) -> Finished {
         let interfaces = self.count_source();
         let mut part = Part {
-            counts: self.meter.finish_counting(),
-            interfaces,
+            counts: self.sink.finish(),
+            ports: interfaces,
             dropped_of_all: 0,
             unread: self.unread,
             clock_ns: self.clock_ns,
@@ -442,7 +380,7 @@ impl<'a, O: FnMut(LiveEvent<'_>)> Listening<'a, O> {
 }
 
 /// What a port behind an interface is doing.
-pub(crate) const fn port_state(state: State) -> PortState {
+pub(super) const fn port_state(state: State) -> PortState {
     match state {
         State::Down => PortState::Down,
         State::Gone => PortState::Gone,
@@ -467,27 +405,6 @@ const fn port_counters(counters: InterfaceCounters) -> PortCounters {
         copies,
         merged,
     }
-}
-
-#[allow(
-    clippy::disallowed_methods,
-    reason = "a run of a given duration has to end"
-)]
-pub(crate) fn instant() -> Instant {
-    Instant::now()
-}
-
-/// The clock that the kernel stamps packets with, in nanoseconds since 1970.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the clock of a live source that is silent"
-)]
-#[must_use]
-pub fn wall_ns() -> u64 {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
-    since_1970.map_or(0, |since| {
-        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-    })
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ const USERS: &str = "/etc/passwd";
 ///
 /// The kernel changes the calling thread and those that it starts later: this is called before there
 /// is any other. With the last user id that is 0 all capabilities go (`man 7 capabilities`).
-pub(super) fn drop_to(user: &str) -> anyhow::Result<()> {
+pub(crate) fn drop_to(user: &str) -> anyhow::Result<()> {
     if !geteuid().is_root() {
         bail!(
             "{} needs root to start with; leave it out, or start as that user",
@@ -31,7 +31,7 @@ pub(super) fn drop_to(user: &str) -> anyhow::Result<()> {
 }
 
 /// Whether there is such a user, and one that gives anything up.
-pub(super) fn check(user: &str) -> anyhow::Result<()> {
+pub(crate) fn check(user: &str) -> anyhow::Result<()> {
     ids_of(user).map(|_| ())
 }
 

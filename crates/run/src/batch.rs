@@ -22,13 +22,13 @@ pub(crate) const fn batch_records<const N: usize>() -> usize {
 }
 
 /// A batch for one shard.
-pub(crate) struct Pending<const N: usize> {
+pub(crate) struct ShardBatch<const N: usize> {
     pub(crate) v4: Vec<MicroflowRecord<WORDS_V4, N>>,
     pub(crate) v6: Vec<MicroflowRecord<WORDS_V6, N>>,
     pub(crate) wide: Vec<MicroflowRecord<WORDS_WIDE, N>>,
 }
 
-impl<const N: usize> Pending<N> {
+impl<const N: usize> ShardBatch<N> {
     pub(crate) const fn new() -> Self {
         Self {
             v4: Vec::new(),
@@ -58,7 +58,7 @@ pub(crate) trait TakeBatch {
     fn take_batch(&mut self, batch: &mut MicroflowBatch) -> bool;
 }
 
-impl TakeBatch for Pending<0> {
+impl TakeBatch for ShardBatch<0> {
     fn take_batch(&mut self, batch: &mut MicroflowBatch) -> bool {
         let is_plain = batch.is_plain();
         if is_plain {
@@ -70,7 +70,7 @@ impl TakeBatch for Pending<0> {
 
 macro_rules! copies_records {
     ($($words:literal)*) => {$(
-        impl TakeBatch for Pending<$words> {
+        impl TakeBatch for ShardBatch<$words> {
             fn take_batch(&mut self, _batch: &mut MicroflowBatch) -> bool {
                 false
             }

@@ -67,32 +67,29 @@ fn udp_to(port: u16) -> Program {
     .unwrap()
 }
 
-fn together(packets: Option<u64>) -> Together {
-    let limits = LiveLimits {
+fn shared(packets: Option<u64>) -> Shared {
+    let limits = Limits {
         duration: None,
         packets,
     };
-    Together::new(limits, 1)
+    Shared::new(limits, 1)
 }
 
-fn listening(
-    interface: Interface,
-    together: &Together,
-) -> Listening<'_, impl FnMut(LiveEvent<'_>)> {
+fn reader(interface: Interface, shared: &Shared) -> Reader<'_, Meter, impl FnMut(RunEvent<'_>)> {
     let config = PipelineConfig::default();
     let meter = Meter::new(&config, |_shard| Box::new(|_records| {})).unwrap();
-    Listening::new(vec![interface], meter, 0, together, |_event| {})
+    Reader::new(vec![interface], meter, 0, shared, |_event| {})
 }
 
-fn report<O: FnMut(LiveEvent<'_>)>(
-    listening: Listening<'_, O>,
+fn report<O: FnMut(RunEvent<'_>)>(
+    reader: Reader<'_, Meter, O>,
     failure: Option<io::Error>,
-) -> LiveReport {
-    LiveReport::of(vec![listening.finish(failure)])
+) -> RunReport {
+    super::report(vec![reader.finish(failure)])
 }
 
 #[track_caller]
-fn balanced(report: &LiveReport) {
+fn balanced(report: &RunReport) {
     assert_eq!(report.ledger.imbalances(), []);
     assert_eq!(report.ledger.source_seen, PACKETS);
 }
@@ -100,11 +97,11 @@ fn balanced(report: &LiveReport) {
 #[test]
 fn blocks_that_wait_are_metered_however_long_it_takes() {
     let Some(interface) = waiting() else { return };
-    let together = together(None);
-    let mut listening = listening(interface, &together);
+    let shared = shared(None);
+    let mut reader = reader(interface, &shared);
     // Not even a moment for the kernel to hand over the last block, but all the time for the others.
-    let closed = listening.close(Duration::ZERO);
-    let report = report(listening, closed.err());
+    let closed = reader.close(Duration::ZERO);
+    let report = report(reader, closed.err());
     balanced(&report);
     let ledger = &report.ledger;
     assert!(ledger.packets_received > IN_TWO_BLOCKS, "{ledger:?}");
@@ -114,9 +111,9 @@ fn blocks_that_wait_are_metered_however_long_it_takes() {
 #[test]
 fn what_a_run_leaves_that_fails_is_unread() {
     let Some(interface) = waiting() else { return };
-    let together = together(None);
+    let shared = shared(None);
     let failure = io::Error::other("no memory");
-    let report = report(listening(interface, &together), Some(failure));
+    let report = report(reader(interface, &shared), Some(failure));
     balanced(&report);
     assert_eq!(report.ledger.source_unread, PACKETS);
 }
@@ -124,37 +121,37 @@ fn what_a_run_leaves_that_fails_is_unread() {
 #[test]
 fn packets_past_the_limit_are_counted_one_by_one() {
     let Some(interface) = waiting() else { return };
-    let together = together(Some(100));
-    let mut listening = listening(interface, &together);
-    listening.listen(&Stop::new(), |_| {}).unwrap();
-    listening.close(CLOSING).unwrap();
-    assert_eq!(listening.unread, PACKETS - 100);
-    let report = report(listening, None);
+    let shared = shared(Some(100));
+    let mut reader = reader(interface, &shared);
+    reader.listen(&Stop::new(), |_| {}).unwrap();
+    reader.close(CLOSING).unwrap();
+    assert_eq!(reader.unread, PACKETS - 100);
+    let report = report(reader, None);
     balanced(&report);
     assert_eq!(report.ledger.packets_received, 100);
 }
 
 #[test]
 fn a_limit_is_for_all_readers_and_a_reader_that_stands_still_is_no_progress() {
-    let limits = LiveLimits {
+    let limits = Limits {
         duration: None,
         packets: Some(100),
     };
-    let together = Together::new(limits, 2);
-    assert_eq!((together.take(60), together.take(60)), (60, 40));
-    assert!(together.is_over());
-    assert_eq!((together.take(1), together.progress().packets), (0, 100));
+    let shared = Shared::new(limits, 2);
+    assert_eq!((shared.take(60), shared.take(60)), (60, 40));
+    assert!(shared.is_over());
+    assert_eq!((shared.take(1), shared.progress().packets), (0, 100));
     let mut told = Vec::new();
-    together.been_round(0, 1);
-    assert!(together.all_been_round(&mut told));
-    together.been_round(0, 2);
-    assert!(!together.all_been_round(&mut told));
-    together.been_round(1, 3);
-    assert!(together.all_been_round(&mut told));
-    together.has_ended(1);
+    shared.count_round(0, 1);
+    assert!(shared.all_made_a_round(&mut told));
+    shared.count_round(0, 2);
+    assert!(!shared.all_made_a_round(&mut told));
+    shared.count_round(1, 3);
+    assert!(shared.all_made_a_round(&mut told));
+    shared.has_ended(1);
     for dropped in 2..4 {
-        together.been_round(0, dropped);
-        assert!(together.all_been_round(&mut told));
+        shared.count_round(0, dropped);
+        assert!(shared.all_made_a_round(&mut told));
     }
-    assert_eq!(together.progress().dropped, 6);
+    assert_eq!(shared.progress().dropped, 6);
 }

@@ -1,38 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the readers of a run share: its limits, its progress, its end, and their parts of a
-//! snapshot. Each has its own rings, parser, clock, shards and counters; those are added up.
+//! What the readers of a live run share: limits, progress, the end, and their parts of a snapshot.
+//! Each reader has its own rings, parser, clock, shards and counters, which are added up here.
 
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use turboflow_engine::{PortCounters, PortState};
 
-use super::{LiveLimits, LiveProgress, instant};
-use crate::Ledger;
-use crate::files::Stop;
+use super::{Limits, LiveProgress, RunReport};
 use crate::meter::Counts;
 use crate::outputs::Outputs;
 use crate::snapshots::{LiveSnapshot, Snapshots};
+use crate::{Ledger, Stop};
 
 /// What one reader has counted, or all of them. Each part balances at its own moment, so the sum does.
-pub(crate) struct Part {
-    pub(crate) counts: Counts,
-    pub(crate) interfaces: Vec<(String, PortCounters, PortState)>,
-    /// Packets that were dropped on a way that all interfaces share: nobody knows at which they came in.
-    pub(crate) dropped_of_all: u64,
+pub(super) struct Part {
+    pub(super) counts: Counts,
+    pub(super) ports: Vec<(String, PortCounters, PortState)>,
+    /// Packets that were dropped on a path that all ports share, so that none of them counts them.
+    pub(super) dropped_of_all: u64,
     /// Packets that the kernel has counted, and that are neither metered nor dropped.
-    pub(crate) unread: u64,
+    pub(super) unread: u64,
     /// Up to which time everything has been metered.
-    pub(crate) clock_ns: u64,
+    pub(super) clock_ns: u64,
 }
 
 impl Part {
     fn merge(&mut self, other: &Self) {
         self.counts.merge(&other.counts);
-        for ((_, sum, state), (_, counters, other)) in
-            self.interfaces.iter_mut().zip(&other.interfaces)
-        {
+        for ((_, sum, state), (_, counters, other)) in self.ports.iter_mut().zip(&other.ports) {
             *sum += *counters;
             if other.is_final() {
                 *state = *other;
@@ -54,7 +52,7 @@ impl Part {
     pub(super) fn ledger(&self) -> Ledger {
         let mut ledger = self.counts.ledger();
         ledger.is_live = true;
-        for (_, counters, _) in &self.interfaces {
+        for (_, counters, _) in &self.ports {
             ledger.source_seen += counters.seen - counters.copies;
             ledger.source_dropped += counters.dropped;
         }
@@ -63,11 +61,21 @@ impl Part {
         ledger
     }
 
-    /// Puts down as unread what the kernel has counted and nothing else accounts for.
-    pub(crate) fn find_unread(&mut self) {
+    /// Counts as unread what the kernel has counted and nothing else accounts for.
+    pub(super) fn find_unread(&mut self) {
         let ledger = self.ledger();
         let accounted = ledger.packets_received + ledger.source_dropped;
         self.unread = ledger.source_seen.saturating_sub(accounted);
+    }
+
+    /// What a run came to, without its outputs.
+    pub(super) fn report(self, failure: Option<io::Error>) -> RunReport {
+        let ledger = self.ledger();
+        RunReport {
+            ports: self.ports,
+            failure,
+            ..RunReport::of_ledger(ledger)
+        }
     }
 
     fn snapshot(self, writing: &Outputs) -> LiveSnapshot {
@@ -80,28 +88,29 @@ impl Part {
                 ..self.ledger()
             },
             clock_ns: self.clock_ns,
-            interfaces: self.interfaces,
+            interfaces: self.ports,
             outputs,
         }
     }
 }
 
-pub(crate) struct Together {
+/// The state of a run that its readers share.
+pub(super) struct Shared {
     packets_limit: u64,
     ends: Option<Instant>,
     packets: AtomicU64,
     bytes: AtomicU64,
     /// Packets that the kernel dropped, by reader.
     dropped: Vec<AtomicU64>,
-    /// How often each reader has been round its rings; `u64::MAX` once it has ended.
+    /// How many rounds over its rings each reader has made; `u64::MAX` once it has ended.
     rounds: Vec<AtomicU64>,
     ended: Stop,
-    /// Of the snapshot that is wanted, by reader.
+    /// The readers' parts of the snapshot that was asked for.
     parts: Mutex<Vec<Option<Part>>>,
 }
 
-impl Together {
-    pub(crate) fn new(limits: LiveLimits, readers: usize) -> Self {
+impl Shared {
+    pub(super) fn new(limits: Limits, readers: usize) -> Self {
         Self {
             packets_limit: limits.packets.unwrap_or(u64::MAX),
             ends: limits
@@ -121,7 +130,7 @@ impl Together {
         self.ends
     }
 
-    /// Takes so many packets of those that the run may still take; says how many that are.
+    /// Takes up to this many packets of those that the run may still take; returns how many.
     pub(super) fn take(&self, packets: usize) -> usize {
         let grant = |taken: u64| packets.min(usize::try_from(self.left(taken)).unwrap_or(packets));
         let count = |taken| Some(taken + grant(taken) as u64);
@@ -141,19 +150,19 @@ impl Together {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// A reader has been round its rings, and knows how many packets were dropped.
-    pub(super) fn been_round(&self, reader: usize, dropped: u64) {
+    /// A reader has made a round over its rings; `dropped` packets were lost there so far.
+    pub(super) fn count_round(&self, reader: usize, dropped: u64) {
         self.dropped[reader].store(dropped, Ordering::Relaxed);
         self.rounds[reader].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A reader goes round no more.
+    /// A reader makes no further round.
     pub(super) fn has_ended(&self, reader: usize) {
         self.rounds[reader].store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Whether every reader has been round, or has ended, since this was last true for `seen`.
-    pub(super) fn all_been_round(&self, seen: &mut Vec<u64>) -> bool {
+    /// Whether every reader has made a round, or has ended, since this was last true for `seen`.
+    pub(super) fn all_made_a_round(&self, seen: &mut Vec<u64>) -> bool {
         let load = |rounds: &AtomicU64| rounds.load(Ordering::Relaxed);
         let rounds = self.rounds.iter().map(load);
         let is_new = |(at, rounds)| rounds == u64::MAX || seen.get(at) != Some(&rounds);
@@ -179,14 +188,14 @@ impl Together {
         self.ended.ask();
     }
 
-    pub(crate) fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.ended.asked()
             || self.left(self.packets.load(Ordering::Relaxed)) == 0
             || self.ends.is_some_and(|ends| instant() >= ends)
     }
 
     /// Adds a reader's part to the snapshot, if one is wanted.
-    pub(crate) fn contribute(
+    pub(super) fn contribute(
         &self,
         snapshots: &Snapshots,
         reader: usize,
@@ -202,8 +211,8 @@ impl Together {
         }
     }
 
-    /// Answers who asks for a snapshot, once all readers have added their parts.
-    pub(crate) fn answer(&self, snapshots: &Snapshots, writing: &Outputs) {
+    /// Answers a request for a snapshot, once all readers have added their parts.
+    pub(super) fn answer(&self, snapshots: &Snapshots, writing: &Outputs) {
         if !snapshots.are_wanted() {
             return;
         }
@@ -216,11 +225,32 @@ impl Together {
     }
 }
 
-/// Ends the run with whoever holds it, however that ends.
-pub(super) struct EndsTheRun<'a>(pub(super) &'a Together);
+/// Ends the run when it is dropped: a reader that panics ends the others.
+pub(super) struct EndOnDrop<'a>(pub(super) &'a Shared);
 
-impl Drop for EndsTheRun<'_> {
+impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         self.0.end();
     }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a run of a given duration has to end"
+)]
+pub(super) fn instant() -> Instant {
+    Instant::now()
+}
+
+/// The clock that the kernel stamps packets with, in nanoseconds since 1970.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the clock of a live source that is silent"
+)]
+#[must_use]
+pub fn wall_ns() -> u64 {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+    since_1970.map_or(0, |since| {
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    })
 }

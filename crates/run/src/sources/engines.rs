@@ -8,23 +8,22 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+#[cfg(target_os = "linux")]
 use turboflow_capture::live::States;
 use turboflow_engine::{
     EngineCounters, EngineError, EngineEvent, MicroflowBatch, Port, RemoteEngine, UnparsedFrame,
 };
+use turboflow_merge::Layout;
 use turboflow_packet::{Frame, LinkType};
 
-use crate::files::Stop;
-use crate::live::{Part, Together, instant, port_state};
+#[cfg(target_os = "linux")]
+use super::interfaces::port_state;
+use super::shared::{Part, Shared, instant};
+use super::{Controls, LiveProgress, Progress, RunEvent, RunReport, Steps};
 use crate::merger::Merger;
-use crate::outputs::Outputs;
-use crate::snapshots::Snapshots;
-use crate::{
-    ConfigError, LiveEvent, LiveLimits, LiveOutputs, LiveProgress, LiveReport, PipelineConfig,
-    ShortFlows,
-};
+use crate::{ConfigError, PipelineConfig, ShortFlows, Stop};
 
-/// So many records at one look mean that there are more by now.
+/// After this many records there are more by now: the next look follows without a pause.
 const MANY_RECORDS: usize = 16_384;
 /// How often counters, ports and events are asked for: system calls, though few. It also bounds unparsed
 /// frames to one ring of them per interval.
@@ -33,52 +32,49 @@ const TELL_EVERY: Duration = Duration::from_millis(50);
 /// merged as late records.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Merges the records of remote engines until `stop` is asked for, a limit is reached, or every engine has
-/// ended or lost its ports.
+/// Merges the records of remote engines until the run ends, or every engine has ended or lost its ports.
 ///
-/// With a limit on packets, the run ends soon after so many were seen; those that come meanwhile are
+/// With a limit on packets, the run ends soon after that many were seen; those that arrive meanwhile are
 /// metered too. What an engine could not hand over is in the ledger as `source_dropped`, and at no port: an
-/// engine's way to here is one for all its ports.
-///
-/// # Errors
-/// What is wrong with the configuration. What fails later is in the report.
-pub fn record_engines(
+/// engine has one path to here for all its ports.
+pub(super) fn merge(
     config: &PipelineConfig,
+    layout: &Layout,
     engines: Vec<Box<dyn RemoteEngine>>,
-    limits: LiveLimits,
-    outputs: LiveOutputs,
-    stop: &Stop,
-    snapshots: &Snapshots,
-    observe: impl FnMut(LiveEvent<'_>),
-) -> Result<LiveReport, ConfigError> {
-    let layout = config.compile()?;
-    let mut writing = Outputs::start(outputs.first, config.prompt)?;
-    let merger = Merger::new(config, &layout, &mut |_shard| {
-        writing.deliver(layout.schema())
+    steps: &mut Steps<'_>,
+    observe: impl FnMut(RunEvent<'_>),
+) -> Result<RunReport, ConfigError> {
+    let Controls {
+        limits,
+        stop,
+        snapshots,
+    } = steps.controls;
+    let merger = Merger::new(config, layout, &mut |_shard| {
+        steps.writing.deliver(&steps.schema)
     })?;
-    let together = Together::new(limits, 1);
+    let shared = Shared::new(limits, 1);
     let mut driver = Driver {
         sources: engines.into_iter().map(Source::new).collect(),
         merger,
         batch: MicroflowBatch::default(),
         clock_ns: 0,
+        #[cfg(target_os = "linux")]
         states: States::default(),
-        together: &together,
+        shared: &shared,
         packets_limit: limits.packets,
         observe,
     };
     let ran = driver.run(stop, |driver| {
-        writing.change(&outputs.changes);
+        steps.change_outputs();
         if snapshots.are_wanted()
             && let Ok(part) = driver.part()
         {
-            together.contribute(snapshots, 0, || part);
-            together.answer(snapshots, &writing);
+            shared.contribute(snapshots, 0, || part);
+            shared.answer(snapshots, &steps.writing);
         }
     });
     let closed = driver.close();
-    writing.change(&outputs.changes);
-    writing.wait_for_all(outputs.end_patience);
+    steps.end();
     let lost = driver.events_lost().map_err(io::Error::other);
     let unparsed_lost = *lost.as_ref().unwrap_or(&0);
     let (short, unknown) = match driver.short_flows(config) {
@@ -86,12 +82,11 @@ pub fn record_engines(
         Err(error) => (None, Some(error)),
     };
     let failure = ran.and(closed).err().or(lost.err()).or(unknown);
-    let report = LiveReport {
+    Ok(RunReport {
         unparsed_lost,
         short,
-        ..LiveReport::of_part(driver.finish(), failure)
-    };
-    Ok(report.with_outputs(writing.finish()))
+        ..driver.finish().report(failure)
+    })
 }
 
 /// An engine, and how far it has come.
@@ -135,13 +130,14 @@ struct Driver<'a, O> {
     batch: MicroflowBatch,
     /// Up to which time everything has been merged.
     clock_ns: u64,
+    #[cfg(target_os = "linux")]
     states: States,
-    together: &'a Together,
+    shared: &'a Shared,
     packets_limit: Option<u64>,
     observe: O,
 }
 
-impl<O: FnMut(LiveEvent<'_>)> Driver<'_, O> {
+impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
     fn run(&mut self, stop: &Stop, mut between: impl FnMut(&mut Self)) -> io::Result<()> {
         let started = self.sources.iter().map(|source| source.complete_ns);
         self.advance(started.min().unwrap_or_default());
@@ -166,7 +162,7 @@ impl<O: FnMut(LiveEvent<'_>)> Driver<'_, O> {
             source.engine.has_ended()
                 || !source.ports.is_empty() && source.ports.iter().all(is_final)
         };
-        self.together.is_over()
+        self.shared.is_over()
             || self
                 .packets_limit
                 .is_some_and(|limit| self.counters().packets_received >= limit)
@@ -181,7 +177,7 @@ impl<O: FnMut(LiveEvent<'_>)> Driver<'_, O> {
         pauses.min().unwrap_or_default()
     }
 
-    /// Merges what the engines have, or many records of it; how many that were.
+    /// Merges what the engines have, or many records of it; returns how many.
     fn merge_what_came(&mut self) -> io::Result<usize> {
         let mut records = 0;
         loop {
@@ -252,7 +248,7 @@ impl<O: FnMut(LiveEvent<'_>)> Driver<'_, O> {
             source
                 .engine
                 .events(&mut |event| match event {
-                    EngineEvent::Unparsed(frame) => observe(LiveEvent::Unparsed(frame_of(frame))),
+                    EngineEvent::Unparsed(frame) => observe(RunEvent::Unparsed(frame_of(frame))),
                 })
                 .map_err(io::Error::other)?;
             source.counters = source.engine.counters().map_err(io::Error::other)?;
@@ -264,22 +260,25 @@ impl<O: FnMut(LiveEvent<'_>)> Driver<'_, O> {
                 if source.is_drained || port.state.is_final() {
                     continue;
                 }
+                #[cfg(not(target_os = "linux"))]
+                let state = now.state;
+                #[cfg(target_os = "linux")]
                 let state = match now.interface_index {
                     Some(index) => port_state(self.states.of(index)?),
                     None => now.state,
                 };
                 if port.state != state {
                     port.state = state;
-                    (self.observe)(LiveEvent::Changed(&port.name, state));
+                    (self.observe)(RunEvent::Changed(&port.name, state));
                 }
             }
         }
         let counters = self.counters();
-        (self.observe)(LiveEvent::Progress(LiveProgress {
+        (self.observe)(RunEvent::Progress(Progress::Live(LiveProgress {
             packets: counters.packets_received,
             bytes: counters.bytes_received,
             dropped: counters.packets_dropped,
-        }));
+        })));
         Ok(())
     }
 
@@ -378,7 +377,7 @@ fn part(counts: crate::meter::Counts, sources: &[Source], clock_ns: u64) -> Part
     let ports = sources.iter().flat_map(|source| &source.ports);
     Part {
         counts,
-        interfaces: ports
+        ports: ports
             .map(|port| (port.name.clone(), port.counters, port.state))
             .collect(),
         dropped_of_all: sum(sources).packets_dropped,

@@ -6,24 +6,24 @@ use turboflow_engine::{EvictAll, Evicted, PacketEngine, PacketEngines};
 use turboflow_merge::{KeyHasher, Layout, Marks, MicroflowRecord};
 
 use crate::PipelineConfig;
-use crate::pending::batch_records;
+use crate::batch::batch_records;
 
-/// What a lane has counted.
-pub(crate) struct LaneCounters {
+/// What a tables has counted.
+pub(crate) struct TableCounters {
     pub(crate) evicted: Evicted,
     pub(crate) cache: CacheCounters,
     /// Records evicted and not merged yet.
     pub(crate) waiting: u64,
 }
 
-pub(crate) struct Lane<E, const K: usize, const N: usize> {
+pub(crate) struct Tables<E, const K: usize, const N: usize> {
     /// `None` where records come from an engine elsewhere: they are merged as they come.
     engine: Option<E>,
     cache: FlowCache<K, N>,
     evicted: Vec<MicroflowRecord<K, N>>,
 }
 
-impl<E: PacketEngine<K, N>, const K: usize, const N: usize> Lane<E, K, N> {
+impl<E: PacketEngine<K, N>, const K: usize, const N: usize> Tables<E, K, N> {
     pub(crate) fn new<F: PacketEngines<Engine<K, N> = E>>(
         config: &PipelineConfig,
         layout: &Layout,
@@ -97,9 +97,9 @@ impl<E: PacketEngine<K, N>, const K: usize, const N: usize> Lane<E, K, N> {
         self.evicted.clear();
     }
 
-    pub(crate) fn counters(&self) -> LaneCounters {
+    pub(crate) fn counters(&self) -> TableCounters {
         let evicted = self.engine.as_ref().map(PacketEngine::evicted);
-        LaneCounters {
+        TableCounters {
             evicted: evicted.unwrap_or_default(),
             cache: self.cache.counters(),
             waiting: self.evicted.len() as u64,

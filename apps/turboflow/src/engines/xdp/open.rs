@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow record -i --engine xdp`: the engine in the kernel, on its interfaces.
+//! Loads the engine into the kernel and attaches it to its interfaces.
 
 use anyhow::bail;
 use rustix::thread::{CapabilitySet, capabilities};
@@ -10,21 +10,12 @@ use turboflow_engine_xdp::{
 };
 use turboflow_merge::{KeyHasher, Layout, Marks};
 use turboflow_packet::LinkType;
-use turboflow_run::{
-    LiveEvent, LiveLimits, LiveOutputs, Output, PipelineConfig, RunConfig, SnapLength, Snapshots,
-    record_engines, wall_ns,
-};
+use turboflow_run::{EngineConfig, PipelineConfig, RunConfig, SnapLength, wall_ns};
 
-use super::progress::ProgressBar;
-use super::report::Report;
-use super::unparsed::UnparsedFile;
-use super::{Settings, live, privileges};
-use crate::beside::Beside;
-use crate::engines::{Clock, Mode, Table, XdpOptions};
+use super::{Clock, DROP, MODE, Mode, OpenEngines, Options, Table, XdpOptions};
+use crate::interfaces;
 use crate::keys::Key;
 use crate::log::say;
-use crate::metrics::SNAPSHOTS;
-use crate::signals::STOP;
 use crate::units::grouped;
 
 /// Slots of a table: a MiB of IPv4 rows.
@@ -33,20 +24,15 @@ const SLOTS: u64 = 16_384;
 /// Of the ring for frames that are no packet. It is emptied 20 times a second, and bounds them to 20 MiB a second.
 const UNPARSED_RING_BYTES: u32 = 1 << 20;
 
-/// The engine, and what keeps its interfaces as it wants them.
-pub(super) struct Engine {
-    engine: KernelEngine,
-    _promiscuous: Vec<Promiscuous>,
-}
-
-/// Loads the engine and puts it on all interfaces, or on none; then no more rights are needed.
+/// Loads the engine and puts it on all interfaces, or on none.
 pub(super) fn open(
+    options: &XdpOptions,
     run: &RunConfig,
-    xdp: &XdpOptions,
-    settings: &Settings,
-) -> anyhow::Result<Engine> {
-    let mut config = config_of(run, xdp, settings)?;
-    live::check_names(run)?;
+    pipeline: &PipelineConfig,
+    layout: &Layout,
+) -> anyhow::Result<OpenEngines> {
+    let mut config = config_of(options, run, pipeline, layout)?;
+    interfaces::check_names(run)?;
     check_rights()?;
     config.longest_frame_bytes = 0;
     for name in &run.source.interfaces {
@@ -57,12 +43,9 @@ pub(super) fn open(
             bail!(
                 "{name} is no Ethernet interface, and the engine in the kernel reads no other frames; \
                  {} works",
-                Key::Engine.with("software")
+                Key::Engine.with(EngineConfig::SOFTWARE)
             );
         }
-    }
-    if let Some(user) = &run.service.user {
-        privileges::check(user)?;
     }
     let promiscuous = match run.source.promiscuous {
         false => Vec::new(),
@@ -70,20 +53,19 @@ pub(super) fn open(
             let names = run.source.interfaces.iter();
             names
                 .map(|name| Promiscuous::hold(name))
-                .collect::<Result<_, _>>()?
+                .collect::<Result<Vec<_>, _>>()?
         }
     };
     // Last: it may take another program's place.
-    let (engine, modes) = start(run, xdp, config, DriverKnows::asked_by(&settings.layout))?;
-    if let Some(user) = &run.service.user {
-        privileges::drop_to(user)?;
-    }
+    let asked = DriverKnows::asked_by(layout);
+    let (engine, modes) = start(run, options, config, asked)?;
     if !run.service.quiet {
-        announce(run, xdp, &engine, &modes);
+        announce(run, options, &engine, &modes);
     }
-    Ok(Engine {
-        engine,
-        _promiscuous: promiscuous,
+    Ok(OpenEngines {
+        name: run.source.interfaces.join(" "),
+        engines: vec![Box::new(engine)],
+        held: vec![Box::new(promiscuous)],
     })
 }
 
@@ -109,9 +91,9 @@ fn check_rights() -> anyhow::Result<()> {
             "{} lacks the right to do its work ({}): run as root, or give the program its rights once, with \
              `sudo setcap cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw=ep $(command -v turboflow)`; \
              {} needs CAP_NET_RAW alone",
-            Key::Engine.with("xdp"),
+            Key::Engine.with(XdpOptions::ENGINE),
             missing.join(", "),
-            Key::Engine.with("software")
+            Key::Engine.with(EngineConfig::SOFTWARE)
         );
     }
     Ok(())
@@ -134,7 +116,7 @@ fn start(
              or leave it out of the definition",
             match config.interfaces.len() {
                 1 if mode_of(xdp) == XdpMode::Generic =>
-                    format!("take {} or auto", Key::XdpMode.with("native")),
+                    format!("take {} or auto", Key::Of(MODE).with("native")),
                 1 => format!("that of {} tells none", config.interfaces[0]),
                 several => format!("here are {several}"),
             }
@@ -189,66 +171,20 @@ pub(super) fn has_room(layout: &Layout) -> anyhow::Result<()> {
     }
 }
 
-/// Says what is wrong with the options, as far as that can be told without the kernel.
-pub(super) fn check(run: &RunConfig, xdp: &XdpOptions, settings: &Settings) -> anyhow::Result<()> {
-    config_of(run, xdp, settings).map(drop)
-}
-
-/// What this engine cannot do, in the words of the options that ask for it.
-fn refuse_what_it_cannot(run: &RunConfig, xdp: &XdpOptions) -> anyhow::Result<()> {
-    let unable = [
-        (run.flow.biflow, Key::Biflow),
-        (!run.flow.decapsulate.is_empty(), Key::Decapsulate),
-        (run.flow.reassemble, Key::Reassemble),
-        (run.flow.icmp_ports, Key::IcmpPorts),
-        (run.source.filter.is_some(), Key::Filter),
-        (
-            run.source.snap_length.is_some() && xdp.unparsed_to.is_none(),
-            Key::SnapLength,
-        ),
-        (run.source.readers.0 > 1, Key::Readers),
-    ];
-    let asked = unable.into_iter().filter(|(is_asked, _)| *is_asked);
-    let asked: Vec<_> = asked
-        .map(|(_, option)| match option {
-            Key::SnapLength => format!("{option} (but for frames that {} writes)", Key::UnparsedTo),
-            option => option.to_string(),
-        })
-        .collect();
-    if !asked.is_empty() {
-        bail!(
-            "the engine in the kernel does not know {}; leave it out, or use {}",
-            asked.join(", "),
-            Key::Engine.with("software")
-        );
-    }
-    if let Some(path) = &xdp.unparsed_to {
-        let path = path.to_string_lossy();
-        if path == "-" || path.contains('%') {
-            bail!(
-                "{}: one capture file for the whole run, which has its name once it is complete, at the end; \
-                 it does not go to standard output, nor begin anew: choose a name without `%`",
-                Key::UnparsedTo.with(&path)
-            );
-        }
-    }
-    Ok(())
-}
-
-fn config_of(
-    run: &RunConfig,
+/// What the engine is told.
+pub(super) fn config_of(
     xdp: &XdpOptions,
-    settings: &Settings,
+    run: &RunConfig,
+    config: &PipelineConfig,
+    layout: &Layout,
 ) -> anyhow::Result<KernelConfig> {
-    refuse_what_it_cannot(run, xdp)?;
-    let config = &settings.config;
     RingSize::new(run.source.ring_size.0)?;
     let largest = 1_u64 << run.source.ring_size.0.ilog2();
     let hasher = KeyHasher::new(config.seed);
     let config = KernelConfig {
         is_bound: false,
         interfaces: run.source.interfaces.clone(),
-        layout: Some(settings.layout.clone()),
+        layout: Some(layout.clone()),
         tables: match xdp.table {
             Table::PerCpu => Tables::PerCpu,
             Table::RowLock => Tables::RowLock,
@@ -303,7 +239,7 @@ fn announce(run: &RunConfig, xdp: &XdpOptions, engine: &KernelEngine, modes: &[X
         Table::RowLock => "one table with locks",
     };
     let ends = match xdp.drop {
-        true => format!(", and go nowhere from here ({})", Key::XdpDrop),
+        true => format!(", and go nowhere from here ({})", Key::Of(DROP)),
         false => String::new(),
     };
     for (name, mode) in run.source.interfaces.iter().zip(modes) {
@@ -328,62 +264,6 @@ fn warn_of_merging(name: &str) {
             "note: in generic mode, what another interface of this host sends to {name} (veth, tap) may come as several packets in one; \
              those too long for its MTU are counted as merged. In native mode it does not");
     } else {
-        live::warn_of_offloads(name, &active);
+        interfaces::warn_of_offloads(name, &active);
     }
-}
-
-/// Meters interfaces until something ends it.
-pub(super) fn record(
-    run: &RunConfig,
-    settings: &Settings,
-    engine: Engine,
-    outputs: LiveOutputs,
-    unparsed: Option<Beside>,
-    bar: &mut ProgressBar,
-) -> anyhow::Result<Report> {
-    let limits = live::limits(run);
-    let mut unparsed = match (unparsed, settings.engine.unparsed_to()) {
-        (Some(file), Some(path)) => Some(UnparsedFile::new(path.display().to_string(), file)?),
-        _ => None,
-    };
-    let ran = live::told(bar, |observe| {
-        record_engines(
-            &settings.config,
-            vec![Box::new(engine.engine)],
-            limits,
-            outputs,
-            &STOP,
-            &SNAPSHOTS,
-            |event| match (event, &mut unparsed) {
-                (LiveEvent::Unparsed(frame), Some(file)) => file.write(&frame),
-                (event, _) => observe(event),
-            },
-        )
-    })?;
-    let lost = ran.unparsed_lost;
-    let mut report = Report::of_interfaces(ran);
-    report.unparsed = unparsed.map(|file| file.finish(lost));
-    Ok(report)
-}
-
-/// Meters interfaces for a screen, which shows itself how they are.
-pub(super) fn watch(
-    config: &PipelineConfig,
-    engine: Engine,
-    output: Output,
-    snapshots: &Snapshots,
-) -> anyhow::Result<Report> {
-    let limits = LiveLimits::default();
-    let outputs = live::alone(output);
-    let silent = |_: LiveEvent<'_>| ();
-    let ran = record_engines(
-        config,
-        vec![Box::new(engine.engine)],
-        limits,
-        outputs,
-        &STOP,
-        snapshots,
-        silent,
-    )?;
-    Ok(Report::of_interfaces(ran))
 }

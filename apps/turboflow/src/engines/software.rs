@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The engine in this process, which needs no opening.
+
+use turboflow_engine::{Abilities, KeyAbility};
+use turboflow_merge::STATE_WORDS;
+use turboflow_packet::PARSED_INPUTS;
+use turboflow_run::EngineConfig;
+
+use super::EngineKind;
+
+pub(super) struct Software;
+
+impl EngineKind for Software {
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            inputs: PARSED_INPUTS,
+            keys: KeyAbility::Any,
+            state_words: STATE_WORDS[STATE_WORDS.len() - 1],
+            cuts_on_gap: true,
+            evicts_on_end: true,
+            ordered: true,
+            biflow: true,
+            decapsulates: true,
+            reassembles_flows: true,
+            icmp_ports: true,
+            filters: true,
+            ..Abilities::none(EngineConfig::SOFTWARE)
+        }
+    }
+}

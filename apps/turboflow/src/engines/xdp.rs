@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `--engine xdp`: the engine in the Linux kernel, as the program knows it.
+
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+mod open;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+use toml::de::{DeTable, Deserializer, Error};
+use turboflow_engine::Abilities;
+use turboflow_merge::Layout;
+use turboflow_run::{EngineConfig, PipelineConfig, RunConfig};
+
+use super::options::{self, EngineOption, Options};
+use super::{EngineKind, OpenEngines, RemoteSetup};
+use crate::keys::Key;
+
+/// Where a packet meets the engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Mode {
+    /// Native if the driver can.
+    #[default]
+    Auto,
+    /// In the driver.
+    Native,
+    /// Behind it.
+    Generic,
+}
+
+/// Whose the microflow tables are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Table {
+    /// One for each CPU.
+    #[default]
+    PerCpu,
+    /// One for all, with a lock for each row.
+    RowLock,
+}
+
+/// What stamps packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Clock {
+    /// Nanoseconds.
+    #[default]
+    Precise,
+    /// The kernel's tick.
+    Coarse,
+}
+
+/// `[engine.xdp]`.
+#[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[command(next_help_heading = "Engine")]
+pub(super) struct XdpOptions {
+    /// xdp: where it meets packets: native, generic or auto
+    ///
+    /// `native` is in the driver. `generic` is behind the driver: slower, on every interface. `auto` is
+    /// native where the driver can.
+    #[arg(long = "xdp-mode", value_enum, default_value_t = Mode::Auto, conflicts_with = "read")]
+    #[arg(
+        hide_possible_values = true,
+        value_name = "MODE",
+        hide_short_help = true
+    )]
+    mode: Mode,
+
+    /// xdp: microflow tables: per-cpu or row-lock
+    ///
+    /// `per-cpu` is a microflow table on every CPU. `row-lock` is one for all, with a lock for each row:
+    /// the records of a flow whose packets come to several CPUs then do not overlap in time. Totals are
+    /// the same.
+    #[arg(long, value_enum, default_value_t = Table::PerCpu, conflicts_with = "read")]
+    #[arg(
+        hide_possible_values = true,
+        value_name = "TABLE",
+        hide_short_help = true
+    )]
+    table: Table,
+
+    /// xdp: the clock: precise or coarse
+    ///
+    /// `precise` has nanoseconds. `coarse` is the kernel's tick: packets cost less, and times are up to
+    /// 10 ms too early.
+    #[arg(long = "xdp-clock", value_enum, default_value_t = Clock::Precise)]
+    #[arg(
+        conflicts_with = "read",
+        hide_possible_values = true,
+        value_name = "CLOCK"
+    )]
+    #[arg(hide_short_help = true)]
+    clock: Clock,
+
+    /// xdp: packets end here once they are metered. Default: they pass on
+    ///
+    /// For interfaces at a mirror port, which only receive copies. Never on an interface that is used
+    /// for anything else: it receives nothing any more.
+    #[arg(long = "xdp-drop", conflicts_with = "read", hide_short_help = true)]
+    drop: bool,
+
+    /// xdp: take the place of an XDP program that is on the interface already
+    ///
+    /// The other program is not put back.
+    #[arg(long, conflicts_with = "read", hide_short_help = true)]
+    replace: bool,
+
+    /// xdp: write frames that are no packet (not IP, or malformed) into this capture file
+    ///
+    /// It has the frames of all interfaces, 20 MiB a second at most; more are only counted. The software
+    /// engine has no such file: tcpdump can write one.
+    #[arg(
+        long,
+        value_name = "FILE.pcap",
+        conflicts_with = "read",
+        hide_short_help = true
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unparsed_to: Option<PathBuf>,
+}
+
+const fn option(flag: &'static str, name: &'static str, example: &'static str) -> EngineOption {
+    EngineOption {
+        flag,
+        section: "engine.xdp",
+        name,
+        example,
+    }
+}
+
+const MODE: &EngineOption = &option("xdp-mode", "mode", "\"native\"");
+const TABLE: &EngineOption = &option("table", "table", "\"row-lock\"");
+const CLOCK: &EngineOption = &option("xdp-clock", "clock", "\"coarse\"");
+const DROP: &EngineOption = &option("xdp-drop", "drop", "true");
+const REPLACE: &EngineOption = &option("replace", "replace", "true");
+const UNPARSED_TO: &EngineOption = &option(
+    "unparsed-to",
+    "unparsed-to",
+    "\"/var/lib/turboflow/unparsed.pcap\"",
+);
+
+/// The engine of the crate `turboflow-engine-xdp`.
+pub(super) struct Xdp;
+
+impl Options for XdpOptions {
+    const ENGINE: &'static str = "xdp";
+}
+
+impl EngineKind for Xdp {
+    fn abilities(&self) -> Abilities {
+        turboflow_engine_xdp::ABILITIES
+    }
+
+    fn example(&self) -> &'static str {
+        "  Meter it in the kernel, where packets arrive: a fraction of the work\n    \
+         turboflow record -i eth0 --engine xdp -w flows.parquet\n"
+    }
+
+    fn options(&self) -> &'static [&'static EngineOption] {
+        &[MODE, TABLE, CLOCK, DROP, REPLACE, UNPARSED_TO]
+    }
+
+    fn defaults(&self) -> toml::Table {
+        options::defaults::<XdpOptions>()
+    }
+
+    fn check_written(&self, table: Spanned<DeTable<'_>>) -> Result<(), Error> {
+        XdpOptions::deserialize(Deserializer::from(table)).map(drop)
+    }
+
+    fn normalise(&self, config: &mut EngineConfig) -> anyhow::Result<()> {
+        options::put(&options::read::<XdpOptions>(config)?, config)
+    }
+
+    fn of(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
+        Ok(Some(Box::new(options::read::<XdpOptions>(&run.engine)?)))
+    }
+}
+
+impl RemoteSetup for XdpOptions {
+    fn unparsed_to(&self) -> Option<&Path> {
+        self.unparsed_to.as_deref()
+    }
+
+    fn unknown_options(&self, run: &RunConfig) -> Vec<String> {
+        let mut unknown = Vec::new();
+        if run.source.snap_length.is_some() && self.unparsed_to.is_none() {
+            unknown.push(format!(
+                "{} (except for frames that {} writes)",
+                Key::SnapLength,
+                Key::Of(UNPARSED_TO)
+            ));
+        }
+        if run.source.readers.0 > 1 {
+            unknown.push(Key::Readers.to_string());
+        }
+        unknown
+    }
+
+    #[cfg(all(target_os = "linux", feature = "kernel"))]
+    fn has_room(&self, layout: &Layout) -> anyhow::Result<()> {
+        open::has_room(layout)
+    }
+
+    fn check(
+        &self,
+        run: &RunConfig,
+        config: &PipelineConfig,
+        layout: &Layout,
+    ) -> anyhow::Result<()> {
+        if let Some(path) = &self.unparsed_to {
+            let path = path.to_string_lossy();
+            if path == "-" || path.contains('%') {
+                bail!(
+                    "{}: one capture file for the whole run, which has its name once it is complete, at the end; \
+                     it does not go to standard output, nor begin anew: choose a name without `%`",
+                    Key::Of(UNPARSED_TO).with(&path)
+                );
+            }
+        }
+        #[cfg(all(target_os = "linux", feature = "kernel"))]
+        return open::config_of(self, run, config, layout).map(drop);
+        #[cfg(not(all(target_os = "linux", feature = "kernel")))]
+        {
+            let _ = (run, config, layout);
+            bail!("{}", without_it())
+        }
+    }
+
+    fn open(
+        &self,
+        run: &RunConfig,
+        config: &PipelineConfig,
+        layout: &Layout,
+    ) -> anyhow::Result<OpenEngines> {
+        self.check(run, config, layout)?;
+        #[cfg(all(target_os = "linux", feature = "kernel"))]
+        return open::open(self, run, config, layout);
+        #[cfg(not(all(target_os = "linux", feature = "kernel")))]
+        bail!("{}", without_it())
+    }
+
+    fn why_records_are_lost(&self) -> String {
+        format!(
+            "its ring was full; raise {} to ride out bursts, {} so that fewer records leave its tables early, \
+             {} where one merges too slowly",
+            Key::RingSize,
+            Key::MicroflowSlots,
+            Key::Threads,
+        )
+    }
+}
+
+/// What a program without this engine says, and the mend.
+#[cfg(not(all(target_os = "linux", feature = "kernel")))]
+fn without_it() -> String {
+    format!(
+        "this turboflow was built without engine `xdp` (Linux; cargo build --features kernel, with clang, \
+         libelf-dev and zlib1g-dev); {} works",
+        Key::Engine.with(EngineConfig::SOFTWARE)
+    )
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Network interfaces as a source: they are checked, opened, and announced.
+
+use std::path::Path;
+
+use anyhow::bail;
+use turboflow_capture::filter::{Compiler, Program};
+use turboflow_capture::live::{Interface, InterfaceConfig, Offload, RingSize, State};
+use turboflow_run::RunConfig;
+
+use crate::log::say;
+use crate::units::grouped;
+
+/// Opens all interfaces, or none, for each reader a ring of every one. No more rights are needed then.
+pub(crate) fn open_all(run: &RunConfig) -> anyhow::Result<Vec<Vec<Interface>>> {
+    check_names(run)?;
+    let ring = RingSize::new(run.source.ring_size.0)?;
+    let count = usize::try_from(run.source.readers.0)?;
+    let mut readers: Vec<Vec<Interface>> = (0..count).map(|_| Vec::new()).collect();
+    for name in &run.source.interfaces {
+        let config = InterfaceConfig {
+            ring,
+            snap_length_bytes: run.source.snap_length.map(|bytes| bytes.0),
+            only_own_frames: !run.source.promiscuous,
+            filter: compile(run, name)?,
+        };
+        let rings = Interface::open_group(name, &config, count)?;
+        for (reader, ring) in readers.iter_mut().zip(rings) {
+            reader.push(ring);
+        }
+    }
+    Ok(readers)
+}
+
+/// Says what is captured, and what of it is not as it was on the wire.
+pub(crate) fn announce_all(run: &RunConfig, readers: &[Vec<Interface>]) {
+    let interfaces = readers.first().into_iter().flatten();
+    interfaces.for_each(|interface| announce(run, interface));
+}
+
+/// Says what is wrong with the rings, as far as that can be told without an interface.
+pub(crate) fn check_rings(run: &RunConfig) -> anyhow::Result<()> {
+    RingSize::new(run.source.ring_size.0)?;
+    Ok(())
+}
+
+/// Says which interface cannot be, or would be metered twice.
+pub(crate) fn check_names(run: &RunConfig) -> anyhow::Result<()> {
+    for (index, name) in run.source.interfaces.iter().enumerate() {
+        Interface::check_name(name)?;
+        if run.source.interfaces[..index].contains(name) {
+            bail!("interface {name} is named twice: its packets would be metered twice");
+        }
+    }
+    Ok(())
+}
+
+/// Interfaces that are not there.
+pub(crate) fn absent(run: &RunConfig) -> Vec<&str> {
+    let names = run.source.interfaces.iter().map(String::as_str);
+    let is_absent = |name: &&str| !Path::new("/sys/class/net").join(name).exists();
+    names.filter(is_absent).collect()
+}
+
+fn compile(run: &RunConfig, name: &str) -> anyhow::Result<Option<Program>> {
+    let Some(expression) = &run.source.filter else {
+        return Ok(None);
+    };
+    let link_type = Interface::link_type_of(name)?;
+    let program = Compiler::load()?.for_interface(expression, name, link_type)?;
+    Ok(Some(program))
+}
+
+fn announce(run: &RunConfig, interface: &Interface) {
+    let name = interface.name();
+    let ring = grouped(interface.ring_bytes() as u64 >> 10);
+    let which = if run.source.promiscuous {
+        "all frames it sees (promiscuous)"
+    } else {
+        "frames for this host"
+    };
+    let rings = match run.source.readers.0 {
+        1 => format!("ring of {ring} KiB"),
+        readers => format!("{readers} rings of {ring} KiB"),
+    };
+    say!(Info Listening, interface = name;
+        "listening on {name}: {which}, {rings}; Ctrl-C ends");
+    if interface.state() == State::Down {
+        say!(Warning InterfaceDown, interface = name;
+            "{name} is down; its packets are metered once it is up");
+    }
+    warn_of_offloads(name, &interface.offloads());
+}
+
+pub(crate) fn warn_of_offloads(name: &str, active: &[Offload]) {
+    let names = |received: bool| {
+        let wanted = active
+            .iter()
+            .filter(|offload| offload.merges_received() == received);
+        wanted.map(|offload| offload.name()).collect::<Vec<_>>()
+    };
+    let switched_off = |names: &[&str]| names.join(" off ") + " off";
+    let (received, sent) = (names(true), names(false));
+    if !received.is_empty() {
+        say!(Warning PacketsMerged, interface = name;
+            "{name} merges packets that come in ({}), so fewer and longer ones \
+             are counted than were on the wire; mend: ethtool -K {name} {}",
+            received.join(", "),
+            switched_off(&received),
+        );
+    }
+    if !sent.is_empty() {
+        say!(Info PacketsMerged, interface = name;
+            "note: packets that this host sends are seen before {name} cuts them ({}); \
+             to see them as they go on the wire: ethtool -K {name} {}",
+            sent.join(", "),
+            switched_off(&sent),
+        );
+    }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is told while a run goes on: to the person at the terminal, and to the service manager.
+
+use turboflow_engine::PortState;
+use turboflow_run::{CountAboveZero, Limits, RunConfig, RunEvent, Time};
+
+use super::progress::ProgressBar;
+use super::unparsed::UnparsedFile;
+use crate::log::say;
+#[cfg(target_os = "linux")]
+use crate::systemd::Heartbeat;
+
+/// Listens to the events of a run.
+pub(super) struct Observer<'a> {
+    bar: &'a mut ProgressBar,
+    /// Of live runs, which may be services.
+    #[cfg(target_os = "linux")]
+    heartbeat: Option<Heartbeat>,
+    unparsed: Option<UnparsedFile>,
+}
+
+impl<'a> Observer<'a> {
+    pub(super) fn new(
+        bar: &'a mut ProgressBar,
+        is_live: bool,
+        unparsed: Option<UnparsedFile>,
+    ) -> Self {
+        #[cfg(not(target_os = "linux"))]
+        let _ = is_live;
+        Self {
+            bar,
+            #[cfg(target_os = "linux")]
+            heartbeat: is_live.then(Heartbeat::start),
+            unparsed,
+        }
+    }
+
+    pub(super) fn observe(&mut self, event: RunEvent<'_>) {
+        match event {
+            RunEvent::Progress(progress) => {
+                #[cfg(target_os = "linux")]
+                if let Some(heartbeat) = &mut self.heartbeat {
+                    heartbeat.beat();
+                }
+                self.bar.draw(&progress);
+            }
+            RunEvent::Changed(name, state) => {
+                self.bar.clear();
+                say_change(name, state);
+            }
+            RunEvent::Unparsed(frame) => {
+                if let Some(file) = &mut self.unparsed {
+                    file.write(&frame);
+                }
+            }
+        }
+    }
+
+    /// The file of frames that are no packet.
+    pub(super) fn finish(self) -> Option<UnparsedFile> {
+        self.unparsed
+    }
+}
+
+pub(super) const fn limits(run: &RunConfig) -> Limits {
+    Limits {
+        duration: match run.source.duration {
+            Some(Time(duration)) => Some(duration),
+            None => None,
+        },
+        packets: match run.source.packets {
+            Some(CountAboveZero(packets)) => Some(packets),
+            None => None,
+        },
+    }
+}
+
+fn say_change(name: &str, state: PortState) {
+    match state {
+        PortState::Displaced => say!(Error EngineDisplaced, interface = name;
+            "{name}: another program has taken the place of the engine in the kernel, or somebody took it off; what had \
+             come until then is metered"),
+        PortState::Down => say!(Warning InterfaceDown, interface = name;
+            "{name} is down; its packets are metered again once it is up"),
+        PortState::Gone => say!(Error InterfaceGone, interface = name;
+            "{name} was removed; what it had received is metered"),
+        PortState::Up => say!(Info InterfaceUp, interface = name; "{name} is up"),
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where packets or microflow records come from: all of it is opened, or nothing.
+
+use std::any::Any;
+
+use turboflow_run::{Files, Pace, RunConfig, Source};
+
+use super::settings::Settings;
+use super::{filter, inputs, rotation};
+#[cfg(target_os = "linux")]
+use crate::privileges;
+use crate::signals::{self, Hangups};
+
+/// A source that is open.
+pub(super) struct OpenSource {
+    pub(super) source: Source,
+    /// What is captured or read, in words.
+    pub(super) name: String,
+    /// What keeps the ports of engines as they need them.
+    _held: Vec<Box<dyn Any + Send>>,
+}
+
+impl OpenSource {
+    /// Opens it, and listens to signals.
+    pub(super) fn open_and_listen(
+        run: &RunConfig,
+        settings: &Settings,
+        hangups: Option<Hangups>,
+    ) -> anyhow::Result<Self> {
+        let first = "finishing: what was read is written";
+        let turns_files = hangups.is_some() || rotation::turns_files(run);
+        let listen = || signals::listen(first, turns_files, hangups);
+        if run.source.interfaces.is_empty() {
+            // Before files are opened: a pipe may keep its reader waiting.
+            listen()?;
+            return Self::open(run, settings);
+        }
+        // After interfaces are opened: rights are dropped before there is any other thread.
+        let source = Self::open(run, settings)?;
+        listen()?;
+        Ok(source)
+    }
+
+    /// Opens it. Rights are dropped then, so there must be no other thread yet.
+    pub(super) fn open(run: &RunConfig, settings: &Settings) -> anyhow::Result<Self> {
+        if let Some(remote) = &settings.engine.remote {
+            let user = run.service.user.as_deref();
+            #[cfg(target_os = "linux")]
+            user.map_or(Ok(()), privileges::check)?;
+            let opened = remote.open(run, &settings.config, &settings.layout)?;
+            #[cfg(target_os = "linux")]
+            user.map_or(Ok(()), privileges::drop_to)?;
+            return Ok(Self {
+                source: Source::Engines(opened.engines),
+                name: opened.name,
+                _held: opened.held,
+            });
+        }
+        #[cfg(target_os = "linux")]
+        if run.is_live() {
+            let readers = crate::interfaces::open_all(run)?;
+            run.service
+                .user
+                .as_deref()
+                .map_or(Ok(()), privileges::drop_to)?;
+            if !run.service.quiet {
+                crate::interfaces::announce_all(run, &readers);
+            }
+            return Ok(Self {
+                source: Source::Interfaces(readers),
+                name: run.source.interfaces.join(" "),
+                _held: Vec::new(),
+            });
+        }
+        #[cfg(not(target_os = "linux"))]
+        if run.is_live() {
+            crate::interfaces::check_rings(run)?;
+        }
+        let files = inputs::open_all(&run.source.files)?;
+        let filter = filter::for_files(run, &files)?;
+        let name = match &files[..] {
+            [file] => file.name().to_owned(),
+            files => format!("{} files", files.len()),
+        };
+        let source = Source::Files(Files {
+            files,
+            filter: filter.map(Box::new),
+            pace: None,
+        });
+        Ok(Self {
+            source,
+            name,
+            _held: Vec::new(),
+        })
+    }
+
+    /// Reads files at that speed rather than as fast as it can.
+    pub(super) fn at_speed(mut self, speed: Option<f64>) -> Self {
+        if let Source::Files(files) = &mut self.source {
+            files.pace = speed.map(Pace::of);
+        }
+        self
+    }
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An engine is known in its own folder and in the program's list of engines, and hardly anywhere else,
+//! so that a new one is added without a search through the house.
+
+use turboflow_house::sources;
+
+/// The list of engines of the program.
+const REGISTRY: &str = "apps/turboflow/src/engines.rs";
+/// Source files besides an engine's folder and the list that may name the engine: the program's adapter of it,
+/// and the laboratory's benchmark.
+const MAX_FILES: usize = 4;
+
+#[test]
+fn an_engine_is_named_in_few_files() {
+    for engine in ["xdp", "records"] {
+        let folder = format!("engines/{engine}/");
+        let crate_name = format!("turboflow_engine_{engine}");
+        let is_own = |path: &str| path.starts_with(&folder) || path == REGISTRY;
+        let names = |line: &str| match engine {
+            // An English word: only what stands for the engine counts.
+            "records" => line.contains(&crate_name) || line.contains("--engine records"),
+            engine => line.to_lowercase().contains(engine),
+        };
+        let files: Vec<String> = sources(&[".rs"])
+            .into_iter()
+            .filter(|source| !source.is_test() && !is_own(&source.path))
+            .filter(|source| source.product_lines().any(|(_, line)| names(line)))
+            .map(|source| source.path)
+            .collect();
+        assert!(
+            files.len() <= MAX_FILES,
+            "{engine} is named in {} files besides its folder and {REGISTRY}:\n{}",
+            files.len(),
+            files.join("\n")
+        );
+    }
+}
