@@ -12,7 +12,7 @@ use std::path::Path;
 
 use anyhow::bail;
 use clap::Args;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use toml::Spanned;
 use toml::de::{DeTable, Error};
 use turboflow_engine::{Abilities, RemoteEngine};
@@ -31,12 +31,9 @@ static ENGINES: [&dyn EngineKind; 2] = [&software::Software, &xdp::Xdp];
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Engine")]
 pub(crate) struct EngineArgs {
-    /// Where packets become microflow records: `software` (in this program) or `xdp`
-    ///
-    /// `software` parses packets that the kernel copies to a ring. `xdp` works in the Linux kernel,
-    /// where packets arrive (needs root): it sees packets that come in, not those that this host sends.
+    /// Where packets become microflow records
     #[arg(long, value_name = "ENGINE", default_value = EngineConfig::SOFTWARE)]
-    #[arg(value_parser = PossibleValuesParser::new(names()), hide_possible_values = true)]
+    #[arg(value_parser = PossibleValuesParser::new(values()))]
     #[arg(conflicts_with = "read")]
     engine: String,
 
@@ -64,6 +61,9 @@ impl EngineArgs {
 pub(crate) trait EngineKind: Sync {
     /// What it can do, and its name.
     fn abilities(&self) -> Abilities;
+
+    /// What it is, in a sentence without its name.
+    fn about(&self) -> &'static str;
 
     /// An example of its use, for the help of `turboflow record`.
     fn example(&self) -> &'static str {
@@ -209,6 +209,11 @@ impl Engine {
 /// Every engine.
 pub(crate) fn all() -> impl Iterator<Item = &'static dyn EngineKind> {
     ENGINES.iter().copied()
+}
+
+/// The engines with what each is, for help texts.
+fn values() -> impl Iterator<Item = PossibleValue> {
+    all().map(|engine| PossibleValue::new(engine.abilities().name).help(engine.about()))
 }
 
 fn names() -> impl Iterator<Item = &'static str> {

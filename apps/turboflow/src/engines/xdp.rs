@@ -156,6 +156,10 @@ impl EngineKind for Xdp {
         turboflow_engine_xdp::ABILITIES
     }
 
+    fn about(&self) -> &'static str {
+        "in the Linux kernel, where packets arrive: those that come in, not those that this host sends; needs root"
+    }
+
     fn example(&self) -> &'static str {
         "  Meter it in the kernel, where packets arrive: a fraction of the work\n    \
          turboflow record -i eth0 --engine xdp -w flows.parquet\n"

@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
+use clap::{ArgGroup, Args};
 use turboflow_formats::Format;
 use turboflow_packet::TunnelSet;
 use turboflow_record::TimeUnit;
@@ -69,6 +69,7 @@ malformed or truncated are counted and said. They do not change the exit code.";
 /// in a counter that says why not; the sums are checked at the end of every run.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(after_help = SHORT, after_long_help = examples())]
+#[command(group(ArgGroup::new("source").multiple(true)))]
 pub(crate) struct RecordArgs {
     /// Capture files, read as one stream of packets; `-` is standard input
     #[arg(short, long = "read", value_name = "FILE", num_args = 1..)]

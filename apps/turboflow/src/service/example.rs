@@ -139,7 +139,12 @@ fn line(key: Key) -> String {
 /// What is said of a key, in lines of comment.
 fn comment(command: &Command, key: Key) -> String {
     let own = OWN_WORDS.iter().find(|(its, _)| *its == key);
-    let words = own.map_or_else(|| help(command, key), |(_, words)| (*words).to_owned());
+    let mut words = own.map_or_else(|| help(command, key), |(_, words)| (*words).to_owned());
+    if key == Key::Engine {
+        for engine in engines::all().filter(|engine| engine.is_for_services()) {
+            words += &format!("; `{}`: {}", engine.abilities().name, engine.about());
+        }
+    }
     let mut lines = vec![String::from("#")];
     for word in words.split_whitespace() {
         let last = lines.last().map_or(0, String::len);
@@ -163,6 +168,8 @@ fn help(command: &Command, key: Key) -> String {
     });
     let help = arg.and_then(|arg| arg.get_long_help().or_else(|| arg.get_help()));
     let help = help.map(ToString::to_string).unwrap_or_default();
+    // A help text is a summary without a full stop, an empty line, and the details.
+    let help = help.replace("\n\n", ". ");
     help.split(' ').map(in_keys).collect::<Vec<_>>().join(" ")
 }
 

@@ -83,10 +83,12 @@ fn a_udp_collector_is_away_and_comes_back() {
         }
     }
     let said = talk.rest();
-    assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");
+    let code = child.wait().unwrap().code();
     let (sent, lost) = ledger(&folder);
+    // The message that was refused may have held templates alone, and the collector may be back at once.
+    assert_eq!(code, Some(i32::from(lost > 0)), "{lost} lost: {said}");
     assert_eq!(sent + lost, u64::from(FLOWS));
-    assert!(lost > 0 && reader.flows > 1_000, "{lost}, {}", reader.flows);
+    assert!(reader.flows > 1_000, "{}", reader.flows);
     // A message holds some 20 flows; all that was sent arrived.
     let unread = sent - reader.flows;
     assert!(
