@@ -3,6 +3,7 @@
 //! of [`ENGINES`] and a field of [`EngineArgs`].
 
 mod options;
+mod records;
 mod refuse;
 mod software;
 mod xdp;
@@ -25,7 +26,7 @@ pub(crate) use options::EngineOption;
 pub(crate) use refuse::refuse_demands;
 
 /// Every engine, the default first.
-static ENGINES: [&dyn EngineKind; 2] = [&software::Software, &xdp::Xdp];
+static ENGINES: [&dyn EngineKind; 3] = [&software::Software, &xdp::Xdp, &records::Records];
 
 /// The engine and its options, as typed.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -39,6 +40,9 @@ pub(crate) struct EngineArgs {
 
     #[command(flatten)]
     xdp: xdp::XdpOptions,
+
+    #[command(flatten)]
+    records: records::RecordsOptions,
 }
 
 impl EngineArgs {
@@ -53,6 +57,7 @@ impl EngineArgs {
             ..EngineConfig::default()
         };
         options::put(&self.xdp, &mut config)?;
+        options::put(&self.records, &mut config)?;
         Ok(config)
     }
 }
@@ -247,7 +252,7 @@ pub(crate) fn note_on(input: Input) -> String {
         [] => " (not in capture files)".to_owned(),
         [EngineConfig::SOFTWARE, ..] => String::new(),
         able => format!(
-            "; --engine {} only (not in capture files)",
+            "; not in capture files (engine {})",
             listed(able.iter().copied())
         ),
     }

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `--engine records`: microflow records in the wire form, as the program knows them.
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+use toml::de::{DeTable, Deserializer, Error};
+use turboflow_engine::Abilities;
+use turboflow_engine_records::RecordsEngine;
+use turboflow_merge::Layout;
+use turboflow_run::{EngineConfig, PipelineConfig, RunConfig, list};
+
+use super::options::{self, EngineOption, Options};
+use super::{EngineKind, OpenEngines, RemoteSetup};
+use crate::keys::Key;
+
+/// `[engine.records]`.
+#[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[command(next_help_heading = "Engine")]
+pub(super) struct RecordsOptions {
+    /// records: files of microflow records in the wire form; `-` is standard input
+    ///
+    /// The records of every file are merged as if the engine that wrote them were here. They must be of
+    /// the definition of this run (--definition).
+    #[arg(long = "records-from", value_name = "FILE", num_args = 1.., group = "source")]
+    #[arg(conflicts_with = "read", hide_short_help = true)]
+    #[serde(
+        deserialize_with = "list::deserialize",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    from: Vec<PathBuf>,
+}
+
+const FROM: &EngineOption = &EngineOption {
+    flag: "records-from",
+    section: "engine.records",
+    name: "from",
+    example: "\"microflows.records\"",
+};
+
+/// The engine of the crate `turboflow-engine-records`.
+pub(super) struct Records;
+
+impl Options for RecordsOptions {
+    const ENGINE: &'static str = "records";
+}
+
+impl EngineKind for Records {
+    fn abilities(&self) -> Abilities {
+        turboflow_engine_records::abilities()
+    }
+
+    fn about(&self) -> &'static str {
+        "microflow records that another engine wrote to files, in the wire form"
+    }
+
+    fn example(&self) -> &'static str {
+        "  Merge microflow records that another engine wrote\n    \
+         turboflow record --engine records --records-from microflows.records -w flows.parquet\n"
+    }
+
+    fn options(&self) -> &'static [&'static EngineOption] {
+        &[FROM]
+    }
+
+    fn is_for_services(&self) -> bool {
+        false
+    }
+
+    fn check_written(&self, table: Spanned<DeTable<'_>>) -> Result<(), Error> {
+        RecordsOptions::deserialize(Deserializer::from(table)).map(drop)
+    }
+
+    fn normalise(&self, config: &mut EngineConfig) -> anyhow::Result<()> {
+        options::put(&options::read::<RecordsOptions>(config)?, config)
+    }
+
+    fn of(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
+        Ok(Some(Box::new(options::read::<RecordsOptions>(
+            &run.engine,
+        )?)))
+    }
+}
+
+impl RemoteSetup for RecordsOptions {
+    fn unknown_options(&self, run: &RunConfig) -> Vec<String> {
+        let unknown = [
+            (run.is_live(), Key::Interfaces),
+            (run.source.snap_length.is_some(), Key::SnapLength),
+            (run.source.readers.0 > 1, Key::Readers),
+            (run.engine.microflow_slots.is_some(), Key::MicroflowSlots),
+        ];
+        let unknown = unknown.into_iter().filter(|(is_given, _)| *is_given);
+        unknown.map(|(_, key)| key.to_string()).collect()
+    }
+
+    fn check(&self, _: &RunConfig, _: &PipelineConfig, _: &Layout) -> anyhow::Result<()> {
+        if self.from.is_empty() {
+            bail!(
+                "engine `records` needs a file: add {}",
+                Key::Of(FROM).with("FILE")
+            );
+        }
+        Ok(())
+    }
+
+    fn open(
+        &self,
+        run: &RunConfig,
+        config: &PipelineConfig,
+        layout: &Layout,
+    ) -> anyhow::Result<OpenEngines> {
+        self.check(run, config, layout)?;
+        let engine = RecordsEngine::open(&self.from, layout)?;
+        Ok(OpenEngines {
+            name: engine.name().to_owned(),
+            engines: vec![Box::new(engine)],
+            held: Vec::new(),
+        })
+    }
+
+    fn why_records_are_lost(&self) -> String {
+        "they were lost on their way from the engine that sent them".to_owned()
+    }
+}
