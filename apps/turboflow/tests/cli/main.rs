@@ -19,6 +19,7 @@ mod plan;
 mod plan_refusals;
 mod reader;
 mod record;
+mod records;
 #[cfg(target_os = "linux")]
 mod screen;
 mod service;
