@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engines of this program. This is the one list of them: an engine is a file in `engines/`, a row
-//! of [`ENGINES`] and a field of [`EngineArgs`].
+//! The engines of this program. This is the one list of them: an engine is a file in `engines/`, a
+//! row of [`ENGINES`] and a field of [`EngineArgs`].
 
 mod options;
 mod records;
@@ -98,8 +98,8 @@ pub(crate) trait EngineKind: Sync {
         Ok(())
     }
 
-    /// Writes the engine's options the one way that they are compared in: all of them, or none where they
-    /// are the defaults.
+    /// Writes the engine's options the one way that they are compared in: all of them, or none
+    /// where they are the defaults.
     ///
     /// # Errors
     /// What is wrong with them.
@@ -158,7 +158,8 @@ pub(crate) trait RemoteSetup: Send + Sync {
         layout: &Layout,
     ) -> anyhow::Result<OpenEngines>;
 
-    /// Why microflow records are lost between the engine and here, and the mend: the rest of a sentence.
+    /// Why microflow records are lost between the engine and here, and the mend: the rest of a
+    /// sentence.
     fn why_records_are_lost(&self) -> String;
 }
 

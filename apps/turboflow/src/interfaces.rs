@@ -11,7 +11,8 @@ use turboflow_run::RunConfig;
 use crate::log::say;
 use crate::units::grouped;
 
-/// Opens all interfaces, or none, for each reader a ring of every one. No more rights are needed then.
+/// Opens all interfaces, or none, for each reader a ring of every one. No more rights are needed
+/// then.
 pub(crate) fn open_all(run: &RunConfig) -> anyhow::Result<Vec<Vec<Interface>>> {
     check_names(run)?;
     let ring = RingSize::new(run.source.ring_size.0)?;

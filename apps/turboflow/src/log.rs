@@ -113,7 +113,8 @@ pub(crate) fn is_watched() -> bool {
 }
 
 fn default_style() -> Style {
-    // The journal's own name for the stream, which a child with another standard error inherits too.
+    // The journal's own name for the stream, which a child with another standard error inherits
+    // too.
     let journal = std::env::var("JOURNAL_STREAM").ok();
     let ours = rustix::fs::fstat(std::io::stderr().as_fd())
         .map(|stat| format!("{}:{}", stat.st_dev, stat.st_ino));

@@ -24,7 +24,8 @@ pub(crate) fn is_pipe(path: &Path) -> bool {
         .is_ok_and(|metadata| metadata.file_type().is_fifo())
 }
 
-/// Opens a named pipe for writing as soon as somebody reads it: within `patience`, or until a signal asks the run to end.
+/// Opens a named pipe for writing as soon as somebody reads it: within `patience`, or until a
+/// signal asks the run to end.
 pub(crate) fn open_to_write(path: &Path, patience: Option<Duration>) -> anyhow::Result<File> {
     let name = path.display();
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();

@@ -12,8 +12,8 @@ const USERS: &str = "/etc/passwd";
 
 /// Becomes `user`, a name or `UID:GID`, for good.
 ///
-/// The kernel changes the calling thread and those that it starts later: this is called before there
-/// is any other. With the last user id that is 0 all capabilities go (`man 7 capabilities`).
+/// The kernel changes the calling thread and those that it starts later: this is called before
+/// there is any other. With the last user id that is 0 all capabilities go (`man 7 capabilities`).
 pub(crate) fn drop_to(user: &str) -> anyhow::Result<()> {
     if !geteuid().is_root() {
         bail!(

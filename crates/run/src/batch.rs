@@ -11,7 +11,8 @@ const BATCH_BYTES: usize = 128 << 10;
 /// Of large records, enough to keep the prefetch pipelines of engine and aggregator busy.
 const MIN_BATCH_RECORDS: usize = 512;
 
-/// Records of one kind in a batch for a shard, on a thread of its own or on the front's, and for the aggregator.
+/// Records of one kind in a batch for a shard, on a thread of its own or on the front's, and for
+/// the aggregator.
 pub(crate) const fn batch_records<const N: usize>() -> usize {
     let records = BATCH_BYTES / size_of::<MicroflowRecord<WORDS_V4, N>>();
     if records > MIN_BATCH_RECORDS {

@@ -80,9 +80,9 @@ impl FrontReport {
         }
     }
 
-    /// What an engine elsewhere counted in the place of a front. The frame bytes of dropped records are unknown: they are
-    /// among those received. An engine goes on while its counters are read, so differences may be off by what it
-    /// does meanwhile.
+    /// What an engine elsewhere counted in the place of a front. The frame bytes of dropped records
+    /// are unknown: they are among those received. An engine goes on while its counters are read,
+    /// so differences may be off by what it does meanwhile.
     pub(crate) fn of_engine(
         engine: &EngineCounters,
         packets_recorded: u64,
@@ -400,8 +400,9 @@ impl<const N: usize> Front<N> {
         }
     }
 
-    /// A packet has come, and will be metered or held. Fragments that have waited for too long go before it: beside flows
-    /// that this packet begins, they would be later than the law on late packets has them.
+    /// A packet has come, and will be metered or held. Fragments that have waited for too long go
+    /// before it: beside flows that this packet begins, they would be later than the law on late
+    /// packets has them.
     fn arrive(&mut self, timestamp_ns: u64, shards: &mut impl Shards<N>) {
         self.tick(timestamp_ns, shards);
         let now_ns = self.feed.clock.now_ns();
@@ -414,8 +415,8 @@ impl<const N: usize> Front<N> {
         self.meter_released(shards, |parser, out| parser.release(now_ns, out));
     }
 
-    /// Meters what the parser hands out. It came some time ago, and the clock has seen it: it is late, and tells nothing of what
-    /// time it is now.
+    /// Meters what the parser hands out. It came some time ago, and the clock has seen it: it is
+    /// late, and tells nothing of what time it is now.
     fn meter_released(
         &mut self,
         shards: &mut impl Shards<N>,
@@ -448,7 +449,8 @@ impl<const N: usize> Front<N> {
     }
 }
 
-/// How fragments are joined. None waits longer than the idle timeout: it would come back later than a late packet may be.
+/// How fragments are joined. None waits longer than the idle timeout: it would come back later than
+/// a late packet may be.
 fn reassembly(config: &PipelineConfig) -> Option<ReassemblyConfig> {
     let idle_ns = config.timeouts.idle_ns.unwrap_or(u64::MAX);
     config.reassemble_flows.map(|reassembly| ReassemblyConfig {

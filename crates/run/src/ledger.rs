@@ -97,8 +97,8 @@ pub struct Ledger {
     /// Packets in the kernel's ring past as many as the run was to take; or that a run which failed
     /// could not read.
     pub source_unread: u64,
-    /// Packets metered that are in no record yet: in open flows, in the microflow table, or fragments
-    /// that wait for their first one. 0 when a run is over.
+    /// Packets metered that are in no record yet: in open flows, in the microflow table, or
+    /// fragments that wait for their first one. 0 when a run is over.
     pub packets_resident: u64,
     /// Times the clock was set back.
     pub clock_steps: u64,

@@ -28,8 +28,8 @@ trait MergeWork {
 }
 
 impl Merger {
-    /// A merger that has seen nothing. `deliver` is asked once for every shard, and what it gives is called
-    /// on that shard's thread.
+    /// A merger that has seen nothing. `deliver` is asked once for every shard, and what it gives
+    /// is called on that shard's thread.
     ///
     /// # Errors
     /// What is wrong with the configuration.
@@ -49,14 +49,14 @@ impl Merger {
         self.work.microflows(batch);
     }
 
-    /// Moves the clock: the records of all packets before this time have been merged, in nanoseconds since
-    /// 1970.
+    /// Moves the clock: the records of all packets before this time have been merged, in
+    /// nanoseconds since 1970.
     pub(crate) fn advance(&mut self, complete_ns: u64) {
         self.work.advance(complete_ns);
     }
 
-    /// What was counted up to this moment, with what `engine` says that the engines counted: it is asked
-    /// after the shards, for an engine is never behind them.
+    /// What was counted up to this moment, with what `engine` says that the engines counted: it is
+    /// asked after the shards, for an engine is never behind them.
     pub(crate) fn counts<E>(
         &mut self,
         engine: impl FnOnce() -> Result<EngineCounters, E>,
@@ -85,7 +85,8 @@ where
     ShardBatch<N>: TakeBatch,
 {
     let (feed, layout) = (Feed::<N>::new(config), layout.clone());
-    // No shard has a packet engine; their type is that of the meter's, so that they are compiled once.
+    // No shard has a packet engine; their type is that of the meter's, so that they are compiled
+    // once.
     let none = None::<SoftwareEngines>;
     if !config.has_shard_threads() {
         let shards = OwnShard(Shard::new(config, &layout, none.as_ref(), deliver(0)));

@@ -19,8 +19,9 @@ use crate::{ConfigError, Ledger, PipelineConfig};
 /// batch of the same schema.
 pub type DeliverRecords = Box<dyn FnMut(&mut FlowBatch) + Send>;
 
-/// Runs an expression with `N` standing for a number of state words. This crate's own unit tests have definitions of few: engines and flow
-/// caches of every record size are not compiled once more for them. `tests/` and the program's tests have the others.
+/// Runs an expression with `N` standing for a number of state words. This crate's own unit tests
+/// have definitions of few: engines and flow caches of every record size are not compiled once more
+/// for them. `tests/` and the program's tests have the others.
 macro_rules! with_state_words {
     ($words:expr, $n:ident => $body:expr) => {{
         match $words {
@@ -137,7 +138,8 @@ impl Meter {
         Self::start(config, &mut deliver)
     }
 
-    /// Takes `dyn FnMut` so that engines and flow caches of every record size are compiled once, in this crate.
+    /// Takes `dyn FnMut` so that engines and flow caches of every record size are compiled once, in
+    /// this crate.
     fn start(
         config: &PipelineConfig,
         deliver: &mut dyn FnMut(usize) -> DeliverRecords,

@@ -38,7 +38,8 @@ pub(crate) struct Shard<F: PacketEngines, const N: usize> {
 }
 
 impl<F: PacketEngines, const N: usize> Shard<F, N> {
-    /// A shard that meters packets with one of `engines`, or merges the records of engines elsewhere.
+    /// A shard that meters packets with one of `engines`, or merges the records of engines
+    /// elsewhere.
     pub(crate) fn new(
         config: &PipelineConfig,
         layout: &Layout,

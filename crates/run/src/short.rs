@@ -13,7 +13,8 @@ use turboflow_record::{
 /// Flows that engines lost records of, and what of each is missing.
 #[derive(Clone, Debug, Default)]
 pub struct ShortFlows {
-    /// The key's columns, `packets_dropped`, `bytes_dropped`, and `end_reason`, which says nothing here.
+    /// The key's columns, `packets_dropped`, `bytes_dropped`, and `end_reason`, which says nothing
+    /// here.
     pub schema: Schema,
     /// A row for each flow, those that miss most packets first.
     pub flows: FlowBatch,

@@ -44,8 +44,8 @@ impl Snapshots {
         }
     }
 
-    /// A snapshot that came after this call began; `None` where none came for that long, since metering
-    /// stands still or is over.
+    /// A snapshot that came after this call began; `None` where none came for that long, since
+    /// metering stands still or is over.
     pub fn ask(&self, patience: Duration) -> Option<Arc<LiveSnapshot>> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let before = last.0;

@@ -109,8 +109,8 @@ impl<E: PacketEngine<K, N>, const K: usize, const N: usize> Tables<E, K, N> {
 
 /// The share of packets that must hit the microflow table for it to pay, by the size of the flow
 /// cache behind it: a merge costs little while the cache lies in the processor's own, and several
-/// times a table lookup when it lies in memory. Estimates from the pipeline benchmark, where `straight`
-/// and `table` are rows of their own.
+/// times a table lookup when it lies in memory. Estimates from the pipeline benchmark, where
+/// `straight` and `table` are rows of their own.
 fn hits_needed_percent(flow_cache_bytes: usize) -> u64 {
     match flow_cache_bytes {
         0..=0x20_0000 => 90,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where everything is while a run goes on: what a snapshot calls resident is what ending the run at
-//! that moment exports.
+//! Where everything is while a run goes on: what a snapshot calls resident is what ending the run
+//! at that moment exports.
 
 use proptest::prelude::*;
 use turboflow_engine_software::Sizing;

@@ -2,8 +2,8 @@
 //! Microflow records in the wire form ([`turboflow_engine::wire`]) as an engine: replays what other
 //! engines wrote to files.
 //!
-//! The records of every sender are merged as if that engine were here. What a sender counted, and what
-//! was lost on the way, goes into the ledger.
+//! The records of every sender are merged as if that engine were here. What a sender counted, and
+//! what was lost on the way, goes into the ledger.
 
 mod messages;
 mod senders;
@@ -28,8 +28,8 @@ use senders::Senders;
 /// Records that are handed over together: what stays in a processor's cache until it is merged.
 const RECORDS_AT_ONCE: usize = 2_048;
 
-/// What a replay can do: everything that the engine which wrote the records could do. The layout id of the
-/// messages says whether their definition is this run's.
+/// What a replay can do: everything that the engine which wrote the records could do. The layout id
+/// of the messages says whether their definition is this run's.
 #[must_use]
 pub fn abilities() -> Abilities {
     Abilities {

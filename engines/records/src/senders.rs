@@ -25,7 +25,8 @@ pub(crate) struct Senders {
 }
 
 impl Senders {
-    /// Takes note of a message. Returns the time up to which all senders have sent everything, if it is new.
+    /// Takes note of a message. Returns the time up to which all senders have sent everything, if
+    /// it is new.
     pub(crate) fn hear(&mut self, decoded: &Decoded) -> Option<u64> {
         self.records += decoded.records as u64;
         self.packets += decoded.packets;
@@ -42,9 +43,9 @@ impl Senders {
         })
     }
 
-    /// What the senders counted, and what was lost on the way. While records arrive, the counters of a
-    /// sender may be behind them or ahead of them. At the end, packets that were counted and did not arrive
-    /// are lost.
+    /// What the senders counted, and what was lost on the way. While records arrive, the counters
+    /// of a sender may be behind them or ahead of them. At the end, packets that were counted and
+    /// did not arrive are lost.
     pub(crate) fn counters(&self, decoder: &Decoder, is_over: bool) -> EngineCounters {
         let mut sum = EngineCounters::default();
         for sender in self.senders.values() {

@@ -32,8 +32,8 @@ pub(super) fn read<O: Options>(config: &EngineConfig) -> anyhow::Result<O> {
     Ok(table.map_or_else(|| Ok(O::default()), toml::Table::try_into)?)
 }
 
-/// Puts options into a run: all of them, or none where they are the defaults, so that runs that mean the
-/// same are equal.
+/// Puts options into a run: all of them, or none where they are the defaults, so that runs that
+/// mean the same are equal.
 pub(super) fn put<O: Options>(options: &O, config: &mut EngineConfig) -> anyhow::Result<()> {
     config.options.remove(O::ENGINE);
     if *options != O::default() {

@@ -61,8 +61,8 @@ enum Clock {
 pub(super) struct XdpOptions {
     /// xdp: where it meets packets: native, generic or auto
     ///
-    /// `native` is in the driver. `generic` is behind the driver: slower, on every interface. `auto` is
-    /// native where the driver can.
+    /// `native` is in the driver. `generic` is behind the driver: slower, on every interface.
+    /// `auto` is native where the driver can.
     #[arg(long = "xdp-mode", value_enum, default_value_t = Mode::Auto, conflicts_with = "read")]
     #[arg(
         hide_possible_values = true,
@@ -73,9 +73,9 @@ pub(super) struct XdpOptions {
 
     /// xdp: microflow tables: per-cpu or row-lock
     ///
-    /// `per-cpu` is a microflow table on every CPU. `row-lock` is one for all, with a lock for each row:
-    /// the records of a flow whose packets come to several CPUs then do not overlap in time. Totals are
-    /// the same.
+    /// `per-cpu` is a microflow table on every CPU. `row-lock` is one for all, with a lock for each
+    /// row: the records of a flow whose packets come to several CPUs then do not overlap in time.
+    /// Totals are the same.
     #[arg(long, value_enum, default_value_t = Table::PerCpu, conflicts_with = "read")]
     #[arg(
         hide_possible_values = true,
@@ -86,8 +86,8 @@ pub(super) struct XdpOptions {
 
     /// xdp: the clock: precise or coarse
     ///
-    /// `precise` has nanoseconds. `coarse` is the kernel's tick: packets cost less, and times are up to
-    /// 10 ms too early.
+    /// `precise` has nanoseconds. `coarse` is the kernel's tick: packets cost less, and times are
+    /// up to 10 ms too early.
     #[arg(long = "xdp-clock", value_enum, default_value_t = Clock::Precise)]
     #[arg(
         conflicts_with = "read",
@@ -99,8 +99,8 @@ pub(super) struct XdpOptions {
 
     /// xdp: packets end here once they are metered. Default: they pass on
     ///
-    /// For interfaces at a mirror port, which only receive copies. Never on an interface that is used
-    /// for anything else: it receives nothing any more.
+    /// For interfaces at a mirror port, which only receive copies. Never on an interface that is
+    /// used for anything else: it receives nothing any more.
     #[arg(long = "xdp-drop", conflicts_with = "read", hide_short_help = true)]
     drop: bool,
 
@@ -112,8 +112,8 @@ pub(super) struct XdpOptions {
 
     /// xdp: write frames that are no packet (not IP, or malformed) into this capture file
     ///
-    /// It has the frames of all interfaces, 20 MiB a second at most; more are only counted. The software
-    /// engine has no such file: tcpdump can write one.
+    /// It has the frames of all interfaces, 20 MiB a second at most; more are only counted. The
+    /// software engine has no such file: tcpdump can write one.
     #[arg(
         long,
         value_name = "FILE.pcap",

@@ -64,9 +64,9 @@ malformed or truncated are counted and said. They do not change the exit code.";
 /// Meter capture files or network interfaces: packets in, flow records out.
 ///
 /// Reads pcap and pcapng (plain, gzip or zstd), or captures from interfaces (Linux), and writes one
-/// record for every flow: by default the unidirectional IP 5-tuple with packets, bytes, times, TCP flags,
-/// lengths, TTL and type of service. Without -w it prints a summary. Every packet is in a flow record or
-/// in a counter that says why not; the sums are checked at the end of every run.
+/// record for every flow: by default the unidirectional IP 5-tuple with packets, bytes, times, TCP
+/// flags, lengths, TTL and type of service. Without -w it prints a summary. Every packet is in a
+/// flow record or in a counter that says why not; the sums are checked at the end of every run.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(after_help = SHORT, after_long_help = examples())]
 #[command(group(ArgGroup::new("source").multiple(true)))]
@@ -91,17 +91,18 @@ pub(crate) struct RecordArgs {
 
     /// Only packets that match, in tcpdump's filter language
     ///
-    /// The language is that of `man pcap-filter`; it needs libpcap. The expression may be one argument or
-    /// several. Behind -r FILE, it begins with the first word that is no file and can begin an
-    /// expression, or behind `--`.
+    /// The language is that of `man pcap-filter`; it needs libpcap. The expression may be one
+    /// argument or several. Behind -r FILE, it begins with the first word that is no file and can
+    /// begin an expression, or behind `--`.
     #[arg(value_name = "FILTER", help_heading = "Input and output")]
     filter: Vec<String>,
 
     /// Write flow records to a file or a collector; repeat for more
     ///
-    /// The format of a file follows from its extension: .csv, .jsonl (also .ndjson, .json), .parquet or
-    /// .ipfix. `-` is standard output. Collectors are ipfix+udp://HOST:PORT, ipfix+tcp://, ipfix+tls://,
-    /// netflow9+udp:// and netflow5+udp://. Without -w, a summary is printed.
+    /// The format of a file follows from its extension: .csv, .jsonl (also .ndjson, .json),
+    /// .parquet or .ipfix. `-` is standard output. Collectors are ipfix+udp://HOST:PORT,
+    /// ipfix+tcp://, ipfix+tls://, netflow9+udp:// and netflow5+udp://. Without -w, a summary is
+    /// printed.
     #[arg(
         short,
         long = "write",
@@ -166,8 +167,8 @@ pub(crate) struct RecordArgs {
 
     /// Bytes kept of a packet. Default: all
     ///
-    /// 128 or more keep the headers of most packets. With --unparsed-to, bytes kept of the frames that it
-    /// writes; the default is then 16,384.
+    /// 128 or more keep the headers of most packets. With --unparsed-to, bytes kept of the frames
+    /// that it writes; the default is then 16,384.
     #[arg(
         long,
         value_name = "BYTES",
@@ -188,9 +189,9 @@ pub(crate) struct RecordArgs {
 
     /// Memory in which the kernel keeps packets until they are read
     ///
-    /// It is for one interface and one reader, from 64KiB to 2GiB. When it is full, packets are dropped and
-    /// counted. The engine in the kernel keeps microflow records in it, of all interfaces; its size is then
-    /// a power of two, or the next lower one.
+    /// It is for one interface and one reader, from 64KiB to 2GiB. When it is full, packets are
+    /// dropped and counted. The engine in the kernel keeps microflow records in it, of all
+    /// interfaces; its size is then a power of two, or the next lower one.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = str::parse::<Size>)]
     #[arg(
         conflicts_with = "read",
@@ -216,8 +217,8 @@ pub(crate) struct RecordArgs {
 
     /// Give later fragments the ports of their first fragment
     ///
-    /// A fragmented datagram is then in one flow. 65,536 datagrams are known at a time (88 MB), for 30 s.
-    /// Default: ports 0/0.
+    /// A fragmented datagram is then in one flow. 65,536 datagrams are known at a time (88 MB), for
+    /// 30 s. Default: ports 0/0.
     #[arg(long, help_heading = "What a flow is", hide_short_help = true)]
     reassemble_flows: bool,
 
@@ -257,8 +258,8 @@ pub(crate) struct RecordArgs {
 
     /// Bytes of a message over UDP at most
     ///
-    /// The default leaves room for IPv6, UDP and a tunnel on paths with an MTU of 1500. Lower it where
-    /// yours is smaller, so that nothing is fragmented.
+    /// The default leaves room for IPv6, UDP and a tunnel on paths with an MTU of 1500. Lower it
+    /// where yours is smaller, so that nothing is fragmented.
     #[arg(long, value_name = "BYTES", default_value_t = 1400)]
     #[arg(help_heading = "Sending to collectors", hide_short_help = true)]
     #[arg(value_parser = clap::value_parser!(u16).range(512..=65_507))]
@@ -266,16 +267,16 @@ pub(crate) struct RecordArgs {
 
     /// How often templates and options are sent again over UDP
     ///
-    /// They are also sent every 4,096 messages. A collector that was restarted, or missed them, reads no
-    /// flow before it has them. Over TCP, only statistics are sent again.
+    /// They are also sent every 4,096 messages. A collector that was restarted, or missed them,
+    /// reads no flow before it has them. Over TCP, only statistics are sent again.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = str::parse::<Interval>)]
     #[arg(help_heading = "Sending to collectors", hide_short_help = true)]
     template_interval: Interval,
 
     /// Send templates and flow records only
     ///
-    /// Sampling, statistics and descriptions of elements are left out, for collectors that take such
-    /// records for lost ones (nfcapd 1.7 does, of IPFIX).
+    /// Sampling, statistics and descriptions of elements are left out, for collectors that take
+    /// such records for lost ones (nfcapd 1.7 does, of IPFIX).
     #[arg(long, help_heading = "Sending to collectors", hide_short_help = true)]
     no_export_options: bool,
 
@@ -288,8 +289,8 @@ pub(crate) struct RecordArgs {
 
     /// Observation domain of IPFIX, source id of NetFlow v9
     ///
-    /// Its low 8 bits are the engine id of NetFlow v5. Default: one for each run and output, made from the
-    /// process id, so that two exporters on a host are never taken for one; 1 in files.
+    /// Its low 8 bits are the engine id of NetFlow v5. Default: one for each run and output, made
+    /// from the process id, so that two exporters on a host are never taken for one; 1 in files.
     #[arg(
         long,
         value_name = "N",
@@ -330,16 +331,17 @@ pub(crate) struct RecordArgs {
 
     /// Threads that meter, each with a share of the flows, for each reader
     ///
-    /// More than 1 adds a thread that reads and parses. Records are the same with any number. Default: 1,
-    /// which reads and parses too; of capture files a second thread does, if there are two processors.
+    /// More than 1 adds a thread that reads and parses. Records are the same with any number.
+    /// Default: 1, which reads and parses too; of capture files a second thread does, if there are
+    /// two processors.
     #[arg(long, value_name = "N", value_parser = str::parse::<Count>)]
     #[arg(help_heading = "Memory and speed")]
     threads: Option<Count>,
 
     /// Threads that read the interfaces, each with its own rings and its own --threads
     ///
-    /// Packets are distributed by their pair of IP addresses, so that a flow stays with one reader. Not
-    /// with --decapsulate.
+    /// Packets are distributed by their pair of IP addresses, so that a flow stays with one reader.
+    /// Not with --decapsulate.
     #[arg(long, value_name = "N", default_value = "1", value_parser = str::parse::<Count>)]
     #[arg(
         conflicts_with = "read",
@@ -350,35 +352,35 @@ pub(crate) struct RecordArgs {
 
     /// Flows open at once, over all threads
     ///
-    /// When that many are open, the oldest leave early with end reason 5, counted. Worst-case memory with
-    /// the default definition is about 245 bytes for each (either IP version may fill its own table), 2.4
-    /// GB at the default, taken only under a flood. The first line on standard error says what this run
-    /// may take.
+    /// When that many are open, the oldest leave early with end reason 5, counted. Worst-case
+    /// memory with the default definition is about 245 bytes for each (either IP version may fill
+    /// its own table), 2.4 GB at the default, taken only under a flood. The first line on standard
+    /// error says what this run may take.
     #[arg(long, value_name = "N", default_value = "10M", value_parser = str::parse::<Count>)]
     #[arg(help_heading = "Memory and speed")]
     max_flows: Count,
 
     /// Slots of the microflow table in front of the flow cache, over all threads
     ///
-    /// Default: 32,768 a thread, not used while too few packets hit; a given number is always used. Of the
-    /// engine in the kernel: slots of each of its tables, by default 16,384. Records are the same with any
-    /// number.
+    /// Default: 32,768 a thread, not used while too few packets hit; a given number is always used.
+    /// Of the engine in the kernel: slots of each of its tables, by default 16,384. Records are the
+    /// same with any number.
     #[arg(long, value_name = "N", value_parser = str::parse::<Count>, help_heading = "Memory and speed")]
     #[arg(hide_short_help = true)]
     microflow_slots: Option<Count>,
 
     /// Seed of the hash function
     ///
-    /// Default: random, so that keys that collide cannot be chosen; it is printed. Records are the same
-    /// with any seed, their order is not.
+    /// Default: random, so that keys that collide cannot be chosen; it is printed. Records are the
+    /// same with any seed, their order is not.
     #[arg(long, value_name = "N", value_parser = str::parse::<Seed>, help_heading = "Memory and speed")]
     #[arg(hide_short_help = true)]
     seed: Option<Seed>,
 
     /// Serve metrics for Prometheus and a health page here, such as 127.0.0.1:9414
     ///
-    /// The paths are /metrics and /healthz; `none` serves none. Everyone who reaches the address can read
-    /// them.
+    /// The paths are /metrics and /healthz; `none` serves none. Everyone who reaches the address
+    /// can read them.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = str::parse::<MetricsAt>, conflicts_with = "read")]
     #[arg(help_heading = "Service")]
     metrics: Option<MetricsAt>,

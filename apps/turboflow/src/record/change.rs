@@ -22,7 +22,8 @@ pub(super) struct Following {
     tls: TlsRead,
     /// What was read at the start: the right to read it again may be gone.
     first_tls: TlsRead,
-    /// Files of one name that are complete, for they were taken out: a second one would replace them.
+    /// Files of one name that are complete, for they were taken out: a second one would replace
+    /// them.
     complete: Vec<PathBuf>,
 }
 

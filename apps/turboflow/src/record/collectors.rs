@@ -26,7 +26,8 @@ const CLOCK: Clock = Clock { wall_ms, monotonic };
 const LIVE_LINGER: Duration = Duration::from_secs(4);
 
 /// How long that end may take for a collector that takes records slowly, or at the rate that was
-/// asked for: less than a service manager waits (`TimeoutStopSec`), so that what is lost is counted.
+/// asked for: less than a service manager waits (`TimeoutStopSec`), so that what is lost is
+/// counted.
 const LIVE_DEADLINE: Duration = Duration::from_secs(10);
 
 /// The domain of records in files: there is nobody to be told apart from.

@@ -118,8 +118,8 @@ pub(crate) fn joined(words: &[String]) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// Whether an expression makes sense for Ethernet, as good as every interface. What the kernel gets is
-/// compiled for the interface itself, which need not be there yet.
+/// Whether an expression makes sense for Ethernet, as good as every interface. What the kernel gets
+/// is compiled for the interface itself, which need not be there yet.
 pub(super) fn check(run: &RunConfig) -> anyhow::Result<()> {
     if let Some(expression) = &run.source.filter {
         Compiler::load()?.for_files(expression, DATA_LINK_ETHERNET)?;

@@ -56,8 +56,8 @@ impl Frames {
         })
     }
 
-    /// Gives all frames of files, or those that come from interfaces in that time, to `take`, until it is
-    /// asked to stop.
+    /// Gives all frames of files, or those that come from interfaces in that time, to `take`, until
+    /// it is asked to stop.
     pub(crate) fn give(
         self,
         lasts: Duration,

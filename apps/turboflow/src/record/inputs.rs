@@ -26,7 +26,8 @@ pub(super) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<CaptureFile>> {
     let mut files = Vec::with_capacity(paths.len());
     for path in paths {
         let mut file = open(path)?;
-        // A directory of captures is more files than a process may have open, and each takes a buffer.
+        // A directory of captures is more files than a process may have open, and each takes a
+        // buffer.
         if files.len() >= KEPT_OPEN {
             file.close_until_read();
         }

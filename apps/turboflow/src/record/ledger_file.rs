@@ -26,10 +26,12 @@ pub(super) struct LedgerFile<'a> {
     interfaces: Vec<InterfaceFile<'a>>,
     /// The filter expression; null without one.
     filter: Option<String>,
-    /// Flows of which the engine in the kernel lost microflow records, those that miss most packets first: the fields of their key,
-    /// and what is missing in their flow records. Null where the engine could not say.
+    /// Flows of which the engine in the kernel lost microflow records, those that miss most packets
+    /// first: the fields of their key, and what is missing in their flow records. Null where the
+    /// engine could not say.
     flows_short: Option<Vec<Map<String, Value>>>,
-    /// Microflow records lost of flows that are not among these, for there were too many. Null as well.
+    /// Microflow records lost of flows that are not among these, for there were too many. Null as
+    /// well.
     microflows_dropped_unnamed: Option<u64>,
     /// Whether every packet and record is accounted for.
     balanced: bool,
@@ -53,8 +55,8 @@ struct InterfaceFile<'a> {
     packets_delivered: u64,
     /// Delivered ones that stood for several on the wire.
     packets_merged: u64,
-    /// Why its packets stopped to come before the run's end: `displaced` (the engine in the kernel was taken off it) or `removed`;
-    /// null where they did not.
+    /// Why its packets stopped to come before the run's end: `displaced` (the engine in the kernel
+    /// was taken off it) or `removed`; null where they did not.
     ended_early: Option<&'static str>,
 }
 

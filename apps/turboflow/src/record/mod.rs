@@ -59,8 +59,9 @@ use summary::{Summary, SummaryWriter};
 use unparsed::UnparsedFile;
 pub(crate) use watch::{Ended, Watched};
 
-/// How long the end of a service waits for a stream that takes nothing, as for a collector. Together with the deadline of collectors
-/// that is less than the service manager waits (`TimeoutStopSec`), so that all other outputs are complete and what is lost is counted.
+/// How long the end of a service waits for a stream that takes nothing, as for a collector.
+/// Together with the deadline of collectors that is less than the service manager waits
+/// (`TimeoutStopSec`), so that all other outputs are complete and what is lost is counted.
 const END_PATIENCE: Duration = Duration::from_secs(4);
 
 /// What has to be there when packets are metered, and is not here now.

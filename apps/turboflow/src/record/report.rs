@@ -257,8 +257,8 @@ impl Report {
         self.report_bug();
     }
 
-    /// Packets in microflow records that an engine could not hand over. It has one path to here for all its
-    /// ports.
+    /// Packets in microflow records that an engine could not hand over. It has one path to here for
+    /// all its ports.
     fn packets_dropped_of_all(&self) -> u64 {
         let Some(live) = &self.live else { return 0 };
         let of_one = live.interfaces.iter().map(|seen| seen.packets_dropped);

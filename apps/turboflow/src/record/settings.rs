@@ -67,8 +67,8 @@ pub(crate) struct Seen {
     pub(crate) by: String,
 }
 
-/// Reads a definition and checks that it can be laid out (its directions joined if `biflow`), that all its
-/// inputs are seen, and that there is room for it. Errors name the line.
+/// Reads a definition and checks that it can be laid out (its directions joined if `biflow`), that
+/// all its inputs are seen, and that there is room for it. Errors name the line.
 pub(crate) fn read_definition(
     path: &Path,
     biflow: bool,

@@ -73,7 +73,8 @@ pub(super) struct UnparsedReport {
     file: String,
     /// In the file.
     frames: u64,
-    /// Of those that are no packet, those that are not: they came faster than they are handed up, or could not be written.
+    /// Of those that are no packet, those that are not: they came faster than they are handed up,
+    /// or could not be written.
     frames_lost: u64,
     error: Option<String>,
 }

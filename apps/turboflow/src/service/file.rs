@@ -208,7 +208,8 @@ fn understood(
             if let Some(options) = section.get(engine.abilities().name)
                 && let DeValue::Table(table) = options.get_ref()
             {
-                // The run keeps what an engine is told as it is written; here it still has its lines.
+                // The run keeps what an engine is told as it is written; here it still has its
+                // lines.
                 let table = Spanned::new(options.span(), table.clone());
                 engine.check_written(table).map_err(|error| wrong(&error))?;
             }

@@ -93,8 +93,9 @@ impl Rereading {
     }
 }
 
-/// The run with the outputs that were read, and the other keys that differ. Those of the meter would
-/// change what a record means in the middle of one; those of interfaces need rights that are gone.
+/// The run with the outputs that were read, and the other keys that differ. Those of the meter
+/// would change what a record means in the middle of one; those of interfaces need rights that are
+/// gone.
 fn followed(now: &RunConfig, read: &RunConfig) -> (RunConfig, Vec<String>) {
     let next = RunConfig {
         outputs: read.outputs.clone(),

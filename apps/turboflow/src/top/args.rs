@@ -15,6 +15,9 @@ use crate::engines::EngineArgs;
 use crate::record::{joined_filter, separate_filter};
 use crate::units::{count_above_zero, duration};
 
+/// Behind `-h`, which is one screen.
+const SHORT: &str = "--help has all options, examples, the keys of the screen and exit codes.";
+
 const EXAMPLES: &str = "\
 Examples:
   Watch an interface
@@ -39,15 +42,19 @@ Exit codes: those of `turboflow record`; leaving the screen early is no failure.
 /// Nothing is sampled: rates are exact sums of packets. Every open flow says twice a second
 /// what passed, so a long flow shows its rate while it lasts.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = SHORT, after_long_help = EXAMPLES)]
 #[command(group(ArgGroup::new("source").multiple(true)))]
 pub(crate) struct TopArgs {
-    /// Capture files, shown one after the other at the pace of their packets; `-` is standard input
+    /// Capture files, shown at the pace of their packets; `-` is standard input
+    ///
+    /// They are shown one after the other.
     #[arg(short, long = "read", value_name = "FILE", num_args = 1..)]
     #[arg(required_unless_present = "source", help_heading = "Input")]
     read: Vec<PathBuf>,
 
-    /// Interface to capture from; repeat for more. Needs the right to capture (CAP_NET_RAW)
+    /// Interface to capture from; repeat for more
+    ///
+    /// It needs the right to capture (CAP_NET_RAW).
     #[arg(
         short,
         long,
@@ -58,18 +65,23 @@ pub(crate) struct TopArgs {
     #[arg(help_heading = "Input")]
     interface: Vec<String>,
 
-    /// Only packets of which this is true, as tcpdump has it (`man pcap-filter`); needs libpcap
+    /// Only packets that match, in tcpdump's filter language
+    ///
+    /// The language is that of `man pcap-filter`; it needs libpcap.
     #[arg(value_name = "FILTER", help_heading = "Input")]
     filter: Vec<String>,
 
-    /// How many times as fast as its packets came a capture is shown, such as 10 or 0.5, or `max`: as
-    /// fast as it can be read. Silences of more than 10 s of yours are left out. Default: 1, with
-    /// --batch max
+    /// How much faster than its packets came a capture is shown, such as 10, 0.5 or `max`
+    ///
+    /// `max` is as fast as it can be read. Silences that would last more than 10 s on the screen
+    /// are left out. Default: 1, with --batch max.
     #[arg(long, value_name = "X", value_parser = speed, conflicts_with = "interface")]
     #[arg(help_heading = "Input")]
     speed: Option<Speed>,
 
-    /// Refresh so often, and show rates of that time: 500ms to 10s, in steps of 500ms
+    /// Time between screens, and of the rates on them
+    ///
+    /// 500ms to 10s, in steps of 500ms.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     #[arg(help_heading = "Screen")]
     pub(super) interval: u64,
@@ -92,70 +104,93 @@ pub(crate) struct TopArgs {
     )]
     pub(super) sort: SortName,
 
-    /// Only flows of which this is true, as in `turboflow show`; also bps > 1M, pps > 100
+    /// Only flows that match, as in `turboflow show`; also bps > 1M, pps > 100
     #[arg(long = "where", value_name = "EXPR", help_heading = "Screen")]
     pub(super) filter_flows: Option<String>,
 
-    /// Print that many screens as text, an interval apart, and end; no terminal is needed. For
-    /// captures the last one is that at their end
+    /// Print this many screens as text, and end; no terminal is needed
+    ///
+    /// The screens are an interval apart. For captures, the last one is the one at their end.
     #[arg(long, value_name = "N", value_parser = count_above_zero, help_heading = "Screen")]
     pub(super) batch: Option<u64>,
 
     /// Rows of a screen of --batch at most
     #[arg(long, value_name = "N", default_value_t = 50, requires = "batch")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000), help_heading = "Screen")]
+    #[arg(hide_short_help = true)]
     pub(super) rows: u16,
 
     #[command(flatten)]
     engine: EngineArgs,
 
-    /// Bytes kept of a packet; at least 128 keep the headers of most. Default: all
+    /// Bytes kept of a packet. Default: all
+    ///
+    /// 128 or more keep the headers of most packets.
     #[arg(
         long,
         value_name = "BYTES",
         conflicts_with = "read",
         help_heading = "Interfaces"
     )]
-    #[arg(value_parser = clap::value_parser!(u32).range(14..))]
+    #[arg(value_parser = clap::value_parser!(u32).range(14..), hide_short_help = true)]
     snap_length: Option<u32>,
 
-    /// Only frames that are for this host, not all that the interface sees
-    #[arg(long, conflicts_with = "read", help_heading = "Interfaces")]
+    /// Only frames for this host, not all that the interface sees
+    #[arg(
+        long,
+        conflicts_with = "read",
+        help_heading = "Interfaces",
+        hide_short_help = true
+    )]
     no_promiscuous: bool,
 
     /// Memory in which the kernel keeps packets of one interface until they are read
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = str::parse::<Size>)]
-    #[arg(conflicts_with = "read", help_heading = "Interfaces")]
+    #[arg(
+        conflicts_with = "read",
+        help_heading = "Interfaces",
+        hide_short_help = true
+    )]
     ring_size: Size,
 
-    /// Become this user, a name or UID:GID, once the interfaces are open; started as root
+    /// Become this user once the interfaces are open: a name or UID:GID
+    ///
+    /// Needs a start as root.
     #[arg(
         long,
         value_name = "USER",
         conflicts_with = "read",
         help_heading = "Interfaces"
     )]
+    #[arg(hide_short_help = true)]
     user: Option<String>,
 
-    /// Enter tunnels, as `turboflow record` does: all, or those listed
+    /// Enter tunnels, all or those listed, as `turboflow record` does
     #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "all", help_heading = "Metering")]
     decapsulate: Option<TunnelSet>,
 
-    /// Threads that meter, for each reader; more than 1 adds a thread that reads and parses
+    /// Threads that meter, for each reader
+    ///
+    /// More than 1 adds a thread that reads and parses.
     #[arg(long, value_name = "N", default_value = "1", value_parser = str::parse::<Count>)]
     #[arg(help_heading = "Metering")]
     threads: Count,
 
-    /// Threads that read the interfaces, each with rings of its own and --threads of its own, as for
-    /// `turboflow record`. Not with --decapsulate
+    /// Threads that read the interfaces, each with its own rings and its own --threads
+    ///
+    /// As for `turboflow record`. Not with --decapsulate.
     #[arg(long, value_name = "N", default_value = "1", value_parser = str::parse::<Count>)]
-    #[arg(conflicts_with = "read", help_heading = "Metering")]
+    #[arg(
+        conflicts_with = "read",
+        help_heading = "Metering",
+        hide_short_help = true
+    )]
     readers: Count,
 
     /// Flows open in the meter at once, over all threads
     #[arg(long, value_name = "N", default_value = "10M", value_parser = str::parse::<Count>)]
-    #[arg(help_heading = "Metering")]
+    #[arg(help_heading = "Metering", hide_short_help = true)]
     max_flows: Count,
 }
 

@@ -24,8 +24,8 @@ pub struct Output {
     pub name: String,
     /// What writes it.
     pub writer: Box<dyn FlowWriter>,
-    /// Whether it is a stream, whose reader may stop reading: the end of a service does not wait for it without end
-    /// ([`RunOutputs::end_patience`]).
+    /// Whether it is a stream, whose reader may stop reading: the end of a service does not wait
+    /// for it without end ([`RunOutputs::end_patience`]).
     pub may_stall: bool,
 }
 
@@ -35,8 +35,8 @@ pub struct RunOutputs {
     pub first: Vec<Output>,
     /// What becomes of them while the run goes on.
     pub changes: Receiver<OutputChange>,
-    /// How long the end waits for an output that takes nothing (a stream that nobody reads), before it is given up and what it
-    /// misses is counted; `None`: as long as it needs.
+    /// How long the end waits for an output that takes nothing (a stream that nobody reads), before
+    /// it is given up and what it misses is counted; `None`: as long as it needs.
     pub end_patience: Option<Duration>,
 }
 
@@ -195,8 +195,8 @@ impl Outputs {
         }
     }
 
-    /// From now on no packet is lost by waiting: nothing is dropped any more, unless an output takes nothing for as long as
-    /// `patience` says.
+    /// From now on no packet is lost by waiting: nothing is dropped any more, unless an output
+    /// takes nothing for as long as `patience` says.
     pub(crate) fn wait_for_all(&self, patience: Option<Duration>) {
         let threads = self.threads.read().unwrap_or_else(PoisonError::into_inner);
         let all = threads.iter().chain(&self.ended);

@@ -61,7 +61,8 @@ pub(super) struct Gauge {
     /// the queue is free again.
     is_waited_for: AtomicBool,
     gives_up: AtomicBool,
-    /// How long the end of a run waits for it while it takes nothing, in ms; 0: as long as it needs.
+    /// How long the end of a run waits for it while it takes nothing, in ms; 0: as long as it
+    /// needs.
     end_patience_ms: AtomicU64,
     /// When it has last taken what waited, or the end of the run began.
     took_at_ms: AtomicU64,
@@ -78,7 +79,8 @@ impl Gauge {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
     }
 
-    /// Counts records as waiting if there is room for them: whoever waits for room counts for nothing.
+    /// Counts records as waiting if there is room for them: whoever waits for room counts for
+    /// nothing.
     fn reserve(&self, rows: usize) -> bool {
         let waiting = self.waiting.fetch_add(rows, Ordering::Relaxed);
         if waiting < QUEUE_RECORDS / 2 {

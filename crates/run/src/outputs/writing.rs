@@ -26,9 +26,8 @@ struct Writing {
     received: u64,
 }
 
-/// Writes until the queue is closed, what waits together. An output that was given up before anything came leaves nothing
-/// behind. `prompt`: buffers are flushed whenever
-/// nothing waits.
+/// Writes until the queue is closed, what waits together. An output that was given up before
+/// anything came leaves nothing behind. `prompt`: buffers are flushed whenever nothing waits.
 pub(super) fn write_all(
     writer: Box<dyn FlowWriter>,
     gauge: &Gauge,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The driver of remote engines: microflow records in, outputs written, until the run is stopped.
 //!
-//! Packets never come here. Each engine hands over the records of one cell of the clock after another
-//! and says when a cell is complete. With several engines the clock follows the slowest: an engine that
-//! has completed a cell is left alone until the others have completed it too.
+//! Packets never come here. Each engine hands over the records of one cell of the clock after
+//! another and says when a cell is complete. With several engines the clock follows the slowest: an
+//! engine that has completed a cell is left alone until the others have completed it too.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -25,18 +25,19 @@ use crate::{ConfigError, PipelineConfig, ShortFlows, Stop};
 
 /// After this many records there are more by now: the next look follows without a pause.
 const MANY_RECORDS: usize = 16_384;
-/// How often counters, ports and events are asked for: system calls, though few. It also bounds unparsed
-/// frames to one ring of them per interval.
+/// How often counters, ports and events are asked for: system calls, though few. It also bounds
+/// unparsed frames to one ring of them per interval.
 const TELL_EVERY: Duration = Duration::from_millis(50);
-/// How long the clock waits for an engine that says nothing while others go on. What it hands over later is
-/// merged as late records.
+/// How long the clock waits for an engine that says nothing while others go on. What it hands over
+/// later is merged as late records.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Merges the records of remote engines until the run ends, or every engine has ended or lost its ports.
+/// Merges the records of remote engines until the run ends, or every engine has ended or lost its
+/// ports.
 ///
-/// With a limit on packets, the run ends soon after that many were seen; those that arrive meanwhile are
-/// metered too. What an engine could not hand over is in the ledger as `source_dropped`, and at no port: an
-/// engine has one path to here for all its ports.
+/// With a limit on packets, the run ends soon after that many were seen; those that arrive
+/// meanwhile are metered too. What an engine could not hand over is in the ledger as
+/// `source_dropped`, and at no port: an engine has one path to here for all its ports.
 pub(super) fn merge(
     config: &PipelineConfig,
     layout: &Layout,
@@ -255,8 +256,8 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
             let ports = source.engine.ports().map_err(io::Error::other)?;
             for (port, now) in source.ports.iter_mut().zip(ports) {
                 port.counters = now.counters;
-                // The first reason why its packets stopped is the one that is said. An engine that was
-                // ended has left its ports.
+                // The first reason why its packets stopped is the one that is said. An engine that
+                // was ended has left its ports.
                 if source.is_drained || port.state.is_final() {
                     continue;
                 }

@@ -2,12 +2,12 @@
 //! Network interfaces: packets are taken out of the kernel's rings as they arrive.
 //!
 //! # The clock
-//! A flow must leave on time though no packet arrives, and no packet may arrive too late for its flow.
-//! So each interface has a time up to which it has delivered everything. After a block of packets it
-//! is the time of the last one. When the kernel's count says that no packet waits in the ring, it is
-//! the wall clock as it was read before that count. The smallest of these times moves the clock of
-//! the run, less the time that a packet may spend between its timestamp and the kernel's count
-//! ([`LAG_NS`]).
+//! A flow must leave on time though no packet arrives, and no packet may arrive too late for its
+//! flow. So each interface has a time up to which it has delivered everything. After a block of
+//! packets it is the time of the last one. When the kernel's count says that no packet waits in the
+//! ring, it is the wall clock as it was read before that count. The smallest of these times moves
+//! the clock of the run, less the time that a packet may spend between its timestamp and the
+//! kernel's count ([`LAG_NS`]).
 
 use std::io;
 use std::sync::mpsc::channel;
@@ -23,20 +23,20 @@ use super::{Controls, Limits, Progress, RunEvent, RunReport, Steps};
 use crate::meter::DeliverRecords;
 use crate::{ConfigError, Meter, PipelineConfig, Stop};
 
-/// How long a packet may take from its timestamp into the ring: it waits in queues between interrupt
-/// and socket. This is a thousand times what an idle machine takes. A packet that takes longer is
-/// metered too; at worst it begins a record of its own.
+/// How long a packet may take from its timestamp into the ring: it waits in queues between
+/// interrupt and socket. This is a thousand times what an idle machine takes. A packet that takes
+/// longer is metered too; at worst it begins a record of its own.
 const LAG_NS: u64 = 100_000_000;
 /// How long to wait for packets at a time. A signal is noticed this late at most.
 const WAIT: Duration = Duration::from_millis(50);
-/// How long the kernel may take at the end to hand over a block of packets that it has counted: 40 ms
-/// on an idle machine. There is no limit on metering them.
+/// How long the kernel may take at the end to hand over a block of packets that it has counted: 40
+/// ms on an idle machine. There is no limit on metering them.
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// Meters the packets of interfaces until the run ends; everything in the rings is metered then.
 ///
-/// `readers` has for each reader its own ring of every interface. The first reads on this thread, the
-/// others on threads of their own.
+/// `readers` has for each reader its own ring of every interface. The first reads on this thread,
+/// the others on threads of their own.
 pub(super) fn capture(
     config: &PipelineConfig,
     readers: Vec<Vec<Interface>>,
@@ -83,8 +83,8 @@ pub(super) fn capture(
             shared.contribute(snapshots, 0, || reader.part());
             shared.answer(snapshots, &steps.writing);
         });
-        // Nothing is ever sent: this returns once every reader has closed its rings, so that none can
-        // overflow any more.
+        // Nothing is ever sent: this returns once every reader has closed its rings, so that none
+        // can overflow any more.
         let _ = is_closed.recv();
         steps.end();
         let (gates, threads): (Vec<_>, Vec<_>) = others.into_iter().unzip();
@@ -195,7 +195,8 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
         }
     }
 
-    /// Listens to the end of the run and meters what the rings hold, though listening may have failed.
+    /// Listens to the end of the run and meters what the rings hold, though listening may have
+    /// failed.
     fn run(&mut self, stop: &Stop, between: impl FnMut(&mut Self)) -> io::Result<()> {
         let listened = self.listen(stop, between);
         self.shared.end();
@@ -300,7 +301,8 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
     }
 
     /// Lets no further packet in and meters those that are in the rings. Nothing follows them, so
-    /// this ends: `patience` is for a kernel that hands over no block though it has counted packets.
+    /// this ends: `patience` is for a kernel that hands over no block though it has counted
+    /// packets.
     fn close(&mut self, patience: Duration) -> io::Result<()> {
         for interface in &self.interfaces {
             interface.close_intake()?;

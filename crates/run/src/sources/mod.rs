@@ -135,11 +135,12 @@ pub enum RunEvent<'a> {
 /// Meters a source until it ends, a limit is reached, or `controls.stop` is asked. What was read is
 /// metered then, everything open is exported, and the outputs are completed.
 ///
-/// `observe` is called many times a second by live sources, and every few thousand packets by files.
+/// `observe` is called many times a second by live sources, and every few thousand packets by
+/// files.
 ///
 /// # Errors
-/// What is wrong with the configuration. What fails later is in the report: what was recorded before
-/// stays recorded.
+/// What is wrong with the configuration. What fails later is in the report: what was recorded
+/// before stays recorded.
 pub fn run(
     config: &PipelineConfig,
     source: Source,
@@ -174,8 +175,8 @@ pub fn run(
     Ok(report.with_outputs(steps.writing.finish()))
 }
 
-/// Hands the frames of a source to `take` instead of metering them, until the source ends, a limit is
-/// reached, or `stop` is asked. The report says what was not handed over; it has no flows.
+/// Hands the frames of a source to `take` instead of metering them, until the source ends, a limit
+/// is reached, or `stop` is asked. The report says what was not handed over; it has no flows.
 ///
 /// # Errors
 /// Remote engines have no frames.

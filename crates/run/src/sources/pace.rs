@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 /// How often a wait for the next packet looks at signals and questions.
 const TICK: Duration = Duration::from_millis(20);
-/// The longest wait for one packet: what is further away comes at once. Captures have holes of hours:
-/// files of several days, clocks that were set.
+/// The longest wait for one packet: what is further away comes at once. Captures have holes of
+/// hours: files of several days, clocks that were set.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// At what pace packets come, and by which clock.
@@ -85,8 +85,8 @@ impl Pacing {
         self.pace
     }
 
-    /// How far the capture has come. Where its next packet is more than [`LONGEST_WAIT`] away, or that
-    /// much too old, the pace begins anew with it.
+    /// How far the capture has come. Where its next packet is more than [`LONGEST_WAIT`] away, or
+    /// that much too old, the pace begins anew with it.
     pub(super) fn reached_ns(&mut self, next_ns: u64) -> u64 {
         let now = (self.pace.clock.now)();
         if let Some((at, from_ns)) = self.from {

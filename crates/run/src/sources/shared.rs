@@ -15,7 +15,8 @@ use crate::outputs::Outputs;
 use crate::snapshots::{LiveSnapshot, Snapshots};
 use crate::{Ledger, Stop};
 
-/// What one reader has counted, or all of them. Each part balances at its own moment, so the sum does.
+/// What one reader has counted, or all of them. Each part balances at its own moment, so the sum
+/// does.
 pub(super) struct Part {
     pub(super) counts: Counts,
     pub(super) ports: Vec<(String, PortCounters, PortState)>,

@@ -21,7 +21,8 @@ use crate::units::grouped;
 /// Slots of a table: a MiB of IPv4 rows.
 const SLOTS: u64 = 16_384;
 
-/// Of the ring for frames that are no packet. It is emptied 20 times a second, and bounds them to 20 MiB a second.
+/// Of the ring for frames that are no packet. It is emptied 20 times a second, and bounds them to
+/// 20 MiB a second.
 const UNPARSED_RING_BYTES: u32 = 1 << 20;
 
 /// Loads the engine and puts it on all interfaces, or on none.
@@ -69,7 +70,8 @@ pub(super) fn open(
     })
 }
 
-/// Whether this process has all rights that the engine takes; without, the kernel's errors name none.
+/// Whether this process has all rights that the engine takes; without, the kernel's errors name
+/// none.
 fn check_rights() -> anyhow::Result<()> {
     const OF_BPF: CapabilitySet = CapabilitySet::BPF.union(CapabilitySet::PERFMON);
     let wanted = [
@@ -99,7 +101,8 @@ fn check_rights() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Loads the engine and puts it on its interfaces, bound to the only one where a definition asks for what its driver knows.
+/// Loads the engine and puts it on its interfaces, bound to the only one where a definition asks
+/// for what its driver knows.
 fn start(
     run: &RunConfig,
     xdp: &XdpOptions,

@@ -99,7 +99,8 @@ fn blocks_that_wait_are_metered_however_long_it_takes() {
     let Some(interface) = waiting() else { return };
     let shared = shared(None);
     let mut reader = reader(interface, &shared);
-    // Not even a moment for the kernel to hand over the last block, but all the time for the others.
+    // Not even a moment for the kernel to hand over the last block, but all the time for the
+    // others.
     let closed = reader.close(Duration::ZERO);
     let report = report(reader, closed.err());
     balanced(&report);
