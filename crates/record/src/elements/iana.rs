@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Columns that mean what an element of IANA's registry means.
+//! Columns that have an element in the IANA registry.
 //!
-//! Left out on purpose, since the element asks for more than a column knows: mplsTopLabelStackSection
-//! (the traffic class and bottom bits), layer2SegmentId (which encapsulation), fragmentOffset (in
-//! units of 8 octets), flowDurationMilliseconds (32 bits, and less exact than ours).
+//! Some elements are not used because they say more than a column knows, or hold less:
+//! mplsTopLabelStackSection (includes traffic class and bottom bit), layer2SegmentId (includes the
+//! encapsulation), fragmentOffset (in units of 8 octets), flowDurationMilliseconds (32 bits, and
+//! coarser than our durations).
 
 use super::{
     ColumnElement, DataType, END_REASON, Element, Semantics, TimeUnit, Units, reverse_name,
@@ -13,19 +14,18 @@ use crate::{Feature, KeyField, Op};
 /// basicList, the element of every list column (RFC 6313, section 4.5.1).
 pub const BASIC_LIST: u16 = 291;
 
-/// The enterprise number that stands for "IANA's element, in the other direction" (RFC 5103,
-/// section 6.1).
+/// The enterprise number that marks an IANA element as reversed (RFC 5103, section 6.1).
 pub const REVERSE_ENTERPRISE: u32 = 29305;
 
 /// An element: number, name, type, semantics, units.
 pub(crate) type Entry = (u16, &'static str, DataType, Semantics, Units);
 
-/// What a column says of an input, as far as IANA has elements for it.
+/// What a column holds of an input, as far as IANA has elements for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ColumnOf {
-    /// The value of the flow's first packet, or that of all its packets in a key.
+    /// The value of the flow's first packet or, in a key, of all its packets.
     Value,
-    /// The value in a key alone.
+    /// The value, in a key only.
     Key,
     /// The sum of the values.
     Sum,
@@ -37,19 +37,19 @@ pub(crate) enum ColumnOf {
     BitOr,
 }
 
-/// The element of IANA that means what a column means.
+/// The IANA element or elements of a column.
 pub(crate) enum Registered {
-    /// One.
+    /// One element.
     One(Entry),
-    /// One of 64 bits, in 4 octets: our lengths have 32 bits.
+    /// A 64-bit element sent in 4 octets, since our lengths have 32 bits.
     Reduced(Entry),
-    /// One for IPv4, one for IPv6; none in records without a family.
+    /// One element for IPv4 and one for IPv6; none for records without a family.
     ByFamily(Entry, Entry),
-    /// One for each [`TimeUnit`]: milliseconds, microseconds, nanoseconds.
+    /// One element per [`TimeUnit`]: milliseconds, microseconds, nanoseconds.
     ByTime([Entry; 3]),
 }
 
-/// When a flow began.
+/// Start time of a flow.
 pub(crate) const FLOW_START: [Entry; 3] = [
     (
         152,
@@ -73,7 +73,7 @@ pub(crate) const FLOW_START: [Entry; 3] = [
         Units::None,
     ),
 ];
-/// When a flow ended.
+/// End time of a flow.
 pub(crate) const FLOW_END: [Entry; 3] = [
     (
         153,
@@ -106,7 +106,7 @@ use DataType::{
 };
 use Semantics::{Default, DeltaCounter, Flags, Identifier};
 
-/// The element of a field of the key; `has_family` where the record is of IPv4 or IPv6.
+/// The element of a key field. `has_family`: each record is of IPv4 or of IPv6.
 pub(super) fn of_key(field: KeyField, has_family: bool) -> Option<ColumnElement> {
     let one = |entry| Some(ColumnElement::of(element(entry)));
     let none = Units::None;
@@ -128,13 +128,13 @@ pub(super) fn of_key(field: KeyField, has_family: bool) -> Option<ColumnElement>
         KeyField::Input(input) => {
             let found = input.registered(ColumnOf::Key);
             let found = found.or_else(|| input.registered(ColumnOf::Value));
-            // No time is in a key.
+            // No key field is a time, so that the unit does not matter.
             found?.column(TimeUnit::default(), has_family)
         }
     }
 }
 
-/// The element of a feature in its own direction.
+/// The element of a feature in the forward direction.
 pub(super) fn of_feature(
     feature: &Feature,
     time: TimeUnit,
@@ -175,14 +175,14 @@ impl Registered {
     }
 }
 
-/// The element of why the record ended.
+/// The element of the end reason.
 pub(super) fn end_reason() -> ColumnElement {
     let mut element = element((136, "flowEndReason", Unsigned8, Identifier, Units::None));
     element.description = format!("column `{END_REASON}`");
     ColumnElement::of(element)
 }
 
-/// The same elements for the other direction of a biflow.
+/// The elements of a column for the reverse direction of a biflow.
 pub(super) fn reversed(column: ColumnElement) -> ColumnElement {
     let reverse = |element: Element| Element {
         enterprise: Some(REVERSE_ENTERPRISE),

@@ -71,7 +71,7 @@ fn icmp_without_addresses_is_of_no_family() {
     assert_eq!(without[1].v4.enterprise, Some(DOCUMENTATION_ENTERPRISE));
 }
 
-/// Every op over every input it may have.
+/// Every op over every input that it accepts.
 fn all_features() -> Vec<Feature> {
     let ops = |name: &str| match name {
         "nth" => vec![Op::Nth { k: 1 }, Op::Nth { k: 2 }, Op::Nth { k: 256 }],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The whole text of every error.
+//! The complete text of every error message.
 
 use crate::{Definition, Feature, Input, InputSet, KeyField, Op};
 
@@ -17,7 +17,7 @@ const INPUTS: &str = "ip_length, frame_length, timestamp, tcp_flags, tcp_window,
     ingress_interface, egress_interface, queue_depth, hop_latency, direction, gap, \
     receive_queue, hardware_timestamp";
 
-/// Text by text: the whole of its error.
+/// Parses each text and compares the complete error message.
 #[track_caller]
 fn refuses(cases: &[(&str, &str)]) {
     for (text, expected) in cases {

@@ -57,7 +57,7 @@ fn nesting_without_end_is_refused() {
     }
 }
 
-/// The reference's tables name every op, input and field.
+/// The tables in `docs/definition.md` name every op, input and field.
 #[test]
 fn the_reference_leaves_nothing_out() {
     let reference = include_str!("../../../../../docs/definition.md");
