@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The wire form: what is encoded is decoded, whatever the definition; what is no message is refused.
+//! The wire format: records of any definition survive encoding, and invalid messages are rejected.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use proptest::prelude::*;
@@ -10,10 +10,10 @@ use turboflow_record::{Definition, InputValues, Packet, Rejected};
 use turboflow_workload::definitions::random_definition;
 use turboflow_workload::sequences::{SequenceShape, random_packets};
 
-/// Room for the records of every definition.
+/// Enough state words for every definition.
 const N: usize = 504;
 
-/// The records of packets, one each, as a remote engine hands them over.
+/// One record per packet, as a remote engine hands them over.
 fn batch_of(layout: &Layout, packets: &[(Packet, InputValues)]) -> MicroflowBatch {
     let mut batch = MicroflowBatch::default();
     let shape = RecordShape::of(layout);
@@ -42,7 +42,7 @@ fn push<const K: usize>(
     assert!(batch.push_row(row.into_iter(), shape));
 }
 
-/// All records, at one width.
+/// All records, padded to one width.
 fn records(batch: &MicroflowBatch, layout: &Layout) -> Vec<String> {
     match layout.key_widths() {
         KeyWidths::Wide => batch.wide::<N>().map(|it| format!("{it:?}")).collect(),
@@ -212,7 +212,7 @@ fn what_is_no_message_of_this_layout_is_refused() {
 
 #[test]
 fn the_layout_id_of_the_default_definition_is_stable() {
-    // A change of it breaks every sender that is out there: raise the version instead.
+    // A change breaks every deployed sender: raise the version instead.
     assert_eq!(layout_id(&default_layout()), DEFAULT_LAYOUT_ID);
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sequence numbers of one engine: which records were lost on the way, which came twice.
+//! Tracks the sequence numbers of one engine, to find lost and repeated records.
 
 use std::ops::Range;
 
-/// Gaps that are remembered: a message that comes late can still fill one.
+/// How many gaps are remembered. A late message can still fill one of these.
 const GAPS: usize = 64;
 
-/// The records of one engine so far.
+/// The sequence numbers received from one engine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sequence {
-    /// Numbers in 64 bits: the wire's are their low 32.
+    /// The next number, extended to 64 bits. The wire has the low 32.
     next: Option<u64>,
     gaps: Vec<Range<u64>>,
     pub(crate) lost: u64,
@@ -17,8 +17,8 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
-    /// Takes note of `count` records from number `first` on; whether they are new. Records that came
-    /// before are refused whole.
+    /// Notes the arrival of `count` records from number `first` on. Returns false if any of them
+    /// arrived before; then all must be discarded.
     pub(crate) fn takes(&mut self, first: u32, count: u64) -> bool {
         let next = *self.next.get_or_insert(u64::from(first));
         let ahead = first.wrapping_sub(next as u32);
@@ -49,7 +49,7 @@ impl Sequence {
         false
     }
 
-    /// Fills a part of a gap; whether there was one.
+    /// Fills part of a gap. Returns false if these records are not in one gap.
     fn fill(&mut self, records: Range<u64>) -> bool {
         let within = |gap: &Range<u64>| gap.start <= records.start && records.end <= gap.end;
         let Some(place) = self.gaps.iter().position(within) else {
@@ -79,8 +79,8 @@ mod tests {
         assert_eq!(sequence.lost, 10);
         assert!(sequence.takes(8, 2));
         assert_eq!(sequence.lost, 8);
-        assert!(!sequence.takes(8, 2), "it came before");
-        assert!(!sequence.takes(4, 3), "a part of it came before");
+        assert!(!sequence.takes(8, 2), "repeated");
+        assert!(!sequence.takes(4, 3), "partly repeated");
         assert_eq!((sequence.lost, sequence.repeated), (8, 5));
         assert!(sequence.takes(5, 3) && sequence.takes(10, 5));
         assert_eq!(sequence.lost, 0);
