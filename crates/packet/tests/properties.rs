@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What holds for any bytes.
+//! Properties that hold for any bytes.
 
 #[path = "support/build.rs"]
 mod build;
@@ -48,7 +48,7 @@ fn wanting_everything() -> Parser {
     })
 }
 
-/// Every link type, wire lengths below and above what was captured, both entrances.
+/// Tests every link type, wire lengths below and above the captured one, and both entry points.
 fn survives(bytes: &[u8]) {
     let mut values = InputValues::default();
     for link_type in LINK_TYPES {
@@ -66,7 +66,8 @@ fn survives(bytes: &[u8]) {
                 assert_eq!(packet.frame_length_bytes, wire_length_bytes);
                 assert!(packet.ip_length_bytes >= 20);
             }
-            // What is no packet without tunnels is none with them, for the same reason.
+            // A frame that is rejected without decapsulation is rejected with it, for the same
+            // reason.
             match (
                 bare,
                 with_everything(4).parse_with_inputs(&frame, &mut values),
@@ -93,7 +94,7 @@ proptest! {
     #[test]
     fn no_mutated_frame_makes_it_panic(bytes in generate::frames()) {
         survives(&bytes);
-        // The same as the other link types would have it.
+        // Without the Ethernet header, for the other link types.
         survives(bytes.get(14..).unwrap_or(&[]));
     }
 

@@ -49,7 +49,7 @@ impl Rig {
         )
     }
 
-    /// Time, destination port and identification of what was released.
+    /// Time, destination port and identification of released fragments.
     fn released(&mut self, now_ns: u64) -> Vec<(u64, u16, Option<u64>)> {
         let mut out = Vec::new();
         self.parser.release(now_ns, &mut out);
@@ -102,7 +102,7 @@ fn held_fragments_leave_without_ports_when_their_time_is_up() {
     rig.v4(101, 7, FIRST).unwrap();
     assert_eq!(rig.released(1_000), []);
     assert_eq!(rig.counters().expired, 1);
-    // A first fragment is known no longer than that either.
+    // A first fragment times out as well.
     rig.v4(2_000, 9, FIRST).unwrap();
     assert_eq!(rig.v4(2_100, 9, LATER), Err(Rejected::Held));
 }
@@ -168,7 +168,7 @@ fn nothing_is_joined_across_a_clock_that_was_set_back() {
     let mut rig = Rig::new(8);
     rig.v4(2_000, 7, FIRST).unwrap();
     assert_eq!(rig.v4(2_001, 8, LATER), Err(Rejected::Held));
-    // Both belong to another datagram than what came 999 ns later by its time.
+    // The clock went back 999 ns. Neither fragment belongs to the datagram that arrived before.
     assert_eq!(rig.v4(1_001, 7, LATER), Err(Rejected::Held));
     let mut out = Vec::new();
     rig.parser.set_back(1_001, &mut out);
@@ -232,7 +232,7 @@ fn outer_fragments_stay_with_the_outer_flow() {
     let later = ethernet(0x0800, &ipv4_fragment(17, 7, LATER, &[0; 16]));
     assert_eq!(flow(&rig.see(0, &first).unwrap()), (17, 1, 2));
     assert_eq!(flow(&rig.see(1, &later).unwrap()), (17, 50_000, 4789));
-    // The same in a tunnel, and in one more.
+    // Likewise inside one and inside two IP-in-IP tunnels.
     for depth in 1..3 {
         let around = |datagram: Vec<u8>| (0..depth).fold(datagram, |inner, _| ipv4(4, &inner));
         let first = around(ipv4_fragment(17, 8 + depth, FIRST, &vxlan));

@@ -109,7 +109,7 @@ fn ipv6_carries_a_flow_label_and_fragments_their_place() {
 
 #[test]
 fn ipv4_options_are_bits_of_their_numbers() {
-    // Router alert is option 148: copied flag, class 0, number 20; timestamp is 68: number 4.
+    // Router alert is option 148: copied flag, class 0, number 20. Timestamp is 68: number 4.
     let options = [148, 4, 0, 0, 1, 68, 5, 0, 0, 0, 0, 0];
     let values = values(&ethernet(
         0x0800,

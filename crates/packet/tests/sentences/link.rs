@@ -231,7 +231,7 @@ fn reasons_have_unique_names_and_their_own_index() {
 
 #[test]
 fn ethernet_padding_is_no_part_of_the_packet() {
-    // 2 bytes of UDP inside the IP length, 18 of padding: not enough for ports.
+    // 2 bytes of UDP inside the IP length, 18 of padding: too few for ports.
     let mut bytes = ethernet(0x0800, &ipv4(17, &[0x12, 0x34]));
     bytes.extend([0xff; 18]);
     let packet = parse(&bytes).unwrap();
