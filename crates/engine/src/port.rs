@@ -33,7 +33,7 @@ pub struct PortCounters {
     pub delivered: u64,
     /// Bytes of delivered packets on the wire.
     pub delivered_bytes: u64,
-    /// Second copies of loopback packets, which are left out.
+    /// Duplicates of loopback packets, which are skipped.
     pub copies: u64,
     /// Delivered packets that the host had merged from several, if the source knows.
     pub merged: u64,
