@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How records lie in memory and become one: the layout compiled from a definition, microflow
-//! records, the merge algebra, and the vector code that runs it.
+//! The memory layout of records and how they merge: layouts compiled from a definition, microflow
+//! records, the merge algebra, and its vector code.
 //!
 //! No I/O, no clock, no thread: a record is a value.
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which word of a record's state holds what.
+//! Assigns the words of a record's state.
 //!
-//! Words are sorted by how they merge, so that a merge is one tight loop a class; features that
-//! need the same content share its words.
+//! Words are sorted by class, so that a merge is one tight loop per class. Features that need the
+//! same content share its words.
 //!
 //! ```text
 //! | add | min (max as its complement) | or | first | last | add, 2 words each, aligned to 2 | lists |
@@ -10,18 +10,18 @@
 
 use turboflow_record::Input;
 
-/// Whose packets a content is about.
+/// The packets that a content covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// All packets of the record.
     Both,
-    /// In a biflow: those that run with the canonical key.
+    /// In a biflow: packets in the direction of the canonical key.
     Forward,
-    /// In a biflow: those that run against it.
+    /// In a biflow: packets against it.
     Reverse,
 }
 
-/// How words merge, in the order in which they lie.
+/// How words merge, in the order of their positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Class {
     /// a + b.
@@ -30,28 +30,29 @@ pub(super) enum Class {
     Min,
     /// a | b.
     Or,
-    /// a unless it is 0.
+    /// a, unless it is 0.
     First,
-    /// b unless it is 0.
+    /// b, unless it is 0.
     Last,
     /// a + b over two words, low word first.
     Wide,
-    /// A count and as many values.
+    /// The number of values, and the values.
     List,
 }
 
-/// What a word or several of a record's state hold.
+/// The content of one or more state words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StateContent {
-    /// Packets, or those that carry the input.
+    /// Number of packets, or of those that carry the input.
     Count,
     /// Sum of the input.
     Sum,
-    /// Counts by value: one word a bin, and one edge less.
+    /// Counts per bin. There is one word per bin, and one edge fewer.
     Bins(Vec<u64>),
     /// Smallest value.
     Min,
-    /// Largest value, as the complement of the number after it: the smallest is kept.
+    /// Largest value, stored as the complement of the value plus 1, so that a merge keeps the
+    /// smallest.
     Max,
     /// OR of the values.
     BitOr,
@@ -63,12 +64,12 @@ pub enum StateContent {
     WideSum,
     /// Sum of the input's square, 128 bits.
     WideSquares,
-    /// A count, and as many of the first values.
+    /// The number of values, and room for as many of the first values.
     List(usize),
 }
 
-/// The largest value is kept as a number whose minimum it is; a value that is absent, as the
-/// largest of all.
+/// Encodes values so that the smallest code is that of the largest value. The largest code means
+/// absent.
 #[inline(always)]
 pub(super) const fn encode_max(value: u64) -> u64 {
     (!value).wrapping_sub(1)
@@ -87,7 +88,7 @@ impl StateContent {
         }
     }
 
-    /// How many words that takes.
+    /// How many words the content takes.
     #[must_use]
     pub fn words(&self) -> usize {
         match self {
@@ -99,7 +100,7 @@ impl StateContent {
     }
 }
 
-/// A content, and where it starts.
+/// A content and its first word.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
     pub(super) side: Side,
@@ -116,7 +117,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// The first word of that content. Before [`Words::place`] it only takes note of the demand.
+    /// The first word of a content. Before [`Words::place`], registers the content and returns 0.
     pub(super) fn at(&mut self, side: Side, of: Option<Input>, what: &StateContent) -> u16 {
         let found = self
             .contents
@@ -131,7 +132,7 @@ impl Words {
             (None, _) => {
                 assert!(
                     !self.placed,
-                    "every content is demanded before words are placed"
+                        "every content must be registered before words are placed"
                 );
                 self.contents.push(Content {
                     side,
@@ -144,7 +145,7 @@ impl Words {
         }
     }
 
-    /// Gives every content its words.
+    /// Assigns words to every content.
     pub(super) fn place(&mut self) {
         self.contents.sort_by_key(|content| content.what.class());
         let (mut next, wide_start) = (0, self.wide_start());
@@ -162,12 +163,12 @@ impl Words {
         &self.contents
     }
 
-    /// How many words there are.
+    /// The number of words.
     pub(super) fn count(&self) -> usize {
         self.end_of(Class::List)
     }
 
-    /// Where the words of `class` end.
+    /// The end of the words of `class`.
     pub(super) fn end_of(&self, class: Class) -> usize {
         let words = |of: &dyn Fn(Class) -> bool| {
             let contents = self.contents.iter();
@@ -180,7 +181,7 @@ impl Words {
         self.wide_start() + words(&|each| (Class::Wide..=class).contains(&each))
     }
 
-    /// Where the words of class wide start: so that no pair lies in two cache lines.
+    /// The start of class wide. Aligned, so that no pair of words crosses a cache line.
     pub(super) fn wide_start(&self) -> usize {
         let narrow = self.end_of(Class::Last);
         let is_wide = |content: &Content| content.what.class() == Class::Wide;
@@ -193,7 +194,7 @@ impl Words {
 }
 
 impl Content {
-    /// Whether it holds that content; a longer list serves for a shorter one.
+    /// Whether this content can serve the given one. A longer list serves a shorter one.
     fn serves(&self, side: Side, of: Option<Input>, what: &StateContent) -> bool {
         let same = match (&self.what, what) {
             (StateContent::List(_), StateContent::List(_)) => true,

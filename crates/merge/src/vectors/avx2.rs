@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! AVX2: the small fields of a record in one go; as scalars they are half of a merge's instructions.
+//! AVX2: merges the small fields of a record together, which as scalars take half of a merge's
+//! instructions.
 
 use std::arch::x86_64::*;
 
@@ -61,8 +62,8 @@ impl Vectors for Avx2 {
         flow.bytes += later.bytes;
         flow.last_ns = flow.last_ns.max(later.last_ns);
         const JOINS: i32 = JOINED.cast_signed();
-        // SAFETY: bytes 32 to 48 of both bases are read, and written back as values that a scalar
-        // merge would have given; `self` proves the vectors.
+        // SAFETY: bytes 32 to 48 of both bases are read, and the result of a scalar merge is
+        // written back; `self` proves the vectors.
         unsafe {
             let rest = std::ptr::from_mut(flow).cast::<__m128i>().add(2);
             let other = std::ptr::from_ref(later).cast::<__m128i>().add(2);
@@ -78,7 +79,7 @@ impl Vectors for Avx2 {
 
     #[inline(always)]
     fn equal_lanes(self, lanes: &[u16; 32], value_twice: u32) -> u32 {
-        // SAFETY: the array is 64 bytes and the loads are unaligned ones; `self` proves the vectors.
+        // SAFETY: the array has 64 bytes and the loads are unaligned; `self` proves the vectors.
         unsafe {
             let values = _mm256_set1_epi32(value_twice.cast_signed());
             let pointer = lanes.as_ptr().cast::<__m256i>();
@@ -92,7 +93,7 @@ impl Vectors for Avx2 {
     #[inline(always)]
     unsafe fn merge_states<const N: usize>(self, plan: &Plan, pairs: &[Pair]) {
         for pair in pairs {
-            // SAFETY: the caller's.
+            // SAFETY: as required of the caller.
             let (flow, later) = unsafe { (&mut *pair.flow.cast(), &*pair.later.cast()) };
             plan.merge_in_blocks::<N>(flow, later);
         }

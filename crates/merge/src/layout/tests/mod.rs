@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Layouts against plain arithmetic over lists of packets.
+//! Compares layouts with plain arithmetic over lists of packets.
 
 mod keys;
 mod naive;
@@ -88,7 +88,7 @@ fn what_base_has_takes_no_words() {
         Feature::new("e", Op::Rate, None),
         of("f", Op::Count, Input::Gap),
     ]);
-    // The two arrival times, by which gaps are counted wherever records are cut.
+    // The two arrival times, from which gaps between records are measured.
     assert_eq!(layout.unwrap().state_words(), 8);
 }
 
@@ -100,7 +100,7 @@ fn features_share_words() {
     features.push(of("count", Op::Count));
     features.push(of("third", Op::Nth { k: 3 }));
     features.push(of("first_two", Op::List { k: 2 }));
-    // Count, sum, two of squares, and a list of 3.
+    // Count, sum, two words of squares, and a list of 3.
     let layout = compile(features).unwrap();
     let mut words = Words::default();
     let definition = Definition {
