@@ -103,7 +103,7 @@ fn assert_same(capture: &str, way: &str, plain: &Content, other: &Content) {
 }
 
 #[test]
-fn content_is_the_same_whichever_way_it_arrives() {
+fn content_does_not_depend_on_how_it_is_read() {
     if is_missing(&[Need::Captures]) {
         return;
     }

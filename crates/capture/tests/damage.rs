@@ -51,7 +51,7 @@ fn outcome(bytes: &[u8]) -> (usize, String) {
 }
 
 #[test]
-fn missing_empty_and_foreign_files_are_refused_with_a_mend() {
+fn missing_empty_and_foreign_files_are_refused_with_advice() {
     let missing = CaptureFile::open(Path::new("/no/such.pcap")).unwrap_err();
     assert_eq!(
         missing.to_string(),
@@ -101,7 +101,7 @@ fn missing_empty_and_foreign_files_are_refused_with_a_mend() {
 
 #[cfg(unix)]
 #[test]
-fn file_without_permission_is_refused_with_a_mend() {
+fn file_without_permission_is_refused_with_advice() {
     use std::os::unix::fs::PermissionsExt;
     let path = std::env::temp_dir().join(format!("turboflow-denied-{}", std::process::id()));
     std::fs::write(&path, pcap(1)).unwrap();
@@ -117,7 +117,7 @@ fn file_without_permission_is_refused_with_a_mend() {
 }
 
 #[test]
-fn header_that_is_cut_or_unknown_is_refused() {
+fn truncated_and_unknown_headers_are_refused() {
     assert_eq!(
         open_error(&pcap(0)[..20]),
         "t.pcap ends inside its pcap header: 20 of 24 bytes are there, no packet was captured or \
@@ -281,7 +281,7 @@ fn compressed(bytes: &[u8]) -> [(&'static str, Vec<u8>); 2] {
 }
 
 #[test]
-fn cut_compressed_files_deliver_what_was_there() {
+fn truncated_compressed_files_deliver_complete_packets() {
     let mut writer = PcapWriter::new(Vec::new(), LinkType::Ethernet).unwrap();
     let mut state = 1_u64;
     for number in 0..5_000 {
@@ -333,7 +333,7 @@ impl Read for Failing {
 }
 
 #[test]
-fn failing_reader_delivers_what_came_before() {
+fn failing_reader_delivers_earlier_packets() {
     let reader = Box::new(Failing(io::Cursor::new(
         pcap(3)[..24 + 2 * 76 + 30].to_vec(),
     )));

@@ -94,7 +94,7 @@ fn every_magic_byte_order_and_version_of_pcap_is_read() {
 }
 
 #[test]
-fn format_is_told() {
+fn the_format_is_described() {
     let bytes = pcap(0xa1b2_3c4d, (2, 4), ByteOrder::Big, [0, 0, 4, 4]);
     let file = CaptureFile::from_bytes("t".to_owned(), bytes.clone()).unwrap();
     assert_eq!(
@@ -250,7 +250,7 @@ fn option(code: u16, value: u64) -> Vec<u8> {
 }
 
 #[test]
-fn drops_are_those_of_the_statistics_or_else_of_the_packets() {
+fn drops_come_from_statistics_or_else_from_packets() {
     let mut writer = PcapngWriter::new(Vec::new(), ByteOrder::Little).unwrap();
     for _ in 0..3 {
         writer
@@ -379,7 +379,7 @@ fn frames() -> impl Strategy<Value = Vec<(u32, u32, u32, Vec<u8>)>> {
 
 proptest! {
     #[test]
-    fn what_is_written_as_pcap_is_read(frames in frames(), limit in 1..20_usize) {
+    fn written_pcap_files_read_back(frames in frames(), limit in 1..20_usize) {
         let mut writer = PcapWriter::new(Vec::new(), LinkType::RawIpv6).unwrap();
         for (seconds, fraction, wire_length_bytes, bytes) in &frames {
             let timestamp_ns = u64::from(*seconds) * 1_000_000_000 + u64::from(*fraction);
@@ -401,7 +401,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_as_pcapng_is_read(
+    fn written_pcapng_files_read_back(
         frames in frames(),
         big in any::<bool>(),
         most in 1..99_usize,
@@ -431,7 +431,7 @@ proptest! {
 
     /// The property that the fuzz targets check, for damaged files.
     #[test]
-    fn damaged_bytes_never_panic_and_arrive_the_same_each_way(
+    fn damaged_bytes_never_panic_and_read_alike_from_memory_and_stream(
         is_pcapng in any::<bool>(),
         flips in vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         most in 1..200_usize,
@@ -465,7 +465,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_not_read_may_be_longer_than_any_frame() {
+fn skipped_packets_may_be_longer_than_any_frame() {
     let mut writer = PcapngWriter::new(Vec::new(), ByteOrder::Little).unwrap();
     writer
         .add_interface(LinkType::Ethernet, InterfaceOptions::default())

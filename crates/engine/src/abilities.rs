@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_everything_that_is_lacking_and_nothing_else() {
+    fn lists_exactly_the_unmet_demands() {
         let engine = Abilities {
             inputs: InputSet::default().with(Input::IpLength),
             state_words: 8,

@@ -179,7 +179,7 @@ mod tests {
     };
 
     #[test]
-    fn is_split_by_time_and_stays_in_order() {
+    fn splits_by_time_and_keeps_order() {
         let mut plain = MicroflowBatch::default();
         let mut laid_out = MicroflowBatch::default();
         for (number, first_ns) in [(1, 10), (2, 20), (3, 10), (4, 30)] {

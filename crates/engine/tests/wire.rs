@@ -75,7 +75,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn records_of_any_definition_come_back(seed: u64, biflow: bool, message_bytes in 64usize..4_096) {
+    fn records_of_any_definition_survive_encoding(seed: u64, biflow: bool, message_bytes in 64usize..4_096) {
         let definition = random_definition(seed, biflow);
         if let Ok(layout) = Layout::compile(&definition, biflow) {
             let batch = batch_of(&layout, &packets(seed));
@@ -94,7 +94,7 @@ proptest! {
     }
 
     #[test]
-    fn a_message_with_any_byte_changed_is_read_or_refused(seed: u64, at: prop::sample::Index, to: u8) {
+    fn a_message_with_a_changed_byte_is_decoded_or_rejected(seed: u64, at: prop::sample::Index, to: u8) {
         let layout = default_layout();
         let batch = batch_of(&layout, &packets(seed));
         let mut message = messages(&mut Encoder::new(&layout, 1, 1_400), &batch).swap_remove(0);
@@ -111,7 +111,7 @@ fn length_said(message: &[u8]) -> usize {
 }
 
 #[test]
-fn counters_and_watermarks_come_back() {
+fn counters_and_watermarks_survive_encoding() {
     let layout = default_layout();
     let mut counters = EngineCounters {
         packets_received: 11,
@@ -161,7 +161,7 @@ fn lost_and_repeated_messages_are_counted() {
 }
 
 #[test]
-fn what_is_no_message_of_this_layout_is_refused() {
+fn rejects_invalid_messages_and_other_layouts() {
     let layout = default_layout();
     let batch = batch_of(&layout, &packets(1));
     let message = messages(&mut Encoder::new(&layout, 1, 1_400), &batch).swap_remove(0);

@@ -203,7 +203,7 @@ mod tests {
     /// hashes of 0 to 3, which are multiples of one number, the difference would be 0 under one
     /// seed of 250.
     #[test]
-    fn keys_made_for_secrets_that_hang_together_do_not_collide() {
+    fn keys_made_for_dependent_secrets_do_not_collide() {
         let key = |step: u64| {
             let (more, less) = (0x4000_0000 + step, 0x4000_0000 - step);
             [more, less, less, more, 0x0600_0050_0000]
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_hash_space_keeps_the_order_of_hashes() {
+    fn a_share_of_the_hash_space_keeps_the_order_of_hashes() {
         let hashes = [3 << 40, u64::MAX >> 33, 1 << 31 | 3 << 40, u64::MAX].map(LaneHash);
         assert_eq!(hashes.map(|hash| hash.part(1_000)), [0, 499, 500, 999]);
         assert!(hashes.iter().all(|hash| hash.tag() % 2 == 1));

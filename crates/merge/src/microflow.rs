@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn words_make_the_record_that_they_are_of() {
+    fn words_make_the_record_they_were_taken_from() {
         let mut base = Base::of_packet(&packet(5, 1_500, 0x12), true);
         base.merge(&Base::of_packet(&packet(9, 40, 0x801), false));
         assert_eq!(Base::from_words(base.words()), base);

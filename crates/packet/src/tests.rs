@@ -50,14 +50,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
     #[test]
-    fn the_fast_parser_answers_as_the_general_one(bytes in crate::generate::frames()) {
+    fn the_fast_parser_agrees_with_the_general_one(bytes in crate::generate::frames()) {
         agrees(&bytes, TunnelSet::EMPTY);
         agrees(&bytes, TunnelSet::ALL);
     }
 }
 
 #[test]
-fn the_fast_parser_answers_for_plain_packets() {
+fn the_fast_parser_accepts_plain_packets() {
     use crate::build::{ethernet, ipv4, ipv6, tag, tcp, udp};
     let segments = [
         (6, tcp(0x018, &[], &[0; 8])),
@@ -81,7 +81,7 @@ fn the_fast_parser_answers_for_plain_packets() {
 
 /// Every declared input is extracted from some frame, and no other input from any.
 #[test]
-fn frames_give_the_inputs_that_are_declared() {
+fn frames_provide_the_declared_inputs() {
     let mut parser = Parser::new(ParserConfig {
         decapsulate: TunnelSet::ALL,
         needs: Input::ALL.into_iter().collect(),

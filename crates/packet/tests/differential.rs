@@ -185,7 +185,7 @@ fn compare_transport(packet: &Packet, theirs: Option<&TransportSlice<'_>>, bytes
 }
 
 #[test]
-fn agrees_with_etherparse_but_for_the_reasons_listed() {
+fn agrees_with_etherparse_except_for_listed_reasons() {
     let tally: Mutex<BTreeMap<Option<Excuse>, u32>> = Mutex::default();
     let mut runner = TestRunner::new(ProptestConfig {
         cases: 30_000,
@@ -208,7 +208,7 @@ fn agrees_with_etherparse_but_for_the_reasons_listed() {
 }
 
 #[test]
-fn macsec_is_no_ip_here() {
+fn macsec_frames_are_not_ip() {
     // A tag, an unencrypted SecTAG, an 802.1ad tag, IPv4: found by a random frame.
     let mut bytes = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x91, 0, 0x89, 0xb1];
     bytes.extend([0x88, 0xe5, 0x43, 0x66, 0x88, 0xa8, 0xb6, 0x46, 0x08, 0x00]);

@@ -87,19 +87,19 @@ proptest! {
     })]
 
     #[test]
-    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn never_panics_on_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         survives(&bytes);
     }
 
     #[test]
-    fn no_mutated_frame_makes_it_panic(bytes in generate::frames()) {
+    fn never_panics_on_mutated_frames(bytes in generate::frames()) {
         survives(&bytes);
         // Without the Ethernet header, for the other link types.
         survives(bytes.get(14..).unwrap_or(&[]));
     }
 
     #[test]
-    fn every_frame_is_a_packet_or_rejected_or_comes_back(
+    fn every_frame_is_a_packet_rejected_or_released(
         frames in prop::collection::vec((generate::frames(), 0_u64..20), 0..60),
         max_datagrams in 1_usize..6,
     ) {

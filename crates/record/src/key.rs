@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_back_what_it_was_built_from() {
+    fn reads_back_its_parts() {
         for (source, destination) in [("10.1.2.3", "192.0.2.9"), ("2001:db8::1", "fe80::2:3")] {
             let (source, destination) = (source.parse().unwrap(), destination.parse().unwrap());
             let tuple = FiveTuple::new(source, destination, 0x1234, 53, 17);

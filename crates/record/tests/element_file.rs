@@ -139,7 +139,7 @@ fn file() -> String {
 }
 
 #[test]
-fn the_element_file_is_what_the_mapping_says() {
+fn the_element_file_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/turboflow-elements.xml");
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&path, file()).unwrap();

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn families_of_ipv6_are_those_of_here_and_the_rest_stays() {
+    fn ipv6_families_become_local_and_other_packets_stay() {
         for family in LinkType::NULL_IPV6_FAMILIES {
             for is_big_endian in [false, true] {
                 let bytes_of = |family: u32| match is_big_endian {

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_what_the_expression_says() {
+    fn accepts_what_the_expression_says() {
         let (program, mut bytes) = (udp_to_port_53(), frame());
         assert_eq!(program.run(&bytes[..], 42), Some(262_144));
         bytes[37] = 54;
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_the_whole_machine() {
+    fn runs_every_instruction() {
         let run = |body: &[Instruction]| {
             let program = Program::new([body, &[returning(7)]].concat()).unwrap();
             program.run(&frame()[..], 1_500)
@@ -424,7 +424,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_program_that_is_taken_ends(
+        fn every_accepted_program_terminates(
             codes in prop::collection::vec((0_u16..0x100, 0_u8..4, 0_u8..4, 0_u32..64), 1..40),
             bytes in prop::collection::vec(any::<u8>(), 0..64),
         ) {

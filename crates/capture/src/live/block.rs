@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_come_in_order_with_nanoseconds_and_wire_length() {
+    fn frames_are_in_order_with_nanoseconds_and_wire_length() {
         let mut block = block(&[Packet::plain(&[1; 60]), Packet::plain(&[2; 61])]);
         let mut found = Vec::new();
         let counts = frames(&mut block, FORMAT, &mut found);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_go_back_behind_the_addresses() {
+    fn vlan_tags_are_inserted_after_the_addresses() {
         let bytes: Vec<u8> = (0..20).collect();
         let both = libc::TP_STATUS_VLAN_VALID | libc::TP_STATUS_VLAN_TPID_VALID;
         for (status, tag, expected) in [
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_block_makes_it_panic() {
+    fn never_panics_on_any_block() {
         let whole = block(&[Packet::plain(&[1; 60]), Packet::plain(&[2; 60])]);
         for at in 8..whole.len() {
             for value in [0, 1, 0x7f, 0xff] {

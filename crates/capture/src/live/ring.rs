@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_become_blocks_that_the_kernel_takes() {
+    fn sizes_become_blocks_that_the_kernel_accepts() {
         for (asked, block_bytes, blocks) in [
             (64 << 10, 16 << 10, 4),
             (100_000, 16 << 10, 6),

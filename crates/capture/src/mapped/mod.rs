@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_shrinks_is_damage_and_no_signal() {
+    fn a_file_that_shrinks_is_damaged_and_causes_no_signal() {
         // With and without a thread that populates pages ahead.
         for windows in [3, 20] {
             let file = tempfile();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_shrinks_behind_the_walk_was_read_whole() {
+    fn a_file_that_shrinks_behind_the_walk_is_read_completely() {
         let file = tempfile();
         file.set_len(2 * WINDOW_BYTES as u64).unwrap();
         let mut mapped = Mapped::new(file.try_clone().unwrap()).unwrap();

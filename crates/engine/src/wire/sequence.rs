@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_what_is_missing_until_it_comes() {
+    fn counts_missing_records_until_they_arrive() {
         let mut sequence = Sequence::default();
         assert!(sequence.takes(u32::MAX - 1, 4));
         assert!(sequence.takes(2, 3));

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn means_and_rates_need_something_to_divide_by() {
+    fn means_and_rates_need_a_divisor() {
         assert_eq!(mean(7, 2), Some(3.5));
         assert_eq!(mean(0, 0), None);
         assert_eq!(rate(3, 1_500_000_000), Some(2.0));

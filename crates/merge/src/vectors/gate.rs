@@ -140,7 +140,7 @@ mod tests {
 
         /// The rule in its simplest form.
         #[test]
-        fn lets_pass_what_the_rule_lets(
+        fn passes_what_the_rule_allows(
             from_ns in times(),
             longest in [times(), times()],
             flow in [times(), times()],
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_gate_lets_nothing_pass() {
+    fn a_closed_gate_passes_nothing() {
         let packet = base(0, 0, 0);
         assert!(MergeGate::new(0, 0, 0).passes(&packet, &packet));
         assert!(!MergeGate::CLOSED.passes(&packet, &packet));

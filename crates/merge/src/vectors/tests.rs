@@ -192,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn merges_where_key_and_gate_let_it(
+    fn merges_where_key_and_gate_allow_it(
         mut gate in gate(),
         mut bases in [base(), base()],
         key in any::<[u64; 5]>(),

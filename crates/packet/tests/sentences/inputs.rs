@@ -165,7 +165,7 @@ fn tags_and_labels_are_the_outermost_ones() {
 }
 
 #[test]
-fn only_what_is_needed_is_filled_in() {
+fn only_needed_inputs_are_extracted() {
     use turboflow_packet::{LinkType, Parser, ParserConfig};
     let needs = [Input::Ttl].into_iter().collect();
     let mut parser = Parser::new(ParserConfig {

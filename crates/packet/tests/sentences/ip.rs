@@ -55,7 +55,7 @@ fn bytes_are_what_the_header_declares_even_where_less_was_captured() {
 }
 
 #[test]
-fn headers_that_cannot_be_are_malformed() {
+fn impossible_headers_are_malformed() {
     let good = v4(&inner());
     let with = |index: usize, value: u8| {
         let mut bytes = good.clone();
@@ -116,7 +116,7 @@ fn walks_ipv6_extension_headers_to_the_protocol() {
 }
 
 #[test]
-fn a_chain_that_was_cut_leaves_the_last_protocol_that_could_be_read() {
+fn a_truncated_chain_gives_the_last_protocol_captured() {
     let bytes = v6(&ipv6(
         0,
         &extension(60, 0, &extension(17, 1, &udp(5, 6, b""))),

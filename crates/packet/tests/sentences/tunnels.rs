@@ -255,7 +255,7 @@ fn tunnels_inside_tunnels_are_entered_to_a_bounded_depth() {
 }
 
 #[test]
-fn what_cannot_be_entered_stays_with_the_outer_flow() {
+fn tunnels_that_cannot_be_parsed_stay_with_the_outer_flow() {
     expect_outer(&ipv4(4, &inner()[..19]));
     expect_outer(&ipv4(4, &inner_v6()));
     expect_outer(&ipv4(41, &inner()));
@@ -269,7 +269,7 @@ fn what_cannot_be_entered_stays_with_the_outer_flow() {
 }
 
 #[test]
-fn a_tunnel_that_is_not_listed_hides_none_that_is() {
+fn an_unlisted_tunnel_does_not_hide_a_listed_one() {
     let gtp = join(&[&[0x30, 255, 0, 33, 0, 0, 0, 7], &inner()]);
     // From GTP-U's port to those of GENEVE and Teredo.
     for destination in [6081, 3544] {
@@ -300,7 +300,7 @@ fn an_inner_header_must_lie_inside_the_outer_length() {
 }
 
 #[test]
-fn sets_are_read_from_lists_and_shown_as_them() {
+fn tunnel_sets_parse_from_and_display_as_lists() {
     let all = "ipip,6in4,gre,vxlan,geneve,gtp-u,teredo,l2tp";
     assert_eq!(all.parse(), Ok(TunnelSet::ALL));
     assert_eq!(TunnelSet::ALL.to_string(), all);

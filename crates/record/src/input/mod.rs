@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_as_wide_as_numbers_are() {
+    fn columns_are_as_wide_as_their_inputs() {
         let bits = |input: Input| match input.column_kind() {
             ColumnKind::Unsigned { bits } => Some(bits),
             _ => None,

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sets_hold_what_was_put_in() {
+    fn sets_contain_what_was_added() {
         let set = InputSet::EMPTY.with(Input::Ttl).with(Input::Gap);
         assert_eq!(set.iter().collect::<Vec<_>>(), [Input::Ttl, Input::Gap]);
         assert_eq!(set, InputSet::of(&[Input::Gap, Input::Ttl]));
@@ -186,7 +186,7 @@ mod tests {
 
     /// Sets and value tables must work for any input number, since the table of inputs may grow.
     #[test]
-    fn numbers_beyond_a_word_have_a_place_of_their_own() {
+    fn numbers_beyond_one_word_are_distinct() {
         let members = [0u8, 34, 63, 64, 65, 100, 127, 128, 200, 255];
         let (mut set, mut values) = (BitSet::<4>::EMPTY, ValueTable::<4>::ZEROS);
         for number in members {

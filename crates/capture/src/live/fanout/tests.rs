@@ -126,7 +126,7 @@ fn flows_of_real_captures_stay_together() {
 }
 
 #[test]
-fn neighbours_are_spread_and_the_rest_goes_to_the_first() {
+fn neighbouring_addresses_are_spread_and_other_packets_go_to_the_first_reader() {
     let program = program(4, LinkType::Raw);
     let mut packets = [0; 4];
     for host in 0..=255 {
@@ -167,7 +167,7 @@ fn udp_to(port: u16) -> Program {
 }
 
 #[test]
-fn the_kernel_deals_as_the_program_says() {
+fn the_kernel_distributes_as_the_program_says() {
     const RINGS: usize = 3;
     const SENDERS: u8 = 60;
     let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -49,7 +49,7 @@ fn broken(mut subject: impl Subject, ends_cut: bool) -> BTreeSet<Check> {
 }
 
 #[test]
-fn an_engine_that_is_right_passes() {
+fn a_correct_engine_passes() {
     let mut held = BTreeSet::new();
     for sequence in hand_made(CELL_NS, IDLE_NS) {
         for (slots, look_every) in TABLES
@@ -100,7 +100,7 @@ fn every_op_alone_and_random_definitions_pass() {
 /// The suite reads this engine's timestamps from its records, and compares everything at these
 /// times.
 #[test]
-fn a_remote_engine_with_a_clock_of_its_own_passes() {
+fn a_remote_engine_with_its_own_clock_passes() {
     let random = (0..30).map(|seed| random_definition(seed, false));
     let definitions = each_op_alone().into_iter().chain(random);
     let mut watermarks = 0;
@@ -129,7 +129,7 @@ fn a_remote_engine_with_a_clock_of_its_own_passes() {
 
 /// The suite finds losses although it reads timestamps from the records that did arrive.
 #[test]
-fn losses_behind_a_remote_engine_are_seen() {
+fn losses_behind_a_remote_engine_are_found() {
     let shape = SequenceShape::random(1, 150);
     let sequence = Sequence::of_packets("random", random_packets(1, &shape));
     for (loss, check) in [
@@ -150,7 +150,7 @@ fn losses_behind_a_remote_engine_are_seen() {
 
 /// Other checks may fail as well.
 #[test]
-fn every_wrong_engine_is_caught_by_the_check_for_it() {
+fn every_faulty_engine_fails_the_check_for_its_fault() {
     let expected = [
         (Fault::AgesLate, Check::BoundedAge),
         (Fault::CountsAnotherCause, Check::Golden),
@@ -181,7 +181,7 @@ fn every_wrong_engine_is_caught_by_the_check_for_it() {
 
 /// These faults fail no other checks.
 #[test]
-fn a_fault_is_not_seen_where_it_is_not() {
+fn faults_break_no_unrelated_checks() {
     let only = |fault| Vec::from_iter(broken(wrong(fault), true));
     assert_eq!(only(Fault::CountsAnotherCause), [Check::Golden]);
     assert_eq!(
@@ -195,7 +195,7 @@ fn a_fault_is_not_seen_where_it_is_not() {
 /// The suite finds records that are lost, repeated or late between engine and aggregator. Losses
 /// that are counted do not break conservation.
 #[test]
-fn losses_between_engine_and_aggregator_are_seen() {
+fn losses_between_engine_and_aggregator_are_found() {
     let expected: [(Loss, &[Check], &[Check]); 4] = [
         (Loss::Delayed, &[Check::BoundedAge], &[Check::Conservation]),
         (

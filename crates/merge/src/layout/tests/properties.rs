@@ -247,7 +247,7 @@ proptest! {
 }
 
 #[test]
-fn a_gap_ends_at_the_last_time_that_there_is() {
+fn a_gap_may_end_at_the_largest_time() {
     let features = [Op::GapMin, Op::GapMax].map(|op| Feature {
         name: op.name().to_owned(),
         op,

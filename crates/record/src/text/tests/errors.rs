@@ -31,7 +31,7 @@ fn refuses(cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn refuses_what_is_no_toml() {
+fn refuses_text_that_is_not_toml() {
     refuses(&[
         (
             "[key]\nfields = [",
@@ -117,7 +117,7 @@ fn refuses_wrong_keys() {
 }
 
 #[test]
-fn refuses_features_that_are_none() {
+fn refuses_missing_and_malformed_features() {
     refuses(&[
         (
             "",
@@ -211,7 +211,7 @@ fn refuses_ops_that_make_no_sense_of_an_input() {
 }
 
 #[test]
-fn refuses_what_an_op_does_not_take() {
+fn refuses_keys_that_an_op_does_not_take() {
     refuses(&[
         (
             "[[feature]]\nname = \"x\"\nop = \"duration\"\nof = \"timestamp\"",
