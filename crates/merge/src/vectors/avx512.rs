@@ -76,43 +76,43 @@ impl Words for Words512 {
 
     #[inline(always)]
     fn plus(self, other: Self) -> Self {
-        // SAFETY: the words prove the vectors, here and below.
+        // SAFETY: the words prove the vectors.
         Self(unsafe { _mm512_add_epi64(self.0, other.0) })
     }
 
     #[inline(always)]
     fn plus_in_halves(self, other: Self) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the words prove the vectors.
         Self(unsafe { _mm512_add_epi32(self.0, other.0) })
     }
 
     #[inline(always)]
     fn differing(self, other: Self) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the words prove the vectors.
         Self(unsafe { _mm512_xor_si512(self.0, other.0) })
     }
 
     #[inline(always)]
     fn joined(self, other: Self) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the words prove the vectors.
         Self(unsafe { _mm512_or_si512(self.0, other.0) })
     }
 
     #[inline(always)]
     fn right<const BITS: u32>(self) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the words prove the vectors.
         Self(unsafe { _mm512_srli_epi64::<BITS>(self.0) })
     }
 
     #[inline(always)]
     fn left<const BITS: u32>(self) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the words prove the vectors.
         Self(unsafe { _mm512_slli_epi64::<BITS>(self.0) })
     }
 
     #[inline(always)]
     fn product_of_halves(self, other: Self) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the words prove the vectors.
         Self(unsafe { _mm512_mul_epu32(self.0, other.0) })
     }
 
@@ -129,7 +129,7 @@ impl Words for Words512 {
             }
             places
         };
-        // SAFETY: as above; both arrays have the size of the vectors.
+        // SAFETY: the words prove the vectors; both arrays have the size of the vectors.
         unsafe {
             let places = _mm_loadu_si128(OF_PAIR.as_ptr().cast());
             Self(_mm512_shuffle_epi8(self.0, _mm512_broadcast_i32x4(places)))
@@ -138,7 +138,7 @@ impl Words for Words512 {
 
     #[inline(always)]
     fn pair_sums(self, other: Self) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the words prove the vectors.
         unsafe {
             let first = _mm512_unpacklo_epi64(self.0, other.0);
             let second = _mm512_unpackhi_epi64(self.0, other.0);

@@ -8,8 +8,8 @@ use crate::{flow, inner, values_of};
 
 const INNER: (u8, u16, u16) = (17, 53, 5353);
 
-/// Parses a datagram with all tunnels decapsulated, with only this one (the result must be equal), and
-/// with all but this one (the packet must stay in the outer flow).
+/// Parses a datagram with all tunnels decapsulated, with only this one (the result must be equal),
+/// and with all but this one (the packet must stay in the outer flow).
 fn entered(tunnel: Tunnel, datagram: &[u8]) -> (Packet, InputValues) {
     let bytes = ethernet(0x0800, datagram);
     let all = values_of(&bytes, TunnelSet::ALL);
