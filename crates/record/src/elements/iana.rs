@@ -6,105 +6,17 @@
 //! encapsulation), fragmentOffset (in units of 8 octets), flowDurationMilliseconds (32 bits, and
 //! coarser than our durations).
 
-use super::{
-    ColumnElement, DataType, END_REASON, Element, Semantics, TimeUnit, Units, reverse_name,
-};
+use super::registry::{ColumnOf, DataType, Entry, Registered, Semantics, TimeUnit, Units};
+use super::{ColumnElement, END_REASON, Element, reverse_name};
 use crate::{Feature, KeyField, Op};
+use DataType::{Ipv4Address, Ipv6Address, Unsigned8, Unsigned16, Unsigned64};
+use Semantics::{Default, DeltaCounter, Identifier};
 
 /// basicList, the element of every list column (RFC 6313, section 4.5.1).
 pub const BASIC_LIST: u16 = 291;
 
 /// The enterprise number that marks an IANA element as reversed (RFC 5103, section 6.1).
 pub const REVERSE_ENTERPRISE: u32 = 29305;
-
-/// An element: number, name, type, semantics, units.
-pub(crate) type Entry = (u16, &'static str, DataType, Semantics, Units);
-
-/// What a column holds of an input, as far as IANA has elements for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ColumnOf {
-    /// The value of the flow's first packet or, in a key, of all its packets.
-    Value,
-    /// The value, in a key only.
-    Key,
-    /// The sum of the values.
-    Sum,
-    /// The smallest value.
-    Min,
-    /// The largest value.
-    Max,
-    /// The OR of the values.
-    BitOr,
-}
-
-/// The IANA element or elements of a column.
-pub(crate) enum Registered {
-    /// One element.
-    One(Entry),
-    /// A 64-bit element sent in 4 octets, since our lengths have 32 bits.
-    Reduced(Entry),
-    /// One element for IPv4 and one for IPv6; none for records without a family.
-    ByFamily(Entry, Entry),
-    /// One element per [`TimeUnit`]: milliseconds, microseconds, nanoseconds.
-    ByTime([Entry; 3]),
-}
-
-/// Start time of a flow.
-pub(crate) const FLOW_START: [Entry; 3] = [
-    (
-        152,
-        "flowStartMilliseconds",
-        DateTimeMilliseconds,
-        Default,
-        Units::None,
-    ),
-    (
-        154,
-        "flowStartMicroseconds",
-        DateTimeMicroseconds,
-        Default,
-        Units::None,
-    ),
-    (
-        156,
-        "flowStartNanoseconds",
-        DateTimeNanoseconds,
-        Default,
-        Units::None,
-    ),
-];
-/// End time of a flow.
-pub(crate) const FLOW_END: [Entry; 3] = [
-    (
-        153,
-        "flowEndMilliseconds",
-        DateTimeMilliseconds,
-        Default,
-        Units::None,
-    ),
-    (
-        155,
-        "flowEndMicroseconds",
-        DateTimeMicroseconds,
-        Default,
-        Units::None,
-    ),
-    (
-        157,
-        "flowEndNanoseconds",
-        DateTimeNanoseconds,
-        Default,
-        Units::None,
-    ),
-];
-/// The TCP flags of a flow.
-pub(crate) const TCP_CONTROL_BITS: Entry = (6, "tcpControlBits", Unsigned16, Flags, Units::None);
-
-use DataType::{
-    DateTimeMicroseconds, DateTimeMilliseconds, DateTimeNanoseconds, Ipv4Address, Ipv6Address,
-    MacAddress, Unsigned8, Unsigned16, Unsigned32, Unsigned64,
-};
-use Semantics::{Default, DeltaCounter, Flags, Identifier};
 
 /// The element of a key field. `has_family`: each record is of IPv4 or of IPv6.
 pub(super) fn of_key(field: KeyField, has_family: bool) -> Option<ColumnElement> {
@@ -214,21 +126,5 @@ fn element((id, name, data_type, semantics, units): Entry) -> Element {
         units,
         description: String::new(),
         bytes: data_type.bytes(),
-    }
-}
-
-impl DataType {
-    /// Octets of a value.
-    #[must_use]
-    pub const fn bytes(self) -> u8 {
-        match self {
-            Unsigned8 => 1,
-            Unsigned16 => 2,
-            Unsigned32 | Ipv4Address => 4,
-            MacAddress => 6,
-            Unsigned64 | Self::Float64 => 8,
-            DateTimeMilliseconds | DateTimeMicroseconds | DateTimeNanoseconds => 8,
-            Ipv6Address => 16,
-        }
     }
 }

@@ -7,6 +7,7 @@
 
 mod enterprise;
 mod iana;
+pub(crate) mod registry;
 #[cfg(test)]
 mod tests;
 
@@ -15,80 +16,7 @@ use crate::{Definition, Feature, Input, KeyField, Op};
 
 pub use enterprise::DOCUMENTATION_ENTERPRISE;
 pub use iana::{BASIC_LIST, REVERSE_ENTERPRISE};
-pub(crate) use iana::{ColumnOf, FLOW_END, FLOW_START, Registered, TCP_CONTROL_BITS};
-
-/// The type of an element's values, numbered as in RFC 5610, section 3.1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum DataType {
-    /// 8-bit unsigned number.
-    Unsigned8 = 1,
-    /// 16-bit unsigned number.
-    Unsigned16 = 2,
-    /// 32-bit unsigned number.
-    Unsigned32 = 3,
-    /// 64-bit unsigned number.
-    Unsigned64 = 4,
-    /// IEEE 754 double.
-    Float64 = 10,
-    /// IEEE 802 address.
-    MacAddress = 12,
-    /// Milliseconds since 1970.
-    DateTimeMilliseconds = 15,
-    /// NTP timestamp (seconds since 1900 and a fraction), good to the microsecond.
-    DateTimeMicroseconds = 16,
-    /// NTP timestamp, good to the nanosecond.
-    DateTimeNanoseconds = 17,
-    /// IPv4 address.
-    Ipv4Address = 18,
-    /// IPv6 address.
-    Ipv6Address = 19,
-}
-
-/// The semantics of values, numbered as in RFC 5610, section 3.2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Semantics {
-    /// Unspecified.
-    Default = 0,
-    /// An amount at an instant, or a statistic of amounts.
-    Quantity = 1,
-    /// A count since the record began.
-    DeltaCounter = 3,
-    /// An identifier.
-    Identifier = 4,
-    /// A set of bits.
-    Flags = 5,
-}
-
-/// The unit of values, numbered as in IANA's registry "IPFIX Information Element Units" (started by
-/// RFC 5610, section 3.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u16)]
-pub enum Units {
-    /// No unit, or one that depends on the engine.
-    None = 0,
-    /// Octets.
-    Octets = 2,
-    /// Packets.
-    Packets = 3,
-    /// Nanoseconds.
-    Nanoseconds = 8,
-    /// Hops.
-    Hops = 11,
-}
-
-/// Which IANA elements carry a flow's start and end times.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TimeUnit {
-    /// flowStartMilliseconds and flowEndMilliseconds (152, 153). Every collector supports them.
-    #[default]
-    Milliseconds,
-    /// flowStartMicroseconds and flowEndMicroseconds (154, 155).
-    Microseconds,
-    /// flowStartNanoseconds and flowEndNanoseconds (156, 157).
-    Nanoseconds,
-}
+pub use registry::{DataType, Semantics, TimeUnit, Units};
 
 /// One information element, as in a template.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ mod set;
 mod table;
 
 use crate::ColumnKind;
-use crate::elements::{ColumnOf, Registered, Units};
+use crate::elements::registry::{ColumnOf, Registered, Units};
 
 pub(crate) use set::ValueTable;
 pub use set::{INPUT_WORDS, InputSet};

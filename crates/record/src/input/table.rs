@@ -8,11 +8,15 @@
 
 use super::Meaning;
 use crate::ColumnKind;
-use crate::elements::ColumnOf::{BitOr, Key, Max, Min, Sum, Value};
-use crate::elements::DataType::{MacAddress, Unsigned8, Unsigned16, Unsigned32, Unsigned64};
-use crate::elements::Registered::{ByFamily, ByTime, One, Reduced};
-use crate::elements::Semantics::{Default, DeltaCounter, Flags, Identifier, Quantity};
-use crate::elements::{ColumnOf, FLOW_END, FLOW_START, Registered, TCP_CONTROL_BITS, Units};
+use crate::elements::registry::ColumnOf::{BitOr, Key, Max, Min, Sum, Value};
+use crate::elements::registry::DataType::{
+    MacAddress, Unsigned8, Unsigned16, Unsigned32, Unsigned64,
+};
+use crate::elements::registry::Registered::{ByFamily, ByTime, One, Reduced};
+use crate::elements::registry::Semantics::{Default, DeltaCounter, Flags, Identifier, Quantity};
+use crate::elements::registry::{
+    ColumnOf, FLOW_END, FLOW_START, Registered, TCP_CONTROL_BITS, Units,
+};
 
 /// The properties of an input.
 pub(super) struct Row {
