@@ -20,10 +20,7 @@
 //! ```
 
 use crate::hash::splitmix;
-use crate::{KeyHasher, MicroflowRecord, Vectors, Words};
-
-/// How many keys are hashed together.
-pub const LANES: usize = 8;
+use crate::{KeyHasher, LANES, MicroflowRecord, Vectors, Words};
 
 /// A keyed hash function over keys of `K` words.
 #[derive(Clone, Copy, Debug)]

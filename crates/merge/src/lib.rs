@@ -13,7 +13,7 @@ mod prefetch;
 mod vectors;
 
 pub use hash::{KeyHash, KeyHasher};
-pub use lane_hash::{LANES, LaneHash, LaneHasher};
+pub use lane_hash::{LaneHash, LaneHasher};
 pub use layout::{
     KeySlot, KeySteps, KeyWidths, Layout, Plan, STATE_WORDS, StateContent, StateStep, Steps,
     WORDS_WIDE,
@@ -23,4 +23,6 @@ pub use pairs::PendingStates;
 pub use prefetch::{prefetch, prefetch_far};
 #[cfg(target_arch = "x86_64")]
 pub use vectors::{Avx2, Avx512, LineGate, Words512};
-pub use vectors::{FEW_WORDS, Machine, MergeGate, Plain, PlainWords, Vectors, WithVectors, Words};
+pub use vectors::{
+    FEW_WORDS, LANES, Machine, MergeGate, Plain, PlainWords, Vectors, WithVectors, Words,
+};

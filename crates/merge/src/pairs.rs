@@ -2,17 +2,8 @@
 //! Pairs of records whose further words have not merged yet. These words are merged for many pairs
 //! together, so that the plan is looked up once for all of them.
 
+use crate::layout::pair::{PAIRS, Pair};
 use crate::{MicroflowRecord, Plan, Vectors};
-
-/// The most pending pairs. Few enough that records of ordinary size stay in the L1 cache.
-pub(crate) const PAIRS: usize = 32;
-
-/// The states of a flow's record and of a later record.
-#[derive(Clone, Copy, Debug)]
-pub struct Pair {
-    pub(crate) flow: *mut u64,
-    pub(crate) later: *const u64,
-}
 
 /// Pairs of records, with `N` further words each, that are still to be merged.
 #[derive(Debug)]

@@ -9,10 +9,9 @@
 use std::arch::x86_64::*;
 
 use super::gap::{GapWords, NONE};
-use super::plan::{BLOCK, Ends, MAX_GAPS};
-use super::words::encode_max;
+use super::pair::Pair;
+use super::words::{BLOCK, Ends, MAX_GAPS, encode_max};
 use crate::Avx512;
-use crate::pairs::Pair;
 
 /// Which lanes of a block belong to which class.
 #[derive(Clone, Copy, Debug)]
@@ -341,7 +340,7 @@ impl BoundaryGap {
 const _: () = assert!(encode_max(0) == u64::MAX - 1 && encode_max(BoundaryGap::NONE.0) == u64::MAX);
 
 /// a + b in the pairs of lanes whose low words are in `low`. Saturates like
-/// [`super::plan::add_wide`].
+/// [`super::words::add_wide`].
 ///
 /// # Safety
 /// The machine has AVX-512.

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Gaps between runs of packets. They are known, and folded in, only when the two records merge.
 
-use super::plan::{ListWords, add_wide};
 use super::program::Edges;
-use super::words::{Content, Side, StateContent, Words, encode_max};
+use super::words::{Content, ListWords, Side, StateContent, Words, add_wide, encode_max};
 use turboflow_record::Input;
 
 /// Marks an absent word.

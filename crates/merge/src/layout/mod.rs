@@ -13,6 +13,7 @@ mod gap;
 mod key;
 mod limits;
 mod moments;
+pub(crate) mod pair;
 mod plan;
 mod program;
 mod rows;

@@ -6,11 +6,11 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 #[cfg(target_arch = "x86_64")]
-use super::blocks::{BlockLanes, GapMeasurement, BoundaryGap};
+use super::blocks::{BlockLanes, BoundaryGap, GapMeasurement};
 use super::gap::GapWords;
-use super::words::{Class, Content, Side, StateContent, Words};
 #[cfg(target_arch = "x86_64")]
-use crate::pairs::{PAIRS, Pair};
+use super::pair::{PAIRS, Pair};
+use super::words::{BLOCK, Class, Ends, ListWords, MAX_GAPS, Side, Words, add_wide, read_wide};
 
 /// The merge program of a layout: a few loops over contiguous words, which never look at features.
 ///
@@ -29,19 +29,6 @@ pub struct Plan {
     gaps: Arc<[GapWords]>,
 }
 
-/// The end of each class of words.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ends {
-    pub(super) add: u32,
-    pub(super) min: u32,
-    pub(super) or: u32,
-    pub(super) first: u32,
-    pub(super) last: u32,
-    /// The start of class wide.
-    pub(super) wide_start: u32,
-    pub(super) wide: u32,
-}
-
 /// The words of a block that belong to each class, as masks: all ones, or 0.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
@@ -51,19 +38,6 @@ struct Masks {
     or: [u64; BLOCK],
     first: [u64; BLOCK],
     last: [u64; BLOCK],
-}
-
-/// The sides that gaps can belong to: forward, reverse, both.
-pub(super) const MAX_GAPS: usize = 3;
-
-/// Words merged at once: a cache line.
-pub(super) const BLOCK: usize = 8;
-
-/// A list: the number of its values, and room for `k` values.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ListWords {
-    pub(super) start: u16,
-    pub(super) k: u16,
 }
 
 impl Plan {
@@ -284,56 +258,5 @@ fn each<const N: usize>(
 ) {
     for word in start as usize..(end as usize).min(N) {
         earlier[word] = fold(earlier[word], later[word]);
-    }
-}
-
-#[inline(always)]
-pub(super) fn read_wide(words: &[u64], word: usize) -> u128 {
-    u128::from(words[word]) | u128::from(words[word + 1]) << 64
-}
-
-/// Saturates, which is associative like addition and marks sums that exceed 128 bits.
-#[inline(always)]
-pub(super) fn add_wide(words: &mut [u64], word: usize, value: u128) {
-    let sum = read_wide(words, word).saturating_add(value);
-    words[word] = sum as u64;
-    words[word + 1] = (sum >> 64) as u64;
-}
-
-impl ListWords {
-    pub(super) fn new(content: &Content) -> Option<Self> {
-        match content.what {
-            StateContent::List(k) => Some(Self {
-                start: content.start as u16,
-                k: k as u16,
-            }),
-            _ => None,
-        }
-    }
-
-    /// Appends the list of `later`, as far as there is room.
-    #[inline(always)]
-    fn append<const N: usize>(self, earlier: &mut [u64; N], later: &[u64; N]) {
-        let (start, k) = (self.start as usize, self.k as usize);
-        let kept = earlier[start] as usize;
-        if kept >= k {
-            return;
-        }
-        let taken = (later[start] as usize).min(k - kept);
-        for index in 0..taken {
-            earlier[start + 1 + kept + index] = later[start + 1 + index];
-        }
-        earlier[start] = (kept + taken) as u64;
-    }
-
-    /// Appends one value, if there is room.
-    #[inline(always)]
-    pub(super) fn push(self, words: &mut [u64], value: u64) {
-        let start = self.start as usize;
-        let kept = words[start] as usize;
-        if kept < self.k as usize {
-            words[start + 1 + kept] = value;
-            words[start] += 1;
-        }
     }
 }

@@ -5,8 +5,7 @@
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
-use super::plan::add_wide;
-use super::words::{Class, Content, Side, StateContent, Words};
+use super::words::{Class, Content, Side, StateContent, Words, add_wide};
 #[cfg(target_arch = "x86_64")]
 use super::write_block::{BankStep, WriteBank};
 use turboflow_record::{Input, InputValues, Packet};

@@ -31,7 +31,7 @@ impl<'a, const K: usize, const N: usize> RecordRows<'a, K, N> {
         flips.extend(
             records
                 .iter()
-                .map(|record| was_begun_by_destination(record.base.marks)),
+                .map(|record| is_initiated_by_destination(record.base.marks)),
         );
         Self { records, flips }
     }
@@ -50,7 +50,7 @@ impl<'a, const K: usize, const N: usize> RecordRows<'a, K, N> {
 /// Whether the key's destination is the initiator. The initiator is the sender of the first packet
 /// or, if only one side sent a SYN without ACK, that side (RFC 5103, section 4, and TCP's notion of
 /// a client).
-fn was_begun_by_destination(marks: Marks) -> bool {
+fn is_initiated_by_destination(marks: Marks) -> bool {
     match (marks.any(Marks::SYN), marks.any(Marks::REVERSE_SYN)) {
         (true, false) => false,
         (false, true) => true,

@@ -10,6 +10,12 @@
 
 use turboflow_record::Input;
 
+/// The sides that gaps can belong to: forward, reverse, both.
+pub(super) const MAX_GAPS: usize = 3;
+
+/// Words merged at once: a cache line.
+pub(super) const BLOCK: usize = 8;
+
 /// The packets that a content covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -132,7 +138,7 @@ impl Words {
             (None, _) => {
                 assert!(
                     !self.placed,
-                        "every content must be registered before words are placed"
+                    "every content must be registered before words are placed"
                 );
                 self.contents.push(Content {
                     side,
@@ -206,6 +212,77 @@ impl Content {
     fn grow(&mut self, what: &StateContent) {
         if let (StateContent::List(mine), StateContent::List(wanted)) = (&mut self.what, what) {
             *mine = (*mine).max(*wanted);
+        }
+    }
+}
+
+/// The end of each class of words.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ends {
+    pub(super) add: u32,
+    pub(super) min: u32,
+    pub(super) or: u32,
+    pub(super) first: u32,
+    pub(super) last: u32,
+    /// The start of class wide.
+    pub(super) wide_start: u32,
+    pub(super) wide: u32,
+}
+
+/// A list: the number of its values, and room for `k` values.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ListWords {
+    pub(super) start: u16,
+    pub(super) k: u16,
+}
+
+#[inline(always)]
+pub(super) fn read_wide(words: &[u64], word: usize) -> u128 {
+    u128::from(words[word]) | u128::from(words[word + 1]) << 64
+}
+
+/// Saturates, which is associative like addition and marks sums that exceed 128 bits.
+#[inline(always)]
+pub(super) fn add_wide(words: &mut [u64], word: usize, value: u128) {
+    let sum = read_wide(words, word).saturating_add(value);
+    words[word] = sum as u64;
+    words[word + 1] = (sum >> 64) as u64;
+}
+
+impl ListWords {
+    pub(super) fn new(content: &Content) -> Option<Self> {
+        match content.what {
+            StateContent::List(k) => Some(Self {
+                start: content.start as u16,
+                k: k as u16,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Appends the list of `later`, as far as there is room.
+    #[inline(always)]
+    pub(super) fn append<const N: usize>(self, earlier: &mut [u64; N], later: &[u64; N]) {
+        let (start, k) = (self.start as usize, self.k as usize);
+        let kept = earlier[start] as usize;
+        if kept >= k {
+            return;
+        }
+        let taken = (later[start] as usize).min(k - kept);
+        for index in 0..taken {
+            earlier[start + 1 + kept + index] = later[start + 1 + index];
+        }
+        earlier[start] = (kept + taken) as u64;
+    }
+
+    /// Appends one value, if there is room.
+    #[inline(always)]
+    pub(super) fn push(self, words: &mut [u64], value: u64) {
+        let start = self.start as usize;
+        let kept = words[start] as usize;
+        if kept < self.k as usize {
+            words[start + 1 + kept] = value;
+            words[start] += 1;
         }
     }
 }

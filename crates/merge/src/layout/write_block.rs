@@ -4,9 +4,8 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::plan::BLOCK;
 use super::program::WriteStep;
-use super::words::{Content, StateContent};
+use super::words::{BLOCK, Content, StateContent};
 use crate::Avx512;
 use turboflow_record::{INPUT_WORDS, Input, InputSet, InputValues};
 

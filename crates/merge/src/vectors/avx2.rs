@@ -5,24 +5,9 @@
 use std::arch::x86_64::*;
 
 use super::gate::JOINED;
-use super::{MergeGate, PlainWords, Vectors, WithVectors};
-use crate::pairs::Pair;
+use super::{Avx2, MergeGate, PlainWords, Vectors, WithVectors};
+use crate::layout::pair::Pair;
 use crate::{Base, LANES, Plan};
-
-/// Proof that the machine has AVX2 and BMI2.
-#[derive(Clone, Copy, Debug)]
-pub struct Avx2(());
-
-impl Avx2 {
-    pub(crate) fn detect() -> Option<Self> {
-        let found = is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("lzcnt")
-            && is_x86_feature_detected!("popcnt");
-        found.then_some(Self(()))
-    }
-}
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn run<W: WithVectors>(vectors: Avx2, work: W) -> W::Output {

@@ -6,27 +6,9 @@ use std::arch::x86_64::*;
 
 use super::gate::JOINED;
 use super::line::LineGate;
-use super::{MergeGate, Vectors, WithVectors, Words, merge_in_steps};
-use crate::pairs::Pair;
+use super::{Avx512, MergeGate, Vectors, WithVectors, Words, merge_in_steps};
+use crate::layout::pair::Pair;
 use crate::{Base, LANES, MicroflowRecord, Plan};
-
-/// Proof that the machine has AVX-512 F, BW, DQ and VL, and BMI2.
-#[derive(Clone, Copy, Debug)]
-pub struct Avx512(());
-
-impl Avx512 {
-    pub(super) fn detect() -> Option<Self> {
-        let found = is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("lzcnt")
-            && is_x86_feature_detected!("popcnt");
-        found.then_some(Self(()))
-    }
-}
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn run<W: WithVectors>(vectors: Avx512, work: W) -> W::Output {

@@ -24,7 +24,7 @@ pub struct MergeGate {
 }
 
 impl MergeGate {
-    /// Longer than any time span that the test can handle.
+    /// No limit: times must be less than 2^63 ns apart anyway.
     pub const UNLIMITED_NS: u64 = HALF - 1;
 
     /// A gate that passes nothing: no record begins that late ([`LAST_TIME_NS`] is smaller).

@@ -17,21 +17,23 @@ mod avx512;
 mod gate;
 #[cfg(target_arch = "x86_64")]
 mod line;
+#[cfg(target_arch = "x86_64")]
+mod proof;
 #[cfg(test)]
 mod tests;
 mod words;
 
 #[cfg(target_arch = "x86_64")]
-pub use avx2::Avx2;
-#[cfg(target_arch = "x86_64")]
-pub use avx512::{Avx512, Words512};
+pub use avx512::Words512;
 pub use gate::MergeGate;
 #[cfg(target_arch = "x86_64")]
 pub use line::LineGate;
-pub use words::{PlainWords, Words};
+#[cfg(target_arch = "x86_64")]
+pub use proof::{Avx2, Avx512};
+pub use words::{LANES, PlainWords, Words};
 
-use crate::pairs::Pair;
-use crate::{Base, LANES, MicroflowRecord, Plan};
+use crate::layout::pair::Pair;
+use crate::{Base, MicroflowRecord, Plan};
 
 /// The widest vectors that this machine has.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Eight 64-bit words at a time, for hashes of eight keys.
 
-use crate::LANES;
+/// How many words, and keys, are processed together.
+pub const LANES: usize = 8;
 
 /// Eight words. Values exist only on machines with the vectors for them: [`super::Vectors`] creates
 /// them.
