@@ -37,7 +37,8 @@ fn agrees(bytes: &[u8], entered: TunnelSet) -> bool {
     let Some(fast) = fast else {
         return false;
     };
-    let walk = Walk::new(&frame, entered).expect("the general parser accepts what the fast one does");
+    let walk =
+        Walk::new(&frame, entered).expect("the general parser accepts what the fast one does");
     assert_eq!(fast.packet, walk.packet(&frame, true));
     let short = Walk::from_fast(&frame, &fast);
     assert_eq!(short.ip, walk.ip);

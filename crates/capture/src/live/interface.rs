@@ -89,7 +89,7 @@ impl State {
     }
 }
 
-/// Queries the state of interfaces that another program part captures or meters.
+/// Queries the state of interfaces that are not opened here, but metered by a remote engine.
 #[derive(Debug, Default)]
 pub struct States {
     /// Kept for all queries, because creating a socket takes longer than a query.

@@ -63,6 +63,6 @@ pub(crate) fn active(socket: &PacketSocket, name: &CStr) -> Vec<Offload> {
             .ethtool(name, command)
             .is_ok_and(|value| value & bit != 0)
     };
-    let on = QUERIES.iter().filter(|question| is_on(question));
+    let on = QUERIES.iter().filter(|query| is_on(query));
     on.map(|(offload, _, _)| *offload).collect()
 }

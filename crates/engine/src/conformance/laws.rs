@@ -126,11 +126,15 @@ fn conserves(trial: &Trial<'_>) -> Result<(), String> {
     equal("bytes in records and dropped", bytes, in_records + dropped)?;
     let handed_over = records().count() as u64 + counters.microflows_dropped;
     equal("records evicted", counters.evicted.total(), handed_over)?;
-    equal("records with a key that no packet has", 0, trial.flows.unknown_records.len())?;
+    equal(
+        "records with a key that no packet has",
+        0,
+        trial.flows.unknown_records.len(),
+    )?;
     for flow in trial.flows.iter() {
         let (own, found) = (flow.packets.len() as u64, flow.packets_in_records());
         if found > own {
-                return Err(format!("a flow of {own} packets has records with {found}"));
+            return Err(format!("a flow of {own} packets has records with {found}"));
         }
     }
     Ok(())
@@ -229,7 +233,7 @@ fn is_of_bounded_age(trial: &Trial<'_>) -> Result<(), String> {
         });
         if next.is_some_and(|complete_ns| record.base.last_ns >= complete_ns) {
             return Err(format!(
-                    "record {number} is of a later cell than the one it was handed over in"
+                "record {number} is of a later cell than the one it was handed over in"
             ));
         }
     }
@@ -243,7 +247,7 @@ fn is_of_bounded_age(trial: &Trial<'_>) -> Result<(), String> {
                     complete_ns,
                 )?;
                 if before_ns.is_some_and(|before_ns| before_ns > complete_ns) {
-                        return Err(format!("watermark {complete_ns} follows a later one"));
+                    return Err(format!("watermark {complete_ns} follows a later one"));
                 }
                 before_ns = Some(complete_ns);
                 has_no_overdue_packet(trial, place, event.given, complete_ns)?;
@@ -274,7 +278,7 @@ fn has_no_overdue_packet(
                 .find(|number| is_overdue(number))
             {
                 return Err(format!(
-                        "packet {number} was handed over after the watermark {complete_ns}"
+                    "packet {number} was handed over after the watermark {complete_ns}"
                 ));
             }
         }
@@ -349,7 +353,7 @@ pub(super) fn cuts(trial: &Trial<'_>) -> Outcome {
                 };
                 if let Some(why) = joined.cut_before(packet, moment, trial.setup.ends_cut) {
                     return Outcome::Broken(format!(
-                            "packet {number} has joined the record of an earlier one, but {why}"
+                        "packet {number} has joined the record of an earlier one, but {why}"
                     ));
                 }
                 joined.join(packet);
@@ -363,7 +367,7 @@ pub(super) fn cuts(trial: &Trial<'_>) -> Outcome {
 pub(super) fn bounded_memory(trial: &Trial<'_>) -> Outcome {
     if trial.setup.look_every != 1 {
         return Outcome::LeftOut(
-                "the number of resident records is known only if every frame is followed by a look"
+            "the number of resident records is known only if every frame is followed by a look",
         );
     }
     if let Some(why) = trial.why_left_out(Aspect::HandsOverAtOnce)

@@ -82,7 +82,10 @@ impl<'a> Flows<'a> {
                 packets: start..start + packets,
             });
         }
-        Self { by_key, unknown_records }
+        Self {
+            by_key,
+            unknown_records,
+        }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Flow<'a>> {

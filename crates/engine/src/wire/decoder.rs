@@ -173,7 +173,7 @@ impl Decoder {
             (Kind::Counters | Kind::End, _) => {
                 decoded.counters = Some(counters::read(body)?);
                 self.sequence_of(header.engine_id)?
-                    .takes(header.sequence, 0);
+                    .accept(header.sequence, 0);
                 return Ok(decoded);
             }
             (kind, _) => return Err(WireError::Family { found: kind as u8 }),
@@ -182,7 +182,7 @@ impl Decoder {
         let count = rows.len() as u64;
         if self
             .sequence_of(header.engine_id)?
-            .takes(header.sequence, count)
+            .accept(header.sequence, count)
         {
             (decoded.records, decoded.packets, decoded.bytes) = (rows.len(), packets, bytes);
             rows.for_each(|bytes| self.append(bytes, form, batch));

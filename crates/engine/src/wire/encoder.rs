@@ -39,7 +39,10 @@ impl Encoder {
         let wide = self.shape.wide_key_words.is_some();
         for (kind, form) in [
             (Kind::RecordsV4, KeyForm::V4),
-            (Kind::RecordsV6, if wide { KeyForm::Wide } else { KeyForm::V6 }),
+            (
+                Kind::RecordsV6,
+                if wide { KeyForm::Wide } else { KeyForm::V6 },
+            ),
         ] {
             let kind = if form == KeyForm::Wide {
                 Kind::RecordsWide

@@ -19,24 +19,24 @@ pub(crate) struct Sequence {
 impl Sequence {
     /// Notes the arrival of `count` records from number `first` on. Returns false if any of them
     /// arrived before; then all must be discarded.
-    pub(crate) fn takes(&mut self, first: u32, count: u64) -> bool {
+    pub(crate) fn accept(&mut self, first: u32, count: u64) -> bool {
         let next = *self.next.get_or_insert(u64::from(first));
         let ahead = first.wrapping_sub(next as u32);
         if ahead < 1 << 31 {
             let first = next + u64::from(ahead);
             if ahead > 0 {
-                self.miss(next..first);
+                self.add_gap(next..first);
             }
             self.next = Some(first + count);
             return true;
         }
         let Some(first) = next.checked_sub(u64::from(ahead.wrapping_neg())) else {
-            return self.repeat(count);
+            return self.count_repeated(count);
         };
-        self.fill(first..first + count) || self.repeat(count)
+        self.fill(first..first + count) || self.count_repeated(count)
     }
 
-    fn miss(&mut self, gap: Range<u64>) {
+    fn add_gap(&mut self, gap: Range<u64>) {
         self.lost += gap.end - gap.start;
         if self.gaps.len() == GAPS {
             self.gaps.remove(0);
@@ -44,7 +44,7 @@ impl Sequence {
         self.gaps.push(gap);
     }
 
-    fn repeat(&mut self, count: u64) -> bool {
+    fn count_repeated(&mut self, count: u64) -> bool {
         self.repeated += count;
         false
     }
@@ -72,29 +72,29 @@ mod tests {
     #[test]
     fn counts_missing_records_until_they_arrive() {
         let mut sequence = Sequence::default();
-        assert!(sequence.takes(u32::MAX - 1, 4));
-        assert!(sequence.takes(2, 3));
+        assert!(sequence.accept(u32::MAX - 1, 4));
+        assert!(sequence.accept(2, 3));
         assert_eq!((sequence.lost, sequence.repeated), (0, 0));
-        assert!(sequence.takes(15, 1));
+        assert!(sequence.accept(15, 1));
         assert_eq!(sequence.lost, 10);
-        assert!(sequence.takes(8, 2));
+        assert!(sequence.accept(8, 2));
         assert_eq!(sequence.lost, 8);
-        assert!(!sequence.takes(8, 2), "repeated");
-        assert!(!sequence.takes(4, 3), "partly repeated");
+        assert!(!sequence.accept(8, 2), "repeated");
+        assert!(!sequence.accept(4, 3), "partly repeated");
         assert_eq!((sequence.lost, sequence.repeated), (8, 5));
-        assert!(sequence.takes(5, 3) && sequence.takes(10, 5));
+        assert!(sequence.accept(5, 3) && sequence.accept(10, 5));
         assert_eq!(sequence.lost, 0);
-        assert!(sequence.takes(16, 1));
+        assert!(sequence.accept(16, 1));
     }
 
     #[test]
     fn remembers_a_bounded_number_of_gaps() {
         let mut sequence = Sequence::default();
         for place in 0..1_000 {
-            assert!(sequence.takes(2 * place, 1));
+            assert!(sequence.accept(2 * place, 1));
         }
         assert_eq!((sequence.lost, sequence.gaps.len()), (999, GAPS));
-        assert!(!sequence.takes(1, 1), "forgotten");
-        assert!(sequence.takes(1_997, 1));
+        assert!(!sequence.accept(1, 1), "forgotten");
+        assert!(sequence.accept(1_997, 1));
     }
 }

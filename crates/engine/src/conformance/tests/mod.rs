@@ -175,7 +175,7 @@ fn every_faulty_engine_fails_the_check_for_its_fault() {
     assert_eq!(
         caught,
         BTreeSet::from(Check::ALL),
-            "every check finds a fault"
+        "every check finds a fault"
     );
 }
 

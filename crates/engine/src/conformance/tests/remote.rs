@@ -19,11 +19,11 @@ use crate::{
 const LEFT_OUT: [LeftOut; 2] = [
     LeftOut {
         what: Aspect::GivenTimes,
-            why: "it has its own clock",
+        why: "it has its own clock",
     },
     LeftOut {
         what: Aspect::HandsOverAtOnce,
-            why: "it hands records over at the end",
+        why: "it hands records over at the end",
     },
 ];
 
