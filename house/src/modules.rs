@@ -179,7 +179,7 @@ fn code_of(source: &Source) -> String {
 fn paths_in_uses(code: &str) -> Vec<(Path, bool)> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("use ") {
-        let before = code[..at].lines().last().unwrap_or_default().trim();
+        let before = code[..at].rsplit('\n').next().unwrap_or_default().trim();
         let is_declaration = before.is_empty() || before.starts_with("pub");
         let tree = code[at + 4..].split(';').next().unwrap_or_default();
         if is_declaration {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long the walk over a capture takes, in nanoseconds a packet:
+//! Measures the walk over a capture, in nanoseconds per packet:
 //! `cargo run --release --example walk_speed -- [FILE [BATCH [ROUNDS]]]`.
 //! Without a file it writes captures of 60-byte and 1,500-byte packets to the temporary folder.
 #![allow(clippy::disallowed_methods, reason = "this measures time")]
@@ -70,7 +70,7 @@ fn measure(path: &Path, batch: usize, rounds: u32) -> Result<(), Box<dyn std::er
     Ok(())
 }
 
-/// The walk over bytes that lie in the second-level cache: what it costs without memory.
+/// The walk over bytes in the L2 cache: its cost without memory.
 fn resident(batch: usize) -> Result<(), Box<dyn std::error::Error>> {
     const PACKETS: u64 = 10_000;
     let mut writer = PcapWriter::new(Vec::new(), LinkType::Ethernet)?;
@@ -95,8 +95,8 @@ fn resident(batch: usize) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Time on a processor so far, in nanoseconds, in user space and in the kernel: unlike the clock on
-/// the wall it is not lengthened by what else runs on the machine.
+/// Processor time used so far, in nanoseconds, in user space and in the kernel. Unlike wall time it
+/// does not include other programs on the machine.
 fn processor_ticks() -> Option<(f64, f64)> {
     const TICK_NS: f64 = 10_000_000.0;
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;

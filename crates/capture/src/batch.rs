@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames handed out together.
+//! Batches of frames.
 
 use turboflow_packet::Frame;
 
 use crate::filter::FileFilter;
 
-/// Some frames of a capture, in its order, borrowed from the mapping, the read buffer or the ring.
+/// Consecutive frames of a capture, borrowed from the mapping, the read buffer or the ring.
 ///
-/// The slice lies in one piece of memory that every batch of the source uses again, so a caller can
-/// look ahead in it and prefetch the bytes of later frames while it works on earlier ones.
+/// The slice is contiguous and its memory is reused by all batches of the source, so that a caller
+/// can look ahead and prefetch the bytes of later frames.
 #[derive(Debug)]
 pub struct Batch<'a> {
     frames: Vec<Frame<'a>>,
-    /// Where the allocation goes back to when the batch ends.
+    /// Where the allocation is returned to when the batch is dropped.
     home: &'a mut Vec<Frame<'static>>,
 }
 
 impl<'a> Batch<'a> {
-    /// Takes the allocation out of `home`, to be filled with up to `limit` frames.
+    /// Takes the allocation out of `home` and makes room for `limit` frames.
     pub(crate) fn take(home: &'a mut Vec<Frame<'static>>, limit: usize) -> Self {
         let mut frames = recycle(std::mem::take(home));
         frames.reserve(limit);
@@ -28,13 +28,13 @@ impl<'a> Batch<'a> {
         &mut self.frames
     }
 
-    /// The frames: at least one unless some were left out, at most as many as were asked for.
+    /// The frames. At least one, unless a filter removed frames; at most as many as requested.
     #[must_use]
     pub fn frames(&self) -> &[Frame<'a>] {
         &self.frames
     }
 
-    /// Leaves out the frames that a filter does not take. Says how many, and their bytes on the
+    /// Removes the frames that the filter rejects. Returns their number and their bytes on the
     /// wire.
     pub fn filter(&mut self, filter: &FileFilter) -> (u64, u64) {
         let (mut packets, mut bytes) = (0, 0);
@@ -56,8 +56,9 @@ impl Drop for Batch<'_> {
     }
 }
 
-/// Gives an emptied vector's allocation to frames of another lifetime. Collecting in place keeps
-/// the allocation (tested), so this costs a few instructions a batch and needs no `unsafe`.
+/// Reuses the allocation of an emptied vector for frames of another lifetime. Collecting in place
+/// keeps the allocation (tested), so that this costs a few instructions per batch and needs no
+/// `unsafe`.
 fn recycle<'to>(mut frames: Vec<Frame<'_>>) -> Vec<Frame<'to>> {
     frames.clear();
     frames

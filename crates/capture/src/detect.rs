@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a file is, by its first bytes and never by its name.
+//! Recognises files by their first bytes, never by their name.
 
 use std::fmt::Write;
 
 use crate::format::Compression;
 
-/// How many first bytes tell.
+/// How many bytes are needed to recognise a file.
 pub(crate) const MAGIC_BYTES: usize = 16;
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
-/// The compression that the first bytes announce.
+/// The compression that the first bytes indicate.
 pub(crate) fn compression_of(first: &[u8]) -> Compression {
-    // RFC 8878, section 3.1.2: skippable frames may come first, as parallel compressors write them.
+    // RFC 8878, section 3.1.2: skippable frames may come first; parallel compressors write them.
     let is_skippable =
         first.len() >= 4 && first[0] & 0xf0 == 0x50 && first[1..4] == *b"\x2a\x4d\x18";
     if first.starts_with(GZIP) {
@@ -25,7 +25,7 @@ pub(crate) fn compression_of(first: &[u8]) -> Compression {
     }
 }
 
-/// How other files begin, what they are, and what to do about it.
+/// First bytes of other files, what the files are, and what to do.
 const OTHER_FILES: &[(&[u8], &str)] = &[
     (
         GZIP,
@@ -99,7 +99,7 @@ const OTHER_FILES: &[(&[u8], &str)] = &[
     ),
 ];
 
-/// What a file that is no capture looks like, and what to do about it.
+/// What a file that is not a capture seems to be, and what to do.
 pub(crate) fn hint_for(first: &[u8]) -> Option<&'static str> {
     if let Some((_, hint)) = OTHER_FILES
         .iter()
@@ -124,7 +124,7 @@ fn is_zero(first: &[u8]) -> bool {
 }
 
 /// ERF has no magic number: 8 bytes of time, type, flags, record length, losses, wire length. Type
-/// 2 is Ethernet, and a record holds 16 bytes of header and 2 of padding beside the frame.
+/// 2 is Ethernet; its records have 16 bytes of header and 2 of padding besides the frame.
 fn looks_like_erf(first: &[u8]) -> bool {
     let Some(header) = first.first_chunk::<16>() else {
         return false;
@@ -134,7 +134,7 @@ fn looks_like_erf(first: &[u8]) -> bool {
     header[8] & 0x7f == 2 && record_bytes >= 18 && wire_bytes >= 14
 }
 
-/// The first bytes for a message: in hexadecimal, and as text if they are.
+/// The first bytes for a message, in hexadecimal and, if printable, as text.
 pub(crate) fn show(first: &[u8]) -> String {
     let mut shown = String::new();
     for byte in first.iter().take(8) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be wrong with a capture file, in words that name the place and the mend.
+//! Errors of capture files. Messages say where the fault is and what to do.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::Compression;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The file is compressed, and decompression fails at its start.
+    /// The file is compressed, but decompression fails at its start.
     #[error(
         "{name} looks like {compression} but does not decompress: {source}; try `{compression} -t \
         {name}`"
@@ -17,9 +17,9 @@ pub enum OpenError {
     Compressed {
         /// The file.
         name: String,
-        /// The compression its first bytes announce.
+        /// The compression that its first bytes indicate.
         compression: Compression,
-        /// What the decompressor says.
+        /// The decompressor's error.
         source: io::Error,
     },
     /// The path is a directory.
@@ -28,7 +28,7 @@ pub enum OpenError {
         /// The path.
         name: String,
     },
-    /// The file has no bytes at all.
+    /// The file is empty.
     #[error("{name} is empty: nothing was captured, or whatever should have written it failed")]
     Empty {
         /// The file.
@@ -39,7 +39,7 @@ pub enum OpenError {
     Io {
         /// The file.
         name: String,
-        /// What the operating system or the decompressor says.
+        /// The error of the operating system or the decompressor.
         source: io::Error,
     },
     /// The first bytes are not those of a pcap or pcapng file.
@@ -50,9 +50,9 @@ pub enum OpenError {
     NotACapture {
         /// The file.
         name: String,
-        /// The first bytes, in hexadecimal and, where printable, as text.
+        /// The first bytes, in hexadecimal and, if printable, as text.
         first_bytes: String,
-        /// What it looks like and what to do about it, where known.
+        /// What the file seems to be and what to do, if known.
         hint: Option<&'static str>,
     },
     /// There is no such file.
@@ -61,7 +61,7 @@ pub enum OpenError {
         /// The path.
         name: String,
     },
-    /// The file may not be read.
+    /// Permission denied.
     #[error("{name} may not be read: permission denied, try as its owner or change its mode")]
     PermissionDenied {
         /// The path.
@@ -77,12 +77,12 @@ pub enum OpenError {
         name: String,
         /// `pcap` or `pcapng`.
         container: &'static str,
-        /// Bytes of the header.
+        /// Size of the header.
         needed_bytes: usize,
-        /// Bytes that are there.
+        /// Bytes present.
         available_bytes: usize,
     },
-    /// A classic pcap file with a link type that TurboFlow does not read.
+    /// A classic pcap file with a link type that TurboFlow cannot parse.
     #[error(
         "{name} has link type {number} ({link_type}), which turboflow does not read: it reads \
         Ethernet, Linux cooked v1 and v2, BSD loopback, raw IP and PPP"
@@ -95,7 +95,7 @@ pub enum OpenError {
         /// The registry's name for it.
         link_type: &'static str,
     },
-    /// A version of the format that is not known.
+    /// An unknown version of the format.
     #[error(
         "{name} is {container} of version {major}.{minor}, which is not known: it may be damaged, \
          otherwise convert it with `editcap IN OUT`"
@@ -112,28 +112,28 @@ pub enum OpenError {
     },
 }
 
-/// Where and why reading a capture stopped early. Every complete packet before the place was
-/// delivered; the file is at its end afterwards.
+/// Where and why reading stopped early. All complete packets before this place were delivered. The
+/// file then counts as read to its end.
 #[derive(Debug, thiserror::Error)]
 #[error("{name}: packet {packet} at byte {offset_bytes}: {damage}")]
 pub struct ReadError {
     /// The file.
     pub name: String,
-    /// Where the bad record starts, in bytes from the start of the file (of its uncompressed
-    /// content).
+    /// Start of the bad record, in bytes from the start of the file or, if compressed, of its
+    /// content.
     pub offset_bytes: u64,
-    /// Number of the packet that could not be read, counted from 1 as Wireshark does.
+    /// Number of the packet that could not be read, from 1, as in Wireshark.
     pub packet: u64,
     /// What is wrong.
     #[source]
     pub damage: Damage,
 }
 
-/// What is wrong with a capture at some place.
+/// Damage at some place in a capture.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// A pcapng block's length cannot be right.
+    /// The length of a pcapng block is invalid.
     #[error(
         "block of type {block_type:#010x} with a length of {length_bytes} bytes ({rule}): the \
         file is damaged here, packets before were read, the rest cannot be"
@@ -143,7 +143,7 @@ pub enum Damage {
         block_type: u32,
         /// Its length field.
         length_bytes: u32,
-        /// What a right length would be.
+        /// The rule that the length breaks.
         rule: &'static str,
     },
     /// The two length fields of a pcapng block differ.
@@ -157,7 +157,7 @@ pub enum Damage {
         /// The length at the block's end.
         last_bytes: u32,
     },
-    /// The byte-order mark of a pcapng section is neither order's.
+    /// The byte-order mark of a pcapng section is invalid in either byte order.
     #[error(
         "section header with byte-order mark {magic:#010x} instead of 0x1a2b3c4d: the file is \
         damaged here"
@@ -174,28 +174,28 @@ pub enum Damage {
     Compressed {
         /// The compression.
         compression: Compression,
-        /// What the decompressor says.
+        /// The decompressor's error.
         source: io::Error,
     },
     /// Reading failed.
     #[error("reading failed: {source}")]
     Io {
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The file could not be opened a second time, when its turn came.
+    /// The file could not be opened again when its turn came.
     #[error("when its turn came, it could not be opened again: {source}")]
     OpenedAgain {
-        /// Why.
+        /// The reason.
         source: Box<OpenError>,
     },
-    /// When its turn came, another file had its name, or it had become shorter.
+    /// When its turn came, the name belonged to another file, or the file had become shorter.
     #[error(
         "when its turn came, it was no longer the file that was there at the start, and nothing of it was \
         read: give files that are rotated away names of their own"
     )]
     Replaced,
-    /// A packet is said to be longer than its block.
+    /// The captured length exceeds the block.
     #[error(
         "captured length of {captured_bytes} bytes in a block with room for {room_bytes}: the \
         file is damaged here, packets before were read, the rest cannot be"
@@ -203,10 +203,10 @@ pub enum Damage {
     PacketBeyondBlock {
         /// The captured length.
         captured_bytes: u32,
-        /// What the block can hold.
+        /// The captured length that fits in the block.
         room_bytes: usize,
     },
-    /// A captured length beyond any that is sane.
+    /// The captured length exceeds any plausible one.
     #[error(
         "captured length of {captured_bytes} bytes where at most {limit_bytes} make sense: the \
         file is damaged here, packets before were read, the rest cannot be"
@@ -214,8 +214,8 @@ pub enum Damage {
     PacketTooLong {
         /// The captured length.
         captured_bytes: u32,
-        /// The longest that is believed: 262,144 bytes, or the file's snap length if that is
-        /// larger, at most 128 MiB; that in any case for interfaces of pcapng that are not read.
+        /// The largest accepted length: 262,144 bytes, or the file's snap length if that is larger,
+        /// up to 128 MiB. Always 128 MiB on pcapng interfaces that TurboFlow cannot parse.
         limit_bytes: u32,
     },
     /// The mapped file became shorter while it was read.
@@ -224,7 +224,7 @@ pub enum Damage {
         truncating it"
     )]
     Shrank,
-    /// More interfaces in a section than any capture has.
+    /// More interfaces in one section than any capture has.
     #[error(
         "more than {limit} interfaces in one section: the file is damaged, packets before were read"
     )]
@@ -238,14 +238,14 @@ pub enum Damage {
         was cut or is still being written, packets before were read"
     )]
     Truncated {
-        /// What is cut.
+        /// The truncated part.
         part: &'static str,
-        /// Bytes that belong to it.
+        /// Size of the part.
         needed_bytes: u64,
-        /// Bytes of it that are there.
+        /// Bytes of it that are present.
         available_bytes: u64,
     },
-    /// A packet of an interface that the section did not describe.
+    /// A packet of an interface that its section does not describe.
     #[error(
         "interface {interface} in a section that describes {interfaces}: the file is damaged or \
         was joined wrongly, join pcapng files with `mergecap`"
@@ -256,7 +256,7 @@ pub enum Damage {
         /// How many interfaces the section has described so far.
         interfaces: usize,
     },
-    /// A later section of a version that is not known.
+    /// A later section has an unknown version.
     #[error("section of pcapng version {major}.{minor}, which is not known: it may be damaged")]
     UnsupportedVersion {
         /// Major version.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A capture file: what opens it and walks it.
+//! Opens a capture file and reads its frames.
 
 use std::fs::{File, Metadata};
 use std::io::{self, BufReader, Read, Seek};
@@ -18,12 +18,12 @@ use crate::mapped::Mapped;
 use crate::source::{Memory, Source, Stream};
 use crate::walk::{Counters, Stop};
 
-/// Plain files up to this size are read as a whole: cheaper than a mapping, and no other program
-/// can truncate them under the reader.
+/// Plain files up to this size are read completely. That is cheaper than a mapping, and no other
+/// program can truncate them during the walk.
 const READ_WHOLE_BYTES: u64 = 1 << 20;
-/// A batch holds at most this many frames, whatever is asked for.
+/// The most frames in a batch.
 const BATCH_LIMIT: usize = 1 << 16;
-/// How much of a compressed file is read at once.
+/// Size of one read of a compressed file.
 const COMPRESSED_PIECE_BYTES: usize = 256 << 10;
 
 /// A capture file, read from front to back.
@@ -35,34 +35,34 @@ pub struct CaptureFile {
     counters: Counters,
     /// Position in the uncompressed content.
     offset_bytes: u64,
-    /// What the last batch holds of the source's window.
+    /// Bytes of the source's window that the last batch borrows.
     lent_bytes: usize,
     /// Bytes read from a compressed file.
     compressed_bytes: Option<Arc<AtomicU64>>,
     total_bytes: Option<u64>,
-    /// Where the file can be opened again, and what it was, as long as nothing was delivered.
-    again: Option<Again>,
-    /// Whether it has to be.
+    /// What is needed to open the file again, as long as no frame was delivered.
+    reopen: Option<OpenedFile>,
+    /// Whether the file must be opened again before reading.
     is_closed: bool,
     at_end: bool,
     frames: Vec<Frame<'static>>,
 }
 
-/// What a file was when it was opened.
-struct Again {
+/// Path and properties of a file when it was first opened.
+struct OpenedFile {
     path: PathBuf,
     identity: Option<(u64, u64)>,
     bytes: u64,
 }
 
-impl Again {
-    /// Whether it is the same file still, which may have grown.
+impl OpenedFile {
+    /// Whether this is still the same file, which may have grown.
     fn is_same_file(&self, before: &Self) -> bool {
         self.identity == before.identity && self.bytes >= before.bytes
     }
 }
 
-/// What tells a file from others, whatever their names.
+/// Identifies a file whatever its name is.
 #[cfg(unix)]
 fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
@@ -88,13 +88,13 @@ impl std::fmt::Debug for CaptureFile {
 impl CaptureFile {
     /// Opens a capture; `-` is standard input.
     ///
-    /// Plain files on disk are mapped into memory, small ones read. A mapped file must not be
-    /// truncated by another program while it is read: mostly that ends in [`Damage::Shrank`], but
-    /// it can end in a SIGBUS. Files that only grow, as those being written by `tcpdump -w`, are
-    /// safe; they are read up to the length they had when they were opened.
+    /// Plain files on disk are mapped into memory; small ones are read. No other program may
+    /// truncate a mapped file while it is read. Usually that ends in [`Damage::Shrank`], but it can
+    /// end in a SIGBUS. Files that only grow, such as those written by `tcpdump -w`, are safe. They
+    /// are read up to their length at the time of opening.
     ///
     /// # Errors
-    /// When the file cannot be read or is no capture that TurboFlow reads.
+    /// If the file cannot be read or is not a supported capture.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         if path.as_os_str() == "-" {
             return Self::from_reader("standard input".to_owned(), Box::new(io::stdin()));
@@ -105,18 +105,18 @@ impl CaptureFile {
         if metadata.is_dir() {
             return Err(OpenError::Directory { name });
         }
-        // Pipes have no length, and files of /proc say 0.
+        // Pipes have no length, and files in /proc report 0.
         if !metadata.is_file() || metadata.len() == 0 {
             return Self::from_reader(name, Box::new(file));
         }
-        let again = Again {
+        let reopen = OpenedFile {
             path: path.to_owned(),
             identity: identity(&metadata),
             bytes: metadata.len(),
         };
         let opened = Self::open_regular(name, file, metadata.len())?;
         Ok(Self {
-            again: Some(again),
+            reopen: Some(reopen),
             ..opened
         })
     }
@@ -136,25 +136,25 @@ impl CaptureFile {
         } else {
             match file.try_clone().and_then(Mapped::new) {
                 Ok(mapped) => Source::Mapped(mapped),
-                // Some file systems do not map.
+                // Some file systems do not support mappings.
                 Err(_) => Source::Stream(Stream::new(Box::new(file), Compression::None)),
             }
         };
         Self::start(name, source, Compression::None, None, total_bytes)
     }
 
-    /// Reads a capture from anything that can be read; `name` is what messages call it.
+    /// Reads a capture from any reader. `name` is its name in messages.
     ///
     /// # Errors
-    /// When it cannot be read or is no capture that TurboFlow reads.
+    /// If it cannot be read or is not a supported capture.
     pub fn from_reader(name: String, reader: Box<dyn Read + Send>) -> Result<Self, OpenError> {
         Self::from_stream(name, Vec::new(), reader, None)
     }
 
-    /// Reads a capture that is in memory.
+    /// Reads a capture from memory.
     ///
     /// # Errors
-    /// When it is no capture that TurboFlow reads.
+    /// If it is not a supported capture.
     pub fn from_bytes(name: String, bytes: Vec<u8>) -> Result<Self, OpenError> {
         let total_bytes = Some(bytes.len() as u64);
         if detect::compression_of(&bytes) != Compression::None {
@@ -165,7 +165,7 @@ impl CaptureFile {
         Self::start(name, source, Compression::None, None, total_bytes)
     }
 
-    /// Reads a stream of which `first` was read already (or can be read now, if it is empty).
+    /// Reads a stream whose `first` bytes were already read. If that is empty, they are read now.
     fn from_stream(
         name: String,
         mut first: Vec<u8>,
@@ -232,30 +232,31 @@ impl CaptureFile {
             lent_bytes: 0,
             compressed_bytes,
             total_bytes,
-            again: None,
+            reopen: None,
             is_closed: false,
             at_end: false,
             frames: Vec::new(),
         })
     }
 
-    /// Lets go of a regular file, and of the memory for reading it, until its first batch is asked for: of thousands of files whose
-    /// turn comes later, none takes more than its name. Another file that has the name then is not read.
+    /// Closes a regular file and frees its read buffers until its first batch is requested, so that
+    /// thousands of waiting files need only their names. If the name then belongs to another file,
+    /// that is not read.
     pub fn close_until_read(&mut self) {
-        if self.again.is_some() && !self.at_end {
+        if self.reopen.is_some() && !self.at_end {
             self.source = Source::Memory(Memory::new(Vec::new()));
             self.is_closed = true;
         }
     }
 
     fn open_again(&mut self) -> Result<(), ReadError> {
-        let Some(before) = self.again.take().filter(|_| self.is_closed) else {
+        let Some(before) = self.reopen.take().filter(|_| self.is_closed) else {
             return Ok(());
         };
         self.is_closed = false;
         let damage = match Self::open(&before.path) {
             Ok(mut file) => {
-                let now = file.again.take();
+                let now = file.reopen.take();
                 if now.is_some_and(|now| now.is_same_file(&before)) {
                     *self = file;
                     return Ok(());
@@ -270,16 +271,16 @@ impl CaptureFile {
         Err(self.read_error(damage))
     }
 
-    /// The next frames: at least one and at most `limit` (which counts as at least 1 and at most
-    /// 65,536), or `None` at the end.
+    /// The next frames: between 1 and `limit`, which is clamped to 1 to 65,536. `None` at the end.
     ///
-    /// The storage of the batch is used again, so a loop that always asks for the same number
-    /// allocates once. A pipe's packets are handed out as they arrive: a batch is not waited full.
+    /// The batch reuses its storage, so that a loop with a constant limit allocates once. Packets
+    /// from a pipe are delivered as they arrive, without waiting for a full batch.
     ///
     /// # Errors
-    /// Once, after the last complete packet, where the file is damaged or cut; then `None` follows.
+    /// Once, after the last complete packet, if the file is damaged or truncated. Then `None`
+    /// follows.
     pub fn next_batch(&mut self, limit: usize) -> Result<Option<Batch<'_>>, ReadError> {
-        if self.again.is_some() {
+        if self.reopen.is_some() {
             self.open_again()?;
         }
         self.source.consume(std::mem::take(&mut self.lent_bytes));
@@ -303,13 +304,13 @@ impl CaptureFile {
         let walk = self
             .walker
             .walk(window, limit, batch.frames_mut(), &mut self.counters);
-        // Whatever stopped the walk stops the next call's search for a packet, too.
+        // The reason why the walk stopped is found again by the next call.
         self.lent_bytes = walk.consumed;
         self.offset_bytes += walk.consumed as u64;
         Ok(Some(batch))
     }
 
-    /// Goes to the next complete packet; says whether there is one.
+    /// Advances to the next complete packet. Returns whether there is one.
     fn reach_packet(&mut self) -> Result<bool, Damage> {
         loop {
             let window = self.source.window();
@@ -346,19 +347,19 @@ impl CaptureFile {
         }
     }
 
-    /// What messages call the file.
+    /// The name of the file in messages.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the file was found to be.
+    /// The detected format.
     #[must_use]
     pub const fn format(&self) -> Format {
         self.format
     }
 
-    /// The link type of all of its frames; `None` for pcapng, where every interface has its own.
+    /// The link type of all frames. `None` for pcapng, where each interface has its own.
     #[must_use]
     pub const fn link_type(&self) -> Option<LinkType> {
         match &self.walker {
@@ -367,7 +368,7 @@ impl CaptureFile {
         }
     }
 
-    /// What was delivered so far, and what was not.
+    /// Packets delivered and not delivered so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let source_dropped = match &self.walker {
@@ -380,7 +381,7 @@ impl CaptureFile {
         }
     }
 
-    /// How much of the file was read, in bytes as they are in the file (compressed, if it is).
+    /// How many bytes of the file were read, before decompression.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.compressed_bytes
@@ -390,14 +391,14 @@ impl CaptureFile {
             })
     }
 
-    /// Size of the file in bytes, as it was when it was opened; `None` for a pipe.
+    /// Size of the file in bytes when it was opened; `None` for a pipe.
     #[must_use]
     pub const fn bytes_total(&self) -> Option<u64> {
         self.total_bytes
     }
 }
 
-/// Counts what is read through it.
+/// Counts the bytes read through it.
 struct Counting<R> {
     reader: R,
     bytes_read: Arc<AtomicU64>,

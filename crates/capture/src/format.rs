@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What kind of file a capture is.
+//! The format of a capture file.
 
 use std::fmt;
 
 use turboflow_packet::LinkType;
 
-/// How a capture file's bytes are packed.
+/// The compression of a capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// RFC 1952, any number of members.
+    /// gzip (RFC 1952), any number of members.
     Gzip,
     /// Not compressed.
     None,
-    /// RFC 8878, any number of frames.
+    /// Zstandard (RFC 8878), any number of frames.
     Zstd,
 }
 
@@ -65,12 +65,12 @@ pub enum Container {
     },
 }
 
-/// What a capture file was found to be, by its first bytes.
+/// The format of a capture file, detected from its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     /// The file format.
     pub container: Container,
-    /// How it is packed.
+    /// The compression around it.
     pub compression: Compression,
 }
 

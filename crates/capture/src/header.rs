@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From a file's first bytes to the walker of its format.
+//! Selects the walker for a file by its first bytes.
 
 use std::io::{self, Read};
 
@@ -12,11 +12,11 @@ use crate::pcap::{self, PcapWalker};
 use crate::pcapng::{self, PcapngWalker};
 use crate::walk::{Counters, Walk};
 
-/// How many bytes the header of either format needs.
+/// Bytes needed to read the header of either format.
 pub(crate) const HEADER_BYTES: usize = pcap::FILE_HEADER_BYTES;
 const _: () = assert!(HEADER_BYTES == pcapng::SECTION_START_BYTES);
 
-/// Walks over the packets of either format.
+/// Walks over the packets of a file in either format.
 pub(crate) enum Walker {
     Pcap(PcapWalker),
     Pcapng(PcapngWalker),
@@ -45,7 +45,7 @@ impl Walker {
     }
 }
 
-/// Recognises the format by the file's first bytes and reads its header.
+/// Recognises the format and reads the file header.
 pub(crate) fn header(name: &str, start: &[u8]) -> Result<(Walker, Container), OpenError> {
     if start.is_empty() {
         return Err(OpenError::Empty {
@@ -136,7 +136,7 @@ pub(crate) fn fill_error(name: String, damage: Damage) -> OpenError {
     }
 }
 
-/// Reads what tells the kind of a file; less where there is less.
+/// Reads the bytes that tell the format, or fewer at the end of the input.
 pub(crate) fn first_bytes(reader: &mut dyn Read) -> io::Result<Vec<u8>> {
     let mut first = Vec::with_capacity(detect::MAGIC_BYTES);
     reader

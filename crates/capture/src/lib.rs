@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where packets come from: capture files and the writers that make them, network interfaces
-//! (`live`, on Linux), and filters of either.
+//! Packet sources: capture files, network interfaces (`live`, on Linux), and filters for both. Also
+//! writers of capture files.
 //!
 //! [`CaptureFile`] reads pcap and pcapng, plain or compressed with gzip or zstd, from a path,
-//! standard input or any [`std::io::Read`]. It hands frames out in batches that borrow from the
-//! file's memory mapping or from one read buffer: no packet is copied, nothing is allocated per
+//! standard input or any [`std::io::Read`]. It delivers frames in batches that borrow from the
+//! file's memory mapping or from one read buffer. No packet is copied. Nothing is allocated per
 //! packet or, after the first few, per batch.
 //!
 //! ```

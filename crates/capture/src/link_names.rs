@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names of link types, for messages.
 
-/// Numbers and names ("LINKTYPE_" left out).
+/// Numbers and names, without the prefix "LINKTYPE_".
 ///
 /// # Source
 /// The link-layer header type registry, <https://www.tcpdump.org/linktypes.html>.

@@ -18,16 +18,16 @@ use crate::walk::{Counters, Stop, Walk, captured_limit_bytes, prefetch_ahead, u1
 pub(crate) const FILE_HEADER_BYTES: usize = 24;
 /// Bytes before every packet.
 const PACKET_HEADER_BYTES: usize = 16;
-/// Bytes before every packet in Kuznetzov's modified format: interface index, protocol and packet
-/// type follow.
+/// Bytes before every packet in Kuznetzov's modified format, which adds interface index, protocol
+/// and packet type.
 const MODIFIED_PACKET_HEADER_BYTES: usize = 24;
 
 const MAGIC_MICROSECONDS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
 const MAGIC_MODIFIED: u32 = 0xa1b2_cd34;
 
-/// In which order the two length fields come (libpcap's `sf-pcap.c`): versions before 2.3 wrote the
-/// wire length first, 2.3 did either.
+/// The order of the two length fields (libpcap's `sf-pcap.c`): versions before 2.3 wrote the wire
+/// length first, version 2.3 used both orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LengthOrder {
     CapturedFirst,
@@ -46,7 +46,7 @@ pub(crate) struct PcapWalker {
     captured_limit_bytes: u32,
 }
 
-/// Whether these are the first bytes of a pcap file, and in which byte order.
+/// The byte order of a file that starts with these bytes; `None` if it is not a pcap file.
 pub(crate) fn byte_order_of(magic: [u8; 4]) -> Option<ByteOrder> {
     let known = [MAGIC_MICROSECONDS, MAGIC_NANOSECONDS, MAGIC_MODIFIED];
     if known.contains(&u32::from_le_bytes(magic)) {
@@ -84,7 +84,7 @@ impl PcapWalker {
         let (major, minor) = (u16_at::<BIG>(header, 4), u16_at::<BIG>(header, 6));
         let snap_length_bytes = u32_at::<BIG>(header, 16);
         let number = u32_at::<BIG>(header, 20);
-        // libpcap takes 2.0 to 2.4, and 543.0, which one old kernel wrote.
+        // libpcap accepts 2.0 to 2.4, and 543.0, which one old kernel wrote.
         let length_order = match (major, minor) {
             (2, 0..=2) | (543, 0) => LengthOrder::WireFirst,
             (2, 3) => LengthOrder::SmallerIsCaptured,
@@ -126,8 +126,8 @@ impl PcapWalker {
         ))
     }
 
-    /// Appends frames until `limit` are there. With a limit of 0 it looks whether a complete packet
-    /// is next.
+    /// Appends frames until there are `limit`. With a limit of 0, only checks whether a complete
+    /// packet is next.
     pub(crate) fn walk<'a>(
         &self,
         data: &'a [u8],
@@ -193,7 +193,7 @@ impl PcapWalker {
         Walk { consumed: at, stop }
     }
 
-    /// Captured length and length on the wire.
+    /// Captured length and wire length.
     #[inline(always)]
     fn lengths<const BIG: bool>(&self, header: &[u8]) -> (u32, u32) {
         let (first, second) = (u32_at::<BIG>(header, 8), u32_at::<BIG>(header, 12));

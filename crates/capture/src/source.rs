@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a capture's bytes come from: all in memory, mapped, or read into one buffer. All three
-//! show a window of contiguous bytes that starts at the reader's position.
+//! The bytes of a capture: in memory, mapped, or read into a buffer. Each source provides a window
+//! of contiguous bytes from the reader's position on.
 
 use std::io::{self, Read};
 
@@ -8,7 +8,7 @@ use crate::error::Damage;
 use crate::format::Compression;
 use crate::mapped::Mapped;
 
-/// Bytes of a capture, uncompressed.
+/// The uncompressed bytes of a capture.
 pub(crate) enum Source {
     Mapped(Mapped),
     Memory(Memory),
@@ -16,7 +16,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The bytes that are there, from the reader's position on.
+    /// The available bytes from the reader's position on.
     #[inline]
     pub(crate) fn window(&self) -> &[u8] {
         match self {
@@ -26,7 +26,7 @@ impl Source {
         }
     }
 
-    /// Moves the reader's position on.
+    /// Advances the reader's position.
     #[inline]
     pub(crate) fn consume(&mut self, bytes: usize) {
         match self {
@@ -36,8 +36,8 @@ impl Source {
         }
     }
 
-    /// Makes the window longer, to at least `at_least` bytes unless the input ends before. Says
-    /// whether it got longer at all.
+    /// Extends the window to at least `at_least` bytes, unless the input ends before. Returns
+    /// whether it became longer.
     pub(crate) fn fill(&mut self, at_least: usize) -> Result<bool, Damage> {
         match self {
             Self::Mapped(mapped) => mapped.fill(at_least),
@@ -59,10 +59,10 @@ impl Memory {
     }
 }
 
-/// Size of the buffer; it grows only where a single block is longer and really arrives.
+/// Size of the buffer. It grows only for a longer block, and only as far as its bytes arrive.
 const BUFFER_BYTES: usize = 1 << 20;
-/// How much a decompressor is asked for at once. Where its input is damaged it keeps back what it
-/// made in the failing call, so a call is kept small.
+/// Size of one read from a decompressor. If its input is damaged, it withholds the output of the
+/// failing call, so that calls should be small.
 const DECOMPRESSED_PIECE_BYTES: usize = 16 << 10;
 
 /// A capture that is read piece by piece.
@@ -72,7 +72,7 @@ pub(crate) struct Stream {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// An error that came after bytes which had to be delivered first.
+    /// An error that is reported after the bytes before it were delivered.
     failed: Option<io::Error>,
 }
 
@@ -111,7 +111,7 @@ impl Stream {
                     break;
                 }
             }
-            // What arrives on a pipe goes on at once; decompressed pieces are gathered.
+            // Bytes from a pipe are passed on at once; decompressed pieces are collected.
             let is_enough = self.compression == Compression::None || self.end == self.buffer.len();
             if is_enough && self.end >= at_least {
                 break;

@@ -1,54 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the walkers of both formats share: they turn contiguous bytes into frames and say why they
-//! stopped.
+//! Common parts of the walkers of both formats, which turn contiguous bytes into frames.
 
 use crate::error::Damage;
 
-/// What a capture has delivered so far, in packets and in bytes on the wire.
+/// Packets of a capture so far, with their bytes on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets delivered as frames.
     pub packets: u64,
-    /// Bytes of those packets on the wire.
+    /// Bytes of delivered packets.
     pub bytes: u64,
-    /// Packets of pcapng interfaces with a link type that TurboFlow does not read: counted, not
-    /// delivered.
+    /// Packets of pcapng interfaces with a link type that TurboFlow cannot parse. They are counted,
+    /// but not delivered.
     pub packets_unknown_link_type: u64,
-    /// Bytes of those packets on the wire.
+    /// Bytes of these packets.
     pub bytes_unknown_link_type: u64,
-    /// Delivered packets for which the file holds no time (pcapng Simple Packet Blocks). They carry
-    /// the time of the packet before them.
+    /// Delivered packets without a time in the file (pcapng Simple Packet Blocks). They carry the
+    /// time of the previous packet.
     pub packets_without_time: u64,
-    /// Packets that the capturing side says it lost, from pcapng Interface Statistics Blocks or,
-    /// where those are missing, from the drop counts of single packets.
+    /// Packets lost by the capturing side, from pcapng Interface Statistics Blocks or, without
+    /// these, from the drop counts of packets.
     pub source_dropped: u64,
 }
 
-/// What happens when input ends inside a record.
+/// A record that is incomplete at the end of the input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
-    /// What is incomplete.
+    /// The incomplete part.
     pub(crate) part: &'static str,
-    /// Bytes that belong to it.
+    /// Size of the part.
     pub(crate) needed_bytes: u64,
-    /// Bytes of it that are there.
+    /// Bytes of it that are present.
     pub(crate) available_bytes: u64,
 }
 
 /// Why a walk stopped.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// A complete packet is next, but the batch is full.
+    /// A complete packet follows, but the batch is full.
     Full,
-    /// The next record is not complete: at least this many bytes from the walk's position are
-    /// needed. `cut` is `None` where input may end here.
+    /// The next record is incomplete: at least `at_least` bytes from the walk's position are
+    /// needed. `cut` is `None` if the input may end here.
     NeedMore { at_least: usize, cut: Option<Cut> },
-    /// The next record makes no sense.
+    /// The next record is invalid.
     Damaged(Damage),
 }
 
 impl Stop {
-    /// A record of which only `available` of `needed` bytes are there.
+    /// A record of which only `available` of `needed` bytes are present.
     #[cold]
     #[inline(never)]
     pub(crate) fn incomplete(part: &'static str, needed: usize, available: usize) -> Self {
@@ -64,15 +63,15 @@ impl Stop {
     }
 }
 
-/// How far a walk came.
+/// How far a walk got, and why it stopped.
 #[derive(Debug)]
 pub(crate) struct Walk {
-    /// Bytes of complete records, from the start of the walk.
+    /// Size of the complete records that were walked, in bytes.
     pub(crate) consumed: usize,
     pub(crate) stop: Stop,
 }
 
-/// The first four bytes as a number of the given byte order.
+/// The four bytes at `at` as a number in the given byte order.
 #[inline(always)]
 pub(crate) fn u32_at<const BIG: bool>(bytes: &[u8], at: usize) -> u32 {
     let field = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
@@ -83,7 +82,7 @@ pub(crate) fn u32_at<const BIG: bool>(bytes: &[u8], at: usize) -> u32 {
     }
 }
 
-/// The first two bytes as a number of the given byte order.
+/// The two bytes at `at` as a number in the given byte order.
 #[inline(always)]
 pub(crate) fn u16_at<const BIG: bool>(bytes: &[u8], at: usize) -> u16 {
     let field = [bytes[at], bytes[at + 1]];
@@ -94,16 +93,15 @@ pub(crate) fn u16_at<const BIG: bool>(bytes: &[u8], at: usize) -> u16 {
     }
 }
 
-/// How far ahead of the walk bytes are fetched.
+/// How far ahead of the walk bytes are prefetched.
 const PREFETCH_BYTES: usize = 4096;
-/// Records from this length on are skipped over by the fetching, too.
+/// From this length on, prefetching also skips whole records.
 const LONG_RECORD_BYTES: usize = 256;
 
-/// Fetches bytes that the walk comes to some records later. Where a record starts is only known
-/// from the one before, so without this the walk waits for memory at every record: 16 ns for one of
-/// 76 bytes instead of 7 (2026-11-21, see `examples/walk_speed.rs`). Short records lie close
-/// enough that every line ahead is wanted; for long ones the guess is that more of the same length
-/// follow.
+/// Prefetches bytes that the walk reaches some records later. The start of a record is only known
+/// from the previous one, so that without prefetching the walk waits for memory at every record: 16
+/// ns for one of 76 bytes instead of 7 (2026-11-21, see `examples/walk_speed.rs`). Short records
+/// need every cache line ahead. For long ones the guess is that more of this length follow.
 #[inline(always)]
 pub(crate) fn prefetch_ahead(data: &[u8], record_bytes: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -120,7 +118,7 @@ pub(crate) fn prefetch_ahead(data: &[u8], record_bytes: usize) {
                 .as_ptr()
                 .wrapping_add(distance.wrapping_add(line))
                 .cast();
-            // SAFETY: a prefetch changes nothing that the program can see and faults at no address.
+            // SAFETY: a prefetch has no visible effect and faults at no address.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(ahead) };
         }
     }
@@ -128,14 +126,14 @@ pub(crate) fn prefetch_ahead(data: &[u8], record_bytes: usize) {
     let _ = (data, record_bytes);
 }
 
-/// A captured length above this is damage, whatever the header says: libpcap's limit for the
+/// A captured length above this is damage, whatever the header says. It is libpcap's limit for the
 /// largest link type.
 pub(crate) const CAPTURED_CEILING_BYTES: u32 = 128 << 20;
-/// Every file may hold packets up to this length, even where its header's snap length is smaller
-/// (real files do).
+/// Every file may contain packets up to this length, even if its snap length is smaller, which
+/// happens in real files.
 const CAPTURED_FLOOR_BYTES: u32 = 262_144;
 
-/// The longest captured length to believe in a file with this snap length (0 = unlimited).
+/// The largest captured length to accept in a file with this snap length (0 = unlimited).
 pub(crate) fn captured_limit_bytes(snap_length_bytes: u32) -> u32 {
     snap_length_bytes.clamp(CAPTURED_FLOOR_BYTES, CAPTURED_CEILING_BYTES)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Real captures: totals as capinfos and tshark have them, packets as `pcap-file` reads them, and
-//! the same content whichever way the bytes arrive.
+//! Real captures: totals compared with capinfos and tshark, packets compared with `pcap-file`, and
+//! equal content from a file, memory, a pipe, gzip and zstd.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod support;
@@ -14,7 +14,7 @@ use support::{Content, Dribble, captures, read_all};
 use turboflow_capture::{CaptureFile, Container, OpenError};
 use turboflow_testing::{Need, captures_folder, is_missing};
 
-/// Files of link types that TurboFlow does not read; classic pcap, so the whole file is refused.
+/// Opens a capture. `None` if it is a classic pcap file of an unsupported link type.
 fn open(folder: &Path, capture: &str) -> Option<CaptureFile> {
     match CaptureFile::open(&folder.join(capture)) {
         Ok(file) => Some(file),
@@ -55,7 +55,7 @@ fn totals_equal_the_truth() {
             counters.packets + counters.packets_unknown_link_type,
             counters.bytes + counters.bytes_unknown_link_type,
         );
-        // The truth of the one file that tshark cannot open is empty.
+        // The ground truth of the one file that tshark cannot open is empty.
         let total = |name: &str| truth[name].as_u64().unwrap_or(0);
         let theirs = (total("packets"), total("frame_bytes"));
         if let Some(error) = &content.error {
@@ -85,7 +85,8 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// The content, without the name in the error and where compression lets an error come later.
+/// Compares content, except for the name in the error, and for the place of an error in compressed
+/// files.
 fn assert_same(capture: &str, way: &str, plain: &Content, other: &Content) {
     assert!(
         plain.frames == other.frames,
@@ -102,7 +103,7 @@ fn assert_same(capture: &str, way: &str, plain: &Content, other: &Content) {
 }
 
 #[test]
-fn content_is_the_same_whichever_way_it_arrives() {
+fn content_does_not_depend_on_how_it_is_read() {
     if is_missing(&[Need::Captures]) {
         return;
     }
@@ -147,11 +148,11 @@ fn content_is_the_same_whichever_way_it_arrives() {
     eprintln!("{compared} readings equal the plain file's");
 }
 
-/// Frames as `pcap-file` reads them: nanoseconds, captured bytes, wire length.
+/// Frames according to `pcap-file`: nanoseconds, captured bytes, wire length.
 type Oracle = Vec<(u64, Vec<u8>, u32)>;
 
-/// What the oracle reads, and whether it came to the end (it refuses some oddities that are read
-/// here, such as a wire length below the captured one).
+/// The packets that the oracle reads, and whether it reached the end. It rejects some oddities that
+/// TurboFlow accepts, such as a wire length below the captured length.
 fn oracle_pcap(path: &Path) -> (Oracle, bool) {
     let mut reader = pcap_file::pcap::PcapReader::new(File::open(path).unwrap()).unwrap();
     let fraction_ns = match reader.header().ts_resolution {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Damaged, cut and foreign files: what was complete arrives, and the message says the rest.
+//! Damaged, truncated and foreign files: complete packets are delivered, and the message says what
+//! is wrong.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod support;
@@ -12,7 +13,7 @@ use turboflow_capture::write::{InterfaceOptions, PcapWriter, PcapngWriter};
 use turboflow_capture::{ByteOrder, CaptureFile, Damage, OpenError};
 use turboflow_packet::LinkType;
 
-/// A pcap file of `packets` packets of 60 bytes: 24 bytes of header, 76 a packet.
+/// A pcap file with packets of 60 bytes: 24 bytes of header, 76 per packet.
 fn pcap(packets: u8) -> Vec<u8> {
     let mut writer = PcapWriter::new(Vec::new(), LinkType::Ethernet).unwrap();
     for number in 0..packets {
@@ -40,7 +41,7 @@ fn set_u32(bytes: &mut [u8], at: usize, value: u32) {
     bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 
-/// The packets that arrive, and the message after them.
+/// The number of packets delivered, and the message after them.
 fn outcome(bytes: &[u8]) -> (usize, String) {
     let content = read_bytes(bytes);
     (
@@ -50,7 +51,7 @@ fn outcome(bytes: &[u8]) -> (usize, String) {
 }
 
 #[test]
-fn missing_empty_and_foreign_files_are_refused_with_a_mend() {
+fn missing_empty_and_foreign_files_are_refused_with_advice() {
     let missing = CaptureFile::open(Path::new("/no/such.pcap")).unwrap_err();
     assert_eq!(
         missing.to_string(),
@@ -100,12 +101,12 @@ fn missing_empty_and_foreign_files_are_refused_with_a_mend() {
 
 #[cfg(unix)]
 #[test]
-fn file_without_permission_is_refused_with_a_mend() {
+fn file_without_permission_is_refused_with_advice() {
     use std::os::unix::fs::PermissionsExt;
     let path = std::env::temp_dir().join(format!("turboflow-denied-{}", std::process::id()));
     std::fs::write(&path, pcap(1)).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
-    // The superuser may read everything.
+    // Root may read everything.
     if let Err(error) = CaptureFile::open(&path) {
         assert!(
             matches!(error, OpenError::PermissionDenied { .. }),
@@ -116,7 +117,7 @@ fn file_without_permission_is_refused_with_a_mend() {
 }
 
 #[test]
-fn header_that_is_cut_or_unknown_is_refused() {
+fn truncated_and_unknown_headers_are_refused() {
     assert_eq!(
         open_error(&pcap(0)[..20]),
         "t.pcap ends inside its pcap header: 20 of 24 bytes are there, no packet was captured or \
@@ -182,7 +183,7 @@ fn absurd_captured_length_ends_the_file() {
             .to_owned()
         )
     );
-    // A larger snap length in the header is believed.
+    // A larger snap length in the header is accepted.
     set_u32(&mut bytes, 16, 300_000);
     assert!(
         outcome(&bytes)
@@ -198,7 +199,7 @@ fn damaged_pcapng_blocks_end_the_file() {
         writer.write(0, number, &[7; 60], 60).unwrap();
     }
     let good = writer.finish().unwrap();
-    // The second packet block; blocks are 92 bytes.
+    // The second packet block; blocks have 92 bytes.
     let at = 28 + 24 + 92;
     let damaged = |offset: usize, value: u32| {
         let mut bytes = good.clone();
@@ -280,11 +281,11 @@ fn compressed(bytes: &[u8]) -> [(&'static str, Vec<u8>); 2] {
 }
 
 #[test]
-fn cut_compressed_files_deliver_what_was_there() {
+fn truncated_compressed_files_deliver_complete_packets() {
     let mut writer = PcapWriter::new(Vec::new(), LinkType::Ethernet).unwrap();
     let mut state = 1_u64;
     for number in 0..5_000 {
-        // Bytes that do not compress, so that half of the file is half of the packets.
+        // Incompressible bytes, so that half of the file holds half of the packets.
         let packet: Vec<u8> = std::iter::repeat_with(|| {
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
@@ -309,7 +310,7 @@ fn cut_compressed_files_deliver_what_was_there() {
             (1_500..2_600).contains(&packets),
             "{compression}: {packets} packets"
         );
-        // A flipped byte loses what the decompressor had in hand, no more.
+        // A flipped byte loses only what the decompressor was working on.
         let mut flipped = whole.clone();
         flipped[whole.len() - 40] ^= 0x55;
         let content = read_bytes(&flipped);
@@ -319,7 +320,7 @@ fn cut_compressed_files_deliver_what_was_there() {
     }
 }
 
-/// A reader that fails after its bytes.
+/// A reader that fails after its last byte.
 struct Failing(io::Cursor<Vec<u8>>);
 
 impl Read for Failing {
@@ -332,7 +333,7 @@ impl Read for Failing {
 }
 
 #[test]
-fn failing_reader_delivers_what_came_before() {
+fn failing_reader_delivers_earlier_packets() {
     let reader = Box::new(Failing(io::Cursor::new(
         pcap(3)[..24 + 2 * 76 + 30].to_vec(),
     )));
@@ -347,8 +348,8 @@ fn failing_reader_delivers_what_came_before() {
     );
 }
 
-/// Cuts a capture at every byte: exactly the packets that end before the cut arrive, then an error,
-/// or the clean end where nothing was cut.
+/// Truncates a capture at every byte. Exactly the packets that end before the cut must be
+/// delivered, then an error, or a clean end if the cut is between records.
 fn check_every_cut(whole: &[u8], ends: &[usize], clean: &[usize], header_bytes: usize) {
     for cut in header_bytes..=whole.len() {
         let expected = ends.iter().filter(|end| **end <= cut).count();
@@ -412,8 +413,8 @@ fn every_cut_of_a_pcapng_delivers_the_complete_packets() {
     }
 }
 
-/// A file that another program cuts while it is mapped gives an error, not a signal, as long as the
-/// cut lies beyond the window that is being walked.
+/// A mapped file that another program truncates causes an error, not a signal, if the cut is beyond
+/// the window of the walk.
 #[cfg(target_os = "linux")]
 #[test]
 fn file_that_shrinks_while_mapped_is_an_error() {
@@ -437,7 +438,7 @@ fn file_that_shrinks_while_mapped_is_an_error() {
     );
 }
 
-/// As `read_all`, for a file of which some packets were read already.
+/// Like `read_all`, for a file of which some packets were already read.
 #[cfg(target_os = "linux")]
 fn read_all_from(mut file: CaptureFile) -> Content {
     let mut frames = Vec::new();

@@ -29,7 +29,7 @@ fn pcap(magic: u32, version: (u16, u16), order: ByteOrder, fields: [u32; 4]) -> 
     bytes.extend(u16(version.1));
     bytes.extend([0; 8]);
     bytes.extend(u32(65_535));
-    // The upper bits tell the length of a frame check sequence.
+    // The upper bits give the length of a frame check sequence.
     bytes.extend(u32(0x3000_0000 | 101));
     fields
         .into_iter()
@@ -49,9 +49,9 @@ fn every_magic_byte_order_and_version_of_pcap_is_read() {
             (0xa1b2_c3d4, VERSION, [1, 2, 4, 60], 1_000_002_000, 60),
             (0xa1b2_3c4d, VERSION, [1, 2, 4, 60], 1_000_000_002, 60),
             (0xa1b2_cd34, VERSION, [1, 2, 4, 60], 1_000_002_000, 60),
-            // The wire length is what the file says, even where it cannot be.
+            // The wire length is the file's, even if it is impossible.
             (0xa1b2_c3d4, VERSION, [1, 2, 4, 3], 1_000_002_000, 3),
-            // Before 2.3 the wire length came first, in 2.3 either.
+            // Before 2.3 the wire length came first; 2.3 has both orders.
             (0xa1b2_c3d4, (2, 2), [1, 2, 60, 4], 1_000_002_000, 60),
             (0xa1b2_c3d4, (543, 0), [1, 2, 60, 4], 1_000_002_000, 60),
             (0xa1b2_c3d4, (2, 3), [1, 2, 60, 4], 1_000_002_000, 60),
@@ -94,7 +94,7 @@ fn every_magic_byte_order_and_version_of_pcap_is_read() {
 }
 
 #[test]
-fn format_is_told() {
+fn the_format_is_described() {
     let bytes = pcap(0xa1b2_3c4d, (2, 4), ByteOrder::Big, [0, 0, 4, 4]);
     let file = CaptureFile::from_bytes("t".to_owned(), bytes.clone()).unwrap();
     assert_eq!(
@@ -230,7 +230,7 @@ fn simple_packets_follow_the_snap_length_and_the_time_before() {
     assert_eq!(content.counters.packets_without_time, 2);
 }
 
-/// The obsolete Packet Block: interface (2) drops (2), then as the enhanced one.
+/// An obsolete Packet Block: interface (2), drops (2), then as in the enhanced block.
 fn obsolete_packet(interface: u16, drops: u16, ticks: u32, bytes: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     body.extend(interface.to_le_bytes());
@@ -250,20 +250,20 @@ fn option(code: u16, value: u64) -> Vec<u8> {
 }
 
 #[test]
-fn drops_are_those_of_the_statistics_or_else_of_the_packets() {
+fn drops_come_from_statistics_or_else_from_packets() {
     let mut writer = PcapngWriter::new(Vec::new(), ByteOrder::Little).unwrap();
     for _ in 0..3 {
         writer
             .add_interface(LinkType::Raw, options(None, None))
             .unwrap();
     }
-    // The first interface: drops in packets only; 0xffff means unknown.
+    // The first interface has drop counts in packets only; 0xffff means unknown.
     for drops in [5, 0xffff, 2] {
         writer
             .write_block(2, &obsolete_packet(0, drops, 1, &[1; 5]))
             .unwrap();
     }
-    // The second: an enhanced packet with epb_flags and epb_dropcount.
+    // The second has an enhanced packet with epb_flags and epb_dropcount.
     let mut enhanced = Vec::new();
     for field in [1_u32, 0, 2, 4, 4] {
         enhanced.extend(field.to_le_bytes());
@@ -273,7 +273,7 @@ fn drops_are_those_of_the_statistics_or_else_of_the_packets() {
     enhanced.extend(option(4, 30));
     enhanced.extend([0; 4]);
     writer.write_block(6, &enhanced).unwrap();
-    // The third: two statistics blocks, which count from the start.
+    // The third has two statistics blocks, which count from the start.
     for (interface_drops, system_drops) in [(100, 1), (1_000, 10)] {
         let mut body = [2_u32.to_le_bytes(), [0; 4], [0; 4]].concat();
         body.extend(option(4, 99_999));
@@ -379,7 +379,7 @@ fn frames() -> impl Strategy<Value = Vec<(u32, u32, u32, Vec<u8>)>> {
 
 proptest! {
     #[test]
-    fn what_is_written_as_pcap_is_read(frames in frames(), limit in 1..20_usize) {
+    fn written_pcap_files_read_back(frames in frames(), limit in 1..20_usize) {
         let mut writer = PcapWriter::new(Vec::new(), LinkType::RawIpv6).unwrap();
         for (seconds, fraction, wire_length_bytes, bytes) in &frames {
             let timestamp_ns = u64::from(*seconds) * 1_000_000_000 + u64::from(*fraction);
@@ -401,7 +401,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_as_pcapng_is_read(
+    fn written_pcapng_files_read_back(
         frames in frames(),
         big in any::<bool>(),
         most in 1..99_usize,
@@ -429,9 +429,9 @@ proptest! {
         }
     }
 
-    /// The fuzz targets' property, over damaged files.
+    /// The property that the fuzz targets check, for damaged files.
     #[test]
-    fn damaged_bytes_never_panic_and_arrive_the_same_each_way(
+    fn damaged_bytes_never_panic_and_read_alike_from_memory_and_stream(
         is_pcapng in any::<bool>(),
         flips in vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         most in 1..200_usize,
@@ -465,12 +465,12 @@ proptest! {
 }
 
 #[test]
-fn what_is_not_read_may_be_longer_than_any_frame() {
+fn skipped_packets_may_be_longer_than_any_frame() {
     let mut writer = PcapngWriter::new(Vec::new(), ByteOrder::Little).unwrap();
     writer
         .add_interface(LinkType::Ethernet, InterfaceOptions::default())
         .unwrap();
-    // USB, by the file format's block: interface 1, link type 249, snap length 262,144.
+    // USB as specified for the format: interface 1, link type 249, snap length 262,144.
     let usb = [
         &249_u16.to_le_bytes()[..],
         &[0; 2],
@@ -507,7 +507,7 @@ fn a_file_that_was_closed_is_opened_when_its_turn_comes() {
     let mut file = closed();
     assert_eq!(file.next_batch(9).unwrap().unwrap().frames().len(), 1);
     assert!(file.next_batch(9).unwrap().is_none());
-    // Another file of the name is none that anybody asked for.
+    // Another file of that name must not be read.
     let (mut file, bytes) = (closed(), std::fs::read(&path).unwrap());
     let kept = path.with_extension("kept");
     std::fs::rename(&path, &kept).unwrap();

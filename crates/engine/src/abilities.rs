@@ -1,55 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an engine can do, and what a run asks of it.
+//! What an engine supports, and what a run requires of it.
 
 use turboflow_record::{Input, InputSet};
 
-/// Which flow keys an engine can have.
+/// The flow keys that an engine supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyAbility {
-    /// Any key that a definition can name.
+    /// Any key of a definition.
     Any,
-    /// The 5-tuple alone.
+    /// The 5-tuple only.
     FiveTuple,
 }
 
-/// What an engine can do. A run that asks for more is refused before it starts.
+/// What an engine supports. A run that requires more is refused before it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
     /// The engine's name, as users type it.
     pub name: &'static str,
-    /// The inputs it sees of a packet.
+    /// The inputs that it can read from a packet.
     pub inputs: InputSet,
-    /// The keys it can have.
+    /// The keys that it supports.
     pub keys: KeyAbility,
-    /// Words of further features that its records can have.
+    /// How many words of further features its records can hold.
     pub state_words: usize,
-    /// Whether it evicts a record before a packet of the flow that comes in another cell of the clock,
-    /// so that idle and active timeouts cut where a per-packet meter cuts.
+    /// Whether it evicts a resident record before it meters a packet of the same flow from a later
+    /// cell of the clock, so that idle and active timeouts split flows where a per-packet meter
+    /// would.
     pub cuts_on_gap: bool,
-    /// Whether it evicts a record before a packet that may begin a new connection, or come after an
-    /// end.
+    /// Whether it evicts a resident record before a packet that may start a new connection, or that
+    /// follows the end of one.
     pub evicts_on_end: bool,
-    /// Whether the records of a flow are handed over in time order. Where they are not, totals are
-    /// exact all the same, and a flow may have several records at a time.
+    /// Whether it hands over the records of a flow in time order. If not, totals are still exact,
+    /// but a flow may have several flow records for one period.
     pub ordered: bool,
-    /// The longest a packet stays in it, in nanoseconds; `None`: as long as the run says.
+    /// The longest time that a packet stays in the engine, in nanoseconds. `None`: the run decides.
     pub max_age_ns: Option<u64>,
-    /// Whether it can join the two directions of a conversation.
+    /// Whether it can join the two directions of a flow.
     pub biflow: bool,
-    /// Whether it enters tunnels.
+    /// Whether it decapsulates tunnels.
     pub decapsulates: bool,
-    /// Whether it attributes later fragments to the flow of the first.
+    /// Whether it attributes later fragments to the flow of the first fragment.
     pub reassembles_flows: bool,
-    /// Whether it can write ICMP type and code into the destination port.
+    /// Whether it can store ICMP type and code in the destination port.
     pub icmp_ports: bool,
-    /// Whether it can leave out packets that a filter does not take.
+    /// Whether it can apply a packet filter.
     pub filters: bool,
-    /// How many of it can feed one run.
+    /// How many engines of this kind can feed one run.
     pub instances: usize,
 }
 
 impl Abilities {
-    /// An engine that can do nothing yet, with this name: set what it can.
+    /// An engine of that name that supports nothing. The caller sets what it does support.
     #[must_use]
     pub const fn none(name: &'static str) -> Self {
         Self {
@@ -70,7 +71,7 @@ impl Abilities {
         }
     }
 
-    /// What a run demands and this engine lacks.
+    /// The demands that this engine does not meet.
     #[must_use]
     pub fn lacks(&self, demands: &Demands) -> Vec<Lacking> {
         let mut lacking = Vec::new();
@@ -118,67 +119,67 @@ impl Abilities {
     }
 }
 
-/// What a run asks of an engine.
+/// What a run requires of an engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demands {
-    /// Inputs that the definition names.
+    /// The inputs of the definition.
     pub inputs: InputSet,
-    /// Whether the key is another than the 5-tuple.
+    /// Whether the key is not the 5-tuple.
     pub any_key: bool,
-    /// Words of further features that records take.
+    /// How many words of further features a record has.
     pub state_words: usize,
-    /// Whether the two directions of a conversation are joined.
+    /// Whether the two directions of a flow are joined.
     pub biflow: bool,
-    /// Whether tunnels are entered.
+    /// Whether tunnels are decapsulated.
     pub decapsulates: bool,
-    /// Whether later fragments join the flow of the first.
+    /// Whether later fragments are attributed to the flow of the first fragment.
     pub reassembles_flows: bool,
-    /// Whether ICMP type and code stand in the destination port.
+    /// Whether ICMP type and code are stored in the destination port.
     pub icmp_ports: bool,
-    /// Whether a filter leaves packets out.
+    /// Whether packets are filtered.
     pub filters: bool,
-    /// How many engines of the kind feed the run.
+    /// How many engines of this kind feed the run.
     pub instances: usize,
 }
 
-/// Something that a run demands and an engine lacks.
+/// A demand that an engine does not meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Lacking {
     /// Joining the two directions.
     #[error("joining the two directions of a flow")]
     Biflow,
-    /// Entering tunnels.
+    /// Decapsulating tunnels.
     #[error("entering tunnels")]
     Decapsulation,
-    /// Filters.
+    /// Applying a filter.
     #[error("a filter")]
     Filter,
-    /// ICMP type and code as port.
+    /// ICMP type and code as destination port.
     #[error("ICMP type and code as destination port")]
     IcmpPorts,
-    /// An input that it does not see.
+    /// An input that it cannot read.
     #[error("the input `{}`", .0.name())]
     Input(Input),
-    /// As many engines.
+    /// Several engines in one run.
     #[error("{needed} engines in one run (at most {room})")]
     Instances {
-        /// How many.
+        /// Engines required.
         needed: usize,
-        /// At most.
+        /// Engines supported.
         room: usize,
     },
     /// A key other than the 5-tuple.
     #[error("a key other than the 5-tuple")]
     Key,
-    /// Attributing fragments.
+    /// Attributing later fragments.
     #[error("attributing later fragments to the flow of the first")]
     Reassembly,
-    /// As much state.
+    /// Words of state.
     #[error("{needed} words of state (room for {room})")]
     StateWords {
-        /// Words needed.
+        /// Words required.
         needed: usize,
-        /// Words there are.
+        /// Words supported.
         room: usize,
     },
 }
@@ -188,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_everything_that_is_lacking_and_nothing_else() {
+    fn lists_exactly_the_unmet_demands() {
         let engine = Abilities {
             inputs: InputSet::default().with(Input::IpLength),
             state_words: 8,

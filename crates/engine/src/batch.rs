@@ -7,11 +7,12 @@ use turboflow_record::{WORDS_V4, WORDS_V6};
 use crate::RecordShape;
 use crate::rows::{PlainRows, WordRows};
 
-/// Microflow records that an engine hands over, those of a flow in the order in which they left it.
+/// Microflow records handed over by an engine. Those of a flow keep the order in which they were
+/// evicted.
 ///
-/// A batch knows no record size at compile time, so it crosses trait objects. Records of the default
-/// definition lie in it as the aggregator takes them, and are moved without a copy. Records of any
-/// other definition lie in it as words ([`RecordShape`]).
+/// The type does not depend on the record size, so that a batch can cross a trait object. Records
+/// of the default definition are stored in the aggregator's format and moved without a copy.
+/// Records of any other definition are stored as words ([`RecordShape`]).
 #[derive(Clone, Debug, Default)]
 pub struct MicroflowBatch {
     /// IPv4 records of the default definition.
@@ -19,24 +20,24 @@ pub struct MicroflowBatch {
     /// IPv6 records of the default definition.
     pub plain_v6: PlainRows<WORDS_V6>,
     words_v4: WordRows,
-    /// Also the records of both families where the key is not the 5-tuple.
+    /// IPv6 records, or the records of both families if the key is not the 5-tuple.
     words_v6: WordRows,
 }
 
 impl MicroflowBatch {
-    /// How many records.
+    /// The number of records.
     #[must_use]
     pub fn len(&self) -> usize {
         self.plain_v4.len() + self.plain_v6.len() + self.words_v4.len() + self.words_v6.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Removes the records and keeps the memory.
+    /// Removes all records but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.plain_v4.clear();
         self.plain_v6.clear();
@@ -44,8 +45,8 @@ impl MicroflowBatch {
         self.words_v6.clear();
     }
 
-    /// Appends the record of a row of words of this shape; whether there is such a record: its number
-    /// of words says its family.
+    /// Appends the record made of a row of words. The number of words tells the family. Returns
+    /// false, and appends nothing, if no record of this shape has that many.
     #[must_use]
     pub fn push_row(
         &mut self,
@@ -63,8 +64,8 @@ impl MicroflowBatch {
         true
     }
 
-    /// Moves the records of the default definition behind those in `v4` and `v6`, without a copy where
-    /// there are none.
+    /// Moves the records of the default definition to the end of `v4` and `v6`, without a copy if
+    /// these are empty.
     pub fn move_plain(
         &mut self,
         v4: &mut Vec<MicroflowRecord<WORDS_V4, 0>>,
@@ -80,29 +81,29 @@ impl MicroflowBatch {
         self.words_v4.len() + self.words_v6.len() == 0
     }
 
-    /// IPv4 records with the 5-tuple as key.
+    /// IPv4 records with a 5-tuple as key.
     ///
     /// # Panics
-    /// Here and below, when `N` words do not hold the state of the records.
+    /// If `N` words cannot hold the state of a record. This holds for `v6` and `wide` as well.
     pub fn v4<const N: usize>(&self) -> impl Iterator<Item = MicroflowRecord<WORDS_V4, N>> + '_ {
         let plain = self.plain_v4.iter().map(with_state);
         plain.chain(self.words_v4.records())
     }
 
-    /// IPv6 records with the 5-tuple as key.
+    /// IPv6 records with a 5-tuple as key.
     pub fn v6<const N: usize>(&self) -> impl Iterator<Item = MicroflowRecord<WORDS_V6, N>> + '_ {
         let plain = self.plain_v6.iter().map(with_state);
         plain.chain(self.words_v6.records())
     }
 
-    /// Records with any other key.
+    /// Records with another key.
     pub fn wide<const N: usize>(
         &self,
     ) -> impl Iterator<Item = MicroflowRecord<WORDS_WIDE, N>> + '_ {
         self.words_v6.records()
     }
 
-    /// Gives the words of every record to `take`: of IPv4 records, or of all others.
+    /// Calls `take` with the words of every IPv4 record, or of all other records.
     pub(crate) fn for_each_row(&self, of_v4: bool, mut take: impl FnMut(&[u64])) {
         if of_v4 {
             self.plain_v4.for_each_row(&mut take);
@@ -113,7 +114,7 @@ impl MicroflowBatch {
         }
     }
 
-    /// Moves all records of `other` behind these.
+    /// Moves all records of `other` to the end of this batch.
     pub fn append(&mut self, other: &mut Self) {
         self.plain_v4.append(&mut other.plain_v4);
         self.plain_v6.append(&mut other.plain_v6);
@@ -121,8 +122,7 @@ impl MicroflowBatch {
         self.words_v6.append(&mut other.words_v6);
     }
 
-    /// Moves records that began before `end_ns` to `before` and keeps the others; both keep their
-    /// order.
+    /// Moves the records that began before `end_ns` to `before`. The order is kept in both batches.
     pub fn split_off_before(&mut self, end_ns: u64, before: &mut Self) {
         self.plain_v4.split_off_before(end_ns, &mut before.plain_v4);
         self.plain_v6.split_off_before(end_ns, &mut before.plain_v6);
@@ -130,7 +130,7 @@ impl MicroflowBatch {
         self.words_v6.split_off_before(end_ns, &mut before.words_v6);
     }
 
-    /// The smallest time of a first packet.
+    /// The earliest start time of a record.
     #[must_use]
     pub fn first_ns(&self) -> Option<u64> {
         let all = [
@@ -143,7 +143,7 @@ impl MicroflowBatch {
     }
 }
 
-/// The record with room for further features that it has none of.
+/// Widens a record without further features: the state is zero.
 fn with_state<const K: usize, const N: usize>(
     record: MicroflowRecord<K, 0>,
 ) -> MicroflowRecord<K, N> {
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use crate::FIRST_NS_AT;
 
-    /// The words of a row of so many packets.
+    /// The words of a record with that many packets.
     fn row(packets: u64, first_ns: u64) -> impl Fn(usize) -> u64 {
         move |at| match at {
             0 => packets,
@@ -179,7 +179,7 @@ mod tests {
     };
 
     #[test]
-    fn is_split_by_time_and_stays_in_order() {
+    fn splits_by_time_and_keeps_order() {
         let mut plain = MicroflowBatch::default();
         let mut laid_out = MicroflowBatch::default();
         for (number, first_ns) in [(1, 10), (2, 20), (3, 10), (4, 30)] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The one vocabulary in which engines count.
+//! The counters of engines, which are the same for all of them.
 
 use std::ops::AddAssign;
 
@@ -9,22 +9,22 @@ use turboflow_record::Rejected;
 /// Microflow records that left an engine, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Evicted {
-    /// Displaced by another flow.
+    /// Displaced by a packet of another flow.
     pub collision: u64,
-    /// At the end of a cell of the clock.
+    /// Evicted at the end of a clock cell.
     pub age: u64,
-    /// Because the next packet of the flow had to start a new record: a SYN, a packet after an end,
-    /// a late packet. Files and metrics call it `gap`.
+    /// Evicted because the next packet of the flow had to start a new record: a SYN, a packet after
+    /// the end of a connection, or a late packet. Files and metrics call it `gap`.
     #[serde(rename = "gap")]
     pub cut: u64,
-    /// At the end of the input, or when the table was set aside.
+    /// Evicted at the end of the input, or when the table was bypassed.
     pub flush: u64,
-    /// Packets that went straight to the aggregator, since the table did not pay.
+    /// Packets that bypassed the table because it did not pay.
     pub bypass: u64,
 }
 
 impl Evicted {
-    /// Records for all causes.
+    /// The sum over all causes.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.collision + self.age + self.cut + self.flush + self.bypass
@@ -41,32 +41,32 @@ impl AddAssign for Evicted {
     }
 }
 
-/// What a remote engine did with the frames it saw. A packet engine counts what it evicted; its
-/// packets are counted before they reach it.
+/// What a remote engine did with the frames that it received. A packet engine counts only what it
+/// evicts, because its packets are counted before they reach it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineCounters {
-    /// Frames seen at all ports.
+    /// Frames received on all ports.
     pub packets_received: u64,
-    /// Their bytes on the wire.
+    /// Bytes of these frames on the wire.
     pub bytes_received: u64,
-    /// Packets that went into the microflow table.
+    /// Packets metered in the microflow table.
     pub packets_metered: u64,
-    /// Bytes that their IP headers declare.
+    /// Bytes of metered packets, according to their IP headers.
     pub bytes_metered: u64,
-    /// Records that left the table, those that were lost on their way included.
+    /// Records evicted from the table, including those lost afterwards.
     pub evicted: Evicted,
     /// Evicted records that could not be handed over.
     pub microflows_dropped: u64,
-    /// Packets in them.
+    /// Packets in dropped records.
     pub packets_dropped: u64,
-    /// Bytes in them, as the IP headers declare them.
+    /// Bytes in dropped records, according to the IP headers.
     pub bytes_dropped: u64,
-    /// Of them, records whose flow [`RemoteEngine::short_flows`](crate::RemoteEngine::short_flows)
-    /// does not name.
+    /// Dropped records that [`RemoteEngine::short_flows`](crate::RemoteEngine::short_flows) does
+    /// not attribute to a flow.
     pub microflows_unnamed: u64,
-    /// Frames that are in no flow, by [`Rejected::index`].
+    /// Frames that are in no flow, indexed by [`Rejected::index`].
     pub rejected_packets: [u64; Rejected::COUNT],
-    /// Their bytes on the wire.
+    /// Bytes of these frames on the wire.
     pub rejected_bytes: [u64; Rejected::COUNT],
 }
 
@@ -89,11 +89,12 @@ impl Default for EngineCounters {
 }
 
 impl EngineCounters {
-    /// Bytes on the wire of the frames of metered packets: those of all frames but the rejected ones.
+    /// Bytes on the wire of the frames that were metered: of all received frames except rejected
+    /// ones.
     #[must_use]
     pub fn frame_bytes_metered(&self) -> u64 {
         let rejected: u64 = self.rejected_bytes.iter().sum();
-        // While packets arrive, counters are read at slightly different moments.
+        // Saturates, because counters are not read at one instant while packets arrive.
         self.bytes_received.saturating_sub(rejected)
     }
 }

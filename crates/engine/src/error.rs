@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an engine reports when it fails.
+//! The error of an engine that fails.
 
 use std::error::Error;
 use std::fmt;
 
-/// An engine failed. Its message and its causes are the engine's own.
+/// An engine failed. Message and sources are those of the engine's own error.
 #[derive(Debug)]
 pub struct EngineError(Box<dyn Error + Send + Sync>);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an engine is. Every engine stands behind this wall, and everything on the other side of it
-//! (aggregator, drivers, outputs) is the same code for all of them.
+//! The interface of all engines. The code behind it (aggregator, drivers, outputs) does not depend
+//! on which engine is used.
 //!
-//! There are two kinds. A [`PacketEngine`] works in this process and is given packets. A
-//! [`RemoteEngine`] works elsewhere (in a kernel, a switch, an FPGA, on another host) and hands
-//! over batches of microflow records. Each says what it can do ([`Abilities`]) and counts in one
-//! vocabulary ([`EngineCounters`]).
+//! There are two kinds. A [`PacketEngine`] runs in this process and is given packets. A
+//! [`RemoteEngine`] runs somewhere else (in a kernel, a switch, an FPGA, on another host) and hands
+//! over batches of microflow records. Both declare what they support ([`Abilities`]) and use one
+//! set of counters ([`EngineCounters`]).
 //!
 //! ```text
 //!              in this process                            elsewhere
@@ -16,7 +16,7 @@
 //!                  └───────────────▶ aggregator ◀───────────────┘
 //! ```
 //!
-//! [`wire`] is the form in which microflow records travel between hosts.
+//! [`wire`] is the format in which microflow records are sent between hosts.
 
 mod abilities;
 mod batch;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where packets enter an engine: network interfaces, ports of a switch or a card.
+//! Ports, where packets enter an engine: network interfaces, ports of a switch or a card.
 
-/// What a port is doing.
+/// The state of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortState {
     /// The engine no longer receives its packets: it was detached, or another program replaced it.
@@ -15,27 +15,27 @@ pub enum PortState {
 }
 
 impl PortState {
-    /// Whether the port delivers nothing any more, whatever happens.
+    /// Whether the port will never deliver packets again.
     #[must_use]
     pub const fn is_final(self) -> bool {
         matches!(self, Self::Displaced | Self::Gone)
     }
 }
 
-/// What a port counted.
+/// The counters of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
-    /// Packets that the source saw here, past the filter.
+    /// Packets seen here that passed the filter.
     pub seen: u64,
-    /// Packets that were lost here, as far as the source counts them by port.
+    /// Packets lost here, if the source counts losses per port.
     pub dropped: u64,
-    /// Packets that were delivered to the engine.
+    /// Packets delivered to the engine.
     pub delivered: u64,
-    /// Their bytes on the wire.
+    /// Bytes of delivered packets on the wire.
     pub delivered_bytes: u64,
-    /// Packets seen a second time on loopback, and left out.
+    /// Duplicates of loopback packets, which are skipped.
     pub copies: u64,
-    /// Delivered packets that were merged from several, as far as the source knows.
+    /// Delivered packets that the host had merged from several, if the source knows.
     pub merged: u64,
 }
 
@@ -50,15 +50,16 @@ impl std::ops::AddAssign for PortCounters {
     }
 }
 
-/// A port of an engine at one moment.
+/// A snapshot of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
     /// Its name.
     pub name: String,
-    /// What it is doing, as far as the engine knows.
+    /// Its state, as far as the engine knows.
     pub state: PortState,
-    /// The number of the host's network interface behind it: whether that is up is asked of the host.
+    /// The host's index of the network interface, if there is one. The host knows whether that is
+    /// up.
     pub interface_index: Option<u32>,
-    /// What it counted.
+    /// Its counters.
     pub counters: PortCounters,
 }

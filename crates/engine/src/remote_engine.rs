@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engines that work elsewhere and hand over batches of microflow records.
+//! Engines that run outside this process and hand over batches of microflow records.
 
 use std::time::Duration;
 
 use crate::{Abilities, EngineCounters, EngineError, MicroflowBatch, Port, ShortFlow};
 
-/// What [`RemoteEngine::collect`] says beside the records.
+/// What [`RemoteEngine::collect`] returns besides records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// The watermark: with these records, all packets before this time have been handed over, in
-    /// nanoseconds since 1970. It is the end of a cell of the clock.
+    /// The watermark: all packets before this time have now been handed over. In nanoseconds since
+    /// 1970; always the end of a clock cell.
     pub complete_ns: Option<u64>,
-    /// More may be handed over at once, whether there were records now or not: records of later
-    /// packets are kept back until the next call.
+    /// Whether to call again without waiting. Records of later packets are held back until the next
+    /// call, even if this one returned no records.
     pub has_more: bool,
 }
 
 impl Collected {
-    /// All packets before this time have been handed over, and more may follow at once.
+    /// A watermark, after which the caller should call again at once.
     #[must_use]
     pub const fn all_before(complete_ns: u64) -> Self {
         Self {
@@ -27,92 +27,92 @@ impl Collected {
     }
 }
 
-/// A frame that an engine could not read, handed up whole.
+/// A frame that an engine could not parse.
 #[derive(Clone, Copy, Debug)]
 pub struct UnparsedFrame<'a> {
-    /// The bytes that were kept, from the first one on.
+    /// The first bytes of the frame, as many as were captured.
     pub bytes: &'a [u8],
-    /// When it arrived, in nanoseconds since 1970.
+    /// Time of arrival, in nanoseconds since 1970.
     pub timestamp_ns: u64,
-    /// Its length on the wire.
+    /// Length on the wire, in bytes.
     pub wire_length_bytes: u32,
 }
 
-/// What an engine has to tell beside records and counters.
+/// What an engine reports besides records and counters.
 #[derive(Clone, Copy, Debug)]
 pub enum EngineEvent<'a> {
-    /// A frame that is no packet, from an engine that was asked to hand them up.
+    /// A frame that could not be parsed, from an engine that was asked to report such frames.
     Unparsed(UnparsedFrame<'a>),
 }
 
-/// An engine elsewhere: a kernel, a switch, an FPGA, a card, another host.
+/// An engine that runs outside this process: in a kernel, a switch, an FPGA, a card, another host.
 ///
-/// The driver calls [`collect`](Self::collect) until there is nothing more, waits at most
-/// [`longest_pause`](Self::longest_pause), and begins again. Batches cross this trait, items do
-/// not, so its dynamic dispatch costs nothing that a record would notice.
+/// The driver calls [`collect`](Self::collect) until there is no more, waits at most
+/// [`longest_pause`](Self::longest_pause), and starts again. Dynamic dispatch is per batch, not per
+/// record, so that its cost does not matter.
 pub trait RemoteEngine: Send {
-    /// What it can do.
+    /// What the engine supports.
     fn abilities(&self) -> &Abilities;
 
-    /// The start of the cell of the clock in which it began, in nanoseconds since 1970.
+    /// The start of the clock cell in which the engine started, in nanoseconds since 1970.
     fn started_ns(&self) -> u64;
 
-    /// Appends microflow records of the current cell to `batch`, those of a flow in time order where
-    /// [`Abilities::ordered`] says so. Never waits.
+    /// Appends microflow records of the current cell to `batch`; those of a flow in time order, if
+    /// [`Abilities::ordered`] is set. Never blocks.
     ///
     /// # Errors
-    /// Where nothing more can be collected.
+    /// If no more records can be collected.
     fn collect(&mut self, batch: &mut MicroflowBatch) -> Result<Collected, EngineError>;
 
-    /// How long the engine may be left alone before it could run out of room for records.
+    /// The longest time between two collections before the engine may run out of room for records.
     fn longest_pause(&self) -> Duration;
 
-    /// What it has done so far.
+    /// The counters so far.
     ///
     /// # Errors
-    /// Where it cannot be asked.
+    /// If the engine does not answer.
     fn counters(&mut self) -> Result<EngineCounters, EngineError>;
 
-    /// Its ports, always in one order.
+    /// The ports, always in the same order.
     ///
     /// # Errors
-    /// Where it cannot be asked.
+    /// If the engine does not answer.
     fn ports(&mut self) -> Result<Vec<Port>, EngineError>;
 
-    /// Tells what has happened since the last call.
+    /// Reports the events since the last call.
     ///
     /// # Errors
-    /// Where it cannot be asked.
+    /// If the engine does not answer.
     fn events(&mut self, _tell: &mut dyn FnMut(EngineEvent<'_>)) -> Result<(), EngineError> {
         Ok(())
     }
 
-    /// Events that were lost because they came too fast.
+    /// The number of events that were lost because they came too fast.
     ///
     /// # Errors
-    /// Where it cannot be asked.
+    /// If the engine does not answer.
     fn events_lost(&mut self) -> Result<u64, EngineError> {
         Ok(0)
     }
 
-    /// Flows that lost records, as far as it can name them. Asked once, at the end.
+    /// Flows that lost records, as far as the engine can name them. Called once, at the end.
     ///
     /// # Errors
-    /// Where it cannot be asked.
+    /// If the engine does not answer.
     fn short_flows(&mut self) -> Result<Vec<ShortFlow>, EngineError> {
         Ok(Vec::new())
     }
 
-    /// Whether the engine has ended by itself, for example because a file was read to its end: no
-    /// further record will arrive.
+    /// Whether the engine has ended by itself, for example at the end of a file, so that no more
+    /// records will arrive.
     fn has_ended(&self) -> bool {
         false
     }
 
-    /// Meters no further packet and evicts everything. [`collect`](Self::collect) hands it over, until
-    /// it has no more.
+    /// Stops metering and evicts everything. [`collect`](Self::collect) then hands over the records
+    /// until there are no more.
     ///
     /// # Errors
-    /// As [`collect`](Self::collect).
+    /// See [`collect`](Self::collect).
     fn finish(&mut self) -> Result<(), EngineError>;
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records of one family on their way to the aggregator.
+//! Storage for the records of one family in a batch.
 
 use turboflow_merge::MicroflowRecord;
 use turboflow_record::WORDS_V6;
 
 use crate::shape::{BASE_WORDS, FIRST_NS_AT, record_of_row, record_of_words};
 
-/// Records of the default definition, as the aggregator takes them.
+/// Records of the default definition, in the aggregator's format.
 #[derive(Clone, Debug)]
 pub struct PlainRows<const K: usize> {
     records: Vec<MicroflowRecord<K, 0>>,
-    /// The smallest and largest time of a first packet. Most batches lie on one side of a cell's end,
-    /// and these say so without a look at every record.
+    /// The earliest start of any record; `latest_ns` is the latest. Most batches lie on one side of
+    /// a cell boundary, and these two tell so without a look at every record.
     earliest_ns: u64,
     latest_ns: u64,
 }
@@ -30,13 +30,13 @@ impl<const K: usize> PlainRows<K> {
     /// Words of a row: base and key.
     pub const WORDS: usize = BASE_WORDS + K;
 
-    /// Appends the record of these words.
+    /// Appends the record made of these words.
     #[inline]
     pub fn push(&mut self, word: impl Fn(usize) -> u64) {
         self.push_record(record_of_words(word));
     }
 
-    /// Appends the record of a row of [`WORDS`](Self::WORDS) words.
+    /// Appends the record made of a row of [`WORDS`](Self::WORDS) words.
     pub(crate) fn push_row(&mut self, row: impl Iterator<Item = u64>) {
         let mut words = [0; BASE_WORDS + WORDS_V6];
         for (to, word) in words.iter_mut().zip(row) {
@@ -45,7 +45,7 @@ impl<const K: usize> PlainRows<K> {
         self.push(|at| words[at]);
     }
 
-    /// Gives the words of every record to `take`, base first.
+    /// Calls `take` with the words of every record, base first.
     pub(crate) fn for_each_row(&self, mut take: impl FnMut(&[u64])) {
         let mut words = [0; BASE_WORDS + WORDS_V6];
         for record in &self.records {
@@ -63,13 +63,13 @@ impl<const K: usize> PlainRows<K> {
         self.records.push(record);
     }
 
-    /// How many there are.
+    /// The number of records.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no records.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.records.is_empty()
@@ -79,14 +79,14 @@ impl<const K: usize> PlainRows<K> {
         self.records.iter().copied()
     }
 
-    /// Moves all records of `other` behind these, without a copy where there are none yet.
+    /// Moves all records of `other` to the end, without a copy if this is empty.
     pub(crate) fn append(&mut self, other: &mut Self) {
         self.earliest_ns = self.earliest_ns.min(other.earliest_ns);
         self.latest_ns = self.latest_ns.max(other.latest_ns);
         other.move_to(&mut self.records);
     }
 
-    /// Moves all records behind those in `to`, without a copy where there are none.
+    /// Moves all records to the end of `to`, without a copy if that is empty.
     pub(crate) fn move_to(&mut self, to: &mut Vec<MicroflowRecord<K, 0>>) {
         if to.is_empty() {
             std::mem::swap(to, &mut self.records);
@@ -101,7 +101,7 @@ impl<const K: usize> PlainRows<K> {
         (self.earliest_ns, self.latest_ns) = (u64::MAX, 0);
     }
 
-    /// Moves records that began before `end_ns` to `before`, and keeps the others.
+    /// Moves the records that began before `end_ns` to `before`.
     pub(crate) fn split_off_before(&mut self, end_ns: u64, before: &mut Self) {
         if self.earliest_ns >= end_ns {
             return;
@@ -123,11 +123,11 @@ impl<const K: usize> PlainRows<K> {
     }
 }
 
-/// Records of any other definition, as words: as many as its layout uses.
+/// Records of any other definition as words, only as many as the layout uses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WordRows {
     words: Vec<u64>,
-    /// Words of a record; 0 until the first one arrives.
+    /// Words per record; 0 until the first one is added.
     stride: usize,
     state_words: usize,
 }
@@ -152,7 +152,7 @@ impl WordRows {
         self.words.len() / self.stride.max(1)
     }
 
-    /// The records, with zeros in the rest of their key and state.
+    /// The records. Words of key and state that the layout does not use are zero.
     pub(crate) fn records<const K: usize, const N: usize>(
         &self,
     ) -> impl Iterator<Item = MicroflowRecord<K, N>> + '_ {

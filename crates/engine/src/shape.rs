@@ -8,25 +8,25 @@
 //! +----------------------+--------------------+--------------------------------+
 //! ```
 //!
-//! A record in memory has room for a fixed number of words of key and state; as words it takes
-//! only those that its layout uses.
+//! A record in memory has a fixed number of words for key and state. As words it takes only those
+//! that its layout uses.
 
 use turboflow_merge::{Base, KeySteps, Layout, MicroflowRecord};
 use turboflow_record::{WORDS_V4, WORDS_V6};
 
-/// Words of a record before its state and key.
+/// Words of the base, which precede state and key.
 pub const BASE_WORDS: usize = size_of::<Base>() / 8;
-/// The word with the time of the first packet.
+/// Index of the word with the time of the first packet.
 pub const FIRST_NS_AT: usize = 2;
 
 const _: () = assert!(8 * (BASE_WORDS + WORDS_V4) == size_of::<MicroflowRecord<WORDS_V4, 0>>());
 
-/// How many words the records of a layout take.
+/// The number of words of a layout's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordShape {
     /// Words of further features.
     pub state_words: usize,
-    /// Words of a key that is not the 5-tuple: IPv4 and IPv6 flows have records of one size then.
+    /// Words of a key that is not the 5-tuple. IPv4 and IPv6 records then have one size.
     pub wide_key_words: Option<usize>,
 }
 
@@ -44,7 +44,7 @@ impl RecordShape {
         }
     }
 
-    /// Whether records are those of the default definition, base and 5-tuple alone.
+    /// Whether records are those of the default definition: base and 5-tuple only.
     #[must_use]
     pub const fn is_plain(&self) -> bool {
         self.state_words == 0 && self.wide_key_words.is_none()
@@ -56,14 +56,14 @@ impl RecordShape {
         BASE_WORDS + self.state_words + WORDS_V4
     }
 
-    /// Words of an IPv6 record, or of one of either family where the key is not the 5-tuple.
+    /// Words of an IPv6 record, or of any record if the key is not the 5-tuple.
     #[must_use]
     pub fn words_v6(&self) -> usize {
         BASE_WORDS + self.state_words + self.wide_key_words.unwrap_or(WORDS_V6)
     }
 }
 
-/// The record that these words make, with zeros in the rest of its key and state.
+/// The record made of these words. Unused words of key and state are zero.
 pub(crate) fn record_of_row<const K: usize, const N: usize>(
     row: &[u64],
     state_words: usize,
@@ -82,7 +82,7 @@ fn padded<const N: usize>(words: &[u64]) -> [u64; N] {
     padded
 }
 
-/// The record of the default definition that these words make.
+/// The record of the default definition made of these words.
 #[inline(always)]
 #[must_use]
 pub fn record_of_words<const K: usize>(word: impl Fn(usize) -> u64) -> MicroflowRecord<K, 0> {

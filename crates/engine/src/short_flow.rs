@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flows that lost microflow records on their way to the aggregator.
 
-/// A flow, and what its record is missing.
+/// A flow whose record is incomplete, and how much it lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShortFlow {
-    /// The words of its key, as many as records of its layout have.
+    /// The words of its key, as many as keys of its layout have.
     pub key: Vec<u64>,
-    /// Microflow records lost.
+    /// Number of microflow records lost.
     pub microflows: u64,
-    /// Packets in them.
+    /// Packets in the lost records.
     pub packets: u64,
-    /// Bytes in them, as the IP headers declare them.
+    /// Bytes in the lost records, according to the IP headers.
     pub bytes: u64,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The wire form: what is encoded is decoded, whatever the definition; what is no message is refused.
+//! The wire format: records of any definition survive encoding, and invalid messages are rejected.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use proptest::prelude::*;
@@ -10,10 +10,10 @@ use turboflow_record::{Definition, InputValues, Packet, Rejected};
 use turboflow_workload::definitions::random_definition;
 use turboflow_workload::sequences::{SequenceShape, random_packets};
 
-/// Room for the records of every definition.
+/// Enough state words for every definition.
 const N: usize = 504;
 
-/// The records of packets, one each, as a remote engine hands them over.
+/// One record per packet, as a remote engine hands them over.
 fn batch_of(layout: &Layout, packets: &[(Packet, InputValues)]) -> MicroflowBatch {
     let mut batch = MicroflowBatch::default();
     let shape = RecordShape::of(layout);
@@ -42,7 +42,7 @@ fn push<const K: usize>(
     assert!(batch.push_row(row.into_iter(), shape));
 }
 
-/// All records, at one width.
+/// All records, padded to one width.
 fn records(batch: &MicroflowBatch, layout: &Layout) -> Vec<String> {
     match layout.key_widths() {
         KeyWidths::Wide => batch.wide::<N>().map(|it| format!("{it:?}")).collect(),
@@ -75,7 +75,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn records_of_any_definition_come_back(seed: u64, biflow: bool, message_bytes in 64usize..4_096) {
+    fn records_of_any_definition_survive_encoding(seed: u64, biflow: bool, message_bytes in 64usize..4_096) {
         let definition = random_definition(seed, biflow);
         if let Ok(layout) = Layout::compile(&definition, biflow) {
             let batch = batch_of(&layout, &packets(seed));
@@ -94,7 +94,7 @@ proptest! {
     }
 
     #[test]
-    fn a_message_with_any_byte_changed_is_read_or_refused(seed: u64, at: prop::sample::Index, to: u8) {
+    fn a_message_with_a_changed_byte_is_decoded_or_rejected(seed: u64, at: prop::sample::Index, to: u8) {
         let layout = default_layout();
         let batch = batch_of(&layout, &packets(seed));
         let mut message = messages(&mut Encoder::new(&layout, 1, 1_400), &batch).swap_remove(0);
@@ -111,7 +111,7 @@ fn length_said(message: &[u8]) -> usize {
 }
 
 #[test]
-fn counters_and_watermarks_come_back() {
+fn counters_and_watermarks_survive_encoding() {
     let layout = default_layout();
     let mut counters = EngineCounters {
         packets_received: 11,
@@ -161,7 +161,7 @@ fn lost_and_repeated_messages_are_counted() {
 }
 
 #[test]
-fn what_is_no_message_of_this_layout_is_refused() {
+fn rejects_invalid_messages_and_other_layouts() {
     let layout = default_layout();
     let batch = batch_of(&layout, &packets(1));
     let message = messages(&mut Encoder::new(&layout, 1, 1_400), &batch).swap_remove(0);
@@ -212,7 +212,7 @@ fn what_is_no_message_of_this_layout_is_refused() {
 
 #[test]
 fn the_layout_id_of_the_default_definition_is_stable() {
-    // A change of it breaks every sender that is out there: raise the version instead.
+    // A change breaks every deployed sender: raise the version instead.
     assert_eq!(layout_id(&default_layout()), DEFAULT_LAYOUT_ID);
 }
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The keyed hash of flow keys: of engines, shards and sketches. The flow cache has one of its own, [`LaneHasher`](crate::LaneHasher).
+//! The keyed hash of flow keys for engines, shards and sketches. The flow cache has its own,
+//! [`LaneHasher`](crate::LaneHasher).
 //!
-//! Folded 64x64-bit multiplications with secret words: keyed, so that nobody who does not know the
-//! seed can choose keys that collide; the same on every machine, so that `--seed` repeats a run.
-//! The parts of one hash are used for different things and overlap as little as possible:
+//! It folds 64x64-bit multiplications with secret words. It is keyed, so that keys that collide
+//! cannot be chosen without the seed. It gives equal hashes on every machine, so that `--seed`
+//! repeats a run. Parts of one hash have different uses and overlap as little as possible:
 //!
 //! ```text
 //! 63            48            32            16             0
 //! +--------------+-------------+-------------+-------------+
-//! |   share of a table of no particular kind (`KeyHash::share`)
+//! |   share of a table of any kind (`KeyHash::share`)
 //! +--------------+-------------+-------------+-------------+
 //!                | slot of the microflow table|
 //!                              | shard        |
@@ -25,7 +26,7 @@ pub struct KeyHasher {
 pub struct KeyHash(pub u64);
 
 impl KeyHasher {
-    /// A hash function of its own for every seed.
+    /// The hash function of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut state = seed;
@@ -47,28 +48,28 @@ impl KeyHasher {
         if index < K {
             hash ^= key[index];
         }
-        // One multiplication alone sends consecutive keys (an address scan) to evenly spaced places,
-        // which for some secrets fall together; the second breaks the spacing.
+        // One multiplication alone would map consecutive keys (an address scan) to evenly spaced
+        // slots, which coincide for some secrets. The second multiplication breaks the spacing.
         KeyHash(fold(hash ^ self.secret[2], self.secret[3]))
     }
 }
 
 impl KeyHash {
-    /// Which of `shards` the flow belongs to.
+    /// Which of `shards` shards the flow belongs to.
     #[inline(always)]
     #[must_use]
     pub const fn shard(self, shards: usize) -> usize {
         ((self.0 >> 16 & 0xffff) as usize * shards) >> 16
     }
 
-    /// Which of `slots` of a microflow table.
+    /// Which of `slots` slots of a microflow table the flow belongs to.
     #[inline(always)]
     #[must_use]
     pub const fn slot(self, slots: u32) -> usize {
         (((self.0 >> 16) as u32 as u64 * slots as u64) >> 32) as usize
     }
 
-    /// Which of `parts` equal shares of hash space it lies in; keeps the order of hashes.
+    /// Which of `parts` equal parts of the hash space contains the hash. Monotonic in the hash.
     #[inline(always)]
     #[must_use]
     pub const fn share(self, parts: u64) -> u64 {
@@ -82,7 +83,7 @@ fn fold(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// The SplitMix64 sequence: spreads a seed over as many words as are asked for.
+/// The SplitMix64 generator, which expands a seed to any number of words.
 pub(crate) fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut word = *state;
@@ -95,8 +96,8 @@ pub(crate) fn splitmix(state: &mut u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Places filled by keys that count up in one of their bytes, under many seeds: the fullest
-    /// may not stray far from the mean of 200.
+    /// Hashes keys that count up in one of their bytes, under many seeds. Returns the largest
+    /// number of keys in one part; the mean is 200.
     fn fullest(part: impl Fn(KeyHash) -> usize, parts: usize) -> u32 {
         let mut fullest = 0;
         for (seed, shift) in (0..96).zip([0, 8, 24, 32, 40, 48].into_iter().cycle()) {
@@ -116,7 +117,7 @@ mod tests {
 
     #[test]
     fn spreads_counting_keys_evenly_under_every_seed() {
-        // 200 keys a place: six standard deviations of chance are 85.
+        // With 200 keys per part, six standard deviations are 85.
         assert!(fullest(|hash| hash.shard(7), 7) < 285);
         assert!(fullest(|hash| hash.slot(500), 500) < 285);
         assert!(fullest(|hash| hash.share(500) as usize, 500) < 285);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The flow cache's hash: keyed, and made of operations that vectors have, so that eight keys are hashed in the time of two.
+//! The hash of the flow cache. It is keyed and uses only operations that exist for vectors, so that
+//! eight keys take the time of two.
 //!
-//! Every word gives the product of its halves, each with a secret number added, and these are summed up: NH of UMAC (Black et al.,
-//! "UMAC: Fast and Secure Message Authentication", CRYPTO '99, section 4). Of two keys chosen by somebody who does not know the
-//! secrets, the sums are equal with a probability of 2^-32, if the secrets are independent of each other. A sum is linear in every
-//! half word, so consecutive keys (an address scan) give evenly spaced sums; two rounds of multiplications by odd constants, with a
-//! shift between them, spread them. No secret is in those: that unequal sums fall together no more often than by chance is measured
-//! (the tests below), not proved. They are of 32 bits by 32, for which vectors have an instruction of their own: whole words take
-//! three, one after the other, and whoever waits for a block's hashes waits three times as long.
+//! The halves of every word are added to secrets and multiplied with each other, and the products
+//! are summed: NH of UMAC (Black et al., "UMAC: Fast and Secure Message Authentication", CRYPTO
+//! '99, section 4). For two keys chosen without knowledge of the secrets, the sums are equal with a
+//! probability of 2^-32, if the secrets are independent. A sum is linear in every half word, so
+//! that consecutive keys (an address scan) give evenly spaced sums. Two rounds of multiplications
+//! by odd constants, with a shift between them, spread them. These rounds have no secret: that
+//! unequal sums collide no more often than by chance is measured (see the tests below), not proved.
+//! They multiply 32 by 32 bits, for which vectors have one instruction. Whole words would take
+//! three dependent instructions, and three times the latency.
 //!
 //! ```text
 //! 63            48              32                          0
@@ -17,10 +20,7 @@
 //! ```
 
 use crate::hash::splitmix;
-use crate::{KeyHasher, MicroflowRecord, Vectors, Words};
-
-/// Keys hashed together.
-pub const LANES: usize = 8;
+use crate::{KeyHasher, LANES, MicroflowRecord, Vectors, Words};
 
 /// A keyed hash function over keys of `K` words.
 #[derive(Clone, Copy, Debug)]
@@ -33,14 +33,14 @@ pub struct LaneHasher<const K: usize> {
 pub struct LaneHash(pub u64);
 
 impl LaneHash {
-    /// Where it lies in hash space, in 1/2^32.
+    /// The position in the hash space, in units of 1/2^32.
     #[inline(always)]
     #[must_use]
     pub const fn share(self) -> u64 {
         self.0 & u32::MAX as u64
     }
 
-    /// Which of `parts` equal shares of hash space it lies in; keeps the order of places there.
+    /// Which of `parts` equal parts of the hash space contains the hash. Monotonic in the position.
     #[inline(always)]
     #[must_use]
     pub const fn part(self, parts: u32) -> u32 {
@@ -55,14 +55,14 @@ impl LaneHash {
     }
 }
 
-/// Odd multipliers without structure (of the finalizers of MurmurHash3).
+/// Odd multipliers without structure (from the finalizers of MurmurHash3).
 const SPREAD: [u64; 3] = [0xed55_8ccd, 0xff51_afd7, 0x85eb_ca6b];
 
 impl<const K: usize> LaneHasher<K> {
-    /// A hash function of its own for every `hasher`.
+    /// The hash function of a seed, which `hasher` holds.
     #[must_use]
     pub fn new(hasher: &KeyHasher) -> Self {
-        // Independent of each other, as far as one can tell: hashes of 0, 1, 2, ... would not be.
+        // Unlike hashes of 0, 1, 2, ..., these secrets are independent, as far as is known.
         let mut state = hasher.hash(&[0]).0;
         Self {
             secret: std::array::from_fn(|_| splitmix(&mut state)),
@@ -92,11 +92,11 @@ impl<const K: usize> LaneHasher<K> {
         records: &[MicroflowRecord<K, N>; LANES],
     ) -> V::Words {
         let sum = if K == 2 {
-            // Two keys to four words, as they lie in memory.
+            // Four words hold two keys, in memory order.
             let secret: [u64; LANES] = std::array::from_fn(|word| self.secret[word % K]);
             let secret = vectors.words(&secret);
             let keys = std::array::from_fn(|lane| records[lane].key.as_ptr());
-            // SAFETY: keys are of two words.
+            // SAFETY: keys have two words.
             let [even, odd] = unsafe { vectors.pairs(keys) };
             products_of_halves(even, secret).pair_sums(products_of_halves(odd, secret))
         } else {
@@ -129,8 +129,8 @@ fn products_of_halves<W: Words>(words: W, secret: W) -> W {
 mod tests {
     use super::*;
 
-    /// Places filled by keys that count up in one of their bytes, under many seeds: the fullest
-    /// may not stray far from the mean of 200.
+    /// Hashes keys that count up in one of their bytes, under many seeds. Returns the largest
+    /// number of keys in one part; the mean is 200.
     fn fullest(part: impl Fn(LaneHash) -> usize, parts: usize) -> u32 {
         let mut fullest = 0;
         for (seed, shift) in (0..96).zip([0, 8, 16, 24, 32, 40, 48, 56].into_iter().cycle()) {
@@ -151,15 +151,16 @@ mod tests {
 
     #[test]
     fn spreads_counting_keys_evenly_under_every_seed() {
-        // 200 keys a place: six standard deviations of chance are 85.
+        // With 200 keys per part, six standard deviations are 85.
         assert!(fullest(|hash| hash.part(500) as usize, 500) < 285);
         assert!(fullest(|hash| hash.tag() as usize >> 7, 512) < 285);
-        // Tags within one part of hash space are as good.
+        // Tags within one part of the hash space are as evenly distributed.
         let fine = |hash: LaneHash| hash.part(16) as usize * 32 + (hash.tag() as usize >> 1) % 32;
         assert!(fullest(fine, 512) < 285);
     }
 
-    /// Keys that count up: no more of them than by chance have the place and the tag of another. Each that has goes the long way.
+    /// Keys that count up. No more of them than by chance share part and tag with another key. Each
+    /// that does costs a comparison of keys.
     #[test]
     fn tags_tell_counting_keys_apart_under_every_seed() {
         const KEYS: u64 = 100_000;
@@ -174,7 +175,7 @@ mod tests {
                 .collect();
             found.sort_unstable();
             let twins = found.windows(2).filter(|two| two[0] == two[1]).count();
-            // By chance 9.3, of 2^14 parts and 2^15 tags; six standard deviations of that are 18.
+            // By chance 9.3, for 2^14 parts and 2^15 tags; six standard deviations of that are 18.
             assert!(twins < 28, "{twins} under seed {seed}");
         }
     }
@@ -195,10 +196,11 @@ mod tests {
         assert_ne!(hash, hasher.hash(&[2, 1, 3, 4, 5]));
     }
 
-    /// Keys whose sums differ by a multiple of what four secrets differ by: were those hashes of 0 to 3, which multiply one number, it
-    /// would be 0 under one seed of 250.
+    /// Keys whose sums differ by a multiple of a combination of four secrets. If the secrets were
+    /// hashes of 0 to 3, which are multiples of one number, the difference would be 0 under one
+    /// seed of 250.
     #[test]
-    fn keys_made_for_secrets_that_hang_together_do_not_collide() {
+    fn keys_made_for_dependent_secrets_do_not_collide() {
         let key = |step: u64| {
             let (more, less) = (0x4000_0000 + step, 0x4000_0000 - step);
             [more, less, less, more, 0x0600_0050_0000]
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_hash_space_keeps_the_order_of_hashes() {
+    fn a_share_of_the_hash_space_keeps_the_order_of_hashes() {
         let hashes = [3 << 40, u64::MAX >> 33, 1 << 31 | 3 << 40, u64::MAX].map(LaneHash);
         assert_eq!(hashes.map(|hash| hash.part(1_000)), [0, 499, 500, 999]);
         assert!(hashes.iter().all(|hash| hash.tag() % 2 == 1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How records lie in memory and become one: the layout compiled from a definition, microflow
-//! records, the merge algebra, and the vector code that runs it.
+//! The memory layout of records and how they merge: layouts compiled from a definition, microflow
+//! records, the merge algebra, and its vector code.
 //!
 //! No I/O, no clock, no thread: a record is a value.
 
@@ -13,7 +13,7 @@ mod prefetch;
 mod vectors;
 
 pub use hash::{KeyHash, KeyHasher};
-pub use lane_hash::{LANES, LaneHash, LaneHasher};
+pub use lane_hash::{LaneHash, LaneHasher};
 pub use layout::{
     KeySlot, KeySteps, KeyWidths, Layout, Plan, STATE_WORDS, StateContent, StateStep, Steps,
     WORDS_WIDE,
@@ -23,4 +23,6 @@ pub use pairs::PendingStates;
 pub use prefetch::{prefetch, prefetch_far};
 #[cfg(target_arch = "x86_64")]
 pub use vectors::{Avx2, Avx512, LineGate, Words512};
-pub use vectors::{FEW_WORDS, Machine, MergeGate, Plain, PlainWords, Vectors, WithVectors, Words};
+pub use vectors::{
+    FEW_WORDS, LANES, Machine, MergeGate, Plain, PlainWords, Vectors, WithVectors, Words,
+};

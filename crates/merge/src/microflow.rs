@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The record that crosses the house: microflow records and flow records have one format.
+//! Microflow records and flow records, which share one format.
 //!
-//! "MFRs have the same format as FRs" (TurboFlow, section 4). A packet is the smallest microflow
-//! record, so engines and the aggregator share one operation: merge a later record into an
-//! earlier one.
+//! "MFRs have the same format as FRs" (TurboFlow, section 4). A single packet is the smallest
+//! microflow record. Engines and the aggregator therefore share one operation, which merges a later
+//! record into an earlier one.
 //!
 //! ```text
 //!            K words          6 words                                        N words
@@ -17,14 +17,14 @@
 use crate::Plan;
 use turboflow_record::{Family, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, WORDS_V4, WORDS_V6};
 
-/// What every record measures: the default definition, and all that the laws on cuts, ends and
-/// conservation need. A definition chooses which of it is exported and adds features of its own.
+/// The fields of every record: the default definition, and what the rules on cuts, ends and
+/// conservation need. A definition selects which of them to export, and adds further features.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Base {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Bytes the IP headers declared.
+    /// Sum of IP lengths, in bytes.
     pub bytes: u64,
     /// Smallest timestamp, nanoseconds since 1970.
     pub first_ns: u64,
@@ -38,34 +38,35 @@ pub struct Base {
     pub min_ttl: Complement<u8>,
     /// Largest time to live or hop limit.
     pub max_ttl: u8,
-    /// Why the record ended, as a number of [`EndReason`](turboflow_record::EndReason); 0 while the flow is open.
+    /// Why the record ended: a value of [`EndReason`](turboflow_record::EndReason), or 0 while the
+    /// flow is open.
     pub end_reason: u8,
-    /// Zero: the space up to 48 bytes.
+    /// Zero; fills the record to 48 bytes.
     pub padding: u8,
     /// OR of the 12-bit TCP flags.
     pub tcp_flags: u16,
     /// Type of service or traffic class of the first packet.
     pub tos: u8,
-    /// What happened in the flow's TCP connection. In the highest byte of the last word, where one comparison of that word tells
-    /// whether any of [`Marks::ENDS`] is set.
+    /// Events of the flow's TCP connection. In the highest byte of the last word, so that a single
+    /// comparison of that word tells whether any of [`Marks::ENDS`] is set.
     pub marks: Marks,
 }
 
-/// The smallest of some numbers, kept as the largest of their complements: minima and maxima of a record then merge in one
-/// operation. By default of no number: the largest there is, which changes nothing in a merge.
+/// A minimum, stored as the maximum of complements, so that minima and maxima of a record merge in
+/// one operation. The default is neutral in a merge: the largest number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Complement<T>(T);
 
 impl<T: Copy + Ord + std::ops::Not<Output = T>> Complement<T> {
-    /// Of one number.
+    /// The minimum of one number.
     #[inline(always)]
     #[must_use]
     pub fn of(number: T) -> Self {
         Self(!number)
     }
 
-    /// The smallest.
+    /// The minimum.
     #[inline(always)]
     #[must_use]
     pub fn get(self) -> T {
@@ -78,7 +79,7 @@ impl<T: Copy + Ord + std::ops::Not<Output = T>> Complement<T> {
     }
 }
 
-/// Bits about the TCP connection that decide where a flow ends.
+/// Events of a TCP connection, as bits, which decide where a flow ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Marks(pub u8);
@@ -86,24 +87,24 @@ pub struct Marks(pub u8);
 impl Marks {
     /// The record's first packet was a SYN without ACK.
     pub const STARTS_WITH_SYN: u8 = 1 << 0;
-    /// The record's first packet ran in the other direction of a biflow.
+    /// The record's first packet was against the canonical direction of a biflow.
     pub const STARTS_REVERSED: u8 = 1 << 1;
     /// A SYN without ACK was seen in the direction of the key.
     pub const SYN: u8 = 1 << 2;
-    /// A SYN without ACK was seen in the other direction of a biflow.
+    /// A SYN without ACK was seen in the reverse direction of a biflow.
     pub const REVERSE_SYN: u8 = 1 << 3;
-    /// FIN in the direction of the key (the canonical direction of a biflow).
+    /// A FIN was seen in the direction of the key (the canonical direction of a biflow).
     pub const FIN: u8 = 1 << 5;
-    /// FIN in the other direction of a biflow.
+    /// A FIN was seen in the reverse direction of a biflow.
     pub const REVERSE_FIN: u8 = 1 << 6;
-    /// RST in any direction.
+    /// An RST was seen in either direction.
     pub const RST: u8 = 1 << 7;
-    /// Bits that describe a record's first packet: a merge keeps the earlier record's.
+    /// Bits about the record's first packet, which a merge takes from the earlier record.
     pub const OF_FIRST_PACKET: u8 = Self::STARTS_WITH_SYN | Self::STARTS_REVERSED;
-    /// Bits that may end a flow: the highest ones.
+    /// Bits that may end a flow. These are the highest bits.
     pub const ENDS: u8 = Self::FIN | Self::REVERSE_FIN | Self::RST;
 
-    /// The marks of one packet with these TCP flags.
+    /// The marks of one packet.
     #[inline(always)]
     #[must_use]
     pub const fn of_packet(tcp_flags: u16, reversed: bool) -> Self {
@@ -111,7 +112,7 @@ impl Marks {
         Self(TABLES[reversed as usize][(tcp_flags & 0x1f) as usize])
     }
 
-    /// The marks by the low five TCP flags, in which all are that matter.
+    /// Marks by the low five TCP flags, which include all that matter.
     const fn table(reversed: bool) -> [u8; 32] {
         let mut table = [0; 32];
         let mut flags = 0;
@@ -136,15 +137,15 @@ impl Marks {
         self.0 & bits != 0
     }
 
-    /// Whether the flow has ended: RST, or FIN from every direction in `fins`.
+    /// Whether the flow has ended: by RST, or by FINs from all directions in `fins`.
     #[inline(always)]
     #[must_use]
     pub const fn ended(self, fins: u8) -> bool {
         self.any(Self::RST) || self.0 & fins == fins
     }
 
-    /// Whether a SYN without ACK after this record certainly opens no new flow, because the record
-    /// started with one and nothing in it ended the flow.
+    /// Whether a SYN without ACK after this record certainly opens no new flow: the record started
+    /// with one, and nothing in it ended the flow.
     #[inline(always)]
     #[must_use]
     pub const fn takes_another_syn(self) -> bool {
@@ -158,7 +159,7 @@ const _: () = assert!(Marks::ENDS.leading_ones() == Marks::ENDS.count_ones());
 const _: () = assert!(size_of::<Base>() == 48);
 
 impl Base {
-    /// The record of one packet. `reversed` only in biflows: it runs against the canonical key.
+    /// The record of one packet. `reversed`, in biflows only: against the canonical direction.
     #[inline(always)]
     #[must_use]
     pub const fn of_packet(packet: &Packet, reversed: bool) -> Self {
@@ -176,8 +177,8 @@ impl Base {
         Self::from_words(words)
     }
 
-    /// The record of these words, as its fields lie in them on a little-endian machine. Eight stores for a packet's record
-    /// where its fields are fourteen: stores bound how fast packets become records.
+    /// The record stored in these words on a little-endian machine. It takes eight stores per
+    /// packet instead of fourteen, one per field; stores limit how fast packets become records.
     #[inline(always)]
     #[must_use]
     pub const fn from_words(words: [u64; 6]) -> Self {
@@ -199,12 +200,12 @@ impl Base {
                 marks: Marks((rest >> 56) as u8),
             };
         }
-        // SAFETY: both are 48 bytes, and a `Base` is integers without padding between them, for
-        // which any bytes are good; its fields lie as the words' bytes do on this machine.
+        // SAFETY: both have 48 bytes. A `Base` consists of integers without padding, for which any
+        // bytes are valid, and on this machine its fields have the byte order of the words.
         unsafe { std::mem::transmute::<[u64; 6], Self>(words) }
     }
 
-    /// The words that [`Base::from_words`] makes this record of.
+    /// The words from which [`Base::from_words`] makes this record.
     #[must_use]
     pub const fn words(&self) -> [u64; 6] {
         let small = self.min_ttl.0 as u64
@@ -224,7 +225,7 @@ impl Base {
         ]
     }
 
-    /// Folds in a record whose packets arrived later.
+    /// Merges a record whose packets arrived later.
     #[inline(always)]
     pub fn merge(&mut self, later: &Self) {
         self.packets += later.packets;
@@ -240,17 +241,17 @@ impl Base {
     }
 }
 
-/// A microflow record, and in the same format a flow record: `K` words of key, what every record
-/// measures, and `N` words of further features laid out by a [`Plan`](crate::Plan).
+/// A microflow record or flow record: `K` words of key, the fields of every record, and `N` words
+/// of further features laid out by a [`Plan`](crate::Plan).
 ///
 /// # Shape
-/// Aligned to cache lines; see the drawing at the head of this module.
+/// Aligned to cache lines. The module comment has a drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct MicroflowRecord<const K: usize, const N: usize> {
     /// The flow key; never all zero.
     pub key: [u64; K],
-    /// What every record measures.
+    /// The fields of every record.
     pub base: Base,
     /// Further features.
     pub state: [u64; N],
@@ -270,7 +271,7 @@ impl<const K: usize, const N: usize> Default for MicroflowRecord<K, N> {
 }
 
 impl<const K: usize, const N: usize> MicroflowRecord<K, N> {
-    /// Folds in a record of the same flow whose packets arrived later.
+    /// Merges a record of the same flow whose packets arrived later.
     #[inline(always)]
     pub fn merge(&mut self, later: &Self, plan: &Plan) {
         self.base.merge(&later.base);
@@ -281,7 +282,7 @@ impl<const K: usize, const N: usize> MicroflowRecord<K, N> {
 }
 
 impl<const N: usize> MicroflowRecord<WORDS_V4, N> {
-    /// An IPv4 packet as a record without further features.
+    /// The record of an IPv4 packet, without further features.
     #[inline(always)]
     #[must_use]
     pub fn of_v4(packet: &Packet) -> Self {
@@ -296,7 +297,7 @@ impl<const N: usize> MicroflowRecord<WORDS_V4, N> {
 }
 
 impl<const N: usize> MicroflowRecord<WORDS_V6, N> {
-    /// An IPv6 packet as a record without further features.
+    /// The record of an IPv6 packet, without further features.
     #[inline(always)]
     #[must_use]
     pub fn of_v6(packet: &Packet) -> Self {
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn words_make_the_record_that_they_are_of() {
+    fn words_make_the_record_they_were_taken_from() {
         let mut base = Base::of_packet(&packet(5, 1_500, 0x12), true);
         base.merge(&Base::of_packet(&packet(9, 40, 0x801), false));
         assert_eq!(Base::from_words(base.words()), base);

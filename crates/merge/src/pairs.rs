@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pairs of records that have merged but for their further words, which follow many pairs at a time: what a plan has to look up
-//! is then looked up once for all of them.
+//! Pairs of records whose further words have not merged yet. These words are merged for many pairs
+//! together, so that the plan is looked up once for all of them.
 
+use crate::layout::pair::{PAIRS, Pair};
 use crate::{MicroflowRecord, Plan, Vectors};
 
-/// Most pairs that wait: few enough that, in records of ordinary size, their lines stay in the first-level cache.
-pub(crate) const PAIRS: usize = 32;
-
-/// The states of a flow's record and of a later one.
-#[derive(Clone, Copy, Debug)]
-pub struct Pair {
-    pub(crate) flow: *mut u64,
-    pub(crate) later: *const u64,
-}
-
-/// Pairs of records with `N` further words each, which are yet to merge.
+/// Pairs of records, with `N` further words each, that are still to be merged.
 #[derive(Debug)]
 pub struct PendingStates<const N: usize> {
     pairs: [Pair; PAIRS],
@@ -28,7 +19,7 @@ impl<const N: usize> Default for PendingStates<N> {
 }
 
 impl<const N: usize> PendingStates<N> {
-    /// None.
+    /// No pairs.
     #[must_use]
     pub const fn new() -> Self {
         const NONE: Pair = Pair {
@@ -41,19 +32,21 @@ impl<const N: usize> PendingStates<N> {
         }
     }
 
-    /// How many pairs can wait: any number where records have no further words.
+    /// How many pairs fit. Unlimited if records have no further words.
     pub const ROOM: usize = if N == 0 { usize::MAX } else { PAIRS };
 
-    /// Takes note that the state of `later` shall go into that of `flow`, after those that were noted before.
+    /// Registers the state of `later` to be merged into that of `flow`, after all earlier pairs.
     ///
-    /// It does not merge, however many wait: with a call of that size in it, a compiler keeps nothing else of a loop in registers.
+    /// It does not merge, even if it is full: a call to such a large function would make the
+    /// compiler keep everything else in the caller's loop out of registers.
     ///
     /// # Panics
-    /// Where [`Self::ROOM`] pairs wait.
+    /// If [`Self::ROOM`] pairs are pending.
     ///
     /// # Safety
-    /// Until [`PendingStates::merge`], which has to come, both records stay where they are, and nobody else changes their states
-    /// or reads the flow's; `later` is not the flow of any pair that waits.
+    /// The caller must call [`PendingStates::merge`]. Until then both records stay in place, their
+    /// states are not changed, and the flow's state is not read. `later` is not the flow of a
+    /// pending pair.
     #[inline(always)]
     pub unsafe fn push<const K: usize>(
         &mut self,
@@ -63,7 +56,7 @@ impl<const N: usize> PendingStates<N> {
         if N == 0 {
             return;
         }
-        // SAFETY: the caller says that the records are there.
+        // SAFETY: the caller ensures that the records are valid.
         let (flow, later) = unsafe { (&raw mut (*flow).state, &raw const (*later).state) };
         self.pairs[self.count] = Pair {
             flow: flow.cast(),
@@ -72,24 +65,25 @@ impl<const N: usize> PendingStates<N> {
         self.count += 1;
     }
 
-    /// How many more can wait.
+    /// How many more pairs fit.
     #[inline(always)]
     #[must_use]
     pub const fn room(&self) -> usize {
         Self::ROOM - self.count
     }
 
-    /// Merges all that wait.
+    /// Merges all pending pairs.
     ///
     /// # Panics
-    /// When the plan is of larger records.
+    /// If the plan is for larger records.
     #[inline(always)]
     pub fn merge<V: Vectors>(&mut self, vectors: V, plan: &Plan) {
         let pairs = self.pairs.get(..self.count).unwrap_or_default();
         self.count = 0;
         if N > 0 && !pairs.is_empty() {
-            assert!(plan.fits::<N>(), "the plan is that of the records");
-            // SAFETY: whoever noted them vouches for the states, which are `N` words each; the plan goes no further.
+            assert!(plan.fits::<N>(), "the plan must fit the records");
+            // SAFETY: the caller of `push` ensured valid states of `N` words each, and the plan
+            // fits them.
             unsafe { vectors.merge_states::<N>(plan, pairs) };
         }
     }
@@ -102,7 +96,7 @@ mod tests {
     use turboflow_record::{Definition, Op};
 
     #[test]
-    #[should_panic(expected = "the plan is that of the records")]
+    #[should_panic(expected = "the plan must fit the records")]
     fn a_plan_of_larger_records_is_refused() {
         let mut definition = Definition::default();
         let mut list = definition.features[0].clone();

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Asking for memory ahead of its use: what keeps tables of records fast once they outgrow caches.
+//! Prefetching, which keeps record tables fast when they are larger than the caches.
 
-/// Lines of one record that are asked for at most: further ones follow by the processor's own
-/// reading ahead.
+/// The most cache lines of one record to prefetch. The hardware prefetcher fetches further ones.
 #[cfg(target_arch = "x86_64")]
 const MAX_LINES: usize = 8;
 
-/// How near memory is fetched: the numbers of x86-64's hints.
+/// Cache levels, as numbered by the hints of x86-64.
 const FIRST_LEVEL: i32 = 3;
 const SECOND_LEVEL: i32 = 2;
 #[cfg(target_arch = "x86_64")]
@@ -14,24 +13,25 @@ const _: () = assert!(
     FIRST_LEVEL == std::arch::x86_64::_MM_HINT_T0 && SECOND_LEVEL == std::arch::x86_64::_MM_HINT_T1
 );
 
-/// Asks for the cache lines of the `T` at `pointer`, for use soon: into the first-level cache. Any address is allowed; nothing is read.
+/// Prefetches the cache lines of the `T` at `pointer` into the L1 cache, for use soon. Any address
+/// is allowed; nothing is read.
 #[inline(always)]
 pub fn prefetch<T>(pointer: *const T) {
-    ask::<T, FIRST_LEVEL>(pointer);
+    prefetch_lines::<T, FIRST_LEVEL>(pointer);
 }
 
-/// The same for use later, of memory that lies in no cache as a rule: into the second-level cache, from where it is fetched in a few
-/// nanoseconds.
+/// Prefetches into the L2 cache, for later use of memory that usually is in no cache. From there it
+/// takes a few nanoseconds.
 ///
-/// What is asked for into the first level keeps one of that cache's few places for lines that are under way. Once all are taken,
-/// the processor waits, with all that it could do meanwhile.
+/// An L1 prefetch holds one of the few line-fill buffers. When all are taken the processor stalls,
+/// including all other work.
 #[inline(always)]
 pub fn prefetch_far<T>(pointer: *const T) {
-    ask::<T, SECOND_LEVEL>(pointer);
+    prefetch_lines::<T, SECOND_LEVEL>(pointer);
 }
 
 #[inline(always)]
-fn ask<T, const HINT: i32>(pointer: *const T) {
+fn prefetch_lines<T, const HINT: i32>(pointer: *const T) {
     #[cfg(target_arch = "x86_64")]
     for line in 0..size_of::<T>().div_ceil(64).min(MAX_LINES) {
         // SAFETY: a prefetch never faults.

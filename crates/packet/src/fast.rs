@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The packets that nearly all packets are, in a handful of branches.
+//! The fast parser, for the common packets, with few branches.
 //!
-//! Ethernet with at most one 802.1Q tag; IPv4 without options, no fragment, or IPv6 without extension
-//! headers; TCP or UDP with the bytes that are looked at both captured and inside the IP length.
-//! Whatever is otherwise, or strange in any way, is left to [`Walk`](crate::walk::Walk), which must
-//! agree wherever this one answers (a property test holds them together).
+//! It accepts Ethernet with at most one 802.1Q tag; IPv4 without options or fragmentation, or IPv6
+//! without extension headers; TCP or UDP whose parsed bytes are captured and within the IP length.
+//! All other frames are left to [`Walk`](crate::walk::Walk). Both parsers must give the same result
+//! for every frame that this one accepts, which a property test checks.
 
 use turboflow_record::{FiveTuple, Packet};
 
@@ -12,26 +12,26 @@ use crate::transport::protocol;
 use crate::tunnel::may_be_udp_tunnel;
 use crate::{Frame, LinkType};
 
-/// Bytes of a TCP header up to its flags, and of a UDP header's ports.
+/// Bytes read of a TCP header, up to its flags, and of a UDP header, its ports.
 const TCP_BYTES: u32 = 14;
 const UDP_BYTES: u32 = 4;
 
-/// A packet and where its IP header starts.
+/// A packet and the offset of its IP header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fast {
     pub(crate) packet: Packet,
     pub(crate) ip_offset: usize,
 }
 
-/// The packet of a plain frame; `None` where the general parser has to look.
+/// The packet of a plain frame; `None` if the general parser has to parse it.
 ///
-/// With `udp_tunnels`, UDP between ports of tunnels is left to the general parser too.
+/// With `udp_tunnels`, UDP on tunnel ports is left to the general parser too.
 #[inline(always)]
 pub(crate) fn parse(frame: &Frame<'_>, udp_tunnels: bool) -> Option<Fast> {
     if frame.link_type != LinkType::Ethernet {
         return None;
     }
-    // Up to the flags of IPv4 and TCP behind a tag-less header: 14 + 20 + 14.
+    // Up to the flags of IPv4 and TCP in an untagged frame: 14 + 20 + 14.
     let head = frame.bytes.first_chunk::<48>()?;
     match u16::from_le_bytes([head[12], head[13]]) {
         IPV4_LE => v4(frame, head.last_chunk()?, 14, udp_tunnels),
@@ -60,7 +60,7 @@ pub(crate) fn parse(frame: &Frame<'_>, udp_tunnels: bool) -> Option<Fast> {
     }
 }
 
-/// The packet of a plain IPv4 frame, tagged once or not; `None` for any other.
+/// The packet of a plain IPv4 frame with at most one tag; `None` for any other frame.
 #[inline(always)]
 pub(crate) fn parse_v4(frame: &Frame<'_>, udp_tunnels: bool) -> Option<Packet> {
     if frame.link_type != LinkType::Ethernet {
@@ -136,9 +136,9 @@ fn v6(frame: &Frame<'_>, ip: &[u8; 54], ip_offset: usize, udp_tunnels: bool) -> 
     Some(Fast { packet, ip_offset })
 }
 
-/// The 12-bit field, or 0: a mask and no branch, for TCP and UDP alternate unpredictably.
+/// The 12 flag bits, or 0. A mask instead of a branch, because TCP and UDP alternate unpredictably.
 #[inline(always)]
 fn tcp_flags(word: [u8; 2], is_tcp: bool) -> u16 {
-    // The flags of anything else are masked before the bytes are swapped: one load, one mask.
+    // Masking before the byte swap serves both purposes: one load, one mask.
     (u16::from_le_bytes(word) & 0xff0f & u16::from(is_tcp).wrapping_neg()).swap_bytes()
 }

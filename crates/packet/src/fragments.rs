@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Later fragments take the flow of their datagram's first fragment (`--reassemble-flows`).
+//! Assigns later fragments to the flow of their datagram's first fragment (`--reassemble-flows`).
 //!
-//! Nothing is reassembled: per datagram the cache knows the first fragment's ports and protocol, and
-//! which later fragments came before it. Payload is never kept. Datagrams leave in the order they
-//! came, when their time is up or their place is needed; memory is reserved at the start.
+//! No datagram is reassembled. Per datagram, the cache knows ports and protocol of the first
+//! fragment, and holds later fragments that arrived before it, without their payload. Datagrams
+//! leave the cache in order of arrival, when they time out or when their place is needed. All
+//! memory is reserved at the start.
 //!
-//! A first fragment that reuses an identification within the timeout (RFC 4963 tells how soon that
-//! is) replaces what was known: later fragments belong to the first one seen last.
+//! If a first fragment reuses an identification within the timeout (RFC 4963 shows how soon this
+//! happens), it replaces the previous datagram. Later fragments belong to the latest first
+//! fragment.
 
 use std::collections::HashMap;
 
@@ -16,14 +18,14 @@ use crate::Rejected;
 use crate::ip::{Fragment, IpHeader, extension};
 use crate::transport::protocol;
 
-/// How much is remembered of fragmented datagrams, and for how long.
+/// Size and timeout of the cache of fragmented datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReassemblyConfig {
-    /// Datagrams known at a time, and fragments held at a time. Default 65,536; each costs about 1.3
-    /// KiB of reserved memory.
+    /// The most datagrams in the cache, and the most held fragments. Default 65,536. Each reserves
+    /// about 1.3 KiB of memory.
     pub max_datagrams: usize,
-    /// How long after a datagram's first sight its fragments are still joined, in nanoseconds.
-    /// Default 30 s, as in Linux (`net.ipv4.ipfrag_time`).
+    /// How long after its first fragment in order of arrival a datagram stays in the cache, in
+    /// nanoseconds. Default 30 s, as in Linux (`net.ipv4.ipfrag_time`).
     pub timeout_ns: u64,
 }
 
@@ -36,45 +38,45 @@ impl Default for ReassemblyConfig {
     }
 }
 
-/// What became of fragments, in packets.
+/// What happened to fragments, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FragmentCounters {
-    /// Later fragments that took the ports of their first fragment.
+    /// Later fragments that were given the ports of their first fragment.
     pub attributed: u64,
-    /// Later fragments that came before their first one and had to wait.
+    /// Later fragments that arrived before their first fragment and were held.
     pub held: u64,
-    /// Held fragments whose first one did not come in time: ports 0/0.
+    /// Held fragments whose first fragment did not arrive in time: ports 0/0.
     pub expired: u64,
-    /// Held fragments given up because a newer datagram needed the place: ports 0/0.
+    /// Held fragments evicted to make room for a newer datagram: ports 0/0.
     pub evicted: u64,
-    /// Later fragments passed on with ports 0/0 because as many as possible were held already.
+    /// Later fragments passed on with ports 0/0 because no more could be held.
     pub overflowed: u64,
 }
 
-/// What makes fragments parts of one datagram (RFC 791, section 3.2; RFC 8200, section 4.5): both
-/// addresses, identification and, in IPv4, protocol; and where the datagram was seen.
+/// Identifies a datagram (RFC 791, section 3.2; RFC 8200, section 4.5): both addresses,
+/// identification and, in IPv4, protocol; and where it was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DatagramKey {
     pub(crate) addresses: FiveTuple,
     pub(crate) identification: u32,
     pub(crate) outer_addresses: [[u8; 16]; 2],
-    /// VLAN tags, VNI, TEID, GRE key.
+    /// VLAN ids, VNI, TEID, GRE key.
     pub(crate) context: [u32; 4],
     pub(crate) interface: u32,
 }
 
 const NONE: u32 = u32::MAX;
 
-/// A datagram some fragment of which was seen.
+/// A datagram of which at least one fragment has arrived.
 struct Datagram {
     key: DatagramKey,
     opened_ns: u64,
-    /// Ports and protocol of the first fragment, where it was seen.
+    /// Ports and protocol of the first fragment, once it has arrived.
     first: Option<FiveTuple>,
-    /// Held fragments, oldest first, as a list through [`Held::next`].
+    /// The oldest held fragment. The others follow through [`Held::next`].
     head: u32,
     tail: u32,
-    /// Neighbours in the order of arrival.
+    /// Neighbours in order of arrival.
     older: u32,
     newer: u32,
 }
@@ -85,7 +87,7 @@ struct Held {
     next: u32,
 }
 
-/// The cache.
+/// The cache of fragmented datagrams.
 pub(crate) struct FragmentCache {
     config: ReassemblyConfig,
     datagrams: Vec<Datagram>,
@@ -95,20 +97,20 @@ pub(crate) struct FragmentCache {
     newest: u32,
     held: Vec<Held>,
     free_held: Vec<u32>,
-    /// Held fragments that may leave, in that order.
+    /// First and last of the held fragments that may be released, in this order.
     ready: (u32, u32),
     pub(crate) counters: FragmentCounters,
 }
 
-/// Why held fragments leave without ports.
+/// Why held fragments are released without ports.
 #[derive(Clone, Copy)]
-enum GivenUp {
+enum Removal {
     Evicted,
     Expired,
 }
 
 impl FragmentCache {
-    /// Reserves all the memory that the cache will ever use.
+    /// Creates the cache and reserves all its memory.
     pub(crate) fn new(config: ReassemblyConfig) -> Self {
         let most = config.max_datagrams.clamp(1, NONE as usize - 1);
         Self {
@@ -118,7 +120,7 @@ impl FragmentCache {
             },
             datagrams: Vec::with_capacity(most),
             free_datagrams: Vec::with_capacity(most),
-            // Twice the members, so that the map can clean itself up in place.
+            // Twice the number of entries, so that the map can rehash in place.
             places: HashMap::with_capacity(most.saturating_mul(2)),
             oldest: NONE,
             newest: NONE,
@@ -129,12 +131,12 @@ impl FragmentCache {
         }
     }
 
-    /// Takes note of a first fragment; those that waited for it may leave.
+    /// Notes a first fragment. Fragments held for it become ready for release.
     pub(crate) fn first(&mut self, key: &DatagramKey, tuple: &FiveTuple, now_ns: u64) {
         let mut place = self.place_of(key, now_ns);
         if self.datagrams[place as usize].first.is_some() {
-            // Another datagram of the same identification: it has its own time.
-            self.give_up(place, GivenUp::Expired);
+            // Another datagram with the same identification, which has its own timeout.
+            self.remove(place, Removal::Expired);
             place = self.place_of(key, now_ns);
         }
         self.datagrams[place as usize].first = Some(*tuple);
@@ -149,7 +151,7 @@ impl FragmentCache {
         self.append_ready(head, tail);
     }
 
-    /// Gives a later fragment its flow, or holds it.
+    /// Assigns a later fragment to its flow, or holds it.
     pub(crate) fn later(
         &mut self,
         key: &DatagramKey,
@@ -182,35 +184,36 @@ impl FragmentCache {
         Err(Rejected::Held)
     }
 
-    /// Hands out the held fragments that need not wait any longer.
+    /// Releases held fragments that are ready or timed out.
     pub(crate) fn release(&mut self, now_ns: u64, out: &mut Vec<(Packet, InputValues)>) {
         while self.oldest != NONE && self.is_over(self.oldest, now_ns) {
-            self.give_up(self.oldest, GivenUp::Expired);
+            self.remove(self.oldest, Removal::Expired);
         }
-        self.hand_out(out);
+        self.drain_ready(out);
     }
 
-    /// Hands out the held fragments whose time is up, and not those whose first fragment has come.
+    /// Releases held fragments that timed out, but not those that are ready.
     pub(crate) fn expire(&mut self, now_ns: u64, out: &mut Vec<(Packet, InputValues)>) {
         let ready = std::mem::replace(&mut self.ready, (NONE, NONE));
         self.release(now_ns, out);
         self.ready = ready;
     }
 
-    /// Forgets the datagrams of which something came after `now_ns`, and hands out what they held: the clock was set back.
+    /// Removes datagrams with a fragment later than `now_ns`, after the clock went backwards.
+    /// Releases the fragments that they held.
     pub(crate) fn set_back(&mut self, now_ns: u64, out: &mut Vec<(Packet, InputValues)>) {
         let mut place = self.oldest;
         while place != NONE {
             let newer = self.datagrams[place as usize].newer;
             if self.latest_ns(place) > now_ns || self.is_over(place, now_ns) {
-                self.give_up(place, GivenUp::Expired);
+                self.remove(place, Removal::Expired);
             }
             place = newer;
         }
-        self.hand_out(out);
+        self.drain_ready(out);
     }
 
-    /// When the last came of what is known of a datagram.
+    /// The latest known timestamp of a datagram's fragments.
     fn latest_ns(&self, place: u32) -> u64 {
         let datagram = &self.datagrams[place as usize];
         let (mut latest_ns, mut next) = (datagram.opened_ns, datagram.head);
@@ -221,30 +224,30 @@ impl FragmentCache {
         latest_ns
     }
 
-    /// Hands out every held fragment and forgets every datagram.
+    /// Releases all held fragments and removes all datagrams.
     pub(crate) fn release_all(&mut self, out: &mut Vec<(Packet, InputValues)>) {
         while self.oldest != NONE {
-            self.give_up(self.oldest, GivenUp::Expired);
+            self.remove(self.oldest, Removal::Expired);
         }
-        self.hand_out(out);
+        self.drain_ready(out);
     }
 
     fn is_over(&self, place: u32, now_ns: u64) -> bool {
         let opened_ns = self.datagrams[place as usize].opened_ns;
-        // One of the future is of a time before the clock was set back.
+        // A datagram in the future is from before the clock went backwards.
         now_ns.abs_diff(opened_ns) >= self.config.timeout_ns
     }
 
-    /// The datagram's place; a new one where it is not known or its time is up.
+    /// The index of the datagram, which is added if it is unknown or timed out.
     fn place_of(&mut self, key: &DatagramKey, now_ns: u64) -> u32 {
         if let Some(&place) = self.places.get(key) {
             if !self.is_over(place, now_ns) {
                 return place;
             }
-            self.give_up(place, GivenUp::Expired);
+            self.remove(place, Removal::Expired);
         }
         if self.places.len() == self.config.max_datagrams {
-            self.give_up(self.oldest, GivenUp::Evicted);
+            self.remove(self.oldest, Removal::Evicted);
         }
         let datagram = Datagram {
             key: *key,
@@ -274,14 +277,14 @@ impl FragmentCache {
         place
     }
 
-    /// Forgets a datagram; what it held may leave as it is.
-    fn give_up(&mut self, place: u32, why: GivenUp) {
+    /// Removes a datagram. The fragments that it held become ready for release as they are.
+    fn remove(&mut self, place: u32, why: Removal) {
         let (head, tail) = self.take_held(place);
         let mut next = head;
         while next != NONE {
             match why {
-                GivenUp::Evicted => self.counters.evicted += 1,
-                GivenUp::Expired => self.counters.expired += 1,
+                Removal::Evicted => self.counters.evicted += 1,
+                Removal::Expired => self.counters.expired += 1,
             }
             next = self.held[next as usize].next;
         }
@@ -331,7 +334,7 @@ impl FragmentCache {
         Some((self.held.len() - 1) as u32)
     }
 
-    fn hand_out(&mut self, out: &mut Vec<(Packet, InputValues)>) {
+    fn drain_ready(&mut self, out: &mut Vec<(Packet, InputValues)>) {
         let mut next = self.ready.0;
         while next != NONE {
             let held = &self.held[next as usize];
@@ -343,8 +346,8 @@ impl FragmentCache {
     }
 }
 
-/// Whether a later fragment's flow can depend on its first fragment: it has ports, or its protocol is
-/// still hidden behind IPv6 extension headers.
+/// Whether the flow of a later fragment can depend on its first fragment: its protocol has ports,
+/// or is unknown because of IPv6 extension headers.
 pub(crate) fn needs_first(ip: &IpHeader, icmp_ports: bool) -> bool {
     let number = ip.protocol;
     protocol::has_ports(number)
@@ -352,7 +355,7 @@ pub(crate) fn needs_first(ip: &IpHeader, icmp_ports: bool) -> bool {
         || ip.family == turboflow_record::Family::V6 && extension::is(number)
 }
 
-/// Whether others may ask for this fragment's ports.
+/// Whether later fragments may need this fragment's ports.
 pub(crate) fn is_first(fragment: &Fragment) -> bool {
     fragment.offset_bytes == 0 && fragment.more
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The values of inputs beyond the 5-tuple.
+//! Extracts the inputs beyond the 5-tuple.
 
 use turboflow_record::{Family, Input, InputSet, InputValues, Packet, TCP_ACK};
 
@@ -10,8 +10,9 @@ use crate::ip::IpHeader;
 use crate::transport::{self, protocol};
 use crate::walk::Walk;
 
-/// The inputs that frames give: those that [`Parser::parse_with_inputs`](crate::Parser::parse_with_inputs) fills in, and
-/// those that follow from a record's packets.
+/// The inputs that frames provide: those that
+/// [`Parser::parse_with_inputs`](crate::Parser::parse_with_inputs) extracts, and those derived from
+/// a record's packets.
 pub const PARSED_INPUTS: InputSet = InputSet::of(&[
     Input::IpLength,
     Input::FrameLength,
@@ -44,7 +45,7 @@ pub const PARSED_INPUTS: InputSet = InputSet::of(&[
 ])
 .union(InputSet::DERIVED);
 
-/// Fills in what `wanted` asks for and the packet carries.
+/// Extracts the `wanted` inputs that the packet carries.
 pub(crate) fn fill(
     values: &mut InputValues,
     wanted: &[Input],
@@ -64,10 +65,10 @@ pub(crate) fn fill(
     }
 }
 
-/// Fills in what `wanted` asks for of a plain packet, whose headers lie where they always lie.
+/// Extracts the `wanted` inputs of a plain packet, whose headers are at fixed offsets.
 ///
-/// The common inputs are read in place; for the others the frame is taken apart after all. Both
-/// give the same values (a property test holds them together).
+/// Common inputs are read at these offsets. The others need the general parser. Both give the same
+/// values, which a property test checks.
 #[inline(always)]
 pub(crate) fn fill_plain(
     values: &mut InputValues,
@@ -76,28 +77,28 @@ pub(crate) fn fill_plain(
     fast: &Fast,
 ) {
     values.clear();
-    let place = PlainPlace::of(frame, fast);
+    let place = PlainHeaders::of(frame, fast);
     for &input in wanted {
         match place.value(input, frame, &fast.packet) {
             Plain::Value(value) => values.set(input, value),
             Plain::Absent => {}
-            Plain::LookCloser => return fill_closely(values, wanted, frame, fast),
+            Plain::NeedsWalk => return fill_from_walk(values, wanted, frame, fast),
         }
     }
 }
 
 #[inline(never)]
-fn fill_closely(values: &mut InputValues, wanted: &[Input], frame: &Frame<'_>, fast: &Fast) {
+fn fill_from_walk(values: &mut InputValues, wanted: &[Input], frame: &Frame<'_>, fast: &Fast) {
     let walk = Walk::from_fast(frame, fast);
     fill(values, wanted, frame, &walk, &fast.packet);
 }
 
-/// What a plain packet says of an input.
+/// The value of an input in a plain packet.
 enum Plain {
     Value(u64),
     Absent,
-    /// It takes a walk through the headers.
-    LookCloser,
+    /// Only the general parser can tell.
+    NeedsWalk,
 }
 
 impl<T: Into<u64>> From<Option<T>> for Plain {
@@ -107,8 +108,8 @@ impl<T: Into<u64>> From<Option<T>> for Plain {
     }
 }
 
-/// Where the headers of a plain packet lie.
-struct PlainPlace<'a> {
+/// The offsets of the headers of a plain packet.
+struct PlainHeaders<'a> {
     /// The captured bytes, up to the end of the IP packet.
     bytes: &'a [u8],
     ip: usize,
@@ -117,7 +118,7 @@ struct PlainPlace<'a> {
     is_tcp: bool,
 }
 
-impl<'a> PlainPlace<'a> {
+impl<'a> PlainHeaders<'a> {
     #[inline(always)]
     fn of(frame: &Frame<'a>, fast: &Fast) -> Self {
         let is_v6 = fast.packet.tuple.family() == Family::V6;
@@ -151,7 +152,7 @@ impl<'a> PlainPlace<'a> {
             Input::DestinationMac => u48_at(bytes, 0).into(),
             Input::Vlan if self.ip == 18 => u16_at(bytes, 14).map(|tag| tag & 0xfff).into(),
             Input::Vlan | Input::InnerVlan | Input::MplsLabel => Plain::Absent,
-            _ => Plain::LookCloser,
+            _ => Plain::NeedsWalk,
         }
     }
 
@@ -169,7 +170,7 @@ impl<'a> PlainPlace<'a> {
     }
 }
 
-/// Source and destination address; an IPv4 address takes the first 4 bytes.
+/// Source and destination address. An IPv4 address uses the first 4 bytes.
 pub(crate) fn addresses(bytes: &[u8], ip: &IpHeader) -> [[u8; 16]; 2] {
     match ip.family {
         Family::V4 => [12, 16].map(|field| {
@@ -180,8 +181,8 @@ pub(crate) fn addresses(bytes: &[u8], ip: &IpHeader) -> [[u8; 16]; 2] {
     }
 }
 
-// Not inlined: the loop would compute beforehand whatever some input might need (470 instructions a
-// packet for two inputs, against 310; callgrind).
+// Not inlined: the compiler would hoist the work of every input out of the loop (470 instructions
+// per packet for two inputs, against 310; callgrind).
 #[inline(never)]
 fn value(
     input: Input,
@@ -227,12 +228,12 @@ fn value(
         Input::Teid => walk.tunnel.teid.map(u64::from),
         Input::GreKey => walk.tunnel.gre_key.map(u64::from),
         Input::IngressInterface => Some(frame.interface.into()),
-        // Of the other IP version, or none of `PARSED_INPUTS`.
+        // An input of the other IP version, or one not in `PARSED_INPUTS`.
         _ => None,
     }
 }
 
-/// A later fragment has no transport header: all that follows its IP headers is payload.
+/// A later fragment has no transport header: everything after its IP headers is payload.
 fn payload_length(ip: &IpHeader, transport: &[u8]) -> Option<u64> {
     let declared = ip.declared_payload_bytes();
     if ip.is_later_fragment() {
@@ -242,7 +243,7 @@ fn payload_length(ip: &IpHeader, transport: &[u8]) -> Option<u64> {
     Some(declared.saturating_sub(header).into())
 }
 
-/// Bit (option number, low 5 bits) for each option of an IPv4 header; 0 for a header without.
+/// A set with the bit of each IPv4 option's number (the low 5 bits of its type); 0 without options.
 fn ip_options(bytes: &[u8], ip: &IpHeader) -> u64 {
     let options = bytes.get(ip.offset + 20..ip.transport).unwrap_or(&[]);
     transport::option_bits(options, |kind| kind & 0x1f)

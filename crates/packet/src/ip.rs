@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! IPv4 and IPv6 headers, the extension headers included.
+//! IPv4 and IPv6 headers, including extension headers.
 
 use turboflow_record::{Family, FiveTuple};
 
@@ -7,33 +7,33 @@ use crate::Rejected;
 use crate::bytes::{array_at, u8_at, u16_at, u32_at};
 use crate::link::{Network, Version};
 
-/// IPv6 extension headers that are walked in one packet. Each has at least 8 bytes; more of them
-/// than this leave the protocol at the header met last, with ports 0/0.
+/// The most IPv6 extension headers that are followed in one packet. Each has at least 8 bytes.
+/// Beyond the limit, the protocol is that of the last header reached, and ports are 0/0.
 pub const MAX_EXTENSION_HEADERS: usize = 256;
 
-/// Bytes of an IPv6 header without extensions.
+/// Size of the IPv6 header without extensions, in bytes.
 const IPV6_HEADER_BYTES: usize = 40;
 
-/// What the IP header says, and where its transport header is.
+/// The fields of an IP header, and the offset of its transport header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IpHeader {
     pub(crate) family: Family,
-    /// Of the IP header, from the start of the frame.
+    /// Offset of the IP header in the frame.
     pub(crate) offset: usize,
-    /// Of the transport header; past `end` where nothing of it was captured.
+    /// Offset of the transport header; past `end` if none of it was captured.
     pub(crate) transport: usize,
-    /// End of the datagram's captured bytes: link-layer padding lies behind.
+    /// End of the captured bytes of the datagram. Link-layer padding follows.
     pub(crate) end: usize,
-    /// As declared (see `docs/semantics.md`).
+    /// Length according to the header (see `docs/semantics.md`).
     pub(crate) length_bytes: u32,
     pub(crate) protocol: u8,
     pub(crate) ttl: u8,
     pub(crate) tos: u8,
-    /// Where the packet is a fragment, or has an IPv6 fragment header.
+    /// Present if the packet is a fragment, or has an IPv6 fragment header.
     pub(crate) fragment: Option<Fragment>,
 }
 
-/// The fields of a fragment.
+/// The fragmentation fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fragment {
     pub(crate) identification: u32,
@@ -42,10 +42,10 @@ pub(crate) struct Fragment {
 }
 
 impl IpHeader {
-    /// Reads the header that the link layer (or a tunnel) announced.
+    /// Parses the header that the link layer or a tunnel announced.
     ///
-    /// `wire_length_bytes` is the whole frame's, or where the packet around this one ends: it stands in
-    /// for an IPv4 total length of 0.
+    /// `wire_length_bytes` replaces an IPv4 total length of 0. It is the length of the frame or, in
+    /// a tunnel, the end of the outer packet.
     pub(crate) fn parse(
         bytes: &[u8],
         network: Network,
@@ -57,14 +57,13 @@ impl IpHeader {
         }
     }
 
-    /// Whether this is a fragment other than the first: it has no transport header.
+    /// Whether this is a later fragment, which has no transport header.
     pub(crate) fn is_later_fragment(&self) -> bool {
         self.fragment
             .is_some_and(|fragment| fragment.offset_bytes != 0)
     }
 
-    /// The captured bytes from the transport header on, as far as the datagram goes; none in a
-    /// later fragment.
+    /// The captured bytes of the datagram from the transport header on. Empty in a later fragment.
     pub(crate) fn transport_bytes<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         if self.is_later_fragment() {
             return &[];
@@ -72,7 +71,7 @@ impl IpHeader {
         bytes.get(self.transport..self.end).unwrap_or(&[])
     }
 
-    /// Bytes that the header declares to follow the IP headers.
+    /// Length of the payload of the IP headers, according to the header.
     pub(crate) fn declared_payload_bytes(&self) -> u32 {
         let headers = self.transport.saturating_sub(self.offset);
         self.length_bytes
@@ -185,7 +184,7 @@ fn parse_v6(bytes: &[u8], offset: usize) -> Result<IpHeader, Rejected> {
 fn jumbo_length(bytes: &[u8], offset: usize) -> Option<u32> {
     let end = offset + 8 + usize::from(u8_at(bytes, offset + 1)?) * 8;
     let mut option = offset + 2;
-    // At least one byte an option, at most 2,046 bytes of them.
+    // At most 2,046 bytes of options, of at least one byte each.
     while option < end {
         match u8_at(bytes, option)? {
             0 => option += 1,
@@ -200,7 +199,8 @@ fn jumbo_length(bytes: &[u8], offset: usize) -> Option<u32> {
     None
 }
 
-/// Next-header values that are walked (RFC 8200, section 4; RFC 4302 for AH).
+/// Next-header values of the extension headers that are followed (RFC 8200, section 4; RFC 4302 for
+/// AH).
 pub(crate) mod extension {
     pub(crate) const HOP_BY_HOP: u8 = 0;
     pub(crate) const ROUTING: u8 = 43;
@@ -208,7 +208,7 @@ pub(crate) mod extension {
     pub(crate) const AUTHENTICATION: u8 = 51;
     pub(crate) const DESTINATION: u8 = 60;
 
-    /// Whether `next_header` is one of them.
+    /// Whether `next_header` is an extension header.
     pub(crate) fn is(next_header: u8) -> bool {
         matches!(
             next_header,
@@ -217,7 +217,7 @@ pub(crate) mod extension {
     }
 }
 
-/// What the chain of extension headers ends in.
+/// The end of the chain of extension headers.
 struct Chain {
     protocol: u8,
     transport: usize,
@@ -225,8 +225,8 @@ struct Chain {
 }
 
 impl Chain {
-    /// Walks until a value that is no extension header, a later fragment, or the end of what was
-    /// captured: then the protocol is the last value that could be read.
+    /// Follows the chain up to a value that is not an extension header, a later fragment, or the
+    /// end of the captured bytes. Then the protocol is the last value that was captured.
     fn walk(bytes: &[u8], mut transport: usize, mut protocol: u8) -> Self {
         let mut fragment: Option<Fragment> = None;
         for _ in 0..MAX_EXTENSION_HEADERS {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frame bytes to flow key and feature inputs, as `docs/semantics.md` says, to the byte.
+//! Parses frames into flow key and feature inputs, exactly as `docs/semantics.md` specifies.
 //!
 //! ```text
 //!            plain Ethernet, IPv4/IPv6, TCP/UDP
@@ -8,7 +8,7 @@
 //!                                  └─▶ Rejected, by reason     └─▶ inputs, fragments
 //! ```
 //!
-//! No clock, no I/O, no logging, no allocation after [`Parser::new`], and no panic for any bytes.
+//! No clock, no I/O, no logging, no allocation after [`Parser::new`], and no panic on any input.
 
 mod bytes;
 mod fast;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From the first byte of a frame to its first IP header.
+//! The link layer: finds the first IP header of a frame.
 
 use crate::bytes::{array_at, u8_at, u16_at, u32_at};
 use crate::{LinkType, Rejected};
 
-/// Tags, label stack entries and other link-layer headers that are looked through in one frame.
+/// The most tags, label stack entries and other link-layer headers that are skipped in one frame.
 ///
-/// Real stacks have at most a handful; the limit keeps the work on a frame made of tags only small.
+/// Real stacks have a handful. The limit bounds the work on a frame that contains only tags.
 pub const MAX_LINK_HEADERS: usize = 256;
 
-/// Ethernet types (IEEE 802 numbers).
+/// EtherTypes (IEEE 802 numbers).
 pub(crate) mod ether_type {
     pub(crate) const IPV4: u16 = 0x0800;
     pub(crate) const ARP: u16 = 0x0806;
@@ -28,38 +28,38 @@ pub(crate) mod ether_type {
     pub(crate) const LLDP: u16 = 0x88cc;
     pub(crate) const LOOPBACK: u16 = 0x9000;
     pub(crate) const OLD_SERVICE_VLAN: u16 = 0x9100;
-    /// Largest value that is an 802.3 length and not a type.
+    /// Largest value that is an 802.3 length.
     pub(crate) const MAX_LENGTH: u16 = 1500;
-    /// Smallest value that is a type and not a length.
+    /// Smallest value that is a type.
     pub(crate) const MIN_TYPE: u16 = 1536;
 }
 
-/// Where the link layer says the network header is, and which.
+/// The network header that the link layer announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Network {
-    /// From the start of the frame.
+    /// Offset in the frame.
     pub(crate) offset: usize,
-    /// What announced it.
+    /// The announced version.
     pub(crate) version: Version,
 }
 
-/// The IP version that was announced.
+/// The IP version that a header before announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
     V4,
     V6,
 }
 
-/// What was met on the way, for the inputs that ask for it.
+/// Fields of link-layer headers, for the inputs that need them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LinkFields {
     /// Offset of the destination MAC address.
     pub(crate) destination_mac: Option<usize>,
     /// Offset of the source MAC address.
     pub(crate) source_mac: Option<usize>,
-    /// Type that announced the IP header.
+    /// EtherType that announced the IP header.
     pub(crate) ether_type: Option<u16>,
-    /// VLAN tags met.
+    /// Number of VLAN tags.
     pub(crate) tags: u32,
     /// Tag control information of the two outermost tags.
     pub(crate) tag_control: [u16; 2],
@@ -92,7 +92,7 @@ impl LinkFields {
         }
     }
 
-    /// An Ethernet header at `offset`.
+    /// Parses an Ethernet header at `offset`.
     pub(crate) fn ethernet(&mut self, bytes: &[u8], offset: usize) -> Found {
         let announced = u16_at(bytes, offset + 12).ok_or(CUT)?;
         self.destination_mac = Some(offset);
@@ -100,7 +100,7 @@ impl LinkFields {
         self.by_ether_type(bytes, offset + 14, announced)
     }
 
-    /// What an Ethernet type announces at `offset`.
+    /// Parses the header at `offset` that an EtherType announced.
     pub(crate) fn by_ether_type(
         &mut self,
         bytes: &[u8],
@@ -155,7 +155,8 @@ impl LinkFields {
         self.tags = self.tags.saturating_add(1);
     }
 
-    /// A label stack (RFC 3032, section 2.1): what follows its bottom has no type; the nibble says.
+    /// A label stack (RFC 3032, section 2.1). Nothing names the type of its payload but the first
+    /// nibble.
     fn mpls(&mut self, bytes: &[u8], mut offset: usize) -> Found {
         for _ in 0..MAX_LINK_HEADERS {
             let entry = u32_at(bytes, offset).ok_or(CUT)?;
@@ -219,8 +220,8 @@ impl LinkFields {
         )
     }
 
-    /// Linux cooked capture v2: protocol, reserved (2), interface (4), ARPHRD type, packet type (1),
-    /// address length (1), address (8).
+    /// Linux cooked capture v2: protocol, reserved (2), interface (4), ARPHRD type, packet type
+    /// (1), address length (1), address (8).
     fn linux_cooked_2(&mut self, bytes: &[u8]) -> Found {
         let header: [u8; 20] = array_at(bytes, 0).ok_or(CUT)?;
         if header[11] == 6 {
@@ -235,8 +236,8 @@ impl LinkFields {
         )
     }
 
-    /// The protocol field is an Ethernet type for all hardware but Frame Relay (770), 802.11 (801 to
-    /// 803) and netlink (824).
+    /// The protocol field is an EtherType, except for Frame Relay (770), 802.11 (801 to 803) and
+    /// netlink (824).
     fn cooked(&mut self, bytes: &[u8], offset: usize, hardware: u16, announced: u16) -> Found {
         match hardware {
             770 | 801..=803 | 824 => Err(Rejected::OtherCookedProtocol),
@@ -253,8 +254,8 @@ impl LinkFields {
     }
 }
 
-/// Offset and Ethernet type behind an 802.2 LLC header: of a SNAP header with an organisation code
-/// that means "Ethernet type follows" (RFC 1042; 0x0000f8 is IEEE 802.1H's), or of DSAP 6 (IPv4).
+/// Offset and EtherType after an 802.2 LLC header: a SNAP header with an organisation code that is
+/// followed by an EtherType (RFC 1042; 0x0000f8 is IEEE 802.1H's), or DSAP 6 (IPv4).
 fn snap(bytes: &[u8], offset: usize) -> Result<(usize, u16), Rejected> {
     match array_at(bytes, offset).ok_or(CUT)? {
         [0xaa, 0xaa, 0x03] => match array_at(bytes, offset + 3).ok_or(CUT)? {
@@ -268,7 +269,7 @@ fn snap(bytes: &[u8], offset: usize) -> Result<(usize, u16), Rejected> {
     }
 }
 
-/// An address family in the byte order of whoever captured.
+/// BSD loopback: an address family in the byte order of the capturing host.
 fn null(bytes: &[u8]) -> Found {
     let header: [u8; 4] = array_at(bytes, 0).ok_or(CUT)?;
     let (little, big) = (u32::from_le_bytes(header), u32::from_be_bytes(header));
@@ -285,7 +286,7 @@ fn null(bytes: &[u8]) -> Found {
     }
 }
 
-/// The IP version that the first nibble says; `other` where it says neither.
+/// The IP version in the first nibble; `other` if it is neither 4 nor 6.
 pub(crate) fn by_nibble(bytes: &[u8], offset: usize, other: Rejected) -> Found {
     match u8_at(bytes, offset).ok_or(CUT)? >> 4 {
         4 => Ok(Network {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Link-layer header types as capture files number them (the "LINKTYPE_" registry).
+//! Link-layer header types, as capture files number them (the "LINKTYPE_" registry).
 
-/// The link-layer header types that TurboFlow reads.
+/// The link-layer header types that TurboFlow can parse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinkType {
-    /// BSD loopback: 4 bytes of address family in the byte order of the capturing host (0), or in
-    /// network order (OpenBSD's, 108). Both are read by trying which order makes sense.
+    /// BSD loopback: a 4-byte address family in the byte order of the capturing host (0), or in
+    /// network order (OpenBSD, 108). The parser takes the order that gives a known family.
     Null,
     /// Ethernet II and 802.3 (1).
     Ethernet,
     /// PPP, with or without HDLC-like framing (9, 50).
     Ppp,
-    /// Raw IP, version in the first nibble (12, 14, 101).
+    /// Raw IP; the first nibble is the version (12, 14, 101).
     Raw,
     /// Raw IPv4 (228).
     RawIpv4,
@@ -24,14 +24,15 @@ pub enum LinkType {
 }
 
 impl LinkType {
-    /// The address families that mean IPv6 in a header of BSD loopback: of Linux, Windows, NetBSD
-    /// and OpenBSD, FreeBSD, macOS. IPv4 is 2 with all of them.
+    /// The values of AF_INET6 in BSD loopback headers: of Linux, Windows, NetBSD and OpenBSD,
+    /// FreeBSD, macOS. AF_INET is 2 on all of them.
     pub const NULL_IPV6_FAMILIES: [u32; 5] = [10, 23, 24, 28, 30];
 
-    /// The type behind a file's link-type number, or `None` where TurboFlow does not read it.
+    /// The type with that number in a file; `None` if TurboFlow cannot parse it.
     #[must_use]
     pub const fn from_number(number: u32) -> Option<Self> {
-        // The upper bits of a classic pcap header's field hold the frame check sequence length.
+        // The upper bits of the field in a classic pcap header hold the frame check sequence
+        // length.
         match number & 0xffff {
             0 | 108 => Some(Self::Null),
             1 => Some(Self::Ethernet),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The parser: configuration, the two entrances, and the fragments that wait.
+//! The parser: configuration, entry points, and held fragments.
 
 use turboflow_record::{Input, InputSet, InputValues, Packet};
 
@@ -8,32 +8,32 @@ use crate::ip::IpHeader;
 use crate::walk::Walk;
 use crate::{Frame, Rejected, TunnelSet, fast, inputs};
 
-/// What is read beyond the first IP header's 5-tuple. By default nothing.
+/// What is parsed beyond the 5-tuple of the first IP header. Nothing by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ParserConfig {
-    /// Tunnels to enter: the flow is then that of the inner header.
+    /// The tunnels to decapsulate. The flow is then that of the inner header.
     pub decapsulate: TunnelSet,
-    /// ICMP's type · 256 + code as destination port, as in NetFlow.
+    /// Whether the destination port of ICMP is type · 256 + code, as in NetFlow.
     pub icmp_ports: bool,
-    /// Later fragments take the ports of their first fragment; `None` leaves them at 0/0.
+    /// Gives later fragments the ports of their first fragment. `None` leaves them at 0/0.
     pub reassemble_flows: Option<ReassemblyConfig>,
-    /// Inputs that [`Parser::parse_with_inputs`] fills in.
+    /// The inputs that [`Parser::parse_with_inputs`] extracts.
     pub needs: InputSet,
 }
 
-/// Reads frames, as `docs/semantics.md` says.
+/// Parses frames as `docs/semantics.md` specifies.
 ///
-/// It allocates when it is made and never again.
+/// It allocates only when it is created.
 pub struct Parser {
     config: ParserConfig,
-    /// Whether UDP between some ports may be a tunnel to enter.
+    /// Whether UDP on some ports may be a tunnel to decapsulate.
     udp_tunnels: bool,
     wanted: Vec<Input>,
     fragments: Option<Box<FragmentCache>>,
 }
 
 impl Parser {
-    /// A parser that has seen nothing yet.
+    /// A parser that holds no fragments.
     #[must_use]
     pub fn new(config: ParserConfig) -> Self {
         Self {
@@ -46,11 +46,11 @@ impl Parser {
         }
     }
 
-    /// The packet of a frame.
+    /// Parses a frame.
     ///
     /// # Errors
-    /// The reason why the frame is in no flow; [`Rejected::Held`] where it will be, see
-    /// [`Parser::release`].
+    /// The reason why the frame is in no flow. [`Rejected::Held`] means that [`Parser::release`]
+    /// returns its packet later.
     #[inline]
     pub fn parse(&mut self, frame: &Frame<'_>) -> Result<Packet, Rejected> {
         match fast::parse(frame, self.udp_tunnels) {
@@ -62,20 +62,20 @@ impl Parser {
         }
     }
 
-    /// The packet of a plain IPv4 frame (Ethernet, at most one tag, TCP or UDP behind an IP header
-    /// without options), as [`Parser::parse`] would give it; `None` where that has to look.
+    /// Parses a plain IPv4 frame (Ethernet, at most one tag, IPv4 without options, TCP or UDP),
+    /// with the result of [`Parser::parse`]. `None` for any other frame.
     ///
-    /// A caller's hot loop asks this first and keeps the rest out of line.
+    /// A hot loop calls this first and keeps [`Parser::parse`] out of line.
     #[inline(always)]
     #[must_use]
     pub fn parse_plain_v4(&self, frame: &Frame<'_>) -> Option<Packet> {
         fast::parse_v4(frame, self.udp_tunnels)
     }
 
-    /// The packet of a frame, and the configured inputs; `values` mean nothing after an error.
+    /// Parses a frame and extracts the configured inputs. After an error, `values` are undefined.
     ///
     /// # Errors
-    /// As [`Parser::parse`].
+    /// Those of [`Parser::parse`].
     #[inline]
     pub fn parse_with_inputs(
         &mut self,
@@ -94,39 +94,39 @@ impl Parser {
         }
     }
 
-    /// Hands out the held fragments whose first fragment has come (with its ports) or whose time is
-    /// up at `now_ns` (with ports 0/0). Each keeps its own, older, timestamp.
+    /// Releases held fragments whose first fragment has arrived (with its ports), or which have
+    /// timed out at `now_ns` (with ports 0/0). Each keeps its own, older timestamp.
     ///
-    /// Call it after every batch: as long as nobody does, what is ready takes the place of what
-    /// could be held.
+    /// Call it after every batch. Until then, ready fragments take up room that others need.
     pub fn release(&mut self, now_ns: u64, out: &mut Vec<(Packet, InputValues)>) {
         if let Some(cache) = &mut self.fragments {
             cache.release(now_ns, out);
         }
     }
 
-    /// Hands out the held fragments whose time is up at `now_ns`, and no others.
+    /// Releases only held fragments that have timed out at `now_ns`.
     pub fn expire(&mut self, now_ns: u64, out: &mut Vec<(Packet, InputValues)>) {
         if let Some(cache) = &mut self.fragments {
             cache.expire(now_ns, out);
         }
     }
 
-    /// The clock was set back to `now_ns`: hands out the fragments that were held before, and forgets the datagrams of that time.
+    /// The clock went back to `now_ns`: removes the datagrams from after that time and releases
+    /// their held fragments.
     pub fn set_back(&mut self, now_ns: u64, out: &mut Vec<(Packet, InputValues)>) {
         if let Some(cache) = &mut self.fragments {
             cache.set_back(now_ns, out);
         }
     }
 
-    /// Hands out every held fragment: the input has ended.
+    /// Releases all held fragments at the end of the input.
     pub fn release_all(&mut self, out: &mut Vec<(Packet, InputValues)>) {
         if let Some(cache) = &mut self.fragments {
             cache.release_all(out);
         }
     }
 
-    /// What became of fragments; all zero without `reassemble_flows`.
+    /// The fragment counters. All zero without `reassemble_flows`.
     #[must_use]
     pub fn fragment_counters(&self) -> FragmentCounters {
         self.fragments
@@ -154,7 +154,7 @@ impl Parser {
         self.attribute(frame, &walk, packet, Some(values))
     }
 
-    /// Where fragments are joined, gives a later one its flow.
+    /// Assigns a later fragment to its flow, if this is configured.
     fn attribute(
         &mut self,
         frame: &Frame<'_>,
@@ -166,7 +166,7 @@ impl Parser {
             return Ok(packet);
         };
         let icmp_ports = self.config.icmp_ports;
-        // Their later fragments cannot be entered: they stay with the flow around the tunnel.
+        // Later fragments of an outer datagram cannot be decapsulated and belong to the outer flow.
         walk.first_fragments_around(frame, self.config.decapsulate, |around, fragment| {
             let key = datagram_key(frame, around, fragment.identification);
             let tuple = around.packet(frame, icmp_ports).tuple;
@@ -185,13 +185,13 @@ impl Parser {
     }
 }
 
-/// Marks the branch it is called in, and only that: the general parser itself is optimised fully, for
-/// on some links (MPLS, PPPoE) every packet takes it.
+/// Marks the calling branch as unlikely. The general parser itself is not marked cold, because on
+/// some links (MPLS, PPPoE) every packet takes it.
 #[cold]
 fn unlikely() {}
 
-/// IPv6 fragments may name an extension header where the first one's chain goes on, so the protocol
-/// is in the key of IPv4 alone.
+/// The protocol is part of the key in IPv4 only. Fragments of one IPv6 datagram may name different
+/// next headers: an extension header or the protocol.
 fn datagram_key(frame: &Frame<'_>, walk: &Walk, identification: u32) -> DatagramKey {
     let protocol = match walk.ip.family {
         turboflow_record::Family::V4 => walk.ip.protocol,
@@ -210,7 +210,7 @@ fn datagram_key(frame: &Frame<'_>, walk: &Walk, identification: u32) -> Datagram
         .link
         .tag_control
         .map(|control| u32::from(control & 0xfff));
-    // Tunnel numbers are those of the header itself only where it is inside the tunnel.
+    // Tunnel ids belong to the key only if the fragment itself is inside the tunnel.
     let tunnel = if walk.outer.is_some() {
         walk.tunnel
     } else {

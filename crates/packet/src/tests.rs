@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What holds the two parsers together. The rules themselves are tested in `tests/sentences`.
+//! Tests that both parsers agree. `tests/sentences` tests the rules themselves.
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -24,7 +24,8 @@ fn values_of(bytes: &[u8], walk: &Walk) -> InputValues {
     values
 }
 
-/// Whether the fast parser answered; panics where it answers otherwise than the general one.
+/// Whether the fast parser accepts the frame. Panics if its result differs from the general
+/// parser's.
 fn agrees(bytes: &[u8], entered: TunnelSet) -> bool {
     let frame = frame_of(bytes, LinkType::Ethernet);
     let udp_tunnels = entered.intersects(TunnelSet::IN_UDP);
@@ -36,7 +37,8 @@ fn agrees(bytes: &[u8], entered: TunnelSet) -> bool {
     let Some(fast) = fast else {
         return false;
     };
-    let walk = Walk::new(&frame, entered).expect("the fast parser accepts no more frames");
+    let walk =
+        Walk::new(&frame, entered).expect("the general parser accepts what the fast one does");
     assert_eq!(fast.packet, walk.packet(&frame, true));
     let short = Walk::from_fast(&frame, &fast);
     assert_eq!(short.ip, walk.ip);
@@ -49,14 +51,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
     #[test]
-    fn the_fast_parser_answers_as_the_general_one(bytes in crate::generate::frames()) {
+    fn the_fast_parser_agrees_with_the_general_one(bytes in crate::generate::frames()) {
         agrees(&bytes, TunnelSet::EMPTY);
         agrees(&bytes, TunnelSet::ALL);
     }
 }
 
 #[test]
-fn the_fast_parser_answers_for_plain_packets() {
+fn the_fast_parser_accepts_plain_packets() {
     use crate::build::{ethernet, ipv4, ipv6, tag, tcp, udp};
     let segments = [
         (6, tcp(0x018, &[], &[0; 8])),
@@ -78,9 +80,9 @@ fn the_fast_parser_answers_for_plain_packets() {
     }
 }
 
-/// Every input that is declared is filled in for some frame, and no other for any.
+/// Every declared input is extracted from some frame, and no other input from any.
 #[test]
-fn frames_give_the_inputs_that_are_declared() {
+fn frames_provide_the_declared_inputs() {
     let mut parser = Parser::new(ParserConfig {
         decapsulate: TunnelSet::ALL,
         needs: Input::ALL.into_iter().collect(),

@@ -3,7 +3,7 @@
 
 use crate::bytes::{array_at, u8_at, u16_at};
 
-/// Protocol numbers (IANA) that mean something here.
+/// The protocol numbers (IANA) that the parser distinguishes.
 pub(crate) mod protocol {
     pub(crate) const ICMP: u8 = 1;
     pub(crate) const IPV4: u8 = 4;
@@ -16,18 +16,18 @@ pub(crate) mod protocol {
     pub(crate) const SCTP: u8 = 132;
     pub(crate) const UDP_LITE: u8 = 136;
 
-    /// Whether its header starts with two ports.
+    /// Whether the transport header starts with two ports.
     pub(crate) const fn has_ports(protocol: u8) -> bool {
         matches!(protocol, TCP | UDP | DCCP | SCTP | UDP_LITE)
     }
 
-    /// Whether it is ICMP or ICMPv6.
+    /// Whether the protocol is ICMP or ICMPv6.
     pub(crate) const fn is_icmp(protocol: u8) -> bool {
         matches!(protocol, ICMP | ICMPV6)
     }
 }
 
-/// The wire bytes of source and destination port, 0/0 where there are none.
+/// Source and destination port as on the wire; 0/0 if there are none.
 pub(crate) fn ports(protocol: u8, transport: &[u8], icmp_ports: bool) -> [u8; 4] {
     if protocol::has_ports(protocol) {
         array_at(transport, 0).unwrap_or_default()
@@ -38,13 +38,13 @@ pub(crate) fn ports(protocol: u8, transport: &[u8], icmp_ports: bool) -> [u8; 4]
     }
 }
 
-/// The 12-bit flags field (RFC 9293, section 3.1, and the reserved bits before it).
+/// The 12-bit flags field (RFC 9293, section 3.1), including reserved bits.
 pub(crate) fn tcp_flags(transport: &[u8]) -> Option<u16> {
     u16_at(transport, 12).map(|word| word & 0x0fff)
 }
 
-/// Bytes of the transport header as it says itself, `None` where that was not captured or is
-/// impossible. Protocols that TurboFlow does not know count as payload wholly.
+/// Length of the transport header according to its own field. `None` if the field was not captured
+/// or is invalid. Unknown protocols count entirely as payload, so that their header has 0 bytes.
 pub(crate) fn header_bytes(protocol: u8, transport: &[u8]) -> Option<u32> {
     match protocol {
         protocol::TCP => u8_at(transport, 12)
@@ -59,18 +59,18 @@ pub(crate) fn header_bytes(protocol: u8, transport: &[u8]) -> Option<u32> {
     }
 }
 
-/// TCP option kinds as a bit set: bit `kind` for the kinds 0 to 63.
+/// TCP option kinds as a bit set: bit `kind` for kinds 0 to 63.
 pub(crate) fn tcp_options(transport: &[u8]) -> Option<u64> {
     let end = header_bytes(protocol::TCP, transport)? as usize;
     let options = transport.get(20..end.min(transport.len())).unwrap_or(&[]);
     Some(option_bits(options, |kind| kind))
 }
 
-/// Options of type, length, value, where 0 ends the list and 1 is a byte of padding: the form that
-/// IPv4 (RFC 791, section 3.1) and TCP (RFC 9293, section 3.1) share. Stops at an impossible length.
+/// Options in type-length-value form, where 0 ends the list and 1 is padding. IPv4 (RFC 791,
+/// section 3.1) and TCP (RFC 9293, section 3.1) share it. Stops at an invalid length.
 pub(crate) fn option_bits(options: &[u8], bit: impl Fn(u8) -> u8) -> u64 {
     let (mut bits, mut offset) = (0, 0);
-    // At most 40 bytes of options, at least one byte each.
+    // At most 40 bytes of options, of at least one byte each.
     while let Some(kind) = u8_at(options, offset) {
         bits |= 1_u64.checked_shl(u32::from(bit(kind))).unwrap_or(0);
         offset += match (kind, u8_at(options, offset + 1)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The general parser: every link type, tag, extension header, fragment and tunnel.
+//! The general parser, for every link type, tag, extension header, fragment and tunnel.
 
 use turboflow_record::{Family, Packet};
 
@@ -12,14 +12,14 @@ use crate::transport::{self, protocol};
 use crate::tunnel::{self, MAX_TUNNEL_DEPTH, TunnelFields, TunnelSet};
 use crate::{Frame, Rejected};
 
-/// A frame taken apart: where each header is, and what the packet needs of it.
+/// A parsed frame: the offset of each header, and the fields that the packet needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Walk {
-    /// Of the outer frame.
+    /// The link layer of the outer frame.
     pub(crate) link: LinkFields,
-    /// The header whose flow the packet belongs to.
+    /// The IP header whose flow the packet belongs to.
     pub(crate) ip: IpHeader,
-    /// The frame's first IP header, where a tunnel was entered.
+    /// The first IP header, if a tunnel was decapsulated.
     pub(crate) outer: Option<IpHeader>,
     /// Whether one of the headers around `ip` is that of a first fragment.
     pub(crate) in_fragment: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Takes a frame apart.
+    /// Parses a frame.
     #[inline(always)]
     pub(crate) fn new(frame: &Frame<'_>, entered: TunnelSet) -> Result<Self, Rejected> {
         let mut link = LinkFields::default();
@@ -46,7 +46,7 @@ impl Walk {
         Ok(walk)
     }
 
-    /// The walk that ends in a packet which was recognised without one.
+    /// The parsed frame of a packet that the fast parser accepted.
     pub(crate) fn from_fast(frame: &Frame<'_>, fast: &Fast) -> Self {
         let packet = &fast.packet;
         let offset = fast.ip_offset;
@@ -91,7 +91,7 @@ impl Walk {
         }
     }
 
-    /// Enters tunnels as deep as they can be read.
+    /// Decapsulates nested tunnels, as deep as they can be parsed.
     fn decapsulate(&mut self, frame: &Frame<'_>, entered: TunnelSet) {
         for _ in 0..MAX_TUNNEL_DEPTH {
             if self.enter(frame, entered).is_none() {
@@ -100,12 +100,12 @@ impl Walk {
         }
     }
 
-    /// Enters one tunnel, if it can be read.
+    /// Decapsulates one tunnel, if it can be parsed.
     #[inline(always)]
     fn enter(&mut self, frame: &Frame<'_>, entered: TunnelSet) -> Option<()> {
         let bytes = &frame.bytes[..self.ip.end];
         let inner = tunnel::enter(bytes, &self.ip, entered)?;
-        // What stands in for an IPv4 total length of 0 ends with the packet around it.
+        // Replaces an IPv4 total length of 0: the inner packet ends with the outer one.
         let outer_end = (self.ip.offset as u32).saturating_add(self.ip.length_bytes);
         let wire_length_bytes = frame.wire_length_bytes.min(outer_end);
         let ip = IpHeader::parse(bytes, inner.network, wire_length_bytes).ok()?;
@@ -119,8 +119,8 @@ impl Walk {
         Some(())
     }
 
-    /// Goes again from the frame's first IP header towards `ip`, and shows the walk at every header of a first fragment that
-    /// was entered.
+    /// Decapsulates again from the first IP header to `ip`, and calls `show` at every outer header
+    /// that belongs to a first fragment.
     pub(crate) fn first_fragments_around(
         &self,
         frame: &Frame<'_>,
@@ -151,7 +151,7 @@ impl Walk {
         self.ip.transport_bytes(frame.bytes)
     }
 
-    /// The packet.
+    /// The packet that the frame contains.
     pub(crate) fn packet(&self, frame: &Frame<'_>, icmp_ports: bool) -> Packet {
         let transport = self.transport(frame);
         let ports = transport::ports(self.ip.protocol, transport, icmp_ports);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Nothing is allocated after `Parser::new`, whatever the frames are.
+//! The parser allocates nothing after `Parser::new`, whatever the frames are.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -50,7 +50,7 @@ fn nothing_is_allocated_per_packet() {
     let mut frames: Vec<Vec<u8>> = (0..2_000)
         .map(|_| strategy.new_tree(&mut runner).unwrap().current())
         .collect();
-    // Fragments of more datagrams than the cache holds, in both orders.
+    // Fragments of more datagrams than the cache holds, with first fragments early and late.
     for id in 0..2_000 {
         for flags in [[0x2000, 3], [3, 0x2000]][usize::from(id % 2)] {
             let datagram = build::ipv4_fragment(17, id, flags, &build::udp(7, id, &[0; 16]));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Against etherparse, an independent parser, on generated and mutated frames. Where the two may
-//! disagree is listed in [`Excuse`], each with what must be true of the frame.
+//! Comparison with etherparse, an independent parser, on generated and mutated frames. [`Excuse`]
+//! lists the accepted differences; each is checked against the frame.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,29 +20,29 @@ use proptest::test_runner::{FileFailurePersistence, TestRunner};
 use turboflow_packet::{LinkType, Parser, ParserConfig, Rejected};
 use turboflow_record::Packet;
 
-/// Why the answers may differ.
+/// Why the results may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Excuse {
-    /// etherparse reads three tags at most, no MPLS, no PPPoE, no LLC/SNAP.
+    /// etherparse supports at most three tags, and neither MPLS, PPPoE nor LLC/SNAP.
     LinkLayerItDoesNotRead,
-    /// It takes the version from the nibble, whatever the Ethernet type says.
+    /// etherparse takes the version from the nibble, whatever the EtherType is.
     VersionNibble,
-    /// Its lax parser takes an impossible IPv4 total length for a missing one.
+    /// The lax parser of etherparse treats an impossible IPv4 total length as missing.
     TotalLength,
-    /// It walks AH in IPv4 as in IPv6; here AH is the protocol.
+    /// etherparse follows AH in IPv4 as in IPv6; TurboFlow takes AH as the protocol.
     AuthenticationInIpv4,
-    /// It gives up at a hop-by-hop header that is not the first, or at an impossible AH length.
+    /// etherparse stops at a hop-by-hop header that is not the first, or at an invalid AH length.
     ExtensionOrder,
-    /// It walks on behind the fragment header of a later fragment.
+    /// etherparse continues after the fragment header of a later fragment.
     LaterFragment,
-    /// It takes an IPv6 payload length of 0 for "to the end of the slice".
+    /// etherparse takes an IPv6 payload length of 0 as "to the end of the slice".
     PayloadLengthZero,
-    /// It walks on behind the SecTAG of a MACsec frame that is not encrypted; here that is an EtherType
-    /// like any other that is not IP.
+    /// etherparse continues after the SecTAG of an unencrypted MACsec frame. To TurboFlow it is an
+    /// EtherType other than IP.
     Macsec,
 }
 
-/// Both parsed the frame alike (`Ok`), or differ for a reason that was verified (`Err`).
+/// Whether both parsers agree (`Ok`), or differ for a verified reason (`Err`).
 fn compare(bytes: &[u8]) -> Result<(), Excuse> {
     let ours = Parser::new(ParserConfig::default()).parse(&frame_of(bytes, LinkType::Ethernet));
     let theirs = LaxSlicedPacket::from_ethernet(bytes).ok();
@@ -137,7 +137,8 @@ fn compare_v6(
     if ip.is_payload_fragmented() && packet.tuple.source_port() == 0 {
         return Err(Excuse::LaterFragment);
     }
-    // Where an extension header was cut, it names the header, we name what the header announced.
+    // At a truncated extension header, etherparse names that header, TurboFlow the one it
+    // announced.
     if theirs.stop_err.is_none() {
         assert_eq!(packet.tuple.protocol(), ip.payload().ip_number.0);
     }
@@ -184,7 +185,7 @@ fn compare_transport(packet: &Packet, theirs: Option<&TransportSlice<'_>>, bytes
 }
 
 #[test]
-fn agrees_with_etherparse_but_for_the_reasons_listed() {
+fn agrees_with_etherparse_except_for_listed_reasons() {
     let tally: Mutex<BTreeMap<Option<Excuse>, u32>> = Mutex::default();
     let mut runner = TestRunner::new(ProptestConfig {
         cases: 30_000,
@@ -207,8 +208,8 @@ fn agrees_with_etherparse_but_for_the_reasons_listed() {
 }
 
 #[test]
-fn macsec_is_no_ip_here() {
-    // A tag, an unencrypted SecTAG, an 802.1ad tag, IPv4: what a random frame once held.
+fn macsec_frames_are_not_ip() {
+    // A tag, an unencrypted SecTAG, an 802.1ad tag, IPv4: found by a random frame.
     let mut bytes = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x91, 0, 0x89, 0xb1];
     bytes.extend([0x88, 0xe5, 0x43, 0x66, 0x88, 0xa8, 0xb6, 0x46, 0x08, 0x00]);
     bytes.extend([0x45, 0xb8, 0, 0x3b, 0x12, 0x34, 0, 0, 0x3d, 6, 0, 0]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What holds for any bytes.
+//! Properties that hold for any bytes.
 
 #[path = "support/build.rs"]
 mod build;
@@ -48,7 +48,7 @@ fn wanting_everything() -> Parser {
     })
 }
 
-/// Every link type, wire lengths below and above what was captured, both entrances.
+/// Tests every link type, wire lengths below and above the captured one, and both entry points.
 fn survives(bytes: &[u8]) {
     let mut values = InputValues::default();
     for link_type in LINK_TYPES {
@@ -66,7 +66,8 @@ fn survives(bytes: &[u8]) {
                 assert_eq!(packet.frame_length_bytes, wire_length_bytes);
                 assert!(packet.ip_length_bytes >= 20);
             }
-            // What is no packet without tunnels is none with them, for the same reason.
+            // A frame that is rejected without decapsulation is rejected with it, for the same
+            // reason.
             match (
                 bare,
                 with_everything(4).parse_with_inputs(&frame, &mut values),
@@ -86,19 +87,19 @@ proptest! {
     })]
 
     #[test]
-    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn never_panics_on_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         survives(&bytes);
     }
 
     #[test]
-    fn no_mutated_frame_makes_it_panic(bytes in generate::frames()) {
+    fn never_panics_on_mutated_frames(bytes in generate::frames()) {
         survives(&bytes);
-        // The same as the other link types would have it.
+        // Without the Ethernet header, for the other link types.
         survives(bytes.get(14..).unwrap_or(&[]));
     }
 
     #[test]
-    fn every_frame_is_a_packet_or_rejected_or_comes_back(
+    fn every_frame_is_a_packet_rejected_or_released(
         frames in prop::collection::vec((generate::frames(), 0_u64..20), 0..60),
         max_datagrams in 1_usize..6,
     ) {

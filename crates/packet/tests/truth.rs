@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every capture in `shared/captures`, against what tshark says of it.
+//! Compares every capture in `shared/captures` with the ground truth from tshark.
 //!
-//! The captures are no part of the project (licences differ); where the folder is not there, the test
-//! is skipped.
+//! The captures are not part of the project because their licences differ. Without the folder, the
+//! test is skipped.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a definition makes sense, wherever it came from.
+//! Checks that a definition makes sense, whether it was parsed or built in code.
 
 use crate::fault::{
     InvalidDefinition, MAX_EDGES, MAX_LIST, NamedInput, Place, is_identifier, shorten,
@@ -7,16 +7,16 @@ use crate::fault::{
 use crate::vocabulary::Operand;
 use crate::{Definition, Fault, Feature, Input, InputSet, KeyField, Op};
 
-/// The column that ends every record.
+/// Name of the last column of every record.
 pub const END_REASON: &str = "end_reason";
-/// What the columns of a biflow's other direction begin with.
+/// Prefix of the columns for the reverse direction of a biflow.
 pub const REVERSE: &str = "reverse_";
 
 impl Definition {
-    /// Whether it makes sense.
+    /// Checks key, names, operands and numbers.
     ///
     /// # Errors
-    /// The first thing that does not.
+    /// The first fault found.
     pub fn check(&self) -> Result<(), InvalidDefinition> {
         let invalid = |place, fault| InvalidDefinition::new(place, &self.features, fault);
         if self.key.is_empty() {
@@ -38,10 +38,11 @@ impl Definition {
         Ok(())
     }
 
-    /// Whether an engine that sees `available`, and is called `engine`, can fill it.
+    /// Checks that an engine that sees only `available` can fill every field and feature. `engine`
+    /// is its name in error messages.
     ///
     /// # Errors
-    /// The first field or feature that it cannot, with all that it can see.
+    /// The first field or feature that needs an input the engine cannot see.
     pub fn check_inputs(&self, available: InputSet, engine: &str) -> Result<(), InvalidDefinition> {
         let unseen = |place, input: Input| {
             let fault = Fault::Unseen {
@@ -69,7 +70,7 @@ impl Definition {
         Ok(())
     }
 
-    /// Every input that it folds or has in its key, those of [`Packet`](crate::Packet) included.
+    /// Every input that the key or a feature needs, including those of [`Packet`](crate::Packet).
     #[must_use]
     pub fn inputs(&self) -> InputSet {
         let of_key: InputSet = self.key.iter().filter_map(|field| field.input()).collect();
@@ -104,7 +105,7 @@ impl Definition {
 }
 
 impl Feature {
-    /// What an engine must see of packets to fill it.
+    /// The inputs that an engine must see to fill this feature.
     fn inputs(&self) -> InputSet {
         let timed = self.op.over_gaps().is_some() || matches!(self.op, Op::Duration | Op::Rate);
         let time = if timed { Some(Input::Timestamp) } else { None };

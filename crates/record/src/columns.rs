@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow records as columns: the one form in which they leave the aggregator, whatever the
-//! definition, and in which every output format takes them.
+//! Flow records in columns: the form in which they leave the aggregator, for any definition, and
+//! the only one that output formats accept.
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// What the values of a column are.
+/// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
     /// An IP address.
@@ -29,9 +29,9 @@ pub enum ColumnKind {
 pub struct Column {
     /// The name in headers and schemas.
     pub name: String,
-    /// What its values are.
+    /// The type of its values.
     pub kind: ColumnKind,
-    /// Whether a record may have no value here (a feature no packet of the flow carried).
+    /// Whether a value may be absent, as when no packet of the flow carried the input.
     pub nullable: bool,
 }
 
@@ -46,24 +46,24 @@ pub type Schema = Vec<Column>;
 pub struct Values {
     /// The values.
     pub data: ValueData,
-    /// Which values are there; empty where all are.
+    /// Which values are present; empty if all are.
     pub valid: Vec<bool>,
 }
 
-/// The vector behind [`Values`].
+/// Storage of [`Values`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum ValueData {
-    /// Of [`ColumnKind::Address`].
+    /// Values of [`ColumnKind::Address`].
     Address(Vec<IpAddr>),
-    /// Of [`ColumnKind::Unsigned`], [`ColumnKind::TimestampNs`] and [`ColumnKind::Mac`].
+    /// Values of [`ColumnKind::Unsigned`], [`ColumnKind::TimestampNs`] and [`ColumnKind::Mac`].
     Unsigned(Vec<u64>),
-    /// Of [`ColumnKind::Float`].
+    /// Values of [`ColumnKind::Float`].
     Float(Vec<f64>),
-    /// Of [`ColumnKind::List`].
+    /// Values of [`ColumnKind::List`].
     List {
         /// End of each row's list in `elements`.
         ends: Vec<usize>,
-        /// All lists, one after the other.
+        /// All lists, concatenated.
         elements: Vec<u64>,
     },
 }
@@ -71,7 +71,7 @@ pub enum ValueData {
 /// One value of one record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// The record has none.
+    /// No value.
     Absent,
     /// An IP address.
     Address(IpAddr),
@@ -91,13 +91,13 @@ pub struct FlowBatch {
 }
 
 impl FlowBatch {
-    /// An empty batch of that schema.
+    /// An empty batch with these columns.
     #[must_use]
     pub fn new(schema: &[Column]) -> Self {
         Self::with_room(schema, 0)
     }
 
-    /// An empty batch of that schema which does not grow before it has so many rows.
+    /// An empty batch with these columns and capacity for `rows` records.
     #[must_use]
     pub fn with_room(schema: &[Column], rows: usize) -> Self {
         let columns = schema.iter().map(|column| Values::with_room(column, rows));
@@ -107,7 +107,7 @@ impl FlowBatch {
         }
     }
 
-    /// How many records it holds.
+    /// The number of records.
     #[must_use]
     pub const fn rows(&self) -> usize {
         self.rows
@@ -134,13 +134,13 @@ impl FlowBatch {
         self.columns[column].get(row)
     }
 
-    /// Removes all records and keeps the memory.
+    /// Removes all records but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.columns.iter_mut().for_each(Values::clear);
         self.rows = 0;
     }
 
-    /// Appends one record given value by value (readers of files use this).
+    /// Appends one record, value by value. File readers use this.
     ///
     /// # Panics
     /// When the number or kind of values does not fit the schema.
@@ -208,7 +208,7 @@ impl Values {
         }
     }
 
-    /// Appends a value; the first absent one makes the column carry validity.
+    /// Appends a value. The first absent value makes the column keep a validity flag per row.
     pub fn push(&mut self, value: Value<'_>) {
         let absent = matches!(value, Value::Absent);
         if absent && self.valid.is_empty() {
@@ -235,7 +235,7 @@ impl Values {
         }
     }
 
-    /// The vector of a column of numbers without absent values.
+    /// The vector of a numeric column without absent values.
     pub fn numbers(&mut self) -> &mut Vec<u64> {
         debug_assert!(self.valid.is_empty(), "such a column has no absent values");
         match &mut self.data {
@@ -244,7 +244,7 @@ impl Values {
         }
     }
 
-    /// The vector of a column of addresses without absent values.
+    /// The vector of an address column without absent values.
     pub fn addresses(&mut self) -> &mut Vec<IpAddr> {
         debug_assert!(self.valid.is_empty(), "such a column has no absent values");
         match &mut self.data {
@@ -292,7 +292,7 @@ impl Values {
 }
 
 impl ValueData {
-    /// How many rows it holds.
+    /// The number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -303,7 +303,7 @@ impl ValueData {
         }
     }
 
-    /// Whether it holds no row.
+    /// Whether there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

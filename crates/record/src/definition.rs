@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a user says a flow record holds.
+//! The definition of a flow record: its key fields and features, as the user chose them.
 
 use crate::Input;
 use crate::input::IN_KEYS;
@@ -26,10 +26,10 @@ pub enum KeyField {
 }
 
 impl KeyField {
-    /// The inputs that may be part of a key: those that stay the same over a flow.
+    /// The inputs that a key may contain: those that are constant over a flow.
     pub const INPUTS: [Input; IN_KEYS.len()] = IN_KEYS;
 
-    /// The seven fields that are no [`Input`].
+    /// The seven fields that are not an [`Input`].
     pub const PLAIN: [Self; 7] = [
         Self::SourceAddress,
         Self::DestinationAddress,
@@ -89,10 +89,10 @@ impl KeyField {
     }
 }
 
-/// How a feature folds its packets; see `docs/definition.md` for each one's algebra.
+/// How a feature folds its packets. `docs/definition.md` gives the algebra of each op.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Packets, or with an input the packets that carry it.
+    /// Number of packets; with an input, of the packets that carry it.
     Count,
     /// Sum of the input.
     Sum,
@@ -123,7 +123,8 @@ pub enum Op {
     GapMean,
     /// Population variance of the gaps, in ns squared.
     GapVariance,
-    /// Counts of values below the first edge, from each edge to the next, and from the last edge on.
+    /// Counts of values below the first edge, between neighbouring edges, and from the last edge
+    /// up.
     Histogram {
         /// Strictly rising lower bounds of all bins but the first.
         edges: Vec<u64>,
@@ -133,9 +134,9 @@ pub enum Op {
         /// How many values are kept.
         k: usize,
     },
-    /// Last less first time, in ns.
+    /// Largest timestamp minus smallest, in ns.
     Duration,
-    /// Per second of duration: packets, or with an input the sum of it.
+    /// Packets per second of duration; with an input, the sum of its values per second.
     Rate,
 }
 
@@ -146,15 +147,15 @@ pub struct Feature {
     pub name: String,
     /// How packets are folded.
     pub op: Op,
-    /// What is folded; `None` for ops that need no input.
+    /// The input that is folded; `None` for ops without one.
     pub of: Option<Input>,
-    /// In biflow records: one column over both directions instead of one for each
-    /// (`per = "biflow"`). Nothing changes in records of one direction.
+    /// In biflow records: one column over both directions (`per = "biflow"`) instead of one per
+    /// direction. Records of one direction are not affected.
     pub per_biflow: bool,
 }
 
 impl Feature {
-    /// A feature of that name, one for each direction of a biflow.
+    /// A feature of that name, with one column per direction of a biflow.
     #[must_use]
     pub fn new(name: &str, op: Op, of: Option<Input>) -> Self {
         Self {
@@ -166,7 +167,7 @@ impl Feature {
     }
 }
 
-/// What a flow record holds: the fields of its key and its features, in the order of their columns.
+/// What a flow record holds: key fields and features, in column order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// The key's fields.
@@ -176,7 +177,7 @@ pub struct Definition {
 }
 
 impl Default for Definition {
-    /// The 5-tuple and what flow tools expect of it (`docs/definition.md`).
+    /// The 5-tuple and the features that flow tools expect (`docs/definition.md`).
     fn default() -> Self {
         let feature = Feature::new;
         Self {

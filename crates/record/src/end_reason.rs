@@ -5,20 +5,20 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum EndReason {
-    /// No packet for the idle timeout.
+    /// No packet arrived for the idle timeout.
     IdleTimeout = 1,
     /// The record would have lasted longer than the active timeout.
     ActiveTimeout = 2,
-    /// FIN or RST, and the linger after it.
+    /// FIN or RST, after the linger time.
     EndOfFlow = 3,
-    /// End of file, shutdown, or a clock that was set back.
+    /// End of file, shutdown, or a clock that went backwards.
     ForcedEnd = 4,
     /// The flow cache was full.
     LackOfResources = 5,
 }
 
 impl EndReason {
-    /// Every reason, in the order of their numbers.
+    /// Every reason, in numeric order.
     pub const ALL: [Self; 5] = [
         Self::IdleTimeout,
         Self::ActiveTimeout,

@@ -1,62 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be wrong with a definition, and how to mend it.
+//! Faults of a definition, with messages that say how to fix them.
 
 use thiserror::Error;
 
 use crate::vocabulary::Operand;
 use crate::{Feature, Input, KeyField, Op};
 
-/// The most values that `list` keeps and `nth` counts to.
+/// The largest `k` of `list` and `nth`.
 pub const MAX_LIST: usize = 256;
 /// The most edges of a `histogram`.
 pub const MAX_EDGES: usize = 255;
-/// The longest name of a feature, in bytes.
+/// The longest feature name, in bytes.
 pub const MAX_NAME_BYTES: usize = 64;
 
-/// What is wrong, in words that say how to mend it.
+/// A fault of a definition. Its message says how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Fault {
-    /// The text is no TOML.
+    /// The text is not TOML.
     #[error("this is not TOML: {0}")]
     Syntax(String),
-    /// A key of a table that means nothing here.
+    /// An unknown key in a table.
     #[error("unknown key `{key}`{}keys: {keys}", did_you_mean(key, keys.split(", ")))]
     UnknownKey {
-        /// As written.
+        /// The key as written.
         key: String,
-        /// Those that mean something.
+        /// The keys that are known.
         keys: &'static str,
     },
-    /// An op that does not exist.
+    /// An unknown op.
     #[error("unknown op `{0}`{hint}ops: {ops}", hint = did_you_mean(.0, Op::NAMES), ops = Op::NAMES.join(", "))]
     UnknownOp(String),
-    /// An input that does not exist.
+    /// An unknown input.
     #[error("unknown input `{0}`{hint}inputs: {inputs}", hint = did_you_mean(.0, input_names()), inputs = join(input_names()))]
     UnknownInput(String),
-    /// A key field that does not exist.
+    /// An unknown key field.
     #[error("unknown field `{0}`{hint}fields: {fields}", hint = field_hint(.0), fields = join(field_names()))]
     UnknownField(String),
-    /// An input that changes from packet to packet, in a key.
+    /// An input in the key that changes from packet to packet.
     #[error("`{0}` cannot be in a key; fields: {fields}", fields = join(field_names()))]
     NotInKey(&'static str),
-    /// A `per` that is not known.
+    /// An unknown value of `per`.
     #[error("unknown value `{0}` of `per`; write per = \"biflow\", or leave it out")]
     UnknownPer(String),
-    /// Something that must be there is not.
+    /// A mandatory key is missing.
     #[error("`{key}` is missing; write {example}")]
     Missing {
         /// The missing key.
         key: &'static str,
-        /// How it could read.
+        /// An example of the key.
         example: &'static str,
     },
-    /// An op without its input.
+    /// An op lacks its input.
     #[error("`of` is missing: op `{0}` needs an input, such as of = \"ip_length\"")]
     MissingOf(&'static str),
-    /// Something that the op does not take.
+    /// A key that the op does not take.
     #[error("op `{op}` takes no `{key}`; remove it")]
     Needless {
-        /// What to remove.
+        /// The key to remove.
         key: &'static str,
         /// The op.
         op: &'static str,
@@ -66,23 +66,23 @@ pub enum Fault {
     WrongType {
         /// The key.
         key: &'static str,
-        /// What its value is.
+        /// What was found instead.
         found: String,
-        /// How it could read.
+        /// An example of a valid value.
         example: &'static str,
     },
-    /// A name that is no identifier.
+    /// A name that is not an identifier.
     #[error(
         "bad name `{0}`; write a lower-case letter, then lower-case letters, digits and `_`, at most {MAX_NAME_BYTES} in all"
     )]
     BadName(String),
-    /// A name that another column has.
+    /// A name that another column already has.
     #[error("the name `{0}` is taken by {1}; choose another")]
     TakenName(String, &'static str),
-    /// A field twice in the key.
+    /// A field that is in the key twice.
     #[error("`{0}` is in the key twice; remove one")]
     RepeatedField(&'static str),
-    /// A key of no fields.
+    /// A key without fields.
     #[error(
         "the key has no fields; name at least one, or leave out the [key] table for the 5-tuple"
     )]
@@ -95,12 +95,12 @@ pub enum Fault {
     /// A `k` out of range.
     #[error("`k` is {k}; op `{op}` takes 1 to {MAX_LIST}")]
     BadK {
-        /// As written.
+        /// The value as written.
         k: String,
         /// The op.
         op: &'static str,
     },
-    /// Edges that do not rise.
+    /// Edges that are not strictly rising.
     #[error("`edges` must rise, but {next} follows {previous}")]
     FallingEdges {
         /// An edge.
@@ -111,10 +111,10 @@ pub enum Fault {
     /// Too few or too many edges.
     #[error("`edges` has {0} numbers; give 1 to {MAX_EDGES}")]
     BadEdges(usize),
-    /// An edge that is no number of 64 bits.
+    /// An edge that is not a 64-bit number.
     #[error("`{0}` is no edge; write whole numbers from 0 to 18446744073709551615")]
     BadEdge(String),
-    /// An op that says nothing about the input.
+    /// An op that is meaningless for the input.
     #[error("op `{op}` makes no sense of `{input}`; ops that do: {suited}", suited = suited(*.input))]
     Senseless {
         /// The op.
@@ -122,28 +122,28 @@ pub enum Fault {
         /// The input.
         input: NamedInput,
     },
-    /// Directions of a record that has one.
+    /// `direction` in a definition without biflows.
     #[error("`direction` exists in biflows only; add `flow.biflow` or remove it")]
     DirectionOfUniflow,
-    /// A biflow's key needs both ends of what it has.
+    /// The key of a biflow has a field of one end only.
     #[error(
         "a biflow joins two ends, but `{has}` is in the key without `{lacks}`; add it, or leave out `flow.biflow`"
     )]
     HalfPair {
-        /// The field of one end.
+        /// The field that is in the key.
         has: &'static str,
-        /// The field of the other.
+        /// Its counterpart for the other end.
         lacks: &'static str,
     },
-    /// A biflow's key needs ends.
+    /// The key of a biflow has no ends.
     #[error(
         "a biflow joins two ends, but the key has none; add source_address and destination_address, or leave out `flow.biflow`"
     )]
     NoPair,
-    /// The fields of the key are more than a record has room for.
+    /// The key fields need more bytes than a key has.
     #[error("no room for this one: the fields of a key have {room} bytes together; leave some out")]
     KeyTooLarge {
-        /// Bytes of a key.
+        /// Size of a key in bytes.
         room: usize,
     },
     /// The features need more state than a record has.
@@ -152,24 +152,24 @@ pub enum Fault {
         over = .needed.saturating_sub(*.room)
     )]
     TooLarge {
-        /// Words that all features need.
+        /// Words that all features need together.
         needed: usize,
-        /// Words that a record has.
+        /// Words that a record has at most.
         room: usize,
     },
     /// An input that the engine cannot see.
     #[error("{engine} cannot see `{input}`; it sees: {seen}")]
     Unseen {
-        /// The engine, in words.
+        /// The engine, as messages name it.
         engine: String,
-        /// What was asked for.
+        /// The input that was asked for.
         input: &'static str,
-        /// What it can see.
+        /// The inputs that it can see.
         seen: String,
     },
 }
 
-/// An input that prints as its name.
+/// An input that displays as its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedInput(pub Input);
 
@@ -179,7 +179,7 @@ impl std::fmt::Display for NamedInput {
     }
 }
 
-/// Which part of a definition is at fault.
+/// The part of a definition that is at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The file as a whole.
@@ -188,24 +188,24 @@ pub enum Place {
     Key,
     /// A field of the key, by index.
     KeyField(usize),
-    /// A feature, by index, and the key of its table.
+    /// A feature, by index, and a key of its table.
     Feature(usize, &'static str),
 }
 
-/// A definition that makes no sense: where, what, and how to mend it.
+/// A fault and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{subject}{fault}")]
 pub struct InvalidDefinition {
-    /// Where.
+    /// The part at fault.
     pub place: Place,
-    /// Where, in words that end in a colon and a space; may be empty.
+    /// The part at fault in words, ending in a colon and a space; may be empty.
     pub subject: String,
-    /// What.
+    /// What is wrong there.
     pub fault: Fault,
 }
 
 impl InvalidDefinition {
-    /// A fault at a place of a definition with these features, which name the subject.
+    /// A fault at `place`. The subject is taken from `features`.
     #[must_use]
     pub fn new(place: Place, features: &[Feature], fault: Fault) -> Self {
         let subject = match place {
@@ -224,7 +224,7 @@ impl InvalidDefinition {
     }
 }
 
-/// "feature `x`: ", or its number where it has no name.
+/// "feature `x`: ", or the feature's number if it has no valid name.
 pub(crate) fn feature_subject(index: usize, name: Option<&str>) -> String {
     match name {
         Some(name) if is_identifier(name) => format!("feature `{name}`: "),
@@ -240,7 +240,7 @@ fn field_names() -> impl Iterator<Item = &'static str> {
     KeyField::all().map(KeyField::name)
 }
 
-/// The nearest field, by its own name or its column's.
+/// A hint at the field whose name or column name is nearest.
 fn field_hint(written: &str) -> String {
     match KeyField::all().find(|field| field.column_name() == written) {
         Some(field) => did_you_mean(field.name(), [field.name()]),
@@ -259,7 +259,7 @@ fn suited(input: NamedInput) -> String {
     join(suited.iter().map(Op::name))
 }
 
-/// "; did you mean `x`? " with the nearest name if one is near, and "; " otherwise.
+/// "; did you mean `x`? " if a name is similar, and "; " otherwise.
 pub(crate) fn did_you_mean<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let written: String = written.chars().take(MAX_NAME_BYTES).collect();
     let distances = names
@@ -273,7 +273,7 @@ pub(crate) fn did_you_mean<'a>(written: &str, names: impl IntoIterator<Item = &'
     }
 }
 
-/// Levenshtein's distance.
+/// The Levenshtein distance.
 fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -289,7 +289,7 @@ fn edit_distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// Whether it can name a column.
+/// Whether a text can be a column name.
 pub(crate) fn is_identifier(name: &str) -> bool {
     name.len() <= MAX_NAME_BYTES
         && name.starts_with(|first: char| first.is_ascii_lowercase())
@@ -298,7 +298,7 @@ pub(crate) fn is_identifier(name: &str) -> bool {
             .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
 }
 
-/// Text of a user as an error message repeats it: on one line, and not all of a novel.
+/// The user's text as an error message repeats it: on one line, and shortened.
 pub(crate) fn shorten(text: &str) -> String {
     let start: String = text.chars().take(MAX_NAME_BYTES).collect();
     let rest = if start.len() < text.len() { "..." } else { "" };

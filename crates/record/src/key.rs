@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The 5-tuple as machine words, exactly as the wire bytes lie.
+//! The 5-tuple as machine words, in the byte order of the wire.
 //!
 //! ```text
 //! IPv4 (2 words)                          IPv6 (5 words)
@@ -8,10 +8,10 @@
 //!                                         w4      ports (4) proto family 0 0
 //! ```
 //!
-//! Words are little-endian loads of the wire bytes, so a parser copies 8 bytes at a time and never
-//! swaps; the family byte (4 or 6) makes an all-zero word sequence an impossible key, which is what
-//! lets zeroed memory mean "empty slot". Two 64-bit integers for IPv4 are the paper's choice
-//! (TurboFlow, section 5.2).
+//! Words are little-endian loads of the wire bytes, so that a parser copies 8 bytes at a time and
+//! swaps none. The family byte (4 or 6) is never zero, so that no key is all zero and zeroed memory
+//! can mean "empty slot". Two 64-bit integers for IPv4 are the paper's choice (TurboFlow,
+//! section 5.2).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -31,14 +31,14 @@ pub const WORDS_V6: usize = 5;
 
 /// The 5-tuple of a packet: addresses, ports and protocol of either family.
 ///
-/// Only the first [`FiveTuple::words`] words mean anything.
+/// Only the first [`FiveTuple::words`] words are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FiveTuple {
     words: [u64; WORDS_V6],
     family: Family,
 }
 
-/// The last word of a 5-tuple: `ports` are the four wire bytes of source and destination port.
+/// The last word of a 5-tuple. `ports` are the four bytes of both ports as on the wire.
 #[inline(always)]
 #[must_use]
 pub const fn transport_word(ports: [u8; 4], protocol: u8, family: Family) -> u64 {
@@ -46,7 +46,7 @@ pub const fn transport_word(ports: [u8; 4], protocol: u8, family: Family) -> u64
 }
 
 impl FiveTuple {
-    /// Builds an IPv4 tuple from the eight wire bytes of both addresses and the four of both ports.
+    /// Builds an IPv4 tuple from the wire bytes of both addresses and both ports.
     #[inline(always)]
     #[must_use]
     pub const fn v4(addresses: [u8; 8], ports: [u8; 4], protocol: u8) -> Self {
@@ -57,7 +57,7 @@ impl FiveTuple {
         }
     }
 
-    /// Builds an IPv6 tuple from the wire bytes of each address and the four of both ports.
+    /// Builds an IPv6 tuple from the wire bytes of both addresses and both ports.
     #[inline(always)]
     #[must_use]
     pub fn v6(source: [u8; 16], destination: [u8; 16], ports: [u8; 4], protocol: u8) -> Self {
@@ -70,7 +70,7 @@ impl FiveTuple {
         }
     }
 
-    /// Builds a tuple from parsed addresses (both of one family) and host-order ports.
+    /// Builds a tuple from two addresses of one family and ports in host order.
     ///
     /// # Panics
     /// When the two addresses are of different families.
@@ -105,7 +105,7 @@ impl FiveTuple {
         self.family
     }
 
-    /// All five words; those past the family's count are zero.
+    /// All five words. Those that the family does not use are zero.
     #[inline(always)]
     #[must_use]
     pub const fn raw_words(&self) -> &[u64; WORDS_V6] {
@@ -162,14 +162,14 @@ impl FiveTuple {
         ((self.transport() >> 16) as u16).swap_bytes()
     }
 
-    /// The protocol number of the first header that is no IPv6 extension header.
+    /// The IP protocol number: that of the first header that is not an IPv6 extension header.
     #[inline(always)]
     #[must_use]
     pub const fn protocol(&self) -> u8 {
         (self.transport() >> 32) as u8
     }
 
-    /// The same flow seen from the other side: addresses and ports exchanged.
+    /// The 5-tuple of the reverse direction: addresses and ports exchanged.
     #[must_use]
     pub fn reversed(&self) -> Self {
         let transport = self.transport();
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_back_what_it_was_built_from() {
+    fn reads_back_its_parts() {
         for (source, destination) in [("10.1.2.3", "192.0.2.9"), ("2001:db8::1", "fe80::2:3")] {
             let (source, destination) = (source.parse().unwrap(), destination.parse().unwrap());
             let tuple = FiveTuple::new(source, destination, 0x1234, 53, 17);

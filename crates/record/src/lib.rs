@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a flow record is: key fields, features, their ops, the layout of microflow and flow
-//! records, and the algebra that merges them. Everything else in TurboFlow is derived from here.
+//! The vocabulary of flow records: key fields, inputs, features and their ops, definitions,
+//! columns, and information elements. Every other crate builds on it.
 //!
 //! No I/O, no clock, no thread: a record is a value.
 

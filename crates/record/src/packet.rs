@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the rest of the house knows of one packet.
+//! A parsed packet, as every crate after the parser sees it.
 
 use crate::input::ValueTable;
 use crate::{FiveTuple, INPUT_WORDS, Input, InputSet};
@@ -13,23 +13,24 @@ pub const TCP_RST: u16 = 0x04;
 /// TCP ACK.
 pub const TCP_ACK: u16 = 0x10;
 
-/// The last time that a packet may have, in 2554. States hold times plus one, so that 0 is none.
+/// The largest timestamp of a packet, in 2554. State words hold times plus one, so that 0 means
+/// none.
 pub const LAST_TIME_NS: u64 = u64::MAX - 1;
 
-/// One packet as the laws and the default definition see it.
+/// A packet with the fields that the default definition and the rules of conservation need.
 ///
-/// `crates/packet` makes it from a frame; an engine never sees the frame itself.
+/// `crates/packet` parses it from a frame. Engines never see the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Addresses, ports, protocol.
     pub tuple: FiveTuple,
-    /// Nanoseconds since 1970, no more than [`LAST_TIME_NS`].
+    /// Nanoseconds since 1970, at most [`LAST_TIME_NS`].
     pub timestamp_ns: u64,
-    /// Bytes the IP header declares (see `docs/semantics.md`).
+    /// Length according to the IP header, in bytes (see `docs/semantics.md`).
     pub ip_length_bytes: u32,
-    /// Bytes of the frame on the wire.
+    /// Length of the frame on the wire, in bytes.
     pub frame_length_bytes: u32,
-    /// 12-bit TCP flags; 0 where the packet is not TCP or too little of it was captured.
+    /// The 12 TCP flag bits; 0 if the packet is not TCP or they were not captured.
     pub tcp_flags: u16,
     /// IPv4 time to live or IPv6 hop limit.
     pub ttl: u8,
@@ -37,13 +38,14 @@ pub struct Packet {
     pub tos: u8,
 }
 
-/// The inputs of one packet beyond those in [`Packet`], filled only as far as a definition needs.
+/// Inputs of a packet beyond the fields of [`Packet`]. Only those that a definition needs are
+/// filled.
 #[derive(Clone, PartialEq, Eq)]
 #[repr(C)]
 pub struct InputValues {
     values: ValueTable<INPUT_WORDS>,
-    /// Outer source and destination addresses of a decapsulated packet (IPv4 in the first 4 bytes);
-    /// zero where no tunnel was entered.
+    /// Outer source and destination address of a decapsulated packet (IPv4 in the first 4 bytes);
+    /// zero if no tunnel was entered.
     pub outer_addresses: [[u8; 16]; 2],
     present: InputSet,
 }
@@ -59,7 +61,7 @@ impl Default for InputValues {
 }
 
 impl std::fmt::Debug for InputValues {
-    /// Only what is present.
+    /// Prints only the inputs that are present.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let present = self
             .present()
@@ -73,21 +75,21 @@ impl std::fmt::Debug for InputValues {
 }
 
 impl InputValues {
-    /// Forgets the previous packet.
+    /// Removes the inputs of the previous packet.
     #[inline(always)]
     pub fn clear(&mut self) {
         self.present = InputSet::EMPTY;
         self.outer_addresses = [[0; 16]; 2];
     }
 
-    /// Says that the packet carries `input`.
+    /// Sets an input that the packet carries.
     #[inline(always)]
     pub fn set(&mut self, input: Input, value: u64) {
         self.present = self.present.with(input);
         self.values.set(input as u8, value);
     }
 
-    /// The value, where the packet carries it.
+    /// The value of `input`, if the packet carries it.
     #[inline(always)]
     #[must_use]
     pub fn get(&self, input: Input) -> Option<u64> {
@@ -103,14 +105,15 @@ impl InputValues {
         self.present
     }
 
-    /// The value of the input of that number; any, where the packet lacks it.
+    /// The value of the input with that number. Arbitrary if the packet does not carry it.
     #[inline(always)]
     #[must_use]
     pub const fn value(&self, input: u8) -> u64 {
         self.values.get(input)
     }
 
-    /// The value of the input of that number, and a mask: all ones where the packet carries it.
+    /// The value of the input with that number, and a mask: all ones if the packet carries it, else
+    /// 0.
     #[inline(always)]
     pub const fn masked(&self, input: u8) -> (u64, u64) {
         let present = self.present.contains_number(input) as u64;

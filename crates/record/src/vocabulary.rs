@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of each op and key field: one-line descriptions, what goes with what. Of inputs,
-//! `input/table.rs` knows it. `turboflow definition --list` prints both.
+//! Descriptions and constraints of ops and key fields; those of inputs are in `input/table.rs`.
+//! `turboflow definition --list` prints both.
 
 use crate::input::Meaning;
 use crate::{Input, KeyField, Op};
 
 impl KeyField {
-    /// What it is, in one line.
+    /// A one-line description.
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
@@ -21,14 +21,14 @@ impl KeyField {
         }
     }
 
-    /// Every field, in the order in which they are listed to users.
+    /// Every field, in the order of listings.
     pub fn all() -> impl Iterator<Item = Self> {
         Self::PLAIN
             .into_iter()
             .chain(Self::INPUTS.into_iter().map(Self::Input))
     }
 
-    /// The input behind it.
+    /// The input of the field, unless it is part of the 5-tuple or an outer address.
     #[must_use]
     pub const fn input(self) -> Option<Input> {
         match self {
@@ -41,16 +41,16 @@ impl KeyField {
 /// Whether an op takes an `of`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operand {
-    /// It cannot do without.
+    /// Mandatory.
     Needed,
-    /// Either way means something.
+    /// Optional.
     Optional,
-    /// It has its own.
+    /// Not allowed: the op always uses the same input.
     Needless,
 }
 
 impl Op {
-    /// The names of all ops, in the order in which they are listed to users.
+    /// The names of all ops, in the order of listings.
     pub const NAMES: [&'static str; 18] = [
         "count",
         "sum",
@@ -97,7 +97,7 @@ impl Op {
         }
     }
 
-    /// The op of that name, with a `k` of 1 and no edges where it has such.
+    /// The op with that name. `k` is 1 and there are no edges, if the op has them.
     #[must_use]
     pub fn with_name(name: &str) -> Option<Self> {
         Some(match name {
@@ -123,7 +123,7 @@ impl Op {
         })
     }
 
-    /// What the op of that name does, in one line; `None` for a name that is no op's.
+    /// A one-line description of the op with that name; `None` if there is no such op.
     #[must_use]
     pub fn describe(name: &str) -> Option<&'static str> {
         Some(match name {
@@ -149,7 +149,7 @@ impl Op {
         })
     }
 
-    /// The op without its `gap_` prefix, where it has one.
+    /// The op without its `gap_` prefix, if it has one.
     #[must_use]
     pub const fn over_gaps(&self) -> Option<Self> {
         match self {
@@ -173,7 +173,7 @@ impl Op {
         }
     }
 
-    /// Whether folding values of that meaning by this op says anything.
+    /// Whether the op makes sense for values of that meaning.
     pub(crate) const fn suits(&self, meaning: Meaning) -> bool {
         match self {
             Self::Sum | Self::Mean | Self::Variance | Self::Rate => {

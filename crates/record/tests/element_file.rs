@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `docs/turboflow-elements.xml`, the elements of our own for collectors: made here, refreshed with
-//! `UPDATE=1 cargo test -p turboflow-record --test element_file`.
+//! `docs/turboflow-elements.xml` lists the enterprise-specific elements for collectors. This test
+//! generates it. Refresh it with `UPDATE=1 cargo test -p turboflow-record --test element_file`.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use turboflow_record::{
     KeyField, Op, Semantics, Units,
 };
 
-/// Every op, `nth` for the first few packets.
+/// Every op, and `nth` for the first few `k`.
 fn ops() -> Vec<Op> {
     let mut ops = vec![
         Op::Count,
@@ -36,13 +36,13 @@ fn ops() -> Vec<Op> {
     ops
 }
 
-/// The elements of our own that definitions can have, by number.
+/// The enterprise-specific elements that definitions can produce, by number.
 fn elements() -> BTreeMap<u16, Element> {
     let mut elements = BTreeMap::new();
     let mut add = |definition: &Definition, biflow: bool| {
         for column in definition.elements(biflow, &ElementOptions::default()) {
             for element in [column.v4, column.v6] {
-                // Bit 14 is the other direction, which the file says once for all.
+                // Bit 14 marks the reverse direction. The file describes it once, not per element.
                 let is_ours = element.enterprise == Some(DOCUMENTATION_ENTERPRISE);
                 if is_ours && element.id != 0 && element.id >> 14 == 0 {
                     elements.insert(element.id, element);
@@ -53,7 +53,7 @@ fn elements() -> BTreeMap<u16, Element> {
     let five_tuple = KeyField::FIVE_TUPLE;
     for field in KeyField::all().filter(|field| !five_tuple.contains(field)) {
         let features = vec![Feature::new("n", Op::Count, None)];
-        // Without addresses, no element is of a family.
+        // Without addresses, no element depends on the family.
         add(
             &Definition {
                 key: vec![field],
@@ -139,7 +139,7 @@ fn file() -> String {
 }
 
 #[test]
-fn the_element_file_is_what_the_mapping_says() {
+fn the_element_file_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/turboflow-elements.xml");
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&path, file()).unwrap();

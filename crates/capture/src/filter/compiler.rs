@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! libpcap's compiler of filter expressions, loaded when it is needed.
+//! libpcap's compiler for filter expressions, which is loaded when needed.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 use std::ptr;
@@ -13,49 +13,48 @@ use super::program::{Instruction, InvalidProgram, Program};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FilterError {
-    /// libpcap says no.
+    /// libpcap rejects the expression.
     #[error("filter `{expression}`: {message}; `man pcap-filter` explains what can be written")]
     Expression {
-        /// What was written.
+        /// The expression.
         expression: String,
-        /// What libpcap says about it.
+        /// libpcap's error message.
         message: String,
     },
-    /// libpcap is not there.
+    /// libpcap is not installed.
     #[error(
         "filter expressions need libpcap, which is not on this machine ({message}): install it \
          with `apt install libpcap0.8` (Debian, Ubuntu) or `dnf install libpcap` (Fedora, RHEL)"
     )]
     NoLibrary {
-        /// What the loader says.
+        /// The loader's error message.
         message: String,
     },
-    /// libpcap made a program that is none.
+    /// The program that libpcap returned is invalid.
     #[error("filter `{expression}`: libpcap made a program that cannot run: {source}")]
     Program {
-        /// What was written.
+        /// The expression.
         expression: String,
-        /// What is wrong.
+        /// The fault in the program.
         source: InvalidProgram,
     },
 }
 
-/// Names under which libpcap is found, the oldest interface first: all functions used have been in
-/// it since 1.5.
+/// File names of libpcap, oldest interface first. All functions used exist since 1.5.
 const NAMES: [&str; 4] = [
     "libpcap.so.0.8",
     "libpcap.so.1",
     "libpcap.so",
     "libpcap.dylib",
 ];
-/// What programs take of a frame, as tcpdump has it.
+/// Snap length of the compiled programs, as in tcpdump.
 const SNAP_LENGTH_BYTES: c_int = 262_144;
-/// The network mask is not known: only `ip broadcast` asks for it.
+/// The network mask is unknown; only `ip broadcast` would need it.
 const NO_NETMASK: c_uint = 0xffff_ffff;
 const ERROR_BYTES: usize = 256;
 const DLT_EN10MB: c_int = 1;
 
-/// A `pcap_t`, of which only the address is known here.
+/// A pointer to a `pcap_t`, which is opaque.
 type PcapAddress = *mut u8;
 
 #[repr(C)]
@@ -82,12 +81,12 @@ impl Compiler {
     /// Loads libpcap.
     ///
     /// # Errors
-    /// Where it is not on this machine.
+    /// If it is not installed.
     pub fn load() -> Result<Self, FilterError> {
         let mut message = String::new();
         for name in NAMES {
-            // SAFETY: libpcap runs no code of note when it is loaded, and its functions are called
-            // below as its header declares them.
+            // SAFETY: loading libpcap runs no code that matters, and its functions are called below
+            // as its header declares them.
             match unsafe { Library::new(name) } {
                 Ok(library) => return Ok(Self { library }),
                 Err(error) if message.is_empty() => message = error.to_string(),
@@ -97,20 +96,20 @@ impl Compiler {
         Err(FilterError::NoLibrary { message })
     }
 
-    /// Compiles an expression for the frames of a file.
+    /// Compiles an expression for frames from files.
     ///
     /// # Errors
-    /// Where libpcap does not take it.
+    /// If libpcap rejects the expression.
     pub fn for_files(&self, expression: &str, data_link: u32) -> Result<Program, FilterError> {
         let handle = self.dead_handle(data_link.cast_signed())?;
         handle.compile(expression)
     }
 
-    /// Compiles an expression for the kernel's sight of an interface, where VLAN tags lie beside
-    /// the frame: only a handle of the interface itself makes libpcap look for them there.
+    /// Compiles an expression for frames of an interface as the kernel filter sees them, with VLAN
+    /// tags beside the frame. libpcap handles these only with a handle of the interface itself.
     ///
     /// # Errors
-    /// Where libpcap does not take it.
+    /// If libpcap rejects the expression.
     pub fn for_interface(
         &self,
         expression: &str,
@@ -135,8 +134,7 @@ impl Compiler {
         })
     }
 
-    /// A handle of an Ethernet interface; `None` where libpcap cannot have one, or sees other
-    /// frames there.
+    /// A handle of an Ethernet interface. `None` if libpcap cannot open it, or it is not Ethernet.
     fn interface_handle(&self, name: &str) -> Result<Option<Pcap<'_>>, FilterError> {
         type Create = unsafe extern "C" fn(*const c_char, *mut c_char) -> PcapAddress;
         type Activate = unsafe extern "C" fn(PcapAddress) -> c_int;
@@ -175,8 +173,7 @@ impl Compiler {
     }
 }
 
-/// The number libpcap has for a link type. Where a link type stands for several, the one whose
-/// frames begin alike.
+/// libpcap's number of a link type. If several numbers share a link type, one with equal headers.
 pub(super) const fn data_link(link_type: LinkType) -> u32 {
     match link_type {
         LinkType::Null => 0,
@@ -190,7 +187,7 @@ pub(super) const fn data_link(link_type: LinkType) -> u32 {
     }
 }
 
-/// A handle that is closed in the end.
+/// A handle, which is closed when dropped.
 struct Pcap<'a> {
     compiler: &'a Compiler,
     handle: PcapAddress,
@@ -240,7 +237,7 @@ impl Pcap<'_> {
                 unsafe { std::slice::from_raw_parts(parts.instructions, parts.length as usize) };
             parts.iter().map(InstructionParts::read).collect()
         };
-        // SAFETY: compiled above, and not used any more.
+        // SAFETY: compiled above, and not used again.
         unsafe { free(&raw mut parts) };
         Program::new(instructions).map_err(|source| FilterError::Program {
             expression: expression.to_owned(),
@@ -261,7 +258,7 @@ impl Drop for Pcap<'_> {
     fn drop(&mut self) {
         type Close = unsafe extern "C" fn(PcapAddress);
         if let Ok(close) = self.compiler.symbol::<Close>(b"pcap_close\0") {
-            // SAFETY: the handle is alive, and nobody uses it any more.
+            // SAFETY: the handle is alive, and not used again.
             unsafe { close(self.handle) };
         }
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A filter over the frames of files, whose link types may be several.
+//! Filters for frames from files, which may have several link types.
 
 use turboflow_packet::{Frame, LinkType};
 
 use super::compiler::{Compiler, FilterError, data_link};
 use super::program::{Program, Reheaded};
 
-/// The link types that frames of files can have. BSD loopback comes in two byte orders, of which
-/// the second is libpcap's DLT_LOOP.
+/// The link types of frames from files. BSD loopback has two byte orders; the second one is
+/// libpcap's DLT_LOOP.
 const LINK_TYPES: [(LinkType, u32); 9] = [
     (LinkType::Null, data_link(LinkType::Null)),
     (LinkType::Null, DLT_LOOP),
@@ -22,8 +22,8 @@ const LINK_TYPES: [(LinkType, u32); 9] = [
 const DLT_LOOP: u32 = 108;
 const BIG_ENDIAN_NULL: usize = 1;
 
-/// The address family of IPv6 where this runs: in a header of BSD loopback libpcap's programs look
-/// for no other, unless they are for one file that it has opened itself.
+/// AF_INET6 of this system. In BSD loopback headers, libpcap's programs accept no other value,
+/// unless they are compiled for a file that libpcap has opened.
 const AF_INET6: u32 = if cfg!(target_vendor = "apple") {
     30
 } else if cfg!(target_os = "freebsd") {
@@ -36,19 +36,19 @@ const AF_INET6: u32 = if cfg!(target_vendor = "apple") {
     24
 };
 
-/// A filter expression, compiled for every link type on which it means something. Frames of the
-/// others (`ether host ...` on a link without such addresses) are not taken.
+/// A filter expression, compiled for every link type that supports it. Frames of other link types
+/// are rejected (for example `ether host ...` without MAC addresses).
 #[derive(Clone, Debug)]
 pub struct FileFilter {
     programs: [Option<Program>; LINK_TYPES.len()],
 }
 
 impl FileFilter {
-    /// Compiles an expression. `link_types` are those that are known to come: on one of them at
-    /// least, or on any if none is known, it has to mean something.
+    /// Compiles an expression. `link_types` are those known to occur. At least one of them, or any
+    /// if none is known, must support the expression.
     ///
     /// # Errors
-    /// Where libpcap is not there, or does not take the expression.
+    /// If libpcap is not installed, or rejects the expression.
     pub fn compile(
         compiler: &Compiler,
         expression: &str,
@@ -74,7 +74,7 @@ impl FileFilter {
         }
     }
 
-    /// Whether the filter takes a frame.
+    /// Whether the filter accepts a frame.
     #[must_use]
     pub fn takes(&self, frame: &Frame<'_>) -> bool {
         let index = index(frame.link_type, frame.bytes);
@@ -82,7 +82,7 @@ impl FileFilter {
             return false;
         };
         if frame.link_type == LinkType::Null
-            && let Some(reheaded) = with_family_of_here(frame.bytes, index == BIG_ENDIAN_NULL)
+            && let Some(reheaded) = with_local_family(frame.bytes, index == BIG_ENDIAN_NULL)
         {
             let taken_bytes = program.run(&reheaded, frame.wire_length_bytes);
             return taken_bytes.is_some_and(|bytes| bytes > 0);
@@ -91,22 +91,23 @@ impl FileFilter {
     }
 }
 
-/// An IPv6 packet of another system as this one would have captured it; `None` for all others.
-fn with_family_of_here(bytes: &[u8], is_big_endian: bool) -> Option<Reheaded<'_>> {
+/// An IPv6 packet captured on another system, with this system's address family. `None` for all
+/// other packets.
+fn with_local_family(bytes: &[u8], is_big_endian: bool) -> Option<Reheaded<'_>> {
     let header = *bytes.first_chunk()?;
-    let (family, of_here) = if is_big_endian {
+    let (family, local_family) = if is_big_endian {
         (u32::from_be_bytes(header), AF_INET6.to_be_bytes())
     } else {
         (u32::from_le_bytes(header), AF_INET6.to_le_bytes())
     };
     let is_ipv6 = LinkType::NULL_IPV6_FAMILIES.contains(&family);
     (is_ipv6 && family != AF_INET6).then_some(Reheaded {
-        header: of_here,
+        header: local_family,
         frame: bytes,
     })
 }
 
-/// Which program is for a frame.
+/// The index of the program for a frame.
 fn index(link_type: LinkType, bytes: &[u8]) -> usize {
     match link_type {
         // Address families are small numbers: in network order the first bytes are 0.
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn families_of_ipv6_are_those_of_here_and_the_rest_stays() {
+    fn ipv6_families_become_local_and_other_packets_stay() {
         for family in LinkType::NULL_IPV6_FAMILIES {
             for is_big_endian in [false, true] {
                 let bytes_of = |family: u32| match is_big_endian {
@@ -145,7 +146,7 @@ mod tests {
                     false => family.to_le_bytes(),
                 };
                 let frame = [&bytes_of(family)[..], &[0x60, 1, 2, 3]].concat();
-                let reheaded = with_family_of_here(&frame, is_big_endian);
+                let reheaded = with_local_family(&frame, is_big_endian);
                 assert_eq!(reheaded.is_none(), family == AF_INET6, "{family}");
                 let Some(reheaded) = reheaded else { continue };
                 let expected = [&bytes_of(AF_INET6)[..], &[0x60, 1, 2, 3]].concat();
@@ -157,7 +158,7 @@ mod tests {
                 assert_eq!(reheaded.word(u32::MAX), None);
             }
         }
-        assert!(with_family_of_here(&[2, 0, 0, 0, 0x45], false).is_none());
-        assert!(with_family_of_here(&[24, 0, 0], false).is_none());
+        assert!(with_local_family(&[2, 0, 0, 0, 0x45], false).is_none());
+        assert!(with_local_family(&[24, 0, 0], false).is_none());
     }
 }

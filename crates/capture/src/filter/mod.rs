@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Filter expressions as tcpdump has them (`tcp port 443`): compiled by libpcap, which is looked
-//! for when a filter is asked for and not before; run by the kernel for interfaces, and here for
-//! files.
+//! Filter expressions in tcpdump's syntax (`tcp port 443`). They are compiled by libpcap, which is
+//! loaded only when there is a filter. For interfaces the kernel runs them, for files this crate.
 
 mod compiler;
 mod files;

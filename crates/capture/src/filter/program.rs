@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A filter as a program of the classic BPF machine, and that machine.
+//! Programs of the classic BPF machine, and an interpreter for them.
 //!
 //! # Source
 //! S. McCanne, V. Jacobson: "The BSD Packet Filter", USENIX Winter 1993, section 3.3; numbers as in
@@ -7,14 +7,14 @@
 
 use turboflow_packet::Frame;
 
-/// One instruction, as libpcap compiles it and the kernel takes it.
+/// One instruction, in the form that libpcap and the kernel use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
-    /// What to do.
+    /// The opcode.
     pub code: u16,
-    /// Instructions to skip where a condition holds.
+    /// Instructions to skip if the condition holds.
     pub jump_true: u8,
-    /// Instructions to skip where it does not.
+    /// Instructions to skip if it does not hold.
     pub jump_false: u8,
     /// The operand.
     pub k: u32,
@@ -24,28 +24,28 @@ pub struct Instruction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("filter program: instruction {at} of {length} (code {code:#04x}) {what}")]
 pub struct InvalidProgram {
-    /// Which instruction, from 0.
+    /// Index of the invalid instruction, from 0.
     pub at: usize,
-    /// Instructions there are.
+    /// Number of instructions.
     pub length: usize,
-    /// Its code.
+    /// Its opcode.
     pub code: u16,
     /// What is wrong with it.
     pub what: &'static str,
 }
 
-/// A program that ends for every frame: it only jumps forward, and its last instruction returns.
-/// What it returns stands in the program, so that a snap length can be put in ([`Self::cut_to`]):
-/// libpcap compiles no other returns.
+/// A program that always terminates: it only jumps forward, and its last instruction returns. It
+/// only returns constants, so that they can be limited to a snap length ([`Self::cut_to`]). libpcap
+/// compiles no other returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program(Vec<Instruction>);
 
-/// The longest program the kernel takes (`BPF_MAXINSNS`).
+/// The longest program that the kernel accepts (`BPF_MAXINSNS`).
 const MAX_INSTRUCTIONS: usize = 4_096;
 /// Words of scratch memory (`BPF_MEMWORDS`).
 const MEMORY_WORDS: usize = 16;
 
-/// The class of an instruction, in the lowest three bits of its code.
+/// The class of an instruction, in the low three bits of its opcode.
 mod class {
     pub(super) const LOAD: u16 = 0;
     pub(super) const LOAD_INDEX: u16 = 1;
@@ -56,14 +56,14 @@ mod class {
     pub(super) const RETURN: u16 = 6;
 }
 
-/// The operand is the index register rather than `k`.
+/// The operand is the index register instead of `k`.
 const OF_INDEX: u16 = 0x08;
 const RETURN_K: u16 = 0x06;
 const RETURN_ACCUMULATOR: u16 = 0x16;
 
-/// What programs read of a frame.
+/// What programs can read of a frame.
 pub(crate) trait Captured {
-    /// So many captured bytes from an offset on, if there are.
+    /// `N` captured bytes at an offset, if they exist.
     fn bytes_at<const N: usize>(&self, at: u32) -> Option<[u8; N]>;
 
     fn word(&self, at: u32) -> Option<u32> {
@@ -86,7 +86,7 @@ impl Captured for [u8] {
     }
 }
 
-/// The bytes of a frame behind a link-layer header that is another than was captured.
+/// A frame with another link-layer header in place of the captured one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reheaded<'a> {
     pub(super) header: [u8; 4],
@@ -105,10 +105,10 @@ impl Captured for Reheaded<'_> {
 }
 
 impl Program {
-    /// Takes a program that can run.
+    /// Checks that a program can run.
     ///
     /// # Errors
-    /// The first instruction that cannot.
+    /// The first invalid instruction.
     pub fn new(instructions: Vec<Instruction>) -> Result<Self, InvalidProgram> {
         let length = instructions.len();
         if length == 0 || length > MAX_INSTRUCTIONS {
@@ -132,19 +132,19 @@ impl Program {
         Ok(Self(instructions))
     }
 
-    /// Takes every frame, whole.
+    /// A program that accepts every frame completely.
     #[must_use]
     pub fn take_everything() -> Self {
         Self(vec![returning(u32::MAX)])
     }
 
-    /// Takes no frame.
+    /// A program that rejects every frame.
     #[must_use]
     pub fn take_nothing() -> Self {
         Self(vec![returning(0)])
     }
 
-    /// The same choice, with at most so many bytes of each frame.
+    /// This program, returning at most `bytes` bytes of each frame.
     #[must_use]
     pub fn cut_to(&self, bytes: u32) -> Self {
         let cut = |instruction: &Instruction| match instruction.code {
@@ -160,14 +160,14 @@ impl Program {
         &self.0
     }
 
-    /// Whether the program takes a frame.
+    /// Whether the program accepts a frame.
     #[must_use]
     pub fn takes(&self, frame: &Frame<'_>) -> bool {
         self.run(frame.bytes, frame.wire_length_bytes).unwrap_or(0) != 0
     }
 
-    /// How many bytes the program takes; `None` where it reads past the captured bytes or divides
-    /// by zero, which ends it as if it took none.
+    /// How many bytes of the frame the program accepts. `None` if it reads beyond the captured
+    /// bytes or divides by zero. Both reject the frame.
     pub(crate) fn run<C: Captured + ?Sized>(
         &self,
         captured: &C,
@@ -177,7 +177,8 @@ impl Program {
         let mut memory = [0_u32; MEMORY_WORDS];
         let mut at = 0;
         loop {
-            // Programs end with a return and jump only forward: there is an instruction.
+            // Programs end with a return and only jump forward, so that there always is an
+            // instruction.
             let Instruction {
                 code,
                 jump_true,
@@ -204,7 +205,7 @@ impl Program {
                     index = match code {
                         0x61 => memory[k as usize % MEMORY_WORDS],
                         0x81 => wire_length_bytes,
-                        // The length of an IPv4 header, in one instruction.
+                        // The length of an IPv4 header.
                         0xb1 => (captured.byte(k)? & 0x0f) << 2,
                         _ => k,
                     }
@@ -237,7 +238,7 @@ const fn returning(bytes: u32) -> Instruction {
     }
 }
 
-/// What is wrong with an instruction that has so many behind it.
+/// What is wrong with an instruction that is followed by `behind` others.
 fn fault(instruction: &Instruction, behind: usize) -> Option<&'static str> {
     let Instruction {
         code,
@@ -256,7 +257,7 @@ fn fault(instruction: &Instruction, behind: usize) -> Option<&'static str> {
         }
         0x60 | 0x61 | 0x02 | 0x03 => {}
         0x34 | 0x94 if k == 0 => return Some("divides by zero"),
-        // + - * / | & << >> negate % ^, with k or with the index register.
+        // + - * / | & << >> negate % ^, with k or the index register.
         0x04..=0xaf if code & 7 == class::COMPUTE => {}
         0x05 | 0x15 | 0x1d | 0x25 | 0x2d | 0x35 | 0x3d | 0x45 | 0x4d if reach < behind => {}
         0x05 | 0x15 | 0x1d | 0x25 | 0x2d | 0x35 | 0x3d | 0x45 | 0x4d => {
@@ -309,7 +310,7 @@ mod tests {
         }
     }
 
-    /// As `tcpdump -dd -y EN10MB ip and port 53` has it, without the ports of fragments.
+    /// The output of `tcpdump -dd -y EN10MB ip and port 53`, reduced to UDP and without fragments.
     fn udp_to_port_53() -> Program {
         Program::new(vec![
             instruction(0x28, 0, 0, 12),
@@ -335,18 +336,18 @@ mod tests {
     }
 
     #[test]
-    fn takes_what_the_expression_says() {
+    fn accepts_what_the_expression_says() {
         let (program, mut bytes) = (udp_to_port_53(), frame());
         assert_eq!(program.run(&bytes[..], 42), Some(262_144));
         bytes[37] = 54;
         assert_eq!(program.run(&bytes[..], 42), Some(0));
-        // Past the captured bytes.
+        // The program reads beyond the captured bytes.
         assert_eq!(program.run(&bytes[..36], 42), None);
         assert_eq!(program.cut_to(96).run(&frame()[..], 42), Some(96));
     }
 
     #[test]
-    fn knows_the_whole_machine() {
+    fn runs_every_instruction() {
         let run = |body: &[Instruction]| {
             let program = Program::new([body, &[returning(7)]].concat()).unwrap();
             program.run(&frame()[..], 1_500)
@@ -423,7 +424,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_program_that_is_taken_ends(
+        fn every_accepted_program_terminates(
             codes in prop::collection::vec((0_u16..0x100, 0_u8..4, 0_u8..4, 0_u32..64), 1..40),
             bytes in prop::collection::vec(any::<u8>(), 0..64),
         ) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a block of the ring holds, read as plain bytes.
+//! Parses a block of the ring from its bytes.
 //!
 //! ```text
 //!  block: version, offset_to_priv, status (8), packets (12), first packet (16), length, sequence,
@@ -16,7 +16,7 @@
 
 use turboflow_packet::{Frame, LinkType};
 
-/// Where the word lies through which a block changes hands.
+/// Offset of the word by which a block changes ownership.
 pub(crate) const BLOCK_STATUS_AT: usize = 8;
 const BLOCK_PACKETS_AT: usize = 12;
 const BLOCK_FIRST_AT: usize = 16;
@@ -31,25 +31,25 @@ const MAC_AT: usize = 24;
 const VLAN_TAG_AT: usize = 32;
 const VLAN_TYPE_AT: usize = 36;
 const PACKET_TYPE_AT: usize = 58;
-/// Header and address of a packet; its bytes come somewhere behind.
+/// Header and address of a packet. The packet's bytes follow at some distance.
 const PACKET_HEADER_BYTES: usize = 68;
 
-/// The packet was merged by the kernel from several TCP segments (`TP_STATUS_GSO_TCP`).
+/// The kernel merged the packet from several TCP segments (`TP_STATUS_GSO_TCP`).
 const STATUS_MERGED: u32 = 1 << 8;
-/// 802.1Q, for kernels that do not say which kind of tag it was.
+/// 802.1Q, for kernels that do not report the kind of tag.
 const VLAN_TYPE_DEFAULT: u16 = 0x8100;
 const VLAN_TAG_BYTES: usize = 4;
 const MAC_ADDRESSES_BYTES: usize = 12;
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
 
-/// What a block says of itself.
+/// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockHeader {
     pub(crate) packets: u32,
     first_at: u32,
-    /// Time of the first packet; of the opening where there is none. The kernel calls the latter
-    /// `ts_first_pkt`, but on a quiet interface it opens a block long before a packet comes.
+    /// Time of the first packet, or of the opening of an empty block. The kernel calls the opening
+    /// time `ts_first_pkt`, but on a quiet interface it opens a block long before a packet arrives.
     pub(crate) first_ns: u64,
 }
 
@@ -71,37 +71,37 @@ impl BlockHeader {
     }
 }
 
-/// How the packets of an interface are read.
+/// The format of an interface's packets.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reading {
+pub(crate) struct FrameFormat {
     pub(crate) link_type: LinkType,
     pub(crate) interface: u32,
-    /// Loopback shows every packet twice: as it leaves and as it comes. The one that leaves is
-    /// passed over.
+    /// Whether the interface is loopback, which shows every packet twice: when it is sent and when
+    /// it is received. The first copy is skipped.
     pub(crate) is_loopback: bool,
 }
 
-/// What a block gave besides its frames.
+/// The counts of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockCounts {
     /// Frames and their bytes on the wire.
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
-    /// Second sights of a packet on loopback.
+    /// Duplicates of loopback packets, which are skipped.
     pub(crate) copies: u64,
-    /// Frames that the kernel merged from several packets.
+    /// Frames that the kernel had merged from several packets.
     pub(crate) merged: u64,
     /// The largest timestamp.
     pub(crate) last_ns: u64,
 }
 
-/// The frames of a block, with VLAN tags back where they were on the wire.
+/// The frames of a block, with VLAN tags inserted where they were on the wire.
 ///
-/// Nothing the kernel writes makes it panic; a packet that does not lie in its block ends the walk,
-/// and then the kernel's count and this one differ.
+/// No content of the block causes a panic. A packet outside of its block ends the walk; then this
+/// count is lower than the kernel's.
 pub(crate) fn frames<'a>(
     block: &'a mut [u8],
-    reading: Reading,
+    format: FrameFormat,
     into: &mut Vec<Frame<'a>>,
 ) -> BlockCounts {
     let header = BlockHeader::read(block);
@@ -113,7 +113,7 @@ pub(crate) fn frames<'a>(
         if rest.len() < PACKET_HEADER_BYTES {
             break;
         }
-        // 0 at the last packet: all the rest may be its own.
+        // The offset is 0 in the last packet, which may fill the rest of the block.
         let next = match u32_at(rest, 0) as usize {
             0 => rest.len(),
             next => next.min(rest.len()),
@@ -123,12 +123,12 @@ pub(crate) fn frames<'a>(
         if packet.len() < PACKET_HEADER_BYTES {
             break;
         }
-        if reading.is_loopback && packet[PACKET_TYPE_AT] == libc::PACKET_OUTGOING {
+        if format.is_loopback && packet[PACKET_TYPE_AT] == libc::PACKET_OUTGOING {
             counts.copies += 1;
             continue;
         }
         counts.merged += u64::from(u32_at(packet, STATUS_AT) & STATUS_MERGED != 0);
-        let Some(frame) = frame(packet, reading) else {
+        let Some(frame) = frame(packet, format) else {
             break;
         };
         counts.packets += 1;
@@ -139,7 +139,7 @@ pub(crate) fn frames<'a>(
     counts
 }
 
-fn frame(packet: &mut [u8], reading: Reading) -> Option<Frame<'_>> {
+fn frame(packet: &mut [u8], format: FrameFormat) -> Option<Frame<'_>> {
     let timestamp_ns = time_at(packet, SECONDS_AT);
     let mut start = usize::from(u16_at(packet, MAC_AT));
     let mut captured_bytes = u32_at(packet, CAPTURED_AT) as usize;
@@ -149,7 +149,7 @@ fn frame(packet: &mut [u8], reading: Reading) -> Option<Frame<'_>> {
         return None;
     }
     if let Some(tag) = vlan_tag(packet)
-        && reading.link_type == LinkType::Ethernet
+        && format.link_type == LinkType::Ethernet
         && captured_bytes >= MAC_ADDRESSES_BYTES
         && start - PACKET_HEADER_BYTES >= VLAN_TAG_BYTES
     {
@@ -165,12 +165,12 @@ fn frame(packet: &mut [u8], reading: Reading) -> Option<Frame<'_>> {
         bytes: &packet[start..start + captured_bytes],
         wire_length_bytes,
         timestamp_ns,
-        interface: reading.interface,
-        link_type: reading.link_type,
+        interface: format.interface,
+        link_type: format.link_type,
     })
 }
 
-/// The tag that the kernel or the card took out of the frame, as it was on the wire.
+/// The tag that the kernel or the card removed from the frame, as it was on the wire.
 fn vlan_tag(packet: &[u8]) -> Option<[u8; VLAN_TAG_BYTES]> {
     let status = u32_at(packet, STATUS_AT);
     if status & libc::TP_STATUS_VLAN_VALID == 0 {
@@ -207,7 +207,7 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
 mod tests {
     use super::*;
 
-    // The kernel's structures are where this file says.
+    // The offsets match the kernel's structures.
     const _: () = {
         use std::mem::offset_of;
         assert!(offset_of!(libc::tpacket3_hdr, tp_sec) == SECONDS_AT);
@@ -221,7 +221,7 @@ mod tests {
         assert!(48 + size_of::<libc::sockaddr_ll>() == PACKET_HEADER_BYTES);
     };
 
-    const READING: Reading = Reading {
+    const FORMAT: FrameFormat = FrameFormat {
         link_type: LinkType::Ethernet,
         interface: 7,
         is_loopback: false,
@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    /// A block as the kernel makes it.
+    /// A block in the kernel's format.
     fn block(packets: &[Packet<'_>]) -> Vec<u8> {
         const MAC: usize = 82;
         let mut block = vec![0; 48];
@@ -278,10 +278,10 @@ mod tests {
     }
 
     #[test]
-    fn frames_come_in_order_with_nanoseconds_and_wire_length() {
+    fn frames_are_in_order_with_nanoseconds_and_wire_length() {
         let mut block = block(&[Packet::plain(&[1; 60]), Packet::plain(&[2; 61])]);
         let mut found = Vec::new();
-        let counts = frames(&mut block, READING, &mut found);
+        let counts = frames(&mut block, FORMAT, &mut found);
         assert_eq!(found[0].bytes, [1; 60]);
         assert_eq!(found[1].bytes, [2; 61]);
         assert_eq!(found[1].timestamp_ns, 101_000_000_005);
@@ -293,11 +293,11 @@ mod tests {
     #[test]
     fn the_time_of_a_block_is_that_of_its_first_packet() {
         let mut block = block(&[Packet::plain(&[1; 60]), Packet::plain(&[2; 61])]);
-        // A quiet interface: the kernel opened the block long before.
+        // A quiet interface: the kernel opened the block long before the packet.
         put(&mut block, BLOCK_OPENED_AT, 50);
         let first_ns = |block: &[u8]| BlockHeader::read(block).first_ns;
         assert_eq!(first_ns(&block), 100_000_000_005);
-        // Where there is no packet, or it does not lie in the block.
+        // No packet, or one that is outside of the block.
         for (at, value) in [(BLOCK_PACKETS_AT, 0), (BLOCK_FIRST_AT, u32::MAX)] {
             let mut other = block.clone();
             put(&mut other, at, value);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_go_back_behind_the_addresses() {
+    fn vlan_tags_are_inserted_after_the_addresses() {
         let bytes: Vec<u8> = (0..20).collect();
         let both = libc::TP_STATUS_VLAN_VALID | libc::TP_STATUS_VLAN_TPID_VALID;
         for (status, tag, expected) in [
@@ -323,7 +323,7 @@ mod tests {
             };
             let mut block = block(&[packet]);
             let mut found = Vec::new();
-            let _ = frames(&mut block, READING, &mut found);
+            let _ = frames(&mut block, FORMAT, &mut found);
             let on_the_wire = [&bytes[..12], &expected, &bytes[12..]].concat();
             assert_eq!(found[0].bytes, on_the_wire);
             assert_eq!(found[0].wire_length_bytes, 1_004);
@@ -338,9 +338,9 @@ mod tests {
         };
         let mut block = block(&[leaving, Packet::plain(&[2; 60])]);
         let mut found = Vec::new();
-        let loopback = Reading {
+        let loopback = FrameFormat {
             is_loopback: true,
-            ..READING
+            ..FORMAT
         };
         let counts = frames(&mut block, loopback, &mut found);
         assert_eq!((counts.packets, counts.copies), (1, 1));
@@ -348,14 +348,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_block_makes_it_panic() {
+    fn never_panics_on_any_block() {
         let whole = block(&[Packet::plain(&[1; 60]), Packet::plain(&[2; 60])]);
         for at in 8..whole.len() {
             for value in [0, 1, 0x7f, 0xff] {
                 let mut damaged = whole.clone();
                 damaged[at] = value;
                 let mut found = Vec::new();
-                let _ = frames(&mut damaged, READING, &mut found);
+                let _ = frames(&mut damaged, FORMAT, &mut found);
             }
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why an interface could not be opened, and the mend.
+//! Errors of opening an interface. Messages say what to do.
 
 use std::io;
 
@@ -7,23 +7,23 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InterfaceError {
-    /// `any` is no interface of its own.
+    /// `any` is not a single interface.
     #[error(
         "interface any: a packet that passes several interfaces would be metered once at each; \
          name the interfaces with -i, there are: {present}"
     )]
     Any {
-        /// The names of the interfaces there are.
+        /// The names of existing interfaces.
         present: String,
     },
-    /// A system call failed that does not fail for a reason of the user's.
+    /// A system call failed for a reason that is not the user's.
     #[error("interface {name}: {what}: {source}")]
     Io {
         /// The interface.
         name: String,
-        /// What was being done.
+        /// What was attempted.
         what: &'static str,
-        /// What the kernel says.
+        /// The kernel's error.
         source: io::Error,
     },
     /// There is no such interface.
@@ -31,10 +31,10 @@ pub enum InterfaceError {
     NotFound {
         /// The name.
         name: String,
-        /// The names of those there are.
+        /// The names of existing interfaces.
         present: String,
     },
-    /// The program may not open packet sockets.
+    /// The program lacks permission to open packet sockets.
     #[error(
         "interface {name} may not be captured: run as root, or give the program the right once, \
          with `sudo setcap cap_net_raw=ep $(command -v turboflow)`"
@@ -43,7 +43,7 @@ pub enum InterfaceError {
         /// The interface.
         name: String,
     },
-    /// The kernel has no memory for the ring.
+    /// The kernel has too little memory for the ring.
     #[error(
         "interface {name}: the kernel gives no ring of {size_bytes} bytes ({source}); lower \
          --ring-size"
@@ -51,22 +51,22 @@ pub enum InterfaceError {
     Ring {
         /// The interface.
         name: String,
-        /// How large it should have been.
+        /// The requested size.
         size_bytes: usize,
-        /// What the kernel says.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The size of the ring is out of its range.
+    /// The ring size is out of range.
     #[error("`source.ring-size` must be from {low_bytes} to {high_bytes} bytes, not {size_bytes}")]
     RingSize {
-        /// The size asked for.
+        /// The requested size.
         size_bytes: u64,
         /// The smallest.
         low_bytes: usize,
         /// The largest.
         high_bytes: usize,
     },
-    /// A kind of interface whose frames are not understood.
+    /// A hardware type whose frames TurboFlow cannot parse.
     #[error(
         "interface {name} is of hardware type {number}, which turboflow does not read: it reads \
          Ethernet, loopback, and interfaces of bare IP packets (tun, WireGuard, ipip, sit)"
@@ -74,7 +74,7 @@ pub enum InterfaceError {
     UnsupportedLinkType {
         /// The interface.
         name: String,
-        /// The kernel's number of the type (ARPHRD).
+        /// The kernel's number for the type (ARPHRD).
         number: u16,
     },
 }

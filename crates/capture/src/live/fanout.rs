@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which reader of an interface gets a packet, as a program that the kernel runs.
+//! A BPF program that tells the kernel which reader of an interface gets a packet.
 //!
-//! A flow must come to one reader, whole and in order. The kernel's own hash does not promise that:
-//! of a fragmented datagram only the first fragment has ports. So the outermost pair of IP addresses
-//! decides, either way round, behind VLAN tags, MPLS labels and PPPoE; everything else goes to the first
-//! reader, and so does what the kernel cannot read, since a program that fails returns 0.
+//! All packets of a flow must go to one reader, in order. The kernel's own hash does not guarantee
+//! this, because only the first fragment of a datagram has ports. The program therefore uses the
+//! outermost pair of IP addresses, independent of direction, after VLAN tags, MPLS labels and
+//! PPPoE. All other packets go to the first reader. So do packets that the program cannot read,
+//! since a failing program returns 0.
 //!
 //! # Source
-//! `net/packet/af_packet.c`: `packet_rcv_fanout` shows the program packets from their network header
-//! on, behind the outermost tag, but packets that leave from their link-layer header on;
-//! `include/uapi/linux/filter.h`: what the kernel knows of a packet, at offsets from `SKF_AD_OFF`.
+//! `net/packet/af_packet.c`: `packet_rcv_fanout` runs the program on received packets from their
+//! network header on, after the outermost tag, but on sent packets from their link-layer header on.
+//! `include/uapi/linux/filter.h`: packet metadata, at offsets from `SKF_AD_OFF`.
 
 use turboflow_packet::LinkType;
 
 use crate::filter::{Instruction, Program};
 
-/// The most readers.
+/// The most readers of an interface.
 pub const MAX_READERS: usize = 64;
-/// Tags looked through, besides the outermost where the kernel took it out.
+/// VLAN tags that are skipped, in addition to an outermost tag that the kernel has removed.
 const TAGS: usize = 3;
 const LABELS: usize = 4;
 
@@ -28,9 +29,9 @@ const PACKET_TYPE_AT: u32 = 0xffff_f004;
 
 const LOAD_HALF: u16 = 0x28;
 const LOAD_BYTE: u16 = 0x30;
-const LOAD_WORD_BEHIND: u16 = 0x40;
-const LOAD_HALF_BEHIND: u16 = 0x48;
-const LOAD_BYTE_BEHIND: u16 = 0x50;
+const LOAD_WORD_INDEXED: u16 = 0x40;
+const LOAD_HALF_INDEXED: u16 = 0x48;
+const LOAD_BYTE_INDEXED: u16 = 0x50;
 const LOAD_MEMORY: u16 = 0x60;
 const INDEX_IS: u16 = 0x01;
 const INDEX_FROM_MEMORY: u16 = 0x61;
@@ -48,9 +49,9 @@ const RETURN: u16 = 0x06;
 const INDEX_TAKES: u16 = 0x07;
 const TAKE_INDEX: u16 = 0x87;
 
-/// Places that are jumped to.
+/// Jump targets.
 #[derive(Clone, Copy)]
-enum Place {
+enum Target {
     Received,
     Typed,
     Tag(usize),
@@ -63,7 +64,7 @@ enum Place {
     Mix,
 }
 
-impl Place {
+impl Target {
     const COUNT: usize = 9 + TAGS;
 
     const fn index(self) -> usize {
@@ -82,11 +83,11 @@ impl Place {
     }
 }
 
-/// A program in the making; jumps know where to once it is whole.
+/// A program under construction. Jump offsets are filled in at the end.
 struct Assembly {
     instructions: Vec<Instruction>,
-    jumps: Vec<(usize, Place)>,
-    places: [usize; Place::COUNT],
+    jumps: Vec<(usize, Target)>,
+    places: [usize; Target::COUNT],
 }
 
 impl Assembly {
@@ -99,29 +100,29 @@ impl Assembly {
         });
     }
 
-    /// Goes on here, or jumps.
-    fn jump(&mut self, code: u16, k: u32, to: Place) {
+    /// Jumps if the condition holds, and continues otherwise.
+    fn jump(&mut self, code: u16, k: u32, to: Target) {
         self.jumps.push((self.instructions.len(), to));
         self.add(code, k);
     }
 
-    const fn here_is(&mut self, place: Place) {
+    const fn bind(&mut self, place: Target) {
         self.places[place.index()] = self.instructions.len();
     }
 
     fn jump_by_type(&mut self) {
         for (kind, to) in [
-            (0x0800, Place::V4),
-            (0x86dd, Place::V6),
-            (0x8847, Place::Labels),
-            (0x8848, Place::Labels),
-            (0x8864, Place::PointToPoint),
+            (0x0800, Target::V4),
+            (0x86dd, Target::V6),
+            (0x8847, Target::Labels),
+            (0x8848, Target::Labels),
+            (0x8864, Target::PointToPoint),
         ] {
             self.jump(IF_EQUAL, kind, to);
         }
     }
 
-    /// Keeps what was loaded and moves on.
+    /// Stores the loaded value in scratch memory and advances the index register.
     fn step(&mut self, bytes: u32) {
         self.add(STORE, 0);
         self.add(TAKE_INDEX, 0);
@@ -130,69 +131,69 @@ impl Assembly {
         self.add(LOAD_MEMORY, 0);
     }
 
-    /// From the link layer to the IP header, whose offset is then in the index register.
+    /// Leads from the link layer to the IP header, whose offset is then in the index register.
     fn ethernet(&mut self) {
         self.add(LOAD_BYTE, PACKET_TYPE_AT);
-        // All but packets that leave.
+        // For sent packets only.
         self.add(IF_EQUAL, u32::from(libc::PACKET_OUTGOING));
         let outgoing = self.instructions.len() - 1;
         self.instructions[outgoing].jump_true = 1;
-        self.jump(JUMP, 0, Place::Received);
+        self.jump(JUMP, 0, Target::Received);
         self.add(INDEX_IS, 14);
         self.add(LOAD_HALF, 12);
-        self.jump(JUMP, 0, Place::Typed);
-        self.here_is(Place::Received);
+        self.jump(JUMP, 0, Target::Typed);
+        self.bind(Target::Received);
         self.add(INDEX_IS, 0);
         self.add(LOAD_HALF, PROTOCOL_AT);
-        self.here_is(Place::Typed);
+        self.bind(Target::Typed);
         for tag in 0..TAGS {
             self.jump_by_type();
             for kind in [0x8100, 0x88a8, 0x9100] {
-                self.jump(IF_EQUAL, kind, Place::Tag(tag));
+                self.jump(IF_EQUAL, kind, Target::Tag(tag));
             }
-            self.jump(JUMP, 0, Place::FirstReader);
-            self.here_is(Place::Tag(tag));
-            self.add(LOAD_HALF_BEHIND, 2);
+            self.jump(JUMP, 0, Target::FirstReader);
+            self.bind(Target::Tag(tag));
+            self.add(LOAD_HALF_INDEXED, 2);
             self.step(4);
         }
         self.jump_by_type();
-        self.jump(JUMP, 0, Place::FirstReader);
-        // PPPoE, and the protocol in two bytes, as good as always.
-        self.here_is(Place::PointToPoint);
-        self.add(LOAD_HALF_BEHIND, 6);
+        self.jump(JUMP, 0, Target::FirstReader);
+        // PPPoE, with the PPP protocol in two bytes, as nearly always.
+        self.bind(Target::PointToPoint);
+        self.add(LOAD_HALF_INDEXED, 6);
         self.step(8);
-        self.jump(IF_EQUAL, 0x0021, Place::V4);
-        self.jump(IF_EQUAL, 0x0057, Place::V6);
-        self.jump(JUMP, 0, Place::FirstReader);
-        self.here_is(Place::Labels);
+        self.jump(IF_EQUAL, 0x0021, Target::V4);
+        self.jump(IF_EQUAL, 0x0057, Target::V6);
+        self.jump(JUMP, 0, Target::FirstReader);
+        self.bind(Target::Labels);
         for _ in 0..LABELS {
-            self.add(LOAD_BYTE_BEHIND, 2);
+            self.add(LOAD_BYTE_INDEXED, 2);
             self.step(4);
-            self.jump(IF_ANY_BIT, 1, Place::Version);
+            self.jump(IF_ANY_BIT, 1, Target::Version);
         }
-        self.jump(JUMP, 0, Place::FirstReader);
+        self.jump(JUMP, 0, Target::FirstReader);
     }
 
-    /// From the IP header to a number that is the same for both directions.
+    /// Computes a number from the IP header that is equal for both directions.
     fn addresses(&mut self) {
-        self.here_is(Place::Version);
-        self.add(LOAD_BYTE_BEHIND, 0);
+        self.bind(Target::Version);
+        self.add(LOAD_BYTE_INDEXED, 0);
         self.add(AND, 0xf0);
-        self.jump(IF_EQUAL, 0x40, Place::V4);
-        self.jump(IF_EQUAL, 0x60, Place::V6);
-        self.here_is(Place::FirstReader);
+        self.jump(IF_EQUAL, 0x40, Target::V4);
+        self.jump(IF_EQUAL, 0x60, Target::V6);
+        self.bind(Target::FirstReader);
         self.add(RETURN, 0);
-        self.here_is(Place::V6);
+        self.bind(Target::V6);
         self.xor_words(8, 8);
-        self.jump(JUMP, 0, Place::Mix);
-        self.here_is(Place::V4);
+        self.jump(JUMP, 0, Target::Mix);
+        self.bind(Target::V4);
         self.xor_words(12, 2);
-        self.here_is(Place::Mix);
+        self.bind(Target::Mix);
     }
 
     fn xor_words(&mut self, from: u32, words: u32) {
         for word in 0..words {
-            self.add(LOAD_WORD_BEHIND, from + 4 * word);
+            self.add(LOAD_WORD_INDEXED, from + 4 * word);
             self.add(STORE, word);
         }
         for word in 0..words - 1 {
@@ -201,7 +202,8 @@ impl Assembly {
         }
     }
 
-    /// From that number to a reader: neighbours differ in few bits, which have to reach all others.
+    /// Maps that number to a reader. Neighbouring addresses differ in few bits, which must affect
+    /// all others.
     fn reader(&mut self, readers: u32) {
         self.add(MULTIPLY, 0x9e37_79b1);
         self.add(INDEX_TAKES, 0);
@@ -232,12 +234,12 @@ impl Assembly {
     }
 }
 
-/// A program that gives the number of the reader for a packet.
+/// The program that returns the number of a packet's reader.
 pub(crate) fn program(readers: usize, link_type: LinkType) -> Program {
     let mut assembly = Assembly {
         instructions: Vec::new(),
         jumps: Vec::new(),
-        places: [0; Place::COUNT],
+        places: [0; Target::COUNT],
     };
     match link_type {
         LinkType::Ethernet => assembly.ethernet(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One interface that is captured.
+//! Captures packets from one interface.
 
 use std::ffi::{CString, c_int};
 use std::io;
@@ -8,50 +8,50 @@ use std::time::Duration;
 
 use turboflow_packet::{Frame, LinkType};
 
-use super::block::{self, Reading};
+use super::block::{self, FrameFormat};
 use super::ring::{Ring, RingSize};
 use super::socket::{self, KernelCounts, PacketSocket};
 use super::{InterfaceError, Offload, fanout, offloads};
 use crate::batch::Batch;
 use crate::filter::Program;
 
-/// `ARPHRD_RAWIP`: bare IP packets, of mobile network cards.
+/// `ARPHRD_RAWIP`: bare IP packets, used by mobile network cards.
 const ARPHRD_RAWIP: u16 = 519;
-/// Bytes in front of a frame for a VLAN tag to go back into.
+/// Bytes reserved before a frame, into which its VLAN tag can be inserted.
 const TAG_ROOM_BYTES: c_int = 4;
 
 /// How an interface is captured.
 #[derive(Clone, Debug, Default)]
 pub struct InterfaceConfig {
-    /// The ring. Default: 64 MiB.
+    /// Size of the ring. Default: 64 MiB.
     pub ring: RingSize,
-    /// Bytes of a packet that are kept; `None` keeps all.
+    /// The most bytes to capture of a packet; `None` captures all.
     pub snap_length_bytes: Option<u32>,
-    /// Whether only frames for this host are wanted, not all that the interface sees.
+    /// Whether to capture only frames for this host, instead of using promiscuous mode.
     pub only_own_frames: bool,
-    /// What the kernel lets through. What it leaves out is not counted.
+    /// The kernel's packet filter. Packets that it rejects are not counted.
     pub filter: Option<Program>,
 }
 
-/// Packets of an interface so far: `seen = delivered + copies + dropped`, once it is empty.
+/// Packet counters of an interface. At the end, `seen = delivered + copies + dropped`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceCounters {
-    /// Packets that passed the filter, as the kernel counts them, those dropped included.
+    /// Packets that passed the filter, including dropped ones, as counted by the kernel.
     pub seen: u64,
-    /// Packets for which the ring had no room, as the kernel counts them.
+    /// Packets dropped because the ring was full, as counted by the kernel.
     pub dropped: u64,
-    /// Packets handed out as frames.
+    /// Packets delivered as frames.
     pub delivered: u64,
-    /// Their bytes on the wire.
+    /// Bytes of delivered packets on the wire.
     pub delivered_bytes: u64,
-    /// Second sights of a packet on loopback, passed over.
+    /// Duplicates of loopback packets, which are skipped.
     pub copies: u64,
-    /// Delivered packets that the kernel says it had merged from several, or that are too long for the wire.
+    /// Delivered packets that the kernel reports as merged, or that are too long for the wire.
     pub merged: u64,
 }
 
 impl std::ops::AddAssign for InterfaceCounters {
-    /// Adds those of another ring of the interface.
+    /// Adds the counters of another ring of the interface.
     fn add_assign(&mut self, other: Self) {
         self.seen += other.seen;
         self.dropped += other.dropped;
@@ -62,25 +62,25 @@ impl std::ops::AddAssign for InterfaceCounters {
     }
 }
 
-/// What an interface is doing.
+/// The state of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It is down; its packets come again when it is up.
+    /// It is down. Packets arrive again when it is up.
     Down,
-    /// There is no interface of its number any more.
+    /// No interface has this index any more.
     Gone,
     /// It is up.
     Up,
 }
 
 impl State {
-    /// Whether nothing comes from it any more, whatever happens.
+    /// Whether the interface can never deliver packets again.
     #[must_use]
     pub const fn is_final(self) -> bool {
         matches!(self, Self::Gone)
     }
 
-    /// One that does not answer is on its way out.
+    /// An interface that does not answer is being removed.
     fn up_or_down(is_up: io::Result<bool>) -> Self {
         match is_up {
             Ok(true) => Self::Up,
@@ -89,18 +89,18 @@ impl State {
     }
 }
 
-/// Tells what interfaces are doing that somebody else meters.
+/// Queries the state of interfaces that are not opened here, but metered by a remote engine.
 #[derive(Debug, Default)]
 pub struct States {
-    /// For all questions: making a socket takes longer than asking.
+    /// Kept for all queries, because creating a socket takes longer than a query.
     socket: Option<OwnedFd>,
 }
 
 impl States {
-    /// What the interface of that number is doing, whatever it is called by now: up, down or gone.
+    /// The state of the interface with that index, whatever its current name is.
     ///
     /// # Errors
-    /// When the kernel gives no socket to ask with.
+    /// If the kernel does not provide a socket for the query.
     pub fn of(&mut self, index: u32) -> io::Result<State> {
         let socket = match self.socket.take() {
             Some(socket) => socket,
@@ -116,12 +116,12 @@ impl States {
 
 /// An interface and its ring.
 pub struct Interface {
-    /// The name it was opened under.
+    /// The name under which it was opened.
     name: String,
-    /// The name it has now.
+    /// Its current name.
     kernel_name: CString,
     index: c_int,
-    reading: Reading,
+    format: FrameFormat,
     socket: PacketSocket,
     ring: Ring,
     counters: InterfaceCounters,
@@ -134,7 +134,7 @@ impl std::fmt::Debug for Interface {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Interface")
             .field("name", &self.name)
-            .field("link_type", &self.reading.link_type)
+            .field("link_type", &self.format.link_type)
             .field("state", &self.state)
             .field("counters", &self.counters)
             .finish_non_exhaustive()
@@ -145,18 +145,17 @@ impl Interface {
     /// Starts capturing.
     ///
     /// # Errors
-    /// Where there is no such interface, it may not be captured, or its frames are of a kind that
-    /// TurboFlow does not read.
+    /// If there is no such interface, permission is denied, or TurboFlow cannot parse its frames.
     pub fn open(name: &str, config: &InterfaceConfig) -> Result<Self, InterfaceError> {
         Self::open_filtered(name, config, filter(config).as_ref())
     }
 
-    /// Starts capturing with several rings, each for a reader of its own: every packet is in one of
-    /// them, and all packets of a pair of IP addresses in the same. They must be dropped together:
-    /// those that are left would get the packets of one that is gone.
+    /// Starts capturing with several rings, one per reader. Every packet is in one ring, and all
+    /// packets between two IP addresses are in the same ring. Drop all of them together: otherwise
+    /// the remaining rings get the packets of the dropped ones.
     ///
     /// # Errors
-    /// As [`Self::open`], and where the kernel does not deal packets out.
+    /// Those of [`Self::open`], and if the kernel cannot distribute packets.
     pub fn open_group(
         name: &str,
         config: &InterfaceConfig,
@@ -174,7 +173,7 @@ impl Interface {
         };
         let (mut interfaces, mut group) = (Vec::new(), None);
         for _ in 0..rings {
-            // Nothing is let in before all are there.
+            // No packet enters until all rings exist.
             let nothing = Program::take_nothing();
             let interface = Self::open_filtered(name, config, Some(&nothing))?;
             group = Some(interface.socket.join(group).map_err(io(
@@ -183,8 +182,8 @@ impl Interface {
             interfaces.push(interface);
         }
         if let Some(first) = interfaces.first() {
-            let program = fanout::program(rings, first.reading.link_type);
-            let dealt = first.socket.deal_by(&program);
+            let program = fanout::program(rings, first.format.link_type);
+            let dealt = first.socket.set_fanout_program(&program);
             dealt.map_err(io(
                 "its packets cannot be dealt out to several `source.readers`",
             ))?;
@@ -211,20 +210,20 @@ impl Interface {
             }
         };
         let socket = packet_socket(name)?;
-        let reading = reading(name, &kernel_name, index, &socket)?;
+        let format = frame_format(name, &kernel_name, index, &socket)?;
         let version = libc::tpacket_versions::TPACKET_V3 as c_int;
         socket
             .set(libc::PACKET_VERSION, version)
             .map_err(io("no ring of version 3 (Linux 3.2 or newer)"))?;
-        // Without it there is room by chance, with it for sure.
+        // Without this option there may be room for the tag, with it there is.
         let _ = socket.set(libc::PACKET_RESERVE, TAG_ROOM_BYTES);
         let ring = Ring::new(&socket, config.ring).map_err(|source| InterfaceError::Ring {
             name: name.to_owned(),
             size_bytes: config.ring.bytes(),
             source,
         })?;
-        if reading.is_loopback {
-            // Kernels before 4.20 do not know it; then they are passed over here.
+        if format.is_loopback {
+            // Kernels before 4.20 lack this option. Then copies are skipped when the block is read.
             let _ = socket.set(libc::PACKET_IGNORE_OUTGOING, 1 as c_int);
         }
         if let Some(program) = filter {
@@ -240,7 +239,7 @@ impl Interface {
             name: name.to_owned(),
             kernel_name,
             index,
-            reading,
+            format,
             socket,
             ring,
             counters: InterfaceCounters::default(),
@@ -248,13 +247,13 @@ impl Interface {
             state: State::Up,
             frames: Vec::new(),
         };
-        // One that is down has left an error at the socket.
+        // Binding to an interface that is down leaves an error at the socket.
         interface.look();
         Ok(interface)
     }
 
-    /// The frames of the next block, if the kernel has handed one over. The block before goes back
-    /// to the kernel. Blocks without a frame are passed over.
+    /// The frames of the next block that the kernel has completed, if any. The previous block is
+    /// returned to the kernel. Blocks without frames are skipped.
     pub fn next_batch(&mut self) -> Option<Batch<'_>> {
         while let Some(header) = self.ring.peek() {
             if header.packets > 0 {
@@ -269,7 +268,7 @@ impl Interface {
     fn batch(&mut self, packets: usize) -> Option<Batch<'_>> {
         let block = self.ring.take()?;
         let mut batch = Batch::take(&mut self.frames, packets);
-        let counts = block::frames(block, self.reading, batch.frames_mut());
+        let counts = block::frames(block, self.format, batch.frames_mut());
         self.counters.delivered += counts.packets;
         self.counters.delivered_bytes += counts.bytes;
         self.counters.copies += counts.copies;
@@ -278,23 +277,23 @@ impl Interface {
         Some(batch)
     }
 
-    /// Time of the first packet that waits in a block handed over by the kernel.
+    /// Time of the first packet in the next completed block.
     #[must_use]
     pub fn next_ns(&self) -> Option<u64> {
         self.ring.peek().map(|header| header.first_ns)
     }
 
-    /// Largest time of a packet in the last batch.
+    /// Largest timestamp in the last batch.
     #[must_use]
     pub const fn last_ns(&self) -> u64 {
         self.last_ns
     }
 
-    /// Whether every packet that the kernel has counted was delivered or dropped: none waits in
-    /// the ring, not even in the block that the kernel is filling.
+    /// Whether all packets that the kernel counted were delivered or dropped, so that none is left
+    /// in the ring, including the block that the kernel is filling.
     ///
     /// # Errors
-    /// When the kernel does not tell.
+    /// If the kernel does not answer.
     pub fn is_empty(&mut self) -> io::Result<bool> {
         let InterfaceCounters {
             seen,
@@ -306,10 +305,10 @@ impl Interface {
         Ok(seen == delivered + copies + dropped)
     }
 
-    /// What was delivered and what was not, with the kernel's counts of this moment.
+    /// The counters, with the kernel's current counts.
     ///
     /// # Errors
-    /// When the kernel does not tell.
+    /// If the kernel does not answer.
     pub fn counters(&mut self) -> io::Result<InterfaceCounters> {
         let KernelCounts { packets, dropped } = self.socket.take_counts()?;
         self.counters.seen += packets;
@@ -317,27 +316,27 @@ impl Interface {
         Ok(self.counters)
     }
 
-    /// Packets that the kernel dropped, as of when it was asked last.
+    /// Packets dropped by the kernel, as of the last query.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.counters.dropped
     }
 
-    /// Lets no further packet in; those in the ring can still be read.
+    /// Lets no more packets into the ring. Those in it can still be read.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn close_intake(&self) -> io::Result<()> {
         self.socket.attach(&Program::take_nothing())
     }
 
-    /// Looks whether the interface is up, whatever it is called by now.
+    /// Updates and returns the state of the interface, whatever its current name is.
     pub fn look(&mut self) -> State {
         if self.state == State::Gone {
             return State::Gone;
         }
         let _ = self.socket.take_error();
-        // The number stays when somebody renames it, and another may have got its name.
+        // A renamed interface keeps its index, and another interface may have taken its name.
         self.state = match self.socket.name_of(self.index) {
             None => State::Gone,
             Some(name) => {
@@ -348,53 +347,54 @@ impl Interface {
         self.state
     }
 
-    /// What it was doing when somebody looked last.
+    /// The state at the last update.
     #[must_use]
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// Offloads with which one packet here may be several on the wire. Loopback has no wire.
+    /// Active offloads by which one captured packet may be several on the wire. Empty for loopback,
+    /// which has no wire.
     #[must_use]
     pub fn offloads(&self) -> Vec<Offload> {
-        if self.reading.is_loopback {
+        if self.format.is_loopback {
             return Vec::new();
         }
         offloads::active(&self.socket, &self.kernel_name)
     }
 
-    /// What messages and counters call it: the name it was opened under.
+    /// The name in messages and counters: the one under which it was opened.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How its frames begin.
+    /// The link-layer header type of its frames.
     #[must_use]
     pub const fn link_type(&self) -> LinkType {
-        self.reading.link_type
+        self.format.link_type
     }
 
-    /// The memory that its ring takes.
+    /// Size of its ring in bytes.
     #[must_use]
     pub const fn ring_bytes(&self) -> usize {
         self.ring.size().bytes()
     }
 
-    /// How frames of an interface begin, before it is opened.
+    /// The link-layer header type of an interface that is not open yet.
     ///
     /// # Errors
-    /// As [`Interface::open`].
+    /// See [`Interface::open`].
     pub fn link_type_of(name: &str) -> Result<LinkType, InterfaceError> {
         let (kernel_name, index) = find(name)?;
         let socket = packet_socket(name)?;
-        Ok(reading(name, &kernel_name, index, &socket)?.link_type)
+        Ok(frame_format(name, &kernel_name, index, &socket)?.link_type)
     }
 
-    /// Whether there can be an interface of that name.
+    /// Checks that a name can be that of an interface.
     ///
     /// # Errors
-    /// Where the name stands for all of them.
+    /// If the name stands for all interfaces.
     pub fn check_name(name: &str) -> Result<(), InterfaceError> {
         if name == "any" {
             let present = socket::names().join(", ");
@@ -403,10 +403,10 @@ impl Interface {
         Ok(())
     }
 
-    /// What merges packets that come in by an interface, before they are captured or metered.
+    /// Active offloads that merge received packets before they are captured or metered.
     ///
     /// # Errors
-    /// As [`Interface::open`].
+    /// See [`Interface::open`].
     pub fn merges_received(name: &str) -> Result<Vec<Offload>, InterfaceError> {
         let (kernel_name, _) = find(name)?;
         let mut active = offloads::active(&packet_socket(name)?, &kernel_name);
@@ -414,10 +414,11 @@ impl Interface {
         Ok(active)
     }
 
-    /// How long an Ethernet frame may be that comes in by an interface: with two tags, which its MTU does not count.
+    /// The longest Ethernet frame that an interface can receive, including two tags, which do not
+    /// count towards its MTU.
     ///
     /// # Errors
-    /// As [`Interface::open`].
+    /// See [`Interface::open`].
     pub fn longest_frame_bytes(name: &str) -> Result<u32, InterfaceError> {
         const HEADER_AND_TAGS_BYTES: u32 = 14 + 2 * 4;
         let (kernel_name, _) = find(name)?;
@@ -430,11 +431,11 @@ impl Interface {
         Ok(mtu_bytes.saturating_add(HEADER_AND_TAGS_BYTES))
     }
 
-    /// Whether the driver of an interface takes VLAN tags out of frames that come in (`ethtool -K IFACE rxvlan`). A capture puts them
-    /// back; who sees frames earlier cannot.
+    /// Whether the driver removes VLAN tags from received frames (`ethtool -K IFACE rxvlan`). A
+    /// capture inserts them again; a program that sees frames earlier cannot.
     ///
     /// # Errors
-    /// As [`Interface::open`].
+    /// See [`Interface::open`].
     pub fn takes_tags_out(name: &str) -> Result<bool, InterfaceError> {
         let (kernel_name, _) = find(name)?;
         Ok(offloads::takes_tags_out(
@@ -466,7 +467,7 @@ pub(super) fn packet_socket(name: &str) -> Result<PacketSocket, InterfaceError> 
     })
 }
 
-/// What the kernel is to let through: the filter asked for, or everything up to the snap length.
+/// The kernel filter: the configured one, or one that accepts every packet up to the snap length.
 fn filter(config: &InterfaceConfig) -> Option<Program> {
     match (&config.filter, config.snap_length_bytes) {
         (Some(program), None) => Some(program.clone()),
@@ -476,12 +477,12 @@ fn filter(config: &InterfaceConfig) -> Option<Program> {
     }
 }
 
-fn reading(
+fn frame_format(
     name: &str,
     kernel_name: &CString,
     index: c_int,
     socket: &PacketSocket,
-) -> Result<Reading, InterfaceError> {
+) -> Result<FrameFormat, InterfaceError> {
     let number = socket
         .hardware_type(kernel_name)
         .map_err(|source| InterfaceError::Io {
@@ -503,20 +504,20 @@ fn reading(
             });
         }
     };
-    Ok(Reading {
+    Ok(FrameFormat {
         link_type,
         interface: index.cast_unsigned(),
         is_loopback: number == libc::ARPHRD_LOOPBACK,
     })
 }
 
-/// Waits until one of the interfaces has packets, at most so long, and looks at those of which the
-/// kernel says that something has happened. Those that are gone are not waited for.
+/// Waits until one of the interfaces has packets, at most `timeout`. Updates the state of those for
+/// which the kernel reports an event. Does not wait for interfaces that are gone.
 ///
 /// # Errors
-/// When waiting itself fails.
+/// If waiting fails.
 pub fn wait(interfaces: &mut [Interface], timeout: Duration) -> io::Result<()> {
-    // A block that this program holds looks to the kernel like one that is to be read.
+    // The kernel considers a block that this program holds as readable.
     interfaces
         .iter_mut()
         .for_each(|interface| interface.ring.give_back());

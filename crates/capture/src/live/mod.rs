@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets from a network interface, through a ring that the kernel fills (Linux, AF_PACKET,
+//! Captures packets from a network interface through a ring in shared memory (Linux, AF_PACKET,
 //! TPACKET_V3).
 //!
 //! ```text
@@ -9,17 +9,17 @@
 //!         not counted
 //! ```
 //!
-//! [`Interface`] is one ring. A block is lent to this program when it is full, or some
-//! milliseconds after its first packet; its frames borrow from the ring, and it goes back when the
-//! next is asked for. The socket belongs to no protocol until ring and filter are in place, so
-//! there is no packet from another interface or from before the filter to sort out.
+//! [`Interface`] is one ring. The kernel hands over a block when it is full, or some milliseconds
+//! after its first packet. The frames of a block borrow from the ring. The block is returned when
+//! the next one is requested. The socket has no protocol until ring and filter are in place, so
+//! that no packet of another interface or from before the filter can arrive.
 //!
-//! Several readers have a ring each of an interface ([`Interface::open_group`]); `fanout` is the
-//! program by which the kernel deals packets out to them.
+//! Several readers of one interface have a ring each ([`Interface::open_group`]). `fanout` is the
+//! program by which the kernel distributes packets to them.
 //!
-//! [`Sender`] goes the other way: frames of a generator out of an interface.
+//! [`Sender`] sends generated frames through an interface.
 //!
-//! What the kernel counted and what was delivered are compared when a capture ends
+//! At the end of a capture, the kernel's count is compared with the delivered packets
 //! ([`Interface::close_intake`], [`Interface::is_empty`]): packets seen = delivered + dropped.
 
 mod block;

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether the kernel or the card merges packets before they are captured, or hands over those of
-//! this host before they are cut.
+//! Offloads: whether kernel or card merge received packets before the capture, or segment sent
+//! packets after it.
 
 use std::ffi::CStr;
 
 use super::socket::PacketSocket;
 
-/// A setting with which one captured packet may be several on the wire.
+/// A setting by which one captured packet may be several on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
     /// The kernel merges received packets.
     GenericReceive,
-    /// The kernel cuts packets that leave, after the capture.
+    /// The kernel segments sent packets after the capture.
     GenericSegmentation,
     /// The card merges received packets.
     LargeReceive,
-    /// The card cuts TCP packets that leave.
+    /// The card segments sent TCP packets.
     TcpSegmentation,
 }
 
 /// `ETHTOOL_GGRO`, `ETHTOOL_GGSO`, `ETHTOOL_GFLAGS` and `ETHTOOL_GTSO` of
-/// `include/uapi/linux/ethtool.h`, with the bit that matters.
-const QUESTIONS: [(Offload, u32, u32); 4] = [
+/// `include/uapi/linux/ethtool.h`, with the relevant bit of the answer.
+const QUERIES: [(Offload, u32, u32); 4] = [
     (Offload::GenericReceive, 0x2b, 1),
     (Offload::GenericSegmentation, 0x23, 1),
     (Offload::LargeReceive, 0x25, 1 << 15),
@@ -40,14 +40,15 @@ impl Offload {
         }
     }
 
-    /// Whether it concerns packets that come in, rather than those this host sends.
+    /// Whether it affects received packets, rather than sent ones.
     #[must_use]
     pub const fn merges_received(self) -> bool {
         matches!(self, Self::GenericReceive | Self::LargeReceive)
     }
 }
 
-/// Whether the driver takes VLAN tags out of frames that come in: `ETH_FLAG_RXVLAN` of `ETHTOOL_GFLAGS`.
+/// Whether the driver removes VLAN tags from received frames: `ETH_FLAG_RXVLAN` of
+/// `ETHTOOL_GFLAGS`.
 pub(crate) fn takes_tags_out(socket: &PacketSocket, name: &CStr) -> bool {
     const GFLAGS: u32 = 0x25;
     const RXVLAN: u32 = 1 << 8;
@@ -55,13 +56,13 @@ pub(crate) fn takes_tags_out(socket: &PacketSocket, name: &CStr) -> bool {
     flags.is_ok_and(|flags| flags & RXVLAN != 0)
 }
 
-/// The offloads that are on; those that an interface does not know are off.
+/// The active offloads. Those that an interface does not support count as off.
 pub(crate) fn active(socket: &PacketSocket, name: &CStr) -> Vec<Offload> {
     let is_on = |&(_, command, bit): &(Offload, u32, u32)| {
         socket
             .ethtool(name, command)
             .is_ok_and(|value| value & bit != 0)
     };
-    let on = QUESTIONS.iter().filter(|question| is_on(question));
+    let on = QUERIES.iter().filter(|query| is_on(query));
     on.map(|(offload, _, _)| *offload).collect()
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames for other stations, for whoever reads them elsewhere than from a ring.
+//! Promiscuous mode for engines that receive frames without a ring.
 
 use super::InterfaceError;
 use super::interface::{find, packet_socket};
 use super::socket::PacketSocket;
 
-/// Keeps an interface promiscuous while it lives. No packet comes to its socket.
+/// Keeps an interface promiscuous until it is dropped. Its socket receives no packets.
 pub struct Promiscuous(#[expect(dead_code, reason = "it is held")] PacketSocket);
 
 impl Promiscuous {
-    /// Makes an interface take frames for other stations too.
+    /// Makes an interface promiscuous.
     ///
     /// # Errors
-    /// Where there is no such interface, or this is not allowed.
+    /// If there is no such interface, or permission is denied.
     pub fn hold(name: &str) -> Result<Self, InterfaceError> {
         let (_, index) = find(name)?;
         let socket = packet_socket(name)?;

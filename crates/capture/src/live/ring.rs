@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ring: memory that the kernel fills block by block.
+//! The ring: shared memory that the kernel fills block by block.
 
 use std::io;
 use std::ptr::NonNull;
@@ -9,23 +9,23 @@ use super::InterfaceError;
 use super::block::{BLOCK_STATUS_AT, BlockHeader};
 use super::socket::PacketSocket;
 
-/// How long the kernel keeps a block that is not full, at most about twice this: its timer looks
-/// whether the block has changed since it looked last.
+/// After this time, or at most about twice as long, the kernel hands over a block that is not full.
+/// Its timer checks whether the block has changed since the last check.
 pub(crate) const RETIRE_MS: u32 = 20;
 
-/// The smallest ring: four blocks that hold a frame of any Ethernet interface, not of 64 KiB.
+/// The smallest ring: four blocks, each for a frame of any Ethernet interface, but not of 64 KiB.
 const LOW_BYTES: usize = 64 << 10;
-/// The largest: the kernel counts in 32 bits.
+/// The largest ring: the kernel counts in 32 bits.
 const HIGH_BYTES: usize = 2 << 30;
-/// Blocks are this large unless the ring is small. Every [`RETIRE_MS`] takes a block however few
-/// packets came, so a reader that stalls for seconds needs many of them: 256 in the default ring.
+/// Block size, unless the ring is small. Every [`RETIRE_MS`] uses up a block, however few packets
+/// arrived. A reader that stalls for seconds needs many blocks: the default ring has 256.
 const BLOCK_BYTES: usize = 256 << 10;
-/// A ring has at least so many blocks: one that fills, one that is read, and some between.
+/// The fewest blocks: one to fill, one to read, and some between.
 const LEAST_BLOCKS: usize = 4;
-/// Only a unit that the kernel checks: frames of TPACKET_V3 are as long as their packets.
+/// Only used in a check by the kernel: frames of TPACKET_V3 are as long as their packets.
 const FRAME_BYTES: usize = 2048;
 
-/// The size of a ring: a power of two of bytes a block, and so many blocks.
+/// The size of a ring. Blocks have a power-of-two size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingSize {
     block_bytes: usize,
@@ -33,10 +33,10 @@ pub struct RingSize {
 }
 
 impl RingSize {
-    /// The ring that fits into `size_bytes` best.
+    /// The ring size nearest to `size_bytes` that does not exceed it.
     ///
     /// # Errors
-    /// Where that is too little or too much.
+    /// If the size is out of range.
     pub fn new(size_bytes: u64) -> Result<Self, InterfaceError> {
         let size = usize::try_from(size_bytes).unwrap_or(usize::MAX);
         if !(LOW_BYTES..=HIGH_BYTES).contains(&size) {
@@ -54,7 +54,7 @@ impl RingSize {
         })
     }
 
-    /// All of its bytes.
+    /// The total size in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         self.block_bytes * self.blocks
@@ -62,7 +62,7 @@ impl RingSize {
 }
 
 impl Default for RingSize {
-    /// 64 MiB: half a second of a link of 1 Gb/s.
+    /// 64 MiB: half a second at 1 Gb/s.
     fn default() -> Self {
         Self {
             block_bytes: BLOCK_BYTES,
@@ -71,22 +71,22 @@ impl Default for RingSize {
     }
 }
 
-/// A ring in the memory of this process and of the kernel.
+/// A ring, in memory shared with the kernel.
 pub(crate) struct Ring {
     memory: NonNull<u8>,
     size: RingSize,
     /// The block that the kernel hands over next.
     next: usize,
-    /// Whether the block before `next` is lent to this program.
+    /// Whether the block before `next` is in use by this program.
     lent: bool,
 }
 
-// SAFETY: the mapping belongs to the ring alone, and is reached only through `&self` for reading a
-// status and through `&mut self` for everything else; no thread is special to it.
+// SAFETY: the mapping is owned by the ring. It is accessed only through `&self` for reading a
+// status, and through `&mut self` for everything else. It does not depend on a thread.
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Asks for a ring and maps it.
+    /// Requests a ring and maps it.
     pub(crate) fn new(socket: &PacketSocket, size: RingSize) -> io::Result<Self> {
         let request = libc::tpacket_req3 {
             tp_block_size: size.block_bytes as u32,
@@ -111,23 +111,23 @@ impl Ring {
         self.size
     }
 
-    /// Where a block begins.
+    /// The start of a block.
     fn block(&self, index: usize) -> NonNull<u8> {
         debug_assert!(index < self.size.blocks);
-        // SAFETY: blocks lie one behind the other in the mapping, and there is one of this index.
+        // SAFETY: blocks are contiguous in the mapping, and `index` is below their number.
         unsafe { self.memory.add(index * self.size.block_bytes) }
     }
 
-    /// Who has a block: the kernel and this program pass it to one another through this word.
+    /// The ownership of a block, by which kernel and program hand it over.
     fn status(&self, index: usize) -> &AtomicU32 {
         let status = self.block(index).as_ptr().wrapping_add(BLOCK_STATUS_AT);
-        // SAFETY: the word lies in the mapping, which lives as long as `self`, at a multiple of
-        // four, and both sides access it as a whole.
+        // SAFETY: the word is in the mapping, which lives as long as `self`, and aligned to four
+        // bytes. Both sides access it atomically.
         unsafe { AtomicU32::from_ptr(status.cast()) }
     }
 
     fn is_ours(&self, index: usize) -> bool {
-        // Acquire: what the kernel wrote into the block before is then seen.
+        // Acquire: makes what the kernel wrote into the block visible.
         self.status(index).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
@@ -137,13 +137,13 @@ impl Ring {
             return None;
         }
         let start = self.block(self.next).as_ptr();
-        // SAFETY: the block lies in the mapping and is this program's until it is given back,
-        // which takes `&mut self`; nobody writes to it meanwhile.
+        // SAFETY: the block is in the mapping and belongs to this program until it is returned,
+        // which takes `&mut self`. Until then, nothing writes to it.
         let bytes = unsafe { std::slice::from_raw_parts(start, self.size.block_bytes) };
         Some(BlockHeader::read(bytes))
     }
 
-    /// The next block, if the kernel has handed it over. The one before goes back.
+    /// The next block, if the kernel has handed it over. The previous one is returned.
     pub(crate) fn take(&mut self) -> Option<&mut [u8]> {
         self.give_back();
         if !self.is_ours(self.next) {
@@ -152,16 +152,16 @@ impl Ring {
         let start = self.block(self.next).as_ptr();
         self.lent = true;
         self.next = (self.next + 1) % self.size.blocks;
-        // SAFETY: the block lies in the mapping and is this program's until it is given back,
+        // SAFETY: the block is in the mapping and belongs to this program until it is returned,
         // which takes `&mut self` and so ends this borrow.
         Some(unsafe { std::slice::from_raw_parts_mut(start, self.size.block_bytes) })
     }
 
-    /// Gives the lent block back to the kernel.
+    /// Returns the block in use to the kernel.
     pub(crate) fn give_back(&mut self) {
         if std::mem::take(&mut self.lent) {
             let index = (self.next + self.size.blocks - 1) % self.size.blocks;
-            // Release: whatever was done with the block is over before the kernel sees this.
+            // Release: all accesses to the block happen before the kernel sees this.
             self.status(index)
                 .store(libc::TP_STATUS_KERNEL, Ordering::Release);
         }
@@ -170,7 +170,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this ring's, and nothing borrows from it any more.
+        // SAFETY: the mapping belongs to this ring, and nothing borrows from it.
         let _ = unsafe { libc::munmap(self.memory.as_ptr().cast(), self.size.bytes()) };
     }
 }
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_become_blocks_that_the_kernel_takes() {
+    fn sizes_become_blocks_that_the_kernel_accepts() {
         for (asked, block_bytes, blocks) in [
             (64 << 10, 16 << 10, 4),
             (100_000, 16 << 10, 6),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames of a generator, out of an interface.
+//! Sends generated frames through an interface.
 
 use std::ffi::c_int;
 use std::io::{self, IoSlice};
@@ -9,24 +9,24 @@ use turboflow_packet::Frame;
 
 use super::socket::{self, MESSAGES_AT_ONCE, PacketSocket};
 
-/// How long a full interface is waited for, in ms, before the caller is asked again.
+/// How long to wait for an interface that accepts no frames before returning to the caller, in ms.
 const WAIT_MS: c_int = 100;
 
 /// Why frames cannot be sent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// A system call failed that does not fail for a reason of the user's.
+    /// A system call failed for a reason that is not the user's.
     #[error("interface {name}: {what}: {source}")]
     Io {
         /// The interface.
         name: String,
-        /// What was being done.
+        /// What was attempted.
         what: &'static str,
-        /// What the kernel says.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Frames of Ethernet go out of Ethernet and loopback only.
+    /// The interface is neither Ethernet nor loopback.
     #[error(
         "interface {name} is of hardware type {number}; generated frames are Ethernet's: send \
          them out of an Ethernet or loopback interface"
@@ -34,7 +34,7 @@ pub enum SendError {
     NotEthernet {
         /// The interface.
         name: String,
-        /// The kernel's number of the type (ARPHRD).
+        /// The kernel's number for the type (ARPHRD).
         number: u16,
     },
     /// There is no such interface.
@@ -42,10 +42,10 @@ pub enum SendError {
     NotFound {
         /// The name.
         name: String,
-        /// The names of those there are.
+        /// The names of existing interfaces.
         present: String,
     },
-    /// The program may not open packet sockets.
+    /// The program lacks permission to open packet sockets.
     #[error(
         "nothing may be sent out of interface {name}: run as root, or give the program the right \
          once, with `sudo setcap cap_net_raw=ep $(command -v turboflow)`"
@@ -54,7 +54,7 @@ pub enum SendError {
         /// The interface.
         name: String,
     },
-    /// A frame exceeds the interface's largest packet.
+    /// A frame exceeds the interface's MTU.
     #[error(
         "a frame of {frame_bytes} bytes is too long for interface {name}: raise its MTU with \
          `ip link set {name} mtu {}`, or ask for smaller frames",
@@ -68,7 +68,7 @@ pub enum SendError {
     },
 }
 
-/// An interface that frames are sent out of.
+/// An interface through which frames are sent.
 #[derive(Debug)]
 pub struct Sender {
     name: String,
@@ -77,10 +77,10 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Opens an interface to send.
+    /// Opens an interface for sending.
     ///
     /// # Errors
-    /// Where there is no such interface, it is not Ethernet, or nothing may be sent out of it.
+    /// If there is no such interface, it is not Ethernet, or permission is denied.
     pub fn open(name: &str) -> Result<Self, SendError> {
         let io = |what| {
             move |source| SendError::Io {
@@ -113,8 +113,8 @@ impl Sender {
             });
         }
         socket.bind_to_send(index).map_err(io("cannot be bound"))?;
-        // Past the queues of traffic control, which cost much of the time; where that is not to
-        // be had, through them.
+        // Bypasses the queues of traffic control, which cost much time, if the kernel supports
+        // that.
         let _ = socket.set(libc::PACKET_QDISC_BYPASS, 1 as c_int);
         Ok(Self {
             name: name.to_owned(),
@@ -123,11 +123,11 @@ impl Sender {
         })
     }
 
-    /// Sends frames, from the first on; returns how many of them went. Where the interface takes
-    /// none at the moment, it is waited for, not much longer than a tenth of a second.
+    /// Sends frames and returns how many were sent, counted from the first. If the interface
+    /// accepts none, waits for about a tenth of a second at most.
     ///
     /// # Errors
-    /// When the interface is down or gone, or a frame is too long for it.
+    /// If the interface is down or gone, or a frame is too long for it.
     pub fn send(&mut self, frames: &[Frame<'_>]) -> Result<usize, SendError> {
         let Some(first) = frames.first() else {
             return Ok(0);
@@ -155,7 +155,7 @@ impl Sender {
         }
     }
 
-    /// How often the interface took nothing and was waited for.
+    /// How many times the interface accepted no frame and was waited for.
     #[must_use]
     pub const fn waits(&self) -> u64 {
         self.waits

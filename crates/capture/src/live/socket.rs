@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! System calls of a packet socket, and nothing else.
+//! System calls on a packet socket.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::io::{self, IoSlice};
@@ -9,19 +9,19 @@ use std::ptr::{self, NonNull};
 
 use crate::filter::{Instruction, Program};
 
-/// A raw packet socket. It gets no packet before it is bound.
+/// A raw packet socket. It receives no packets until it is bound.
 #[derive(Debug)]
 pub(crate) struct PacketSocket(OwnedFd);
 
-/// Frames handed over in one call.
+/// The most frames passed to the kernel in one call.
 pub(crate) const MESSAGES_AT_ONCE: usize = 64;
 
-/// What the kernel has counted since it was asked last.
+/// The kernel's counts since the last query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KernelCounts {
-    /// Packets that passed the filter, those dropped included.
+    /// Packets that passed the filter, including dropped ones.
     pub(crate) packets: u64,
-    /// Those for which there was no block.
+    /// Packets dropped because no block was free.
     pub(crate) dropped: u64,
 }
 
@@ -38,12 +38,12 @@ const fn length_of<T>() -> libc::socklen_t {
 }
 
 impl PacketSocket {
-    /// A socket of no protocol.
+    /// Opens a socket without a protocol.
     pub(crate) fn open() -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: no memory is passed.
         let descriptor = checked(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
-        // SAFETY: the descriptor was just made and is nobody else's.
+        // SAFETY: the descriptor was just created and has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 
@@ -54,13 +54,13 @@ impl PacketSocket {
         checked(outcome).map(drop)
     }
 
-    /// Sets an option of packet sockets.
+    /// Sets an option at the packet level.
     pub(crate) fn set<T: Copy>(&self, option: c_int, value: T) -> io::Result<()> {
         self.set_at(libc::SOL_PACKET, option, value)
     }
 
     /// # Safety
-    /// Any bytes must make a `T`.
+    /// Any bytes must be a valid `T`.
     unsafe fn get<T: Copy + Default>(&self, level: c_int, option: c_int) -> io::Result<T> {
         let mut value = T::default();
         let mut length = length_of::<T>();
@@ -72,10 +72,10 @@ impl PacketSocket {
         Ok(value)
     }
 
-    /// What the kernel counted since the last call: asking sets its counters to zero.
+    /// The counts since the last call. The kernel resets them on each query.
     pub(crate) fn take_counts(&self) -> io::Result<KernelCounts> {
-        // SAFETY: three numbers; the third, how often the ring was full, tells nothing that the
-        // drops do not.
+        // SAFETY: three numbers. The third, how often the ring was full, adds nothing to the number
+        // of dropped packets.
         let [packets, dropped, _] =
             unsafe { self.get::<[u32; 3]>(libc::SOL_PACKET, libc::PACKET_STATISTICS)? };
         Ok(KernelCounts {
@@ -84,7 +84,7 @@ impl PacketSocket {
         })
     }
 
-    /// The error that waits at the socket, if any; asking takes it away.
+    /// Takes the pending error of the socket, if any.
     pub(crate) fn take_error(&self) -> Option<io::Error> {
         // SAFETY: one number.
         match unsafe { self.get::<c_int>(libc::SOL_SOCKET, libc::SO_ERROR) } {
@@ -94,7 +94,7 @@ impl PacketSocket {
         }
     }
 
-    /// Leaves out, in the kernel, what the program does not take.
+    /// Attaches a filter.
     pub(crate) fn attach(&self, program: &Program) -> io::Result<()> {
         self.set_program(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
     }
@@ -109,8 +109,8 @@ impl PacketSocket {
         self.set_at(level, option, program)
     }
 
-    /// Shares the packets of its interface with the other sockets of a group, or founds one; gives
-    /// the group. Until there is a program all packets go to the founder.
+    /// Joins a fanout group, or founds one, and returns the group. Until it has a program, all
+    /// packets go to the founder.
     pub(crate) fn join(&self, group: Option<u16>) -> io::Result<u16> {
         let kind = libc::PACKET_FANOUT_CBPF;
         let (id, kind) = match group {
@@ -123,17 +123,17 @@ impl PacketSocket {
         Ok(joined as u16)
     }
 
-    /// Lets a program say which socket of the group gets a packet, by its number in order of joining.
-    pub(crate) fn deal_by(&self, program: &Program) -> io::Result<()> {
+    /// Sets the program that selects the socket of a packet, by its number in order of joining.
+    pub(crate) fn set_fanout_program(&self, program: &Program) -> io::Result<()> {
         self.set_program(libc::SOL_PACKET, libc::PACKET_FANOUT_DATA, program)
     }
 
-    /// Starts the packets of an interface.
+    /// Starts receiving packets of an interface.
     pub(crate) fn bind(&self, interface_index: c_int) -> io::Result<()> {
         self.bind_for(interface_index, libc::ETH_P_ALL as u16)
     }
 
-    /// Sends to an interface from now on, and gets no packets of it.
+    /// Binds to an interface for sending only.
     pub(crate) fn bind_to_send(&self, interface_index: c_int) -> io::Result<()> {
         self.bind_for(interface_index, 0)
     }
@@ -155,25 +155,26 @@ impl PacketSocket {
         checked(outcome).map(drop)
     }
 
-    /// Hands frames to the interface; says how many of them, from the first on, it took.
+    /// Passes frames to the interface and returns how many it accepted, counted from the first.
     pub(crate) fn send(&self, frames: &[IoSlice<'_>]) -> io::Result<usize> {
-        // SAFETY: a header of zeros is one without name, buffers and control data.
+        // SAFETY: an all-zero header has no name, buffers or control data.
         let mut messages: [libc::mmsghdr; MESSAGES_AT_ONCE] = unsafe { mem::zeroed() };
         let count = frames.len().min(MESSAGES_AT_ONCE);
         for (message, frame) in messages.iter_mut().zip(frames) {
-            // A slice to write from is the kernel's `iovec`, as its documentation promises.
+            // `IoSlice` is ABI-compatible with the kernel's `iovec`, as its documentation
+            // guarantees.
             message.msg_hdr.msg_iov = ptr::from_ref(frame).cast_mut().cast();
             message.msg_hdr.msg_iovlen = 1;
         }
         let descriptor = self.0.as_raw_fd();
-        // SAFETY: the kernel reads as many headers as are given, writes their lengths, and only
-        // reads the frames, which live in the caller.
+        // SAFETY: the kernel reads that many headers, writes their lengths, and only reads the
+        // frames, which the caller borrows.
         let sent =
             checked(unsafe { libc::sendmmsg(descriptor, messages.as_mut_ptr(), count as u32, 0) })?;
         Ok(sent as usize)
     }
 
-    /// Asks the interface for frames to other stations too, for as long as the socket lives.
+    /// Makes the interface promiscuous for as long as the socket exists.
     pub(crate) fn make_promiscuous(&self, interface_index: c_int) -> io::Result<()> {
         let membership = libc::packet_mreq {
             mr_ifindex: interface_index,
@@ -188,7 +189,7 @@ impl PacketSocket {
     pub(crate) fn map(&self, bytes: usize) -> io::Result<NonNull<u8>> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let descriptor = self.0.as_raw_fd();
-        // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
+        // SAFETY: a new mapping at an address chosen by the kernel affects no other memory.
         let memory = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -209,17 +210,17 @@ impl PacketSocket {
         ask(&self.0, name, request, argument)
     }
 
-    /// The kernel's number of the kind of interface (ARPHRD).
+    /// The kernel's number for the hardware type (ARPHRD).
     pub(crate) fn hardware_type(&self, name: &CStr) -> io::Result<u16> {
         let answer = self.ask(name, libc::SIOCGIFHWADDR as _, Union { ifru_ifindex: 0 })?;
-        // SAFETY: this request answers with an address, whose family is the type.
+        // SAFETY: the result of this request is an address, whose family is the type.
         Ok(unsafe { answer.ifru_hwaddr.sa_family })
     }
 
-    /// The most bytes behind a link header.
+    /// The MTU, in bytes.
     pub(crate) fn mtu_bytes(&self, name: &CStr) -> io::Result<u32> {
         let answer = self.ask(name, libc::SIOCGIFMTU as _, Union { ifru_ifindex: 0 })?;
-        // SAFETY: this request answers with a length.
+        // SAFETY: the result of this request is a length.
         Ok(unsafe { answer.ifru_mtu }.cast_unsigned())
     }
 
@@ -228,12 +229,12 @@ impl PacketSocket {
         is_up(&self.0, name)
     }
 
-    /// What an interface is called now, if there is one of that number.
+    /// The current name of the interface with that index, if it exists.
     pub(crate) fn name_of(&self, index: c_int) -> Option<CString> {
         name_of(&self.0, index)
     }
 
-    /// The answer to a question of ethtool's that is answered by one number.
+    /// The result of an ethtool query that returns one number.
     pub(crate) fn ethtool(&self, name: &CStr, command: u32) -> io::Result<u32> {
         let mut value = [command, 0];
         let argument = Union {
@@ -246,12 +247,12 @@ impl PacketSocket {
 
 type Union = libc::__c_anonymous_ifr_ifru;
 
-/// A socket that nothing comes from, to ask about interfaces. It needs no right.
+/// A socket for queries about interfaces. It receives nothing and needs no privileges.
 pub(crate) fn control_socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
     // SAFETY: no memory is passed.
     let descriptor = checked(unsafe { libc::socket(libc::AF_INET, kind, 0) })?;
-    // SAFETY: the descriptor was just made and is nobody else's.
+    // SAFETY: the descriptor was just created and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
@@ -263,7 +264,7 @@ pub(crate) fn is_up(socket: &OwnedFd, name: &CStr) -> io::Result<bool> {
         libc::SIOCGIFFLAGS as _,
         Union { ifru_ifindex: 0 },
     )?;
-    // SAFETY: this request answers with flags.
+    // SAFETY: the result of this request is flags.
     let flags = unsafe { answer.ifru_flags };
     Ok(c_int::from(flags) & libc::IFF_UP != 0)
 }
@@ -278,7 +279,7 @@ fn ask(
         ifr_name: [0; libc::IFNAMSIZ],
         ifr_ifru: argument,
     };
-    // The last byte stays 0: the kernel would not know a longer name either.
+    // The last byte stays 0: the kernel does not allow longer names either.
     let bytes = name.to_bytes().iter().take(libc::IFNAMSIZ - 1);
     for (to, from) in question.ifr_name.iter_mut().zip(bytes) {
         *to = from.cast_signed();
@@ -291,8 +292,8 @@ fn answer(
     request: libc::c_ulong,
     mut question: libc::ifreq,
 ) -> io::Result<libc::ifreq> {
-    // SAFETY: every request that this file makes takes an `ifreq`, and what it points to, if
-    // anything, lives in the caller.
+    // SAFETY: every request in this file takes an `ifreq`. Memory that it points to is borrowed
+    // from the caller.
     let outcome = unsafe { libc::ioctl(socket.as_raw_fd(), request as _, &raw mut question) };
     checked(outcome)?;
     Ok(question)
@@ -313,16 +314,17 @@ const fn kernel_form(instruction: &Instruction) -> libc::sock_filter {
     }
 }
 
-/// The number of an interface, if there is one of that name.
+/// The index of the interface with that name, if it exists.
 pub(crate) fn index_of(name: &CStr) -> Option<c_int> {
-    // SAFETY: the name ends in a 0.
+    // SAFETY: the name is null-terminated.
     match unsafe { libc::if_nametoindex(name.as_ptr()) } {
         0 => None,
         index => Some(index.cast_signed()),
     }
 }
 
-/// What an interface is called now, if there is one of that number. By the socket at hand: libc's way makes one for every question.
+/// The current name of the interface with that index, if it exists. Uses the given socket; libc's
+/// function would create one for every query.
 pub(crate) fn name_of(socket: &OwnedFd, index: c_int) -> Option<CString> {
     let question = libc::ifreq {
         ifr_name: [0; libc::IFNAMSIZ],
@@ -344,8 +346,8 @@ pub(crate) fn names() -> Vec<String> {
         return names;
     }
     let mut entry = list;
-    // SAFETY: the list ends with an entry without a name; the names before it end in a 0 and live
-    // until the list is freed, which nothing here outlives.
+    // SAFETY: the list ends with an entry without a name. The names before it are null-terminated
+    // and live until the list is freed at the end of this block.
     unsafe {
         while !(*entry).if_name.is_null() {
             let name = CStr::from_ptr((*entry).if_name);
@@ -357,17 +359,17 @@ pub(crate) fn names() -> Vec<String> {
     names
 }
 
-/// A name as the kernel takes it; `None` where no interface can be called so.
+/// A name in the kernel's form; `None` if no interface can have it.
 pub(crate) fn kernel_name(name: &str) -> Option<CString> {
     let fits = !name.is_empty() && name.len() < libc::IFNAMSIZ;
     fits.then(|| CString::new(name).ok()).flatten()
 }
 
-/// Waits until one of the sockets has a block or an error, at most so long. An interrupted wait is
-/// a short one.
+/// Waits until one of the sockets has a block or an error, or until the timeout. Returns early if
+/// interrupted.
 pub(crate) fn wait(sockets: &mut [libc::pollfd], timeout_ms: c_int) -> io::Result<()> {
     let count = sockets.len() as libc::nfds_t;
-    // SAFETY: the kernel reads and writes as many entries as there are.
+    // SAFETY: the kernel reads and writes `count` entries.
     match checked(unsafe { libc::poll(sockets.as_mut_ptr(), count, timeout_ms) }) {
         Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
         _ => Ok(()),

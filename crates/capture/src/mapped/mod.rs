@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A capture file mapped into memory.
 //!
-//! A mapped file that another program truncates makes the reader die of SIGBUS when it touches a
-//! page that is gone. Three things keep that away: small files are read, not mapped (`file.rs`);
-//! the walk goes window by window, and the kernel is asked to map each window's pages before
-//! anything touches them, which reports a truncated file as an error instead of a signal; and no
-//! other page is touched. What is left is a file that shrinks below a window while that window is
-//! walked, some milliseconds. Whoever truncates captures in place can pipe them in (`-`).
+//! If another program truncates a mapped file, the reader receives SIGBUS when it touches a missing
+//! page. Three measures prevent this. Small files are read instead of mapped (`file.rs`). The walk
+//! goes window by window, and asks the kernel to populate the pages of a window before it touches
+//! them; for a truncated file this returns an error instead of a signal. No other page is touched.
+//! What remains is a file that shrinks below a window during the milliseconds of its walk. Captures
+//! that are truncated in place can be read through a pipe (`-`).
 
 mod pages;
 
@@ -20,24 +20,24 @@ use memmap2::{Advice, Mmap};
 use crate::error::Damage;
 use pages::Pages;
 
-/// How many bytes are made present, and later given back, at once. Large enough to make the two
-/// system calls cheap, small enough to stay in a last-level cache.
+/// How many bytes are populated, and later released, at once. Large enough to make the two system
+/// calls cheap, small enough for a last-level cache.
 const WINDOW_BYTES: usize = 4 << 20;
-/// Files from this length on have a thread that makes windows present ahead of the walk.
+/// Files of at least this length have a thread that populates windows ahead of the walk.
 const LONG_BYTES: usize = 8 * WINDOW_BYTES;
 
-/// A mapped file and how far it was walked.
+/// A mapped file and the position of the walk.
 pub(crate) struct Mapped {
     map: Arc<Mmap>,
     pages: Pages,
     file: File,
-    /// The reader's position.
+    /// Position of the walk.
     at: usize,
-    /// End of the bytes that are present.
+    /// End of the populated bytes.
     present: usize,
-    /// End of the file, as far as is known.
+    /// Length of the file, as far as is known.
     length: usize,
-    /// Start of what was not given back yet.
+    /// Start of the bytes that were not released yet.
     kept_from: usize,
     shrank: bool,
 }
@@ -45,12 +45,12 @@ pub(crate) struct Mapped {
 impl Mapped {
     /// Maps a regular file.
     pub(crate) fn new(file: File) -> io::Result<Self> {
-        // SAFETY: the mapping is private and read-only, so this program cannot change it. Another
-        // program can: bytes that change under the reader are as good as any other hostile input
-        // (every length is checked on the value that is then used), and for truncation see the top
-        // of this file.
+        // SAFETY: the mapping is private and read-only, so that this program cannot change it.
+        // Another program can. Bytes that change during the walk are no worse than other hostile
+        // input, since every length is checked on the value that is then used. For truncation, see
+        // the top of this file.
         let map = unsafe { Mmap::map(&file)? };
-        // Only advice: a kernel that does not take it reads all the same.
+        // Only advice: reading works without it.
         let _ = map.advise(Advice::Sequential);
         let length = map.len();
         let map = Arc::new(map);
@@ -77,7 +77,7 @@ impl Mapped {
         self.at += bytes;
     }
 
-    /// Makes the next window present and gives back what lies behind.
+    /// Populates the next window and releases what was walked.
     pub(crate) fn fill(&mut self, at_least: usize) -> Result<bool, Damage> {
         let before = self.present;
         let wanted = self
@@ -111,7 +111,7 @@ impl Mapped {
         let next = range.end..self.length.min(range.end + WINDOW_BYTES);
         let end = range.end as u64;
         self.pages.make_present(range, next)?;
-        // Pages may have been made present some time ago.
+        // The pages may have been populated a while ago.
         match self.file.metadata() {
             Ok(metadata) if metadata.len() < end => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => Ok(()),
@@ -133,8 +133,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_shrinks_is_damage_and_no_signal() {
-        // Without a thread that is ahead, and with one.
+    fn a_file_that_shrinks_is_damaged_and_causes_no_signal() {
+        // With and without a thread that populates pages ahead.
         for windows in [3, 20] {
             let file = tempfile();
             file.set_len((windows * WINDOW_BYTES) as u64).unwrap();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_shrinks_behind_the_walk_was_read_whole() {
+    fn a_file_that_shrinks_behind_the_walk_is_read_completely() {
         let file = tempfile();
         file.set_len(2 * WINDOW_BYTES as u64).unwrap();
         let mut mapped = Mapped::new(file.try_clone().unwrap()).unwrap();

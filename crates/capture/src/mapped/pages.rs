@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pages of a mapping: made present before they are touched, given back once they were walked.
+//! Pages of a mapping: populated before they are touched, released after the walk.
 //!
-//! Both take the kernel about as long as parsing takes the reader. Where there is another
-//! processor, a thread does them, a window ahead.
+//! Both take the kernel about as long as parsing takes the reader. If there is another processor, a
+//! thread does them one window ahead.
 
 use std::io;
 use std::mem;
@@ -13,44 +13,44 @@ use std::thread;
 
 use memmap2::Mmap;
 
-/// Pages of a file's mapping.
+/// The pages of a file's mapping.
 pub(super) struct Pages {
     map: Arc<Mmap>,
-    /// Whether a thread is to be started once the walk goes on behind the first window: many files
-    /// may be open, of which one is walked.
+    /// Whether to start a thread when the walk leaves the first window. Not before, since many
+    /// files may be open while only one is walked.
     is_thread_due: bool,
     is_walked: bool,
-    ahead: Option<Ahead>,
+    thread: Option<PageThread>,
 }
 
 impl Pages {
-    /// `is_long`: whether a thread pays.
+    /// `is_long`: whether the file is long enough for a thread to pay.
     pub(super) fn new(map: &Arc<Mmap>, is_long: bool) -> Self {
         let has_processor = || thread::available_parallelism().is_ok_and(|count| count.get() > 1);
         Self {
             map: Arc::clone(map),
             is_thread_due: is_long && has_processor(),
             is_walked: false,
-            ahead: None,
+            thread: None,
         }
     }
 
-    /// Makes `range` present, and begins with `next`, which is asked for later.
+    /// Populates `range`, and starts to populate `next`, which the walk needs later.
     ///
     /// # Errors
-    /// Where the file has become shorter.
+    /// If the file has become shorter.
     pub(super) fn make_present(
         &mut self,
         range: Range<usize>,
         next: Range<usize>,
     ) -> io::Result<()> {
         if mem::replace(&mut self.is_walked, true) && mem::take(&mut self.is_thread_due) {
-            // Without it, everything is done here.
-            self.ahead = Ahead::start(&self.map).ok();
+            // If the thread cannot be started, its work is done here.
+            self.thread = PageThread::start(&self.map).ok();
         }
         let mut rest = range;
-        if let Some(ahead) = &mut self.ahead
-            && let Some((begun, outcome)) = ahead.finish()
+        if let Some(thread) = &mut self.thread
+            && let Some((begun, outcome)) = thread.finish()
             && begun.start == rest.start
         {
             outcome?;
@@ -59,52 +59,52 @@ impl Pages {
         if rest.start < rest.end {
             populate(&self.map, rest)?;
         }
-        if let Some(ahead) = &mut self.ahead
+        if let Some(thread) = &mut self.thread
             && !next.is_empty()
         {
-            ahead.begin(next);
+            thread.begin(next);
         }
         Ok(())
     }
 
-    /// Lets go of pages that were walked, so that a file larger than memory can be read without
-    /// counting against this program.
+    /// Releases pages after the walk, so that a file larger than memory does not count as this
+    /// program's memory.
     pub(super) fn give_back(&self, range: Range<usize>) {
-        match &self.ahead {
-            Some(ahead) => ahead.send(Ask::GiveBack(range)),
+        match &self.thread {
+            Some(thread) => thread.send(PageRequest::GiveBack(range)),
             None => release(&self.map, range),
         }
     }
 }
 
-/// A thread that asks the kernel. It ends when nobody can ask it any more.
-struct Ahead {
-    asks: SyncSender<Ask>,
+/// A thread that populates and releases pages. It ends when this handle is dropped.
+struct PageThread {
+    requests: SyncSender<PageRequest>,
     outcomes: Receiver<io::Result<()>>,
-    /// What it makes present.
+    /// The range that is being populated.
     begun: Option<Range<usize>>,
 }
 
-enum Ask {
+enum PageRequest {
     GiveBack(Range<usize>),
     MakePresent(Range<usize>),
 }
 
-impl Ahead {
+impl PageThread {
     fn start(map: &Arc<Mmap>) -> io::Result<Self> {
         let map = Arc::clone(map);
-        // One window is made present at a time, and those behind it are given back.
-        let (asks, incoming) = sync_channel(4);
+        // One window is populated at a time, and earlier ones are released.
+        let (requests, incoming) = sync_channel(4);
         let (finished, outcomes) = sync_channel(1);
         let work = move || {
-            for ask in incoming {
-                match ask {
-                    Ask::MakePresent(range) => {
+            for request in incoming {
+                match request {
+                    PageRequest::MakePresent(range) => {
                         if finished.send(populate(&map, range)).is_err() {
                             break;
                         }
                     }
-                    Ask::GiveBack(range) => release(&map, range),
+                    PageRequest::GiveBack(range) => release(&map, range),
                 }
             }
         };
@@ -112,7 +112,7 @@ impl Ahead {
             .name("pages".to_owned())
             .spawn(work)?;
         Ok(Self {
-            asks,
+            requests,
             outcomes,
             begun: None,
         })
@@ -120,29 +120,30 @@ impl Ahead {
 
     fn begin(&mut self, range: Range<usize>) {
         self.begun = Some(range.clone());
-        self.send(Ask::MakePresent(range));
+        self.send(PageRequest::MakePresent(range));
     }
 
-    /// Waits for what was begun.
+    /// Waits for the range that is being populated.
     fn finish(&mut self) -> Option<(Range<usize>, io::Result<()>)> {
         let begun = self.begun.take()?;
         let outcome = self.outcomes.recv().expect(ALIVE);
         Some((begun, outcome))
     }
 
-    fn send(&self, ask: Ask) {
-        self.asks.send(ask).expect(ALIVE);
+    fn send(&self, request: PageRequest) {
+        self.requests.send(request).expect(ALIVE);
     }
 }
 
-const ALIVE: &str = "the thread for pages works until nobody can ask it";
+const ALIVE: &str = "the thread for pages runs until its handle is dropped";
 
-/// Where the kernel maps one page of a file that is in memory, it maps those around it too: in blocks of this size, which begin at
-/// multiples of it (`fault_around_bytes`, unless told otherwise). To ask for one page of each takes half the time of asking for all.
+/// When the kernel maps a page of a file that is in memory, it also maps the aligned block of this
+/// size around it (`fault_around_bytes`, by default). Touching one page per block takes half the
+/// time of touching all.
 #[cfg(target_os = "linux")]
 const AROUND_BYTES: usize = 64 << 10;
 
-/// Makes pages present, so that whoever reads them meets no error.
+/// Populates pages, so that reading them causes no fault.
 #[cfg(target_os = "linux")]
 fn populate(map: &Mmap, range: Range<usize>) -> io::Result<()> {
     let address = map.as_ptr().addr();
@@ -152,7 +153,7 @@ fn populate(map: &Mmap, range: Range<usize>) -> io::Result<()> {
         advise(map, at, 1)?;
         at = (address + at + 1).next_multiple_of(AROUND_BYTES) - address;
     }
-    // What was not in memory may still not be there between those pages.
+    // Pages between them may still be missing if they were not in memory.
     match (read_before, pages_read()) {
         (Some(before), Some(after)) if before == after => Ok(()),
         _ => advise(map, range.start, range.len()),
@@ -161,7 +162,7 @@ fn populate(map: &Mmap, range: Range<usize>) -> io::Result<()> {
 
 #[cfg(target_os = "linux")]
 fn advise(map: &Mmap, start: usize, length: usize) -> io::Result<()> {
-    /// The kernel (before 5.14) does not know the advice.
+    /// The advice is unknown to the kernel (before 5.14).
     const EINVAL: i32 = 22;
     match map.advise_range(memmap2::Advice::PopulateRead, start, length) {
         Err(error) if error.raw_os_error() != Some(EINVAL) => Err(error),
@@ -169,11 +170,11 @@ fn advise(map: &Mmap, start: usize, length: usize) -> io::Result<()> {
     }
 }
 
-/// How often this thread has waited for a page that was not in memory.
+/// How many times this thread has waited for a page to be read from disk.
 #[cfg(target_os = "linux")]
 fn pages_read() -> Option<i64> {
     let mut usage = mem::MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: the kernel fills all of it where it returns 0.
+    // SAFETY: the kernel fills the whole structure if it returns 0.
     let usage = unsafe {
         match libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) {
             0 => usage.assume_init(),
@@ -185,9 +186,8 @@ fn pages_read() -> Option<i64> {
 
 #[cfg(target_os = "linux")]
 fn release(map: &Mmap, range: Range<usize>) {
-    // SAFETY: the reader has walked past the range when it gives it back, and no frame borrows from
-    // it (`Mapped::fill` takes the reader mutably); a page given back is read from the file again if
-    // it is touched.
+    // SAFETY: the walk has passed the range, and no frame borrows from it (`Mapped::fill` borrows
+    // the reader mutably). A released page is read from the file again if it is touched.
     let _ = unsafe {
         map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, range.start, range.len())
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fields of single pcapng blocks that are not packets, and their options.
+//! Fields and options of pcapng blocks other than packets.
 
 use turboflow_packet::LinkType;
 
@@ -10,7 +10,7 @@ use crate::walk::{CAPTURED_CEILING_BYTES, Stop, captured_limit_bytes, u16_at, u3
 
 pub(crate) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 pub(crate) const INTERFACE_DESCRIPTION: u32 = 1;
-/// The obsolete one.
+/// The obsolete Packet Block.
 pub(crate) const PACKET: u32 = 2;
 pub(crate) const SIMPLE_PACKET: u32 = 3;
 pub(crate) const INTERFACE_STATISTICS: u32 = 5;
@@ -29,26 +29,27 @@ const ISB_OSDROP: u16 = 7;
 pub(crate) const BLOCK_HEADER_BYTES: usize = 8;
 /// The second length field.
 pub(crate) const BLOCK_TRAILER_BYTES: usize = 4;
-/// Bytes of a section header that tell byte order and version.
+/// Bytes of a section header up to byte order and version.
 pub(crate) const SECTION_START_BYTES: usize = 24;
 
-/// An interface as its description block says.
+/// An interface according to its description block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interface {
-    /// `None` where TurboFlow does not read the type.
+    /// `None` if TurboFlow cannot parse the type.
     pub(crate) link_type: Option<LinkType>,
     /// 0 = unlimited.
     pub(crate) snap_length_bytes: u32,
     pub(crate) captured_limit_bytes: u32,
     pub(crate) clock: Clock,
-    /// Packets lost according to the last statistics block (they count from the capture's start).
+    /// Packets lost according to the last statistics block, which counts from the start of the
+    /// capture.
     pub(crate) dropped_in_all: u64,
-    /// Packets lost according to the packets' own drop counts (each counts since the packet
-    /// before).
+    /// Packets lost according to the drop counts of packets, each of which counts since the
+    /// previous packet.
     pub(crate) dropped_between_packets: u64,
 }
 
-/// Byte order and version of a section, from the first bytes of its header.
+/// The byte order of a section, from the byte-order mark in its header.
 pub(crate) fn section_byte_order(mark: [u8; 4]) -> Result<ByteOrder, Damage> {
     if u32::from_le_bytes(mark) == BYTE_ORDER_MARK {
         Ok(ByteOrder::Little)
@@ -61,7 +62,7 @@ pub(crate) fn section_byte_order(mark: [u8; 4]) -> Result<ByteOrder, Damage> {
     }
 }
 
-/// Checks a section's version: Wireshark takes 1.0 and, as some writers used it, 1.2.
+/// Checks a section's version. Like Wireshark, accepts 1.0 and 1.2, which some writers use.
 pub(crate) fn check_version<const BIG: bool>(start: &[u8]) -> Result<(), Damage> {
     match (u16_at::<BIG>(start, 12), u16_at::<BIG>(start, 14)) {
         (1, 0 | 2) => Ok(()),
@@ -84,7 +85,8 @@ pub(crate) fn interface<const BIG: bool>(body: &[u8]) -> Interface {
     Interface {
         link_type,
         snap_length_bytes,
-        // What is passed over may be as long as it likes: transfers over USB are longer than any frame of a network.
+        // Packets that are skipped may have any length: USB transfers are longer than network
+        // frames.
         captured_limit_bytes: match link_type {
             Some(_) => captured_limit_bytes(snap_length_bytes),
             None => CAPTURED_CEILING_BYTES,
@@ -95,7 +97,7 @@ pub(crate) fn interface<const BIG: bool>(body: &[u8]) -> Interface {
     }
 }
 
-/// The drops in the options of an Interface Statistics Block, if it tells.
+/// The number of lost packets in the options of an Interface Statistics Block, if given.
 pub(crate) fn statistics_drops<const BIG: bool>(options: &[u8]) -> Option<u64> {
     let mut dropped = None;
     for_each_option::<BIG>(options, |code, value| {
@@ -107,7 +109,7 @@ pub(crate) fn statistics_drops<const BIG: bool>(options: &[u8]) -> Option<u64> {
     dropped
 }
 
-/// The drop count in the options of an Enhanced Packet Block.
+/// The number of lost packets in the options of an Enhanced Packet Block.
 #[cold]
 #[inline(never)]
 pub(crate) fn packet_drops<const BIG: bool>(options: &[u8]) -> u64 {
@@ -120,7 +122,7 @@ pub(crate) fn packet_drops<const BIG: bool>(options: &[u8]) -> u64 {
     dropped
 }
 
-/// Visits options until the end mark or the first that does not fit.
+/// Calls `visit` for the options up to the end mark or the first that does not fit.
 fn for_each_option<const BIG: bool>(mut options: &[u8], mut visit: impl FnMut(u16, &[u8])) {
     while options.len() >= 4 {
         let code = u16_at::<BIG>(options, 0);
@@ -150,7 +152,7 @@ fn u64_at<const BIG: bool>(bytes: &[u8], at: usize) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// A block's length field, if it can be right.
+/// The length of a block, if it is valid.
 #[inline(always)]
 pub(crate) fn block_length<const BIG: bool>(
     block_type: u32,
@@ -182,7 +184,7 @@ fn bad_length(block_type: u32, length_bytes: u32, least_bytes: u32) -> Stop {
     })
 }
 
-/// The block at the start of `rest`, complete and with equal lengths at both ends.
+/// The block at the start of `rest`, if it is complete and both of its lengths are equal.
 pub(crate) fn whole_block<'a, const BIG: bool>(
     rest: &'a [u8],
     least_bytes: u32,
@@ -205,7 +207,7 @@ pub(crate) fn whole_block<'a, const BIG: bool>(
     Ok(block)
 }
 
-/// What lies between a whole block's header and trailer.
+/// The body of a complete block.
 pub(crate) fn body_of(block: &[u8]) -> &[u8] {
     &block[BLOCK_HEADER_BYTES..block.len() - BLOCK_TRAILER_BYTES]
 }

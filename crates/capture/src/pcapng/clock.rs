@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a pcapng interface's timestamps mean.
+//! Converts the timestamps of a pcapng interface.
 
 use turboflow_packet::LAST_TIME_NS;
 
-/// Turns an interface's 64-bit ticks into nanoseconds since 1970.
+/// Converts an interface's 64-bit ticks to nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Clock {
     unit: Unit,
@@ -11,7 +11,7 @@ pub(crate) struct Clock {
     offset_ns: i128,
 }
 
-/// How ticks become nanoseconds.
+/// The length of a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     /// Ticks are 2^-n seconds.
@@ -20,18 +20,19 @@ enum Unit {
     Divide(u64),
     /// Ticks are 10^n nanoseconds.
     Multiply(u64),
-    /// Ticks so short that 2^64 of them are no nanosecond.
+    /// Ticks are so short that 2^64 of them are less than a nanosecond.
     Nothing,
 }
 
 impl Clock {
-    /// Of an interface without `if_tsresol` and `if_tsoffset`: microseconds since 1970.
+    /// The clock of an interface without `if_tsresol` and `if_tsoffset`: microseconds since 1970.
     pub(crate) const DEFAULT: Self = Self {
         unit: Unit::Multiply(1_000),
         offset_ns: 0,
     };
 
-    /// Sets the resolution from the option's byte: top bit clear 10^-n, set 2^-n seconds.
+    /// Sets the resolution from the option's byte: 10^-n seconds or, with the top bit set, 2^-n
+    /// seconds.
     pub(crate) fn set_resolution(&mut self, if_tsresol: u8) {
         let exponent = u32::from(if_tsresol & 0x7f);
         self.unit = match exponent {
@@ -42,12 +43,12 @@ impl Clock {
         };
     }
 
-    /// Sets the offset from the option's seconds.
+    /// Sets the offset from the option, in seconds.
     pub(crate) fn set_offset(&mut self, if_tsoffset_seconds: i64) {
         self.offset_ns = i128::from(if_tsoffset_seconds) * 1_000_000_000;
     }
 
-    /// The time of so many ticks; times before 1970 are 0, those after 2554 the last one that a packet may have.
+    /// The time of a tick count. Times before 1970 become 0, those after 2554 the last valid time.
     #[inline(always)]
     pub(crate) fn nanoseconds(&self, ticks: u64) -> u64 {
         match self.unit {

@@ -22,50 +22,56 @@ use crate::error::Damage;
 use crate::format::ByteOrder;
 use crate::walk::{Counters, Cut, Stop, Walk, prefetch_ahead, u32_at};
 
-/// First bytes of every section header, in either byte order.
+/// The first bytes of every section header, equal in both byte orders.
 pub(crate) const MAGIC: [u8; 4] = SECTION_HEADER.to_be_bytes();
 
-/// A section with more interfaces is damaged; the obsolete Packet Block cannot number more.
+/// A section with more interfaces is damaged. The obsolete Packet Block cannot number more.
 const INTERFACES_LIMIT: usize = 1 << 16;
-/// The longest block, packets aside, that is read as a whole (Wireshark's limit). Blocks that are
-/// skipped may be longer.
+/// The longest block, other than packets, that is read completely (Wireshark's limit). Blocks that
+/// are skipped may be longer.
 const BLOCK_LIMIT_BYTES: u32 = 16 << 20;
+/// Size of a block without a body: type and both lengths.
+const EMPTY_BLOCK_BYTES: usize = BLOCK_HEADER_BYTES + BLOCK_TRAILER_BYTES;
+
+fn header_cut(available: usize) -> Stop {
+    Stop::incomplete("block header", EMPTY_BLOCK_BYTES, available)
+}
 
 /// Walks over the packets of a pcapng file.
 #[derive(Debug)]
 pub(crate) struct PcapngWalker {
     byte_order: ByteOrder,
-    /// Of the current section.
+    /// The interfaces of the current section.
     interfaces: Vec<Interface>,
-    /// Number of this section's first interface in the file.
+    /// Number of the section's first interface within the file.
     first_interface: u32,
-    /// Drops in sections before this one.
+    /// Packets lost in earlier sections.
     dropped_before: u64,
-    /// Time of the packet before, for packets without one.
+    /// Time of the previous packet, for packets without one.
     last_timestamp_ns: u64,
     skip: Option<Skip>,
 }
 
-/// A block of no interest, of which the walk has not seen the end.
+/// A block that is being skipped, whose end has not been reached.
 #[derive(Clone, Copy, Debug)]
 struct Skip {
     length_bytes: u32,
-    /// Of the whole block, trailer included.
+    /// Remaining bytes of the block, including its trailer.
     remaining_bytes: u32,
 }
 
-/// What became of one block.
+/// The result of reading one block.
 enum Step {
     /// The next section has the other byte order.
     OtherByteOrder,
-    /// It was read to its end; so many bytes.
+    /// The block was read completely; its length in bytes.
     Read(usize),
-    /// So many bytes were read before the walk had to stop.
+    /// Bytes consumed before the walk had to stop, and the reason.
     Stopped(usize, Stop),
 }
 
 impl PcapngWalker {
-    /// At the first section header of a file, which the walk reads again.
+    /// A walker at the first section header of a file, which the walk reads again.
     pub(crate) fn new(byte_order: ByteOrder) -> Self {
         Self {
             byte_order,
@@ -77,7 +83,7 @@ impl PcapngWalker {
         }
     }
 
-    /// Packets that the capturing side lost, as far as the blocks read so far tell.
+    /// Packets lost by the capturing side, according to the blocks read so far.
     pub(crate) fn source_dropped(&self) -> u64 {
         self.interfaces
             .iter()
@@ -90,15 +96,15 @@ impl PcapngWalker {
             })
     }
 
-    /// How far before the walk's position the current block started.
+    /// The distance from the start of the current block to the position of the walk.
     pub(crate) fn started_before_bytes(&self) -> u64 {
         self.skip.map_or(0, |skip| {
             u64::from(skip.length_bytes - skip.remaining_bytes)
         })
     }
 
-    /// Appends frames until `limit` are there. With a limit of 0 it walks to the next complete
-    /// packet that can be delivered and stops before it.
+    /// Appends frames until there are `limit`. With a limit of 0, walks to the next complete packet
+    /// that can be delivered and stops before it.
     pub(crate) fn walk<'a>(
         &mut self,
         data: &'a [u8],
@@ -120,7 +126,7 @@ impl PcapngWalker {
         }
     }
 
-    /// Walks over blocks of one byte order; without a reason to stop the other order follows.
+    /// Walks over blocks of one byte order. Without a reason to stop, the other byte order follows.
     fn walk_section<'a, const BIG: bool>(
         &mut self,
         data: &'a [u8],
@@ -129,20 +135,15 @@ impl PcapngWalker {
         counters: &mut Counters,
     ) -> (usize, Option<Stop>) {
         let first = frames.len();
-        let mut at = 0;
+        let mut at = match self.finish_skip::<BIG>(data) {
+            Ok(bytes) => bytes,
+            Err((bytes, stop)) => return (bytes, Some(stop)),
+        };
         let mut bytes_on_wire = 0;
-        if self.skip.is_some() {
-            match self.pass::<BIG>(data) {
-                Step::Read(bytes) => at = bytes,
-                Step::Stopped(bytes, stop) => return (bytes, Some(stop)),
-                Step::OtherByteOrder => unreachable!("a skipped block is no section header"),
-            }
-        }
         let stop = loop {
             let rest = &data[at..];
-            if rest.len() < BLOCK_HEADER_BYTES + BLOCK_TRAILER_BYTES {
-                let needed = BLOCK_HEADER_BYTES + BLOCK_TRAILER_BYTES;
-                break Some(Stop::incomplete("block header", needed, rest.len()));
+            if rest.len() < EMPTY_BLOCK_BYTES {
+                break Some(header_cut(rest.len()));
             }
             prefetch_ahead(rest, u32_at::<BIG>(rest, 4) as usize);
             let block_type = u32_at::<BIG>(rest, 0);
@@ -191,12 +192,27 @@ impl PcapngWalker {
             });
             at += packet.block_bytes;
         };
-        counters.packets += (frames.len() - first) as u64;
         counters.bytes += bytes_on_wire;
+        counters.packets += (frames.len() - first) as u64;
+        self.keep_last_time(frames);
+        (at, stop)
+    }
+
+    /// Keeps the time of the last packet, for packets without one in the next walk.
+    fn keep_last_time(&mut self, frames: &[Frame<'_>]) {
         if let Some(frame) = frames.last() {
             self.last_timestamp_ns = frame.timestamp_ns;
         }
-        (at, stop)
+    }
+
+    /// Skips the rest of a block whose end the previous walk did not reach. Returns how many bytes
+    /// it skipped and, if the end is still not reached, why the walk stops.
+    fn finish_skip<const BIG: bool>(&mut self, data: &[u8]) -> Result<usize, (usize, Stop)> {
+        match self.skip_rest::<BIG>(data) {
+            Step::Read(bytes) => Ok(bytes),
+            Step::Stopped(bytes, stop) => Err((bytes, stop)),
+            Step::OtherByteOrder => unreachable!("a skipped block is not a section header"),
+        }
     }
 
     #[cold]
@@ -216,7 +232,7 @@ impl PcapngWalker {
             .saturating_add(packet.dropped);
     }
 
-    /// The time for a packet without one: that of the packet before.
+    /// The time for a packet without one: that of the previous packet.
     #[cold]
     #[inline(never)]
     fn time_before(&self, frames: &[Frame<'_>], counters: &mut Counters) -> u64 {
@@ -226,7 +242,7 @@ impl PcapngWalker {
             .map_or(self.last_timestamp_ns, |frame| frame.timestamp_ns)
     }
 
-    /// Reads a block that holds no packet.
+    /// Reads a block that is not a packet.
     #[cold]
     #[inline(never)]
     fn other_block<const BIG: bool>(&mut self, block_type: u32, rest: &[u8]) -> Step {
@@ -247,7 +263,7 @@ impl PcapngWalker {
                         length_bytes,
                         remaining_bytes: length_bytes,
                     });
-                    return self.pass::<BIG>(rest);
+                    return self.skip_rest::<BIG>(rest);
                 }
                 Err(stop) => Err(stop),
             },
@@ -299,8 +315,8 @@ impl PcapngWalker {
         Ok(block.len())
     }
 
-    /// Passes over what `data` holds of a block of no interest.
-    fn pass<const BIG: bool>(&mut self, data: &[u8]) -> Step {
+    /// Skips the part of a block of no interest that is in `data`.
+    fn skip_rest<const BIG: bool>(&mut self, data: &[u8]) -> Step {
         let Some(skip) = &mut self.skip else {
             return Step::Read(0);
         };

@@ -22,19 +22,19 @@ const PACKET_BLOCK_LIMIT_BYTES: u32 = 129 << 20;
 const BYTES_AT: usize = 28;
 /// Where the bytes start in a simple block.
 const SIMPLE_BYTES_AT: usize = 12;
-/// The obsolete block's drop count where nothing is known.
+/// The drop count of the obsolete block if it is unknown.
 const DROPS_UNKNOWN: u16 = 0xffff;
 
-/// What a packet block says.
+/// The fields of a packet block.
 pub(super) struct Packet<'a> {
-    /// In the section; the section describes it.
+    /// The interface's index within the section.
     pub(super) interface: u32,
-    /// The interface's, if TurboFlow reads it.
+    /// The interface's link type, if TurboFlow can parse it.
     pub(super) link_type: Option<LinkType>,
     pub(super) timestamp_ns: Option<u64>,
     pub(super) wire_length_bytes: u32,
     pub(super) bytes: &'a [u8],
-    /// Packets lost since the one before.
+    /// Packets lost since the previous packet.
     pub(super) dropped: u64,
     pub(super) block_bytes: usize,
 }
@@ -79,7 +79,7 @@ pub(super) fn obsolete<'a, const BIG: bool>(
     Ok(packet)
 }
 
-/// Reads what enhanced and obsolete blocks have in common.
+/// Reads the fields that enhanced and obsolete blocks have in common.
 #[inline(always)]
 fn timed<'a, const BIG: bool>(
     interfaces: &[Interface],
@@ -130,7 +130,8 @@ pub(super) fn simple<'a, const BIG: bool>(
     };
     let wire_length_bytes = u32_at::<BIG>(rest, BLOCK_HEADER_BYTES);
     let room_bytes = block_bytes - SIMPLE_BYTES_AT - BLOCK_TRAILER_BYTES;
-    // The block does not tell how much was captured: all, or as much as the interface lets through.
+    // The block has no captured length. It is the wire length, limited by the interface's snap
+    // length.
     let captured_bytes = match interface.snap_length_bytes {
         0 => wire_length_bytes,
         snap_length_bytes => wire_length_bytes.min(snap_length_bytes),
@@ -156,7 +157,7 @@ pub(super) fn simple<'a, const BIG: bool>(
     })
 }
 
-/// Checks that a whole block ends with the length it starts with.
+/// Checks that both length fields of a complete block are equal.
 #[inline(always)]
 fn check_trailer<const BIG: bool>(block: &[u8]) -> Result<(), Stop> {
     let last_bytes = u32_at::<BIG>(block, block.len() - BLOCK_TRAILER_BYTES);

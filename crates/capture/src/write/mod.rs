@@ -9,7 +9,7 @@ pub use pcapng::{InterfaceOptions, PcapngWriter};
 
 use turboflow_packet::LinkType;
 
-/// The number that files use for a link type (the first of its numbers, where it has several).
+/// The number of a link type in files. The first one, if it has several.
 #[must_use]
 pub const fn link_type_number(link_type: LinkType) -> u16 {
     match link_type {
@@ -24,7 +24,7 @@ pub const fn link_type_number(link_type: LinkType) -> u16 {
     }
 }
 
-/// A captured length as files hold it.
+/// A captured length as stored in files.
 fn captured_length(bytes: &[u8]) -> std::io::Result<u32> {
     u32::try_from(bytes.len()).map_err(|_| {
         std::io::Error::new(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writes classic pcap files with nanoseconds, little-endian.
+//! Writes classic pcap files with nanosecond timestamps, little-endian.
 
 use std::io::{self, Write};
 
@@ -7,12 +7,12 @@ use turboflow_packet::{Frame, LinkType};
 
 use super::{captured_length, link_type_number};
 
-/// How much is gathered before it is written.
+/// How many bytes are buffered before a write.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Writes a pcap file with nanosecond times. Buffers by itself: give it the bare file.
+/// Writes a pcap file with nanosecond timestamps. It buffers by itself: pass the bare file.
 ///
-/// [`PcapWriter::finish`] writes what is buffered; without it the end of the file is missing.
+/// [`PcapWriter::finish`] writes the rest of the buffer. Without it the end of the file is missing.
 #[derive(Debug)]
 pub struct PcapWriter<W: Write> {
     inner: W,
@@ -23,7 +23,7 @@ impl<W: Write> PcapWriter<W> {
     /// Starts a file of packets with the given link type and a snap length of 262,144 bytes.
     ///
     /// # Errors
-    /// None now; writing may come to need them.
+    /// None at present; the signature allows for some.
     pub fn new(inner: W, link_type: LinkType) -> io::Result<Self> {
         let mut buffer = Vec::with_capacity(BUFFER_BYTES);
         buffer.extend_from_slice(&0xa1b2_3c4d_u32.to_le_bytes());
@@ -35,10 +35,10 @@ impl<W: Write> PcapWriter<W> {
         Ok(Self { inner, buffer })
     }
 
-    /// Appends a packet. Seconds beyond 2106 wrap, as the format has 32 bits for them.
+    /// Appends a packet. Times after 2106 wrap, because the format has 32 bits for seconds.
     ///
     /// # Errors
-    /// When the file cannot be written, or the packet has 4 GiB or more.
+    /// If the file cannot be written, or the packet has 4 GiB or more.
     #[inline]
     pub fn write(
         &mut self,
@@ -59,19 +59,19 @@ impl<W: Write> PcapWriter<W> {
         Ok(())
     }
 
-    /// Appends a frame; its link type has to be the file's.
+    /// Appends a frame, which must have the file's link type.
     ///
     /// # Errors
-    /// As [`PcapWriter::write`].
+    /// See [`PcapWriter::write`].
     #[inline]
     pub fn write_frame(&mut self, frame: &Frame<'_>) -> io::Result<()> {
         self.write(frame.timestamp_ns, frame.bytes, frame.wire_length_bytes)
     }
 
-    /// Writes what is buffered and gives the file back.
+    /// Writes the rest of the buffer and returns the file.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn finish(mut self) -> io::Result<W> {
         self.write_buffer()?;
         self.inner.flush()?;

@@ -14,18 +14,19 @@ const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 const OPTION_END: [u8; 4] = [0; 4];
 
-/// What an interface description can say beside the link type.
+/// Options of an interface description.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InterfaceOptions {
     /// Longest captured length, in bytes; 0 = unlimited.
     pub snap_length_bytes: u32,
-    /// `if_tsresol`: n for ticks of 10^-n seconds, with the top bit set 2^-n; microseconds if none.
+    /// `if_tsresol`: n for ticks of 10^-n seconds or, with the top bit set, 2^-n. `None`:
+    /// microseconds.
     pub resolution: Option<u8>,
-    /// `if_tsoffset`: seconds to add to every time.
+    /// `if_tsoffset`: seconds to add to every timestamp.
     pub offset_seconds: Option<i64>,
 }
 
-/// Writes a pcapng file block by block. Does not buffer: give it a buffered writer.
+/// Writes a pcapng file block by block. It does not buffer: pass a buffered writer.
 #[derive(Debug)]
 pub struct PcapngWriter<W: Write> {
     inner: W,
@@ -34,10 +35,10 @@ pub struct PcapngWriter<W: Write> {
 }
 
 impl<W: Write> PcapngWriter<W> {
-    /// Starts a file with a section of the given byte order.
+    /// Starts a file with a section in the given byte order.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn new(inner: W, byte_order: ByteOrder) -> io::Result<Self> {
         let mut writer = Self {
             inner,
@@ -48,16 +49,16 @@ impl<W: Write> PcapngWriter<W> {
         Ok(writer)
     }
 
-    /// Starts another section; its interfaces count from 0 again.
+    /// Starts another section. Its interfaces are numbered from 0 again.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn start_section(&mut self, byte_order: ByteOrder) -> io::Result<()> {
         self.byte_order = byte_order;
         self.u32(0x1a2b_3c4d);
         self.u16(1);
         self.u16(0);
-        // Section length: not known.
+        // The section length is unspecified.
         self.u32(u32::MAX);
         self.u32(u32::MAX);
         self.finish_block(SECTION_HEADER)
@@ -66,7 +67,7 @@ impl<W: Write> PcapngWriter<W> {
     /// Describes the section's next interface.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn add_interface(
         &mut self,
         link_type: LinkType,
@@ -78,7 +79,7 @@ impl<W: Write> PcapngWriter<W> {
     /// Describes the section's next interface, with any link-type number.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn add_interface_number(
         &mut self,
         link_type: u16,
@@ -107,7 +108,7 @@ impl<W: Write> PcapngWriter<W> {
     /// Appends an Enhanced Packet Block; `ticks` are in the interface's resolution.
     ///
     /// # Errors
-    /// When the file cannot be written, or the packet has 4 GiB or more.
+    /// If the file cannot be written, or the packet has 4 GiB or more.
     pub fn write(
         &mut self,
         interface: u32,
@@ -125,29 +126,29 @@ impl<W: Write> PcapngWriter<W> {
         self.finish_block(ENHANCED_PACKET)
     }
 
-    /// Appends a Simple Packet Block: no time, first interface.
+    /// Appends a Simple Packet Block: without a time, on the first interface.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn write_simple(&mut self, bytes: &[u8], wire_length_bytes: u32) -> io::Result<()> {
         self.u32(wire_length_bytes);
         self.body.extend_from_slice(bytes);
         self.finish_block(SIMPLE_PACKET)
     }
 
-    /// Appends a block of any type; the body is padded to 4 bytes.
+    /// Appends a block of any type. Its body is padded to a multiple of 4 bytes.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn write_block(&mut self, block_type: u32, body: &[u8]) -> io::Result<()> {
         self.body.extend_from_slice(body);
         self.finish_block(block_type)
     }
 
-    /// Flushes and gives the file back.
+    /// Flushes and returns the file.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn finish(mut self) -> io::Result<W> {
         self.inner.flush()?;
         Ok(self.inner)
@@ -171,7 +172,7 @@ impl<W: Write> PcapngWriter<W> {
         }
     }
 
-    /// Writes the gathered body as a block.
+    /// Writes the buffered body as a block.
     fn finish_block(&mut self, block_type: u32) -> io::Result<()> {
         self.body.resize(self.body.len().next_multiple_of(4), 0);
         let length_bytes = captured_length(&self.body)?.saturating_add(12);

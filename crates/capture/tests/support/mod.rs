@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the tests share.
+//! Helpers shared by the tests.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -12,7 +12,7 @@ use std::path::Path;
 use turboflow_capture::{CaptureFile, Counters, ReadError};
 use turboflow_packet::LinkType;
 
-/// A frame with bytes of its own.
+/// A frame that owns its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned {
     pub timestamp_ns: u64,
@@ -31,14 +31,14 @@ pub struct Content {
 }
 
 impl Content {
-    /// For comparisons: the error as text.
+    /// The content for comparisons, with the error as text.
     pub fn comparable(&self) -> (&[Owned], Counters, Option<String>) {
         let error = self.error.as_ref().map(|error| error.to_string());
         (&self.frames, self.counters, error)
     }
 }
 
-/// Reads a capture to its end, `limit` frames at a time, and checks the counters on the way.
+/// Reads a capture to its end, `limit` frames at a time, and checks the counters after each batch.
 pub fn read_all(mut file: CaptureFile, limit: usize) -> Content {
     let mut frames = Vec::new();
     let mut bytes = 0;
@@ -75,7 +75,7 @@ pub fn read_all(mut file: CaptureFile, limit: usize) -> Content {
     }
 }
 
-/// Reads a capture that is in memory.
+/// Reads a capture from memory.
 pub fn read_bytes(bytes: &[u8]) -> Content {
     read_all(
         CaptureFile::from_bytes("test".to_owned(), bytes.to_vec()).unwrap(),
@@ -83,7 +83,7 @@ pub fn read_bytes(bytes: &[u8]) -> Content {
     )
 }
 
-/// A reader that gives away a few bytes at a time, as a pipe may.
+/// A reader that returns a few bytes at a time, as a pipe may.
 pub struct Dribble {
     pub bytes: io::Cursor<Vec<u8>>,
     pub most: usize,
@@ -105,7 +105,7 @@ impl Read for Dribble {
     }
 }
 
-/// The real captures, as paths below their folder.
+/// The real captures, as paths relative to their folder.
 pub fn captures(folder: &Path) -> Vec<String> {
     let manifest = std::fs::read_to_string(folder.join("MANIFEST.tsv")).unwrap();
     manifest

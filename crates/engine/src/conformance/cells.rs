@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The clock of a run, cut into cells (`docs/decisions/0001-cells.md`), in the plainest code.
+//! The clock of a run, divided into cells (`docs/decisions/0001-cells.md`), in the simplest code.
 
 use super::Setup;
 
-/// What a packet's time does to the clock.
+/// The effect of a packet's timestamp on the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tick {
-    /// A cell begins.
+    /// The packet starts a new cell.
     Enters,
-    /// The clock was set back, and a cell begins.
+    /// The clock went backwards, and a new cell starts.
     SetBack,
-    /// The cell goes on.
+    /// The packet is in the current cell, or late.
     Stays,
 }
 
-/// The clock.
+/// The clock of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cells {
     cell_ns: u64,
     idle_ns: u64,
-    /// The largest time since the clock was last set back.
+    /// The largest timestamp since the clock last went backwards.
     now_ns: Option<u64>,
-    /// How many times it was set back.
+    /// How many times the clock went backwards.
     epoch: u32,
 }
 
-/// Where the clock was when a packet arrived.
+/// The state of the clock when a packet arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment {
-    /// How many times it had been set back.
+    /// How many times the clock had gone backwards.
     pub(super) epoch: u32,
-    /// The start of its cell: W of the decision.
+    /// The start of the cell: W in the decision.
     pub(super) cell_start_ns: u64,
 }
 
@@ -44,7 +44,7 @@ impl Cells {
         }
     }
 
-    /// A packet arrives.
+    /// Advances the clock to a packet's timestamp.
     pub(super) fn tick(&mut self, time_ns: u64) -> Tick {
         let Some(now_ns) = self.now_ns else {
             self.now_ns = Some(time_ns);

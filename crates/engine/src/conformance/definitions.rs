@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Definitions that every engine is tried with.
+//! The definitions that every engine is tested with.
 
 use turboflow_record::{Definition, Feature, Input, Op};
 
-/// Every op by itself, over nothing, over what every packet has, over what some lack, and over
-/// gaps, wherever that makes sense.
+/// One definition per op and kind of input: none, one that every packet carries, one that some
+/// packets lack, and gaps. Combinations without a meaning are left out.
 #[must_use]
 pub fn each_op_alone() -> Vec<Definition> {
     let ops = [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any remote engine as a subject, where there is a way to give it frames.
+//! A remote engine as a subject, if there is a way to send it frames.
 
 use turboflow_merge::{KeyWidths, Layout};
 
@@ -7,32 +7,32 @@ use super::in_process::widened;
 use super::{Arrival, Event, Lane, LeftOut, Observed, Setup, Subject, Told};
 use crate::{Abilities, EngineError, MicroflowBatch, RemoteEngine};
 
-/// Opens a remote engine for a trial, and gives it frames.
+/// Opens a remote engine for a trial, and sends it frames.
 pub trait OpenRemote {
     /// The engine.
     type Engine: RemoteEngine;
 
-    /// What it can do, as it is set up here.
+    /// What the engine supports as configured here.
     fn abilities(&self) -> Abilities;
 
-    /// What it is not asked.
+    /// The aspects that are not tested.
     fn left_out(&self) -> &[LeftOut];
 
-    /// Whether it takes a layout that its abilities reach.
+    /// Whether the engine supports a layout that its abilities allow.
     fn takes(&self, _layout: &Layout) -> bool {
         true
     }
 
-    /// An engine that has seen nothing.
+    /// Opens an engine in its initial state.
     ///
     /// # Errors
-    /// Where there is none.
+    /// If the engine cannot be opened.
     fn open(&mut self, setup: &Setup) -> Result<Self::Engine, EngineError>;
 
-    /// A frame arrives at the engine.
+    /// Sends a frame to the engine.
     ///
     /// # Errors
-    /// Where it does not.
+    /// If the frame cannot be sent.
     fn give(&mut self, engine: &mut Self::Engine, arrival: &Arrival) -> Result<(), EngineError>;
 }
 
@@ -71,7 +71,7 @@ impl<O: OpenRemote> Subject for Elsewhere<O> {
     }
 }
 
-/// Takes all that is to be had now.
+/// Collects all records that are available now.
 fn collect(
     engine: &mut impl RemoteEngine,
     layout: &Layout,

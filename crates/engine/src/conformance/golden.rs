@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Record by record and counter by counter: what the golden model makes of the same packets.
+//! Compares records and counters one by one with those of the golden model.
 
 use super::laws::{Joined, Trial, first_difference};
 use super::runs::{Flow, Flows};
 use super::{Aspect, Observed, Outcome};
 
-/// Records and counters are those of the golden model; where flows have other slots, a record ends
-/// only by a rule or by a packet of another flow.
+/// Records and counters equal those of the golden model. If the engine maps flows to other slots, a
+/// record ends only where a rule or a packet of another flow ends it.
 pub(super) fn golden(trial: &Trial<'_>, golden: &Observed) -> Outcome {
     let is_disturbed = trial.setup.look_every < trial.arrivals.len() && !trial.is_of_one_cell();
     if is_disturbed && let Some(why) = trial.why_left_out(Aspect::UndisturbedByLooks) {
@@ -21,7 +21,7 @@ pub(super) fn golden(trial: &Trial<'_>, golden: &Observed) -> Outcome {
     .into()
 }
 
-/// The records of every flow, one by one.
+/// Compares the records of every flow one by one.
 fn has_same_records(trial: &Trial<'_>, golden: &Observed) -> Result<(), String> {
     let theirs = Flows::new(trial.setup, trial.arrivals, golden);
     for (key, flow) in &trial.flows.by_key {
@@ -39,7 +39,7 @@ fn has_same_records(trial: &Trial<'_>, golden: &Observed) -> Result<(), String> 
     Ok(())
 }
 
-/// Records that left the table, by cause.
+/// Compares the numbers of evicted records by cause.
 fn has_same_counters(trial: &Trial<'_>, golden: &Observed) -> Result<(), String> {
     let (mut expected, mut found) = (golden.counters.evicted, trial.observed.counters.evicted);
     if trial.why_left_out(Aspect::AgeApartFromFlush).is_some() {
@@ -53,7 +53,7 @@ fn has_same_counters(trial: &Trial<'_>, golden: &Observed) -> Result<(), String>
     }
 }
 
-/// Every record ends where a rule ends it, or where a packet of another flow came before the next.
+/// Every record ends where a rule ends it, or before a packet of another flow.
 fn is_cut_with_reason(trial: &Trial<'_>) -> Result<(), String> {
     for flow in trial.flows.iter() {
         for pair in flow.runs.windows(2) {
@@ -80,7 +80,7 @@ fn is_cut_with_reason(trial: &Trial<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a packet of another flow of the same table came between two packets.
+/// Whether a packet of another flow in the same table came between two packets.
 fn comes_between(trial: &Trial<'_>, flow: &Flow<'_>, last: usize, next: usize) -> bool {
     let others = trial
         .flows

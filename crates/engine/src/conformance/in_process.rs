@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any packet engine as a subject. The clock is driven as a run drives it, and what the engine
-//! evicts is handed over at once.
+//! Any packet engine as a subject. The clock is driven as in a run, and evicted records are handed
+//! over at once.
 
 use turboflow_merge::{KeyHasher, KeyWidths, MicroflowRecord, WORDS_WIDE};
 use turboflow_record::{Family, WORDS_V4, WORDS_V6};
@@ -11,14 +11,14 @@ use crate::{
     Abilities, EngineCounters, EngineError, EvictAll, Evicted, PacketEngine, PacketEngines,
 };
 
-/// Engines in this process, made for a number of slots.
+/// Engines in this process, created with a given number of slots.
 pub struct InProcess<F> {
     abilities: Abilities,
     of_slots: fn(u32) -> F,
 }
 
 impl<F: PacketEngines> InProcess<F> {
-    /// Engines that can do this much, each of a table of so many slots.
+    /// Engines with these abilities. `of_slots` creates one with that many slots.
     #[must_use]
     pub const fn new(abilities: Abilities, of_slots: fn(u32) -> F) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl<F: PacketEngines> Subject for InProcess<F> {
     }
 }
 
-/// A trial under way: a table of each kind of record that the layout has.
+/// A running trial, with one table per kind of record that the layout has.
 struct Metering<'a, F: PacketEngines, const N: usize> {
     setup: &'a Setup,
     cells: Cells,
@@ -49,7 +49,7 @@ struct Metering<'a, F: PacketEngines, const N: usize> {
     v6: Option<Table<F::Engine<WORDS_V6, N>, WORDS_V6, N>>,
     wide: Option<Table<F::Engine<WORDS_WIDE, N>, WORDS_WIDE, N>>,
     observed: Observed,
-    /// How many frames came.
+    /// How many frames have been given.
     given: usize,
 }
 
@@ -109,7 +109,7 @@ impl<'a, F: PacketEngines, const N: usize> Metering<'a, F, N> {
         }
     }
 
-    /// The cell that ends leaves nothing behind, and says so.
+    /// Ends the cell: evicts all records, then reports the cell as complete.
     fn enter(&mut self, why: EvictAll, told: fn(u64) -> Told) {
         self.each_table(|table, told| table.evict_all(why, told));
         let start_ns = self.cells.moment().cell_start_ns;
@@ -145,7 +145,7 @@ fn push<E, const K: usize, const N: usize>(
     }
 }
 
-/// What is counted before packets reach an engine in this process.
+/// Counts what a run counts before packets reach an engine in this process.
 fn count(counters: &mut EngineCounters, arrival: &Arrival) {
     counters.packets_received += 1;
     counters.bytes_received += arrival.wire_bytes();
@@ -163,9 +163,9 @@ fn count(counters: &mut EngineCounters, arrival: &Arrival) {
 
 /// A table of any key width.
 trait AnyTable {
-    /// Meters the packets that wait.
+    /// Meters the pending packets.
     fn meter(&mut self, told: &mut Vec<Told>);
-    /// The same, and evicts everything.
+    /// Meters the pending packets, then evicts everything.
     fn evict_all(&mut self, why: EvictAll, told: &mut Vec<Told>);
     fn enter_cell(&mut self, start_ns: u64);
     fn evicted(&self) -> Evicted;
@@ -213,7 +213,7 @@ impl<E: PacketEngine<K, N>, const K: usize, const N: usize> AnyTable for Table<E
     }
 
     fn enter_cell(&mut self, start_ns: u64) {
-        // Of use to engines that may stand aside alone.
+        // Only engines that can be bypassed use this number.
         const HITS_NEEDED_PERCENT: u64 = 50;
         self.engine.enter_cell(start_ns, HITS_NEEDED_PERCENT);
     }
@@ -223,7 +223,7 @@ impl<E: PacketEngine<K, N>, const K: usize, const N: usize> AnyTable for Table<E
     }
 }
 
-/// A record with room for any key and any state.
+/// The record, widened to hold any key and any state.
 pub(super) fn widened<const K: usize, const N: usize>(record: &MicroflowRecord<K, N>) -> Record {
     let mut wide = Record {
         base: record.base,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The laws that an engine keeps, each as a function of a trial.
+//! The laws that an engine must keep, each as a function of a trial.
 
 use turboflow_merge::MicroflowRecord;
 use turboflow_record::{Packet, Rejected, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
@@ -8,14 +8,14 @@ use super::cells::Moment;
 use super::runs::{Flow, Flows};
 use super::{Arrival, Aspect, Lane, LeftOut, Observed, Outcome, Record, Setup, Told};
 
-/// A subject's work on a sequence, made ready for the checks.
+/// The output of a subject for one sequence, prepared for the checks.
 pub(super) struct Trial<'a> {
     pub(super) setup: &'a Setup,
-    /// At the times that the engine gave them.
+    /// The frames, with the timestamps that the engine gave them.
     pub(super) arrivals: &'a [Arrival],
     pub(super) observed: &'a Observed,
     pub(super) flows: &'a Flows<'a>,
-    /// Where the clock was at every arrival.
+    /// The state of the clock at each arrival.
     pub(super) moments: Vec<Moment>,
     pub(super) left_out: &'a [LeftOut],
     pub(super) is_ordered: bool,
@@ -30,11 +30,11 @@ impl Trial<'_> {
     pub(super) fn packet(&self, number: usize) -> &Packet {
         match &self.arrivals[number].packet {
             Ok((packet, _)) => packet,
-            Err(_) => unreachable!("flows are of packets alone"),
+            Err(_) => unreachable!("flows contain packets only"),
         }
     }
 
-    /// The record that one pass over these packets gives.
+    /// The record that results from one pass over these packets.
     pub(super) fn one_pass(&self, numbers: &[usize]) -> Option<Record> {
         let layout = &self.setup.layout;
         let mut total: Option<Record> = None;
@@ -59,14 +59,14 @@ impl Trial<'_> {
         Some(total)
     }
 
-    /// Whether all packets are of one cell of the clock.
+    /// Whether all packets are in one cell of the clock.
     pub(super) fn is_of_one_cell(&self) -> bool {
         self.moments.windows(2).all(|pair| pair[0] == pair[1])
     }
 }
 
 impl Lane {
-    /// The table that a packet belongs in.
+    /// The table that a packet belongs to.
     pub(super) fn of(layout: &turboflow_merge::Layout, packet: &Packet) -> Self {
         match (layout.key_widths(), packet.tuple.family()) {
             (turboflow_merge::KeyWidths::Wide, _) => Self::Wide,
@@ -83,8 +83,8 @@ fn equal<T: PartialEq + std::fmt::Debug>(what: &str, expected: T, actual: T) -> 
     }
 }
 
-/// Law 1: every frame is counted, and every packet with its bytes is in one record, or counted as
-/// dropped.
+/// Law 1: every frame is counted. Every packet and its bytes are in exactly one record, or counted
+/// as dropped.
 pub(super) fn conservation(trial: &Trial<'_>) -> Outcome {
     conserves(trial).into()
 }
@@ -126,18 +126,22 @@ fn conserves(trial: &Trial<'_>) -> Result<(), String> {
     equal("bytes in records and dropped", bytes, in_records + dropped)?;
     let handed_over = records().count() as u64 + counters.microflows_dropped;
     equal("records evicted", counters.evicted.total(), handed_over)?;
-    equal("records of no packet's key", 0, trial.flows.strangers.len())?;
+    equal(
+        "records with a key that no packet has",
+        0,
+        trial.flows.unknown_records.len(),
+    )?;
     for flow in trial.flows.iter() {
         let (own, found) = (flow.packets.len() as u64, flow.packets_in_records());
         if found > own {
-            return Err(format!("a flow of {own} packets has records of {found}"));
+            return Err(format!("a flow of {own} packets has records with {found}"));
         }
     }
     Ok(())
 }
 
-/// Law 2: a record is what one pass over its packets gives, and so are the merged records of a
-/// flow.
+/// Law 2: a record equals the result of one pass over its packets, and so do the merged records of
+/// a flow.
 pub(super) fn exactness(trial: &Trial<'_>) -> Outcome {
     is_exact(trial).into()
 }
@@ -166,7 +170,7 @@ fn is_exact(trial: &Trial<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Where two records differ, for a person.
+/// The first difference between two records, in words.
 pub(super) fn first_difference<const K: usize, const N: usize>(
     expected: &MicroflowRecord<K, N>,
     actual: &MicroflowRecord<K, N>,
@@ -185,7 +189,7 @@ pub(super) fn first_difference<const K: usize, const N: usize>(
     ))
 }
 
-/// Law 3: the records of a flow are handed over in the order of time.
+/// Law 3: the records of a flow are handed over in time order.
 pub(super) fn order(trial: &Trial<'_>) -> Outcome {
     if !trial.is_ordered {
         return Outcome::LeftOut("records of a flow may overlap, as the engine's abilities say");
@@ -196,7 +200,7 @@ pub(super) fn order(trial: &Trial<'_>) -> Outcome {
             .iter()
             .map(|number| trial.packet(*number).timestamp_ns)
             .collect();
-        // Of a flow with late packets the order of arrival counts: exactness and cuts follow it.
+        // If a flow has late packets, the order of arrival counts. Exactness and cuts check that.
         if !times.is_sorted() {
             continue;
         }
@@ -213,8 +217,8 @@ pub(super) fn order(trial: &Trial<'_>) -> Outcome {
     Outcome::Held
 }
 
-/// Law 4: once all packets before the end of a cell are said to be handed over, none of them comes,
-/// and none of later ones came before.
+/// Law 4: a watermark is the end of a cell. No packet from before it is handed over after it, and
+/// none from after it is handed over before.
 pub(super) fn bounded_age(trial: &Trial<'_>) -> Outcome {
     is_of_bounded_age(trial).into()
 }
@@ -229,7 +233,7 @@ fn is_of_bounded_age(trial: &Trial<'_>) -> Result<(), String> {
         });
         if next.is_some_and(|complete_ns| record.base.last_ns >= complete_ns) {
             return Err(format!(
-                "record {number} is of a later cell than the one it came in"
+                "record {number} is of a later cell than the one it was handed over in"
             ));
         }
     }
@@ -243,10 +247,10 @@ fn is_of_bounded_age(trial: &Trial<'_>) -> Result<(), String> {
                     complete_ns,
                 )?;
                 if before_ns.is_some_and(|before_ns| before_ns > complete_ns) {
-                    return Err(format!("{complete_ns} was complete before"));
+                    return Err(format!("watermark {complete_ns} follows a later one"));
                 }
                 before_ns = Some(complete_ns);
-                comes_no_more(trial, place, event.given, complete_ns)?;
+                has_no_overdue_packet(trial, place, event.given, complete_ns)?;
             }
             Told::StartsOver => before_ns = None,
             Told::Record(..) => {}
@@ -255,8 +259,9 @@ fn is_of_bounded_age(trial: &Trial<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// No packet that was given before that event, and came before that time, comes after it.
-fn comes_no_more(
+/// No packet given before the event at `place` with a timestamp before `complete_ns` is handed over
+/// after that event.
+fn has_no_overdue_packet(
     trial: &Trial<'_>,
     place: usize,
     given: usize,
@@ -273,7 +278,7 @@ fn comes_no_more(
                 .find(|number| is_overdue(number))
             {
                 return Err(format!(
-                    "packet {number} came after all before {complete_ns} were complete"
+                    "packet {number} was handed over after the watermark {complete_ns}"
                 ));
             }
         }
@@ -281,7 +286,7 @@ fn comes_no_more(
     Ok(())
 }
 
-/// What has to be known of a record's packets so far to say whether another one may join.
+/// What the rules need to know of a record's packets to decide whether another packet may join.
 pub(super) struct Joined {
     first_ns: u64,
     epoch: u32,
@@ -303,7 +308,7 @@ impl Joined {
         self.has_ended |= is_end(packet);
     }
 
-    /// Why a packet must not join, if it must not.
+    /// The rule that forbids a packet to join, if there is one.
     pub(super) fn cut_before(
         &self,
         packet: &Packet,
@@ -334,8 +339,8 @@ const fn is_end(packet: &Packet) -> bool {
     packet.tcp_flags & (TCP_FIN | TCP_RST) != 0
 }
 
-/// Law 5: no record has packets of two cells, a packet behind a later one, a SYN that may begin a
-/// connection, or where ends cut, one behind an end.
+/// Law 5: a record never joins packets of two cells, a late packet, a SYN that may start a
+/// connection, or, where FIN and RST end a record, a packet after either.
 pub(super) fn cuts(trial: &Trial<'_>) -> Outcome {
     for flow in trial.flows.iter() {
         for run in &flow.runs {
@@ -348,7 +353,7 @@ pub(super) fn cuts(trial: &Trial<'_>) -> Outcome {
                 };
                 if let Some(why) = joined.cut_before(packet, moment, trial.setup.ends_cut) {
                     return Outcome::Broken(format!(
-                        "packet {number} is in the record of one before, but {why}"
+                        "packet {number} has joined the record of an earlier one, but {why}"
                     ));
                 }
                 joined.join(packet);
@@ -358,11 +363,11 @@ pub(super) fn cuts(trial: &Trial<'_>) -> Outcome {
     Outcome::Held
 }
 
-/// Law 6: no table has more records than slots.
+/// Law 6: a table never has more records than slots.
 pub(super) fn bounded_memory(trial: &Trial<'_>) -> Outcome {
     if trial.setup.look_every != 1 {
         return Outcome::LeftOut(
-            "how many records are resident is known only by looking every time",
+            "the number of resident records is known only if every frame is followed by a look",
         );
     }
     if let Some(why) = trial.why_left_out(Aspect::HandsOverAtOnce)
@@ -371,7 +376,7 @@ pub(super) fn bounded_memory(trial: &Trial<'_>) -> Outcome {
         return Outcome::LeftOut(why);
     }
     for lane in [Lane::V4, Lane::V6, Lane::Wide] {
-        // One more from the packet that opened a record, one less from when it was handed over.
+        // +1 when a packet opens a record, -1 when the record is handed over.
         let mut changes = vec![0i64; trial.arrivals.len() + 2];
         for flow in trial.flows.iter().filter(|flow| flow.lane == lane) {
             for run in &flow.runs {

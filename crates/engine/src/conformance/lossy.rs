@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A way between engine and aggregator that loses, repeats or delays a record.
+//! A transport between engine and aggregator that loses, repeats or delays a record.
 
 use turboflow_merge::Layout;
 
 use super::{Arrival, LeftOut, Observed, Setup, Subject, Told};
 use crate::{Abilities, EngineError};
 
-/// What happens to a record on its way.
+/// What the transport does to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// It comes after the next watermark.
+    /// Delivers it after the next watermark.
     Delayed,
-    /// It is lost, and counted.
+    /// Loses it, and counts the loss.
     DroppedAndCounted,
-    /// It is lost, and not counted.
+    /// Loses it without counting the loss.
     DroppedUnseen,
-    /// It comes twice.
+    /// Delivers it twice.
     Repeated,
 }
 
-/// A subject, and a way on which one of its records meets with this.
+/// A subject behind a transport that mistreats one record.
 #[derive(Debug)]
 pub struct Lossy<S> {
     /// The subject.
     pub subject: S,
-    /// What happens.
+    /// What happens to the record.
     pub loss: Loss,
-    /// To which record, from 0; those beyond the last one count from the first again.
+    /// Index of the record, from 0, modulo the number of records.
     pub record: usize,
 }
 
@@ -86,7 +86,7 @@ impl<S> Lossy<S> {
     }
 }
 
-/// The place of the first watermark after an event.
+/// The position of the first watermark after an event.
 fn next_watermark(observed: &Observed, place: usize) -> Option<usize> {
     let mut watermarks = observed.watermarks().map(|(place, _)| place);
     watermarks.find(|watermark| *watermark > place)

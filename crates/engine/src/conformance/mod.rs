@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether an engine keeps the laws: any engine is given packets or frames, and what it hands over
-//! is compared, record by record and counter by counter, with a golden model and with a meter that
-//! keeps every packet.
+//! A conformance suite for engines. An engine is given packets or frames. Its output is compared,
+//! record by record and counter by counter, with a golden model and with a meter that keeps every
+//! packet.
 //!
 //! A [`Subject`] is an engine under test. [`InProcess`] makes one of any packet engine, and
-//! [`Elsewhere`] of any remote engine that can be given frames. A trial is one sequence of packets
-//! under one [`Setup`]; what came out of it is a value ([`Observed`]), and every [`Check`] is a
-//! function of such values. What a subject cannot be asked is a value too ([`LeftOut`]), with its
-//! reason.
+//! [`Elsewhere`] of any remote engine that can be sent frames. A trial is one sequence of packets
+//! under one [`Setup`]. Its output is a value ([`Observed`]), and every [`Check`] is a function of
+//! such values. Aspects that cannot be tested on a subject are listed with the reason
+//! ([`LeftOut`]).
 //!
 //! ```text
 //! Sequence ─┬─▶ Subject ─▶ Observed ─┬─▶ Check ─▶ Outcome
@@ -15,7 +15,7 @@
 //!           └─▶ reference meter ─────┘
 //! ```
 
-/// Runs an expression with `N` standing for a number of state words.
+/// Evaluates an expression with `N` as a constant number of state words.
 macro_rules! with_state_words {
     ($words:expr, $n:ident => $body:expr) => {
         with_state_words!(@one $words, $n, $body; 0 8 24 56 120 504)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A microflow table in the plainest code: the golden model of the golden model.
+//! A microflow table in the simplest code: the golden model of the golden model.
 
 use turboflow_merge::{Base, KeyHasher, Marks, MicroflowRecord, Plan};
 use turboflow_record::{Input, InputSet};
@@ -23,10 +23,10 @@ pub fn plain() -> InProcess<PlainEngines> {
     InProcess::new(abilities, |slots| PlainEngines { slots })
 }
 
-/// Tables of so many slots.
+/// Tables with that many slots.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainEngines {
-    /// How many.
+    /// Number of slots.
     pub slots: u32,
 }
 
@@ -55,7 +55,7 @@ impl PacketEngines for PlainEngines {
     }
 }
 
-/// One packet after the other, and one slot for each.
+/// Meters packet by packet. A flow has exactly one slot.
 pub struct PlainEngine<const K: usize, const N: usize> {
     slots: Vec<Option<MicroflowRecord<K, N>>>,
     hasher: KeyHasher,
@@ -66,7 +66,7 @@ pub struct PlainEngine<const K: usize, const N: usize> {
 }
 
 impl<const K: usize, const N: usize> PlainEngine<K, N> {
-    /// The rule for engines in `docs/decisions/0001-cells.md`.
+    /// Whether the packet joins, by the rule for engines in `docs/decisions/0001-cells.md`.
     fn joins(&self, resident: &Base, packet: &Base) -> bool {
         let in_cell = self.cell_start_ns <= resident.first_ns;
         let in_order = resident.first_ns <= packet.first_ns;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The merged records of every flow as columns, for a meter that keeps every packet.
+//! The merged records of every flow in columns, for comparison with a meter that keeps every
+//! packet.
 
 use turboflow_merge::MicroflowRecord;
 use turboflow_record::{EndReason, FlowBatch, InputValues, Packet, WORDS_V4, WORDS_V6};
@@ -8,7 +9,7 @@ use super::laws::Trial;
 use super::suite::Reference;
 use super::{Lane, Outcome, Record};
 
-/// The merged records of a flow say what a meter says that keeps every packet.
+/// The merged records of every flow equal those of a meter that keeps every packet.
 pub(super) fn reference(trial: &Trial<'_>, reference: Reference<'_>) -> Outcome {
     let packets = trial
         .arrivals

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the suite says of a trial.
+//! The results of a trial.
 
 use std::fmt;
 
-/// One thing that is checked.
+/// A property that the suite checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {
     /// Law 1.
     Conservation,
-    /// Law 2, with the merge that the aggregator has.
+    /// Law 2, checked with the aggregator's merge.
     Exactness,
-    /// Law 2, against a meter that shares no code with engines.
+    /// Law 2, checked against a meter that shares no code with engines.
     Reference,
     /// Law 3.
     Order,
@@ -20,12 +20,12 @@ pub enum Check {
     Cuts,
     /// Law 6.
     BoundedMemory,
-    /// Record by record and counter by counter.
+    /// Records and counters equal those of the golden model.
     Golden,
 }
 
 impl Check {
-    /// All of them.
+    /// All checks.
     pub const ALL: [Self; 8] = [
         Self::Conservation,
         Self::Exactness,
@@ -37,42 +37,42 @@ impl Check {
         Self::Golden,
     ];
 
-    /// What has to be.
+    /// The property, in words.
     #[must_use]
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::Conservation => {
-                "every frame is counted, and every packet with its bytes is in one record, or counted as dropped"
+                "every frame is counted, and every packet and its bytes are in one record, or counted as dropped"
             }
             Self::Exactness => {
-                "a record is what one pass over its packets gives, and so are the merged records of a flow"
+                "a record equals the result of one pass over its packets, and so do the merged records of a flow"
             }
             Self::Reference => {
-                "the merged records of a flow say what a meter says that keeps every packet"
+                "the merged records of every flow equal those of a meter that keeps every packet"
             }
-            Self::Order => "the records of a flow are handed over in the order of time",
+            Self::Order => "the records of a flow are handed over in time order",
             Self::BoundedAge => {
-                "once all packets before the end of a cell are said to be handed over, none of them comes, and none of later ones came before"
+                "a watermark is the end of a cell; no packet from before it is handed over after it, and none from after it before"
             }
             Self::Cuts => {
-                "no record has packets of two cells, a packet behind a later one, a SYN that may begin a connection, or where ends cut, one behind an end"
+                "a record never joins packets of two cells, a late packet, a SYN that may start a connection, or, where FIN and RST end a record, a packet after either"
             }
-            Self::BoundedMemory => "no table has more records than slots",
+            Self::BoundedMemory => "a table never has more records than slots",
             Self::Golden => {
-                "records and counters are those of the golden model; where flows have other slots, a record ends only by a rule or by a packet of another flow"
+                "records and counters equal those of the golden model; if the engine maps flows to other slots, a record ends only where a rule or a packet of another flow ends it"
             }
         }
     }
 }
 
-/// What became of a check.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It does not hold, and where.
+    /// The property does not hold; where it fails.
     Broken(String),
-    /// It holds.
+    /// The property holds.
     Held,
-    /// It was not checked, and why.
+    /// The check was skipped, and why.
     LeftOut(&'static str),
 }
 
@@ -85,21 +85,21 @@ impl From<Result<(), String>> for Outcome {
     }
 }
 
-/// What the suite says of a trial.
+/// The results of a trial.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The trial, for a person.
+    /// Description of the trial.
     pub trial: String,
-    /// Every check.
+    /// The result of every check.
     pub outcomes: Vec<(Check, Outcome)>,
     /// How many records the subject handed over.
     pub records: usize,
-    /// How many times it said that all packets before the end of a cell had been handed over.
+    /// How many watermarks the subject sent.
     pub watermarks: usize,
 }
 
 impl Report {
-    /// The checks that do not hold.
+    /// The checks that failed.
     #[must_use]
     pub fn broken(&self) -> Vec<Check> {
         let broken = self.outcomes.iter();
@@ -109,14 +109,14 @@ impl Report {
             .collect()
     }
 
-    /// Whether a check holds; not if it was left out.
+    /// Whether a check was made and holds.
     #[must_use]
     pub fn holds(&self, check: Check) -> bool {
         self.outcomes.contains(&(check, Outcome::Held))
     }
 
     /// # Panics
-    /// When something does not hold.
+    /// If a check failed.
     #[track_caller]
     pub fn assert_held(&self) {
         assert!(self.broken().is_empty(), "{self}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which packets are in which record: the records of a flow, in the order in which they were handed
-//! over, hold its packets one after the other.
+//! Assigns packets to records: the records of a flow, in the order in which they were handed over,
+//! hold its packets in order of arrival.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,35 +9,35 @@ use turboflow_merge::WORDS_WIDE;
 
 use super::{Arrival, Lane, Observed, Record, Setup};
 
-/// A key with room for any.
+/// A key, padded to the widest.
 pub(super) type Key = [u64; WORDS_WIDE];
 
 /// A record, and the packets that it should hold.
 pub(super) struct Run<'a> {
     pub(super) record: &'a Record,
-    /// The place of the event that handed it over.
+    /// Index of the event that handed it over.
     pub(super) event: usize,
-    /// How many frames had been given then.
+    /// How many frames had been given by then.
     pub(super) given: usize,
-    /// As places in [`Flow::packets`]; no further than its end.
+    /// Indices into [`Flow::packets`], clipped to its length.
     pub(super) packets: Range<usize>,
 }
 
 /// The packets and records of a flow.
 pub(super) struct Flow<'a> {
     pub(super) lane: Lane,
-    /// As numbers of arrivals.
+    /// Indices of its packets in the list of arrivals.
     pub(super) packets: Vec<usize>,
     pub(super) runs: Vec<Run<'a>>,
 }
 
 impl Flow<'_> {
-    /// How many packets its records say they have.
+    /// The sum of the packet counts of its records.
     pub(super) fn packets_in_records(&self) -> u64 {
         self.runs.iter().map(|run| run.record.base.packets).sum()
     }
 
-    /// The arrivals of a run.
+    /// The arrivals of a run's packets.
     pub(super) fn arrivals_of(&self, run: &Run<'_>) -> &[usize] {
         &self.packets[run.packets.clone()]
     }
@@ -46,8 +46,8 @@ impl Flow<'_> {
 /// All flows of a trial.
 pub(super) struct Flows<'a> {
     pub(super) by_key: BTreeMap<Key, Flow<'a>>,
-    /// Records whose key no packet has.
-    pub(super) strangers: Vec<&'a Record>,
+    /// Records with a key that no packet has.
+    pub(super) unknown_records: Vec<&'a Record>,
 }
 
 impl<'a> Flows<'a> {
@@ -64,11 +64,11 @@ impl<'a> Flows<'a> {
                 flow.packets.push(number);
             }
         }
-        let mut strangers = Vec::new();
+        let mut unknown_records = Vec::new();
         for (event, lane, record) in observed.records() {
             let flow = by_key.get_mut(&record.key);
             let Some(flow) = flow.filter(|flow| flow.lane == lane) else {
-                strangers.push(record);
+                unknown_records.push(record);
                 continue;
             };
             let start = flow.runs.last().map_or(0, |run| run.packets.end);
@@ -82,7 +82,10 @@ impl<'a> Flows<'a> {
                 packets: start..start + packets,
             });
         }
-        Self { by_key, strangers }
+        Self {
+            by_key,
+            unknown_records,
+        }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Flow<'a>> {

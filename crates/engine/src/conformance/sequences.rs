@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sequences made by hand, each for a rule; callers add random ones.
+//! Hand-made sequences, each for one rule. Callers add random ones.
 
 use turboflow_record::{FiveTuple, Input, InputValues, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 
 use super::Arrival;
 
-/// Frames in the order of their arrival.
+/// Frames in order of arrival.
 #[derive(Clone, Debug)]
 pub struct Sequence {
-    /// What it is for.
+    /// What it tests.
     pub name: String,
     /// The frames.
     pub arrivals: Vec<Arrival>,
 }
 
 impl Sequence {
-    /// A sequence of packets, for engines that are given packets.
+    /// A sequence of packets, for engines that take packets instead of frames.
     #[must_use]
     pub fn of_packets(
         name: &str,
@@ -31,34 +31,34 @@ impl Sequence {
     }
 }
 
-/// Flow, time from the start and TCP flags of a packet.
-type Short = (u16, u64, u16);
+/// Flow number, time from the start, and TCP flags of a packet.
+type ShortPacket = (u16, u64, u16);
 
-/// What a sequence is for, and its packets.
-type Made = (&'static str, Vec<Short>);
+/// What a sequence tests, and its packets.
+type NamedPackets = (&'static str, Vec<ShortPacket>);
 
-/// One sequence for each rule, for cells of that length; a clock is set back by more than
-/// `idle_ns`, where that is less than a thousand cells.
+/// One sequence per rule, for cells of `cell_ns`. Those with a clock that goes backwards by more
+/// than `idle_ns` are left out if that is a thousand cells or more.
 #[must_use]
 pub fn hand_made(cell_ns: u64, idle_ns: u64) -> Vec<Sequence> {
-    let mut all = of_tables();
-    all.extend(of_cells(cell_ns));
+    let mut all = collisions();
+    all.extend(cell_boundaries(cell_ns));
     all.push(("connections", connections()));
     if idle_ns < 1_000 * cell_ns {
-        all.extend(of_clocks_set_back(cell_ns, idle_ns));
+        all.extend(backward_clocks(cell_ns, idle_ns));
     }
     all.iter()
         .map(|(name, packets)| sequence(name, cell_ns, packets))
         .collect()
 }
 
-/// The packets of one flow without anything that ends it.
-fn one_flow(times: &[u64]) -> Vec<Short> {
+/// Packets of one flow without SYN, FIN or RST.
+fn one_flow(times: &[u64]) -> Vec<ShortPacket> {
     times.iter().map(|at| (1, *at, TCP_ACK)).collect()
 }
 
-/// Which flow's packet comes when: slots are taken, met, and taken over.
-fn of_tables() -> Vec<Made> {
+/// Flows that take free slots, hit their own, and collide.
+fn collisions() -> Vec<NamedPackets> {
     let trains = [1, 1, 2, 1, 1, 2, 2].into_iter().zip(0..);
     let families = (0..24).map(|at| ((at % 5) as u16, at));
     let many = (0..120).map(|at| ((at * 7 % 60) as u16, at / 40));
@@ -71,8 +71,8 @@ fn of_tables() -> Vec<Made> {
     ]
 }
 
-/// Packets on both sides of the ends of cells, far apart, and late.
-fn of_cells(cell_ns: u64) -> Vec<Made> {
+/// Packets around cell boundaries, after long silences, and late.
+fn cell_boundaries(cell_ns: u64) -> Vec<NamedPackets> {
     let cell = |cells: u64| cells * cell_ns;
     let last = cell_ns - 1;
     let edges = [
@@ -103,8 +103,8 @@ fn of_cells(cell_ns: u64) -> Vec<Made> {
     ]
 }
 
-/// Clocks that are set back, and those that are just not.
-fn of_clocks_set_back(cell_ns: u64, idle_ns: u64) -> Vec<Made> {
+/// Clocks that go backwards by just enough to be noticed, and by just less.
+fn backward_clocks(cell_ns: u64, idle_ns: u64) -> Vec<NamedPackets> {
     let behind = idle_ns + 1;
     let now = behind + 5 * cell_ns;
     let times = [
@@ -123,8 +123,8 @@ fn of_clocks_set_back(cell_ns: u64, idle_ns: u64) -> Vec<Made> {
     ]
 }
 
-/// Connections that begin and end in every way, in one cell and over several.
-fn connections() -> Vec<Short> {
+/// Connections that start and end in every way, in one cell and over several.
+fn connections() -> Vec<ShortPacket> {
     let flags = [
         TCP_ACK,
         TCP_SYN,
@@ -150,8 +150,8 @@ fn connections() -> Vec<Short> {
         .collect()
 }
 
-fn sequence(name: &str, cell_ns: u64, packets: &[Short]) -> Sequence {
-    // The start of a cell, at a time that is not near 1970.
+fn sequence(name: &str, cell_ns: u64, packets: &[ShortPacket]) -> Sequence {
+    // The start of a cell, far from time 0.
     let start_ns = 1_700_000_000_000_000_000 / cell_ns * cell_ns;
     let packets = (0..).zip(packets).map(|(number, (flow, at, flags))| {
         let packet = packet(number, *flow, start_ns + at, *flags);
@@ -160,7 +160,7 @@ fn sequence(name: &str, cell_ns: u64, packets: &[Short]) -> Sequence {
     Sequence::of_packets(name, packets)
 }
 
-/// Every third flow is one of IPv6; each packet has lengths and a time to live of its own.
+/// Every third flow is IPv6. Lengths and time to live differ from packet to packet.
 fn packet(number: u32, flow: u16, timestamp_ns: u64, tcp_flags: u16) -> Packet {
     let [high, low] = flow.to_be_bytes();
     let ports = [high, low, 0, 80];

@@ -1,42 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How an engine is set up for a trial.
+//! The configuration of an engine for a trial.
 
 use turboflow_merge::{KeySteps, Layout, Marks, StateContent};
 use turboflow_record::{Definition, Feature, Input, InputSet, Op};
 
 use crate::{Abilities, Demands};
 
-/// Slots of the tables that every engine is tried with.
+/// Table sizes, in slots, that every engine is tested with.
 pub const TABLES: [u32; 3] = [1, 7, 1_024];
 
-/// Times that the records of an engine with a clock of its own tell.
+/// How many timestamps the records of an engine with its own clock hold.
 pub(super) const TIMES: usize = 40;
-/// The feature that tells them.
+/// The feature that holds these timestamps.
 const TIMES_NAME: &str = "times_of_the_suite";
 
-/// How an engine is set up for a trial.
+/// The configuration of an engine for a trial.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// What records hold.
+    /// The definition of the records.
     pub definition: Definition,
-    /// The same, compiled.
+    /// The compiled definition.
     pub layout: Layout,
-    /// Slots of each table.
+    /// Slots per table.
     pub slots: u32,
-    /// Length of a cell of the clock, in nanoseconds.
+    /// Length of a clock cell, in nanoseconds.
     pub cell_ns: u64,
-    /// The idle timeout, in nanoseconds: the clock was set back by a packet that is farther behind.
+    /// The idle timeout, in nanoseconds. A packet that is older than this by the clock sets it
+    /// back.
     pub idle_ns: u64,
-    /// Whether no packet joins a record that holds FIN or RST, as with a linger of 0.
+    /// Whether no packet joins a record that holds FIN or RST, as with a linger time of 0.
     pub ends_cut: bool,
     /// Seed of the hash.
     pub seed: u64,
-    /// After how many frames the engine is looked at for records; 1 to the length of the sequence.
+    /// The number of frames between two looks for records, from 1 to the length of the sequence.
     pub look_every: usize,
 }
 
 impl Setup {
-    /// A setup with this definition, or `None` where it has no layout.
+    /// A setup with this definition. `None` if the definition cannot be laid out.
     #[must_use]
     pub fn new(definition: &Definition, biflow: bool, slots: u32, cell_ns: u64) -> Option<Self> {
         Some(Self {
@@ -51,20 +52,20 @@ impl Setup {
         })
     }
 
-    /// Marks after which no packet joins a record.
+    /// Marks of a record that no further packet joins.
     #[must_use]
     pub const fn evict_after(&self) -> u8 {
         if self.ends_cut { Marks::ENDS } else { 0 }
     }
 
-    /// The start of the cell that a time lies in.
+    /// The start of the cell that contains a time.
     #[must_use]
     pub const fn cell_of(&self, time_ns: u64) -> u64 {
         time_ns / self.cell_ns * self.cell_ns
     }
 
-    /// The same, with records that tell the times of their first packets, where they hold more than
-    /// every record does.
+    /// This setup with a feature that lists the times of a record's first packets. Unchanged if
+    /// records have no further features; `None` if there is no room for it.
     pub(super) fn timed(&self) -> Option<Self> {
         if self.layout.state_words() == 0 {
             return Some(self.clone());
@@ -79,7 +80,7 @@ impl Setup {
         })
     }
 
-    /// The word of a state from which the times of its first packets lie, behind their number.
+    /// The word with the number of listed times; the times follow it.
     pub(super) fn times_at(&self) -> Option<usize> {
         let steps = self.layout.steps().state;
         let times = steps.iter().find(|step| {
@@ -89,7 +90,7 @@ impl Setup {
         times.map(|step| step.word)
     }
 
-    /// Whether an engine can do what this asks.
+    /// Whether an engine supports this setup.
     pub(super) fn is_within(&self, abilities: &Abilities) -> bool {
         let steps = self.layout.steps();
         let of_features = self

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An engine under test, and what it did.
+//! An engine under test, and what it output.
 
 use turboflow_merge::{Layout, MicroflowRecord, WORDS_WIDE};
 use turboflow_record::{InputValues, Packet, Rejected};
@@ -7,23 +7,23 @@ use turboflow_record::{InputValues, Packet, Rejected};
 use super::Setup;
 use crate::{Abilities, EngineCounters, EngineError};
 
-/// Room for any state.
+/// The largest state of a record, in words.
 pub const MOST_STATE_WORDS: usize = 504;
 
-/// A microflow record of any layout: the words that its layout does not use are zero.
+/// A microflow record of any layout. Words that its layout does not use are zero.
 pub type Record = MicroflowRecord<WORDS_WIDE, MOST_STATE_WORDS>;
 
-/// One frame that is given to an engine.
+/// A frame given to an engine.
 #[derive(Clone, Debug)]
 pub struct Arrival {
-    /// Its bytes; empty where no subject reads them.
+    /// The bytes of the frame; empty if no subject reads them.
     pub frame: Vec<u8>,
-    /// The packet in it with its inputs, or why there is none.
+    /// The parsed packet with its inputs, or why there is none.
     pub packet: Result<(Packet, InputValues), Rejected>,
 }
 
 impl Arrival {
-    /// A packet, for engines that are given packets.
+    /// A packet, for engines that take packets instead of frames.
     #[must_use]
     pub const fn of_packet(packet: Packet, values: InputValues) -> Self {
         Self {
@@ -45,45 +45,45 @@ impl Arrival {
 /// The table that a record comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
-    /// That of IPv4 flows.
+    /// The table of IPv4 flows.
     V4,
-    /// That of IPv6 flows.
+    /// The table of IPv6 flows.
     V6,
-    /// That of a key other than the 5-tuple.
+    /// The table of flows whose key is not the 5-tuple.
     Wide,
 }
 
-/// What an engine told.
+/// What an engine output.
 #[derive(Clone, Debug)]
 pub enum Told {
-    /// All packets before this time have been handed over.
+    /// A watermark: all packets before this time have been handed over.
     Complete(u64),
-    /// It handed over a record.
+    /// A microflow record.
     Record(Lane, Box<Record>),
-    /// The clock was set back: what follows is of another time.
+    /// The clock went backwards: earlier watermarks no longer apply.
     StartsOver,
 }
 
-/// Something that an engine told, and when.
+/// An output of an engine, and when it came.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// How many frames it had been given.
+    /// How many frames the engine had been given.
     pub given: usize,
-    /// What it told.
+    /// The output.
     pub told: Told,
 }
 
-/// All that an engine did with a sequence.
+/// Everything that an engine output for a sequence.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// What it told, in this order.
+    /// The events, in order.
     pub events: Vec<Event>,
-    /// What it had counted at the end.
+    /// The counters at the end.
     pub counters: EngineCounters,
 }
 
 impl Observed {
-    /// The records, with the place of their event.
+    /// The records, with the index of their event.
     pub fn records(&self) -> impl Iterator<Item = (usize, Lane, &Record)> {
         let numbered = self.events.iter().enumerate();
         numbered.filter_map(|(place, event)| match &event.told {
@@ -92,7 +92,7 @@ impl Observed {
         })
     }
 
-    /// The times before which all packets had been handed over, with the place of their event.
+    /// The watermarks, with the index of their event.
     pub fn watermarks(&self) -> impl Iterator<Item = (usize, u64)> {
         let numbered = self.events.iter().enumerate();
         numbered.filter_map(|(place, event)| match event.told {
@@ -102,58 +102,58 @@ impl Observed {
     }
 }
 
-/// Something that the suite asks of engines, and that not every one of them can be asked.
+/// A property that the suite relies on, and that some engines do not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aspect {
-    /// Records that were evicted by age are counted apart from those of the flush. Without: the two
-    /// together.
+    /// Counts records evicted by age separately from flushed ones. Without it, the suite compares
+    /// the sum of both.
     AgeApartFromFlush,
-    /// Packets come at the times that a sequence says. Without: late packets, silences and clocks
-    /// that are set back cannot be put to it. Its own times are read from its records, and the
-    /// packets take them.
+    /// Takes the timestamps of a sequence. Without it, the suite cannot test late packets, silences
+    /// and clocks that go backwards. It reads the engine's own timestamps from its records.
     GivenTimes,
-    /// Records are handed over as they leave the table. Without: how many are resident is known
-    /// only where all packets are of one cell.
+    /// Hands records over as soon as they are evicted. Without it, the number of resident records
+    /// is known only if all packets are in one cell.
     HandsOverAtOnce,
-    /// A flow has the slot that it has in the golden model. Without: records are compared one by
-    /// one in tables of one slot; in others they may also end where another flow's packet came.
+    /// Maps flows to the slots of the golden model. Without it, records are compared one by one
+    /// only in tables of one slot. In larger tables a record may also end before a packet of
+    /// another flow.
     SameSlots,
-    /// Looking for records does not cut any. Without: where records end beyond the rules is
-    /// compared only without a look before the end, or if all packets are of one cell.
+    /// Does not evict records because of a look for records. Without it, record boundaries are
+    /// checked only if there is no look before the end, or if all packets are in one cell.
     UndisturbedByLooks,
 }
 
-/// What a subject is not asked, and why.
+/// An aspect that is not tested on a subject, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// What.
+    /// The aspect.
     pub what: Aspect,
-    /// Why.
+    /// The reason.
     pub why: &'static str,
 }
 
-/// An engine under test: every trial opens it anew.
+/// An engine under test. Every trial opens it anew.
 ///
-/// A trial is one call, so that what an engine did is a value: wrong engines and lossy ways are
-/// wrappers that change it, and the golden model is one more subject.
+/// A trial is one call, so that its output is a value. Faulty engines and lossy transports can be
+/// wrappers that change this value, and the golden model is one more subject.
 pub trait Subject {
-    /// What it can do, as it is set up here.
+    /// What the engine supports as configured here.
     fn abilities(&self) -> Abilities;
 
-    /// What it is not asked.
+    /// The aspects that are not tested.
     fn left_out(&self) -> &[LeftOut] {
         &[]
     }
 
-    /// Whether it takes a layout that its abilities reach.
+    /// Whether the engine supports a layout that its abilities allow.
     fn takes(&self, _layout: &Layout) -> bool {
         true
     }
 
-    /// Opens an engine, gives it frames or packets, and looks for records every
+    /// Opens an engine, gives it frames or packets, and collects records after every
     /// [`Setup::look_every`] of them, and at the end.
     ///
     /// # Errors
-    /// Where the engine fails.
+    /// If the engine fails.
     fn observe(&mut self, setup: &Setup, arrivals: &[Arrival]) -> Result<Observed, EngineError>;
 }

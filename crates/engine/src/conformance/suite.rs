@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Trials: a subject, the golden model and the reference meter on the same packets.
+//! Trials: runs a subject, the golden model and the reference meter on the same packets.
 
 use turboflow_record::{Definition, FlowBatch, InputValues, Packet, Schema};
 
@@ -9,12 +9,12 @@ use super::runs::Flows;
 use super::{Arrival, Aspect, Check, Report, Sequence, Setup, Subject, golden, reference, times};
 use crate::EngineError;
 
-/// A meter that keeps every packet: given a definition, whether both directions are joined, and
-/// packets, it says where flow records, one for each key, differ from its own.
+/// A meter that keeps every packet. It is given a definition, whether directions are joined,
+/// packets, and one flow record per key. It reports where these records differ from its own.
 pub type Reference<'a> =
     &'a dyn Fn(&Definition, bool, &[(Packet, InputValues)], &Schema, &FlowBatch) -> Option<String>;
 
-/// What subjects are compared with.
+/// The golden model and the meter that subjects are compared with.
 pub struct Suite<'a> {
     golden: &'a mut dyn Subject,
     reference: Reference<'a>,
@@ -27,11 +27,11 @@ impl<'a> Suite<'a> {
         Self { golden, reference }
     }
 
-    /// Gives a sequence to a subject, and checks everything; `None` where the subject cannot do
-    /// what the setup asks.
+    /// Gives a sequence to a subject and makes all checks. `None` if the subject does not support
+    /// the setup.
     ///
     /// # Errors
-    /// Where an engine fails.
+    /// If an engine fails.
     pub fn trial(
         &mut self,
         subject: &mut dyn Subject,
@@ -91,7 +91,7 @@ impl<'a> Suite<'a> {
     }
 }
 
-/// Where the clock is at every arrival.
+/// The state of the clock at each arrival.
 fn moments(setup: &Setup, arrivals: &[Arrival]) -> Vec<super::cells::Moment> {
     let mut cells = Cells::new(setup);
     let moment = |arrival: &Arrival| {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engines that stamp packets themselves: their own times, as their records tell them.
+//! The timestamps of engines with their own clock, read from their records.
 //!
-//! A record of the default definition tells those of its first and last packets. The ones between
-//! take that of the first: nothing that such a record holds depends on them, and they are of its
-//! cell. Records that hold more tell the times of all their packets (`Setup::timed`).
+//! A record of the default definition holds the times of its first and last packet. Packets between
+//! them are given the time of the first: nothing in such a record depends on their times, and they
+//! are in its cell. Records with further features list the times of their packets (`Setup::timed`).
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use super::runs::{Flows, Key, Run};
 use super::setup::TIMES;
 use super::{Arrival, Setup};
 
-/// The arrivals, but of every flow no more than a record tells times of, where records hold more
-/// than those of the default definition.
+/// The arrivals, with at most as many packets per flow as a record lists times, if records have
+/// further features.
 pub(super) fn shortened(setup: &Setup, arrivals: &[Arrival]) -> Vec<Arrival> {
     if setup.times_at().is_none() {
         return arrivals.to_vec();
@@ -36,7 +36,7 @@ pub(super) fn shortened(setup: &Setup, arrivals: &[Arrival]) -> Vec<Arrival> {
         .collect()
 }
 
-/// The arrivals, at the times that the engine gave them. Those of no record take the last one known.
+/// The arrivals with the engine's timestamps. Those in no record get the last known one.
 pub(super) fn stamped(setup: &Setup, arrivals: &[Arrival], flows: &Flows<'_>) -> Vec<Arrival> {
     let times_at = setup.times_at();
     let mut times: Vec<Option<u64>> = vec![None; arrivals.len()];
@@ -60,7 +60,7 @@ pub(super) fn stamped(setup: &Setup, arrivals: &[Arrival], flows: &Flows<'_>) ->
     stamped
 }
 
-/// When the packet at that place of a record arrived.
+/// The arrival time of a packet, given its position in a record.
 fn time_of(run: &Run<'_>, place: usize, packets: usize, times_at: Option<usize>) -> u64 {
     let (base, state) = (&run.record.base, &run.record.state);
     match times_at {

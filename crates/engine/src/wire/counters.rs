@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counters as bytes, and the numbers of counters.
+//! The encoding of counters, and the number of each counter.
 
 use turboflow_record::Rejected;
 
 use super::{WireError, u16_at, u64_at};
 use crate::EngineCounters;
 
-/// Bytes of an entry before its reason.
+/// Size of an entry before its reason, in bytes.
 const ENTRY_BYTES: usize = 12;
-/// Packets and bytes of frames that are in no flow, for one reason.
+/// The numbers of the counters of rejected frames, which have one entry per reason.
 const REJECTED_PACKETS: u16 = 64;
 const REJECTED_BYTES: u16 = 65;
 
-/// The counters without a reason, by their numbers: 1 for the first.
+/// The counters without a reason. The first has number 1.
 fn plain(counters: &mut EngineCounters) -> [&mut u64; 13] {
     let evicted = &mut counters.evicted;
     [
@@ -70,10 +70,10 @@ const fn padding(bytes: usize) -> usize {
     bytes.next_multiple_of(4) - bytes
 }
 
-/// Reads the entries of a body.
+/// Parses the entries of a body.
 ///
 /// # Errors
-/// Where they do not fit it, or say what this version does not know.
+/// If an entry exceeds the body, or a counter or reason is unknown.
 pub(crate) fn read(mut body: &[u8]) -> Result<EngineCounters, WireError> {
     let mut counters = EngineCounters::default();
     while !body.is_empty() {

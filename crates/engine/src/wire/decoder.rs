@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages into batches of records and counters.
+//! Decodes messages into batches of records and counters.
 
 use std::collections::BTreeMap;
 
 use thiserror::Error;
 use turboflow_merge::Layout;
 
-use super::record::{self, Of};
+use super::record::{self, KeyForm};
 use super::sequence::Sequence;
 use super::{HEADER_BYTES, Header, Kind, counters, layout_id};
 use crate::{EngineCounters, MicroflowBatch, RecordShape};
 
-/// Engines that one decoder follows.
+/// How many engines one decoder tracks.
 const MAX_ENGINES: usize = 1_024;
 
-/// Why a message is none, or not one for this receiver.
+/// Why a message is invalid, or not acceptable to this receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WireError {
-    /// A counter that this version does not know.
+    /// An unknown counter.
     #[error("counter {number} is unknown to this version of turboflow")]
     Counter {
-        /// Its number.
+        /// The number of the counter.
         number: u16,
     },
-    /// More engines than a receiver follows.
+    /// More engines than a decoder tracks.
     #[error("records of more than 1024 engines arrive; use fewer engine ids")]
     Engines,
-    /// Records of a key that has none of this family.
+    /// A kind of records that the key of this definition does not have.
     #[error("records of kind {found} do not go with the key of this definition")]
     Family {
         /// The kind of the message.
@@ -58,35 +58,35 @@ pub enum WireError {
     /// Not a message.
     #[error("it begins with {found:#06x}, where a message of microflow records begins with 0x7466")]
     Magic {
-        /// What stands there.
+        /// The first two bytes.
         found: u16,
     },
-    /// A body that is no whole number of records.
+    /// The body is not a whole number of records.
     #[error("a body of {body_bytes} bytes is no whole number of records of {record_bytes} bytes")]
     PartialRecord {
-        /// Bytes of the body.
+        /// Size of the body.
         body_bytes: usize,
-        /// Bytes of a record.
+        /// Size of a record.
         record_bytes: usize,
     },
-    /// A reason that this version does not know.
+    /// An unknown reason for rejected frames.
     #[error("a reason why frames are in no flow is unknown to this version of turboflow")]
     Reason,
-    /// A record that no packet can have made.
+    /// A record that cannot result from packets.
     #[error("record {index} of the message has no packet, or ends before it begins")]
     Record {
-        /// Its place in the message.
+        /// The index of the record in the message.
         index: usize,
     },
-    /// Less than what the message says.
+    /// The message is truncated.
     #[error("{needed} bytes are needed and {available} are there")]
     Truncated {
-        /// Bytes needed.
+        /// Bytes required.
         needed: usize,
-        /// Bytes there are.
+        /// Bytes present.
         available: usize,
     },
-    /// Another version of the wire form.
+    /// An unknown version of the wire format.
     #[error("version {found} of the wire form; this turboflow reads version 1")]
     Version {
         /// The version found.
@@ -94,26 +94,27 @@ pub enum WireError {
     },
 }
 
-/// What a message said.
+/// The content of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoded {
-    /// Which engine sent it.
+    /// The engine that sent it.
     pub engine_id: u32,
-    /// Records that were appended to the batch.
+    /// Number of records appended to the batch.
     pub records: usize,
-    /// Packets in them.
+    /// Packets in these records.
     pub packets: u64,
-    /// Bytes in them, as the IP headers declare them.
+    /// Bytes in these records, according to the IP headers.
     pub bytes: u64,
-    /// The records of all packets before this time have been sent; `None` where the message says nothing.
+    /// The watermark: the records of all packets before this time have been sent. `None` if the
+    /// message has none.
     pub watermark_ns: Option<u64>,
-    /// The engine's counters, where the message has them.
+    /// The engine's counters, if the message contains them.
     pub counters: Option<EngineCounters>,
-    /// Whether nothing follows from this engine.
+    /// Whether this is the engine's last message.
     pub is_end: bool,
 }
 
-/// Reads the messages of any number of engines whose records are of one layout.
+/// Decodes the messages of several engines, whose records share one layout.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     shape: RecordShape,
@@ -132,10 +133,10 @@ impl Decoder {
         }
     }
 
-    /// Appends the records of a message to `batch`. Bytes behind its length are padding.
+    /// Appends the records of a message to `batch`. Bytes after the message are ignored as padding.
     ///
     /// # Errors
-    /// Where it is no message, or not one of this layout; nothing is appended then.
+    /// If the message is invalid or of another layout. Then nothing is appended.
     pub fn decode(
         &mut self,
         message: &[u8],
@@ -165,37 +166,37 @@ impl Decoder {
             is_end: header.kind == Kind::End,
         };
         let wide = self.shape.wide_key_words.is_some();
-        let of = match (header.kind, wide) {
-            (Kind::RecordsV4, false) => Of::V4,
-            (Kind::RecordsV6, false) => Of::V6,
-            (Kind::RecordsWide, true) => Of::Wide,
+        let form = match (header.kind, wide) {
+            (Kind::RecordsV4, false) => KeyForm::V4,
+            (Kind::RecordsV6, false) => KeyForm::V6,
+            (Kind::RecordsWide, true) => KeyForm::Wide,
             (Kind::Counters | Kind::End, _) => {
                 decoded.counters = Some(counters::read(body)?);
                 self.sequence_of(header.engine_id)?
-                    .takes(header.sequence, 0);
+                    .accept(header.sequence, 0);
                 return Ok(decoded);
             }
             (kind, _) => return Err(WireError::Family { found: kind as u8 }),
         };
-        let (rows, packets, bytes) = self.rows(body, of)?;
+        let (rows, packets, bytes) = self.rows(body, form)?;
         let count = rows.len() as u64;
         if self
             .sequence_of(header.engine_id)?
-            .takes(header.sequence, count)
+            .accept(header.sequence, count)
         {
             (decoded.records, decoded.packets, decoded.bytes) = (rows.len(), packets, bytes);
-            rows.for_each(|bytes| self.append(bytes, of, batch));
+            rows.for_each(|bytes| self.append(bytes, form, batch));
         }
         Ok(decoded)
     }
 
-    /// The records of a body, each of which could have been made by an engine; their packets and bytes.
+    /// Checks every record of a body. Returns the records and the sums of their packets and bytes.
     fn rows<'a>(
         &self,
         body: &'a [u8],
-        of: Of,
+        form: KeyForm,
     ) -> Result<(std::slice::ChunksExact<'a, u8>, u64, u64), WireError> {
-        let record_bytes = of.bytes(self.shape);
+        let record_bytes = form.bytes(self.shape);
         let rows = body.chunks_exact(record_bytes);
         if !rows.remainder().is_empty() {
             return Err(WireError::PartialRecord {
@@ -216,11 +217,11 @@ impl Decoder {
         Ok((rows, all_packets, all_bytes))
     }
 
-    fn append(&self, bytes: &[u8], of: Of, batch: &mut MicroflowBatch) {
-        let mut row = record::row(bytes, of, self.shape);
-        match (of, self.shape.is_plain()) {
-            (Of::V4, true) => batch.plain_v4.push_row(&mut row),
-            (Of::V6, true) => batch.plain_v6.push_row(&mut row),
+    fn append(&self, bytes: &[u8], form: KeyForm, batch: &mut MicroflowBatch) {
+        let mut row = record::row(bytes, form, self.shape);
+        match (form, self.shape.is_plain()) {
+            (KeyForm::V4, true) => batch.plain_v4.push_row(&mut row),
+            (KeyForm::V6, true) => batch.plain_v6.push_row(&mut row),
             _ => {
                 let is_record = batch.push_row(row, self.shape);
                 debug_assert!(is_record, "the row was made for this shape");
@@ -235,13 +236,13 @@ impl Decoder {
         Ok(self.engines.entry(engine_id).or_default())
     }
 
-    /// Records that were sent and have not arrived.
+    /// Number of records that were sent but have not arrived.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.engines.values().map(|sequence| sequence.lost).sum()
     }
 
-    /// Records that arrived a second time, and were left out.
+    /// Number of records that arrived again and were discarded.
     #[must_use]
     pub fn repeated(&self) -> u64 {
         self.engines

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Batches of records and counters into messages.
+//! Encodes batches of records and counters as messages.
 
 use turboflow_merge::Layout;
 
-use super::record::{self, Of};
+use super::record::{self, KeyForm};
 use super::{HEADER_BYTES, Header, Kind, MAX_MESSAGE_BYTES, counters, layout_id};
 use crate::{EngineCounters, MicroflowBatch, RecordShape};
 
-/// Makes the messages of one engine.
+/// Encodes the messages of one engine.
 #[derive(Clone, Debug)]
 pub struct Encoder {
     shape: RecordShape,
     layout_id: u64,
     engine_id: u32,
     message_bytes: usize,
-    /// Records sent so far.
+    /// Number of records sent so far.
     sequence: u32,
     message: Vec<u8>,
 }
 
 impl Encoder {
-    /// An encoder for records of `layout`. A message has at most `message_bytes`, and room for one record
-    /// at least.
+    /// An encoder for records of `layout`. A message has at most `message_bytes` bytes, or as many
+    /// as one record needs.
     #[must_use]
     pub fn new(layout: &Layout, engine_id: u32, message_bytes: usize) -> Self {
         Self {
@@ -34,50 +34,53 @@ impl Encoder {
         }
     }
 
-    /// Encodes the records of a batch: of each kind in their order.
+    /// Encodes the records of a batch. Each kind of records keeps its order.
     pub fn records(&mut self, batch: &MicroflowBatch, mut emit: impl FnMut(&[u8])) {
         let wide = self.shape.wide_key_words.is_some();
-        for (kind, of) in [
-            (Kind::RecordsV4, Of::V4),
-            (Kind::RecordsV6, if wide { Of::Wide } else { Of::V6 }),
+        for (kind, form) in [
+            (Kind::RecordsV4, KeyForm::V4),
+            (
+                Kind::RecordsV6,
+                if wide { KeyForm::Wide } else { KeyForm::V6 },
+            ),
         ] {
-            let kind = if of == Of::Wide {
+            let kind = if form == KeyForm::Wide {
                 Kind::RecordsWide
             } else {
                 kind
             };
             self.message.clear();
-            batch.for_each_row(of == Of::V4, |row| {
-                self.push(row, kind, of, &mut emit);
+            batch.for_each_row(form == KeyForm::V4, |row| {
+                self.push(row, kind, form, &mut emit);
             });
-            self.end_message(kind, of, &mut emit);
+            self.end_message(kind, form, &mut emit);
         }
     }
 
-    fn push(&mut self, row: &[u64], kind: Kind, of: Of, emit: &mut impl FnMut(&[u8])) {
-        let record_bytes = of.bytes(self.shape);
+    fn push(&mut self, row: &[u64], kind: Kind, form: KeyForm, emit: &mut impl FnMut(&[u8])) {
+        let record_bytes = form.bytes(self.shape);
         if self.message.len() > HEADER_BYTES
             && self.message.len() + record_bytes > self.message_bytes
         {
-            self.end_message(kind, of, emit);
+            self.end_message(kind, form, emit);
         }
         if self.message.is_empty() {
             self.message.resize(HEADER_BYTES, 0);
         }
-        record::put(row, of, self.shape, &mut self.message);
+        record::put(row, form, self.shape, &mut self.message);
     }
 
-    fn end_message(&mut self, kind: Kind, of: Of, emit: &mut impl FnMut(&[u8])) {
+    fn end_message(&mut self, kind: Kind, form: KeyForm, emit: &mut impl FnMut(&[u8])) {
         if self.message.len() > HEADER_BYTES {
-            let records = (self.message.len() - HEADER_BYTES) / of.bytes(self.shape);
+            let records = (self.message.len() - HEADER_BYTES) / form.bytes(self.shape);
             self.emit(kind, 0, emit);
             self.sequence = self.sequence.wrapping_add(records as u32);
         }
         self.message.clear();
     }
 
-    /// Encodes counters, and up to which time the records of all packets have been encoded; 0 says nothing.
-    /// With `is_end`, nothing follows.
+    /// Encodes counters and a watermark, up to which the records of all packets have been encoded.
+    /// A watermark of 0 means none. `is_end` marks the engine's last message.
     pub fn counters(
         &mut self,
         counters: &EngineCounters,

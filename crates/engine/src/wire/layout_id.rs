@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The layout id: which definition the records of a message are of.
+//! The layout id, which identifies the record layout of a message.
 
 use std::fmt::Write;
 
 use turboflow_merge::{KeySteps, Layout, StateContent, StateStep};
 use turboflow_record::KeyField;
 
-/// The layout id of a definition's records: FNV-1a, in 64 bits, of [`describe_layout`].
+/// The layout id: the 64-bit FNV-1a hash of [`describe_layout`].
 #[must_use]
 pub fn layout_id(layout: &Layout) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
@@ -17,9 +17,9 @@ pub fn layout_id(layout: &Layout) -> u64 {
     })
 }
 
-/// What the records of a layout hold and where, in text: version, key, and every content of the words of
-/// further features. Two definitions with one text have records of one form, whatever their columns are
-/// called.
+/// A text that describes the records of a layout: version, key, and the content of every word of
+/// further features. Definitions with the same text have the same record format, even if their
+/// columns have other names.
 #[must_use]
 pub fn describe_layout(layout: &Layout) -> String {
     let steps = layout.steps();

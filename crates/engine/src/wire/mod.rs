@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The wire form of microflow records: what a switch, an FPGA or another host sends, in Ethernet
-//! frames, UDP datagrams or files.
+//! The wire format of microflow records, as a switch, an FPGA or another host sends them, in
+//! Ethernet frames, UDP datagrams or files.
 //!
-//! A message is a header and a body. Every number is in network byte order. Messages in a file follow
-//! one another without anything in between; a frame or datagram holds one message, and bytes behind
-//! its length are padding.
+//! A message is a header and a body. All numbers are in network byte order. A file is a sequence of
+//! messages without gaps. A frame or datagram holds one message; bytes after its length are
+//! padding.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -28,14 +28,14 @@
 //! ```
 //!
 //! - *Kind*: 1 IPv4 records, 2 IPv6 records, 3 records of either family (any key but the 5-tuple),
-//!   4 counters, 5 counters for the last time: nothing follows.
-//! - *Layout id*: which definition the records are of ([`layout_id`]). Receiver and sender derive it
-//!   from the definition; records of another one are refused.
-//! - *Engine id*: chosen by the operator, one for each engine of a run.
-//! - *Sequence*: how many records this engine has sent before this message, modulo 2^32. A gap says
+//!   4 counters, 5 final counters: the engine's last message.
+//! - *Layout id*: identifies the record layout ([`layout_id`]). Sender and receiver derive it from
+//!   the definition. The receiver rejects records with another id.
+//! - *Engine id*: chosen by the operator, unique for each engine of a run.
+//! - *Sequence*: how many records this engine sent before this message, modulo 2^32. A jump tells
 //!   how many were lost.
-//! - *Watermark*: with this message, the records of all packets before this time have been sent, in
-//!   nanoseconds since 1970. 0 says nothing.
+//! - *Watermark*: the records of all packets before this time have been sent, this message
+//!   included. In nanoseconds since 1970; 0 means none.
 //!
 //! A record is its base, S words of further features, and its key; S comes from the definition.
 //!
@@ -56,7 +56,7 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |          Words of further features (S times 64) ...           |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-//! |    Source address (32 or 128), destination address (the same) |
+//! |    Source address (32 or 128), destination address (as wide)  |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |          Source port          |       Destination port        |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
@@ -64,16 +64,16 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! Which feature lies in which word, and which definition has which words, is what [`describe_layout`]
-//! says. A sum, count or bin is itself; *first*, *last* and list values are the value plus one, 0 where
-//! absent; *min* is the value, and *max* the complement of the value plus one, all bits set where
-//! absent.
+//! [`describe_layout`] tells which words a definition has and which feature is in which word. Sums,
+//! counts and bins are stored as they are. *First*, *last* and list values are stored plus one,
+//! with 0 for absent. *Min* is the value. *Max* is the complement of the value plus one. For both,
+//! all bits set means absent.
 //!
-//! A key other than the 5-tuple is its words, 64 bits each. *Marks* are those of
+//! A key other than the 5-tuple is sent as its words, 64 bits each. *Marks* are those of
 //! [`Marks`](turboflow_merge::Marks).
 //!
-//! A body of counters is a list of entries, in any order; a counter that is left out is 0. Counters
-//! are totals since the engine began.
+//! A body of counters is a list of entries in any order. Counters that are left out are 0. Counters
+//! are totals since the engine started.
 //!
 //! ```text
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
@@ -85,8 +85,9 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! *Counter* is a number of the table in `counters.rs`. *Reason* is empty but for frames that are in no flow, whose
-//! reason is named as in the ledger ([`Rejected::name`](turboflow_record::Rejected::name)).
+//! *Counter* is a number from the table in `counters.rs`. *Reason* is empty except for rejected
+//! frames, whose reason has the name of the ledger
+//! ([`Rejected::name`](turboflow_record::Rejected::name)).
 
 mod counters;
 mod decoder;
@@ -101,16 +102,17 @@ pub use layout_id::{describe_layout, layout_id};
 
 /// The first two bytes of every message.
 pub const MAGIC: u16 = 0x7466;
-/// The version of the wire form.
+/// The version of the wire format.
 pub const VERSION: u8 = 1;
-/// Bytes of the header.
+/// Size of the header, in bytes.
 pub const HEADER_BYTES: usize = 32;
-/// The longest message that is taken.
+/// The longest message that is accepted.
 pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
-/// The EtherType of messages in Ethernet frames: the first one that IEEE 802 leaves to local experiments.
+/// The EtherType of messages in Ethernet frames: the first that IEEE 802 reserves for local
+/// experiments.
 pub const ETHER_TYPE: u16 = 0x88b5;
 
-/// What a message holds.
+/// The content of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     RecordsV4 = 1,
@@ -201,10 +203,10 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) << 32 | u64::from(u32_at(bytes, at + 4))
 }
 
-/// Bytes of the first message of a stream, as soon as enough of it is there to say.
+/// The length of the first message of a stream, in bytes. `None` if too little of it has arrived.
 ///
 /// # Errors
-/// Where the stream does not begin with a message.
+/// If the stream does not begin with a message.
 pub fn message_bytes(stream: &[u8]) -> Result<Option<usize>, WireError> {
     if stream.len() < HEADER_BYTES {
         return Ok(None);

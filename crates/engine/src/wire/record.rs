@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A record as bytes: drawn at the head of this module's parent.
+//! The encoding of a record, drawn in the comment of the parent module.
 
 use turboflow_record::{Family, WORDS_V4, WORDS_V6, transport_word};
 
@@ -10,16 +10,16 @@ const BASE_BYTES: usize = 8 * BASE_WORDS;
 const KEY_V4_BYTES: usize = 16;
 const KEY_V6_BYTES: usize = 40;
 
-/// Which records of a shape.
+/// The form of a record's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Of {
+pub(crate) enum KeyForm {
     V4,
     V6,
     Wide,
 }
 
-impl Of {
-    /// Bytes of such a record on the wire.
+impl KeyForm {
+    /// Size of a record on the wire, in bytes.
     pub(crate) fn bytes(self, shape: RecordShape) -> usize {
         let key = match self {
             Self::V4 => KEY_V4_BYTES,
@@ -30,14 +30,14 @@ impl Of {
     }
 }
 
-/// Appends a record, given as the words of its row.
-pub(crate) fn put(row: &[u64], of: Of, shape: RecordShape, to: &mut Vec<u8>) {
+/// Appends a record, given as a row of words.
+pub(crate) fn put(row: &[u64], form: KeyForm, shape: RecordShape, to: &mut Vec<u8>) {
     let (base, rest) = row.split_at(BASE_WORDS);
     for word in &base[..4] {
         to.extend(word.to_be_bytes());
     }
     let (lengths, small) = (base[4], base[5]);
-    // Minima lie in memory as their complements.
+    // In memory, minima are stored as complements.
     to.extend((!(lengths as u32)).to_be_bytes());
     to.extend(((lengths >> 32) as u32).to_be_bytes());
     to.extend(((small >> 32) as u16).to_be_bytes());
@@ -48,10 +48,10 @@ pub(crate) fn put(row: &[u64], of: Of, shape: RecordShape, to: &mut Vec<u8>) {
     for word in state {
         to.extend(word.to_be_bytes());
     }
-    match of {
-        Of::Wide => key.iter().for_each(|word| to.extend(word.to_be_bytes())),
-        // The words are the wire bytes, loaded as little-endian.
-        Of::V4 | Of::V6 => {
+    match form {
+        KeyForm::Wide => key.iter().for_each(|word| to.extend(word.to_be_bytes())),
+        // In memory, the words are little-endian loads of the wire bytes.
+        KeyForm::V4 | KeyForm::V6 => {
             let (transport, addresses) = key.split_last().expect("a key has words");
             for word in addresses {
                 to.extend(word.to_le_bytes());
@@ -62,16 +62,16 @@ pub(crate) fn put(row: &[u64], of: Of, shape: RecordShape, to: &mut Vec<u8>) {
     }
 }
 
-/// The words of the row of a record; `bytes` are as long as [`Of::bytes`] says.
+/// A record as a row of words. `bytes` has the length of [`KeyForm::bytes`].
 pub(crate) fn row<'a>(
     bytes: &'a [u8],
-    of: Of,
+    form: KeyForm,
     shape: RecordShape,
 ) -> impl ExactSizeIterator<Item = u64> + 'a {
     let key_at = BASE_BYTES + 8 * shape.state_words;
-    let words = match of {
-        Of::V4 => shape.words_v4(),
-        Of::V6 | Of::Wide => shape.words_v6(),
+    let words = match form {
+        KeyForm::V4 => shape.words_v4(),
+        KeyForm::V6 | KeyForm::Wide => shape.words_v6(),
     };
     (0..words).map(move |at| match at {
         0..4 => u64_at(bytes, 8 * at),
@@ -82,16 +82,16 @@ pub(crate) fn row<'a>(
             u64::from_le_bytes([!min_ttl, max_ttl, 0, 0, flags[0], flags[1], tos, marks])
         }
         at if at < BASE_WORDS + shape.state_words => u64_at(bytes, 8 * at),
-        at => key_word(&bytes[key_at..], at - BASE_WORDS - shape.state_words, of),
+        at => key_word(&bytes[key_at..], at - BASE_WORDS - shape.state_words, form),
     })
 }
 
-/// A word of a key.
-fn key_word(key: &[u8], at: usize, of: Of) -> u64 {
-    let (last, family) = match of {
-        Of::Wide => return u64_at(key, 8 * at),
-        Of::V4 => (WORDS_V4 - 1, Family::V4),
-        Of::V6 => (WORDS_V6 - 1, Family::V6),
+/// One word of a key.
+fn key_word(key: &[u8], at: usize, form: KeyForm) -> u64 {
+    let (last, family) = match form {
+        KeyForm::Wide => return u64_at(key, 8 * at),
+        KeyForm::V4 => (WORDS_V4 - 1, Family::V4),
+        KeyForm::V6 => (WORDS_V6 - 1, Family::V6),
     };
     let bytes = &key[8 * at..8 * at + 8];
     if at == last {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sequence numbers of one engine: which records were lost on the way, which came twice.
+//! Tracks the sequence numbers of one engine, to find lost and repeated records.
 
 use std::ops::Range;
 
-/// Gaps that are remembered: a message that comes late can still fill one.
+/// How many gaps are remembered. A late message can still fill one of these.
 const GAPS: usize = 64;
 
-/// The records of one engine so far.
+/// The sequence numbers received from one engine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sequence {
-    /// Numbers in 64 bits: the wire's are their low 32.
+    /// The next number, extended to 64 bits. The wire has the low 32.
     next: Option<u64>,
     gaps: Vec<Range<u64>>,
     pub(crate) lost: u64,
@@ -17,26 +17,26 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
-    /// Takes note of `count` records from number `first` on; whether they are new. Records that came
-    /// before are refused whole.
-    pub(crate) fn takes(&mut self, first: u32, count: u64) -> bool {
+    /// Notes the arrival of `count` records from number `first` on. Returns false if any of them
+    /// arrived before; then all must be discarded.
+    pub(crate) fn accept(&mut self, first: u32, count: u64) -> bool {
         let next = *self.next.get_or_insert(u64::from(first));
         let ahead = first.wrapping_sub(next as u32);
         if ahead < 1 << 31 {
             let first = next + u64::from(ahead);
             if ahead > 0 {
-                self.miss(next..first);
+                self.add_gap(next..first);
             }
             self.next = Some(first + count);
             return true;
         }
         let Some(first) = next.checked_sub(u64::from(ahead.wrapping_neg())) else {
-            return self.repeat(count);
+            return self.count_repeated(count);
         };
-        self.fill(first..first + count) || self.repeat(count)
+        self.fill(first..first + count) || self.count_repeated(count)
     }
 
-    fn miss(&mut self, gap: Range<u64>) {
+    fn add_gap(&mut self, gap: Range<u64>) {
         self.lost += gap.end - gap.start;
         if self.gaps.len() == GAPS {
             self.gaps.remove(0);
@@ -44,12 +44,12 @@ impl Sequence {
         self.gaps.push(gap);
     }
 
-    fn repeat(&mut self, count: u64) -> bool {
+    fn count_repeated(&mut self, count: u64) -> bool {
         self.repeated += count;
         false
     }
 
-    /// Fills a part of a gap; whether there was one.
+    /// Fills part of a gap. Returns false if these records are not in one gap.
     fn fill(&mut self, records: Range<u64>) -> bool {
         let within = |gap: &Range<u64>| gap.start <= records.start && records.end <= gap.end;
         let Some(place) = self.gaps.iter().position(within) else {
@@ -70,31 +70,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_what_is_missing_until_it_comes() {
+    fn counts_missing_records_until_they_arrive() {
         let mut sequence = Sequence::default();
-        assert!(sequence.takes(u32::MAX - 1, 4));
-        assert!(sequence.takes(2, 3));
+        assert!(sequence.accept(u32::MAX - 1, 4));
+        assert!(sequence.accept(2, 3));
         assert_eq!((sequence.lost, sequence.repeated), (0, 0));
-        assert!(sequence.takes(15, 1));
+        assert!(sequence.accept(15, 1));
         assert_eq!(sequence.lost, 10);
-        assert!(sequence.takes(8, 2));
+        assert!(sequence.accept(8, 2));
         assert_eq!(sequence.lost, 8);
-        assert!(!sequence.takes(8, 2), "it came before");
-        assert!(!sequence.takes(4, 3), "a part of it came before");
+        assert!(!sequence.accept(8, 2), "repeated");
+        assert!(!sequence.accept(4, 3), "partly repeated");
         assert_eq!((sequence.lost, sequence.repeated), (8, 5));
-        assert!(sequence.takes(5, 3) && sequence.takes(10, 5));
+        assert!(sequence.accept(5, 3) && sequence.accept(10, 5));
         assert_eq!(sequence.lost, 0);
-        assert!(sequence.takes(16, 1));
+        assert!(sequence.accept(16, 1));
     }
 
     #[test]
     fn remembers_a_bounded_number_of_gaps() {
         let mut sequence = Sequence::default();
         for place in 0..1_000 {
-            assert!(sequence.takes(2 * place, 1));
+            assert!(sequence.accept(2 * place, 1));
         }
         assert_eq!((sequence.lost, sequence.gaps.len()), (999, GAPS));
-        assert!(!sequence.takes(1, 1), "forgotten");
-        assert!(sequence.takes(1_997, 1));
+        assert!(!sequence.accept(1, 1), "forgotten");
+        assert!(sequence.accept(1_997, 1));
     }
 }

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Folding the states of many pairs of records, eight words of any class at a time, with AVX-512: a mask says which lanes of a
-//! cache line belong to which class.
+//! Merges the states of many pairs of records with AVX-512, eight words at a time. Masks tell which
+//! lanes of a cache line belong to which class.
 //!
-//! Every block of words is folded for all pairs before the next one, by a loop that was compiled for just the classes it has
-//! ([`Kind`]): its masks stay in registers, and nothing is decided while it runs.
+//! Each block of eight words is merged for all pairs before the next block. The loop is compiled
+//! for exactly the classes in the block ([`LoopKind`]), so that its masks stay in registers and it
+//! has no branches for other classes.
 
 use std::arch::x86_64::*;
 
 use super::gap::{GapWords, NONE};
-use super::plan::{BLOCK, Ends, MAX_GAPS};
-use super::words::encode_max;
+use super::pair::Pair;
+use super::words::{BLOCK, Ends, MAX_GAPS, encode_max};
 use crate::Avx512;
-use crate::pairs::Pair;
 
-/// Which lanes of eight words belong to which class.
+/// Which lanes of a block belong to which class.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lanes {
+pub(super) struct BlockLanes {
     add: __mmask8,
     min: __mmask8,
     or: __mmask8,
     first: __mmask8,
     last: __mmask8,
-    /// Low words of sums of 128 bits; their high words are the lanes above.
+    /// Low words of 128-bit sums. The high word is the next lane.
     wide: __mmask8,
     gaps: [GapLanes; MAX_GAPS],
-    /// Which eight words they are.
+    /// Index of the block.
     block: u16,
-    /// In the block that gaps are measured with: the words between whose times each of them lies, that of the later record
-    /// first.
+    /// In the block with the times from which gaps are measured: the words of each side's first and
+    /// last arrival.
     arrivals: [[u16; 2]; MAX_GAPS],
-    /// The loop that folds them.
+    /// The loop that merges this block.
     fold: FoldPairs,
 }
 
-/// Which lanes a gap goes into.
+/// The lanes that a gap is folded into.
 #[derive(Clone, Copy, Debug, Default)]
 struct GapLanes {
     min: __mmask8,
@@ -44,20 +44,21 @@ struct GapLanes {
     squares: __mmask8,
 }
 
-/// The lanes of a block with times of the first and of the last of all packets, which every record has. None where gaps are measured
-/// otherwise than [`Measuring::Simply`]: [`FOLDS`] has loops that rely on it for one gap a pair only.
-fn times_of_all(measuring: Measuring, gaps: &[GapWords], block: usize) -> __mmask8 {
+/// The lanes of a block with the times of the first and the last packet of the record, which are
+/// always present. Empty unless gaps are measured as [`GapMeasurement::Single`]: in [`FOLDS`], only
+/// the loops for one gap per pair rely on these lanes.
+fn times_of_all(measurement: GapMeasurement, gaps: &[GapWords], block: usize) -> __mmask8 {
     let word = |word: u16| lanes(block, u32::from(word), u32::from(word) + 1);
-    match (measuring, gaps) {
-        (Measuring::Simply, [gap]) => word(gap.first_arrival) | word(gap.last_arrival),
+    match (measurement, gaps) {
+        (GapMeasurement::Single, [gap]) => word(gap.first_arrival) | word(gap.last_arrival),
         _ => 0,
     }
 }
 
-/// A loop over pairs, and the gaps where each of them meets.
-type FoldPairs = unsafe fn(&Lanes, &[Pair], *mut MetGap);
+/// A loop over pairs, which also takes or writes the gap between the records of each pair.
+type FoldPairs = unsafe fn(&BlockLanes, &[Pair], *mut BoundaryGap);
 
-/// A bit for each word from `start` to `end` that lies in block number `block`.
+/// The lanes of block `block` that hold words from `start` to `end`.
 fn lanes(block: usize, start: u32, end: u32) -> __mmask8 {
     let inside = |lane: &usize| (start as usize..end as usize).contains(&(block * BLOCK + lane));
     (0..BLOCK)
@@ -65,35 +66,37 @@ fn lanes(block: usize, start: u32, end: u32) -> __mmask8 {
         .fold(0, |mask, lane| mask | 1 << lane)
 }
 
-/// How the gaps where pairs meet get measured.
+/// How the gaps between the records of a pair are measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Measuring {
-    /// There are none, or those between all packets, of which every record has one: on the way, with the block that has the
-    /// words they are measured from.
+pub(super) enum GapMeasurement {
+    /// There are no gaps, or only those between all packets, which always exist. They are measured
+    /// while the block with their times is merged.
     #[default]
-    Simply,
-    /// Those of two or three sides, of which a record may have no packet: likewise, and slower.
-    WithCare,
-    /// Ahead, pair by pair: a feature minds which gap comes first, or the words lie in two blocks.
-    Ahead,
+    Single,
+    /// Gaps of two or three sides, each of which may have no packet. Measured like a single gap,
+    /// with more checks.
+    Several,
+    /// Before the merge, pair by pair: the order of gaps matters to a feature, or their times are
+    /// in two blocks.
+    Upfront,
 }
 
-impl Measuring {
+impl GapMeasurement {
     pub(super) fn of(gaps: &[GapWords]) -> Self {
         let blocks = gaps.iter().map(|gap| usize::from(gap.last_arrival) / BLOCK);
         let in_one_block = blocks.clone().min() == blocks.max();
         let is_ordered = gaps.iter().any(GapWords::is_ordered);
         match gaps {
-            _ if is_ordered || !in_one_block => Self::Ahead,
-            [] => Self::Simply,
-            [gap] if gap.is_of_all() => Self::Simply,
-            _ => Self::WithCare,
+            _ if is_ordered || !in_one_block => Self::Upfront,
+            [] => Self::Single,
+            [gap] if gap.is_of_all() => Self::Single,
+            _ => Self::Several,
         }
     }
 }
 
-impl Lanes {
-    /// The lanes of all blocks whose words merge one by one or in pairs; first the one that gaps are measured with.
+impl BlockLanes {
+    /// The lanes of all blocks except lists. The block with the times for gaps comes first.
     pub(super) fn of(ends: &Ends, gaps: &[GapWords]) -> Box<[Self]> {
         let blocks = (ends.wide as usize).div_ceil(BLOCK);
         let mut all: Vec<Self> = (0..blocks)
@@ -105,10 +108,10 @@ impl Lanes {
 
     fn of_block(block: usize, ends: &Ends, gaps: &[GapWords]) -> Self {
         const LOW_WORDS: __mmask8 = 0b0101_0101;
-        let measuring = Measuring::of(gaps);
+        let measurement = GapMeasurement::of(gaps);
         let lanes_of = |gap| GapLanes::of(gap, block);
         let arrivals_of = |gap: &GapWords| match usize::from(gap.last_arrival) / BLOCK == block {
-            true if measuring != Measuring::Ahead => [gap.first_arrival, gap.last_arrival],
+            true if measurement != GapMeasurement::Upfront => [gap.first_arrival, gap.last_arrival],
             _ => [NONE; 2],
         };
         let of_block = Self {
@@ -123,11 +126,11 @@ impl Lanes {
             arrivals: std::array::from_fn(|side| gaps.get(side).map_or([NONE; 2], arrivals_of)),
             fold: FOLDS[0][0],
         };
-        let sides = match measuring {
-            Measuring::Simply => 1,
+        let sides = match measurement {
+            GapMeasurement::Single => 1,
             _ => gaps.len().max(2),
         };
-        let kind = of_block.kind(times_of_all(measuring, gaps, block));
+        let kind = of_block.kind(times_of_all(measurement, gaps, block));
         let fold = FOLDS[sides - 1][usize::from(kind)];
         Self { fold, ..of_block }
     }
@@ -136,48 +139,50 @@ impl Lanes {
         self.arrivals != [[NONE; 2]; MAX_GAPS]
     }
 
-    /// With the lanes of times that every record has.
+    /// The kind of loop. `times` are the lanes of times that are always present.
     fn kind(&self, times: __mmask8) -> u8 {
         let ends = self.or | self.first | self.last;
         let any_gap =
             |lanes: fn(&GapLanes) -> __mmask8| self.gaps.iter().any(|gap| lanes(gap) != 0);
         let has = |any: bool, kind| if any { kind } else { 0 };
-        has(self.min != 0, Kind::MIN)
-            | has(ends & !times != 0, Kind::ENDS)
-            | has(ends != 0 && ends & !times == 0, Kind::TIMES)
-            | has(self.wide != 0, Kind::WIDE)
-            | has(any_gap(|gap| gap.min | gap.max), Kind::GAP_EXTREMES)
-            | has(any_gap(|gap| gap.sum | gap.squares), Kind::GAP_SUMS)
-            | has(self.measures(), Kind::MEASURES)
+        has(self.min != 0, LoopKind::MIN)
+            | has(ends & !times != 0, LoopKind::ENDS)
+            | has(ends != 0 && ends & !times == 0, LoopKind::TIMES)
+            | has(self.wide != 0, LoopKind::WIDE)
+            | has(any_gap(|gap| gap.min | gap.max), LoopKind::GAP_EXTREMES)
+            | has(any_gap(|gap| gap.sum | gap.squares), LoopKind::GAP_SUMS)
+            | has(self.measures(), LoopKind::MEASURES)
     }
 
-    /// Folds the block of every pair. Gaps are listed pair by pair: one where they are measured [`Measuring::Simply`], else
-    /// two, or [`MAX_GAPS`] where there are as many sides. The first of all blocks writes them, unless they are measured
-    /// [`Measuring::Ahead`].
+    /// Merges this block for every pair. `gaps` has one entry per pair if gaps are measured as
+    /// [`GapMeasurement::Single`], else two, or [`MAX_GAPS`] if there are that many sides. The
+    /// first block writes them, unless they are measured [`GapMeasurement::Upfront`].
     ///
     /// # Safety
-    /// Both states of every pair are there, and nobody else uses them meanwhile; there is room for the gaps.
+    /// Both states of every pair are valid and not accessed elsewhere during the call. `gaps` has
+    /// room for all entries.
     #[inline(always)]
-    pub(super) unsafe fn fold(&self, _proof: Avx512, pairs: &[Pair], gaps: *mut MetGap) {
-        // SAFETY: the caller's; the proof vouches for the vectors.
+    pub(super) unsafe fn fold(&self, _proof: Avx512, pairs: &[Pair], gaps: *mut BoundaryGap) {
+        // SAFETY: as required of the caller; the proof ensures the vectors.
         unsafe { (self.fold)(self, pairs, gaps) }
     }
 }
 
-/// Which classes a block has, besides sums, which any may have.
-struct Kind;
+/// The classes in a block, as bits. Sums are not listed, since every loop handles them.
+struct LoopKind;
 
-impl Kind {
+impl LoopKind {
     const MIN: u8 = 1;
-    /// OR, first and last.
+    /// The classes or, first and last.
     const ENDS: u8 = 2;
     const WIDE: u8 = 4;
     const GAP_EXTREMES: u8 = 8;
     const GAP_SUMS: u8 = 16;
-    /// Has the time from where gaps are measured. Only as that is folded can it be told: the flow of a later pair may be
-    /// that of an earlier one.
+    /// Contains the time from which gaps are measured. Gaps can only be measured during the merge,
+    /// because a later pair may have the flow of an earlier one.
     const MEASURES: u8 = 32;
-    /// First and last as well, but only times that every record has: there is nothing to look at. Of one gap a pair only.
+    /// First and last, but only times that are always present, which need no check. Only for one
+    /// gap per pair.
     const TIMES: u8 = 64;
 }
 
@@ -189,40 +194,41 @@ macro_rules! folds {
     ) };
 }
 
-/// The loop of every kind, by the number of gaps that a pair has: one where they are measured [`Measuring::Simply`].
+/// The loops by number of gaps per pair (one for [`GapMeasurement::Single`]) and by kind.
 static FOLDS: [&[FoldPairs]; MAX_GAPS] = [
     [folds!(1 + 0), folds!(1 + 64)].as_flattened(),
     &folds!(2 + 0),
     &folds!(3 + 0),
 ];
 
-/// See [`Lanes::fold`].
+/// See [`BlockLanes::fold`].
 ///
 /// # Safety
-/// As there; and the machine has AVX-512.
+/// See there. In addition, the machine must have AVX-512.
 #[target_feature(enable = "avx512f,avx512dq")]
 unsafe fn fold_pairs<const KIND: u8, const GAPS: usize>(
-    lanes: &Lanes,
+    lanes: &BlockLanes,
     pairs: &[Pair],
-    gaps: *mut MetGap,
+    gaps: *mut BoundaryGap,
 ) {
-    // Copied, for the stores below might be to anywhere.
+    // Copied, because the compiler must assume that the stores below could change the original.
     let lanes = *lanes;
     let at = usize::from(lanes.block) * BLOCK;
     for (index, pair) in pairs.iter().enumerate() {
-        // SAFETY: the caller vouches for states and gaps, and words lie within states; whole lines are read and written.
+        // SAFETY: the caller ensures valid states and gaps. Words are within states, which are
+        // whole cache lines.
         unsafe {
-            if KIND & Kind::MEASURES != 0 {
+            if KIND & LoopKind::MEASURES != 0 {
                 for (side, [first, last]) in lanes.arrivals.into_iter().take(GAPS).enumerate() {
                     *gaps.add(index * GAPS + side) = if GAPS > 1 && last == NONE {
-                        MetGap::NONE
+                        BoundaryGap::NONE
                     } else {
                         let before = *pair.flow.add(usize::from(last));
                         let after = *pair.later.add(usize::from(first));
                         if GAPS == 1 || before != 0 && after != 0 {
-                            MetGap::new(after.saturating_sub(before))
+                            BoundaryGap::new(after.saturating_sub(before))
                         } else {
-                            MetGap::NONE
+                            BoundaryGap::NONE
                         }
                     };
                 }
@@ -230,25 +236,25 @@ unsafe fn fold_pairs<const KIND: u8, const GAPS: usize>(
             let earlier = pair.flow.add(at).cast::<__m512i>();
             let later = pair.later.add(at).cast::<__m512i>();
             let (a, mut b) = (_mm512_loadu_si512(earlier), _mm512_loadu_si512(later));
-            if KIND & (Kind::GAP_EXTREMES | Kind::GAP_SUMS) != 0 {
+            if KIND & (LoopKind::GAP_EXTREMES | LoopKind::GAP_SUMS) != 0 {
                 for side in 0..GAPS {
                     b = lanes.gaps[side].fold::<KIND, GAPS>(b, *gaps.add(index * GAPS + side));
                 }
             }
             let mut words = _mm512_mask_add_epi64(a, lanes.add, a, b);
-            if KIND & Kind::MIN != 0 {
+            if KIND & LoopKind::MIN != 0 {
                 words = _mm512_mask_min_epu64(words, lanes.min, a, b);
             }
-            if KIND & Kind::ENDS != 0 {
+            if KIND & LoopKind::ENDS != 0 {
                 words = _mm512_mask_or_epi64(words, lanes.or, a, b);
                 let no_first = _mm512_mask_testn_epi64_mask(lanes.first, a, a);
                 let a_last = _mm512_mask_test_epi64_mask(lanes.last, b, b);
                 words = _mm512_mask_mov_epi64(words, no_first | a_last, b);
             }
-            if KIND & Kind::TIMES != 0 {
+            if KIND & LoopKind::TIMES != 0 {
                 words = _mm512_mask_mov_epi64(words, lanes.last, b);
             }
-            if KIND & Kind::WIDE != 0 {
+            if KIND & LoopKind::WIDE != 0 {
                 words = add_wide(words, b, lanes.wide);
             }
             _mm512_storeu_si512(earlier, words);
@@ -276,24 +282,24 @@ impl GapLanes {
     unsafe fn fold<const KIND: u8, const GAPS: usize>(
         &self,
         words: __m512i,
-        gap: MetGap,
+        gap: BoundaryGap,
     ) -> __m512i {
-        // SAFETY: the caller vouches for the vectors.
+        // SAFETY: the caller ensures the vectors.
         unsafe {
             let all = |word: u64| _mm512_set1_epi64(word.cast_signed());
             let mut words = words;
-            if KIND & Kind::GAP_EXTREMES != 0 {
+            if KIND & LoopKind::GAP_EXTREMES != 0 {
                 let gap_ns = all(gap.0);
-                // `encode_max` of it.
+                // `encode_max(gap_ns)`.
                 let max = _mm512_sub_epi64(all(u64::MAX - 1), gap_ns);
                 words = _mm512_mask_min_epu64(words, self.min, words, gap_ns);
                 words = _mm512_mask_min_epu64(words, self.max, words, max);
             }
-            if KIND & Kind::GAP_SUMS != 0 {
+            if KIND & LoopKind::GAP_SUMS != 0 {
                 let sum = _mm512_maskz_mov_epi64(self.sum, all(gap.sum::<GAPS>()));
                 words = add_wide(words, sum, self.sum);
             }
-            if KIND & Kind::GAP_SUMS != 0 && self.squares != 0 {
+            if KIND & LoopKind::GAP_SUMS != 0 && self.squares != 0 {
                 let square = u128::from(gap.sum::<GAPS>()) * u128::from(gap.sum::<GAPS>());
                 let low = _mm512_maskz_mov_epi64(self.squares, all(square as u64));
                 let high = all((square >> 64) as u64);
@@ -305,13 +311,13 @@ impl GapLanes {
     }
 }
 
-/// The gap where two records meet, in nanoseconds.
+/// The gap between two records, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MetGap(u64);
+pub(super) struct BoundaryGap(u64);
 
-impl MetGap {
-    /// Where one of the two has no packet of that side: longer than any, as the smallest gap and, encoded, as the largest, so that it
-    /// changes neither.
+impl BoundaryGap {
+    /// One of the records has no packet of that side. The value changes neither the smallest gap
+    /// nor, encoded, the largest.
     pub(super) const NONE: Self = Self(u64::MAX);
 
     #[inline(always)]
@@ -320,7 +326,7 @@ impl MetGap {
         Self(gap_ns)
     }
 
-    /// Of one gap a pair, there always is one.
+    /// The value to add. With one gap per pair, there always is a gap.
     #[inline(always)]
     const fn sum<const GAPS: usize>(self) -> u64 {
         if GAPS > 1 && self.0 == Self::NONE.0 {
@@ -331,24 +337,26 @@ impl MetGap {
     }
 }
 
-const _: () = assert!(encode_max(0) == u64::MAX - 1 && encode_max(MetGap::NONE.0) == u64::MAX);
+const _: () = assert!(encode_max(0) == u64::MAX - 1 && encode_max(BoundaryGap::NONE.0) == u64::MAX);
 
-/// a + b in the pairs of lanes whose low words `low` names; saturates, as [`super::plan::add_wide`].
+/// a + b in the pairs of lanes whose low words are in `low`. Saturates like
+/// [`super::words::add_wide`].
 ///
 /// # Safety
 /// The machine has AVX-512.
 #[inline(always)]
 unsafe fn add_wide(a: __m512i, b: __m512i, low: __mmask8) -> __m512i {
-    // SAFETY: the caller vouches for the vectors.
+    // SAFETY: the caller ensures the vectors.
     unsafe {
         let high = low << 1;
         let sum = _mm512_mask_add_epi64(a, low | high, a, b);
         let carries = _mm512_mask_cmplt_epu64_mask(low | high, sum, b);
-        // Sums that leave 64 bits are rare.
+        // A carry out of 64 bits is rare.
         if carries == 0 {
             return sum;
         }
-        // Through memory only here: vectors are passed so, and would be stored at every sum.
+        // Goes through memory only in this rare case: passing vectors to a function would store
+        // them each time.
         let mut words = [0_u64; BLOCK];
         _mm512_storeu_si512(words.as_mut_ptr().cast(), sum);
         carry(&mut words, carries, low);
@@ -356,7 +364,7 @@ unsafe fn add_wide(a: __m512i, b: __m512i, low: __mmask8) -> __m512i {
     }
 }
 
-/// The second half of [`add_wide`], where a lane in `carries` has overflowed.
+/// The rare part of [`add_wide`]: the lanes in `carries` have overflowed.
 #[cold]
 #[inline(never)]
 fn carry(sums: &mut [u64; BLOCK], carries: __mmask8, low: __mmask8) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How records become columns: a column at a time, what it is decided outside of the row loop.
+//! Converts records to columns, one column at a time, so that no decision is made per row.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -14,18 +14,18 @@ use turboflow_record::{KeyField, ValueData, Values};
 #[derive(Clone, Debug)]
 pub(super) struct FeatureColumn {
     pub(super) form: Form,
-    /// Values are directions: 0 becomes "from the initiator".
+    /// Whether values are directions, which are converted to be relative to the initiator.
     pub(super) is_direction: bool,
 }
 
-/// A column of the key in one record format. Places come in pairs: where the column's value lies
-/// when the key's source began the flow, and when its destination did.
+/// A key column in one record format. Positions are pairs: where the value is if the flow was
+/// initiated by the key's source, and where if by its destination.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum KeyColumn {
     Address {
         word: [u8; 2],
         shift: [u8; 2],
-        family: FamilyOf,
+        family: FamilySource,
     },
     Number {
         word: [u8; 2],
@@ -36,16 +36,16 @@ pub(super) enum KeyColumn {
     },
 }
 
-/// What tells an address's family.
+/// What determines the family of an address.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum FamilyOf {
+pub(super) enum FamilySource {
     V4,
     V6,
-    /// A byte of the wide key's header, at this shift.
+    /// The byte at this shift in the header of a wide key.
     Header(u8),
 }
 
-/// Buffers for the numbers of one run of records.
+/// Buffers for the numbers of a run of records.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     a: Vec<u64>,
@@ -67,7 +67,7 @@ impl KeyColumn {
         let address = |shift| Self::Address {
             word: [0, 0],
             shift,
-            family: FamilyOf::V4,
+            family: FamilySource::V4,
         };
         match field {
             KeyField::SourceAddress => address([0, 32]),
@@ -81,7 +81,7 @@ impl KeyColumn {
         let address = |word| Self::Address {
             word,
             shift: [0, 0],
-            family: FamilyOf::V6,
+            family: FamilySource::V6,
         };
         match field {
             KeyField::SourceAddress => address([0, 2]),
@@ -135,7 +135,7 @@ impl KeyColumn {
         Self::Address {
             word,
             shift,
-            family: FamilyOf::Header(family),
+            family: FamilySource::Header(family),
         }
     }
 
@@ -148,10 +148,10 @@ impl KeyColumn {
                 family,
             } => {
                 rows.key(word, &mut buffers.a);
-                if !matches!(family, FamilyOf::V4) {
+                if !matches!(family, FamilySource::V4) {
                     rows.key(word.map(|word| word + 1), &mut buffers.b);
                 }
-                if matches!(family, FamilyOf::Header(_)) {
+                if matches!(family, FamilySource::Header(_)) {
                     rows.key([0, 0], &mut buffers.c);
                 }
                 fill_addresses(rows.flips(), values, buffers, shift, family);
@@ -195,7 +195,7 @@ fn fill_addresses(
     values: &mut Values,
     buffers: &Buffers,
     shift: [u8; 2],
-    family: FamilyOf,
+    family: FamilySource,
 ) {
     let v4 = |low: u64| IpAddr::V4(Ipv4Addr::from((low as u32).to_le_bytes()));
     let v6 = |low: u64, high: u64| {
@@ -203,18 +203,18 @@ fn fill_addresses(
         IpAddr::V6(Ipv6Addr::from(bytes))
     };
     match family {
-        FamilyOf::V4 => {
+        FamilySource::V4 => {
             let rows = buffers.a.iter().zip(flips);
             let address = rows.map(|(low, flip)| v4(low >> shift[usize::from(*flip)]));
             values.addresses().extend(address);
         }
-        FamilyOf::V6 => {
+        FamilySource::V6 => {
             let rows = buffers.a.iter().zip(&buffers.b);
             values
                 .addresses()
                 .extend(rows.map(|(low, high)| v6(*low, *high)));
         }
-        FamilyOf::Header(at) => {
+        FamilySource::Header(at) => {
             for ((low, high), header) in buffers.a.iter().zip(&buffers.b).zip(&buffers.c) {
                 values.push_address(match header >> at & 0xff {
                     0 => None,
@@ -236,7 +236,7 @@ impl FeatureColumn {
     }
 }
 
-/// Directions are kept against the key, and told against the initiator.
+/// Converts directions from relative to the key to relative to the initiator.
 fn flip_directions(flips: &[bool], values: &mut Values, before: usize) {
     match &mut values.data {
         ValueData::Unsigned(numbers) => {
@@ -308,28 +308,46 @@ impl Form {
                 each.for_each(|(sum, count)| values.push_float(mean(sum, count)));
             }
             Self::Variance { moments, squares } => {
-                rows.state(squares, 2, &mut buffers.c);
-                let squares = std::mem::take(&mut buffers.c);
-                let each = moments.gather(rows, buffers).zip(squares.chunks_exact(2));
-                each.for_each(|((sum, count), squares)| {
-                    values.push_float(variance(sum, wide(squares), count));
-                });
-                buffers.c = squares;
+                fill_variances(moments, squares, rows, values, buffers);
             }
             Self::Duration(span) => {
                 span.gather(rows, buffers)
                     .for_each(|duration| values.push_number(duration));
             }
-            Self::Rate { amount, span } => {
-                rows.number(amount, &mut buffers.c);
-                let amounts = std::mem::take(&mut buffers.c);
-                for (duration, amount) in span.gather(rows, buffers).zip(&amounts) {
-                    values.push_float(duration.and_then(|duration| rate(*amount, duration)));
-                }
-                buffers.c = amounts;
-            }
+            Self::Rate { amount, span } => fill_rates(amount, span, rows, values, buffers),
         }
     }
+}
+
+fn fill_variances(
+    moments: Moments,
+    squares: [u16; 2],
+    rows: &dyn Rows,
+    values: &mut Values,
+    buffers: &mut Buffers,
+) {
+    rows.state(squares, 2, &mut buffers.c);
+    let squares = std::mem::take(&mut buffers.c);
+    let each = moments.gather(rows, buffers).zip(squares.chunks_exact(2));
+    each.for_each(|((sum, count), squares)| {
+        values.push_float(variance(sum, wide(squares), count));
+    });
+    buffers.c = squares;
+}
+
+fn fill_rates(
+    amount: Number,
+    span: Span,
+    rows: &dyn Rows,
+    values: &mut Values,
+    buffers: &mut Buffers,
+) {
+    rows.number(amount, &mut buffers.c);
+    let amounts = std::mem::take(&mut buffers.c);
+    for (duration, amount) in span.gather(rows, buffers).zip(&amounts) {
+        values.push_float(duration.and_then(|duration| rate(*amount, duration)));
+    }
+    buffers.c = amounts;
 }
 
 fn wide(words: &[u64]) -> u128 {
@@ -369,7 +387,7 @@ impl Moments {
 }
 
 impl Span {
-    /// Duration of every record; absent where there is no packet.
+    /// Duration of every record; absent if it has no packet.
     fn gather<'a>(
         &self,
         rows: &dyn Rows,

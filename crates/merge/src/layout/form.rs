@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a feature's column is computed from, and how.
+//! How the column of a feature is computed, and from which words.
 
 use super::words::{Side, StateContent, Words};
 use turboflow_record::{ColumnKind, Feature, Input, Op};
 
-/// A number that a record always has.
+/// A number that every record has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
     Base(BaseField),
-    /// A word of the state: where the key's source began the flow, and where its destination did.
+    /// A word of the state: its index if the flow was initiated by the key's source, and if by its
+    /// destination.
     Word([u16; 2]),
 }
 
-/// A field of [`Base`](crate::Base), which features share.
+/// A field of [`Base`](crate::Base) that serves a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BaseField {
     Bytes,
@@ -28,14 +29,14 @@ pub(super) enum BaseField {
     Tos,
 }
 
-/// A sum that may take 128 bits.
+/// A sum, which may have 128 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sum {
     Number(Number),
     Wide([u16; 2]),
 }
 
-/// Smallest and largest timestamp.
+/// Smallest and largest timestamp of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Span {
     Base,
@@ -46,24 +47,24 @@ pub(super) enum Span {
     },
 }
 
-/// Sum and number of values; the number is `count - less`.
+/// Sum and number of values. The number is `count - less`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moments {
     pub(super) sum: Sum,
     pub(super) count: Number,
-    /// 1 for gaps, of which there is one less than packets.
+    /// 1 for gaps, of which there is one fewer than packets; else 0.
     pub(super) less: u64,
 }
 
-/// How a column is computed. Words come in pairs as in [`Number::Word`].
+/// How a column is computed. Words are pairs as in [`Number::Word`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Number(Number),
-    /// The number less one, and 0 for 0.
+    /// The number minus 1; 0 stays 0.
     OneLess(Number),
     Min([u16; 2]),
     Max([u16; 2]),
-    /// The first or last value, kept plus one.
+    /// The first or last value, which is stored plus 1.
     Stored([u16; 2]),
     Nth {
         start: [u16; 2],
@@ -89,8 +90,8 @@ pub(super) enum Form {
     },
 }
 
-/// Makes forms for one column: `sides` are whose packets it is about where the key's source began
-/// the flow, and where its destination did.
+/// Creates the form of one column. `sides` are the packets that it covers if the flow was initiated
+/// by the key's source, and if by its destination.
 pub(super) struct FormMaker<'a> {
     pub(super) words: &'a mut Words,
     pub(super) sides: [Side; 2],
@@ -170,7 +171,7 @@ impl FormMaker<'_> {
         self.sides.map(|side| self.words.at(side, of, what))
     }
 
-    /// Whether the column is about all packets, and of `input`.
+    /// Whether the column covers all packets and the input is `input`.
     fn is_base(&self, of: Option<Input>, input: Input) -> bool {
         self.sides[0] == Side::Both && of == Some(input)
     }
@@ -239,7 +240,7 @@ impl FormMaker<'_> {
     }
 }
 
-/// What the values of a feature's column are.
+/// The type of a feature's column.
 pub(super) fn column_kind(feature: &Feature) -> ColumnKind {
     match feature.op {
         Op::Min | Op::Max | Op::First | Op::Last | Op::Nth { .. } | Op::BitOr => feature
@@ -253,7 +254,7 @@ pub(super) fn column_kind(feature: &Feature) -> ColumnKind {
     }
 }
 
-/// Whether a record may have no value of the feature. The side that began a biflow has packets.
+/// Whether a record may lack the feature. The initiator of a biflow always has packets.
 pub(super) fn is_nullable(feature: &Feature, is_reverse: bool) -> bool {
     match feature.op {
         Op::Count | Op::Sum | Op::BitOr | Op::Histogram { .. } | Op::List { .. } => false,

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The gap between two runs of packets: known only where they meet, and folded in there.
+//! Gaps between runs of packets. They are known, and folded in, only when the two records merge.
 
-use super::plan::{ListWords, add_wide};
 use super::program::Edges;
-use super::words::{Content, Side, StateContent, Words, encode_max};
+use super::words::{Content, ListWords, Side, StateContent, Words, add_wide, encode_max};
 use turboflow_record::Input;
 
-/// No such word.
+/// Marks an absent word.
 pub(super) const NONE: u16 = u16::MAX;
 
-/// What gaps between packets of one side go into. A side has at most one word of each kind, since
-/// features share them.
+/// The words that gaps between packets of one side are folded into. A side has at most one word of
+/// each kind, because features share them.
 #[derive(Clone, Debug)]
 pub(super) struct GapWords {
-    /// Word of the time of the packet that arrived first.
+    /// The word with the time of the packet that arrived first.
     pub(super) first_arrival: u16,
-    /// Word of the time of the packet that arrived last.
+    /// The word with the time of the packet that arrived last.
     pub(super) last_arrival: u16,
     pub(super) min: u16,
     pub(super) max: u16,
@@ -24,12 +23,12 @@ pub(super) struct GapWords {
     /// Whether the side is that of all packets.
     #[cfg(target_arch = "x86_64")]
     of_all: bool,
-    rare: Option<Box<Rare>>,
+    rare: Option<Box<RareGapWords>>,
 }
 
-/// What few definitions ask of gaps.
+/// Words that few definitions need.
 #[derive(Clone, Debug)]
-struct Rare {
+struct RareGapWords {
     sum: u16,
     or: u16,
     first: u16,
@@ -39,7 +38,7 @@ struct Rare {
 }
 
 impl GapWords {
-    /// `None` where no feature is about the gaps of `side`.
+    /// `None` if no feature uses gaps of `side`.
     pub(super) fn new(words: &Words, side: Side) -> Option<Self> {
         let of_side = |input| {
             let of = Some(input);
@@ -55,7 +54,7 @@ impl GapWords {
                 .map_or(NONE, start)
         };
         of_side(Input::Gap).next()?;
-        let rare = Rare {
+        let rare = RareGapWords {
             sum: word(Input::Gap, StateContent::Sum),
             or: word(Input::Gap, StateContent::BitOr),
             first: word(Input::Gap, StateContent::First),
@@ -76,7 +75,7 @@ impl GapWords {
         })
     }
 
-    /// The gap between the last packet of `earlier` and the first of `later`, if both have one.
+    /// The gap between the last packet of `earlier` and the first of `later`, if both exist.
     #[inline(always)]
     pub(super) fn between<const N: usize>(
         &self,
@@ -88,7 +87,8 @@ impl GapWords {
         (before != 0 && after != 0).then(|| after.saturating_sub(before))
     }
 
-    /// [`GapWords::between`], after its ordered part is folded into `earlier`.
+    /// The gap as in [`GapWords::between`]. Also folds it into the words of `earlier` for which
+    /// order matters.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn meet<const N: usize>(
@@ -103,26 +103,27 @@ impl GapWords {
         gap
     }
 
-    /// Whether they are the gaps between all packets, of which every record has one.
+    /// Whether these are the gaps between all packets, which exist in every merge.
     #[cfg(target_arch = "x86_64")]
     pub(super) const fn is_of_all(&self) -> bool {
         self.of_all
     }
 
-    /// Whether a feature minds which gap comes first.
+    /// Whether the order of gaps matters to a feature.
     #[cfg(target_arch = "x86_64")]
     pub(super) const fn is_ordered(&self) -> bool {
         self.rare.is_some()
     }
 
-    /// Folds in a gap, which lies after all of `earlier`'s.
+    /// Folds in a gap, which follows all gaps of `earlier`.
     #[inline(always)]
     pub(super) fn fold<const N: usize>(&self, earlier: &mut [u64; N], gap: u64) {
         self.fold_ordered(earlier, gap);
         self.fold_extremes_and_sums(earlier, gap);
     }
 
-    /// The part that has to come before the gaps of a later record: first, last, lists.
+    /// Folds a gap into first, last and lists, which must happen before the gaps of the later
+    /// record.
     #[inline(always)]
     pub(super) fn fold_ordered<const N: usize>(&self, earlier: &mut [u64; N], gap: u64) {
         if let Some(rare) = &self.rare {
@@ -130,10 +131,10 @@ impl GapWords {
         }
     }
 
-    /// The part that may come in any order.
+    /// Folds a gap into the words for which order does not matter.
     #[inline(always)]
     pub(super) fn fold_extremes_and_sums<const N: usize>(&self, earlier: &mut [u64; N], gap: u64) {
-        // A word that is not there is past the end of any state.
+        // An absent word is beyond the end of any state.
         if let Some(min) = earlier.get_mut(self.min as usize) {
             *min = gap.min(*min);
         }
@@ -157,7 +158,7 @@ fn bins(content: &Content) -> Option<(u16, Edges)> {
     Some((content.start as u16, Edges::of(content)?))
 }
 
-impl Rare {
+impl RareGapWords {
     fn is_empty(&self) -> bool {
         let words = [self.sum, self.or, self.first, self.last];
         words == [NONE; 4] && self.list.is_none() && self.bins.is_empty()

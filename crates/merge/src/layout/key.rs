@@ -1,50 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How packets become keys, and which end of a biflow is the canonical source.
+//! Creates keys from packets, and decides which end of a biflow is the canonical source.
 //!
-//! The plain 5-tuple is its own key. Any other key is wide: fields at fixed places in 16 words, none
-//! of them across two words, so that each is one shift and one OR.
+//! The plain 5-tuple is its own key. Any other key is wide: its fields have fixed positions in 16
+//! words. No field crosses a word boundary, so that each takes one shift and one OR.
 //!
 //! ```text
-//! word 0   1 (1 byte) | family (1) | outer family (1) | which inputs are present (3) | small fields
+//! word 0   1 (1 byte) | family (1) | outer family (1) | presence of inputs (3) | small fields
 //! words..  addresses, 2 words each; then the other fields, widest first
 //! ```
 
 use super::WORDS_WIDE;
 use turboflow_record::{Family, FiveTuple, Input, InputValues, KeyField, Packet};
 
-/// What makes a wide key of no fields differ from an empty slot.
+/// Distinguishes a wide key of no fields from an empty slot.
 pub(super) const MARKER: u64 = 1;
-/// Where the family of the flow's addresses lies in the header.
+/// Position of the address family in the header.
 pub(super) const FAMILY_SHIFT: u8 = 8;
-/// Where the family of the outer addresses lies in the header.
+/// Position of the outer addresses' family in the header.
 pub(super) const OUTER_FAMILY_SHIFT: u8 = 16;
-/// Where the bits lie that say which inputs the packets carry, and where they end.
+/// Positions of the bits that tell which inputs the packets carry.
 const PRESENCE_SHIFT: u8 = 24;
 const PRESENCE_END: u8 = 48;
 
-/// How packets become keys.
+/// How keys are created from packets.
 #[derive(Clone, Debug)]
 pub(super) enum KeyPlan {
     FiveTuple,
     Wide(Box<WideKey>),
 }
 
-/// Where one field of a wide key lies.
+/// The position of one field in a wide key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeySlot {
-    /// Which field.
+    /// The field.
     pub field: KeyField,
-    /// The word; an address takes the one after it, too.
+    /// Index of the word. An address takes the next word as well.
     pub word: u8,
-    /// Its lowest bit in the word.
+    /// Position of its lowest bit in the word.
     pub shift: u8,
-    /// How many bits of it there are: 128 for an address.
+    /// Width in bits: 128 for an address.
     pub bits: u8,
-    /// The bit of the first word that says whether the packets carry it; `None` where all do.
+    /// The bit of the first word that tells whether the packets carry the field; `None` if all
+    /// packets do.
     pub presence: Option<u8>,
 }
 
-/// A wide key: where its fields lie, and the steps that fill it for each direction.
+/// The layout of a wide key, and the steps that fill it for each direction.
 #[derive(Clone, Debug)]
 pub(super) struct WideKey {
     pub(super) key_slots: Vec<KeySlot>,
@@ -54,7 +55,7 @@ pub(super) struct WideKey {
     steps: [Steps; 2],
 }
 
-/// Which ends the key tells apart.
+/// The pairs of ends in the key.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pairs {
     addresses: bool,
@@ -65,13 +66,13 @@ struct Pairs {
 
 #[derive(Clone, Debug, Default)]
 struct Steps {
-    /// Word, and which of the four addresses goes there.
+    /// Index of the word, and which of the four addresses it holds.
     addresses: Box<[(u8, u8)]>,
     numbers: Box<[Number]>,
     inputs: Box<[InputStep]>,
 }
 
-/// A number that every packet has, from a slot of [`number_slots`].
+/// A field that every packet has, from a slot of [`number_slots`].
 #[derive(Clone, Copy, Debug)]
 struct Number {
     word: u8,
@@ -85,7 +86,8 @@ struct InputStep {
     shift: u8,
     bits: u8,
     input: u8,
-    /// The bit of the first word that says whether the packets carry it; 0 where all do.
+    /// The bit of the first word that tells whether the packets carry the input; 0 if all packets
+    /// do.
     presence: u64,
 }
 
@@ -106,14 +108,14 @@ fn number_slots(packet: &Packet) -> [u64; 8] {
     ]
 }
 
-/// Both ports of the last word of a 5-tuple, as numbers.
+/// Both ports from the last word of a 5-tuple, as numbers.
 #[inline(always)]
 fn ports(transport: u64) -> [u64; 2] {
     [transport, transport >> 16].map(|wire| u64::from((wire as u16).swap_bytes()))
 }
 
-/// Whether the packet runs against the canonical key of its 5-tuple, whose source is the endpoint
-/// that is the smaller number, address before port, in the words of [`FiveTuple`].
+/// Whether the packet is against the canonical direction, in which the source is the smaller
+/// endpoint: address before port, compared as the words of [`FiveTuple`].
 #[inline(always)]
 pub(super) fn is_reversed(tuple: &FiveTuple) -> bool {
     let w = tuple.raw_words();
@@ -132,7 +134,7 @@ pub(super) fn is_reversed(tuple: &FiveTuple) -> bool {
 }
 
 impl KeyPlan {
-    /// `None` where the fields are more than a key has room for.
+    /// `None` if the fields do not fit into a key.
     pub(super) fn new(fields: &[KeyField]) -> Option<Self> {
         let plain = fields
             .iter()
@@ -143,7 +145,7 @@ impl KeyPlan {
         Some(Self::Wide(Box::new(WideKey::new(fields)?)))
     }
 
-    /// The key of a packet, and whether the packet runs against it.
+    /// The key of a packet, and whether the packet is against the canonical direction.
     #[inline(always)]
     pub(super) fn key<const K: usize>(
         &self,
@@ -151,7 +153,7 @@ impl KeyPlan {
         inputs: &InputValues,
         biflow: bool,
     ) -> ([u64; K], bool) {
-        // The width is asked first: nothing but registers is then needed for narrow keys.
+        // The constant comes first, so that code for narrow keys uses only registers.
         if let (true, Self::Wide(wide)) = (K == WORDS_WIDE, self) {
             return wide.key(packet, inputs, biflow);
         }
@@ -232,8 +234,8 @@ impl WideKey {
         (words, reversed)
     }
 
-    /// The canonical source is the smaller end; where two ends of the key are equal, the next pair
-    /// of ends decides.
+    /// The canonical source is the smaller end. If two ends are equal, the next pair of ends
+    /// decides.
     fn runs_against(
         &self,
         packet: &Packet,
@@ -256,7 +258,7 @@ impl WideKey {
     }
 }
 
-/// Source, destination, outer source, outer destination: IPv4 in the first 4 bytes.
+/// Source, destination, outer source, outer destination. IPv4 addresses are in the first 4 bytes.
 #[inline(always)]
 fn address_slots(packet: &Packet, inputs: &InputValues) -> [[u64; 2]; 4] {
     let w = packet.tuple.raw_words();
@@ -271,7 +273,8 @@ fn address_slots(packet: &Packet, inputs: &InputValues) -> [[u64; 2]; 4] {
     [source, destination, outer_source, outer_destination]
 }
 
-/// 0 without a tunnel. No pair of IPv6 hosts has nothing but zeros after its first 32 bits.
+/// The family of the outer addresses; 0 without a tunnel. It is IPv4 if everything after the first
+/// 32 bits of both addresses is zero, which does not occur between IPv6 hosts.
 #[inline(always)]
 fn outer_family(addresses: &[[u64; 2]; 4]) -> u64 {
     let [low, high] = [0, 1].map(|half| addresses[2][half] | addresses[3][half]);
@@ -282,7 +285,7 @@ fn outer_family(addresses: &[[u64; 2]; 4]) -> u64 {
     }
 }
 
-/// The other end's field, for fields that belong to an end.
+/// The corresponding field of the other end, if the field belongs to an end.
 pub(super) const fn counterpart(field: KeyField) -> Option<KeyField> {
     Some(match field {
         KeyField::SourceAddress => KeyField::DestinationAddress,
@@ -297,7 +300,7 @@ pub(super) const fn counterpart(field: KeyField) -> Option<KeyField> {
     })
 }
 
-/// How many bits of a key the field takes.
+/// Width of the field in a key, in bits.
 const fn key_bits(field: KeyField) -> u8 {
     match field {
         KeyField::SourcePort | KeyField::DestinationPort => 16,
@@ -307,7 +310,7 @@ const fn key_bits(field: KeyField) -> u8 {
     }
 }
 
-/// The slot of [`number_slots`] with the field, where every packet has it.
+/// The slot of [`number_slots`] with the field, if every packet has it.
 pub(super) const fn number_slot(field: KeyField) -> Option<u8> {
     Some(match field {
         KeyField::SourcePort => 0,
@@ -319,7 +322,8 @@ pub(super) const fn number_slot(field: KeyField) -> Option<u8> {
     })
 }
 
-/// Gives every field its place: addresses first, the others widest first wherever they fit. `None` where one fits nowhere.
+/// Assigns a position to every field: addresses first, then the others, widest first, wherever they
+/// fit. `None` if one does not fit.
 fn place(fields: &[KeyField]) -> Option<Vec<KeySlot>> {
     let mut order = fields.to_vec();
     order.sort_by_key(|field| std::cmp::Reverse(key_bits(*field)));
@@ -331,7 +335,7 @@ fn place(fields: &[KeyField]) -> Option<Vec<KeySlot>> {
         let bits = key_bits(field);
         let in_word = bits.min(64);
         let fits = |used: &u8| *used + in_word <= 64;
-        // An address takes the word behind, too.
+        // An address takes the next word as well.
         let last = WORDS_WIDE - usize::from(bits > 64);
         let word = used[..last].iter().position(fits)?;
         let shift = used[word];
@@ -364,7 +368,7 @@ impl Steps {
             let KeySlot {
                 word, shift, bits, ..
             } = *key_slot;
-            // A packet against the key has its source where the key has its destination.
+            // A packet against the canonical direction has its source at the key's destination.
             let source = match counterpart(key_slot.field) {
                 Some(other) if reversed => other,
                 _ => key_slot.field,
@@ -386,7 +390,7 @@ impl Steps {
                     presence: key_slot.presence.map_or(0, |bit| 1 << bit),
                 }),
                 KeyField::SourcePort | KeyField::DestinationPort | KeyField::Protocol => {
-                    unreachable!("these have slots")
+                    unreachable!("addresses and numbers have slots")
                 }
             }
         }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a definition can be laid out, with its directions joined or not.
+//! Checks whether a definition can be laid out, with or without biflows.
 
 use super::{KeyPlan, STATE_WORDS, WORDS_WIDE, Words, counterpart, feature_columns};
 use turboflow_record::{Definition, Fault, Input, InvalidDefinition, KeyField, Place};
 
-/// The most state a record may have, in words.
+/// The largest state of a record, in words.
 const MAX_WORDS: usize = STATE_WORDS[STATE_WORDS.len() - 1];
 
-/// Whether what it asks for exists in records of two directions, or of one.
+/// Checks that features of the direction are used in biflows only, and that a biflow's key is
+/// symmetric.
 pub(super) fn check_directions(
     definition: &Definition,
     biflow: bool,
@@ -26,7 +27,7 @@ pub(super) fn check_directions(
     }
 }
 
-/// Whether the key of a biflow has both ends of what it has.
+/// Checks that the key of a biflow has both ends of every pair.
 fn pairs(key: &[KeyField]) -> Result<(), (Place, Fault)> {
     let mut ends = 0;
     for (index, field) in key.iter().enumerate() {
@@ -45,7 +46,7 @@ fn pairs(key: &[KeyField]) -> Result<(), (Place, Fault)> {
     }
 }
 
-/// The plan of the key.
+/// The key plan of a definition, if the key has room.
 pub(super) fn check_key(definition: &Definition) -> Result<KeyPlan, InvalidDefinition> {
     let fields = &definition.key;
     KeyPlan::new(fields).ok_or_else(|| {
@@ -58,7 +59,7 @@ pub(super) fn check_key(definition: &Definition) -> Result<KeyPlan, InvalidDefin
     })
 }
 
-/// The smallest record that holds `needed` words of state.
+/// The state size of the smallest record that holds `needed` words.
 pub(super) fn check_size(
     definition: &Definition,
     biflow: bool,
@@ -75,7 +76,7 @@ pub(super) fn check_size(
     })
 }
 
-/// The feature with which the state of those before it is too large.
+/// Index of the first feature for which there is no room.
 fn first_without_room(definition: &Definition, biflow: bool) -> usize {
     let fits = |count: &usize| {
         let features = definition.features[..*count].to_vec();
@@ -84,6 +85,6 @@ fn first_without_room(definition: &Definition, biflow: bool) -> usize {
         feature_columns(&Definition { key, features }, biflow, &mut words);
         words.count() <= MAX_WORDS
     };
-    // From below: a few features fill a record, and a file may have thousands.
+    // From below: a few features fill a record, while a file may have thousands.
     (1..=definition.features.len()).take_while(fits).count()
 }

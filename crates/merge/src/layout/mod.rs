@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A definition compiled: where each feature lives, how packets become records, how records merge,
-//! how records become columns.
+//! A compiled definition: where each feature is stored, how packets become records, how records
+//! merge, and how records become columns.
 //!
-//! The layout is the program: state words that merge alike lie side by side, so nothing looks at
-//! features while packets run ([`Plan`]). What equals a field of [`Base`] takes no word at all.
+//! State words that merge alike are adjacent, so that no code looks at features while packets are
+//! processed ([`Plan`]). A feature that equals a field of [`Base`] takes no word.
 
 #[cfg(target_arch = "x86_64")]
 mod blocks;
@@ -13,6 +13,7 @@ mod gap;
 mod key;
 mod limits;
 mod moments;
+pub(crate) mod pair;
 mod plan;
 mod program;
 mod rows;
@@ -42,22 +43,22 @@ use turboflow_record::{END_REASON, REVERSE};
 pub use words::StateContent;
 use words::{Side, Words};
 
-/// Words of a wide key: any key that is not the plain 5-tuple.
+/// Words of a wide key, which is any key other than the plain 5-tuple.
 pub const WORDS_WIDE: usize = 16;
 
-/// How many words of further features a record may have. With the key and [`Base`] before them,
-/// records of IPv4 5-tuples fill 1, 2, 4, 16 and 64 cache lines. Biflows of the default definition
-/// have 24.
+/// The numbers of words that a record may have for further features. Together with key and
+/// [`Base`], records of IPv4 5-tuples fill 1, 2, 4, 16 and 64 cache lines. Biflows of the default
+/// definition need 24 words.
 pub const STATE_WORDS: [usize; 5] = [0, 8, 24, 120, 504];
 
-/// Records are exported in runs of this many, which stay in the first-level cache.
+/// Records are exported in runs of this many, whose buffers fit into the L1 cache.
 const ROWS_AT_ONCE: usize = 256;
 
-/// How wide the keys of a layout's records are.
+/// The key widths of a layout's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyWidths {
-    /// The plain 5-tuple: IPv4 records with [`WORDS_V4`](turboflow_record::WORDS_V4) words of key, IPv6 records with
-    /// [`WORDS_V6`].
+    /// The plain 5-tuple: IPv4 records have [`WORDS_V4`](turboflow_record::WORDS_V4) words of key,
+    /// IPv6 records have [`WORDS_V6`].
     ByFamily,
     /// Any other key: records of both families have [`WORDS_WIDE`] words of key.
     Wide,
@@ -65,7 +66,7 @@ pub enum KeyWidths {
 
 /// A compiled definition.
 ///
-/// Cheap to clone, and shared by all threads of a run.
+/// Cloning is cheap. All threads of a run share it.
 #[derive(Clone, Debug)]
 pub struct Layout {
     compiled: Arc<Compiled>,
@@ -78,21 +79,21 @@ struct Compiled {
     needs: InputSet,
     biflow: bool,
     key: KeyPlan,
-    /// Key columns: of IPv4 records and of IPv6 records, or twice those of wide records.
+    /// Key columns of IPv4 records and of IPv6 records. Equal for wide records.
     key_columns: [Vec<KeyColumn>; 2],
     feature_columns: Vec<FeatureColumn>,
     words: Words,
     state_words: usize,
-    /// Of packets that run with the key, and against it.
+    /// For packets in the direction of the key, and against it.
     programs: [Program; 2],
     machine: Machine,
 }
 
 impl Layout {
-    /// Lays out `definition`, its two directions joined if `biflow`.
+    /// Compiles `definition`. `biflow`: whether both directions are joined.
     ///
     /// # Errors
-    /// When it makes no sense, or needs more state than a record may have.
+    /// If the definition makes no sense, or needs more state than a record has room for.
     pub fn compile(definition: &Definition, biflow: bool) -> Result<Self, InvalidDefinition> {
         definition.check()?;
         limits::check_directions(definition, biflow)?;
@@ -122,19 +123,19 @@ impl Layout {
         })
     }
 
-    /// The columns: key, features, and why the record ended.
+    /// The columns: key, features, end reason.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.compiled.schema
     }
 
-    /// What a parser must fill in beyond [`Packet`]; nothing for the default definition.
+    /// The inputs that a parser must extract beyond [`Packet`]. None for the default definition.
     #[must_use]
     pub fn needs(&self) -> InputSet {
         self.compiled.needs
     }
 
-    /// How wide the keys of its records are.
+    /// The key widths of its records.
     #[must_use]
     pub fn key_widths(&self) -> KeyWidths {
         match self.compiled.key {
@@ -143,7 +144,7 @@ impl Layout {
         }
     }
 
-    /// How many words of further features a record has: one of [`STATE_WORDS`].
+    /// The number of words for further features, one of [`STATE_WORDS`].
     #[must_use]
     pub fn state_words(&self) -> usize {
         self.compiled.state_words
@@ -155,7 +156,7 @@ impl Layout {
         self.compiled.biflow
     }
 
-    /// The FIN marks that together end a flow.
+    /// The FIN marks that must all be set to end a flow.
     #[must_use]
     pub fn ending_fins(&self) -> u8 {
         if self.compiled.biflow {
@@ -171,25 +172,26 @@ impl Layout {
         &self.plan
     }
 
-    /// How a packet becomes a record, for an engine that does it in code of its own. Of one direction's packets: biflows are
-    /// joined by those who see both.
+    /// How a packet becomes a record, for engines that implement this themselves. For one direction
+    /// only: biflows are joined where both directions are seen.
     #[must_use]
     pub fn steps(&self) -> Steps {
         Steps::new(&self.compiled.words, &self.compiled.key)
     }
 
-    /// The key of a packet, and whether the packet runs against it (in biflows only).
+    /// The key of a packet, and whether the packet is against its direction (in biflows only).
     ///
-    /// `K` is that of [`Layout::key_widths`]: of another width, it is no key.
+    /// `K` must be the width given by [`Layout::key_widths`]. Otherwise the result is not a key.
     #[inline]
     #[must_use]
     pub fn key<const K: usize>(&self, packet: &Packet, inputs: &InputValues) -> ([u64; K], bool) {
         self.compiled.key.key(packet, inputs, self.compiled.biflow)
     }
 
-    /// A single packet as a microflow record.
+    /// The microflow record of a single packet.
     ///
-    /// `K` and `N` are those of [`Layout::key_widths`] and [`Layout::state_words`]: of others, it is no record of this layout.
+    /// `K` and `N` must be those of [`Layout::key_widths`] and [`Layout::state_words`]. Otherwise
+    /// the result is not a record of this layout.
     #[inline(always)]
     #[must_use]
     pub fn open<const K: usize, const N: usize>(
@@ -215,9 +217,9 @@ impl Layout {
         record
     }
 
-    /// Writes the state of a single packet, whatever was there: the last step of [`Layout::open`], in a loop that is compiled for
-    /// the vectors of the machine, and for a caller that has the record where it shall stay. A copy right after so many small
-    /// stores would wait for each of them.
+    /// Overwrites `state` with that of a single packet: the last step of [`Layout::open`], for
+    /// loops that are compiled for vectors, and for callers that have the record in its final
+    /// place. A copy right after so many small stores would have to wait for them.
     #[inline(always)]
     pub fn open_state<V: Vectors, const N: usize>(
         &self,
@@ -241,14 +243,14 @@ impl Layout {
     /// Appends flow records to `batch`, column by column.
     ///
     /// # Panics
-    /// When `K` and `N` are not the layout's, or `batch` is of another schema.
+    /// If `K` and `N` are not those of the layout, or `batch` has another schema.
     pub fn append<const K: usize, const N: usize>(
         &self,
         records: &[MicroflowRecord<K, N>],
         batch: &mut FlowBatch,
     ) {
         let compiled = &*self.compiled;
-        assert_eq!(N, compiled.state_words, "records are of this layout");
+        assert_eq!(N, compiled.state_words, "records must have this layout");
         let keys = &compiled.key_columns[usize::from(K == WORDS_V6)];
         let (mut buffers, mut flips) = (Buffers::default(), Vec::new());
         for run in records.chunks(ROWS_AT_ONCE) {
@@ -264,7 +266,7 @@ impl Layout {
     }
 }
 
-/// The state of one packet, in code for the vectors of the machine.
+/// Writes the state of one packet with the machine's vectors.
 struct OpenState<'a, const N: usize> {
     program: &'a Program,
     state: &'a mut [u64; N],
@@ -289,12 +291,12 @@ impl<const N: usize> WithVectors for OpenState<'_, N> {
     }
 }
 
-/// Whether a feature has one column even in biflows.
+/// Whether a feature has a single column even in biflows.
 fn is_joined(feature: &Feature, biflow: bool) -> bool {
     !biflow || feature.per_biflow || feature.of == Some(Input::Direction)
 }
 
-/// The features' columns: those of the initiator, those of the other side, the end reason.
+/// The feature columns: those of the initiator, those of the responder, the end reason.
 fn feature_columns(definition: &Definition, biflow: bool, words: &mut Words) -> Vec<FeatureColumn> {
     let mut columns = Vec::new();
     let mut add = |feature: &Feature, sides| {
@@ -392,7 +394,7 @@ fn key_columns(fields: &[KeyField], key: &KeyPlan) -> [Vec<KeyColumn>; 2] {
     }
 }
 
-/// The inputs that packets may lack, of the key and of every content of the state.
+/// The inputs, of the key and of the state, that packets may lack.
 fn needs(definition: &Definition, words: &Words) -> InputSet {
     let of_key = definition.key.iter();
     let of_key = of_key.filter(|field| number_slot(**field).is_none());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Mean, variance and rate from exact integer sums: nothing is rounded before the last division.
+//! Mean, variance and rate, computed from exact integer sums. Only the final division rounds.
 
-/// sum / count; absent without values, or when the sum has left 128 bits.
+/// sum / count; absent if there are no values, or if the sum exceeds 128 bits.
 pub(super) fn mean(sum: u128, count: u64) -> Option<f64> {
     (count > 0 && sum < u128::MAX).then(|| sum as f64 / count as f64)
 }
@@ -15,13 +15,13 @@ pub(super) fn variance(sum: u128, squares: u128, count: u64) -> Option<f64> {
     Some(scaled.to_f64() / (u128::from(count) * u128::from(count)) as f64)
 }
 
-/// Amount per second; absent over no time.
+/// Amount per second; absent for a duration of 0.
 pub(super) fn rate(amount: u64, duration_ns: u64) -> Option<f64> {
     let scaled = u128::from(amount) * 1_000_000_000;
     (duration_ns > 0).then(|| scaled as f64 / duration_ns as f64)
 }
 
-/// An unsigned number of 256 bits.
+/// An unsigned 256-bit number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct U256 {
     high: u128,
@@ -39,7 +39,7 @@ impl U256 {
         Self { high, low }
     }
 
-    /// The difference, and 0 where it would be negative (sums that other than packets made).
+    /// The difference, or 0 if it would be negative, which only invalid sums cause.
     fn minus(self, other: Self) -> Self {
         let (low, borrowed) = self.low.overflowing_sub(other.low);
         let high = self.high.checked_sub(other.high);
@@ -49,7 +49,7 @@ impl U256 {
         }
     }
 
-    /// The nearest number but for the last bit or two.
+    /// The nearest `f64`, except for the last one or two bits.
     fn to_f64(self) -> f64 {
         const TWO_TO_128: f64 = 340_282_366_920_938_463_463_374_607_431_768_211_456.0;
         self.high as f64 * TWO_TO_128 + self.low as f64
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn variance_loses_nothing_to_cancellation() {
-        // Two values 10^18 and 10^18 + 2: their variance is 1, far below a float's spacing.
+        // The values 10^18 and 10^18 + 2. Their variance is 1, far below the precision of an `f64`.
         let (a, b) = (1_000_000_000_000_000_000u128, 1_000_000_000_000_000_002u128);
         assert_eq!(variance(a + b, a * a + b * b, 2), Some(1.0));
         assert_eq!(variance(7, 49, 1), Some(0.0));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn means_and_rates_need_something_to_divide_by() {
+    fn means_and_rates_need_a_divisor() {
         assert_eq!(mean(7, 2), Some(3.5));
         assert_eq!(mean(0, 0), None);
         assert_eq!(rate(3, 1_500_000_000), Some(2.0));

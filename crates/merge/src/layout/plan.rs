@@ -1,49 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the further features of two records merge.
+//! Merges the further features of two records.
 
 #[cfg(target_arch = "x86_64")]
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 #[cfg(target_arch = "x86_64")]
-use super::blocks::{Lanes, Measuring, MetGap};
+use super::blocks::{BlockLanes, BoundaryGap, GapMeasurement};
 use super::gap::GapWords;
-use super::words::{Class, Content, Side, StateContent, Words};
 #[cfg(target_arch = "x86_64")]
-use crate::pairs::{PAIRS, Pair};
+use super::pair::{PAIRS, Pair};
+use super::words::{BLOCK, Class, Ends, ListWords, MAX_GAPS, Side, Words, add_wide, read_wide};
 
-/// The merge program of a layout: a handful of loops over contiguous words, never a look at
-/// features.
+/// The merge program of a layout: a few loops over contiguous words, which never look at features.
 ///
-/// Merging is associative, and gives the state that one pass over all packets gives.
+/// Merging is associative. It gives the state that results from one pass over all packets.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// Words of a state, whole cache lines.
+    /// Size of a state in words; whole cache lines.
     state_words: usize,
     ends: Ends,
     masks: Arc<[Masks]>,
     #[cfg(target_arch = "x86_64")]
-    lanes: Arc<[Lanes]>,
+    lanes: Arc<[BlockLanes]>,
     #[cfg(target_arch = "x86_64")]
-    measuring: Measuring,
+    measurement: GapMeasurement,
     lists: Arc<[ListWords]>,
     gaps: Arc<[GapWords]>,
 }
 
-/// Where the words of each class end.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ends {
-    pub(super) add: u32,
-    pub(super) min: u32,
-    pub(super) or: u32,
-    pub(super) first: u32,
-    pub(super) last: u32,
-    /// Where those of class wide start.
-    pub(super) wide_start: u32,
-    pub(super) wide: u32,
-}
-
-/// Which of eight words belong to which class: all ones there, 0 elsewhere.
+/// The words of a block that belong to each class, as masks: all ones, or 0.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 struct Masks {
@@ -52,19 +38,6 @@ struct Masks {
     or: [u64; BLOCK],
     first: [u64; BLOCK],
     last: [u64; BLOCK],
-}
-
-/// Sides whose gaps a layout may measure: forward, reverse, both.
-pub(super) const MAX_GAPS: usize = 3;
-
-/// Words folded at once: a cache line.
-pub(super) const BLOCK: usize = 8;
-
-/// A list: its count, and room for `k` values.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ListWords {
-    pub(super) start: u16,
-    pub(super) k: u16,
 }
 
 impl Plan {
@@ -90,47 +63,48 @@ impl Plan {
             ends,
             masks: masks(&ends),
             #[cfg(target_arch = "x86_64")]
-            lanes: Lanes::of(&ends, &gaps).into(),
+            lanes: BlockLanes::of(&ends, &gaps).into(),
             #[cfg(target_arch = "x86_64")]
-            measuring: Measuring::of(&gaps),
+            measurement: GapMeasurement::of(&gaps),
             lists,
             gaps,
         }
     }
 
-    /// Whether states of `N` words are large enough for this plan, which folds whole cache lines.
+    /// Whether states of `N` words are large enough for this plan, which merges whole cache lines.
     #[inline(always)]
     pub(crate) const fn fits<const N: usize>(&self) -> bool {
         self.state_words <= N
     }
 
-    /// The same as [`Plan::merge`] of every pair in turn, in code that is compiled for AVX-512.
+    /// [`Plan::merge`] for every pair in turn, compiled for AVX-512.
     ///
     /// # Safety
-    /// The plan [`fits`](Self::fits) `N` words, the states of all pairs have as many, and nobody else uses them meanwhile.
+    /// The plan [`fits`](Self::fits) `N` words, and so do the states of all pairs. They are not
+    /// accessed elsewhere during the call.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) unsafe fn merge_avx512<const N: usize>(&self, proof: crate::Avx512, pairs: &[Pair]) {
-        // SAFETY: the caller's.
+        // SAFETY: as required of the caller.
         unsafe {
             assert!(pairs.len() <= PAIRS);
-            match self.measuring {
-                Measuring::Simply => {
-                    let mut met = MaybeUninit::<[MetGap; PAIRS]>::uninit();
+            match self.measurement {
+                GapMeasurement::Single => {
+                    let mut met = MaybeUninit::<[BoundaryGap; PAIRS]>::uninit();
                     self.fold_pairs::<N>(proof, pairs, met.as_mut_ptr().cast());
                 }
-                Measuring::WithCare => {
-                    let mut met = MaybeUninit::<[[MetGap; MAX_GAPS]; PAIRS]>::uninit();
+                GapMeasurement::Several => {
+                    let mut met = MaybeUninit::<[[BoundaryGap; MAX_GAPS]; PAIRS]>::uninit();
                     self.fold_pairs::<N>(proof, pairs, met.as_mut_ptr().cast());
                 }
-                // Its turn comes before that of the next pair.
-                Measuring::Ahead => pairs.iter().for_each(|pair| {
+                // Each pair's gaps are measured before the next pair merges.
+                GapMeasurement::Upfront => pairs.iter().for_each(|pair| {
                     let earlier = &mut *pair.flow.cast::<[u64; N]>();
                     let later = &*pair.later.cast::<[u64; N]>();
-                    let mut met = [MetGap::NONE; MAX_GAPS];
+                    let mut met = [BoundaryGap::NONE; MAX_GAPS];
                     for (met, gap) in met.iter_mut().zip(self.gaps.iter()) {
                         if let Some(gap_ns) = gap.meet(earlier, later) {
-                            *met = MetGap::new(gap_ns);
+                            *met = BoundaryGap::new(gap_ns);
                         }
                     }
                     let pair = std::slice::from_ref(pair);
@@ -141,16 +115,16 @@ impl Plan {
     }
 
     /// # Safety
-    /// As for [`Self::merge_avx512`]; and there is room for the gaps of every pair.
+    /// See [`Self::merge_avx512`]. In addition, there must be room for the gaps of every pair.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn fold_pairs<const N: usize>(
         &self,
         proof: crate::Avx512,
         pairs: &[Pair],
-        gaps: *mut MetGap,
+        gaps: *mut BoundaryGap,
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: as required of the caller.
         unsafe {
             for lanes in self.lanes.iter() {
                 lanes.fold(proof, pairs, gaps);
@@ -167,12 +141,13 @@ impl Plan {
         }
     }
 
-    /// The same as [`Plan::merge`], eight words of any class at a time: the faster way in code that
-    /// is compiled for wide vectors, and the slower in any other.
+    /// [`Plan::merge`], eight words of any class at a time. Faster than that in code compiled for
+    /// wide vectors, slower otherwise.
     #[inline(always)]
     pub(crate) fn merge_in_blocks<const N: usize>(&self, earlier: &mut [u64; N], later: &[u64; N]) {
-        // Measured before the times are folded, but where the order allows it folded in afterwards:
-        // a word that is stored just before the line is loaded as one vector stalls the load.
+        // Gaps are measured before the times are merged, but folded in afterwards where the order
+        // allows it: a store to a word just before its cache line is loaded as one vector would
+        // stall the load.
         let mut lengths_ns = [None; MAX_GAPS];
         for (length_ns, gap) in lengths_ns.iter_mut().zip(self.gaps.iter()) {
             *length_ns = gap.between(earlier, later);
@@ -196,7 +171,7 @@ impl Plan {
         self.merge_wide_and_lists(earlier, later);
     }
 
-    /// Folds the state of a record whose packets arrived later into `earlier`.
+    /// Merges the state of a record whose packets arrived later into `earlier`.
     #[inline]
     pub fn merge<const N: usize>(&self, earlier: &mut [u64; N], later: &[u64; N]) {
         for gap in self.gaps.iter() {
@@ -230,7 +205,7 @@ impl Plan {
     }
 }
 
-/// The masks of all blocks with words that are folded one by one.
+/// The masks of all blocks, except wide sums and lists.
 fn masks(ends: &Ends) -> Arc<[Masks]> {
     let mut blocks = vec![Masks::default(); (ends.last as usize).div_ceil(BLOCK)];
     let mut start = 0;
@@ -252,8 +227,8 @@ fn masks(ends: &Ends) -> Arc<[Masks]> {
 }
 
 impl Masks {
-    /// Every lane computes what each class would make of it and keeps its own; words of no class
-    /// stay as they are. No branch, so that vectors do it.
+    /// Every lane computes the result of each class and selects its own. Words of no class are
+    /// unchanged. There is no branch, so that the compiler uses vectors.
     #[inline(always)]
     fn fold(&self, earlier: &mut [u64; BLOCK], later: &[u64; BLOCK]) {
         for lane in 0..BLOCK {
@@ -272,7 +247,7 @@ impl Masks {
     }
 }
 
-/// Folds the words from `start` to `end`.
+/// Merges the words from `start` to `end`.
 #[inline(always)]
 fn each<const N: usize>(
     earlier: &mut [u64; N],
@@ -283,56 +258,5 @@ fn each<const N: usize>(
 ) {
     for word in start as usize..(end as usize).min(N) {
         earlier[word] = fold(earlier[word], later[word]);
-    }
-}
-
-#[inline(always)]
-pub(super) fn read_wide(words: &[u64], word: usize) -> u128 {
-    u128::from(words[word]) | u128::from(words[word + 1]) << 64
-}
-
-/// Saturates, which is as associative as addition and tells a sum that left 128 bits.
-#[inline(always)]
-pub(super) fn add_wide(words: &mut [u64], word: usize, value: u128) {
-    let sum = read_wide(words, word).saturating_add(value);
-    words[word] = sum as u64;
-    words[word + 1] = (sum >> 64) as u64;
-}
-
-impl ListWords {
-    pub(super) fn new(content: &Content) -> Option<Self> {
-        match content.what {
-            StateContent::List(k) => Some(Self {
-                start: content.start as u16,
-                k: k as u16,
-            }),
-            _ => None,
-        }
-    }
-
-    /// Appends the list of `later`, as far as there is room.
-    #[inline(always)]
-    fn append<const N: usize>(self, earlier: &mut [u64; N], later: &[u64; N]) {
-        let (start, k) = (self.start as usize, self.k as usize);
-        let kept = earlier[start] as usize;
-        if kept >= k {
-            return;
-        }
-        let taken = (later[start] as usize).min(k - kept);
-        for index in 0..taken {
-            earlier[start + 1 + kept + index] = later[start + 1 + index];
-        }
-        earlier[start] = (kept + taken) as u64;
-    }
-
-    /// Appends one value, if there is room.
-    #[inline(always)]
-    pub(super) fn push(self, words: &mut [u64], value: u64) {
-        let start = self.start as usize;
-        let kept = words[start] as usize;
-        if kept < self.k as usize {
-            words[start + 1 + kept] = value;
-            words[start] += 1;
-        }
     }
 }

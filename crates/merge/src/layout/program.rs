@@ -1,39 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a single packet goes into a record's state: one step for each content, and no look at
-//! features. Into a neutral state, that makes the state of a record of its own.
+//! Writes the state of a single packet: one step per content, without looking at features. Merged
+//! with a neutral state, it gives a record of its own.
 
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
-use super::plan::add_wide;
-use super::words::{Class, Content, Side, StateContent, Words};
+use super::words::{Class, Content, Side, StateContent, Words, add_wide};
 #[cfg(target_arch = "x86_64")]
 use super::write_block::{BankStep, WriteBank};
 use turboflow_record::{Input, InputValues, Packet};
 
-/// The steps of packets of one direction.
+/// The steps for packets of one direction.
 ///
-/// Their kinds follow each other alike for every packet, so that processors predict the branches;
-/// what depends on the packet's values has no branch.
+/// All packets take the same kinds of steps in one order, so that processors predict the branches.
+/// No branch depends on the values of a packet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Program {
     /// The words of class min.
     min: Range<u16>,
-    /// How a fresh state is written: words from values that every packet has, words from inputs
-    /// that it may lack, and what takes more than that.
+    /// The steps that write a fresh state: words from values that every packet has, words from
+    /// inputs that it may lack, and words that need a [`LongStep`].
     of_packet: Box<[WriteStep]>,
     of_inputs: Box<[WriteStep]>,
-    longer: Box<[LongStep]>,
-    /// The same, eight words at a time, and what is not in that.
+    long_steps: Box<[LongStep]>,
+    /// The steps for AVX-512: words that are written eight at a time, and all others.
     #[cfg(target_arch = "x86_64")]
     banks: Box<[WriteBank]>,
     #[cfg(target_arch = "x86_64")]
-    besides_banks: Box<[LongStep]>,
+    unbanked: Box<[LongStep]>,
 }
 
-/// Writes one word of a fresh state. One formula serves every kind of word, so that there is no
-/// branch over kinds: `((value & keep) ^ flip) + add`, of the value or its square, where the packet
-/// has the value, else `absent`.
+/// Writes one word of a fresh state: `((value & keep) ^ flip) + add`, of the value or its square,
+/// if the packet has the value, else `absent`. One formula for all kinds of words avoids a branch
+/// per kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WriteStep {
     /// A slot of [`packet_slots`], or the number of an input.
@@ -42,22 +41,22 @@ pub(super) struct WriteStep {
     pub(super) flip: u64,
     pub(super) add: u64,
     pub(super) absent: u64,
-    /// All ones, or 0 where only the presence of the value counts.
+    /// All ones, or 0 if only the presence of the value counts.
     pub(super) keep: u64,
-    /// Whether it is the value's square that is written.
+    /// Whether the value is squared first.
     pub(super) squared: bool,
 }
 
-/// Writes what no formula does: which word depends on the value, or there are two.
+/// Writes what the formula cannot: the word depends on the value, or there are two words.
 #[derive(Clone, Debug)]
 struct LongStep {
     source: Source,
     word: u16,
-    /// Of a histogram; without, it is a square of 128 bits.
+    /// The edges of a histogram. Without edges the step writes a 128-bit square.
     edges: Option<Edges>,
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     /// A slot of [`packet_slots`].
@@ -66,7 +65,7 @@ enum Source {
     Input(Input),
 }
 
-/// The values that every packet has. The first is for steps that need none.
+/// The values that every packet has. The first slot serves steps that need no value.
 #[inline(always)]
 fn packet_slots(packet: &Packet, reversed: bool) -> [u64; 8] {
     [
@@ -91,7 +90,7 @@ impl Source {
             Some(Input::Ttl) => Self::Packet(4),
             Some(Input::Tos) => Self::Packet(5),
             Some(Input::Direction) => Self::Packet(6),
-            // Absent flags are 0 in a packet, which an OR does not see.
+            // A packet without flags has 0, which does not change an OR.
             Some(Input::TcpFlags) if *what == StateContent::BitOr => Self::Packet(7),
             Some(input) => Self::Input(input),
         }
@@ -111,7 +110,7 @@ impl Source {
         matches!(self, Self::Input(_))
     }
 
-    /// The value, and all ones, or 0 where the packet lacks it.
+    /// The value, and a mask: all ones if the packet has it, else 0.
     #[inline(always)]
     fn value(self, slots: &[u64; 8], inputs: &InputValues) -> (u64, u64) {
         match self {
@@ -122,7 +121,7 @@ impl Source {
 }
 
 impl WriteStep {
-    /// The words of a content in a fresh state; none where it takes a [`LongStep`].
+    /// The steps for a content's words. None if it needs a [`LongStep`].
     fn of(content: &Content, source: Source) -> Vec<Self> {
         let from = source.number();
         let word = content.start as u16;
@@ -149,7 +148,7 @@ impl WriteStep {
                 absent: u64::MAX,
                 ..plain
             }],
-            // `encode_max`: the complement less one.
+            // `encode_max`: the complement minus 1.
             StateContent::Max => vec![Self {
                 flip: u64::MAX,
                 add: u64::MAX,
@@ -163,7 +162,7 @@ impl WriteStep {
                 };
                 vec![count, value]
             }
-            // Such squares fit 64 bits.
+            // The square of such a value fits 64 bits.
             StateContent::WideSquares if content.of.is_some_and(|of| of.bits() <= 32) => {
                 vec![Self {
                     squared: true,
@@ -184,7 +183,7 @@ impl WriteStep {
     }
 }
 
-/// Whether a parser must fill in the input for that content.
+/// The input that a parser must extract for that content, if any.
 pub(super) fn needs_input(of: Option<Input>, what: &StateContent) -> Option<Input> {
     match Source::new(of, what) {
         Source::Input(Input::Gap) | Source::Packet(_) => None,
@@ -193,7 +192,7 @@ pub(super) fn needs_input(of: Option<Input>, what: &StateContent) -> Option<Inpu
 }
 
 impl Program {
-    /// The program of packets that run with the key, or against it.
+    /// The program for packets in the direction of the key, or against it.
     pub(super) fn new(words: &Words, state_words: usize, reversed: bool) -> Self {
         let sides = [
             Side::Both,
@@ -203,9 +202,9 @@ impl Program {
                 Side::Forward
             },
         ];
-        let (mut of_packet, mut of_inputs, mut longer) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut of_packet, mut of_inputs, mut long_steps) = (Vec::new(), Vec::new(), Vec::new());
         #[cfg(target_arch = "x86_64")]
-        let (mut of_banks, mut besides_banks) = (Vec::new(), Vec::new());
+        let (mut of_banks, mut unbanked) = (Vec::new(), Vec::new());
         for content in words.contents() {
             if !sides.contains(&content.side) || content.of == Some(Input::Gap) {
                 continue;
@@ -220,10 +219,10 @@ impl Program {
             #[cfg(target_arch = "x86_64")]
             match BankStep::of(content, source.number(), source.is_input(), &writes) {
                 Some(steps) => of_banks.extend(steps),
-                None => besides_banks.push(long.clone()),
+                None => unbanked.push(long.clone()),
             }
             if writes.is_empty() {
-                longer.push(long);
+                long_steps.push(long);
             }
             match source {
                 Source::Packet(_) => of_packet.extend(writes),
@@ -235,15 +234,15 @@ impl Program {
             #[cfg(target_arch = "x86_64")]
             banks: WriteBank::of(state_words, &min, &of_banks),
             #[cfg(target_arch = "x86_64")]
-            besides_banks: besides_banks.into(),
+            unbanked: unbanked.into(),
             min,
             of_packet: of_packet.into(),
             of_inputs: of_inputs.into(),
-            longer: longer.into(),
+            long_steps: long_steps.into(),
         }
     }
 
-    /// [`Program::open`] in code that is compiled for AVX-512.
+    /// [`Program::open`], compiled for AVX-512.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn open_avx512<const N: usize>(
@@ -256,15 +255,16 @@ impl Program {
     ) {
         let lanes = super::write_block::lanes_of(proof, &packet_slots(packet, reversed));
         WriteBank::write_all(proof, &self.banks, state.as_chunks_mut().0, lanes, inputs);
-        if !self.besides_banks.is_empty() {
-            self.open_besides_banks(state, packet, inputs, reversed);
+        if !self.unbanked.is_empty() {
+            self.open_unbanked(state, packet, inputs, reversed);
         }
     }
 
-    /// What few definitions have, kept apart: for its sake the slots would go through memory at every packet.
+    /// The steps that few definitions have. In a function of their own, because they would force
+    /// the slots of every packet into memory.
     #[cfg(target_arch = "x86_64")]
     #[inline(never)]
-    fn open_besides_banks<const N: usize>(
+    fn open_unbanked<const N: usize>(
         &self,
         state: &mut [u64; N],
         packet: &Packet,
@@ -272,10 +272,10 @@ impl Program {
         reversed: bool,
     ) {
         let slots = packet_slots(packet, reversed);
-        Self::open_longer(&self.besides_banks, state, &slots, inputs);
+        Self::open_long_steps(&self.unbanked, state, &slots, inputs);
     }
 
-    /// Writes the state of one packet, whatever was there.
+    /// Overwrites `state` with that of one packet.
     #[inline(always)]
     pub(super) fn open<const N: usize>(
         &self,
@@ -284,7 +284,7 @@ impl Program {
         inputs: &InputValues,
         reversed: bool,
     ) {
-        // Zero changes nothing in any class but this.
+        // Zero is neutral in every class except min.
         *state = [0; N];
         for word in self.min.clone() {
             if let Some(word) = state.get_mut(usize::from(word)) {
@@ -299,12 +299,12 @@ impl Program {
             let (value, present) = inputs.masked(write.from);
             write.apply(state, value, present);
         }
-        Self::open_longer(&self.longer, state, &slots, inputs);
+        Self::open_long_steps(&self.long_steps, state, &slots, inputs);
     }
 
-    /// Bins, which depend on the value, and squares of 128 bits.
+    /// Writes bins, whose word depends on the value, and 128-bit squares.
     #[inline(always)]
-    fn open_longer<const N: usize>(
+    fn open_long_steps<const N: usize>(
         steps: &[LongStep],
         state: &mut [u64; N],
         slots: &[u64; 8],
@@ -326,7 +326,7 @@ impl Program {
     }
 }
 
-/// The edges of a histogram, padded with the largest number to one less than a power of two.
+/// The edges of a histogram, padded with the largest number to a power of two minus one.
 #[derive(Clone, Debug)]
 pub(super) struct Edges {
     padded: Box<[u64]>,
@@ -334,7 +334,7 @@ pub(super) struct Edges {
 }
 
 impl Edges {
-    /// The edges of a content that is a histogram.
+    /// The edges of a content, if it is a histogram.
     pub(super) fn of(content: &Content) -> Option<Self> {
         let StateContent::Bins(edges) = &content.what else {
             return None;
@@ -347,7 +347,7 @@ impl Edges {
         })
     }
 
-    /// How many edges `value` has reached, by a binary search without branches.
+    /// How many edges are not above `value`, by a binary search without branches.
     #[inline(always)]
     pub(super) fn bin_of(&self, value: u64) -> usize {
         let (mut reached, mut step) = (0, self.padded.len().div_ceil(2));

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Numbers of many records, one field at a time: the only part of an export that is compiled for
-//! every record format.
+//! Gathers numbers from many records, one field at a time. This is the only part of the export that
+//! is compiled for every record format.
 
 use super::form::{BaseField, Number};
 use crate::{Base, Marks, MicroflowRecord};
 
 /// A run of records of any format.
 pub(super) trait Rows {
-    /// Which records were begun by their key's destination.
+    /// Which records were initiated by the destination of their key.
     fn flips(&self) -> &[bool];
 
-    /// Appends one number of every record.
+    /// Appends one number per record.
     fn number(&self, number: Number, out: &mut Vec<u64>);
 
-    /// Appends `count` words of the state of every record, record by record.
+    /// Appends `count` words of the state, record by record.
     fn state(&self, start: [u16; 2], count: usize, out: &mut Vec<u64>);
 
-    /// Appends one word of the key of every record.
+    /// Appends one word of the key per record.
     fn key(&self, word: [u8; 2], out: &mut Vec<u64>);
 }
 
@@ -31,7 +31,7 @@ impl<'a, const K: usize, const N: usize> RecordRows<'a, K, N> {
         flips.extend(
             records
                 .iter()
-                .map(|record| was_begun_by_destination(record.base.marks)),
+                .map(|record| is_initiated_by_destination(record.base.marks)),
         );
         Self { records, flips }
     }
@@ -47,9 +47,10 @@ impl<'a, const K: usize, const N: usize> RecordRows<'a, K, N> {
     }
 }
 
-/// The initiator is the sender of the first packet, unless a SYN without ACK came from one side
-/// alone: then that side (RFC 5103, section 4, and TCP's own idea of a client).
-fn was_begun_by_destination(marks: Marks) -> bool {
+/// Whether the key's destination is the initiator. The initiator is the sender of the first packet
+/// or, if only one side sent a SYN without ACK, that side (RFC 5103, section 4, and TCP's notion of
+/// a client).
+fn is_initiated_by_destination(marks: Marks) -> bool {
     match (marks.any(Marks::SYN), marks.any(Marks::REVERSE_SYN)) {
         (true, false) => false,
         (false, true) => true,

@@ -1,50 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A layout as data: what an engine that has code of its own must do with a packet, so that its records are those that
-//! [`Layout::open`](super::Layout::open) and [`Plan`](super::Plan) make.
+//! A layout as data, for engines with their own code: what they must do with a packet to get the
+//! records of [`Layout::open`](super::Layout::open) and [`Plan`](super::Plan).
 
 use super::key::{FAMILY_SHIFT, KeyPlan, KeySlot, MARKER};
 use super::words::{Class, StateContent, Words};
 use turboflow_record::{Input, KeyField};
 
-/// How a packet goes into the state of its record: content by content, in any order. A fresh state is zeros, but for the words of
-/// smallest values.
+/// How a packet is folded into a state, content by content, in any order. The words of a fresh
+/// state are zero, except for smallest values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steps {
-    /// How many words there are, those in between that nothing is in included.
+    /// Number of words, including unused ones between others.
     pub words: usize,
-    /// From which word to which all bits are set in a fresh state.
+    /// The words whose bits are all set in a fresh state.
     pub ones: std::ops::Range<usize>,
-    /// What goes where.
+    /// The contents and their words.
     pub state: Vec<StateStep>,
-    /// The word with the time of the packet that came last, plus one, if gaps are folded: a gap is measured from there.
+    /// The word with the arrival time of the last packet, plus 1, if there are gaps, which are
+    /// measured from it.
     pub last_arrival: Option<usize>,
-    /// How the key is made.
+    /// How the key is created.
     pub key: KeySteps,
 }
 
 /// One content of a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateStep {
-    /// What is held.
+    /// What is stored.
     pub what: StateContent,
-    /// Of which input; `None` counts packets.
+    /// The input that is folded; `None` counts packets.
     pub of: Option<Input>,
-    /// Its first word.
+    /// The first word.
     pub word: usize,
 }
 
-/// How a packet becomes a key.
+/// How a key is created from a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySteps {
     /// The words of the [`FiveTuple`](turboflow_record::FiveTuple).
     FiveTuple,
-    /// Fields in words of their own.
+    /// Fields at fixed positions in a wide key.
     Wide {
-        /// Words from the first to the last that has anything.
+        /// Number of words up to the last one in use.
         words: usize,
-        /// What the first word of every key has.
+        /// The constant bits of the first word.
         header: u64,
-        /// Where the first word has the number of the IP version, if the key has addresses.
+        /// Position of the IP version in the first word, if the key has addresses.
         family_shift: Option<u8>,
         /// The fields.
         fields: Vec<KeySlot>,

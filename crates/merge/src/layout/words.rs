@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which word of a record's state holds what.
+//! Assigns the words of a record's state.
 //!
-//! Words are sorted by how they merge, so that a merge is one tight loop a class; features that
-//! need the same content share its words.
+//! Words are sorted by class, so that a merge is one tight loop per class. Features that need the
+//! same content share its words.
 //!
 //! ```text
 //! | add | min (max as its complement) | or | first | last | add, 2 words each, aligned to 2 | lists |
@@ -10,18 +10,24 @@
 
 use turboflow_record::Input;
 
-/// Whose packets a content is about.
+/// The sides that gaps can belong to: forward, reverse, both.
+pub(super) const MAX_GAPS: usize = 3;
+
+/// Words merged at once: a cache line.
+pub(super) const BLOCK: usize = 8;
+
+/// The packets that a content covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// All packets of the record.
     Both,
-    /// In a biflow: those that run with the canonical key.
+    /// In a biflow: packets in the direction of the canonical key.
     Forward,
-    /// In a biflow: those that run against it.
+    /// In a biflow: packets against it.
     Reverse,
 }
 
-/// How words merge, in the order in which they lie.
+/// How words merge, in the order of their positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Class {
     /// a + b.
@@ -30,28 +36,29 @@ pub(super) enum Class {
     Min,
     /// a | b.
     Or,
-    /// a unless it is 0.
+    /// a, unless it is 0.
     First,
-    /// b unless it is 0.
+    /// b, unless it is 0.
     Last,
     /// a + b over two words, low word first.
     Wide,
-    /// A count and as many values.
+    /// The number of values, and the values.
     List,
 }
 
-/// What a word or several of a record's state hold.
+/// The content of one or more state words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StateContent {
-    /// Packets, or those that carry the input.
+    /// Number of packets, or of those that carry the input.
     Count,
     /// Sum of the input.
     Sum,
-    /// Counts by value: one word a bin, and one edge less.
+    /// Counts per bin. There is one word per bin, and one edge fewer.
     Bins(Vec<u64>),
     /// Smallest value.
     Min,
-    /// Largest value, as the complement of the number after it: the smallest is kept.
+    /// Largest value, stored as the complement of the value plus 1, so that a merge keeps the
+    /// smallest.
     Max,
     /// OR of the values.
     BitOr,
@@ -63,12 +70,12 @@ pub enum StateContent {
     WideSum,
     /// Sum of the input's square, 128 bits.
     WideSquares,
-    /// A count, and as many of the first values.
+    /// The number of values, and room for as many of the first values.
     List(usize),
 }
 
-/// The largest value is kept as a number whose minimum it is; a value that is absent, as the
-/// largest of all.
+/// Encodes values so that the smallest code is that of the largest value. The largest code means
+/// absent.
 #[inline(always)]
 pub(super) const fn encode_max(value: u64) -> u64 {
     (!value).wrapping_sub(1)
@@ -87,7 +94,7 @@ impl StateContent {
         }
     }
 
-    /// How many words that takes.
+    /// How many words the content takes.
     #[must_use]
     pub fn words(&self) -> usize {
         match self {
@@ -99,7 +106,7 @@ impl StateContent {
     }
 }
 
-/// A content, and where it starts.
+/// A content and its first word.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
     pub(super) side: Side,
@@ -116,7 +123,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// The first word of that content. Before [`Words::place`] it only takes note of the demand.
+    /// The first word of a content. Before [`Words::place`], registers the content and returns 0.
     pub(super) fn at(&mut self, side: Side, of: Option<Input>, what: &StateContent) -> u16 {
         let found = self
             .contents
@@ -131,7 +138,7 @@ impl Words {
             (None, _) => {
                 assert!(
                     !self.placed,
-                    "every content is demanded before words are placed"
+                    "every content must be registered before words are placed"
                 );
                 self.contents.push(Content {
                     side,
@@ -144,7 +151,7 @@ impl Words {
         }
     }
 
-    /// Gives every content its words.
+    /// Assigns words to every content.
     pub(super) fn place(&mut self) {
         self.contents.sort_by_key(|content| content.what.class());
         let (mut next, wide_start) = (0, self.wide_start());
@@ -162,12 +169,12 @@ impl Words {
         &self.contents
     }
 
-    /// How many words there are.
+    /// The number of words.
     pub(super) fn count(&self) -> usize {
         self.end_of(Class::List)
     }
 
-    /// Where the words of `class` end.
+    /// The end of the words of `class`.
     pub(super) fn end_of(&self, class: Class) -> usize {
         let words = |of: &dyn Fn(Class) -> bool| {
             let contents = self.contents.iter();
@@ -180,7 +187,7 @@ impl Words {
         self.wide_start() + words(&|each| (Class::Wide..=class).contains(&each))
     }
 
-    /// Where the words of class wide start: so that no pair lies in two cache lines.
+    /// The start of class wide. Aligned, so that no pair of words crosses a cache line.
     pub(super) fn wide_start(&self) -> usize {
         let narrow = self.end_of(Class::Last);
         let is_wide = |content: &Content| content.what.class() == Class::Wide;
@@ -193,7 +200,7 @@ impl Words {
 }
 
 impl Content {
-    /// Whether it holds that content; a longer list serves for a shorter one.
+    /// Whether this content can serve the given one. A longer list serves a shorter one.
     fn serves(&self, side: Side, of: Option<Input>, what: &StateContent) -> bool {
         let same = match (&self.what, what) {
             (StateContent::List(_), StateContent::List(_)) => true,
@@ -205,6 +212,77 @@ impl Content {
     fn grow(&mut self, what: &StateContent) {
         if let (StateContent::List(mine), StateContent::List(wanted)) = (&mut self.what, what) {
             *mine = (*mine).max(*wanted);
+        }
+    }
+}
+
+/// The end of each class of words.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ends {
+    pub(super) add: u32,
+    pub(super) min: u32,
+    pub(super) or: u32,
+    pub(super) first: u32,
+    pub(super) last: u32,
+    /// The start of class wide.
+    pub(super) wide_start: u32,
+    pub(super) wide: u32,
+}
+
+/// A list: the number of its values, and room for `k` values.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ListWords {
+    pub(super) start: u16,
+    pub(super) k: u16,
+}
+
+#[inline(always)]
+pub(super) fn read_wide(words: &[u64], word: usize) -> u128 {
+    u128::from(words[word]) | u128::from(words[word + 1]) << 64
+}
+
+/// Saturates, which is associative like addition and marks sums that exceed 128 bits.
+#[inline(always)]
+pub(super) fn add_wide(words: &mut [u64], word: usize, value: u128) {
+    let sum = read_wide(words, word).saturating_add(value);
+    words[word] = sum as u64;
+    words[word + 1] = (sum >> 64) as u64;
+}
+
+impl ListWords {
+    pub(super) fn new(content: &Content) -> Option<Self> {
+        match content.what {
+            StateContent::List(k) => Some(Self {
+                start: content.start as u16,
+                k: k as u16,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Appends the list of `later`, as far as there is room.
+    #[inline(always)]
+    pub(super) fn append<const N: usize>(self, earlier: &mut [u64; N], later: &[u64; N]) {
+        let (start, k) = (self.start as usize, self.k as usize);
+        let kept = earlier[start] as usize;
+        if kept >= k {
+            return;
+        }
+        let taken = (later[start] as usize).min(k - kept);
+        for index in 0..taken {
+            earlier[start + 1 + kept + index] = later[start + 1 + index];
+        }
+        earlier[start] = (kept + taken) as u64;
+    }
+
+    /// Appends one value, if there is room.
+    #[inline(always)]
+    pub(super) fn push(self, words: &mut [u64], value: u64) {
+        let start = self.start as usize;
+        let kept = words[start] as usize;
+        if kept < self.k as usize {
+            words[start + 1 + kept] = value;
+            words[start] += 1;
         }
     }
 }

@@ -1,50 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writing a fresh state eight words at a time, with AVX-512.
+//! Writes a fresh state with AVX-512, eight words at a time.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::plan::BLOCK;
 use super::program::WriteStep;
-use super::words::{Content, StateContent};
+use super::words::{BLOCK, Content, StateContent};
 use crate::Avx512;
 use turboflow_record::{INPUT_WORDS, Input, InputSet, InputValues};
 
-/// The steps of a run of words that take eight inputs at most.
+/// The steps for a run of words that use at most eight inputs.
 ///
-/// The inputs are put into the lanes of one vector, each as what it stands for where the packet lacks it. One formula then
-/// serves every word: `(value ^ flip) + add`.
+/// The lanes of one vector hold the inputs, or the replacement for an input that the packet lacks.
+/// One formula then gives every word: `(value ^ flip) + add`.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct WriteBank {
-    /// The bits of the lanes' inputs among those that are there, for each word of a set.
+    /// The bit of each lane's input in a set of inputs, for each word of the set.
     bits: [[u64; BLOCK]; INPUT_WORDS],
-    /// What the lanes hold of a packet that lacks their input.
+    /// The value of each lane if the packet lacks the input.
     absent: [u64; BLOCK],
-    /// Every input whose value is taken, and the lanes that take it; the others hold 1 where there is one.
+    /// The inputs whose value is used, and the lanes that use it. Other lanes are 1 if the input is
+    /// present.
     inputs: [(__mmask8, u8); BLOCK],
     input_count: u8,
     lane_count: u8,
     blocks: Vec<WriteBlock>,
 }
 
-/// Eight words.
+/// The steps for eight words.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 struct WriteBlock {
-    /// A slot of the packet, or [`BLOCK`] and a lane of the bank.
+    /// A slot of the packet, or [`BLOCK`] plus a lane of the bank.
     from: [u64; BLOCK],
     flip: [u64; BLOCK],
     add: [u64; BLOCK],
     /// Lanes whose value is squared.
     squared: __mmask8,
-    /// Lanes of bins, and what values those count.
+    /// Lanes of bins, which count values within the bounds below.
     bins: __mmask8,
     smallest: [u64; BLOCK],
     span: [u64; BLOCK],
 }
 
-/// One word of a fresh state: `(value ^ flip) + add` of the value or its square, or whether a bin counts the value.
+/// Writes one word of a fresh state: `(value ^ flip) + add` of the value or its square, or whether
+/// the value is in a bin.
 #[derive(Clone, Debug)]
 pub(super) struct BankStep {
     /// A slot of the packet, or the number of an input that it may lack.
@@ -53,15 +54,15 @@ pub(super) struct BankStep {
     word: u16,
     flip: u64,
     add: u64,
-    /// The value where the packet lacks it.
+    /// The value if the packet lacks the input.
     absent: u64,
-    /// Whether the value is 1 for any input that is there.
+    /// Whether the value is 1 for any present input.
     counts: bool,
     squared: bool,
     bin: Option<Bin>,
 }
 
-/// The values that are no smaller than one, and by less than a span larger.
+/// The bin of values from `smallest` to below `smallest + span`.
 #[derive(Clone, Copy, Debug)]
 struct Bin {
     smallest: u64,
@@ -78,7 +79,7 @@ impl WriteBank {
         blocks: Vec::new(),
     };
 
-    /// The banks of all words of a state.
+    /// The banks for all words of a state.
     pub(super) fn of(words: usize, min: &Range<u16>, steps: &[BankStep]) -> Box<[Self]> {
         let (mut banks, mut bank) = (Vec::new(), Self::EMPTY);
         for block in 0..words / BLOCK {
@@ -102,7 +103,7 @@ impl WriteBank {
         banks.into()
     }
 
-    /// The lane that holds the input of `step` as it needs it.
+    /// The lane that already holds the input of `step` in the required form.
     fn lane_of(&self, step: &BankStep) -> Option<usize> {
         (0..usize::from(self.lane_count)).find(|&lane| {
             let taken = self.inputs.iter().any(|(lanes, _)| lanes >> lane & 1 == 1);
@@ -112,7 +113,7 @@ impl WriteBank {
         })
     }
 
-    /// The same, which is a new one where there is none.
+    /// Like [`Self::lane_of`], but assigns a new lane if there is none.
     fn place(&mut self, step: &BankStep) -> usize {
         if let Some(lane) = self.lane_of(step) {
             return lane;
@@ -134,7 +135,7 @@ impl WriteBank {
         lane
     }
 
-    /// Writes the words of all banks, whatever they were.
+    /// Overwrites the words of all banks.
     #[inline(always)]
     pub(super) fn write_all(
         proof: Avx512,
@@ -154,18 +155,18 @@ impl WriteBank {
         }
     }
 
-    /// The inputs of a packet.
+    /// The lanes of a packet's inputs.
     #[inline(always)]
     fn lanes(&self, _proof: Avx512, inputs: &InputValues) -> __m512i {
-        // SAFETY: both arrays are 64 bytes; the proof vouches for the vectors.
+        // SAFETY: both arrays have 64 bytes; the proof ensures the vectors.
         unsafe {
             let ones = _mm512_set1_epi64(1);
             if self.lane_count == 0 {
                 return ones;
             }
             let mut values = ones;
-            // One by one: a gather costs several times as much on some processors (docs/evaluation.md), as it does
-            // with microcode against the leak of gathered data (CVE-2022-40982).
+            // One by one: a gather is several times slower on some processors (docs/evaluation.md),
+            // and with the microcode against leaks of gathered data (CVE-2022-40982).
             for &(lanes, input) in self.inputs.iter().take(usize::from(self.input_count)) {
                 let value = inputs.value(input);
                 values = _mm512_mask_set1_epi64(values, lanes, value.cast_signed());
@@ -182,12 +183,12 @@ impl WriteBank {
 }
 
 impl BankStep {
-    /// The set of its input alone.
+    /// The set that contains only this input.
     fn input_bits(&self) -> [u64; INPUT_WORDS] {
         InputSet::of(&[Input::ALL[usize::from(self.from)]]).words()
     }
 
-    /// The steps of a content; `None` where it takes more than banks do.
+    /// The steps of a content; `None` if banks cannot write it.
     pub(super) fn of(
         content: &Content,
         from: u8,
@@ -205,7 +206,7 @@ impl BankStep {
         let StateContent::Bins(edges) = &content.what else {
             return None;
         };
-        // The largest number stands for a value that is absent.
+        // The largest number represents an absent value, so that 64-bit values would be ambiguous.
         if content.of.is_none_or(|of| of.bits() == 64) {
             return None;
         }
@@ -232,7 +233,8 @@ impl BankStep {
     }
 
     fn new(step: &WriteStep, of_input: bool) -> Self {
-        // What counts is that there is a value: 1 in the lane of its input, and of a packet always so.
+        // A count only needs the presence of the value: 1 in the lane of an input, always 1 for a
+        // packet.
         let is_count = step.keep == 0;
         let counts = of_input && is_count;
         let add = if counts { 0 } else { step.add };
@@ -252,7 +254,7 @@ impl BankStep {
 }
 
 impl WriteBlock {
-    /// Zero changes nothing in any class but that of smallest values, whose words are in `min`.
+    /// A block without steps. Zero is neutral in every class except min, whose words are in `min`.
     fn untouched(block: usize, min: &Range<u16>) -> Self {
         let flip = |lane| match min.contains(&((block * BLOCK + lane) as u16)) {
             true => u64::MAX,
@@ -285,7 +287,7 @@ impl WriteBlock {
     /// Writes all eight words.
     #[inline(always)]
     fn write(&self, _proof: Avx512, words: &mut [u64; BLOCK], slots: __m512i, lanes: __m512i) {
-        // SAFETY: every array read or written is 64 bytes; the proof vouches for the vectors.
+        // SAFETY: every array that is read or written has 64 bytes; the proof ensures the vectors.
         unsafe {
             let load = |words: &[u64; BLOCK]| _mm512_loadu_si512(words.as_ptr().cast());
             let mut values = _mm512_permutex2var_epi64(slots, load(&self.from), lanes);
@@ -305,11 +307,11 @@ impl WriteBlock {
     }
 }
 
-/// Eight words as a vector, put together in registers: a load of the whole array would wait for
-/// each of the stores that have just filled it.
+/// Eight words as a vector, assembled in registers: loading the array would have to wait for the
+/// stores that have just filled it.
 #[inline(always)]
 pub(super) fn lanes_of(_proof: Avx512, words: &[u64; BLOCK]) -> __m512i {
     let [a, b, c, d, e, f, g, h] = words.map(u64::cast_signed);
-    // SAFETY: the proof vouches for the vectors.
+    // SAFETY: the proof ensures the vectors.
     unsafe { _mm512_set_epi64(h, g, f, e, d, c, b, a) }
 }

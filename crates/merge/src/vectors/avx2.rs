@@ -1,27 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! AVX2: the small fields of a record in one go; as scalars they are half of a merge's instructions.
+//! AVX2: merges the small fields of a record together, which as scalars take half of a merge's
+//! instructions.
 
 use std::arch::x86_64::*;
 
 use super::gate::JOINED;
-use super::{MergeGate, PlainWords, Vectors, WithVectors};
-use crate::pairs::Pair;
+use super::{Avx2, MergeGate, PlainWords, Vectors, WithVectors};
+use crate::layout::pair::Pair;
 use crate::{Base, LANES, Plan};
-
-/// Proof that the machine has AVX2 and BMI2.
-#[derive(Clone, Copy, Debug)]
-pub struct Avx2(());
-
-impl Avx2 {
-    pub(crate) fn detect() -> Option<Self> {
-        let found = is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("lzcnt")
-            && is_x86_feature_detected!("popcnt");
-        found.then_some(Self(()))
-    }
-}
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn run<W: WithVectors>(vectors: Avx2, work: W) -> W::Output {
@@ -61,8 +47,8 @@ impl Vectors for Avx2 {
         flow.bytes += later.bytes;
         flow.last_ns = flow.last_ns.max(later.last_ns);
         const JOINS: i32 = JOINED.cast_signed();
-        // SAFETY: bytes 32 to 48 of both bases are read, and written back as values that a scalar
-        // merge would have given; `self` proves the vectors.
+        // SAFETY: bytes 32 to 48 of both bases are read, and the result of a scalar merge is
+        // written back; `self` proves the vectors.
         unsafe {
             let rest = std::ptr::from_mut(flow).cast::<__m128i>().add(2);
             let other = std::ptr::from_ref(later).cast::<__m128i>().add(2);
@@ -78,7 +64,7 @@ impl Vectors for Avx2 {
 
     #[inline(always)]
     fn equal_lanes(self, lanes: &[u16; 32], value_twice: u32) -> u32 {
-        // SAFETY: the array is 64 bytes and the loads are unaligned ones; `self` proves the vectors.
+        // SAFETY: the array has 64 bytes and the loads are unaligned; `self` proves the vectors.
         unsafe {
             let values = _mm256_set1_epi32(value_twice.cast_signed());
             let pointer = lanes.as_ptr().cast::<__m256i>();
@@ -92,7 +78,7 @@ impl Vectors for Avx2 {
     #[inline(always)]
     unsafe fn merge_states<const N: usize>(self, plan: &Plan, pairs: &[Pair]) {
         for pair in pairs {
-            // SAFETY: the caller's.
+            // SAFETY: as required of the caller.
             let (flow, later) = unsafe { (&mut *pair.flow.cast(), &*pair.later.cast()) };
             plan.merge_in_blocks::<N>(flow, later);
         }

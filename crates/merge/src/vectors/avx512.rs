@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! AVX-512: masks pick the lanes of each operation, so that key and base of a record are compared and folded in half a dozen.
+//! AVX-512: masks select the lanes of each operation, so that key and base of a record are compared
+//! and merged in half a dozen operations.
 
 use std::arch::x86_64::*;
 
 use super::gate::JOINED;
 use super::line::LineGate;
-use super::{MergeGate, Vectors, WithVectors, Words, merge_in_steps};
-use crate::pairs::Pair;
+use super::{Avx512, MergeGate, Vectors, WithVectors, Words, merge_in_steps};
+use crate::layout::pair::Pair;
 use crate::{Base, LANES, MicroflowRecord, Plan};
-
-/// Proof that the machine has AVX-512 F, BW, DQ and VL, and BMI2.
-#[derive(Clone, Copy, Debug)]
-pub struct Avx512(());
-
-impl Avx512 {
-    pub(super) fn detect() -> Option<Self> {
-        let found = is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("lzcnt")
-            && is_x86_feature_detected!("popcnt");
-        found.then_some(Self(()))
-    }
-}
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn run<W: WithVectors>(vectors: Avx512, work: W) -> W::Output {
@@ -51,7 +34,7 @@ const _: () = {
 /// Packets, bytes, first, last.
 #[inline(always)]
 fn head(base: &Base) -> __m256i {
-    // SAFETY: the first 32 bytes of 48; an `Avx512` is at hand wherever this is called.
+    // SAFETY: the first 32 bytes of 48; all callers have an `Avx512`.
     unsafe { _mm256_loadu_si256(std::ptr::from_ref(base).cast()) }
 }
 
@@ -69,49 +52,49 @@ pub struct Words512(__m512i);
 impl Words for Words512 {
     #[inline(always)]
     fn store(self, to: &mut [u64; LANES]) {
-        // SAFETY: there is room; where there are such words, the machine has the vectors.
+        // SAFETY: `to` has room; words of this type exist only on machines with the vectors.
         unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), self.0) };
     }
 
     #[inline(always)]
     fn plus(self, other: Self) -> Self {
-        // SAFETY: the words prove the vectors, here and below.
+        // SAFETY: the words prove the vectors.
         Self(unsafe { _mm512_add_epi64(self.0, other.0) })
     }
 
     #[inline(always)]
     fn plus_in_halves(self, other: Self) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the words prove the vectors.
         Self(unsafe { _mm512_add_epi32(self.0, other.0) })
     }
 
     #[inline(always)]
     fn differing(self, other: Self) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the words prove the vectors.
         Self(unsafe { _mm512_xor_si512(self.0, other.0) })
     }
 
     #[inline(always)]
     fn joined(self, other: Self) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the words prove the vectors.
         Self(unsafe { _mm512_or_si512(self.0, other.0) })
     }
 
     #[inline(always)]
     fn right<const BITS: u32>(self) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the words prove the vectors.
         Self(unsafe { _mm512_srli_epi64::<BITS>(self.0) })
     }
 
     #[inline(always)]
     fn left<const BITS: u32>(self) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the words prove the vectors.
         Self(unsafe { _mm512_slli_epi64::<BITS>(self.0) })
     }
 
     #[inline(always)]
     fn product_of_halves(self, other: Self) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the words prove the vectors.
         Self(unsafe { _mm512_mul_epu32(self.0, other.0) })
     }
 
@@ -128,7 +111,7 @@ impl Words for Words512 {
             }
             places
         };
-        // SAFETY: as above; the places are 16 bytes.
+        // SAFETY: the words prove the vectors; both arrays have the size of the vectors.
         unsafe {
             let places = _mm_loadu_si128(OF_PAIR.as_ptr().cast());
             Self(_mm512_shuffle_epi8(self.0, _mm512_broadcast_i32x4(places)))
@@ -137,7 +120,7 @@ impl Words for Words512 {
 
     #[inline(always)]
     fn pair_sums(self, other: Self) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the words prove the vectors.
         unsafe {
             let first = _mm512_unpacklo_epi64(self.0, other.0);
             let second = _mm512_unpackhi_epi64(self.0, other.0);
@@ -147,10 +130,10 @@ impl Words for Words512 {
 }
 
 /// # Safety
-/// There are two words at each pointer; the machine has the vectors of [`Avx512`].
+/// There are two words at each pointer, and the machine has the vectors of [`Avx512`].
 #[inline(always)]
 unsafe fn four_pairs(a: *const u64, b: *const u64, c: *const u64, d: *const u64) -> __m512i {
-    // SAFETY: the caller's.
+    // SAFETY: as required of the caller.
     unsafe {
         let words = _mm512_castsi128_si512(_mm_loadu_si128(a.cast()));
         let words = _mm512_inserti64x2::<1>(words, _mm_loadu_si128(b.cast()));
@@ -165,7 +148,7 @@ impl Vectors for Avx512 {
 
     #[inline(always)]
     fn words(self, words: &[u64; LANES]) -> Words512 {
-        // SAFETY: there are eight; `self` proves the vectors.
+        // SAFETY: there are eight words; `self` proves the vectors.
         Words512(unsafe { _mm512_loadu_si512(words.as_ptr().cast()) })
     }
 
@@ -177,7 +160,7 @@ impl Vectors for Avx512 {
 
     #[inline(always)]
     unsafe fn pairs(self, [a, b, c, d, e, f, g, h]: [*const u64; LANES]) -> [Words512; 2] {
-        // SAFETY: the caller's; `self` proves the vectors.
+        // SAFETY: as required of the caller; `self` proves the vectors.
         unsafe {
             [
                 Words512(four_pairs(a, c, e, g)),
@@ -202,7 +185,7 @@ impl Vectors for Avx512 {
         if K != 2 {
             return a == b;
         }
-        // SAFETY: both are two words; `self` proves the vectors.
+        // SAFETY: both are two words long; `self` proves the vectors.
         unsafe {
             let a = _mm_loadu_si128(a.as_ptr().cast());
             let b = _mm_loadu_si128(b.as_ptr().cast());
@@ -212,16 +195,16 @@ impl Vectors for Avx512 {
 
     #[inline(always)]
     fn merge_in_order(self, flow: &mut Base, later: &Base) {
-        // SAFETY: whole bases are read, and written back as the scalar merge would; `self` proves the
-        // vectors.
+        // SAFETY: whole bases are read, and the result of a scalar merge is written back; `self`
+        // proves the vectors.
         unsafe {
             let (a, b) = (head(flow), head(later));
-            // The flow's first time stays: the caller says that `later` began no earlier.
+            // The flow's first time stays: the caller ensures that `later` began no earlier.
             let merged = _mm256_mask_max_epu64(a, LAST, a, b);
             let merged = _mm256_mask_add_epi64(merged, PACKETS_BYTES, a, b);
             let (c, d) = (tail(flow), tail(later));
             const JOINS: i32 = JOINED.cast_signed();
-            // c | (d & joins): flags and marks; the type of service stays.
+            // c | (d & joins): flags and marks. The type of service stays.
             let rest = _mm_ternarylogic_epi64::<0xf8>(c, d, _mm_set_epi32(JOINS, 0, 0, 0));
             let rest = _mm_mask_max_epu32(rest, LENGTHS, c, d);
             let rest = _mm_mask_max_epu8(rest, TTLS, c, d);
@@ -241,8 +224,9 @@ impl Vectors for Avx512 {
         if K == 2 {
             let flow = std::ptr::from_mut(flow).cast();
             let later = std::ptr::from_ref(later).cast();
-            // SAFETY: a record of two key words is at least a line long, aligned to lines, and begins
-            // with key and base (asserted in `line.rs`); both are borrowed for the call, one of them mutably.
+            // SAFETY: a record with two key words is at least a cache line long, aligned to lines,
+            // and begins with key and base (asserted in `line.rs`). Both are borrowed for the call,
+            // one of them mutably.
             return unsafe { gate.merge(flow, later) };
         }
         merge_in_steps(self, gate.as_ref(), flow, later)
@@ -250,7 +234,7 @@ impl Vectors for Avx512 {
 
     #[inline(always)]
     fn equal_lanes(self, lanes: &[u16; 32], value_twice: u32) -> u32 {
-        // SAFETY: the array is 64 bytes and the load is an unaligned one; `self` proves the vectors.
+        // SAFETY: the array has 64 bytes and the load is unaligned; `self` proves the vectors.
         unsafe {
             let values = _mm512_set1_epi32(value_twice.cast_signed());
             let lanes = _mm512_loadu_si512(lanes.as_ptr().cast());
@@ -260,7 +244,7 @@ impl Vectors for Avx512 {
 
     #[inline(always)]
     unsafe fn merge_states<const N: usize>(self, plan: &Plan, pairs: &[Pair]) {
-        // SAFETY: the caller's.
+        // SAFETY: as required of the caller.
         unsafe { plan.merge_avx512::<N>(self, pairs) };
     }
 }

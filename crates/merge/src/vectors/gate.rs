@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which records certainly merge, without any cut or end between them: the one test of a hot loop. Where it says no, rules decide.
+//! The single test of a hot loop: whether a record certainly merges into its flow, without a cut or
+//! an end between them. If the test fails, the full rules decide.
 
 use crate::{Base, Marks};
 #[cfg(doc)]
 use turboflow_record::LAST_TIME_NS;
 
-/// Half of all times: differences of times below it are below it, too, where they are not negative.
+/// Half of the range of times. Differences between times below it are below it, unless they are
+/// negative.
 const HALF: u64 = 1 << 63;
 
-/// The test. It is made of what the later record is more than the flow, which a merge needs anyway: one comparison of a line of
-/// differences tells of key, both times and ends.
+/// The test whether a record certainly merges. It uses the differences between later record and
+/// flow, which a merge needs anyway. One comparison of a line of differences covers key, both
+/// times, and ends.
 ///
-/// It is right for times that lie less than 2^63 ns apart, which is for whoever makes a gate to see to.
+/// It is correct for times less than 2^63 ns apart. The creator of a gate must ensure that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MergeGate {
     from_ns: u64,
@@ -21,10 +24,10 @@ pub struct MergeGate {
 }
 
 impl MergeGate {
-    /// Longer than any time between two others.
+    /// No limit: times must be less than 2^63 ns apart anyway.
     pub const UNLIMITED_NS: u64 = HALF - 1;
 
-    /// Nothing passes: no record begins as late as that ([`LAST_TIME_NS`] comes before).
+    /// A gate that passes nothing: no record begins that late ([`LAST_TIME_NS`] is smaller).
     pub const CLOSED: Self = Self {
         from_ns: u64::MAX,
         longest_since_first_ns: 0,
@@ -32,9 +35,10 @@ impl MergeGate {
         without_ends: true,
     };
 
-    /// A record passes, if it begins no earlier than `from_ns`, and no earlier than the flow nor more than `longest_since_first_ns`
-    /// later, and ends no earlier than the flow has nor more than `longest_since_last_ns` later. Above [`Self::UNLIMITED_NS`] there is no
-    /// such time: nothing passes.
+    /// A gate that passes a record under these conditions. It begins at `from_ns` or later. It
+    /// begins no earlier than the flow, and at most `longest_since_first_ns` later. It ends no
+    /// earlier than the flow, and at most `longest_since_last_ns` later. If one of these spans
+    /// exceeds [`Self::UNLIMITED_NS`], nothing passes.
     #[must_use]
     pub const fn new(
         from_ns: u64,
@@ -52,7 +56,7 @@ impl MergeGate {
         }
     }
 
-    /// And neither the flow nor the record has any of [`Marks::ENDS`].
+    /// Adds the condition that neither flow nor record has any of [`Marks::ENDS`].
     #[must_use]
     pub const fn without_ends(self) -> Self {
         Self {
@@ -74,13 +78,13 @@ impl MergeGate {
             & !(self.without_ends & ends)
     }
 
-    /// What the test asks of the later record alone.
+    /// The condition that depends on the later record only.
     #[inline(always)]
     pub(super) const fn is_late_enough(&self, later: &Base) -> bool {
         later.first_ns >= self.from_ns
     }
 
-    /// The largest that may be in the words of a line: see [`super::line`].
+    /// The largest values that pass in the words of a line: see [`super::line`].
     pub(super) const fn largest(&self) -> [u64; 8] {
         const ANY: u64 = u64::MAX;
         let marks = if self.without_ends {
@@ -100,13 +104,14 @@ impl AsRef<Self> for MergeGate {
     }
 }
 
-/// Marks that a merge takes over from the later record.
+/// Marks that a merge adds from the later record.
 const JOINED_MARKS: u8 = !Marks::OF_FIRST_PACKET;
 
-/// Flags and marks that a merge takes over from the later record: bits of the upper half of a record's last word.
+/// Flags and marks that a merge adds from the later record, as bits of the upper half of the last
+/// word.
 pub(super) const JOINED: u32 = 0xffff | (JOINED_MARKS as u32) << 24;
 
-// A line is asked for ends after the join.
+// The gate checks a line for ends after joining marks.
 const _: () = assert!(Marks::ENDS & !JOINED_MARKS == 0);
 
 #[cfg(test)]
@@ -133,9 +138,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(20_000))]
 
-        /// The rule in plain words.
+        /// The rule in its simplest form.
         #[test]
-        fn lets_pass_what_the_rule_lets(
+        fn passes_what_the_rule_allows(
             from_ns in times(),
             longest in [times(), times()],
             flow in [times(), times()],
@@ -157,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_gate_lets_nothing_pass() {
+    fn a_closed_gate_passes_nothing() {
         let packet = base(0, 0, 0);
         assert!(MergeGate::new(0, 0, 0).passes(&packet, &packet));
         assert!(!MergeGate::CLOSED.passes(&packet, &packet));

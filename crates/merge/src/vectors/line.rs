@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Key and base of two records as a line of memory each, compared and merged in one go with AVX-512.
+//! Compares and merges key and base of two records, each a cache line, in one go with AVX-512.
 //!
 //! ```text
 //! 64-bit lane   0    1    2        3      4      5     6               7
@@ -10,9 +10,9 @@
 //! merged        a         a + line         a      a + l. max(a, line)   max(a, line), byte by byte
 //! ```
 //!
-//! The line between is both: what the gate compares with the largest that may be, all at once, and what is merged into the flow. That is
-//! six operations where a test and a merge of their own take fourteen, and on Intel's machines those with units of 512 bits, of
-//! which they have two, are what bounds the loop.
+//! The line has two uses: the gate compares it with the largest allowed values, all lanes at once,
+//! and it is merged into the flow. That takes six operations, where a separate test and merge take
+//! fourteen. On Intel machines, which have two units for 512-bit operations, these limit the loop.
 
 use std::arch::x86_64::*;
 
@@ -33,10 +33,10 @@ const _: () = {
     assert!(align_of::<MicroflowRecord<2, 8>>() == 64);
 };
 
-/// Which lanes each step of a merge concerns.
+/// The lanes that each step of a merge affects.
 #[derive(Clone, Copy, Debug)]
-struct Lanes {
-    /// Bytes of the last word, without the reason of an end, which an open flow has not.
+struct MergeLanes {
+    /// Bytes of the last word except the end reason, which open flows do not have.
     bytes: __mmask64,
     lengths: __mmask16,
     flags: __mmask16,
@@ -44,7 +44,7 @@ struct Lanes {
     sums: __mmask8,
 }
 
-const LANES: Lanes = Lanes {
+const LANES: MergeLanes = MergeLanes {
     bytes: 0b1111_0011 << 56,
     lengths: 0b11 << 12,
     flags: 1 << 15,
@@ -55,14 +55,14 @@ const LANES: Lanes = Lanes {
 /// The ternary operation on (b, a, c) that gives a | (b & c).
 const JOIN: i32 = 0xec;
 
-/// A gate and the lanes of a merge, in registers.
+/// A gate and the lanes of a merge, kept in registers.
 #[derive(Clone, Copy, Debug)]
 pub struct LineGate {
     gate: MergeGate,
     largest: __m512i,
-    /// Bits that a merge takes over from the later record, of those that are OR'ed.
+    /// The bits that a merge adds from the later record, among those that are ORed.
     joins: __m512i,
-    lanes: Lanes,
+    lanes: MergeLanes,
 }
 
 impl AsRef<MergeGate> for LineGate {
@@ -78,26 +78,28 @@ impl LineGate {
     #[inline(always)]
     pub(super) unsafe fn new(gate: &MergeGate) -> Self {
         let joins = [0, 0, 0, 0, 0, 0, 0, u64::from(JOINED) << 32];
-        // SAFETY: the caller's; lines are as long as vectors.
+        // SAFETY: as required of the caller; lines have the size of a vector.
         let load = |line: [u64; 8]| unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
         Self {
             gate: *gate,
             largest: load(gate.largest()),
             joins: load(joins),
-            // The compiler loads masks that it knows anew at every merge: 5 ns instead of 3.
+            // The compiler would reload known masks at every merge: 5 ns instead of 3.
             lanes: std::hint::black_box(LANES),
         }
     }
 
-    /// Merges `later` into `flow`, if it passes and the keys are the same; whether it did.
+    /// Merges `later` into `flow` if it passes the gate and the keys are equal. Returns whether it
+    /// did.
     ///
     /// # Safety
-    /// Both point to a line of memory, aligned to lines, that lies as drawn; the machine has the vectors of [`super::Avx512`].
+    /// Both pointers are to a cache line, aligned, with the layout drawn above. The machine has the
+    /// vectors of [`super::Avx512`].
     #[inline(always)]
     pub(super) unsafe fn merge(&self, flow: *mut __m512i, later: *const __m512i) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: as required of the caller.
         unsafe {
-            // A branch of its own, for it takes nothing of what is scarce.
+            // A separate branch, because it uses none of the 512-bit units.
             if !self
                 .gate
                 .is_late_enough(&*later.cast::<u64>().add(2).cast())
@@ -106,7 +108,7 @@ impl LineGate {
             }
             let lanes = self.lanes;
             let (a, b) = (_mm512_load_si512(flow), _mm512_load_si512(later));
-            // In this order, b needs not be kept.
+            // In this order, b need not be kept.
             let line = _mm512_mask_sub_epi64(b, lanes.differences, b, a);
             let line = _mm512_mask_ternarylogic_epi32::<JOIN>(line, lanes.flags, a, self.joins);
             if _mm512_cmpgt_epu64_mask(line, self.largest) != 0 {

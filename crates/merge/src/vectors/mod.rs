@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Merging in whatever vectors the machine has: the few operations that every packet and every
-//! microflow record passes through, once for each width.
+//! Merging with the vectors that the machine has: the few operations that every packet and every
+//! microflow record passes through, compiled for each vector width.
 //!
 //! ```text
 //! Machine::detect() ──▶ run(work) ──▶ work.run(Avx512 | Avx2 | Plain)
 //! ```
 //!
-//! The hot loops of engine and aggregator are generic over [`Vectors`] and are entered through
-//! [`Machine::run`], which compiles each of them once for every width. A value of a [`Vectors`] type
-//! is the proof that this machine has those vectors: only [`Machine`] makes one.
+//! The hot loops of engine and aggregator are generic over [`Vectors`]. They are entered through
+//! [`Machine::run`], which compiles each of them for every width. A value of a [`Vectors`] type
+//! proves that the machine has these vectors, since only [`Machine`] creates one.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -17,21 +17,23 @@ mod avx512;
 mod gate;
 #[cfg(target_arch = "x86_64")]
 mod line;
+#[cfg(target_arch = "x86_64")]
+mod proof;
 #[cfg(test)]
 mod tests;
 mod words;
 
 #[cfg(target_arch = "x86_64")]
-pub use avx2::Avx2;
-#[cfg(target_arch = "x86_64")]
-pub use avx512::{Avx512, Words512};
+pub use avx512::Words512;
 pub use gate::MergeGate;
 #[cfg(target_arch = "x86_64")]
 pub use line::LineGate;
-pub use words::{PlainWords, Words};
+#[cfg(target_arch = "x86_64")]
+pub use proof::{Avx2, Avx512};
+pub use words::{LANES, PlainWords, Words};
 
-use crate::pairs::Pair;
-use crate::{Base, LANES, MicroflowRecord, Plan};
+use crate::layout::pair::Pair;
+use crate::{Base, MicroflowRecord, Plan};
 
 /// The widest vectors that this machine has.
 #[derive(Clone, Copy, Debug)]
@@ -42,22 +44,22 @@ pub enum Machine {
     /// 256-bit vectors (AVX2).
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
-    /// What every machine of the target has.
+    /// No vectors beyond those that every machine of the target has.
     Plain(Plain),
 }
 
-/// Most further words of records whose loops are compiled for every width of vectors.
+/// The most further words for which loops are compiled for every vector width.
 pub const FEW_WORDS: usize = 24;
 
-/// Work that is compiled once for every width of vectors.
+/// Work that is compiled for every vector width.
 ///
-/// Mark `run`, and what it calls in its loop, `#[inline(always)]`: what is not inlined is compiled
-/// for the plainest machine.
+/// Mark `run`, and what it calls in its loop, `#[inline(always)]`. Functions that are not inlined
+/// are compiled for plain machines.
 pub trait WithVectors {
-    /// What comes of it.
+    /// The result of the work.
     type Output;
 
-    /// Does the work.
+    /// Does the work with these vectors.
     fn run<V: Vectors>(self, vectors: V) -> Self::Output;
 }
 
@@ -77,9 +79,9 @@ impl Machine {
         Self::Plain(Plain)
     }
 
-    /// Does the work of a loop over records with `N` further words: as [`Machine::run`] where they are
-    /// [few](FEW_WORDS). A loop over larger ones, whose time goes into those words, is compiled only once
-    /// and looks for the vectors at each merge of them.
+    /// Runs a loop over records with `N` further words. Like [`Machine::run`] if `N` is at most
+    /// [`FEW_WORDS`]. For larger records, most time goes into their words. Such a loop is compiled
+    /// once, and selects the vectors at each merge of words.
     #[inline]
     pub fn run_loop<const N: usize, W: WithVectors>(self, work: W) -> W::Output {
         if const { N > FEW_WORDS } {
@@ -93,10 +95,10 @@ impl Machine {
     #[inline]
     pub fn run<W: WithVectors>(self, work: W) -> W::Output {
         match self {
-            // SAFETY: the value proves that the machine has them.
+            // SAFETY: the value proves that the machine has AVX-512.
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(vectors) => unsafe { avx512::run(vectors, work) },
-            // SAFETY: likewise.
+            // SAFETY: the value proves that the machine has AVX2.
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(vectors) => unsafe { avx2::run(vectors, work) },
             Self::Plain(vectors) => work.run(vectors),
@@ -106,45 +108,45 @@ impl Machine {
 
 /// One width of vectors.
 pub trait Vectors: Copy {
-    /// A gate as a loop keeps it in registers.
+    /// A gate, in the form in which a loop keeps it in registers.
     type Gate: Copy + AsRef<MergeGate>;
 
     /// Eight words.
     type Words: Words;
 
-    /// Eight words of memory.
+    /// Loads eight words from memory.
     fn words(self, words: &[u64; LANES]) -> Self::Words;
 
-    /// Eight times the same word.
+    /// One word in all eight lanes.
     #[inline(always)]
     fn all(self, word: u64) -> Self::Words {
         self.words(&[word; LANES])
     }
 
-    /// Eight pairs of words: first those of even number, then those of odd.
+    /// Loads eight pairs of words, as two vectors: the even pairs, then the odd ones.
     ///
     /// # Safety
     /// There are two words at every pointer.
     #[inline(always)]
     unsafe fn pairs(self, pairs: [*const u64; LANES]) -> [Self::Words; 2] {
         std::array::from_fn(|odd| {
-            // SAFETY: the caller's.
+            // SAFETY: as required of the caller.
             let word = |lane: usize| unsafe { *pairs[lane / 2 * 2 + odd].add(lane % 2) };
             self.words(&std::array::from_fn(word))
         })
     }
 
-    /// Puts a gate into registers.
+    /// Loads a gate into registers.
     fn gate(self, gate: &MergeGate) -> Self::Gate;
 
-    /// The proof of AVX-512, for code that exists for it alone.
+    /// The proof of AVX-512, for code that exists only for it.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn avx512(self) -> Option<Avx512> {
         None
     }
 
-    /// Does a part of the work in a loop for which these are the vectors.
+    /// Does part of the work, in a loop that is compiled for these vectors.
     #[inline(always)]
     fn run<W: WithVectors>(self, work: W) -> W::Output {
         work.run(self)
@@ -156,14 +158,14 @@ pub trait Vectors: Copy {
         a == b
     }
 
-    /// `flow.merge(later)`, where `later` began no earlier than `flow` did.
+    /// `flow.merge(later)`, if `later` began no earlier than `flow`.
     #[inline(always)]
     fn merge_in_order(self, flow: &mut Base, later: &Base) {
         flow.merge(later);
     }
 
-    /// Merges all but the further words of `later` into `flow`, if both are of one key and the gate
-    /// lets them; whether it did.
+    /// Merges all but the further words of `later` into `flow`, if the keys are equal and the gate
+    /// passes it. Returns whether it did.
     #[inline(always)]
     fn merge_if_passes<const K: usize, const N: usize>(
         self,
@@ -174,20 +176,21 @@ pub trait Vectors: Copy {
         merge_in_steps(self, gate.as_ref(), flow, later)
     }
 
-    /// A bit for every lane equal to a value, of which both halves of `value_twice` are one.
+    /// A bit for every lane that equals a value. Both halves of `value_twice` are that value.
     #[inline(always)]
     fn equal_lanes(self, lanes: &[u16; 32], value_twice: u32) -> u32 {
         equal_lanes(lanes, value_twice)
     }
 
-    /// `plan.merge(flow, later)` of every pair in turn.
+    /// `plan.merge(flow, later)` for every pair in turn.
     ///
     /// # Safety
-    /// The plan fits `N` words, the states of all pairs have as many, and nobody else uses them meanwhile.
+    /// The plan fits `N` words, and so do the states of all pairs. They are not accessed elsewhere
+    /// during the call.
     #[inline(always)]
     unsafe fn merge_states<const N: usize>(self, plan: &Plan, pairs: &[Pair]) {
         for pair in pairs {
-            // SAFETY: the caller's.
+            // SAFETY: as required of the caller.
             let (flow, later) = unsafe { (&mut *pair.flow.cast(), &*pair.later.cast()) };
             plan.merge::<N>(flow, later);
         }
@@ -209,7 +212,7 @@ fn merge_in_steps<V: Vectors, const K: usize, const N: usize>(
     joins
 }
 
-/// No vectors but those that the compiler finds.
+/// No vectors but those that the compiler chooses.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain;
 
@@ -228,8 +231,8 @@ impl Vectors for Plain {
     }
 }
 
-/// Plain code but for further words, for which it looks for the vectors at each merge, and each part of the work that is run on
-/// its own.
+/// Plain code, except that the vectors are selected at each merge of further words, and for each
+/// part of the work that is run on its own.
 impl Vectors for Machine {
     type Gate = MergeGate;
     type Words = PlainWords;
@@ -266,17 +269,17 @@ impl<const N: usize> WithVectors for MergeStates<'_, N> {
 
     #[inline(always)]
     fn run<V: Vectors>(self, vectors: V) {
-        // SAFETY: whoever made it vouches for the states.
+        // SAFETY: the creator of this value ensured valid states.
         unsafe { vectors.merge_states::<N>(self.plan, self.pairs) };
     }
 }
 
-/// In 128-bit vectors, which every x86-64 machine has.
+/// Uses 128-bit vectors, which every x86-64 machine has.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn equal_lanes(lanes: &[u16; 32], value_twice: u32) -> u32 {
     use std::arch::x86_64::*;
-    // SAFETY: SSE2 is part of x86-64; the array is 64 bytes and the loads are unaligned ones.
+    // SAFETY: SSE2 is part of x86-64; the array has 64 bytes and the loads are unaligned.
     unsafe {
         let values = _mm_set1_epi32(value_twice.cast_signed());
         let pointer = lanes.as_ptr().cast::<__m128i>();

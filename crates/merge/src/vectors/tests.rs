@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every width of vectors does what plain code does.
+//! Every vector width gives the results of plain code.
 
 use proptest::prelude::*;
 
@@ -31,7 +31,7 @@ fn base() -> impl Strategy<Value = Base> {
     })
 }
 
-/// Closed ones among them.
+/// Gates, some of them closed.
 fn gate() -> impl Strategy<Value = MergeGate> {
     let times = || prop_oneof![Just(0), 0..8u64, any::<u64>()];
     (times(), times(), times(), any::<bool>()).prop_map(
@@ -46,14 +46,14 @@ fn gate() -> impl Strategy<Value = MergeGate> {
     )
 }
 
-/// Times of the lower half.
+/// Moves the times of a record to the lower half of their range.
 fn before_2262(mut base: Base) -> Base {
     base.first_ns &= u64::MAX >> 1;
     base.last_ns &= u64::MAX >> 1;
     base
 }
 
-/// Runs `work` with every width that this machine has.
+/// The vector widths that this machine has.
 fn widths() -> Vec<Machine> {
     let mut widths = vec![Machine::Plain(Plain)];
     #[cfg(target_arch = "x86_64")]
@@ -125,7 +125,7 @@ impl<const K: usize> WithVectors for MergeIf<K> {
     }
 }
 
-/// Merges by every width, where key and gate let it and where not.
+/// Merges with every width, whether key and gate allow it or not.
 fn merges_if_passes<const K: usize>(
     gate: MergeGate,
     key: [u64; K],
@@ -192,14 +192,14 @@ proptest! {
     }
 
     #[test]
-    fn merges_where_key_and_gate_let_it(
+    fn merges_where_key_and_gate_allow_it(
         mut gate in gate(),
         mut bases in [base(), base()],
         key in any::<[u64; 5]>(),
         differs in 0..8usize,
         is_open in any::<bool>(),
     ) {
-        // All that a gate is for.
+        // Gates are correct only for these times.
         bases = bases.map(before_2262);
         if is_open {
             bases[1].first_ns = bases[1].first_ns.max(bases[0].first_ns);

@@ -1,42 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Eight words of 64 bits at a time: what hashes of eight keys are made of.
+//! Eight 64-bit words at a time, for hashes of eight keys.
 
-use crate::LANES;
+/// How many words, and keys, are processed together.
+pub const LANES: usize = 8;
 
-/// Eight words. There are some only where the machine has the vectors for them: [`super::Vectors`] makes them.
+/// Eight words. Values exist only on machines with the vectors for them: [`super::Vectors`] creates
+/// them.
 pub trait Words: Copy {
-    /// Puts them into memory.
+    /// Stores the words to memory.
     fn store(self, to: &mut [u64; LANES]);
-    /// Sums.
+    /// Sums, word by word.
     #[must_use]
     fn plus(self, other: Self) -> Self;
-    /// Sums of their halves, 32 bits each, without a carry between them.
+    /// Sums of the 32-bit halves, without carry between them.
     #[must_use]
     fn plus_in_halves(self, other: Self) -> Self;
-    /// Bits that are in one of the two.
+    /// Bitwise exclusive or.
     #[must_use]
     fn differing(self, other: Self) -> Self;
-    /// Bits that are in any of the two.
+    /// Bitwise or.
     #[must_use]
     fn joined(self, other: Self) -> Self;
-    /// All bits, `BITS` lower.
+    /// The words shifted right by `BITS` bits.
     #[must_use]
     fn right<const BITS: u32>(self) -> Self;
-    /// All bits, `BITS` higher.
+    /// The words shifted left by `BITS` bits.
     #[must_use]
     fn left<const BITS: u32>(self) -> Self;
-    /// Products of their lower halves.
+    /// Products of the lower halves.
     #[must_use]
     fn product_of_halves(self, other: Self) -> Self;
-    /// Of each, the third of its quarters from below, in the two lowest.
+    /// Of each word, the third 16-bit quarter from below, copied to the two lowest quarters.
     #[must_use]
     fn third_quarters_twice(self) -> Self;
-    /// Of neighbours in `self` and `other`, each sum of two: word 0 and 1 of `self`, of `other`, words 2 and 3 of `self`, ...
+    /// Sums of neighbouring words in `self` and `other`: words 0 and 1 of `self`, of `other`, words
+    /// 2 and 3 of `self`, and so on.
     #[must_use]
     fn pair_sums(self, other: Self) -> Self;
 }
 
-/// Eight words that the compiler finds vectors for, or none.
+/// Eight words, for which the compiler may use vectors.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainWords([u64; LANES]);
 

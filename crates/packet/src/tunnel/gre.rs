@@ -3,10 +3,10 @@
 //!
 //! ```text
 //! |C|R|K|S|s|Recur|A|Flags|Ver|  protocol type  |
-//! | checksum and reserved, where C              |
-//! | key, where K                                |
-//! | sequence number, where S                    |
-//! | acknowledgement number, where A (version 1) |
+//! | checksum and reserved, if C                 |
+//! | key, if K                                   |
+//! | sequence number, if S                       |
+//! | acknowledgement number, if A (version 1)    |
 //! ```
 
 use super::Inner;
@@ -23,7 +23,7 @@ const ACKNOWLEDGEMENT: u16 = 0x0080;
 const ERSPAN_2: u16 = 0x88be;
 const ERSPAN_3: u16 = 0x22eb;
 
-/// The header behind a GRE header at `offset`.
+/// The header inside a GRE header at `offset`.
 pub(super) fn enter(bytes: &[u8], offset: usize) -> Option<Inner> {
     let flags = u16_at(bytes, offset)?;
     let announced = u16_at(bytes, offset + 2)?;
@@ -35,7 +35,7 @@ pub(super) fn enter(bytes: &[u8], offset: usize) -> Option<Inner> {
 }
 
 fn version_0(bytes: &[u8], offset: usize, flags: u16, announced: u16) -> Option<Inner> {
-    // Source routes (RFC 1701) are not walked: RFC 2784 withdrew them.
+    // Source routes (RFC 1701) are not parsed: RFC 2784 withdrew them.
     if flags & ROUTING != 0 {
         return None;
     }
@@ -56,7 +56,7 @@ fn version_0(bytes: &[u8], offset: usize, flags: u16, announced: u16) -> Option<
         ERSPAN_2 => Inner::behind_ethernet(bytes, erspan_2_frame(bytes, behind, flags)?)?,
         ERSPAN_3 => erspan_3(bytes, behind)?,
         ether_type::PPP => Inner::behind_ppp(bytes, behind)?,
-        // A value below 1536 is no Ethernet type (RFC 2784, section 2.4).
+        // A value below 1536 is not an EtherType (RFC 2784, section 2.4).
         ..ether_type::MIN_TYPE => return None,
         _ => Inner::behind_ether_type(bytes, behind, announced)?,
     };
@@ -64,7 +64,7 @@ fn version_0(bytes: &[u8], offset: usize, flags: u16, announced: u16) -> Option<
     Some(inner)
 }
 
-/// PPTP: the key's halves are payload length and call id; there is a payload where S is set.
+/// PPTP: the halves of the key are payload length and call id. There is a payload only if S is set.
 fn version_1(bytes: &[u8], offset: usize, flags: u16) -> Option<Inner> {
     if flags & (CHECKSUM | ROUTING | KEY | SEQUENCE) != KEY | SEQUENCE {
         return None;
@@ -75,7 +75,7 @@ fn version_1(bytes: &[u8], offset: usize, flags: u16) -> Option<Inner> {
     Some(inner)
 }
 
-/// Where the mirrored frame starts: type I has no header of its own (and no sequence number), type II
+/// The offset of the mirrored frame. Type I has no ERSPAN header (and no sequence number); type II
 /// has 8 bytes and version 1.
 fn erspan_2_frame(bytes: &[u8], offset: usize, flags: u16) -> Option<usize> {
     let version = u8_at(bytes, offset)? >> 4;
@@ -86,8 +86,8 @@ fn erspan_2_frame(bytes: &[u8], offset: usize, flags: u16) -> Option<usize> {
     }
 }
 
-/// Type III has 12 bytes, version 2, and 8 more where its O bit is set; its frame type says whether a
-/// frame was mirrored or an IP packet (draft-foschiano-erspan, section 4.3).
+/// Type III has 12 bytes, version 2, and 8 more if its O bit is set. Its frame type tells whether
+/// an Ethernet frame or an IP packet was mirrored (draft-foschiano-erspan, section 4.3).
 fn erspan_3(bytes: &[u8], offset: usize) -> Option<Inner> {
     const ETHERNET: u8 = 0;
     const IP: u8 = 2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From an outer IP header to the inner one.
+//! Decapsulation: finds the inner IP header of an outer one.
 //!
-//! Nothing here rejects a packet: what cannot be entered stays a packet of the outer flow.
+//! Decapsulation never rejects a packet: if it fails, the packet belongs to the outer flow.
 
 mod gre;
 mod set;
@@ -15,10 +15,10 @@ use crate::ip::IpHeader;
 use crate::link::{LinkFields, Network, Version};
 use crate::transport::protocol;
 
-/// Tunnels inside tunnels that are entered; the flow is that of the deepest header reached.
+/// The most nested tunnels that are decapsulated. The flow is that of the deepest header reached.
 pub const MAX_TUNNEL_DEPTH: usize = 8;
 
-/// What the tunnels entered say, for the inputs that ask for it.
+/// Fields of tunnel headers, for the inputs that need them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TunnelFields {
     pub(crate) vni: Option<u32>,
@@ -26,7 +26,7 @@ pub(crate) struct TunnelFields {
     pub(crate) gre_key: Option<u32>,
 }
 
-/// The inner header and what announced it.
+/// The inner header, and the fields of the headers before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Inner {
     pub(crate) network: Network,
@@ -43,7 +43,7 @@ impl Inner {
         }
     }
 
-    /// Whatever an Ethernet header at `offset` leads to.
+    /// The header inside the Ethernet frame at `offset`.
     fn behind_ethernet(bytes: &[u8], offset: usize) -> Option<Self> {
         let mut link = LinkFields::default();
         let network = link.ethernet(bytes, offset).ok()?;
@@ -53,7 +53,7 @@ impl Inner {
         })
     }
 
-    /// Whatever an Ethernet type leads to.
+    /// The header at `offset` that an EtherType announced.
     fn behind_ether_type(bytes: &[u8], offset: usize, announced: u16) -> Option<Self> {
         let mut link = LinkFields::default();
         let network = link.by_ether_type(bytes, offset, announced).ok()?;
@@ -63,7 +63,7 @@ impl Inner {
         })
     }
 
-    /// Whatever PPP, with or without address and control bytes, leads to.
+    /// The header inside a PPP frame, with or without address and control bytes.
     fn behind_ppp(bytes: &[u8], offset: usize) -> Option<Self> {
         let framed = bytes.get(offset..)?.starts_with(&[0xff, 0x03]);
         let start = if framed { offset + 2 } else { offset };
@@ -71,10 +71,10 @@ impl Inner {
     }
 }
 
-/// The header inside `outer`, where it carries a tunnel of `entered`.
+/// The header inside `outer`, if it carries one of the `entered` tunnels.
 ///
-/// `bytes` end where the outer datagram ends. A fragmented outer datagram is entered in its first
-/// fragment only.
+/// `bytes` end where the outer datagram ends. Of a fragmented outer datagram, only the first
+/// fragment is decapsulated.
 pub(crate) fn enter(bytes: &[u8], outer: &IpHeader, entered: TunnelSet) -> Option<Inner> {
     if outer.is_later_fragment() {
         return None;

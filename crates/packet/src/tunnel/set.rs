@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which tunnels are entered.
+//! Sets of tunnels.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A kind of tunnel that can be entered.
+/// A kind of tunnel that can be decapsulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Tunnel {
@@ -64,7 +64,7 @@ impl TunnelSet {
     pub const ALL: Self = Self(u8::MAX);
     /// No tunnel.
     pub const EMPTY: Self = Self(0);
-    /// The tunnels in UDP.
+    /// The tunnels over UDP.
     pub(crate) const IN_UDP: Self = Self::EMPTY
         .with(Tunnel::Vxlan)
         .with(Tunnel::Geneve)
@@ -91,7 +91,7 @@ impl TunnelSet {
         self.0 == 0
     }
 
-    /// Whether some tunnel is in both sets.
+    /// Whether the sets have a tunnel in common.
     #[must_use]
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -120,7 +120,7 @@ impl fmt::Display for TunnelSet {
     }
 }
 
-/// A name that is no tunnel's.
+/// An unknown tunnel name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownTunnel {
     name: String,
@@ -142,7 +142,7 @@ impl std::error::Error for UnknownTunnel {}
 impl FromStr for TunnelSet {
     type Err = UnknownTunnel;
 
-    /// Reads `all`, `none` or names joined by commas.
+    /// Parses `all`, `none`, or names separated by commas.
     fn from_str(list: &str) -> Result<Self, UnknownTunnel> {
         let mut set = Self::EMPTY;
         for name in list.split(',').map(str::trim) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tunnels in UDP, told by their registered ports.
+//! Tunnels over UDP, recognised by their registered ports.
 
 use super::{Inner, Tunnel, TunnelSet};
 use crate::Rejected;
 use crate::bytes::{array_at, u8_at, u16_at, u24_at, u32_at};
 use crate::link::{Network, Version, by_nibble, ether_type};
 
-/// GTP-U extension headers that are walked.
+/// The most GTP-U extension headers that are followed.
 const MAX_GTP_EXTENSIONS: usize = 16;
 
 const L2TP_PORT: u16 = 1701;
@@ -18,8 +18,8 @@ const VXLAN_GPE_PORT: u16 = 4790;
 /// Linux's VXLAN port from before the registration.
 const OLD_VXLAN_PORT: u16 = 8472;
 
-/// What is between two UDP ports by the one and what by the other: the destination's first. VXLAN and
-/// GENEVE vary the source port, so only the destination counts there.
+/// The tunnels that the destination port and the source port indicate. VXLAN and GENEVE vary the
+/// source port, so that only their destination port counts.
 fn tunnels_of(source: u16, destination: u16) -> [Option<Tunnel>; 2] {
     let either = |port| match port {
         GTP_U_PORT => Some(Tunnel::GtpU),
@@ -35,13 +35,13 @@ fn tunnels_of(source: u16, destination: u16) -> [Option<Tunnel>; 2] {
     [by_destination, either(source)]
 }
 
-/// Whether the wire bytes of two UDP ports could be a tunnel's.
+/// Whether UDP ports, as on the wire, may be those of a tunnel.
 pub(crate) fn may_be_tunnel(ports: [u8; 4]) -> bool {
     let [a, b, c, d] = ports;
     tunnels_of(u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])) != [None, None]
 }
 
-/// The header behind a UDP header at `offset`, where it belongs to a tunnel of `entered`.
+/// The header inside a UDP datagram at `offset`, if it carries one of the `entered` tunnels.
 pub(super) fn enter(bytes: &[u8], offset: usize, entered: TunnelSet) -> Option<Inner> {
     let (source, destination) = (u16_at(bytes, offset)?, u16_at(bytes, offset + 2)?);
     let payload = offset + 8;
@@ -73,8 +73,8 @@ fn vxlan(bytes: &[u8], offset: usize) -> Option<Inner> {
     Some(inner)
 }
 
-/// draft-ietf-nvo3-vxlan-gpe, section 3: as VXLAN, and with the P bit the last of the reserved bytes says what
-/// follows in Ethernet's place.
+/// draft-ietf-nvo3-vxlan-gpe, section 3: as VXLAN, but if the P bit is set, the last reserved byte
+/// names the protocol of the payload.
 fn vxlan_gpe(bytes: &[u8], offset: usize) -> Option<Inner> {
     let [flags, _, _, next]: [u8; 4] = array_at(bytes, offset)?;
     let announced = match (flags & 0x04 != 0, next) {

@@ -49,7 +49,7 @@ impl Rig {
         )
     }
 
-    /// Time, destination port and identification of what was released.
+    /// Time, destination port and identification of released fragments.
     fn released(&mut self, now_ns: u64) -> Vec<(u64, u16, Option<u64>)> {
         let mut out = Vec::new();
         self.parser.release(now_ns, &mut out);
@@ -77,7 +77,7 @@ fn later_fragments_take_the_ports_of_the_first() {
 }
 
 #[test]
-fn later_fragments_that_come_before_the_first_wait_for_it() {
+fn later_fragments_that_arrive_first_are_held() {
     let mut rig = Rig::new(8);
     assert_eq!(rig.v4(0, 7, LATER), Err(Rejected::Held));
     assert_eq!(rig.v4(1, 7, LATER + 3), Err(Rejected::Held));
@@ -94,7 +94,7 @@ fn later_fragments_that_come_before_the_first_wait_for_it() {
 }
 
 #[test]
-fn held_fragments_leave_without_ports_when_their_time_is_up() {
+fn held_fragments_that_time_out_are_released_without_ports() {
     let mut rig = Rig::new(8);
     rig.v4(0, 7, LATER).unwrap_err();
     assert_eq!(rig.released(99), []);
@@ -102,13 +102,13 @@ fn held_fragments_leave_without_ports_when_their_time_is_up() {
     rig.v4(101, 7, FIRST).unwrap();
     assert_eq!(rig.released(1_000), []);
     assert_eq!(rig.counters().expired, 1);
-    // A first fragment is known no longer than that either.
+    // A first fragment times out as well.
     rig.v4(2_000, 9, FIRST).unwrap();
     assert_eq!(rig.v4(2_100, 9, LATER), Err(Rejected::Held));
 }
 
 #[test]
-fn everything_comes_back_at_the_end() {
+fn all_held_fragments_are_released_at_the_end() {
     let mut rig = Rig::new(8);
     for id in 0..5 {
         rig.v4(u64::from(id), id, LATER).unwrap_err();
@@ -121,7 +121,7 @@ fn everything_comes_back_at_the_end() {
 }
 
 #[test]
-fn the_oldest_datagram_makes_room_when_the_cache_is_full() {
+fn a_full_cache_evicts_the_oldest_datagram() {
     let mut rig = Rig::new(2);
     rig.v4(0, 1, LATER).unwrap_err();
     rig.v4(1, 2, FIRST).unwrap();
@@ -155,7 +155,7 @@ fn a_reused_identification_belongs_to_the_first_fragment_seen_last() {
 }
 
 #[test]
-fn a_reused_identification_has_a_time_of_its_own() {
+fn a_reused_identification_has_its_own_timeout() {
     let mut rig = Rig::new(8);
     rig.v4(0, 7, FIRST).unwrap();
     rig.v4(99, 7, FIRST).unwrap();
@@ -164,11 +164,11 @@ fn a_reused_identification_has_a_time_of_its_own() {
 }
 
 #[test]
-fn nothing_is_joined_across_a_clock_that_was_set_back() {
+fn fragments_are_not_joined_across_a_clock_that_went_backwards() {
     let mut rig = Rig::new(8);
     rig.v4(2_000, 7, FIRST).unwrap();
     assert_eq!(rig.v4(2_001, 8, LATER), Err(Rejected::Held));
-    // Both belong to another datagram than what came 999 ns later by its time.
+    // The clock went back 999 ns. Neither fragment belongs to the datagram that arrived before.
     assert_eq!(rig.v4(1_001, 7, LATER), Err(Rejected::Held));
     let mut out = Vec::new();
     rig.parser.set_back(1_001, &mut out);
@@ -179,7 +179,7 @@ fn nothing_is_joined_across_a_clock_that_was_set_back() {
 }
 
 #[test]
-fn what_is_too_old_leaves_before_what_has_come() {
+fn expire_releases_only_fragments_that_timed_out() {
     let mut rig = Rig::new(8);
     assert_eq!(rig.v4(0, 7, LATER), Err(Rejected::Held));
     assert_eq!(rig.v4(60, 8, LATER), Err(Rejected::Held));
@@ -205,7 +205,7 @@ fn ipv6_fragments_join_even_where_extension_headers_hide_the_protocol() {
 }
 
 #[test]
-fn nothing_waits_where_ports_could_not_come() {
+fn fragments_without_ports_are_not_held() {
     let mut rig = Rig::new(8);
     let bytes = ethernet(0x0800, &ipv4_fragment(50, 7, LATER, &[0; 16]));
     assert_eq!(flow(&rig.see(0, &bytes).unwrap()), (50, 0, 0));
@@ -232,7 +232,7 @@ fn outer_fragments_stay_with_the_outer_flow() {
     let later = ethernet(0x0800, &ipv4_fragment(17, 7, LATER, &[0; 16]));
     assert_eq!(flow(&rig.see(0, &first).unwrap()), (17, 1, 2));
     assert_eq!(flow(&rig.see(1, &later).unwrap()), (17, 50_000, 4789));
-    // The same in a tunnel, and in one more.
+    // Likewise inside one and inside two IP-in-IP tunnels.
     for depth in 1..3 {
         let around = |datagram: Vec<u8>| (0..depth).fold(datagram, |inner, _| ipv4(4, &inner));
         let first = around(ipv4_fragment(17, 8 + depth, FIRST, &vxlan));

@@ -109,7 +109,7 @@ fn ipv6_carries_a_flow_label_and_fragments_their_place() {
 
 #[test]
 fn ipv4_options_are_bits_of_their_numbers() {
-    // Router alert is option 148: copied flag, class 0, number 20; timestamp is 68: number 4.
+    // Router alert is option 148: copied flag, class 0, number 20. Timestamp is 68: number 4.
     let options = [148, 4, 0, 0, 1, 68, 5, 0, 0, 0, 0, 0];
     let values = values(&ethernet(
         0x0800,
@@ -165,7 +165,7 @@ fn tags_and_labels_are_the_outermost_ones() {
 }
 
 #[test]
-fn only_what_is_needed_is_filled_in() {
+fn only_needed_inputs_are_extracted() {
     use turboflow_packet::{LinkType, Parser, ParserConfig};
     let needs = [Input::Ttl].into_iter().collect();
     let mut parser = Parser::new(ParserConfig {

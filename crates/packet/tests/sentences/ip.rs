@@ -55,7 +55,7 @@ fn bytes_are_what_the_header_declares_even_where_less_was_captured() {
 }
 
 #[test]
-fn headers_that_cannot_be_are_malformed() {
+fn impossible_headers_are_malformed() {
     let good = v4(&inner());
     let with = |index: usize, value: u8| {
         let mut bytes = good.clone();
@@ -101,7 +101,7 @@ fn walks_ipv6_extension_headers_to_the_protocol() {
     let chain = extension(43, 1, &extension(60, 0, &extension(6, 2, &segment)));
     let packet = parse(&v6(&ipv6(0, &chain))).unwrap();
     assert_eq!((flow(&packet), packet.tcp_flags), ((6, 1025, 443), 2));
-    // AH counts its length in words of 4 bytes, less 2.
+    // The length field of AH counts words of 4 bytes, minus 2.
     let authenticated = join(&[&[17, 4, 0, 0], &[0; 20], &udp(5, 6, b"")]);
     assert_eq!(flow_of(&v6(&ipv6(51, &authenticated))), (17, 5, 6));
     // In IPv4, AH is the protocol.
@@ -116,7 +116,7 @@ fn walks_ipv6_extension_headers_to_the_protocol() {
 }
 
 #[test]
-fn a_chain_that_was_cut_leaves_the_last_protocol_that_could_be_read() {
+fn a_truncated_chain_gives_the_last_protocol_captured() {
     let bytes = v6(&ipv6(
         0,
         &extension(60, 0, &extension(17, 1, &udp(5, 6, b""))),
@@ -161,7 +161,7 @@ fn honours_the_jumbo_option() {
         (40 + 100_000, (6, 1025, 443))
     );
     assert_eq!(packet.tcp_flags, 0x010);
-    // The largest one does not overflow.
+    // The largest length does not overflow.
     bytes[14 + 44..14 + 48].copy_from_slice(&[0xff; 4]);
     assert_eq!(parse(&bytes).unwrap().ip_length_bytes, u32::MAX);
 }
@@ -190,7 +190,7 @@ fn only_first_fragments_have_ports() {
         flow_of(&v4(&ipv4_fragment(17, 9, 0x0001, &datagram))),
         (17, 0, 0)
     );
-    // Don't fragment, and the reserved bit, make no fragment.
+    // The don't-fragment flag and the reserved bit do not make a fragment.
     assert_eq!(
         flow_of(&v4(&ipv4_fragment(17, 9, 0xc000, &datagram))),
         (17, 53, 5353)
@@ -207,7 +207,7 @@ fn only_first_fragments_have_ports() {
         flow_of(&v6(&ipv6(44, &fragment(17, 8, 9, &datagram)))),
         (17, 0, 0)
     );
-    // A later fragment's chain is not walked on.
+    // The extension headers of a later fragment are not followed.
     assert_eq!(
         flow_of(&v6(&ipv6(
             44,

@@ -23,7 +23,7 @@ fn reads_plain_ethernet_of_both_families() {
 }
 
 #[test]
-fn looks_through_tags_of_every_type_in_any_depth() {
+fn skips_tags_of_every_type_at_any_depth() {
     for ether_type in [0x8100, 0x88a8, 0x9100] {
         let once = tag(7, 0x0800, &inner());
         assert_eq!(flow_of(&ethernet(ether_type, &once)), UDP_53);
@@ -44,7 +44,7 @@ fn looks_through_tags_of_every_type_in_any_depth() {
 }
 
 #[test]
-fn looks_through_mpls_stacks_by_the_nibble_behind_them() {
+fn skips_mpls_stacks_and_reads_the_version_nibble() {
     let stack = |labels: usize, payload: &[u8]| {
         let mut bytes = [0, 0x01, 0x20, 64].repeat(labels - 1);
         bytes.extend([0, 0x01, 0x31, 64]);
@@ -70,7 +70,7 @@ fn looks_through_mpls_stacks_by_the_nibble_behind_them() {
 }
 
 #[test]
-fn looks_through_pppoe_sessions_but_not_discovery() {
+fn skips_pppoe_session_headers_but_rejects_discovery() {
     let session = |protocol: &[u8], payload: &[u8]| {
         ethernet(0x8864, &join(&[&[0x11, 0, 0, 1, 0, 40], protocol, payload]))
     };
@@ -89,7 +89,7 @@ fn looks_through_pppoe_sessions_but_not_discovery() {
 }
 
 #[test]
-fn looks_through_llc_where_it_says_ip() {
+fn skips_llc_headers_that_announce_ip() {
     let snap = |organisation: [u8; 3]| {
         let header = [&[0xaa, 0xaa, 0x03][..], &organisation, &[0x08, 0x00]].concat();
         ethernet(60, &join(&[&header, &inner()]))
@@ -184,7 +184,7 @@ fn rejects_other_protocols_by_name() {
 }
 
 #[test]
-fn calls_frames_cut_in_their_link_layer_truncated() {
+fn frames_truncated_in_the_link_layer_are_rejected() {
     let stacks = [
         (
             LinkType::Ethernet,
@@ -230,8 +230,8 @@ fn reasons_have_unique_names_and_their_own_index() {
 }
 
 #[test]
-fn ethernet_padding_is_no_part_of_the_packet() {
-    // 2 bytes of UDP inside the IP length, 18 of padding: not enough for ports.
+fn ethernet_padding_is_not_part_of_the_packet() {
+    // 2 bytes of UDP inside the IP length, 18 of padding: too few for ports.
     let mut bytes = ethernet(0x0800, &ipv4(17, &[0x12, 0x34]));
     bytes.extend([0xff; 18]);
     let packet = parse(&bytes).unwrap();

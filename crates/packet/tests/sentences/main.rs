@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rules of `docs/semantics.md`, one sentence and one hand-made frame each.
+//! The rules of `docs/semantics.md`: one hand-made frame per sentence.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,7 +16,7 @@ use build::frame_of;
 use turboflow_packet::{LinkType, PARSED_INPUTS, Parser, ParserConfig, Rejected, TunnelSet};
 use turboflow_record::{InputValues, Packet};
 
-/// The usual inner packet: UDP from 53 to 5353 in IPv4.
+/// The usual inner packet: IPv4, UDP from port 53 to 5353.
 fn inner() -> Vec<u8> {
     let mut datagram = build::ipv4(17, &build::udp(53, 5353, b"inner"));
     datagram[12..16].copy_from_slice(&[10, 0, 0, 1]);
@@ -46,7 +46,7 @@ fn flow_of(bytes: &[u8]) -> (u8, u16, u16) {
     flow(&parse(bytes).unwrap())
 }
 
-/// Everything that a capture file can give, with the given tunnels entered.
+/// The packet and all inputs that a capture file can provide, with `decapsulate` applied.
 fn values_of(bytes: &[u8], decapsulate: TunnelSet) -> (Packet, InputValues) {
     let needs = PARSED_INPUTS;
     let mut parser = Parser::new(ParserConfig {
@@ -57,6 +57,6 @@ fn values_of(bytes: &[u8], decapsulate: TunnelSet) -> (Packet, InputValues) {
     let mut values = InputValues::default();
     let frame = frame_of(bytes, LinkType::Ethernet);
     let packet = parser.parse_with_inputs(&frame, &mut values).unwrap();
-    assert_eq!(parser.parse(&frame), Ok(packet), "both entrances agree");
+    assert_eq!(parser.parse(&frame), Ok(packet), "both entry points agree");
     (packet, values)
 }

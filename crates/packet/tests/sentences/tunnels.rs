@@ -8,7 +8,8 @@ use crate::{flow, inner, values_of};
 
 const INNER: (u8, u16, u16) = (17, 53, 5353);
 
-/// Entered alone, entered with all others, and not entered where any other is.
+/// Parses a datagram with all tunnels decapsulated, with only this one (the result must be equal),
+/// and with all but this one (the packet must stay in the outer flow).
 fn entered(tunnel: Tunnel, datagram: &[u8]) -> (Packet, InputValues) {
     let bytes = ethernet(0x0800, datagram);
     let all = values_of(&bytes, TunnelSet::ALL);
@@ -105,7 +106,7 @@ fn enters_ethernet_in_gre_nvgre_and_erspan() {
     with_platform[19] = 1;
     with_platform.extend([0; 8]);
     expect_inner(entered(Tunnel::Gre, &gre(&with_platform, &frame)));
-    // The frame type: 0 a frame, 2 an IP packet, others nothing that is known.
+    // The frame type: 0 an Ethernet frame, 2 an IP packet, others unknown.
     for (frame_type, payload) in [
         (2 << 2, inner()),
         (0x82 | 2 << 2, inner()),
@@ -157,7 +158,7 @@ fn enters_vxlan_gpe_by_its_next_protocol() {
         let header = [flags, 0, 0, next, 0x01, 0x02, 0x03, 0];
         ipv4(17, &udp(50_000, 4790, &join(&[&header, payload])))
     };
-    // Without the P bit what follows is Ethernet, whatever the last byte says.
+    // Without the P bit the payload is Ethernet, whatever the last byte is.
     for (flags, next, payload) in [(0x08, 1, &frame), (0x0c, 3, &frame), (0x0c, 1, &inner())] {
         let values = expect_inner(entered(Tunnel::Vxlan, &gpe(flags, next, payload)));
         assert_eq!(values.get(Input::Vni), Some(0x01_0203));
@@ -254,7 +255,7 @@ fn tunnels_inside_tunnels_are_entered_to_a_bounded_depth() {
 }
 
 #[test]
-fn what_cannot_be_entered_stays_with_the_outer_flow() {
+fn tunnels_that_cannot_be_parsed_stay_with_the_outer_flow() {
     expect_outer(&ipv4(4, &inner()[..19]));
     expect_outer(&ipv4(4, &inner_v6()));
     expect_outer(&ipv4(41, &inner()));
@@ -268,9 +269,9 @@ fn what_cannot_be_entered_stays_with_the_outer_flow() {
 }
 
 #[test]
-fn a_tunnel_that_is_not_listed_hides_none_that_is() {
+fn an_unlisted_tunnel_does_not_hide_a_listed_one() {
     let gtp = join(&[&[0x30, 255, 0, 33, 0, 0, 0, 7], &inner()]);
-    // From GTP-U's port to GENEVE's and Teredo's.
+    // From GTP-U's port to those of GENEVE and Teredo.
     for destination in [6081, 3544] {
         let bytes = ethernet(0x0800, &ipv4(17, &udp(2152, destination, &gtp)));
         for listed in [TunnelSet::EMPTY.with(Tunnel::GtpU), TunnelSet::ALL] {
@@ -299,7 +300,7 @@ fn an_inner_header_must_lie_inside_the_outer_length() {
 }
 
 #[test]
-fn sets_are_read_from_lists_and_shown_as_them() {
+fn tunnel_sets_parse_from_and_display_as_lists() {
     let all = "ipip,6in4,gre,vxlan,geneve,gtp-u,teredo,l2tp";
     assert_eq!(all.parse(), Ok(TunnelSet::ALL));
     assert_eq!(TunnelSet::ALL.to_string(), all);

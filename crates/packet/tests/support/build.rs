@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames by hand, from the inside out.
+//! Builds frames by hand, from the inside out.
 
 use turboflow_packet::{Frame, LinkType};
 
 pub(crate) const SOURCE: [u8; 4] = [192, 0, 2, 1];
 pub(crate) const DESTINATION: [u8; 4] = [198, 51, 100, 2];
 
-/// Concatenates.
+/// Concatenates byte strings.
 pub(crate) fn join(parts: &[&[u8]]) -> Vec<u8> {
     parts.concat()
 }
 
-/// An Ethernet header before `payload`.
+/// An Ethernet frame with `payload`.
 pub(crate) fn ethernet(ether_type: u16, payload: &[u8]) -> Vec<u8> {
     join(&[
         &[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8],
@@ -20,12 +20,12 @@ pub(crate) fn ethernet(ether_type: u16, payload: &[u8]) -> Vec<u8> {
     ])
 }
 
-/// What follows the type 0x8100 (or another tag's): control field and the type of `payload`.
+/// A VLAN tag after its EtherType: control field, then the EtherType of `payload`.
 pub(crate) fn tag(control: u16, ether_type: u16, payload: &[u8]) -> Vec<u8> {
     join(&[&control.to_be_bytes(), &ether_type.to_be_bytes(), payload])
 }
 
-/// An IPv4 header without options; `flags` holds flags and fragment offset in units of 8 bytes.
+/// An IPv4 fragment without options. `flags` holds flags and fragment offset in units of 8 bytes.
 pub(crate) fn ipv4_fragment(protocol: u8, id: u16, flags: u16, payload: &[u8]) -> Vec<u8> {
     let length = (20 + payload.len()) as u16;
     join(&[
@@ -68,7 +68,7 @@ pub(crate) fn ipv6(next_header: u8, payload: &[u8]) -> Vec<u8> {
 
 /// A hop-by-hop, routing or destination options header of `8 * (1 + more)` bytes.
 pub(crate) fn extension(next_header: u8, more: u8, payload: &[u8]) -> Vec<u8> {
-    // One PadN option over the whole.
+    // One PadN option fills the header.
     let padding = 4 + usize::from(more) * 8;
     join(&[
         &[next_header, more, 1, padding as u8],
@@ -77,7 +77,7 @@ pub(crate) fn extension(next_header: u8, more: u8, payload: &[u8]) -> Vec<u8> {
     ])
 }
 
-/// An IPv6 fragment header; `place` holds offset and M flag.
+/// An IPv6 fragment header. `place` holds offset and M flag.
 pub(crate) fn fragment(next_header: u8, place: u16, id: u32, payload: &[u8]) -> Vec<u8> {
     join(&[
         &[next_header, 0],
@@ -99,8 +99,8 @@ pub(crate) fn udp(source: u16, destination: u16, payload: &[u8]) -> Vec<u8> {
     ])
 }
 
-/// A TCP segment from port 1025 to 443 with sequence 0x01020304, acknowledgement 0x05060708 and window
-/// 0x090a; options are whole words.
+/// A TCP segment from port 1025 to 443 with sequence number 0x01020304, acknowledgement 0x05060708
+/// and window 0x090a. Options are whole words.
 pub(crate) fn tcp(flags: u16, options: &[u8], payload: &[u8]) -> Vec<u8> {
     let words = 5 + (options.len() / 4) as u16;
     join(&[
@@ -112,7 +112,7 @@ pub(crate) fn tcp(flags: u16, options: &[u8], payload: &[u8]) -> Vec<u8> {
     ])
 }
 
-/// A wholly captured frame at 1,000 ns on interface 3.
+/// A completely captured frame at 1,000 ns on interface 3.
 pub(crate) fn frame_of(bytes: &[u8], link_type: LinkType) -> Frame<'_> {
     Frame {
         bytes,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames from arbitrary bytes: mostly right ones of every kind, then cut, padded and mutated.
+//! Generates frames from arbitrary bytes: mostly valid ones of every kind, then truncated, padded
+//! and mutated.
 
 use proptest::prelude::*;
 
 use crate::build;
 
-/// Decisions read from arbitrary bytes; all 0 once they are used up.
+/// A source of choices, read from arbitrary bytes. All are 0 once the bytes are used up.
 struct Choices<'a>(&'a [u8]);
 
 impl Choices<'_> {
@@ -87,7 +88,7 @@ fn ethernet(choices: &mut Choices<'_>, depth: u8) -> Vec<u8> {
     frame
 }
 
-/// Ethernet type and datagram.
+/// EtherType and datagram.
 fn ip(choices: &mut Choices<'_>, depth: u8) -> (u16, Vec<u8>) {
     let (protocol, payload) = transport(choices, depth);
     if choices.below(3) == 0 {
@@ -130,7 +131,7 @@ fn ipv6(choices: &mut Choices<'_>, mut next: u8, mut payload: Vec<u8>) -> Vec<u8
     datagram
 }
 
-/// Protocol and payload; with tunnels, three deep at most.
+/// Protocol and payload, with at most three nested tunnels.
 fn transport(choices: &mut Choices<'_>, depth: u8) -> (u8, Vec<u8>) {
     let more = choices.below(24);
     match choices.below(if depth < 3 { 16 } else { 8 }) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ground truth of captures (tshark's header fields, added up): how it is read, and where it
-//! and TurboFlow may differ. Tests of several crates share this file.
+//! Reads the ground truth of captures (tshark's header fields, summed up) and lists the accepted
+//! differences from TurboFlow. Tests of several crates share this file.
 #![allow(dead_code, reason = "every test program uses another part")]
 
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// Link-layer headers that tshark looks behind and TurboFlow does not. (Cisco HDLC is read where a
-/// file's link type is PPP, not where it is its own.)
+/// Link-layer headers that tshark supports and TurboFlow does not. (TurboFlow parses Cisco HDLC in
+/// files of link type PPP, but not with its own link type.)
 pub(crate) const UNSUPPORTED_HEADERS: [&str; 7] = [
     "arcnet",
     "cfp",
@@ -20,9 +20,10 @@ pub(crate) const UNSUPPORTED_HEADERS: [&str; 7] = [
 ];
 pub(crate) const UNSUPPORTED_LINK: &str = "chdlc";
 
-/// tshark stops before the transport header of one packet each (broken options, an SCTP header cut
-/// short), where a parser that reads headers alone goes on; in the last one it names the addresses of
-/// an IPv4 header whose options were not captured. Either is right (README of the captures).
+/// In the first three, tshark stops before the transport header of one packet (invalid options, a
+/// truncated SCTP header), where a parser that only reads headers goes on. In the last, it reports
+/// the addresses of an IPv4 header whose options were not captured. Both results are right (README
+/// of the captures).
 pub(crate) const EITHER: [&str; 4] = [
     "suricata__bug-7414",
     "zeek__ipv6-mobility-dst-opts",
@@ -30,10 +31,10 @@ pub(crate) const EITHER: [&str; 4] = [
     "tcpdump__ip_printroute_asan",
 ];
 
-/// Damaged in the file header: tshark does not open it.
+/// The file header is damaged, so that tshark does not open the file.
 pub(crate) const UNREADABLE: [&str; 1] = ["cilium__shb-option-too-long"];
 
-/// Fuzzed files whose microsecond fields are 1e6 or more: tshark's times of them mean nothing.
+/// Fuzzed files with microsecond fields of 1e6 or more, for which tshark's times are meaningless.
 pub(crate) const IMPOSSIBLE_TIMES: [&str; 6] = [
     "dhcp6_reconf_asan",
     "ntop__olsr-oobr-2",
@@ -57,7 +58,7 @@ pub(crate) struct Totals {
     pub(crate) max_ip_length: u32,
 }
 
-/// One row of the truth: key, totals, link-layer stacks.
+/// Parses a line of the ground truth: key, totals, link-layer stacks.
 pub(crate) fn row(line: &str) -> (Key, Totals, String) {
     let fields: Vec<&str> = line.split(',').collect();
     let number = |index: usize| -> u64 {
@@ -114,7 +115,7 @@ pub(crate) fn truth_files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A counter of a capture's JSON; absent is 0.
+/// A counter from a capture's JSON file; 0 if absent.
 fn counter(json: &str, key: &str) -> u64 {
     let Some((_, rest)) = json.split_once(&format!("\"{key}\": ")) else {
         return 0;
@@ -125,7 +126,7 @@ fn counter(json: &str, key: &str) -> u64 {
     rest[..end].parse().unwrap()
 }
 
-/// Frames, non-IP frames and malformed ones.
+/// Numbers of frames, non-IP frames and malformed frames.
 pub(crate) fn frame_counts(json: &str) -> [u64; 3] {
     ["packets", "nonip_frames", "malformed_ip_frames"].map(|key| counter(json, key))
 }

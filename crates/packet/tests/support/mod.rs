@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A capture file reader that is just good enough for tests: classic pcap and pcapng.
+//! A minimal capture file reader for tests: classic pcap and pcapng.
 
 use turboflow_packet::{Frame, LinkType};
 
-/// A frame of a file, with the link type's number as the file has it.
+/// A frame of a file, with the link type number from the file.
 pub(crate) struct Record {
     pub(crate) bytes: Vec<u8>,
     pub(crate) wire_length_bytes: u32,
@@ -13,7 +13,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// The frame, where its link type is one that TurboFlow reads.
+    /// The frame, if TurboFlow supports its link type.
     pub(crate) fn frame(&self) -> Option<Frame<'_>> {
         Some(Frame {
             bytes: &self.bytes,
@@ -25,7 +25,7 @@ impl Record {
     }
 }
 
-/// Every frame up to the first damage; `None` where the file is no capture.
+/// All frames up to the first damage; `None` if the file is not a capture.
 pub(crate) fn read(file: &[u8]) -> Option<Vec<Record>> {
     let magic = u32::from_le_bytes(*file.first_chunk()?);
     let mut records = Vec::new();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Columns that IANA has no element for: numbers of our own, derived and never handed out.
+//! Enterprise-specific elements, for columns without an IANA element. Numbers are computed from op
+//! and input, not assigned one by one.
 //!
 //! ```text
 //!  bit 14 13  12  11 10  9  8  7  6  5  4  3  2  1  0
@@ -12,12 +13,13 @@
 //!     +---+---+---+---+------------+----+------------+
 //! ```
 //!
-//! R: in the other direction of a biflow. J: over both directions of a biflow. Ops and inputs count from 1 and 0 in the
-//! order in which their lists began; what is added goes to the end, so that a number never changes its meaning. 63 in
-//! the place of an input stands for none: inputs from there on have the numbers that ops leave free, from above.
+//! R is set for the reverse direction of a biflow, J for features over both directions. Ops count
+//! from 1 and inputs from 0, in the order of their lists. New ones are appended, so that a number
+//! never changes its meaning. Input 63 means that the op has none. Inputs from 63 on use the op
+//! rows that no op has taken, from the last row down.
 //!
-//! What has no number is 0, and is not exported in IPFIX: `nth` over both directions of a biflow, `nth` of inputs from
-//! 48 on, and inputs that the ops leave no room for.
+//! Columns without a number have 0 and are not exported in IPFIX: `nth` over both directions of a
+//! biflow, `nth` of inputs from 48 on, and inputs for which the ops leave no row.
 
 use super::{
     ColumnElement, DataType, Element, Semantics, Side, Units, camel, lower_first, reverse_name,
@@ -28,22 +30,22 @@ use crate::{ColumnKind, Feature, Input, KeyField, Op};
 /// the default because the project has no number of its own.
 pub const DOCUMENTATION_ENTERPRISE: u32 = 32473;
 
-/// The op's place for values of the key, and for the addresses of the outermost tunnel.
+/// Op numbers of key values, and of the addresses of the outermost tunnel.
 const KEY_VALUE: u16 = 19;
 const OUTER_ADDRESS: u16 = 20;
-/// The last place that an op can have. Ops fill these rows from the first, inputs from 63 on from the last.
+/// The last op row. Ops are assigned rows from the first up, inputs from 63 on from the last down.
 const LAST_ROW: u16 = 31;
-/// The input's place for ops without one.
+/// The input number of ops that take no input.
 const NO_INPUT: u16 = 63;
-/// Set in elements of the other direction.
+/// Set in elements of the reverse direction.
 const REVERSE_BIT: u16 = 1 << 14;
 /// Set in elements over both directions.
 const JOINED_BIT: u16 = 1 << 11;
-/// Where the numbers of `nth` begin, and how many inputs each `k` has room for.
+/// Start of the numbers of `nth`, and how many inputs each `k` has room for.
 const NTH_START: u16 = 4096;
 const NTH_INPUTS: u16 = 48;
 
-/// The element of a field of the key.
+/// The element of a key field.
 pub(super) fn of_key(field: KeyField, enterprise: u32) -> ColumnElement {
     let element = |id, name: &str, data_type| Element {
         id,
@@ -128,7 +130,7 @@ fn id(feature: &Feature, side: Side) -> u16 {
     }
 }
 
-/// The number of an op, or of a value in a key, in the record's direction.
+/// The number of an op over an input, or of a key field's value, in the forward direction.
 pub(super) const fn number(op: u16, input: Option<u16>) -> u16 {
     match input {
         None => op << 6 | NO_INPUT,
@@ -143,7 +145,8 @@ pub(super) const fn number(op: u16, input: Option<u16>) -> u16 {
     }
 }
 
-/// The number of an input's `k`-th value. A definition's `k` is at most 256, so that it stays below bit 14.
+/// The number of an input's `k`-th value. `k` is at most 256, so that the number stays below bit
+/// 14.
 pub(super) const fn number_of_nth(k: u16, input: u16) -> u16 {
     match input {
         NTH_INPUTS.. => 0,
@@ -151,13 +154,13 @@ pub(super) const fn number_of_nth(k: u16, input: u16) -> u16 {
     }
 }
 
-/// The place of an op in [`Op::NAMES`], from 1.
+/// The position of an op in [`Op::NAMES`], from 1.
 fn op_number(op: &Op) -> u16 {
     let place = Op::NAMES.iter().position(|name| *name == op.name());
     1 + place.expect("every op is in the list") as u16
 }
 
-/// Type, semantics and unit of a feature's values; of a list's elements.
+/// Type, semantics and unit of a feature's values. Those of the elements, if it is a list.
 fn meaning(feature: &Feature) -> (DataType, Semantics, Units) {
     let unit = feature.of.map_or(Units::None, Input::units);
     let value = feature.of.map_or(DataType::Unsigned64, value_type);
@@ -174,7 +177,7 @@ fn meaning(feature: &Feature) -> (DataType, Semantics, Units) {
         }
         Op::BitOr => (value, Semantics::Flags, Units::None),
         Op::Mean => (DataType::Float64, Semantics::Quantity, unit),
-        // Squares and rates have units that RFC 5610 has no number for.
+        // RFC 5610 has no unit for squares and rates.
         Op::Variance | Op::GapVariance | Op::Rate => {
             (DataType::Float64, Semantics::Quantity, Units::None)
         }
@@ -200,7 +203,7 @@ fn value_type(input: Input) -> DataType {
     }
 }
 
-/// What the element is, in one line for people.
+/// A one-line description of the element, for people.
 fn describe(feature: &Feature) -> String {
     let op = Op::describe(feature.op.name()).unwrap_or_default();
     let mut words = op.split(';').next().unwrap_or_default().to_owned();

@@ -1,112 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Columns that mean what an element of IANA's registry means.
+//! Columns that have an element in the IANA registry.
 //!
-//! Left out on purpose, since the element asks for more than a column knows: mplsTopLabelStackSection
-//! (the traffic class and bottom bits), layer2SegmentId (which encapsulation), fragmentOffset (in
-//! units of 8 octets), flowDurationMilliseconds (32 bits, and less exact than ours).
+//! Some elements are not used because they say more than a column knows, or hold less:
+//! mplsTopLabelStackSection (includes traffic class and bottom bit), layer2SegmentId (includes the
+//! encapsulation), fragmentOffset (in units of 8 octets), flowDurationMilliseconds (32 bits, and
+//! coarser than our durations).
 
-use super::{
-    ColumnElement, DataType, END_REASON, Element, Semantics, TimeUnit, Units, reverse_name,
-};
+use super::registry::{ColumnOf, DataType, Entry, Registered, Semantics, TimeUnit, Units};
+use super::{ColumnElement, END_REASON, Element, reverse_name};
 use crate::{Feature, KeyField, Op};
+use DataType::{Ipv4Address, Ipv6Address, Unsigned8, Unsigned16, Unsigned64};
+use Semantics::{Default, DeltaCounter, Identifier};
 
 /// basicList, the element of every list column (RFC 6313, section 4.5.1).
 pub const BASIC_LIST: u16 = 291;
 
-/// The enterprise number that stands for "IANA's element, in the other direction" (RFC 5103,
-/// section 6.1).
+/// The enterprise number that marks an IANA element as reversed (RFC 5103, section 6.1).
 pub const REVERSE_ENTERPRISE: u32 = 29305;
 
-/// An element: number, name, type, semantics, units.
-pub(crate) type Entry = (u16, &'static str, DataType, Semantics, Units);
-
-/// What a column says of an input, as far as IANA has elements for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ColumnOf {
-    /// The value of the flow's first packet, or that of all its packets in a key.
-    Value,
-    /// The value in a key alone.
-    Key,
-    /// The sum of the values.
-    Sum,
-    /// The smallest value.
-    Min,
-    /// The largest value.
-    Max,
-    /// The OR of the values.
-    BitOr,
-}
-
-/// The element of IANA that means what a column means.
-pub(crate) enum Registered {
-    /// One.
-    One(Entry),
-    /// One of 64 bits, in 4 octets: our lengths have 32 bits.
-    Reduced(Entry),
-    /// One for IPv4, one for IPv6; none in records without a family.
-    ByFamily(Entry, Entry),
-    /// One for each [`TimeUnit`]: milliseconds, microseconds, nanoseconds.
-    ByTime([Entry; 3]),
-}
-
-/// When a flow began.
-pub(crate) const FLOW_START: [Entry; 3] = [
-    (
-        152,
-        "flowStartMilliseconds",
-        DateTimeMilliseconds,
-        Default,
-        Units::None,
-    ),
-    (
-        154,
-        "flowStartMicroseconds",
-        DateTimeMicroseconds,
-        Default,
-        Units::None,
-    ),
-    (
-        156,
-        "flowStartNanoseconds",
-        DateTimeNanoseconds,
-        Default,
-        Units::None,
-    ),
-];
-/// When a flow ended.
-pub(crate) const FLOW_END: [Entry; 3] = [
-    (
-        153,
-        "flowEndMilliseconds",
-        DateTimeMilliseconds,
-        Default,
-        Units::None,
-    ),
-    (
-        155,
-        "flowEndMicroseconds",
-        DateTimeMicroseconds,
-        Default,
-        Units::None,
-    ),
-    (
-        157,
-        "flowEndNanoseconds",
-        DateTimeNanoseconds,
-        Default,
-        Units::None,
-    ),
-];
-/// The TCP flags of a flow.
-pub(crate) const TCP_CONTROL_BITS: Entry = (6, "tcpControlBits", Unsigned16, Flags, Units::None);
-
-use DataType::{
-    DateTimeMicroseconds, DateTimeMilliseconds, DateTimeNanoseconds, Ipv4Address, Ipv6Address,
-    MacAddress, Unsigned8, Unsigned16, Unsigned32, Unsigned64,
-};
-use Semantics::{Default, DeltaCounter, Flags, Identifier};
-
-/// The element of a field of the key; `has_family` where the record is of IPv4 or IPv6.
+/// The element of a key field. `has_family`: each record is of IPv4 or of IPv6.
 pub(super) fn of_key(field: KeyField, has_family: bool) -> Option<ColumnElement> {
     let one = |entry| Some(ColumnElement::of(element(entry)));
     let none = Units::None;
@@ -128,13 +40,13 @@ pub(super) fn of_key(field: KeyField, has_family: bool) -> Option<ColumnElement>
         KeyField::Input(input) => {
             let found = input.registered(ColumnOf::Key);
             let found = found.or_else(|| input.registered(ColumnOf::Value));
-            // No time is in a key.
+            // No key field is a time, so that the unit does not matter.
             found?.column(TimeUnit::default(), has_family)
         }
     }
 }
 
-/// The element of a feature in its own direction.
+/// The element of a feature in the forward direction.
 pub(super) fn of_feature(
     feature: &Feature,
     time: TimeUnit,
@@ -175,14 +87,14 @@ impl Registered {
     }
 }
 
-/// The element of why the record ended.
+/// The element of the end reason.
 pub(super) fn end_reason() -> ColumnElement {
     let mut element = element((136, "flowEndReason", Unsigned8, Identifier, Units::None));
     element.description = format!("column `{END_REASON}`");
     ColumnElement::of(element)
 }
 
-/// The same elements for the other direction of a biflow.
+/// The elements of a column for the reverse direction of a biflow.
 pub(super) fn reversed(column: ColumnElement) -> ColumnElement {
     let reverse = |element: Element| Element {
         enterprise: Some(REVERSE_ENTERPRISE),
@@ -214,21 +126,5 @@ fn element((id, name, data_type, semantics, units): Entry) -> Element {
         units,
         description: String::new(),
         bytes: data_type.bytes(),
-    }
-}
-
-impl DataType {
-    /// Octets of a value.
-    #[must_use]
-    pub const fn bytes(self) -> u8 {
-        match self {
-            Unsigned8 => 1,
-            Unsigned16 => 2,
-            Unsigned32 | Ipv4Address => 4,
-            MacAddress => 6,
-            Unsigned64 | Self::Float64 => 8,
-            DateTimeMilliseconds | DateTimeMicroseconds | DateTimeNanoseconds => 8,
-            Ipv6Address => 16,
-        }
     }
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What each column is called on the wire: IPFIX information elements (RFC 7012).
+//! Columns as IPFIX information elements (RFC 7012).
 //!
-//! An element of the IANA registry where there is one that means exactly the column, else an
-//! enterprise-specific one whose number follows from op and input ([`enterprise`]), so that a
-//! number means the same in every definition and every version.
+//! A column uses the IANA element that has exactly its meaning, if there is one. Otherwise it uses
+//! an enterprise-specific element ([`enterprise`]) whose number follows from op and input, so that
+//! a number means the same in every definition and version.
 
 mod enterprise;
 mod iana;
+pub(crate) mod registry;
 #[cfg(test)]
 mod tests;
 
@@ -15,120 +16,47 @@ use crate::{Definition, Feature, Input, KeyField, Op};
 
 pub use enterprise::DOCUMENTATION_ENTERPRISE;
 pub use iana::{BASIC_LIST, REVERSE_ENTERPRISE};
-pub(crate) use iana::{ColumnOf, FLOW_END, FLOW_START, Registered, TCP_CONTROL_BITS};
+pub use registry::{DataType, Semantics, TimeUnit, Units};
 
-/// The type of an element's values, numbered as in RFC 5610, section 3.1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum DataType {
-    /// 8-bit unsigned number.
-    Unsigned8 = 1,
-    /// 16-bit unsigned number.
-    Unsigned16 = 2,
-    /// 32-bit unsigned number.
-    Unsigned32 = 3,
-    /// 64-bit unsigned number.
-    Unsigned64 = 4,
-    /// IEEE 754 double.
-    Float64 = 10,
-    /// IEEE 802 address.
-    MacAddress = 12,
-    /// Milliseconds since 1970.
-    DateTimeMilliseconds = 15,
-    /// NTP timestamp (seconds since 1900 and a fraction), good to the microsecond.
-    DateTimeMicroseconds = 16,
-    /// NTP timestamp, good to the nanosecond.
-    DateTimeNanoseconds = 17,
-    /// IPv4 address.
-    Ipv4Address = 18,
-    /// IPv6 address.
-    Ipv6Address = 19,
-}
-
-/// What may be done with values, numbered as in RFC 5610, section 3.2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Semantics {
-    /// Nothing further is said.
-    Default = 0,
-    /// An amount at an instant, or a statistic of amounts.
-    Quantity = 1,
-    /// Counts what the record alone saw.
-    DeltaCounter = 3,
-    /// Names something.
-    Identifier = 4,
-    /// A set of bits.
-    Flags = 5,
-}
-
-/// The unit of values, numbered as in IANA's registry "IPFIX Information Element Units", which
-/// RFC 5610, section 3.3, began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u16)]
-pub enum Units {
-    /// No unit, or one that the engine defines.
-    None = 0,
-    /// Octets.
-    Octets = 2,
-    /// Packets.
-    Packets = 3,
-    /// Nanoseconds.
-    Nanoseconds = 8,
-    /// Hops.
-    Hops = 11,
-}
-
-/// In which IANA elements a flow's first and last time travel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TimeUnit {
-    /// flowStartMilliseconds and flowEndMilliseconds (152, 153): every collector knows them.
-    #[default]
-    Milliseconds,
-    /// flowStartMicroseconds and flowEndMicroseconds (154, 155).
-    Microseconds,
-    /// flowStartNanoseconds and flowEndNanoseconds (156, 157).
-    Nanoseconds,
-}
-
-/// One information element as a template names it.
+/// One information element, as in a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Element {
-    /// The number, from 1 to 32,767; 0 where there is none: `nth` over both directions of a biflow.
+    /// The number, from 1 to 32,767. 0 if it has none, as `nth` over both directions of a biflow.
     pub id: u16,
-    /// Whose number it is; `None` in the registry of IANA.
+    /// The private enterprise number; `None` for IANA elements.
     pub enterprise: Option<u32>,
     /// The name, in lower camel case (RFC 7013, section 4.1).
     pub name: String,
-    /// What its values are.
+    /// The type of its values.
     pub data_type: DataType,
-    /// What may be done with them.
+    /// The semantics of its values.
     pub semantics: Semantics,
-    /// Their unit.
+    /// The unit of its values.
     pub units: Units,
-    /// What it is, in one line.
+    /// A one-line description.
     pub description: String,
-    /// Octets of a value on the wire: those of the type, or fewer (RFC 7011, section 6.2).
+    /// Octets of a value on the wire: the size of the type, or less (RFC 7011, section 6.2).
     pub bytes: u8,
 }
 
 /// The elements of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnElement {
-    /// In records of IPv4, and in those without a family.
+    /// The element in records of IPv4, and in records without a family.
     pub v4: Element,
-    /// In records of IPv6: another one where a family has its own.
+    /// The element in records of IPv6, which differs where IANA has one per family.
     pub v6: Element,
-    /// Whether values are lists: a basicList (RFC 6313) of the element.
+    /// Whether values are lists, sent as a basicList (RFC 6313) of the element.
     pub is_list: bool,
 }
 
-/// How columns are mapped.
+/// How columns map to elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ElementOptions {
-    /// The private enterprise number of what IANA has no element for. Default:
+    /// The private enterprise number of enterprise-specific elements. Default:
     /// [`DOCUMENTATION_ENTERPRISE`].
     pub enterprise: u32,
-    /// In which elements times travel. Default: milliseconds.
+    /// The elements that carry times. Default: milliseconds.
     pub time: TimeUnit,
 }
 
@@ -141,23 +69,22 @@ impl Default for ElementOptions {
     }
 }
 
-/// Over which packets of a biflow a feature goes.
+/// Which packets of a biflow a feature covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
-    /// Those of the record's direction.
+    /// Packets in the direction of the record.
     Forward,
-    /// Those of the other direction (RFC 5103).
+    /// Packets in the reverse direction (RFC 5103).
     Reverse,
-    /// Both, in a biflow.
+    /// Packets of both directions of a biflow.
     Joined,
 }
 
 impl Definition {
-    /// The information elements of its columns, in the order of
-    /// `Layout::schema`.
+    /// The information elements of all columns, in the order of `Layout::schema`.
     ///
-    /// An element of IANA is given to the first column that it suits and to no further one: no
-    /// template has it twice.
+    /// Only the first column that an IANA element suits gets it, since a template must not contain
+    /// an element twice.
     #[must_use]
     pub fn elements(&self, biflow: bool, options: &ElementOptions) -> Vec<ColumnElement> {
         let has_family = self.key.iter().any(|field| {
@@ -194,7 +121,7 @@ impl Definition {
 
 struct Mapper<'a> {
     options: &'a ElementOptions,
-    /// Whether records are of IPv4 or of IPv6, rather than of neither.
+    /// Whether each record is of IPv4 or of IPv6, rather than of neither.
     has_family: bool,
     columns: Vec<ColumnElement>,
 }
@@ -236,7 +163,7 @@ impl Mapper<'_> {
 }
 
 impl ColumnElement {
-    /// The same element in records of both families.
+    /// One element for the records of both families.
     fn of(element: Element) -> Self {
         Self {
             v6: element.clone(),
@@ -246,7 +173,7 @@ impl ColumnElement {
     }
 }
 
-/// A name of a definition as a part of an element's: `tcp_flags` becomes `TcpFlags`.
+/// A name from a definition in upper camel case: `tcp_flags` becomes `TcpFlags`.
 fn camel(name: &str) -> String {
     let mut words = String::new();
     for word in name.split('_') {
@@ -257,13 +184,13 @@ fn camel(name: &str) -> String {
     words
 }
 
-/// A name with a small first letter, as elements have it.
+/// The name with its first letter in lower case, as information elements have it.
 fn lower_first(name: &str) -> String {
     let (first, rest) = name.split_at(name.len().min(1));
     first.to_lowercase() + rest
 }
 
-/// The name of an element for the other direction (RFC 5103, section 6.1).
+/// The name of an element in the reverse direction (RFC 5103, section 6.1).
 fn reverse_name(name: &str) -> String {
     let prefix = REVERSE.trim_end_matches('_');
     let (first, rest) = name.split_at(name.len().min(1));

@@ -13,7 +13,7 @@ fn ids(elements: &[ColumnElement], v6: bool) -> Vec<u16> {
 }
 
 #[test]
-fn the_default_definition_is_all_of_iana() {
+fn the_default_definition_needs_only_iana_elements() {
     let elements = Definition::default().elements(false, &ElementOptions::default());
     assert!(elements.iter().all(|column| column.v4.enterprise.is_none()));
     let v4 = [8, 12, 7, 11, 4, 2, 1, 152, 153, 6, 25, 26, 52, 53, 5, 136];
@@ -59,7 +59,7 @@ fn an_element_of_iana_is_used_once() {
 }
 
 #[test]
-fn icmp_without_addresses_is_of_no_family() {
+fn icmp_without_addresses_has_no_family() {
     let definition = |key| Definition {
         key,
         features: vec![feature(Op::First, Some(Input::IcmpType))],
@@ -71,7 +71,7 @@ fn icmp_without_addresses_is_of_no_family() {
     assert_eq!(without[1].v4.enterprise, Some(DOCUMENTATION_ENTERPRISE));
 }
 
-/// Every op over every input it may have.
+/// Every op over every input that it accepts.
 fn all_features() -> Vec<Feature> {
     let ops = |name: &str| match name {
         "nth" => vec![Op::Nth { k: 1 }, Op::Nth { k: 2 }, Op::Nth { k: 256 }],
@@ -86,7 +86,7 @@ fn all_features() -> Vec<Feature> {
 }
 
 #[test]
-fn numbers_of_our_own_are_in_range_and_mean_one_thing() {
+fn enterprise_numbers_are_in_range_and_unique() {
     let mut names = BTreeMap::new();
     let mut columns: Vec<ColumnElement> = KeyField::INPUTS
         .into_iter()
@@ -116,7 +116,7 @@ fn numbers_of_our_own_are_in_range_and_mean_one_thing() {
 }
 
 #[test]
-fn numbers_of_our_own_never_change() {
+fn enterprise_numbers_never_change() {
     let id = |op, of| {
         enterprise::of_feature(&feature(op, of), Side::Forward, 1)
             .v4
@@ -135,7 +135,7 @@ fn numbers_of_our_own_never_change() {
 }
 
 #[test]
-fn inputs_beyond_the_63rd_have_numbers_as_long_as_ops_leave_room() {
+fn inputs_from_63_on_have_numbers_while_ops_leave_room() {
     let mut taken = BTreeMap::new();
     let mut has_room = true;
     for input in (0..256).map(Some).chain([None]) {

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a definition can ask of a packet beyond the 5-tuple.
+//! Inputs: what a definition can use of a packet beyond the 5-tuple.
 
 mod set;
 mod table;
 
 use crate::ColumnKind;
-use crate::elements::{ColumnOf, Registered, Units};
+use crate::elements::registry::{ColumnOf, Registered, Units};
 
 pub(crate) use set::ValueTable;
 pub use set::{INPUT_WORDS, InputSet};
 pub use table::Input;
 use table::{ROWS, Row};
 
-/// What an input's values mean, which decides the ops that make sense of them.
+/// The meaning of an input's values, which decides which ops are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// An amount: it can be added and averaged.
+    /// An amount, which can be added and averaged.
     Amount,
-    /// A number that names something, or a set of bits: adding it up means nothing.
+    /// An identifier or a set of bits, for which a sum has no meaning.
     Label,
     /// A point in time.
     Time,
@@ -26,7 +26,7 @@ pub(crate) enum Meaning {
 }
 
 impl Input {
-    /// How many inputs there are.
+    /// The number of inputs.
     pub const COUNT: usize = Self::ALL.len();
 
     const fn row(self) -> &'static Row {
@@ -39,25 +39,25 @@ impl Input {
         self.row().name
     }
 
-    /// The input of that name.
+    /// The input with that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|input| input.name() == name)
     }
 
-    /// What it is, in one line.
+    /// A one-line description.
     #[must_use]
     pub const fn describe(self) -> &'static str {
         self.row().description
     }
 
-    /// How many bits the largest value has.
+    /// Number of bits of the largest value.
     #[must_use]
     pub const fn bits(self) -> u8 {
         self.row().bits
     }
 
-    /// What its values are in a column.
+    /// The type of its values in a column.
     #[must_use]
     pub const fn column_kind(self) -> ColumnKind {
         match (self.row().column, self.bits()) {
@@ -83,14 +83,14 @@ impl Input {
         self.row().units
     }
 
-    /// The element of IANA for a column of that kind.
+    /// The IANA element for a column of the given kind.
     pub(crate) fn registered(self, wanted: ColumnOf) -> Option<&'static Registered> {
         let mut elements = self.row().elements.iter();
         elements.find_map(|(column, element)| (*column == wanted).then_some(element))
     }
 }
 
-/// How many inputs may be part of a key.
+/// The number of inputs that a key may contain.
 const KEY_INPUTS: usize = {
     let (mut number, mut count) = (0, 0);
     while number < ROWS.len() {
@@ -100,7 +100,7 @@ const KEY_INPUTS: usize = {
     count
 };
 
-/// The inputs that may be part of a key, in the order of their places.
+/// The inputs that a key may contain, in the order of their places.
 pub(crate) const IN_KEYS: [Input; KEY_INPUTS] = {
     let mut inputs = [Input::IpLength; KEY_INPUTS];
     let mut taken = [false; KEY_INPUTS];
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_as_wide_as_numbers_are() {
+    fn columns_are_as_wide_as_their_inputs() {
         let bits = |input: Input| match input.column_kind() {
             ColumnKind::Unsigned { bits } => Some(bits),
             _ => None,

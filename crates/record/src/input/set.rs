@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sets of inputs, and values by their numbers: as many words as the table of inputs needs.
+//! Sets of inputs, and tables of values indexed by input number. Both have as many words as the
+//! number of inputs needs.
 
 use super::Input;
 use super::table::ROWS;
 
-/// Words of a set of inputs: a power of two, so that a mask keeps every number inside.
+/// Words of a set: a power of two, so that masking an index replaces a bounds check.
 pub const INPUT_WORDS: usize = Input::COUNT.div_ceil(64).next_power_of_two();
 
-/// The word and the bit of a number.
+/// The word and the bit of a number within a set.
 #[inline(always)]
 const fn place<const WORDS: usize>(number: u8) -> (usize, usize) {
     const { assert!(WORDS.is_power_of_two()) };
     ((number as usize / 64) & (WORDS - 1), number as usize & 63)
 }
 
-/// A set of numbers below 64 times `WORDS`.
+/// A set of numbers below `64 * WORDS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BitSet<const WORDS: usize>([u64; WORDS]);
 
@@ -54,7 +55,7 @@ impl<const WORDS: usize> BitSet<WORDS> {
     }
 }
 
-/// A value for each number that a set may have, so that no access needs a check.
+/// A value for every number below `64 * WORDS`, so that access needs no bounds check.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct ValueTable<const WORDS: usize>([[u64; 64]; WORDS]);
 
@@ -85,10 +86,11 @@ impl Default for InputSet {
 }
 
 impl InputSet {
-    /// No input.
+    /// The empty set.
     pub const EMPTY: Self = Self(BitSet::EMPTY);
 
-    /// The inputs that follow from a record's packets one after the other. No parser fills them in, and no engine has to.
+    /// Inputs that are computed from the sequence of a record's packets, so that neither a parser
+    /// nor an engine supplies them.
     pub const DERIVED: Self = {
         let (mut set, mut number) = (Self::EMPTY, 0);
         while number < ROWS.len() {
@@ -100,7 +102,7 @@ impl InputSet {
         set
     };
 
-    /// A set of those inputs.
+    /// The set of these inputs.
     #[must_use]
     pub const fn of(inputs: &[Input]) -> Self {
         let (mut set, mut index) = (Self::EMPTY, 0);
@@ -117,7 +119,7 @@ impl InputSet {
         Self(self.0.with(input as u8))
     }
 
-    /// Everything in either set.
+    /// The union of both sets.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0.union(other.0))
@@ -135,28 +137,28 @@ impl InputSet {
         self.0.contains(number)
     }
 
-    /// Whether nothing is in the set.
+    /// Whether the set is empty.
     #[inline(always)]
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 
-    /// One bit for each member, by its number.
+    /// The set as bits, indexed by input number.
     #[inline(always)]
     #[must_use]
     pub const fn words(self) -> [u64; INPUT_WORDS] {
         self.0.0
     }
 
-    /// The members, in order.
+    /// The members, in numeric order.
     pub fn iter(self) -> impl Iterator<Item = Input> {
         Input::ALL
             .into_iter()
             .filter(move |&input| self.contains(input))
     }
 
-    /// The names of its members, with commas between.
+    /// The names of the members, separated by commas.
     #[must_use]
     pub fn names(self) -> String {
         self.iter().map(Input::name).collect::<Vec<_>>().join(", ")
@@ -174,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sets_hold_what_was_put_in() {
+    fn sets_contain_what_was_added() {
         let set = InputSet::EMPTY.with(Input::Ttl).with(Input::Gap);
         assert_eq!(set.iter().collect::<Vec<_>>(), [Input::Ttl, Input::Gap]);
         assert_eq!(set, InputSet::of(&[Input::Gap, Input::Ttl]));
@@ -182,9 +184,9 @@ mod tests {
         assert_eq!(InputSet::DERIVED.names(), "direction, gap");
     }
 
-    /// The table may grow: what sets and values are made of takes any number that an input can have.
+    /// Sets and value tables must work for any input number, since the table of inputs may grow.
     #[test]
-    fn numbers_beyond_a_word_have_a_place_of_their_own() {
+    fn numbers_beyond_one_word_are_distinct() {
         let members = [0u8, 34, 63, 64, 65, 100, 127, 128, 200, 255];
         let (mut set, mut values) = (BitSet::<4>::EMPTY, ValueTable::<4>::ZEROS);
         for number in members {

@@ -1,45 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every input, a row each. What else is known of inputs is made of these rows, or held against them by a test: their
-//! names and descriptions, the fields of keys, columns, information elements, and the numbers of the BPF program.
+//! The table of inputs, one row each. Everything else about inputs is derived from these rows or
+//! tested against them: names and descriptions, key fields, columns, information elements, and the
+//! numbers in the BPF program.
 //!
-//! An input is numbered by its place, and information elements are numbered by that: a new one goes to the end.
+//! The position of a row is the input's number, and information elements are numbered by it. Add
+//! new inputs at the end.
 
 use super::Meaning;
 use crate::ColumnKind;
-use crate::elements::ColumnOf::{BitOr, Key, Max, Min, Sum, Value};
-use crate::elements::DataType::{MacAddress, Unsigned8, Unsigned16, Unsigned32, Unsigned64};
-use crate::elements::Registered::{ByFamily, ByTime, One, Reduced};
-use crate::elements::Semantics::{Default, DeltaCounter, Flags, Identifier, Quantity};
-use crate::elements::{ColumnOf, FLOW_END, FLOW_START, Registered, TCP_CONTROL_BITS, Units};
+use crate::elements::registry::ColumnOf::{BitOr, Key, Max, Min, Sum, Value};
+use crate::elements::registry::DataType::{
+    MacAddress, Unsigned8, Unsigned16, Unsigned32, Unsigned64,
+};
+use crate::elements::registry::Registered::{ByFamily, ByTime, One, Reduced};
+use crate::elements::registry::Semantics::{Default, DeltaCounter, Flags, Identifier, Quantity};
+use crate::elements::registry::{
+    ColumnOf, FLOW_END, FLOW_START, Registered, TCP_CONTROL_BITS, Units,
+};
 
-/// What is known of an input.
+/// The properties of an input.
 pub(super) struct Row {
     /// Its name in definitions and columns.
     pub(super) name: &'static str,
-    /// What it is, in one line of at most 64 bytes.
+    /// A one-line description of at most 64 bytes.
     pub(super) description: &'static str,
-    /// How many bits the largest value has. Columns, elements and keys are as wide as that takes.
+    /// Number of bits of the largest value. It sets the width of columns, elements and key fields.
     pub(super) bits: u8,
-    /// What its values mean.
+    /// The meaning of its values.
     pub(super) meaning: Meaning,
-    /// What they are in a column, where that is no plain number.
+    /// The type of its column, if not a plain number.
     pub(super) column: Option<ColumnKind>,
-    /// Their unit.
+    /// The unit of its values.
     pub(super) units: Units,
     /// Whether every packet has it.
     pub(super) is_always_present: bool,
-    /// Whether it follows from a record's packets, rather than being filled in by a parser.
+    /// Whether it is computed from the sequence of a record's packets instead of parsed.
     pub(super) is_derived: bool,
-    /// Its place among the inputs of a key, as users see them listed; `None` where it changes from
-    /// packet to packet.
+    /// Its position in the list of inputs that a key may contain. `None` if it changes from packet
+    /// to packet.
     pub(super) key_place: Option<u8>,
-    /// The elements of IANA that mean what a column of it means. A column without has one of our
-    /// own, which follows from op and input.
+    /// The IANA elements of its columns. A column without one gets an enterprise-specific element,
+    /// numbered by op and input.
     pub(super) elements: &'static [(ColumnOf, Registered)],
 }
 
 impl Row {
-    /// What a row does not say.
+    /// Values of the fields that a row omits.
     const DEFAULT: Self = Self {
         name: "",
         description: "",
@@ -60,10 +66,10 @@ macro_rules! inputs {
         description: $description:literal,
         $($field:ident: $value:expr,)*
     })*) => {
-        /// One measurable property of a packet, as named in a definition's `of = "..."`.
+        /// A property of a packet that a definition can name in `of = "..."`.
         ///
-        /// Each is a number of at most 64 bits. A packet that does not carry one (a TCP window in a
-        /// UDP packet) has it *absent*: ops skip absent values, they never count them as zero.
+        /// Each is a number of at most 64 bits. It is *absent* in packets that do not carry it, as
+        /// a TCP window in a UDP packet. Ops skip absent values and never count them as zero.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Input {
@@ -71,11 +77,11 @@ macro_rules! inputs {
         }
 
         impl Input {
-            /// Every input, in the order of their numbers.
+            /// Every input, in numeric order.
             pub const ALL: [Self; ROWS.len()] = [$(Self::$input,)*];
         }
 
-        /// By number.
+        /// All rows, indexed by input number.
         pub(super) const ROWS: &[Row] = &[$(Row {
             name: $name,
             description: $description,

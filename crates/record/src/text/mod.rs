@@ -16,34 +16,34 @@ use crate::fault::{Fault, InvalidDefinition, Place, feature_subject, shorten};
 use crate::{Definition, KeyField};
 use read::{FeatureSpans, Reader};
 
-/// The one thing that is wrong with the text of a definition: where, what, and how to mend it.
+/// The first fault in the text of a definition: where it is, what it is, and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {subject}{fault}")]
 pub struct DefinitionError {
     /// The line, counted from 1.
     pub line: usize,
-    /// The key or feature at fault, in words that end in a colon and a space; may be empty.
+    /// The key or feature at fault in words, ending in a colon and a space; may be empty.
     pub subject: String,
     /// What is wrong.
     pub fault: Fault,
 }
 
-/// Where the parts of a definition stand in its text, so that what turns out to be wrong with them
-/// later, where the definition is used, is said with a line as well.
+/// Line numbers of the parts of a definition, so that faults found later, where the definition is
+/// used, are reported with a line as well.
 pub struct Places<'t> {
     reader: Reader<'t>,
     spans: Spans,
 }
 
 impl Places<'_> {
-    /// The same error with the line that it is about.
+    /// Adds the line number to an error.
     #[must_use]
     pub fn locate(&self, invalid: InvalidDefinition) -> DefinitionError {
         let offset = self.spans.offset(invalid.place);
         self.reader.error(offset, invalid.subject, invalid.fault)
     }
 
-    /// The line of a feature, counted from 1; the first line where there is no such feature.
+    /// The line of a feature, counted from 1. The first line if there is no such feature.
     #[must_use]
     pub fn line_of_feature(&self, index: usize) -> usize {
         let is_there = index < self.spans.features.len();
@@ -55,7 +55,7 @@ impl Places<'_> {
     }
 }
 
-/// In bytes from the start of the text.
+/// Offsets in bytes from the start of the text.
 #[derive(Default)]
 struct Spans {
     key: usize,
@@ -64,18 +64,18 @@ struct Spans {
 }
 
 impl Definition {
-    /// Reads a definition from TOML text. Without a `[key]` table the key is the 5-tuple.
+    /// Parses a definition from TOML text. Without a `[key]` table the key is the 5-tuple.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first fault found.
     pub fn parse(text: &str) -> Result<Self, DefinitionError> {
         Self::parse_with_places(text).map(|(definition, _)| definition)
     }
 
-    /// As [`parse`](Self::parse), and keeps in mind where each part stands.
+    /// As [`parse`](Self::parse), but also returns where each part is in the text.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first fault found.
     pub fn parse_with_places(text: &str) -> Result<(Self, Places<'_>), DefinitionError> {
         let reader = Reader { text };
         let document = DeTable::parse(text).map_err(|error| reader.syntax_error(&error))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables and values of a definition's text, each with its place.
+//! Parses the tables and values of a definition, and records where each is.
 
 use super::{
     DeTable, DeValue, DefinitionError, Fault, Range, Spanned, Spans, feature_subject, shorten,
@@ -13,7 +13,7 @@ pub(super) struct Reader<'t> {
     pub(super) text: &'t str,
 }
 
-/// Where a feature's table and the values in it start.
+/// Offsets of a feature's table and of its values.
 pub(super) struct FeatureSpans {
     table: usize,
     values: [Option<usize>; FEATURE_KEYS.len()],
@@ -28,7 +28,7 @@ impl FeatureSpans {
     }
 }
 
-/// A feature's table while it is read.
+/// A feature's table that is being parsed.
 struct Table<'t, 'd> {
     reader: &'t Reader<'t>,
     table: &'d DeTable<'d>,
@@ -45,7 +45,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The line of a place, counted from 1.
+    /// The line of an offset, counted from 1.
     pub(super) fn line(&self, offset: usize) -> usize {
         let before = &self.text.as_bytes()[..offset.min(self.text.len())];
         1 + before.iter().filter(|byte| **byte == b'\n').count()
@@ -66,7 +66,7 @@ impl Reader<'_> {
         self.error(span.start, String::new(), Fault::Syntax(message))
     }
 
-    /// Refuses the first key that is not in the comma-separated `keys`.
+    /// Rejects the first key that is not in the comma-separated `keys`.
     pub(super) fn refuse_unknown(
         &self,
         table: &DeTable<'_>,
@@ -208,7 +208,7 @@ impl<'d> Table<'_, 'd> {
         })
     }
 
-    /// The op with its `k` or `edges`.
+    /// Sets the `k` or `edges` of an op.
     fn numbers(&self, op: Op) -> Result<Op, DefinitionError> {
         let takes_k = matches!(op, Op::Nth { .. } | Op::List { .. });
         let takes_edges = matches!(op, Op::Histogram { .. });
@@ -270,7 +270,7 @@ impl<'d> Table<'_, 'd> {
         edges.iter().map(edge).collect()
     }
 
-    /// A text value that must be there.
+    /// A mandatory text value.
     fn needed(
         &self,
         key: &'static str,
@@ -310,7 +310,7 @@ fn field_of(name: &str) -> Result<KeyField, Fault> {
     })
 }
 
-/// A value as an error message names it.
+/// A value as error messages name it.
 fn describe(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("the text \"{}\"", shorten(text)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Definitions written as TOML that a person can learn from, and that reads back the same.
+//! Writes a definition as commented TOML, which parses back to an equal definition.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ const HEAD: &str = "\
 ";
 
 impl Definition {
-    /// The definition as TOML text with comments. [`Definition::parse`] reads it back the same.
+    /// The definition as TOML with comments. [`Definition::parse`] returns an equal definition.
     #[must_use]
     pub fn to_toml(&self) -> String {
         let mut text = HEAD.to_owned();
@@ -63,7 +63,7 @@ impl Feature {
     }
 }
 
-/// A line with a comment at column 32.
+/// A line followed by a comment at column 32.
 fn aligned(line: &str, comment: &str) -> String {
     format!("{line:<31} # {comment}\n")
 }

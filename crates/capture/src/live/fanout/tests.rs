@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program on the packets of captures, as the kernel would show them to it.
+//! Runs the program on packets from captures, as the kernel presents them.
 
 use std::collections::HashMap;
 use std::net::UdpSocket;
@@ -14,14 +14,14 @@ use crate::CaptureFile;
 use crate::filter::Captured;
 use crate::live::{Interface, InterfaceConfig, InterfaceError, wait};
 
-/// A packet as the kernel shows it.
-struct Shown<'a> {
+/// A packet as the kernel presents it to the program.
+struct KernelPacket<'a> {
     bytes: &'a [u8],
     protocol: u16,
     packet_type: u8,
 }
 
-impl Captured for Shown<'_> {
+impl Captured for KernelPacket<'_> {
     fn bytes_at<const N: usize>(&self, at: u32) -> Option<[u8; N]> {
         let known = match at {
             PROTOCOL_AT => u32::from(self.protocol),
@@ -32,33 +32,33 @@ impl Captured for Shown<'_> {
     }
 }
 
-/// One that comes in: the outermost tag is taken out.
-fn received(frame: &[u8]) -> Option<Shown<'_>> {
+/// A received packet: the outermost tag is removed.
+fn received(frame: &[u8]) -> Option<KernelPacket<'_>> {
     let type_at = |at: usize| Some(u16::from_be_bytes(frame.get(at..at + 2)?.try_into().ok()?));
     let (protocol, from) = match type_at(12)? {
         0x8100 | 0x88a8 => (type_at(16)?, 18),
         protocol => (protocol, 14),
     };
-    Some(Shown {
+    Some(KernelPacket {
         bytes: frame.get(from..)?,
         protocol,
         packet_type: 0,
     })
 }
 
-fn leaving(frame: &[u8]) -> Shown<'_> {
-    Shown {
+fn leaving(frame: &[u8]) -> KernelPacket<'_> {
+    KernelPacket {
         bytes: frame,
         protocol: 0,
         packet_type: libc::PACKET_OUTGOING,
     }
 }
 
-fn reader(program: &Program, shown: &Shown<'_>) -> u32 {
-    program.run(shown, 0).unwrap_or(0)
+fn reader(program: &Program, packet: &KernelPacket<'_>) -> u32 {
+    program.run(packet, 0).unwrap_or(0)
 }
 
-/// Gives the frames of a capture of Ethernet to `each`.
+/// Calls `each` with the frames of an Ethernet capture.
 fn for_each_frame(path: &Path, mut each: impl FnMut(&Frame<'_>)) {
     let Ok(mut file) = CaptureFile::open(path) else {
         return;
@@ -77,18 +77,18 @@ fn project(path: &str) -> std::path::PathBuf {
         .join(path)
 }
 
-/// Asserts that all packets of a pair of addresses come to one reader, whichever way they go and
-/// are seen; gives the packets of each reader.
-fn deal(path: &Path, readers: usize) -> Vec<u64> {
+/// Asserts that all packets between two addresses go to one reader, in both directions, sent or
+/// received. Returns the number of packets per reader.
+fn distribute(path: &Path, readers: usize) -> Vec<u64> {
     let program = program(readers, LinkType::Ethernet);
     let mut parser = Parser::new(ParserConfig::default());
     let mut homes = HashMap::new();
     let mut packets = vec![0; readers];
     for_each_frame(path, |frame| {
-        let Some(shown) = received(frame.bytes) else {
+        let Some(packet) = received(frame.bytes) else {
             return;
         };
-        let home = reader(&program, &shown);
+        let home = reader(&program, &packet);
         assert_eq!(home, reader(&program, &leaving(frame.bytes)), "{path:?}");
         packets[home as usize] += 1;
         if let Ok(packet) = parser.parse(frame) {
@@ -105,7 +105,7 @@ fn deal(path: &Path, readers: usize) -> Vec<u64> {
 fn flows_of_the_sample_stay_together() {
     let office = project("samples/office.pcap");
     for readers in [2, 3, 8, MAX_READERS] {
-        let packets = deal(&office, readers);
+        let packets = distribute(&office, readers);
         eprintln!("{readers} readers: {packets:?}");
         let total: u64 = packets.iter().sum();
         assert_eq!(total, 13_035);
@@ -120,13 +120,13 @@ fn flows_of_real_captures_stay_together() {
     let captures = captures_folder().unwrap();
     for folder in ["fragments", "ipv4", "ipv6", "tunnels", "vlan-mpls"] {
         for entry in std::fs::read_dir(captures.join(folder)).unwrap().flatten() {
-            let _ = deal(&entry.path(), 5);
+            let _ = distribute(&entry.path(), 5);
         }
     }
 }
 
 #[test]
-fn neighbours_are_spread_and_the_rest_goes_to_the_first() {
+fn neighbouring_addresses_are_spread_and_other_packets_go_to_the_first_reader() {
     let program = program(4, LinkType::Raw);
     let mut packets = [0; 4];
     for host in 0..=255 {
@@ -145,7 +145,7 @@ fn neighbours_are_spread_and_the_rest_goes_to_the_first() {
     assert_eq!(program.run(&[0x45; 19][..], 19), None);
 }
 
-/// Takes UDP over IPv4 to a port.
+/// A filter that accepts UDP over IPv4 to a port.
 fn udp_to(port: u16) -> Program {
     let instruction = |code, jump_false, k| Instruction {
         code,
@@ -167,7 +167,7 @@ fn udp_to(port: u16) -> Program {
 }
 
 #[test]
-fn the_kernel_deals_as_the_program_says() {
+fn the_kernel_distributes_as_the_program_says() {
     const RINGS: usize = 3;
     const SENDERS: u8 = 60;
     let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -196,8 +196,8 @@ fn the_kernel_deals_as_the_program_says() {
         for (number, ring) in rings.iter_mut().enumerate() {
             while let Some(batch) = ring.next_batch() {
                 for frame in batch.frames() {
-                    let shown = received(frame.bytes).unwrap();
-                    assert_eq!(reader(&program, &shown), number as u32);
+                    let packet = received(frame.bytes).unwrap();
+                    assert_eq!(reader(&program, &packet), number as u32);
                     packets[number] += 1;
                 }
             }
@@ -205,7 +205,7 @@ fn the_kernel_deals_as_the_program_says() {
     }
     assert_eq!(packets.iter().sum::<u64>(), u64::from(SENDERS));
     assert!(packets.iter().all(|count| *count > 0), "{packets:?}");
-    // What leaves looks different to the program, and goes the same way.
+    // The program sees sent packets differently, but must choose the same readers.
     for (ring, packets) in rings.iter_mut().zip(packets) {
         let counters = ring.counters().unwrap();
         assert_eq!((counters.delivered, counters.copies), (packets, packets));

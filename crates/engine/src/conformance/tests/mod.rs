@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The suite itself: an engine that is right passes, and each wrong one is caught by the check that
-//! is meant for it.
+//! Tests of the suite itself: a correct engine passes, and every faulty one fails the check that is
+//! meant for its fault.
 
 mod remote;
 mod wrong;
@@ -33,7 +33,7 @@ fn trial(subject: &mut dyn Subject, setup: &Setup, sequence: &Sequence) -> Repor
     report.expect("the subject can do it")
 }
 
-/// Every sequence with every size of the table: the checks that broke, and those that held.
+/// Runs every sequence with every table size. Returns the checks that failed.
 fn broken(mut subject: impl Subject, ends_cut: bool) -> BTreeSet<Check> {
     let mut broken = BTreeSet::new();
     for sequence in hand_made(CELL_NS, IDLE_NS) {
@@ -49,7 +49,7 @@ fn broken(mut subject: impl Subject, ends_cut: bool) -> BTreeSet<Check> {
 }
 
 #[test]
-fn an_engine_that_is_right_passes() {
+fn a_correct_engine_passes() {
     let mut held = BTreeSet::new();
     for sequence in hand_made(CELL_NS, IDLE_NS) {
         for (slots, look_every) in TABLES
@@ -97,9 +97,10 @@ fn every_op_alone_and_random_definitions_pass() {
     assert!(met > 250, "{met}");
 }
 
-/// Its times are read from its records, and everything is compared at them.
+/// The suite reads this engine's timestamps from its records, and compares everything at these
+/// times.
 #[test]
-fn a_remote_engine_with_a_clock_of_its_own_passes() {
+fn a_remote_engine_with_its_own_clock_passes() {
     let random = (0..30).map(|seed| random_definition(seed, false));
     let definitions = each_op_alone().into_iter().chain(random);
     let mut watermarks = 0;
@@ -126,9 +127,9 @@ fn a_remote_engine_with_a_clock_of_its_own_passes() {
     assert!(watermarks > 1_000, "{watermarks} watermarks");
 }
 
-/// Although the times of packets are read from the records that arrived.
+/// The suite finds losses although it reads timestamps from the records that did arrive.
 #[test]
-fn losses_behind_a_remote_engine_are_seen() {
+fn losses_behind_a_remote_engine_are_found() {
     let shape = SequenceShape::random(1, 150);
     let sequence = Sequence::of_packets("random", random_packets(1, &shape));
     for (loss, check) in [
@@ -147,9 +148,9 @@ fn losses_behind_a_remote_engine_are_seen() {
     }
 }
 
-/// Each by the check that is meant for it; others may see it too.
+/// Other checks may fail as well.
 #[test]
-fn every_wrong_engine_is_caught_by_the_check_for_it() {
+fn every_faulty_engine_fails_the_check_for_its_fault() {
     let expected = [
         (Fault::AgesLate, Check::BoundedAge),
         (Fault::CountsAnotherCause, Check::Golden),
@@ -174,13 +175,13 @@ fn every_wrong_engine_is_caught_by_the_check_for_it() {
     assert_eq!(
         caught,
         BTreeSet::from(Check::ALL),
-        "every check catches something"
+        "every check finds a fault"
     );
 }
 
-/// These are seen by the checks for them alone.
+/// These faults fail no other checks.
 #[test]
-fn a_fault_is_not_seen_where_it_is_not() {
+fn faults_break_no_unrelated_checks() {
     let only = |fault| Vec::from_iter(broken(wrong(fault), true));
     assert_eq!(only(Fault::CountsAnotherCause), [Check::Golden]);
     assert_eq!(
@@ -191,10 +192,10 @@ fn a_fault_is_not_seen_where_it_is_not() {
     assert_eq!(only(Fault::MergesAfterEnd), [Check::Cuts, Check::Golden]);
 }
 
-/// What is lost, repeated or late between engine and aggregator is seen, and what is counted
-/// balances.
+/// The suite finds records that are lost, repeated or late between engine and aggregator. Losses
+/// that are counted do not break conservation.
 #[test]
-fn losses_between_engine_and_aggregator_are_seen() {
+fn losses_between_engine_and_aggregator_are_found() {
     let expected: [(Loss, &[Check], &[Check]); 4] = [
         (Loss::Delayed, &[Check::BoundedAge], &[Check::Conservation]),
         (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A remote engine that stamps packets itself: the plain one, with a clock of its own, which hands
-//! over batches at the end.
+//! A remote engine with its own clock: the plain engine, which stamps packets itself and hands over
+//! batches at the end.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,17 +19,17 @@ use crate::{
 const LEFT_OUT: [LeftOut; 2] = [
     LeftOut {
         what: Aspect::GivenTimes,
-        why: "it has a clock of its own",
+        why: "it has its own clock",
     },
     LeftOut {
         what: Aspect::HandsOverAtOnce,
-        why: "it hands over at the end",
+        why: "it hands records over at the end",
     },
 ];
 
-/// Opens the engine.
+/// Opens an [`Engine`].
 pub(super) struct OwnClock {
-    /// From one packet to the next.
+    /// Time between two packets.
     pub(super) step_ns: u64,
 }
 
@@ -130,7 +130,7 @@ impl RemoteEngine for Engine {
     }
 }
 
-/// As [`Base::from_words`] reads them.
+/// The words that [`Base::from_words`] reads.
 fn words_of(base: &Base) -> [u64; 6] {
     let lengths = u64::from(!base.min_length_bytes.get()) | u64::from(base.max_length_bytes) << 32;
     let rest = u64::from(!base.min_ttl.get())

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engines that are wrong in one way each.
+//! Engines with one fault each.
 
 use turboflow_merge::{KeyHasher, Marks, MicroflowRecord, Plan};
 
 use crate::conformance::{InProcess, PlainEngines, plain};
 use crate::{Abilities, EvictAll, Evicted, PacketEngine, PacketEngines};
 
-/// What an engine does wrong.
+/// The fault of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// Records of a cell come in the next one.
+    /// Hands over the records of a cell in the next one.
     AgesLate,
-    /// It counts a record that there is not.
+    /// Counts an evicted record that does not exist.
     CountsOneMore,
-    /// It takes an eviction by age for one by collision.
+    /// Counts an eviction by age as one by collision.
     CountsAnotherCause,
-    /// It forgets the record that it evicts first.
+    /// Loses the first record that it evicts.
     DropsOne,
-    /// It evicts everything after every look.
+    /// Evicts everything after every look.
     EvictsForNothing,
-    /// It has more slots than it was given.
+    /// Has more slots than configured.
     HasMoreSlots,
-    /// It stamps a late packet with the time of the cell.
+    /// Changes the timestamp of a late packet to the start of the cell.
     LetsLateJoin,
-    /// It keeps a record over the end of its cell.
+    /// Keeps a record beyond the end of its cell.
     LetsSpanCells,
-    /// It does not look at SYN.
+    /// Ignores SYN.
     MergesAcrossSyn,
-    /// It does not look at FIN and RST.
+    /// Ignores FIN and RST.
     MergesAfterEnd,
-    /// A smallest time to live is forgotten in the record that it evicts first.
+    /// Loses the smallest time to live of the first record that it evicts.
     MergesWrong,
-    /// It evicts a record twice.
+    /// Evicts a record twice.
     RepeatsOne,
-    /// Of two records of a flow the second comes first.
+    /// Hands over two records of a flow in the wrong order.
     SwapsTwo,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct WrongEngines {
 
 macro_rules! subjects {
     ($($fault:ident)*) => {
-        /// The engines with that fault.
+        /// The plain engine with that fault.
         pub(super) fn wrong(fault: Fault) -> InProcess<WrongEngines> {
             let of_slots: fn(u32) -> WrongEngines = match fault {
                 $(Fault::$fault => |slots| WrongEngines { slots, fault: Fault::$fault },)*
@@ -95,14 +95,14 @@ pub(super) struct WrongEngine<const K: usize, const N: usize> {
     right: <PlainEngines as PacketEngines>::Engine<K, N>,
     fault: Fault,
     cell_start_ns: u64,
-    /// What is to come later.
+    /// Records that are handed over later.
     held: Vec<MicroflowRecord<K, N>>,
-    /// Whether it has done wrong, where once is enough.
+    /// Whether the fault has occurred, if it occurs only once.
     is_done: bool,
 }
 
 impl<const K: usize, const N: usize> WrongEngine<K, N> {
-    /// What becomes of a packet.
+    /// The packet, as the faulty engine meters it.
     fn spoil(&self, packet: &MicroflowRecord<K, N>) -> MicroflowRecord<K, N> {
         let mut packet = *packet;
         match self.fault {
@@ -116,7 +116,7 @@ impl<const K: usize, const N: usize> WrongEngine<K, N> {
         packet
     }
 
-    /// What becomes of what the right engine evicted.
+    /// Hands over what the correct engine evicted, with the fault.
     fn hand_over(
         &mut self,
         records: Vec<MicroflowRecord<K, N>>,

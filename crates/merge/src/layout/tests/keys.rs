@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keys of any fields: read back, told apart, joined.
+//! Keys of any fields: they read back, tell flows apart, and join directions.
 
 use std::net::IpAddr;
 
@@ -10,14 +10,14 @@ use super::*;
 use turboflow_record::FiveTuple;
 
 #[derive(Clone, Debug)]
-struct Carried {
+struct TestPacket {
     packet: Packet,
     inputs: InputValues,
     outer: Option<[IpAddr; 2]>,
 }
 
 fn addresses() -> impl Strategy<Value = [IpAddr; 2]> {
-    // Few of each family, so that keys are often equal.
+    // Few addresses of each family, so that keys are often equal.
     let v4 = |low: u8| IpAddr::from([10, 0, low, 0xff]);
     let v6 = |low: u8| IpAddr::from([0x2001, 0xdb8, 0, 0, low.into(), 0, 0, 9]);
     (any::<bool>(), 0u8..3, 0u8..3).prop_map(move |(is_v4, a, b)| {
@@ -40,7 +40,7 @@ fn octets(address: IpAddr) -> [u8; 16] {
     }
 }
 
-fn carried() -> impl Strategy<Value = Carried> {
+fn carried() -> impl Strategy<Value = TestPacket> {
     let input = |input: Input| {
         let max = (1u64 << input.bits()) - 1;
         proptest::option::of(prop_oneof![Just(0), Just(1), Just(max)])
@@ -70,7 +70,7 @@ fn carried() -> impl Strategy<Value = Carried> {
             if let Some(outer) = outer {
                 inputs.outer_addresses = outer.map(octets);
             }
-            Carried {
+            TestPacket {
                 packet,
                 inputs,
                 outer,
@@ -79,9 +79,9 @@ fn carried() -> impl Strategy<Value = Carried> {
     )
 }
 
-/// What the key's columns must say of a packet.
-fn expected(fields: &[KeyField], carried: &Carried, swapped: bool) -> Vec<Expected> {
-    let Carried {
+/// The values that the key columns must have for a packet.
+fn expected(fields: &[KeyField], carried: &TestPacket, swapped: bool) -> Vec<Expected> {
+    let TestPacket {
         packet,
         inputs,
         outer,
@@ -112,9 +112,9 @@ fn expected(fields: &[KeyField], carried: &Carried, swapped: bool) -> Vec<Expect
     fields.iter().map(field).collect()
 }
 
-fn exported(layout: &Layout, carried: &Carried) -> Result<Vec<bool>, TestCaseError> {
+fn exported(layout: &Layout, carried: &TestPacket) -> Result<Vec<bool>, TestCaseError> {
     let mut batch = FlowBatch::new(layout.schema());
-    let Carried { packet, inputs, .. } = carried;
+    let TestPacket { packet, inputs, .. } = carried;
     match (layout.key_widths(), packet.tuple.family()) {
         (KeyWidths::Wide, _) => layout.append(&[layout.open::<16, 0>(packet, inputs)], &mut batch),
         (_, turboflow_record::Family::V4) => {
@@ -202,7 +202,7 @@ proptest! {
         }
         let records = [&there, &back].map(|c| layout.open::<16, 8>(&c.packet, &c.inputs));
         prop_assert_eq!(records[0].key, records[1].key);
-        // Alone, each packet began its flow: its own source is the initiator.
+        // Alone in its record, each packet is the first: its source is the initiator.
         for (carried, record) in [&there, &back].into_iter().zip(records) {
             let mut batch = FlowBatch::new(layout.schema());
             if layout.key_widths() == KeyWidths::Wide {
@@ -243,7 +243,7 @@ fn a_key_that_is_too_large_is_refused() {
     let fits = |fields: &[KeyField]| KeyPlan::new(fields).is_some();
     let addresses = [KeyField::SourceAddress; 8];
     assert!(fits(&addresses[..7]) && !fits(&addresses));
-    // There is room for the values of more than this, but not to say which are there.
+    // There is room for the values of more than this, but not for their presence bits.
     let optional = [KeyField::Input(Input::VlanPriority); 25];
     assert!(fits(&optional[..24]) && !fits(&optional));
 }

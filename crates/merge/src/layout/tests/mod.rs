@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Layouts against plain arithmetic over lists of packets.
+//! Compares layouts with plain arithmetic over lists of packets.
 
 mod keys;
 mod naive;
@@ -78,7 +78,7 @@ fn default_definition_needs_neither_words_nor_inputs() {
 }
 
 #[test]
-fn what_base_has_takes_no_words() {
+fn fields_of_base_take_no_words() {
     let of = |name, op, of| Feature::new(name, op, Some(of));
     let layout = compile(vec![
         of("a", Op::Mean, Input::IpLength),
@@ -88,7 +88,7 @@ fn what_base_has_takes_no_words() {
         Feature::new("e", Op::Rate, None),
         of("f", Op::Count, Input::Gap),
     ]);
-    // The two arrival times, by which gaps are counted wherever records are cut.
+    // The two arrival times, from which gaps between records are measured.
     assert_eq!(layout.unwrap().state_words(), 8);
 }
 
@@ -100,7 +100,7 @@ fn features_share_words() {
     features.push(of("count", Op::Count));
     features.push(of("third", Op::Nth { k: 3 }));
     features.push(of("first_two", Op::List { k: 2 }));
-    // Count, sum, two of squares, and a list of 3.
+    // Count, sum, two words of squares, and a list of 3.
     let layout = compile(features).unwrap();
     let mut words = Words::default();
     let definition = Definition {
@@ -139,7 +139,7 @@ fn refuses_more_state_than_a_record_has() {
 }
 
 #[test]
-fn refuses_directions_and_half_pairs_where_they_mean_nothing() {
+fn refuses_directions_and_unpaired_ends_without_meaning() {
     let directions = Feature::new("directions", Op::List { k: 4 }, Some(Input::Direction));
     assert_eq!(
         compile(vec![directions]).unwrap_err().to_string(),
@@ -165,7 +165,7 @@ fn refuses_directions_and_half_pairs_where_they_mean_nothing() {
 }
 
 #[test]
-fn refuses_what_makes_no_sense_by_any_layout() {
+fn refuses_what_no_layout_allows() {
     let error = compile(vec![Feature::new("x", Op::Sum, Some(Input::Vlan))]).unwrap_err();
     assert_eq!(
         error.to_string(),

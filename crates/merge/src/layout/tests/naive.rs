@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a feature's value is, by plain arithmetic over the list of a flow's packets.
+//! Computes features by plain arithmetic over the list of a flow's packets.
 
 use std::net::IpAddr;
 
 use turboflow_record::{Feature, Input, InputValues, Op, Packet, TCP_ACK, TCP_SYN, Value};
 
-/// A packet, what it carries, and whether it runs from the flow's higher end to its lower.
+/// A packet with its inputs, and whether its source is the higher end of the flow.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct SeenPacket {
     pub(super) packet: Packet,
     pub(super) inputs: InputValues,
     pub(super) reversed: bool,
@@ -28,7 +28,7 @@ impl Expected {
         value.map_or(Self::Absent, Self::Unsigned)
     }
 
-    /// Floats may differ in their last bits.
+    /// Whether a value is as expected. Floats may differ in their last bits.
     pub(super) fn matches(&self, value: Value<'_>) -> bool {
         match (self, value) {
             (Self::Absent, Value::Absent) => true,
@@ -41,8 +41,8 @@ impl Expected {
     }
 }
 
-/// Whether the flow's first end is not its initiator.
-pub(super) fn is_flipped(flow: &[Seen]) -> bool {
+/// Whether the initiator is the higher end of the flow.
+pub(super) fn is_flipped(flow: &[SeenPacket]) -> bool {
     let syn_from = |reversed| {
         let sent = flow.iter().filter(move |seen| seen.reversed == reversed);
         sent.filter(|seen| seen.packet.tcp_flags & (TCP_SYN | TCP_ACK) == TCP_SYN)
@@ -56,16 +56,16 @@ pub(super) fn is_flipped(flow: &[Seen]) -> bool {
     }
 }
 
-/// The values of `of` that the packets carry, in order.
-fn values(packets: &[&Seen], of: Option<Input>, flipped: bool) -> Vec<u64> {
+/// The values of `of` in the packets that carry it, in order.
+fn values(packets: &[&SeenPacket], of: Option<Input>, flipped: bool) -> Vec<u64> {
     if of == Some(Input::Gap) {
-        let time = |seen: &Seen| seen.packet.timestamp_ns;
+        let time = |seen: &SeenPacket| seen.packet.timestamp_ns;
         let pairs = packets.windows(2);
         return pairs
             .map(|pair| time(pair[1]).saturating_sub(time(pair[0])))
             .collect();
     }
-    let value = |seen: &&Seen| match of {
+    let value = |seen: &&SeenPacket| match of {
         None => Some(1),
         Some(Input::IpLength) => Some(seen.packet.ip_length_bytes.into()),
         Some(Input::FrameLength) => Some(seen.packet.frame_length_bytes.into()),
@@ -78,8 +78,8 @@ fn values(packets: &[&Seen], of: Option<Input>, flipped: bool) -> Vec<u64> {
     packets.iter().filter_map(value).collect()
 }
 
-/// The feature over `packets`.
-pub(super) fn value(feature: &Feature, packets: &[&Seen], flipped: bool) -> Expected {
+/// The value of the feature over `packets`.
+pub(super) fn value(feature: &Feature, packets: &[&SeenPacket], flipped: bool) -> Expected {
     let (op, of) = match feature.op {
         Op::GapMin => (Op::Min, Some(Input::Gap)),
         Op::GapMax => (Op::Max, Some(Input::Gap)),
@@ -125,7 +125,7 @@ fn wide_sum(values: &[u64]) -> u128 {
     values.iter().map(|value| u128::from(*value)).sum()
 }
 
-/// Exact as long as values stay below 2^50 or so.
+/// Exact for values below about 2^50.
 fn variance(values: &[u64]) -> Expected {
     if values.is_empty() {
         return Expected::Absent;

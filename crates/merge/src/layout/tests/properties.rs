@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Merging equals one pass, and one pass equals plain arithmetic.
+//! Merging equals one pass over all packets, and one pass equals plain arithmetic.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 
-use super::naive::{self, Seen};
+use super::naive::{self, SeenPacket};
 use super::strategies::{features, flow, packet};
 use super::*;
 use crate::PendingStates;
 use turboflow_record::{Fault, LAST_TIME_NS, WORDS_V4};
 
-type Flow = Vec<Seen>;
+type Flow = Vec<SeenPacket>;
 
-/// Merges records in a random grouping: `choices` says where each run is cut in two, and which of
-/// the three ways of merging joins it again.
+/// Merges records in a random grouping. `choices` tells where each run is split in two, and which
+/// of three ways to merge joins the halves again.
 fn merge_in_groups<const K: usize, const N: usize>(
     records: &[MicroflowRecord<K, N>],
     plan: &Plan,
@@ -42,7 +42,7 @@ fn merge_in_groups<const K: usize, const N: usize>(
     merged
 }
 
-/// Merges later records into those of their flows, further words as many pairs as wait together.
+/// Merges later records into those of their flows. The states of many pairs are merged together.
 fn merge_at_once<const K: usize, const N: usize>(
     flows: &mut [MicroflowRecord<K, N>],
     later: &[(usize, MicroflowRecord<K, N>)],
@@ -62,7 +62,8 @@ fn merge_at_once<const K: usize, const N: usize>(
             for some in self.later.chunks(PendingStates::<N>::ROOM) {
                 for (flow, later) in some {
                     assert!(*flow < self.flows.len());
-                    // SAFETY: all are there until the merge, and only their bases are used before it.
+                    // SAFETY: the records live until the merge, and before it only their bases are
+                    // accessed.
                     unsafe {
                         let flow = flows.add(*flow);
                         (*flow).base.merge(&later.base);
@@ -76,7 +77,7 @@ fn merge_at_once<const K: usize, const N: usize>(
     machine.run_loop::<N, _>(AtOnce { flows, later, plan });
 }
 
-/// The widths that this machine has.
+/// The vector widths that this machine supports.
 fn machines() -> Vec<Machine> {
     #[cfg(target_arch = "x86_64")]
     let avx2 = crate::Avx2::detect().map(Machine::Avx2);
@@ -89,7 +90,8 @@ fn machines() -> Vec<Machine> {
         .collect()
 }
 
-/// Flows whose packets come by turns, four times each so that more pairs wait than there is room for, give what each gives alone.
+/// Flows whose packets alternate, four per flow, so that more pairs wait than there is room for.
+/// Each must give its own record.
 fn check_by_turns<const K: usize, const N: usize>(
     layout: &Layout,
     flows: &[Flow],
@@ -97,7 +99,7 @@ fn check_by_turns<const K: usize, const N: usize>(
     let copies = flows.iter().flat_map(|flow| std::iter::repeat_n(flow, 4));
     let packets: Vec<Vec<MicroflowRecord<K, N>>> = copies
         .map(|flow| {
-            let open = |seen: &Seen| layout.open(&seen.packet, &seen.inputs);
+            let open = |seen: &SeenPacket| layout.open(&seen.packet, &seen.inputs);
             flow.iter().map(open).collect()
         })
         .collect();
@@ -119,10 +121,10 @@ fn check_by_turns<const K: usize, const N: usize>(
     Ok(())
 }
 
-/// The flow's record, after checking that any grouping gives it.
+/// The flow's record, after checking that every grouping gives it.
 fn record<const K: usize, const N: usize>(
     layout: &Layout,
-    flow: &[Seen],
+    flow: &[SeenPacket],
     choices: &[u16],
 ) -> Result<MicroflowRecord<K, N>, TestCaseError> {
     let packets: Vec<MicroflowRecord<K, N>> = flow
@@ -171,8 +173,8 @@ fn check_flows<const K: usize, const N: usize>(
             };
             let joined = is_joined(feature, layout.is_biflow());
             let from_initiator = stem == column.name;
-            let side = |seen: &&Seen| joined || (seen.reversed == flipped) == from_initiator;
-            let packets: Vec<&Seen> = flow.iter().filter(side).collect();
+            let side = |seen: &&SeenPacket| joined || (seen.reversed == flipped) == from_initiator;
+            let packets: Vec<&SeenPacket> = flow.iter().filter(side).collect();
             let expected = naive::value(feature, &packets, flipped);
             prop_assert!(
                 expected.matches(value),
@@ -188,7 +190,7 @@ fn check_flows<const K: usize, const N: usize>(
     Ok(())
 }
 
-/// Checks flows in records of the layout's size.
+/// Checks flows, with records of the layout's size.
 fn check(definition: &Definition, biflow: bool, flows: &[Flow], choices: &[u16]) -> TestCaseResult {
     let layout = match Layout::compile(definition, biflow) {
         Ok(layout) => layout,
@@ -245,7 +247,7 @@ proptest! {
 }
 
 #[test]
-fn a_gap_ends_at_the_last_time_that_there_is() {
+fn a_gap_may_end_at_the_largest_time() {
     let features = [Op::GapMin, Op::GapMax].map(|op| Feature {
         name: op.name().to_owned(),
         op,
@@ -256,7 +258,7 @@ fn a_gap_ends_at_the_last_time_that_there_is() {
     let seen = |timestamp_ns| {
         let mut packet = packet(0, false);
         packet.timestamp_ns = timestamp_ns;
-        Seen {
+        SeenPacket {
             packet,
             inputs: InputValues::default(),
             reversed: false,

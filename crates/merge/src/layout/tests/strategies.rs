@@ -4,12 +4,12 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::naive::Seen;
+use super::naive::SeenPacket;
 use turboflow_record::{
     Definition, Feature, FiveTuple, Input, InputSet, InputValues, KeyField, Op, Packet,
 };
 
-/// A TCP packet between two fixed ends, whose numbers are all made from `number`.
+/// A TCP packet between two fixed ends, with all of its values derived from `number`.
 pub(super) fn packet(number: u64, reversed: bool) -> Packet {
     let tuple = FiveTuple::v4([10, 0, 0, 1, 10, 0, 0, 2], [0x12, 0x34, 0, 80], 6);
     Packet {
@@ -39,7 +39,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A feature that makes sense, of any op and input.
+/// A random feature that makes sense.
 fn feature(biflow: bool) -> impl Strategy<Value = Feature> {
     let of = proptest::option::weighted(0.9, proptest::sample::select(Input::ALL.to_vec()));
     (op(), of, any::<bool>()).prop_filter_map("op and input fit", move |(op, of, per_biflow)| {
@@ -78,9 +78,10 @@ pub(super) fn features(biflow: bool) -> impl Strategy<Value = Vec<Feature>> {
     })
 }
 
-/// Values of an input: often 0, 1 or the largest, so that no encoding hides behind chance.
+/// Values of an input: often 0, 1 or the largest, which encodings are most likely to get wrong.
 fn input_value(input: Input) -> impl Strategy<Value = Option<u64>> {
-    // Moments are checked by 128-bit arithmetic, which sums of squares of 64 bits would leave.
+    // Moments are checked in 128-bit arithmetic, which sums of squares of 64-bit values would
+    // exceed.
     let bits = match input {
         Input::HopLatency => 50,
         _ => input.bits(),
@@ -117,7 +118,7 @@ prop_compose! {
         ttl in any::<u8>(),
         tos in any::<u8>(),
         flags in 0u16..4_096,
-    ) -> Seen {
+    ) -> SeenPacket {
         let mut inputs = inputs;
         let mut packet = packet(offset_ns, reversed);
         [packet.ip_length_bytes, packet.frame_length_bytes] = lengths;
@@ -126,11 +127,11 @@ prop_compose! {
             packet.tcp_flags = flags;
             inputs.set(Input::TcpFlags, u64::from(flags));
         }
-        Seen { packet, inputs, reversed }
+        SeenPacket { packet, inputs, reversed }
     }
 }
 
-/// The packets of a flow, in the order of their arrival, with clocks that run backwards.
-pub(super) fn flow(biflow: bool) -> impl Strategy<Value = Vec<Seen>> {
+/// The packets of a flow in order of arrival, with timestamps that may go backwards.
+pub(super) fn flow(biflow: bool) -> impl Strategy<Value = Vec<SeenPacket>> {
     prop_oneof![vec(seen(biflow), 1..3), vec(seen(biflow), 1..20)]
 }

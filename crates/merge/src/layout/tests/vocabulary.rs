@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The layout beside what else a definition gives: information elements, the reference's examples.
+//! Compares layouts with information elements and the examples in `docs/definition.md`.
 
 use turboflow_record::{Definition, ElementOptions, Feature, Op};
 
@@ -22,9 +22,9 @@ fn every_column_of_the_schema_has_an_element() {
     }
 }
 
-/// Every ```toml block of the definition reference is a definition that compiles.
+/// Every ```toml block in `docs/definition.md` is a definition that compiles.
 #[test]
-fn the_reference_shows_definitions_that_work() {
+fn the_examples_of_the_reference_compile() {
     let reference = include_str!("../../../../../docs/definition.md");
     let mut blocks = 0;
     for block in reference.split("```toml\n").skip(1) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The whole text of every error.
+//! The complete text of every error message.
 
 use crate::{Definition, Feature, Input, InputSet, KeyField, Op};
 
@@ -17,7 +17,7 @@ const INPUTS: &str = "ip_length, frame_length, timestamp, tcp_flags, tcp_window,
     ingress_interface, egress_interface, queue_depth, hop_latency, direction, gap, \
     receive_queue, hardware_timestamp";
 
-/// Text by text: the whole of its error.
+/// Parses each text and compares the complete error message.
 #[track_caller]
 fn refuses(cases: &[(&str, &str)]) {
     for (text, expected) in cases {
@@ -31,7 +31,7 @@ fn refuses(cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn refuses_what_is_no_toml() {
+fn refuses_text_that_is_not_toml() {
     refuses(&[
         (
             "[key]\nfields = [",
@@ -117,7 +117,7 @@ fn refuses_wrong_keys() {
 }
 
 #[test]
-fn refuses_features_that_are_none() {
+fn refuses_missing_and_malformed_features() {
     refuses(&[
         (
             "",
@@ -211,7 +211,7 @@ fn refuses_ops_that_make_no_sense_of_an_input() {
 }
 
 #[test]
-fn refuses_what_an_op_does_not_take() {
+fn refuses_keys_that_an_op_does_not_take() {
     refuses(&[
         (
             "[[feature]]\nname = \"x\"\nop = \"duration\"\nof = \"timestamp\"",

@@ -44,7 +44,7 @@ fn default_definition_reads_back() {
 }
 
 #[test]
-fn nesting_without_end_is_refused() {
+fn unbounded_nesting_is_rejected() {
     for open in [
         "[",
         "x = [",
@@ -57,9 +57,9 @@ fn nesting_without_end_is_refused() {
     }
 }
 
-/// The reference's tables name every op, input and field.
+/// The tables in `docs/definition.md` name every op, input and field.
 #[test]
-fn the_reference_leaves_nothing_out() {
+fn the_reference_is_complete() {
     let reference = include_str!("../../../../../docs/definition.md");
     let inputs = Input::ALL.into_iter().map(Input::name);
     for name in Op::NAMES
@@ -127,7 +127,7 @@ fn any_feature() -> impl Strategy<Value = Feature> {
 
 proptest! {
     #[test]
-    fn what_is_written_reads_back(
+    fn written_definitions_read_back(
         features in proptest::collection::vec(any_feature(), 1..8),
         key in proptest::sample::subsequence(KeyField::all().collect::<Vec<_>>(), 1..8),
     ) {
@@ -138,7 +138,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in "([\\[\\]a-z_=\"'#, 0-9.\n-]|name|op|feature|\\[key\\]|k = ){0,40}") {
+    fn any_text_is_parsed_or_rejected(text in "([\\[\\]a-z_=\"'#, 0-9.\n-]|name|op|feature|\\[key\\]|k = ){0,40}") {
         if let Err(error) = Definition::parse(&text) {
             prop_assert_eq!(error.to_string().lines().count(), 1);
         }
