@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why sending to a collector cannot begin.
+//! Why a collector cannot be used as a target.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use turboflow_formats::ExportError;
 
 use crate::TlsPart;
 
-/// Why a collector cannot be sent to. What fails later is an [`ExportError`].
+/// Why sending cannot start. Later failures are [`ExportError`]s.
 #[derive(Debug, Error)]
 pub enum TransportError {
     /// The format cannot hold the records.
@@ -25,9 +25,9 @@ pub enum TransportError {
     /// A TLS file cannot be used.
     #[error("{} as {part}: {reason}", what_tls_reads(path.as_ref()))]
     Tls {
-        /// What it is for.
+        /// The purpose of the file.
         part: TlsPart,
-        /// The file; `None` for the system's own list.
+        /// The file; `None` for the system's trust store.
         path: Option<PathBuf>,
         /// What is wrong with it.
         reason: String,
