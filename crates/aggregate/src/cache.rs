@@ -16,7 +16,8 @@ pub struct CacheConfig {
     pub timeouts: Timeouts,
     /// The most flows open at once; when full, old flows leave early (flowEndReason 5). At least 1.
     pub max_flows: usize,
-    /// Which FIN marks end a flow: see [`Layout::ending_fins`](turboflow_merge::Layout::ending_fins).
+    /// Which FIN marks end a flow: see
+    /// [`Layout::ending_fins`](turboflow_merge::Layout::ending_fins).
     pub ending_fins: u8,
     /// Time in which the expiry sweep covers the whole cache, in nanoseconds. An expired flow
     /// leaves at most this much later.

@@ -35,8 +35,8 @@ use crate::tags::SLOTS;
 /// Records that pass through the stages together. Before each chunk, the table makes room for as
 /// many new flows. Long enough to make filling and draining the pipeline cheap.
 const CHUNK: usize = 2_048;
-/// Chunk length while the table grows. Each chunk moves buckets in proportion to its length; a short
-/// one bounds the pause.
+/// Chunk length while the table grows. Each chunk moves buckets in proportion to its length; a
+/// short one bounds the pause.
 const GROWING_CHUNK: usize = 512;
 /// Records between two stages while the table grows.
 const GROWING_APART: usize = 32;

@@ -55,8 +55,8 @@ impl Inbox {
         }
     }
 
-    /// Receives an item of the ring. Most items are plain IPv4 records of the due half, and take the
-    /// inlined path.
+    /// Receives an item of the ring. Most items are plain IPv4 records of the due half, and take
+    /// the inlined path.
     #[inline(always)]
     pub(crate) fn receive(&mut self, item: &[u8]) {
         if self.tickets.is_none()
