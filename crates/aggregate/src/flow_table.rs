@@ -225,8 +225,8 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         self.released = [0; 3];
     }
 
-    /// Moves the next `homes` home buckets of the old region. Records that find no room (which
-    /// takes a hash that clusters beyond all odds) go to `refused`.
+    /// Moves the next `homes` home buckets of the old region. Records without room, which a keyed
+    /// hash makes practically impossible, go to `refused`.
     pub(crate) fn move_homes(
         &mut self,
         homes: usize,
@@ -253,8 +253,8 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         }
     }
 
-    /// Moves every record whose home is `home`. All earlier homes have moved, so they lie in this
-    /// bucket and, as long as it says that some passed it, in those that follow.
+    /// Moves every record whose home is `home`. All earlier homes have moved, so these records lie
+    /// in this bucket and, while buckets overflow, in the next ones.
     fn move_home(
         &mut self,
         home: usize,
@@ -274,7 +274,8 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
                 let hash = hasher.hash(&old.records[place.index()].key);
                 if old.home(hash) == home {
                     let record = old.remove(place, hash);
-                    // Looked at in the next sweep: the clock is not known here.
+                    // Due time 0: the next sweep checks the record, because the clock is not known
+                    // here.
                     if current.insert(&record, hash, 0).is_none() {
                         self.len -= 1;
                         refused.push(record);
@@ -287,7 +288,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         }
     }
 
-    /// Forgets all records and goes back to the first size.
+    /// Removes all records and returns to the first size.
     pub(crate) fn reset(&mut self) {
         let max_homes = self.max_homes;
         self.regions = [Region::new(FIRST_HOMES.min(max_homes)), Region::new(0)];

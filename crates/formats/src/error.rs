@@ -40,7 +40,7 @@ pub enum ExportError {
     Create {
         /// The target.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Writing failed later, for example because the disk is full.
@@ -52,7 +52,7 @@ pub enum ExportError {
         records: u64,
         /// The file that holds them; `None` where the target is a stream or they could not be kept.
         kept: Option<PathBuf>,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The reader of the stream closed it, as in `turboflow ... | head`.

@@ -63,7 +63,7 @@ pub trait FlowWriter: Send {
     fn finish(self: Box<Self>) -> Result<WriteSummary, ExportError>;
 }
 
-/// What was written.
+/// Totals of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteSummary {
     /// Flow records.

@@ -42,7 +42,11 @@ fn replaces_the_target_only_when_complete() {
         let mut writer = create(&path, format, &schema, &default_options()).unwrap();
         writer.write(&records(10_000)).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"old");
-        assert_eq!(names(directory.path()).len(), 2, "a temporary file beside it");
+        assert_eq!(
+            names(directory.path()).len(),
+            2,
+            "a temporary file beside it"
+        );
         writer.finish().unwrap();
         assert_eq!(names(directory.path()).len(), 1);
         assert_eq!(records_in(&path), 10_000);

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn explains_what_is_invalid() {
         for (text, words) in [
             ("udp://h:1", "ipfix+udp://"),
             ("netflow9+tcp://h:1", "netflow9+udp://"),

@@ -217,11 +217,7 @@ fn a_refused_last_datagram_is_counted_although_nothing_follows_it() {
     collector.take(2);
     let told = || TOLD.lock().unwrap().clone();
     until(&|_| told().len() > 1);
-    assert_eq!(
-        told(),
-        [false, true],
-        "reported away once, then back once"
-    );
+    assert_eq!(told(), [false, true], "reported away once, then back once");
     assert_eq!(lost(writer), 3);
 }
 
@@ -279,7 +275,7 @@ fn a_collector_that_reads_again_gets_every_record_not_counted_as_lost() {
     let gauge = writer.sending().unwrap();
     let mut given = 0;
     while gauge.read().records_lost < 2_000 {
-        assert!(given < 4_000_000, "nothing was ever lost");
+        assert!(given < 4_000_000, "no record was lost");
         send(&mut writer, 2_000);
         given += 2_000;
     }

@@ -13,7 +13,7 @@ pub enum ReadError {
     Open {
         /// The file.
         place: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Reading failed after the start.
@@ -23,7 +23,7 @@ pub enum ReadError {
         place: String,
         /// Number of bytes read before.
         offset_bytes: u64,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The content is not that of a file of flow records.

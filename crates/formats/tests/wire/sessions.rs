@@ -28,11 +28,7 @@ fn sessions_begin_with_templates_and_repeat_them_in_time() {
     for unit in &units {
         session.unit(unit, 1_000, &mut |message| sent.push(message));
     }
-    assert_eq!(
-        sent[0].bytes[16..18],
-        [0, 2],
-        "the first set has templates"
-    );
+    assert_eq!(sent[0].bytes[16..18], [0, 2], "the first set has templates");
     assert_eq!(count(&mut sent), 2);
     session.tick(30_999, &mut |message| sent.push(message));
     assert_eq!(count(&mut sent), 0);
