@@ -209,7 +209,6 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
     ///
     /// Each record touches one tag line and one flow record. Records that open or end a flow need
     /// an additional search.
-    /// that end, cost a search more.
     pub fn merge(
         &mut self,
         microflows: &[MicroflowRecord<K, N>],
