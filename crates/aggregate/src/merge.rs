@@ -207,6 +207,7 @@ where
 impl<const K: usize, const N: usize> FlowCache<K, N> {
     /// Merges a batch of microflow records, in order.
     ///
+    /// # Complexity
     /// Each record touches one tag line and one flow record. Records that open or end a flow need
     /// an additional search.
     pub fn merge(
