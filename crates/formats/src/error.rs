@@ -44,7 +44,7 @@ pub enum ExportError {
         source: io::Error,
     },
     /// Writing failed later, for example because the disk is full.
-    #[error("cannot write {place}: {source}; {}", what_is_left(*.records, .kept.as_ref()))]
+    #[error("cannot write {place}: {source}; {}", describe_remainder(*.records, .kept.as_ref()))]
     Write {
         /// The target, or "standard output".
         place: String,
@@ -59,7 +59,7 @@ pub enum ExportError {
     #[error("the reader of the output went away")]
     BrokenPipe,
     /// The output stalled, and its end was not waited for.
-    #[error("cannot write {place}: it took nothing for {} s; {}", .waited.as_secs_f64(), what_is_left(*.records, None))]
+    #[error("cannot write {place}: it took nothing for {} s; {}", .waited.as_secs_f64(), describe_remainder(*.records, None))]
     Stalled {
         /// The target, or "standard output".
         place: String,
@@ -69,7 +69,7 @@ pub enum ExportError {
         waited: Duration,
     },
     /// Not every record was sent to the collector. The records that were sent are complete.
-    #[error("{}", what_was_not_sent(place, *lost, unexportable, source.as_ref()))]
+    #[error("{}", describe_unsent(place, *lost, unexportable, source.as_ref()))]
     NotSent {
         /// The collector, or the file.
         place: String,
@@ -130,7 +130,7 @@ impl ExportError {
     }
 }
 
-fn what_is_left(records: u64, kept: Option<&PathBuf>) -> String {
+fn describe_remainder(records: u64, kept: Option<&PathBuf>) -> String {
     match kept {
         Some(path) => format!("the first {records} records are in {}", path.display()),
         None if records == 0 => "no record was written".to_owned(),
@@ -138,7 +138,7 @@ fn what_is_left(records: u64, kept: Option<&PathBuf>) -> String {
     }
 }
 
-fn what_was_not_sent(
+fn describe_unsent(
     place: &str,
     lost: u64,
     unexportable: &Unexportable,

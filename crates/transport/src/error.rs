@@ -23,7 +23,7 @@ pub enum TransportError {
         reason: String,
     },
     /// A TLS file cannot be used.
-    #[error("{} as {part}: {reason}", what_tls_reads(path.as_ref()))]
+    #[error("{} as {part}: {reason}", describe_tls_source(path.as_ref()))]
     Tls {
         /// The purpose of the file.
         part: TlsPart,
@@ -34,7 +34,7 @@ pub enum TransportError {
     },
 }
 
-fn what_tls_reads(path: Option<&PathBuf>) -> String {
+fn describe_tls_source(path: Option<&PathBuf>) -> String {
     let file = |path: &PathBuf| format!("cannot use {}", path.display());
     path.map_or_else(|| "cannot use the system's list".to_owned(), file)
 }

@@ -54,7 +54,7 @@ pub(super) struct Sender {
     /// The collector's name.
     place: String,
     /// Whether the lost connection was reported.
-    is_told: bool,
+    is_reported_lost: bool,
     back_off: BackOff,
     /// When a message was last sent, or the end was requested.
     progress_at: Duration,
@@ -95,7 +95,7 @@ impl Sender {
             ends_by: None,
             observe: options.observe,
             place: link.place(),
-            is_told: false,
+            is_reported_lost: false,
             back_off: BackOff::default(),
             progress_at: Duration::ZERO,
             is_ending: false,
@@ -116,7 +116,7 @@ impl Sender {
 
     /// Sends until the queue is closed and empty, or the sender gives up.
     pub(super) fn run(mut self) -> Sent {
-        self.greet();
+        self.maintain_connection();
         loop {
             let taken = self.queue.take(self.time_to_wait());
             self.count_lost();
@@ -154,7 +154,7 @@ impl Sender {
 
     /// Sends what is due while no records arrive, and maintains the connection.
     fn tick(&mut self) {
-        self.greet();
+        self.maintain_connection();
         let is_refused = self.notice_refusal();
         self.was_refused = is_refused;
         self.last = Message::default();
@@ -195,7 +195,7 @@ impl Sender {
             self.connections += 1;
         }
         if !self.link.is_stream() && now.saturating_sub(self.refused_at) >= RETURN_INTERVAL {
-            self.tell_back();
+            self.report_back();
         }
         if self.is_refused && now.saturating_sub(self.renewed_at) >= RENEWAL_INTERVAL {
             self.is_refused = false;

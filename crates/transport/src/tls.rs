@@ -92,7 +92,7 @@ impl Tls {
                     refused(
                         TlsPart::Key,
                         Some(key),
-                        what_is_wrong(&error, "private key without a password"),
+                        describe_pem_error(&error, "private key without a password"),
                     )
                 })?;
                 let config = config.with_client_auth_cert(chain, loaded);
@@ -120,7 +120,7 @@ fn refused(part: TlsPart, path: Option<&Path>, reason: impl fmt::Display) -> Tra
     }
 }
 
-fn what_is_wrong(error: &rustls::pki_types::pem::Error, wanted: &str) -> String {
+fn describe_pem_error(error: &rustls::pki_types::pem::Error, wanted: &str) -> String {
     use rustls::pki_types::pem::Error;
     match error {
         Error::Io(error) => error.to_string(),
@@ -140,7 +140,7 @@ fn certificates(
     part: TlsPart,
     path: &Path,
 ) -> Result<Vec<CertificateDer<'static>>, TransportError> {
-    let wrong = |error| refused(part, Some(path), what_is_wrong(&error, "certificate"));
+    let wrong = |error| refused(part, Some(path), describe_pem_error(&error, "certificate"));
     let found = CertificateDer::pem_file_iter(path).map_err(wrong)?;
     let found: Vec<_> = found.collect::<Result<_, _>>().map_err(wrong)?;
     if found.is_empty() {
@@ -198,7 +198,7 @@ impl TlsStream {
     /// Performs the handshake on a blocking connection, which is non-blocking afterwards.
     pub(super) fn begin(tcp: TcpStream, peer: &TlsPeer, clock: &Clock) -> io::Result<Self> {
         let config = Arc::clone(&peer.tls.0);
-        let tls = ClientConnection::new(config, peer.name.clone()).map_err(in_words)?;
+        let tls = ClientConnection::new(config, peer.name.clone()).map_err(describe_error)?;
         let mut stream = Self { tcp, tls };
         let gives_up = (clock.monotonic)() + HANDSHAKE_TIMEOUT;
         stream.tcp.set_write_timeout(Some(HANDSHAKE_TIMEOUT))?;
@@ -238,7 +238,7 @@ impl TlsStream {
             Err(error) => {
                 // Tries to send the TLS alert to the peer.
                 let _ = self.flush();
-                return Err(in_words(error));
+                return Err(describe_error(error));
             }
         };
         if state.plaintext_bytes_to_read() > 0 {
@@ -300,7 +300,7 @@ impl TlsStream {
 }
 
 /// Describes the error, and what to do about it.
-fn in_words(error: rustls::Error) -> io::Error {
+fn describe_error(error: rustls::Error) -> io::Error {
     use rustls::{AlertDescription, Error};
     let words = match &error {
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {

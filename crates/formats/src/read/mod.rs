@@ -133,7 +133,7 @@ impl Iterator for FlowReader {
 /// # Errors
 /// [`ReadError::Open`] where there is no such file, other errors where it holds no flow records.
 pub fn read(path: &Path) -> Result<FlowReader, ReadError> {
-    open(path, Kinds::LookedFor)
+    open(path, Kinds::Inferred)
 }
 
 /// Opens a file that was read before. Columns that do not show their kind early have the kind given
@@ -150,7 +150,7 @@ pub fn read_again(path: &Path, columns: &Schema) -> Result<FlowReader, ReadError
 /// How the kinds of columns are found if the start of a file does not show them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kinds {
-    LookedFor,
+    Inferred,
     Known,
 }
 
@@ -170,23 +170,23 @@ fn open(path: &Path, kinds: Kinds) -> Result<FlowReader, ReadError> {
     }
     // A capture without flows gives an empty JSON lines file, but a CSV file with a header. An
     // empty file with such a name is therefore truncated.
-    let nothing = match is_file && has_header(path) {
-        true => Nothing::Refused,
-        false => Nothing::Allowed,
+    let empty = match is_file && has_header(path) {
+        true => EmptyStream::Refused,
+        false => EmptyStream::Allowed,
     };
     let file = File::open(path).map_err(refused)?;
     let again = || {
-        let may = is_file && kinds == Kinds::LookedFor;
+        let may = is_file && kinds == Kinds::Inferred;
         let file = may.then(|| File::open(path).ok()).flatten()?;
         let text = text_of(Box::new(file), &place).ok()?;
         Some(Lines::new(text, &place))
     };
-    from_text(Box::new(file), &place, nothing, &again)
+    from_text(Box::new(file), &place, empty, &again)
 }
 
 /// Whether an empty stream is a file without records, or an error.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Nothing {
+enum EmptyStream {
     Allowed,
     Refused,
 }
@@ -197,13 +197,13 @@ enum Nothing {
 /// # Errors
 /// As [`read`]. Parquet cannot be read from a stream: its schema is at the end.
 pub fn from_stream(stream: Box<dyn Read + Send>, place: &str) -> Result<FlowReader, ReadError> {
-    from_text(stream, place, Nothing::Allowed, &|| None)
+    from_text(stream, place, EmptyStream::Allowed, &|| None)
 }
 
 fn from_text(
     stream: Box<dyn Read + Send>,
     place: &str,
-    nothing: Nothing,
+    empty: EmptyStream,
     again: Again<'_>,
 ) -> Result<FlowReader, ReadError> {
     let mut lines = Lines::new(text_of(stream, place)?, place);
@@ -213,7 +213,7 @@ fn from_text(
         .copied()
         .find(|byte| !byte.is_ascii_whitespace());
     match first {
-        None if nothing == Nothing::Refused => Err(lines.error(None, EMPTY)),
+        None if empty == EmptyStream::Refused => Err(lines.error(None, EMPTY)),
         Some(b'{') | None => json::open(lines, again),
         Some(_) => csv::open(lines, again),
     }

@@ -34,7 +34,7 @@ pub(crate) fn open(file: File, place: String) -> Result<FlowReader, ReadError> {
     let metadata = reader.metadata();
     let schema = schema(metadata).map_err(|reason| refused(&place, reason))?;
     // A definition that this version cannot parse is ignored: columns are then known by name.
-    let text = said(metadata, DEFINITION_KEY);
+    let text = footer_value(metadata, DEFINITION_KEY);
     let definition = text.and_then(|text| Definition::parse(text).ok());
     let (next_row_group, open, remaining) = (0, Vec::new(), 0);
     Ok(FlowReader {
@@ -53,7 +53,7 @@ pub(crate) fn open(file: File, place: String) -> Result<FlowReader, ReadError> {
 }
 
 /// The footer's value for that key.
-fn said<'m>(metadata: &'m ParquetMetaData, key: &str) -> Option<&'m str> {
+fn footer_value<'m>(metadata: &'m ParquetMetaData, key: &str) -> Option<&'m str> {
     let pairs = metadata.file_metadata().key_value_metadata();
     let mut named = pairs.into_iter().flatten().filter(|pair| pair.key == key);
     named.find_map(|pair| pair.value.as_deref())
@@ -69,13 +69,13 @@ fn refused(place: &str, reason: String) -> ReadError {
 fn schema(metadata: &ParquetMetaData) -> Result<Schema, String> {
     let file = metadata.file_metadata();
     let fields = file.schema().get_fields();
-    let kinds = said(metadata, COLUMNS_KEY).and_then(parse_kinds);
+    let kinds = footer_value(metadata, COLUMNS_KEY).and_then(parse_kinds);
     let described = kinds.filter(|kinds| kinds.len() == fields.len());
     let column = |(index, field): (usize, &std::sync::Arc<Type>)| {
         let shown = kind_of(field)?;
         // The footer tells a MAC address from an IP address; otherwise the types decide.
-        let said = described.as_ref().map(|kinds| kinds[index]);
-        let kind = match (shown, said) {
+        let declared = described.as_ref().map(|kinds| kinds[index]);
+        let kind = match (shown, declared) {
             (ColumnKind::Address, Some(ColumnKind::Mac)) => ColumnKind::Mac,
             _ => shown,
         };

@@ -19,7 +19,7 @@ const ATTEMPTS: usize = 3;
 impl Sender {
     /// Connects before there is anything to send, so that a wrong address or certificate is
     /// reported at once; and notices a connection that has ended.
-    pub(super) fn greet(&mut self) {
+    pub(super) fn maintain_connection(&mut self) {
         if !self.link.is_stream() {
             return;
         }
@@ -86,21 +86,21 @@ impl Sender {
     fn disconnect(&mut self, error: io::Error) {
         self.link.disconnect();
         self.back_off.failed((self.clock.monotonic)());
-        self.tell_lost(error);
+        self.report_lost(error);
     }
 
     /// Reports once that the collector is away.
-    fn tell_lost(&mut self, error: io::Error) {
-        if !self.is_told {
-            self.is_told = true;
+    fn report_lost(&mut self, error: io::Error) {
+        if !self.is_reported_lost {
+            self.is_reported_lost = true;
             (self.observe)(&self.place, &SendEvent::Lost(&error));
         }
         self.failure = Some(error);
     }
 
     /// Reports that the collector is back, if it was reported away.
-    pub(super) fn tell_back(&mut self) {
-        if std::mem::take(&mut self.is_told) {
+    pub(super) fn report_back(&mut self) {
+        if std::mem::take(&mut self.is_reported_lost) {
             (self.observe)(&self.place, &SendEvent::Back);
         }
     }
@@ -177,7 +177,7 @@ impl Sender {
         let now = (self.clock.monotonic)();
         if self.back_off.sent(now) {
             self.progress_at = now;
-            self.tell_back();
+            self.report_back();
         }
     }
 
@@ -231,7 +231,7 @@ impl Sender {
 
     /// Datagrams do not arrive at the moment: templates are sent again soon.
     fn away(&mut self, error: io::Error) {
-        self.tell_lost(error);
+        self.report_lost(error);
         self.is_refused = true;
         self.was_refused = true;
         self.refused_at = (self.clock.monotonic)();
