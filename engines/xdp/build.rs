@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compiles the XDP program with clang where the feature `kernel` asks for it; does nothing otherwise.
+//! Compiles the XDP program with clang if the feature `kernel` is enabled; does nothing otherwise.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -46,7 +46,7 @@ fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"))
 }
 
-/// Writes the header that `bpf/values.h` numbers inputs by: the table of inputs, as C.
+/// Writes the numbers of inputs as a C header for `bpf/values.h`, from the table of inputs.
 fn number_inputs() {
     let names = Input::ALL.map(|input| input.name().to_uppercase());
     let header = format!(
@@ -68,7 +68,7 @@ fn compile(object: &str, defines: &[&str]) {
         .args(defines)
         .arg(format!("-I{}", variable("OUT_DIR")))
         .arg(format!("-I{}", variable("DEP_BPF_INCLUDE")))
-        // Debian keeps <asm/types.h> there, and a BPF target does not look for it.
+        // Debian keeps <asm/types.h> there, which is not in a BPF target's search path.
         .arg(format!(
             "-I/usr/include/{}-linux-gnu",
             variable("CARGO_CFG_TARGET_ARCH")

@@ -14,17 +14,29 @@ use turboflow_house::{Source, circles, sources};
 const MAX_FUNCTION_LINES: usize = 70;
 
 /// Functions that are longer, and how long they are. This list must only shrink.
-const LONG_FUNCTIONS: [(&str, &str, usize); 3] = [
-    ("top", "lines", 102),
-    ("turboflow", "ledger", 101),
-    ("xdp", "load", 75),
-];
+const LONG_FUNCTIONS: [(&str, &str, usize); 2] =
+    [("turboflow", "ledger", 101), ("xdp", "load", 75)];
 
 /// Columns of a line with a comment; `cargo fmt` keeps code within as many.
 const MAX_COLUMNS: usize = 100;
 
 /// Rooms whose comments are no wider. This list must only grow, until it names all.
-const NARROW_ROOMS: [&str; 6] = ["capture", "engine", "merge", "packet", "record", "testing"];
+const NARROW_ROOMS: [&str; 14] = [
+    "aggregate",
+    "capture",
+    "engine",
+    "formats",
+    "merge",
+    "packet",
+    "plan",
+    "query",
+    "record",
+    "software",
+    "testing",
+    "top",
+    "transport",
+    "xdp",
+];
 
 /// Files that may know each other in a circle.
 const MAX_CIRCLE: usize = 4;
@@ -36,7 +48,7 @@ const LARGE_CIRCLES: [(&str, usize); 3] = [("run", 7), ("turboflow", 11), ("xdp"
 const OPTION_ROOMS: [&str; 3] = ["evaluation", "program", "turboflow"];
 
 /// Rooms that name options all the same, and in how many lines. This list must only shrink.
-const NAMED_OPTIONS: [(&str, usize); 4] = [("plan", 2), ("query", 8), ("record", 1), ("top", 2)];
+const NAMED_OPTIONS: [(&str, usize); 3] = [("query", 8), ("record", 1), ("top", 2)];
 
 /// Words that hide who does what: each has a plainer sentence.
 const BANNED: [&str; 8] = [
@@ -51,7 +63,21 @@ const BANNED: [&str; 8] = [
 ];
 
 /// Rooms without such words. This list must only grow, until it names all.
-const PLAIN_ROOMS: [&str; 6] = ["capture", "engine", "merge", "packet", "record", "testing"];
+const PLAIN_ROOMS: [&str; 13] = [
+    "aggregate",
+    "capture",
+    "engine",
+    "formats",
+    "merge",
+    "packet",
+    "plan",
+    "query",
+    "record",
+    "software",
+    "testing",
+    "top",
+    "transport",
+];
 
 /// Files of tests that look at a clock: what they measure, another process or the system waits.
 const CLOCKS_IN_TESTS: [&str; 1] = ["transport.rs"];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a plan takes for granted: every number that is neither traffic nor a wish has a name, a
-//! default, and a source, and can be changed.
+//! Assumptions of a plan: every number that is neither traffic nor a target. Each has a name, a
+//! default and a source, and can be changed.
 
 use std::ops::{Bound, RangeBounds};
 
@@ -9,10 +9,10 @@ use serde::Serialize;
 use crate::Impossible;
 use crate::impossible::{ABOVE_ZERO, LEAST, MOST, ZERO_OR_MORE};
 
-/// A number that a plan takes for granted.
+/// An assumption, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Assumption {
-    /// No flow record lasts longer: flows that do have several.
+    /// Maximum duration of a flow record: longer flows have several.
     ActiveTimeoutSeconds,
     /// Microflow records a second that a core merges.
     AggregatorRecordsPerSecondPerCore,
@@ -22,13 +22,13 @@ pub enum Assumption {
     BusBitsPerSecond,
     /// Flow records a second that a core of a server collects and copies.
     CollectorRecordsPerSecondPerCore,
-    /// The share of a core's time that is planned to be used.
+    /// The share of a core's time that a plan may use.
     CoreUtilization,
     /// Headers of an export message: IPv4, UDP, IPFIX, set.
     ExportHeaderBytes,
-    /// The largest export message, with the headers of IPFIX.
+    /// Maximum size of an export message, including all headers.
     ExportMessageBytes,
-    /// A flow record in an export message.
+    /// Size of a flow record in an export message.
     ExportRecordBytes,
     /// The share of traffic with IPv6 addresses, whose records are larger.
     Ipv6Share,
@@ -36,29 +36,29 @@ pub enum Assumption {
     KeyValueUpdatesPerSecondPerCore,
     /// Capacity of one link.
     LinkBitsPerSecond,
-    /// Packets a second that a core meters where there is no other forwarding engine.
+    /// Packets a second that a core meters, without another forwarding engine.
     MeterPacketsPerSecondPerCore,
-    /// A microflow record: in the table, and on the bus.
+    /// Size of a microflow record, in the table and on the bus.
     MicroflowRecordBytes,
-    /// Cores of a server.
+    /// Number of cores of a server.
     ServerCores,
     /// Price of a server.
     ServerCostUsd,
     /// Power of a server under full load.
     ServerPowerWatts,
-    /// Capacity of the switch whose processor aggregates.
+    /// Capacity of the switch whose processor runs the aggregator.
     SwitchBitsPerSecond,
-    /// Price of switches, for each Tb/s.
+    /// Price of switches per Tb/s.
     SwitchCostUsdPerTerabit,
     /// Power of the switch's processor under full load.
     SwitchProcessorPowerWatts,
-    /// Power of switches, for each Tb/s.
+    /// Power of switches per Tb/s.
     SwitchPowerWattsPerTerabit,
 }
 
 use Assumption as A;
 
-/// What is said of an assumption.
+/// Properties of an assumption.
 struct Entry {
     assumption: Assumption,
     name: &'static str,
@@ -85,7 +85,7 @@ const ENTRIES: [Entry; 21] = [
         A::ActiveTimeoutSeconds,
         "active_timeout_seconds",
         120.0,
-        "the default of --active-timeout",
+        "the default active timeout",
     ),
     entry(
         A::AggregatorRecordsPerSecondPerCore,
@@ -127,7 +127,7 @@ const ENTRIES: [Entry; 21] = [
         A::ExportMessageBytes,
         "export_message_bytes",
         1_428.0,
-        "the default of --export-mtu, 1400, with IPv4 and UDP",
+        "the default limit of an export message, 1400, with IPv4 and UDP",
     ),
     entry(
         A::ExportRecordBytes,
@@ -139,7 +139,7 @@ const ENTRIES: [Entry; 21] = [
         A::Ipv6Share,
         "ipv6_share",
         0.0,
-        "of stated rates nothing says it; packets that are read do",
+        "not known for stated rates; measured where packets are read",
     ),
     entry(
         A::KeyValueUpdatesPerSecondPerCore,
@@ -210,12 +210,12 @@ const ENTRIES: [Entry; 21] = [
 ];
 
 impl Assumption {
-    /// All of them, by name.
+    /// All assumptions, ordered by name.
     pub fn all() -> impl Iterator<Item = Self> {
         ENTRIES.iter().map(|entry| entry.assumption)
     }
 
-    /// The one of that name.
+    /// The assumption of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let entry = ENTRIES.iter().find(|entry| entry.name == name);
@@ -228,7 +228,7 @@ impl Assumption {
         self.entry().name
     }
 
-    /// What it is where nobody says otherwise.
+    /// The default.
     #[must_use]
     pub const fn default_value(self) -> f64 {
         self.entry().default
@@ -244,7 +244,7 @@ impl Assumption {
         &ENTRIES[self as usize]
     }
 
-    /// The same of IPv6, where its records have another size.
+    /// The default for IPv6, if its records have another size.
     const fn of_ipv6(self) -> Option<f64> {
         match self {
             A::ExportRecordBytes => Some(82.0),
@@ -253,7 +253,7 @@ impl Assumption {
         }
     }
 
-    /// What it may be, and that in words.
+    /// The allowed values, as bounds and in words.
     const fn bounds(self) -> ((Bound<f64>, Bound<f64>), &'static str) {
         use Bound::{Excluded, Included};
         match self {
@@ -276,16 +276,16 @@ impl Assumption {
     }
 }
 
-/// An assumption and its value, as an answer shows it.
+/// An assumption and its value, for the answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Assumed {
     /// Its name, with its unit.
     pub name: &'static str,
-    /// What the answer was computed with.
+    /// The value used for the answer.
     pub value: f64,
     /// Whether that is the default.
     pub is_default: bool,
-    /// Where it comes from.
+    /// The source of the value.
     pub source: String,
 }
 
@@ -293,7 +293,7 @@ pub struct Assumed {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assumptions {
     values: [f64; ENTRIES.len()],
-    /// Where a value comes from that is not the default.
+    /// The sources of values that are not the default.
     sources: [Option<String>; ENTRIES.len()],
 }
 
@@ -307,7 +307,7 @@ impl Default for Assumptions {
 }
 
 impl Assumptions {
-    /// What is assumed. Sizes of records that nobody states are those of IPv4 and IPv6, weighted by
+    /// The assumed value. Record sizes that were not set are averages of IPv4 and IPv6, weighted by
     /// the share of IPv6.
     #[must_use]
     pub fn get(&self, assumption: Assumption) -> f64 {
@@ -320,16 +320,16 @@ impl Assumptions {
         }
     }
 
-    /// Whether nobody said what it is.
+    /// Whether the value was not set.
     #[must_use]
     pub const fn is_default(&self, assumption: Assumption) -> bool {
         self.sources[assumption as usize].is_none()
     }
 
-    /// Assumes something else; `source` says on whose word.
+    /// Sets a value; `source` says where it comes from.
     ///
     /// # Errors
-    /// Where it cannot be: a share above 1, a negative price, no number at all.
+    /// Where the value is invalid: a share above 1, a negative price, not a number.
     pub fn set(
         &mut self,
         assumption: Assumption,
@@ -345,10 +345,10 @@ impl Assumptions {
         Ok(())
     }
 
-    /// Says what contradicts itself.
+    /// Checks that the assumptions do not contradict each other.
     ///
     /// # Errors
-    /// Messages that have no room for a record.
+    /// Where a message has no room for a record.
     pub fn check(&self) -> Result<(), Impossible> {
         let message = self.get(A::ExportMessageBytes);
         let needed = self.get(A::ExportHeaderBytes) + self.get(A::ExportRecordBytes);
@@ -359,7 +359,7 @@ impl Assumptions {
         Ok(())
     }
 
-    /// All of them, for whoever reads the answer.
+    /// All assumptions, for the answer.
     #[must_use]
     pub fn shown(&self) -> Vec<Assumed> {
         let shown = Assumption::all().map(|assumption| {
@@ -381,7 +381,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_assumption_has_its_own_entry_and_a_default_that_it_may_have() {
+    fn every_assumption_has_its_own_entry_and_a_valid_default() {
         for (index, assumption) in Assumption::all().enumerate() {
             assert_eq!(assumption as usize, index);
             assert_eq!(Assumption::named(assumption.name()), Some(assumption));
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_cannot_be_and_shows_who_said_what() {
+    fn refuses_invalid_values_and_shows_the_sources() {
         let mut assumptions = Assumptions::default();
         for (assumption, value) in [
             (A::ServerCostUsd, -1.0),
@@ -425,7 +425,7 @@ mod tests {
             assert_eq!(assumptions.get(A::MicroflowRecordBytes), microflow_bytes);
             assert_eq!(assumptions.get(A::ExportRecordBytes), export_bytes);
         }
-        // What somebody states is not weighted.
+        // A value that was set is not weighted.
         assumptions
             .set(A::MicroflowRecordBytes, 24.0, "the test")
             .unwrap();

@@ -3,14 +3,14 @@
 
 use serde::Serialize;
 
-/// Halvings of an interval: more than the digits of a `f64`.
+/// Halvings of the interval: more than an `f64` has digits.
 const HALVINGS: u32 = 200;
 
-/// How many links fit, if the table's slots are divided evenly over them: the largest number, not
-/// necessarily whole, whose microflow records together are no more than the aggregator takes.
+/// How many links fit if the table's slots are divided evenly among them: the largest number, not
+/// necessarily whole, whose microflow records together do not exceed the aggregator's rate.
 ///
-/// `microflows_per_second` says how many records one link makes with a table of so many slots, and
-/// never rises with them. More links mean smaller shares of the table, so more records from each.
+/// `microflows_per_second` maps slots to the records of one link, and must not rise with the slots.
+/// More links mean smaller shares of the table, so more records from each.
 ///
 /// # Source
 /// TurboFlow, section 6.2: "We allocate a different segment of the mFR table for each link".
@@ -23,8 +23,8 @@ pub fn links_carried(
     let fits = |links: f64| {
         links * microflows_per_second(table_slots / links) <= aggregator_records_per_second
     };
-    // No link makes fewer records than with a table without end. Where that is none, so many links are
-    // no answer that anybody could tell from endlessly many.
+    // A link makes the fewest records with an infinite table. If that is none, the result is a
+    // number of links that is practically infinite.
     let fewest = microflows_per_second(f64::INFINITY).max(1e-15 * aggregator_records_per_second);
     let (mut fit, mut too_many) = (0.0, 2.0 * aggregator_records_per_second / fewest);
     for _ in 0..HALVINGS {
@@ -38,34 +38,35 @@ pub fn links_carried(
     fit
 }
 
-/// What of a machine keeps it from carrying more links.
+/// The part of a machine that limits its links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
     /// The bus between forwarding engine and processor.
     Bus,
-    /// The cores that aggregate.
+    /// The cores of the aggregator.
     Cores,
     /// The memory of the microflow table.
     Table,
 }
 
-/// A machine, as far as it says how many links it carries.
+/// The properties of a machine that determine how many links it carries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
-    /// Slots of its table, for all links.
+    /// Slots of the table, for all links.
     pub table_slots: f64,
-    /// Microflow records a second that its cores merge.
+    /// Microflow records a second that the cores merge.
     pub core_records_per_second: f64,
-    /// Microflow records a second that its bus takes.
+    /// Microflow records a second that the bus carries.
     pub bus_records_per_second: f64,
 }
 
 impl Machine {
-    /// How many links it carries, not necessarily whole, and what the limit is: that part of which
-    /// twice as much would carry the most more links. See [`links_carried`] for the rate.
+    /// How many links the machine carries, not necessarily whole, and the limit: the part whose
+    /// doubling would add the most links. See [`links_carried`] for the rate.
     ///
-    /// The paper's Table 11 knows table and cores alone (section 6.4); its bus is never full.
+    /// The paper's Table 11 considers table and cores only (section 6.4), as if the bus were never
+    /// full.
     pub fn carries(&self, microflows_per_second: impl Fn(f64) -> f64) -> (f64, Limit) {
         let of = |machine: Self| {
             let Self {
@@ -79,7 +80,7 @@ impl Machine {
         let (mut limit, mut most) = (Limit::Cores, links);
         for (part, twice) in self.doubled() {
             let more = of(twice);
-            // Halvings leave a trace where nothing has changed.
+            // Bisection leaves tiny differences where nothing has changed.
             if more > most * (1.0 + 1e-9) {
                 (limit, most) = (part, more);
             }
@@ -125,7 +126,8 @@ mod tests {
             core_records_per_second: 1e7,
             bus_records_per_second: 3e7,
         };
-        // Records that no table makes fewer: cores, or the bus where that takes less than they merge.
+        // No table reduces these records: the limit is the cores, or the bus if it carries less
+        // than they merge.
         let (links, limit) = machine.carries(|_| 500e3);
         assert!((links - 20.0).abs() < 1e-9, "{links}");
         assert_eq!(limit, Limit::Cores);
@@ -136,7 +138,7 @@ mod tests {
         let (links, limit) = narrow.carries(|_| 500e3);
         assert!((links - 2.0).abs() < 1e-9, "{links}");
         assert_eq!(limit, Limit::Bus);
-        // A link that needs its share of the table, or makes more than all the rest takes.
+        // A link that needs its share of the table, and otherwise exceeds every other limit.
         let step = |slots: f64| if slots >= 64.0 { 1.0 } else { 1e9 };
         let (links, limit) = machine.carries(step);
         assert!((links - 15_625.0).abs() < 1e-6, "{links}");
@@ -144,14 +146,15 @@ mod tests {
     }
 
     #[test]
-    fn divides_what_the_aggregator_takes_where_the_table_says_nothing() {
+    fn divides_the_aggregators_rate_where_the_table_has_no_effect() {
         let links = links_carried(|_| 500e3, 0.0, 13.73e6);
         assert!((links - 27.46).abs() < 1e-9, "{links}");
     }
 
     #[test]
-    fn weighs_links_against_the_share_of_the_table_that_each_has() {
-        // A rate that halves when the table doubles: links * 1e9 * links / slots = takes.
+    fn balances_links_against_their_shares_of_the_table() {
+        // The rate halves when the table doubles: links * 1e9 * links / slots = the aggregator's
+        // rate.
         let links = links_carried(|slots| 1e9 / slots, 1e6, 1e7);
         assert!((links - 100.0).abs() < 1e-9, "{links}");
         let more_table = links_carried(|slots| 1e9 / slots, 4e6, 1e7);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What monitoring costs, in money and power, for each Tb/s of links (TurboFlow, sections 6.5 to 6.7).
+//! Cost of monitoring in money and power, per Tb/s of links (TurboFlow, sections 6.5 to 6.7).
 
 use std::ops::{Add, Sub};
 
@@ -10,7 +10,7 @@ use crate::{Assumption, Assumptions};
 /// Bits a second in a Tb/s.
 pub(crate) const TERABIT: f64 = 1e12;
 
-/// Flow records that links make, against their capacity.
+/// The rate of flow records, and the capacity of the links that make them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WorkloadRate {
     /// Flow records a second.
@@ -19,10 +19,10 @@ pub struct WorkloadRate {
     pub terabits_per_second: f64,
 }
 
-/// A server that works on flow records.
+/// A server that processes flow records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Server {
-    /// Cores.
+    /// Number of cores.
     pub cores: f64,
     /// Price, in US dollars.
     pub cost_usd: f64,
@@ -30,11 +30,11 @@ pub struct Server {
     pub power_watts: f64,
 }
 
-/// Money or power, for each Tb/s of monitored links: servers are bought by the fraction.
+/// Money or power per Tb/s of monitored links. A fraction of a server has a fraction of its price.
 ///
 /// # Source
-/// TurboFlow, section 6.6, Equation 3: `Cost = (FlowRate/Capacity) / (ServerTput/ServerCost)`. Operations
-/// are in that order, in binary floating point: two printed cells depend on it.
+/// TurboFlow, section 6.6, Equation 3: `Cost = (FlowRate/Capacity) / (ServerTput/ServerCost)`.
+/// Operations are in that order, in binary floating point: two printed cells depend on it.
 #[must_use]
 pub fn cost_per_terabit(
     rate: WorkloadRate,
@@ -44,17 +44,17 @@ pub fn cost_per_terabit(
     (rate.flows_per_second / rate.terabits_per_second) / (server_records_per_second / server_cost)
 }
 
-/// Money and power for each Tb/s.
+/// Money and power per Tb/s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Cost {
-    /// US dollars for each Tb/s.
+    /// US dollars per Tb/s.
     pub usd_per_terabit: f64,
-    /// Watts for each Tb/s.
+    /// Watts per Tb/s.
     pub watts_per_terabit: f64,
 }
 
 impl Cost {
-    /// The servers that some task takes.
+    /// The cost of servers with this throughput per core.
     fn of_servers(rate: WorkloadRate, server: Server, records_per_second_per_core: f64) -> Self {
         let records_per_second = records_per_second_per_core * server.cores;
         Self {
@@ -86,20 +86,20 @@ impl Sub for Cost {
     }
 }
 
-/// What flow records cost to make and to analyse, beside the switches.
+/// Cost of making and analysing flow records, and of the switches.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MonitoringCost {
-    /// The switches themselves, with or without monitoring.
+    /// The switches, with or without monitoring.
     pub switches: Cost,
-    /// Making flow records and getting them to where they are analysed.
+    /// Making flow records and delivering them to the analysis.
     pub generation: Cost,
-    /// Analysing them.
+    /// Analysing flow records.
     pub analysis: Cost,
 }
 
 impl MonitoringCost {
-    /// With flow records made in the switch: servers only collect them, and the switch's processor
-    /// works (TurboFlow, section 6.6, Table 12).
+    /// The switch makes the flow records: servers only collect them, and the switch's processor
+    /// aggregates (TurboFlow, section 6.6, Table 12).
     #[must_use]
     pub fn in_switch(rate: WorkloadRate, assumptions: &Assumptions) -> Self {
         let watts = assumptions.get(Assumption::SwitchProcessorPowerWatts);
@@ -114,8 +114,8 @@ impl MonitoringCost {
         cost
     }
 
-    /// With servers that put flow records together: one update of a key-value store for each flow, which
-    /// is less than any such system makes do with (TurboFlow, section 6.6, Table 13).
+    /// Servers assemble the flow records: one update of a key-value store per flow, a lower bound
+    /// for such systems (TurboFlow, section 6.6, Table 13).
     #[must_use]
     pub fn in_servers(rate: WorkloadRate, assumptions: &Assumptions) -> Self {
         let store = Assumption::KeyValueUpdatesPerSecondPerCore;
@@ -156,12 +156,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_what_servers_cost_by_the_fraction() {
+    fn is_the_price_of_a_fraction_of_servers() {
         let rate = WorkloadRate {
             flows_per_second: 2e6,
             terabits_per_second: 0.5,
         };
-        // 4M flows a second and Tb/s, and a server for 8M of them.
+        // 4M flows a second per Tb/s, and a server that processes 8M of them.
         assert_eq!(cost_per_terabit(rate, 8e6, 3_000.0), 1_500.0);
         let mut assumptions = Assumptions::default();
         let set = [
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_away_costs_nothing() {
+    fn free_servers_cost_nothing() {
         let rate = WorkloadRate {
             flows_per_second: 1e6,
             terabits_per_second: 1.0,

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Microflow records for each packet, by the size of the table.
+//! Microflow records per packet, by size of the table.
 
-/// A measured curve: what share of packets begins a new microflow record, by slots of the table
+/// A measured curve: the share of packets that begin a new microflow record, by slots of the table
 /// (TurboFlow, section 6.3, Figure 11).
 ///
-/// Between measured sizes it is a line over the logarithm of the size, which is how Figure 11 is
-/// drawn. Below the smallest it goes on along the first line, up to a record a packet; above the largest
-/// it stays, for nothing is known there and larger tables are never worse.
+/// Between measured sizes it is linear in the logarithm of the size, as Figure 11 is drawn. Below
+/// the smallest size it continues the first line, up to a record per packet. Above the largest size
+/// it is constant: nothing was measured there, and larger tables are never worse.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShareCurve {
-    /// Natural logarithm of slots, and microflow records for each packet; by size.
+    /// Natural logarithm of slots, and microflow records per packet; ordered by size.
     points: Vec<(f64, f64)>,
 }
 
 impl ShareCurve {
-    /// A curve through pairs of slots and microflow records for each packet.
+    /// A curve through pairs of slots and microflow records per packet.
     ///
     /// # Panics
-    /// When there is no pair, or one has no slot.
+    /// When there is no pair, or one has 0 slots.
     #[must_use]
     pub fn new(pairs: impl IntoIterator<Item = (u64, f64)>) -> Self {
         let mut points: Vec<(f64, f64)> = pairs
@@ -33,8 +33,8 @@ impl ShareCurve {
         Self { points }
     }
 
-    /// Microflow records for each packet with a table of that many slots, which may be a part of
-    /// one: tables that are divided over links rarely divide evenly.
+    /// Microflow records per packet with a table of `slots` slots. The number may be fractional: a
+    /// table is rarely divided evenly among links.
     #[must_use]
     pub fn share(&self, slots: f64) -> f64 {
         if slots < 1.0 {
@@ -47,7 +47,7 @@ impl ShareCurve {
             return self.points[last].1;
         }
         if last == 0 {
-            // Nothing says how it rises towards small tables.
+            // With one point, the rise towards small tables is unknown.
             return 1.0;
         }
         let (from, to) = (self.points[next.max(1) - 1], self.points[next.max(1)]);
@@ -66,13 +66,13 @@ mod tests {
         for (slots, share) in [(64.0, 0.4), (512.0, 0.25), (4_096.0, 0.1)] {
             assert!((curve.share(slots) - share).abs() < 1e-12, "{slots}");
         }
-        // Half way over the logarithm.
+        // Half-way in the logarithm.
         let middle = curve.share((64.0f64 * 512.0).sqrt());
         assert!((middle - 0.325).abs() < 1e-12, "{middle}");
     }
 
     #[test]
-    fn goes_on_towards_small_tables_and_stays_with_large_ones() {
+    fn continues_towards_small_tables_and_is_constant_for_large_ones() {
         let curve = ShareCurve::new([(64, 0.4), (512, 0.25)]);
         assert!((curve.share(8.0) - 0.55).abs() < 1e-12);
         assert_eq!(curve.share(0.5), 1.0);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Inputs that cannot be, or that contradict each other.
+//! Inputs that are invalid, or contradict each other.
 
 use thiserror::Error;
 
-/// One argument that cannot be as it was given.
+/// An invalid argument.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[error("{argument} is {}: {mend}", self.written())]
 pub struct Impossible {
-    /// The argument, by its name in this crate.
+    /// The argument's name in this crate.
     pub argument: &'static str,
-    /// What it was.
+    /// Its value.
     pub value: f64,
-    /// Why that cannot be, and what can.
+    /// Why it is invalid, and what is valid.
     pub mend: String,
 }
 
@@ -24,7 +24,7 @@ impl Impossible {
         }
     }
 
-    /// The value as people write it: with a power of ten where it has hundreds of digits.
+    /// The value in readable form: with a power of ten if it has very many digits.
     #[must_use]
     pub fn written(&self) -> String {
         let value = self.value;
@@ -36,14 +36,15 @@ impl Impossible {
     }
 }
 
-/// Numbers further from 1 measure nothing there is, and products of some of them would be infinite.
+/// Limits of numbers: nothing real is further from 1, and products of larger ones could be
+/// infinite.
 pub(crate) const LEAST: f64 = 1e-18;
 pub(crate) const MOST: f64 = 1e18;
 
 pub(crate) const ABOVE_ZERO: &str = "a number above 0 is needed, of 1e-18 to 1e18";
 pub(crate) const ZERO_OR_MORE: &str = "a number from 0 to 1e18 is needed";
 
-/// A number that is one, and more than zero.
+/// Checks that a number is above zero.
 pub(crate) fn above_zero(argument: &'static str, value: f64) -> Result<f64, Impossible> {
     if (LEAST..=MOST).contains(&value) {
         Ok(value)
@@ -52,7 +53,7 @@ pub(crate) fn above_zero(argument: &'static str, value: f64) -> Result<f64, Impo
     }
 }
 
-/// A number that is one, and not below zero.
+/// Checks that a number is not negative.
 pub(crate) fn zero_or_more(argument: &'static str, value: f64) -> Result<f64, Impossible> {
     if (0.0..=MOST).contains(&value) {
         Ok(value)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What it takes to meter links, before anything is bought or set up: the worst case of microflow
-//! records, table memory, aggregator cores, bandwidth, capacity, cost and power.
+//! Plans the metering of links before anything is bought: the worst case of microflow records,
+//! table memory, aggregator cores, bandwidth, capacity, cost and power.
 //!
 //! ```text
 //!  packets (hash, time) ─▶ Simulation ─▶ Measured ─┐
 //!                                                  ├─▶ Question ─▶ Plan
-//!  rates that somebody states ────────▶ Traffic ───┘      ▲
+//!  stated rates ──────────────────────▶ Traffic ───┘      ▲
 //!                                            Assumptions ─┘
 //! ```
 //!
-//! The model is the paper's (TurboFlow, sections 5.4 and 6.4 to 6.7); [`paper`] computes the paper's
-//! own tables with it. The simulation knows hashes and times alone: whoever reads captures or
-//! interfaces feeds it. No I/O, no clock, no thread.
+//! The model is the paper's (TurboFlow, sections 5.4 and 6.4 to 6.7); [`paper`] computes the
+//! paper's tables with it. The simulation takes hashes and times only: its caller reads captures or
+//! interfaces. No I/O, no clock, no thread.
 
 mod assumption;
 mod capacity;

@@ -1,89 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was measured on packets that really came.
+//! Measurements on packets of a capture or an interface.
 
 use serde::Serialize;
 
 use crate::{Impossible, ShareCurve, Traffic, worst_case_microflows_per_second};
 
-/// What one table would have handed on.
+/// The results for one simulated table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct MeasuredTable {
-    /// Its slots.
+    /// Number of slots.
     pub slots: u32,
-    /// Microflow records that were begun: those evicted, and those still in the table at the end.
+    /// Microflow records begun: those evicted, and those still in the table at the end.
     pub microflows: u64,
-    /// Records that another flow evicted.
+    /// Records evicted by another flow.
     pub evictions: u64,
 }
 
-/// What of the packets has IPv6 addresses.
+/// Counts of IPv6 traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ipv6 {
     /// Packets.
     pub packets: u64,
-    /// Flow records of them.
+    /// Flow records.
     pub flow_records: u64,
 }
 
-/// Counts of one interval of time.
+/// Counts of one time interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Interval {
-    /// When it began, in nanoseconds since 1970.
+    /// Start of the interval, in nanoseconds since 1970.
     pub start_ns: u64,
     /// Packets in it.
     pub packets: u64,
     /// Flows that began in it.
     pub flows_opened: u64,
-    /// Microflow records begun in it, by table as in [`Measured::tables`].
+    /// Microflow records begun in it, one count per table of [`Measured::tables`].
     pub microflows: Vec<u64>,
 }
 
-/// What a [`Simulation`](crate::Simulation) saw.
+/// The results of a [`Simulation`](crate::Simulation).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measured {
     /// Packets.
     pub packets: u64,
-    /// Their bytes on the wire.
+    /// Bytes on the wire.
     pub wire_bytes: u64,
-    /// Those with IPv6 addresses.
+    /// Counts of IPv6 traffic.
     pub ipv6: Ipv6,
-    /// Time between the first packet and the last, without silences longer than the idle timeout and
-    /// without steps back.
+    /// Time between the first packet and the last, without silences longer than the idle timeout
+    /// and without steps back.
     pub observed_ns: u64,
-    /// Flows that began: a flow that is silent for longer than the idle timeout begins again.
+    /// Flows begun: a flow that is silent for longer than the idle timeout begins again.
     pub flows_opened: u64,
-    /// The most flows that had a packet within the idle timeout, at any time.
+    /// Peak number of flows with a packet within the idle timeout.
     ///
-    /// This is the `â` that makes Equation 2 a bound: between two packets of a flow, no more than so
-    /// many others can have taken its slot. Flows active within a second, say, would not do, for flows
-    /// pause for longer. It counts a flow for up to a 64th of the timeout too long.
+    /// This is the `â` that makes Equation 2 a bound: between two packets of a flow, at most this
+    /// many other flows can have taken its slot. Flows active within a second, for example, would
+    /// be too few, because flows pause for longer. A flow is counted for up to a 64th of the
+    /// timeout too long.
     pub peak_active_flows: u64,
-    /// Flow records of them: one for each flow that began, and one more whenever it has gone on for
-    /// longer than the active timeout.
+    /// Flow records: one for each flow begun, and one more each time a flow exceeds the active
+    /// timeout.
     pub flow_records: u64,
-    /// Packets of flows for which there was no room: each counted as a flow that began, none as active.
+    /// Packets of flows beyond the limit: each is counted as a flow begun, none as active.
     pub untracked_packets: u64,
-    /// How often time was set back by more than the idle timeout, as between unrelated captures.
+    /// Number of times that the clock was set back by more than the idle timeout, as between
+    /// unrelated captures.
     pub clock_steps: u64,
-    /// The tables, by size.
+    /// The tables, ordered by size.
     pub tables: Vec<MeasuredTable>,
     /// Length of the intervals.
     pub interval_ns: u64,
-    /// Counts by interval; those without packets are left out.
+    /// Counts by interval, without empty intervals.
     pub intervals: Vec<Interval>,
 }
 
 impl Measured {
-    /// The time observed, in seconds.
+    /// The observed time, in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.observed_ns as f64 / 1e9
     }
 
-    /// The traffic, as Equation 2 asks for it: means over the whole time, and the peak of active flows.
+    /// The traffic as input of Equation 2: means over the whole time, and the peak of active flows.
     ///
     /// # Errors
-    /// Where rates cannot be told: no two packets at different times.
+    /// Where no rate can be computed: there are no two packets at different times.
     pub fn traffic(&self) -> Result<Traffic, Impossible> {
         if self.observed_ns == 0 {
             let mend = "two packets at different times are needed to tell a rate: \
@@ -98,8 +100,8 @@ impl Measured {
         })
     }
 
-    /// The share of IPv6 that is planned with: the larger of its shares of packets and of flow records.
-    /// Where tables are small, its share of microflow records may be larger still.
+    /// The share of IPv6 for the plan: the larger of its shares of packets and of flow records.
+    /// With small tables, its share of microflow records may be even larger.
     #[must_use]
     pub fn ipv6_share(&self) -> f64 {
         let share = |part: u64, all: u64| part as f64 / all.max(1) as f64;
@@ -107,8 +109,8 @@ impl Measured {
         of_packets.max(share(self.ipv6.flow_records, self.flow_records))
     }
 
-    /// Packets a second in the interval that had the most: what the mean does not tell. Never below
-    /// the mean, which it is where nothing as long as an interval was observed.
+    /// Packets a second in the busiest interval. At least the mean, and equal to it where the
+    /// observed time is shorter than an interval.
     #[must_use]
     pub fn busiest_packets_per_second(&self) -> f64 {
         let most = self.intervals.iter().map(|interval| interval.packets).max();
@@ -119,10 +121,10 @@ impl Measured {
         busiest.max(self.packets as f64 / self.seconds())
     }
 
-    /// Microflow records for each packet, by size of the table (TurboFlow, Figure 11).
+    /// Microflow records per packet, by size of the table (TurboFlow, Figure 11).
     ///
     /// # Panics
-    /// When no table was simulated, or no packet came.
+    /// When no table was simulated, or there was no packet.
     #[must_use]
     pub fn curve(&self) -> ShareCurve {
         let packets = self.packets as f64;
@@ -132,8 +134,8 @@ impl Measured {
         )
     }
 
-    /// The worst case by Equation 2, divided by what was measured, for one table: above 1 where the
-    /// bound held (TurboFlow, Figure 14). With means of the same traffic for both.
+    /// The worst case of Equation 2 divided by the measurement, for one table: above 1 where the
+    /// bound held (TurboFlow, Figure 14). Both use means of the traffic measured.
     #[must_use]
     pub fn worst_case_to_measured(&self, table: &MeasuredTable) -> f64 {
         // Time cancels out.

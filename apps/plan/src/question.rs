@@ -10,34 +10,34 @@ use crate::{
     ShareCurve, Traffic, WorkloadRate, slots_for_rate, worst_case_microflows_per_second,
 };
 
-/// What the table is to be large enough for, or what there is.
+/// The target that the table has to reach, or the resources that exist.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
-    /// Ten packets for each microflow record (TurboFlow's slides), or four fifths of what a table
-    /// without end reaches where that is less.
+    /// Ten packets per microflow record (TurboFlow's slides), or four fifths of the ratio of an
+    /// infinite table where that is less.
     Default,
-    /// So many packets for each microflow record.
+    /// This many packets per microflow record.
     PacketsPerMicroflow(f64),
-    /// So many microflow records a second, from all links.
+    /// This many microflow records a second, from all links.
     MicroflowsPerSecond(f64),
-    /// As many microflow records as so many cores merge.
+    /// As many microflow records as this many cores merge.
     Cores(f64),
-    /// A table of that size for all links is there.
+    /// A table of this size for all links exists.
     TableBytes(f64),
-    /// Table and cores are there: how many links do they carry?
+    /// Table and cores exist: how many links do they carry?
     Machine {
         /// Memory of the table for all links.
         table_bytes: f64,
-        /// Cores that aggregate.
+        /// Cores of the aggregator.
         cores: f64,
     },
 }
 
 impl Target {
-    /// Says what cannot be, whatever the traffic.
+    /// Checks the target, independently of the traffic.
     ///
     /// # Errors
-    /// A ratio below 1, or anything else that is no number above 0.
+    /// Where a ratio is below 1, or another number is not above 0.
     pub fn check(self) -> Result<(), Impossible> {
         let checked = match self {
             Self::Default => Ok(1.0),
@@ -57,76 +57,76 @@ impl Target {
     }
 }
 
-/// Packets for each microflow record that a table is to reach where nobody says otherwise.
+/// Default target of packets per microflow record.
 const DEFAULT_RATIO: f64 = 10.0;
-/// The share of what a table without end reaches that one with an end should be asked for.
+/// The share of an infinite table's ratio that is a reachable default target.
 const REACHABLE: f64 = 0.8;
 
-/// A planner's question.
+/// The input of a plan.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
-    /// What passes on one link.
+    /// The traffic on one link.
     pub traffic: Traffic,
-    /// What was measured on such packets, with the active timeout that is assumed; else only the worst
-    /// case can be told.
+    /// Measurements on such traffic, made with the assumed active timeout. Without them, the answer
+    /// has the worst case only.
     pub measured: Option<&'a Measured>,
-    /// How many independent copies of what was measured pass on one link: 1 where it was measured on such
-    /// a link, more where that was emptier than the links that are planned for.
+    /// How many independent copies of the measured traffic one link carries: 1 if it was measured
+    /// on such a link, more if the planned links are busier.
     pub copies: f64,
-    /// How many such links there are, independent of each other, each with its share of the table.
+    /// Number of such links. They are independent, and each has its share of the table.
     pub links: u64,
-    /// What is wanted, or there.
+    /// The target, or the existing resources.
     pub target: Target,
-    /// What is taken for granted.
+    /// The assumptions.
     pub assumptions: &'a Assumptions,
 }
 
-/// What a table takes and gives, for all links together.
+/// The resources of a table and the resulting rates, for all links together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Need {
-    /// Slots of each link's table.
+    /// Slots of one link's table.
     pub slots_per_link: u64,
     /// Memory of the tables of all links.
     pub table_bytes: f64,
     /// Microflow records a second.
     pub microflows_per_second: f64,
-    /// Packets for each microflow record.
+    /// Packets per microflow record.
     pub packets_per_microflow: f64,
-    /// Cores that merge them.
+    /// Aggregator cores that merge them.
     pub aggregator_cores: f64,
     /// Load on the bus between forwarding engine and processor.
     pub bus_bits_per_second: f64,
-    /// That load as a share of what the bus takes: above 1 it is too much.
+    /// That load as a share of the bus's throughput: above 1 it is too high.
     pub bus_share: f64,
 }
 
-/// Flow records on their way to a collector, from all links.
+/// The flow records exported to a collector, from all links.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Export {
-    /// Flow records a second: those counted on what was measured, else at most one a flow, and one
-    /// for each active timeout that passes while it is active.
+    /// Flow records a second: those counted in the measurement, else an upper bound of one per
+    /// flow, and one per active timeout that a flow lasts.
     pub flow_records_per_second: f64,
-    /// Bandwidth they take, with the headers of their messages.
+    /// Bandwidth of the export, including the headers of its messages.
     pub bits_per_second: f64,
-    /// Whether there may be fewer: stated rates do not say how long flows last.
+    /// Whether the rates are upper bounds: stated rates do not include the duration of flows.
     pub is_upper_bound: bool,
 }
 
 /// How many links a machine carries (TurboFlow, Table 11).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Capacity {
-    /// Memory of its table, for all links.
+    /// Memory of the table, for all links.
     pub table_bytes: f64,
-    /// Cores that aggregate.
+    /// Cores of the aggregator.
     pub cores: f64,
-    /// Links, not necessarily whole, at worst.
+    /// Links in the worst case, not necessarily whole.
     pub links_worst_case: f64,
-    /// What keeps it from carrying more then.
+    /// The limit in the worst case.
     pub limit_worst_case: Limit,
-    /// Links, by what was measured.
+    /// Links by the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub links_measured: Option<f64>,
-    /// What keeps it from carrying more by that.
+    /// The limit by the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_measured: Option<Limit>,
 }
@@ -138,61 +138,61 @@ pub struct TableRow {
     pub slots_per_link: u64,
     /// Memory of one link's table.
     pub table_bytes_per_link: f64,
-    /// Packets for each microflow record, at worst.
+    /// Packets per microflow record in the worst case.
     pub worst_case_packets_per_microflow: f64,
-    /// The same by what was measured.
+    /// Packets per microflow record by the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured_packets_per_microflow: Option<f64>,
 }
 
-/// The answer.
+/// The answer to a question.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
-    /// What passes on one link.
+    /// The traffic on one link.
     pub traffic: Traffic,
-    /// Copies of what was measured that make up this traffic.
+    /// Copies of the measured traffic that make up this traffic.
     pub copies: f64,
-    /// Links like it.
+    /// Number of such links.
     pub links: u64,
-    /// What the table is to reach: packets for each microflow record; `None` where its size is given.
+    /// The target in packets per microflow record; `None` where the table's size is given.
     pub target_packets_per_microflow: Option<f64>,
-    /// What Equation 2 asks for; `None` where no table of up to 2^40 slots is enough.
+    /// The need by Equation 2; `None` where no table of up to 2^40 slots is sufficient.
     pub worst_case: Option<Need>,
-    /// What was measured; `None` where nothing was, or no table that was simulated is enough.
+    /// The need by the measurement; `None` without one, or where no simulated table is sufficient.
     pub measured: Option<Need>,
-    /// How many links a given machine carries.
+    /// How many links the given machine carries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Capacity>,
-    /// Cores if the same processor meters the packets, without another forwarding engine.
+    /// Cores needed if the processor also meters the packets, without another forwarding engine.
     pub software_cores: f64,
-    /// Flow records out.
+    /// The export of flow records.
     pub export: Export,
-    /// With flow records made in switches.
+    /// Cost with flow records made in switches.
     pub cost: MonitoringCost,
-    /// With servers that put flow records together.
+    /// Cost with flow records assembled in servers.
     pub server_based_cost: MonitoringCost,
-    /// Capacity of all links, in Tb/s: what costs are multiplied with.
+    /// Capacity of all links, in Tb/s: multiply costs by it.
     pub terabits_per_second: f64,
-    /// Sizes of table, side by side.
+    /// A comparison of table sizes.
     pub tables: Vec<TableRow>,
-    /// Machines side by side: the memory and the cores of Table 11.
+    /// A comparison of machines, with the memory and cores of Table 11.
     pub machines: Vec<Capacity>,
-    /// What was taken for granted.
+    /// The assumptions used.
     pub assumptions: Vec<Assumed>,
 }
 
-/// Slots of tables that are shown where nothing was measured: powers of four.
+/// Exponents of the table sizes shown without a measurement, which are powers of four.
 const SHOWN_SLOTS: std::ops::RangeInclusive<u32> = 3..=12;
 
-/// Memory and cores of machines that are shown (TurboFlow, Table 11).
+/// Memory and cores of the machines shown (TurboFlow, Table 11).
 const SHOWN_TABLE_BYTES: [f64; 6] = [0.0, 1e6, 4e6, 8e6, 16e6, 24e6];
 const SHOWN_CORES: [f64; 4] = [1.0, 2.0, 3.0, 4.0];
 
 impl Question<'_> {
-    /// Answers it.
+    /// Computes the answer.
     ///
     /// # Errors
-    /// What cannot be, or contradicts itself.
+    /// Where an input is invalid, or inputs contradict each other.
     pub fn answer(&self) -> Result<Plan, Impossible> {
         self.check()?;
         let (worst_case, measured) = self.needs()?;
@@ -230,7 +230,7 @@ impl Question<'_> {
         self.assumptions.get(assumption)
     }
 
-    /// What a core is planned to do of what it can.
+    /// The planned rate of a core: its maximum rate times the planned utilization.
     fn planned(&self, rate_per_core: Assumption) -> f64 {
         self.get(rate_per_core) * self.get(Assumption::CoreUtilization)
     }
@@ -257,7 +257,7 @@ impl Question<'_> {
         }
     }
 
-    /// Microflow records a second that one link may make; `None` where the table is given instead.
+    /// Microflow records a second allowed for one link; `None` where the table is given instead.
     fn allowed_per_link(&self) -> Result<Option<f64>, Impossible> {
         let links = self.links as f64;
         let packets_per_second = self.traffic.packets_per_second;
@@ -290,7 +290,7 @@ impl Question<'_> {
         Ok(Some(allowed))
     }
 
-    /// The table that is needed, at worst and by what was measured.
+    /// The table needed, in the worst case and by the measurement.
     fn needs(&self) -> Result<(Option<Need>, Option<Need>), Impossible> {
         let worst = |slots| worst_case_microflows_per_second(&self.traffic, slots);
         let curve = self.curve();
@@ -313,7 +313,8 @@ impl Question<'_> {
             let mut enough = rates.filter(|(_, rate)| *rate <= allowed * (1.0 + 1e-12));
             enough.next().map(|(slots, rate)| self.need(slots, rate))
         });
-        // Only powers of two were simulated; a smaller table that is enough at worst is enough.
+        // Only powers of two were simulated. A smaller table that suffices in the worst case
+        // suffices.
         let measured = match (measured, worst_case, curve) {
             (Some(need), Some(worst), Some(curve))
                 if worst.slots_per_link < need.slots_per_link =>
@@ -333,17 +334,17 @@ impl Question<'_> {
         (!measured.tables.is_empty() && measured.packets > 0).then(|| measured.curve())
     }
 
-    /// Slots of a link's table that give every copy of what was measured that many.
+    /// Slots of a link's table that give each copy of the measured traffic `slots` slots.
     fn slots_per_link(&self, slots: u32) -> u64 {
         (f64::from(slots) * self.copies).ceil() as u64
     }
 
-    /// Microflow records a second that one link makes with a table of so many slots.
+    /// Microflow records a second of one link with a table of `slots` slots.
     fn measured_rate(&self, curve: &ShareCurve, slots: f64) -> f64 {
         curve.share(slots / self.copies) * self.traffic.packets_per_second
     }
 
-    /// Slots that each link has of a table whose size is given.
+    /// Slots of each link's share of a given table.
     fn given_slots(&self) -> Result<u64, Impossible> {
         let (Target::TableBytes(bytes)
         | Target::Machine {
@@ -364,7 +365,7 @@ impl Question<'_> {
         Ok(slots as u64)
     }
 
-    /// What a table takes and gives, from the records that one link's share of it makes.
+    /// The need of all links, from the slots and the microflow record rate of one link.
     fn need(&self, slots_per_link: u64, microflows_per_second_per_link: f64) -> Need {
         let links = self.links as f64;
         let microflows_per_second = microflows_per_second_per_link * links;

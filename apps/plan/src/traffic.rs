@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What passes on one link.
+//! The traffic on one link.
 
 use serde::Serialize;
 
 use crate::Impossible;
 use crate::impossible::{above_zero, zero_or_more};
 
-/// The traffic of one link, as far as the model asks: the inputs of Equation 2.
+/// The traffic of one link as the model needs it: the inputs of Equation 2.
 ///
 /// # Source
 /// TurboFlow, section 5.4: `E[p]`, `E[f]` and `â`.
@@ -14,26 +14,26 @@ use crate::impossible::{above_zero, zero_or_more};
 pub struct Traffic {
     /// Packets a second.
     pub packets_per_second: f64,
-    /// Flows that begin, a second.
+    /// New flows a second.
     pub flows_per_second: f64,
-    /// The most flows that are active at a time.
+    /// Peak number of active flows.
     pub active_flows: f64,
-    /// Bytes of a packet on the wire, on average; `None` where nobody said it.
+    /// Mean bytes of a packet on the wire; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_packet_bytes: Option<f64>,
 }
 
-/// The most packets a second that are taken for a link: those of 600 Tb/s of the shortest frames.
+/// Maximum packets a second of a link: those of 600 Tb/s of the shortest frames.
 const PACKETS_PER_SECOND_MAX: f64 = 1e12;
-/// The shortest and the longest packet that a link carries, in bytes.
+/// Minimum and maximum bytes of a packet.
 const PACKET_BYTES: std::ops::RangeInclusive<f64> = 20.0..=65_575.0;
 
 impl Traffic {
-    /// Says what cannot be.
+    /// Checks that the numbers are plausible.
     ///
     /// # Errors
-    /// A rate that is no number, not above 0 or more than any link has, more flows than packets, fewer
-    /// than one active flow, or packets of a size that there is not.
+    /// Where a rate is not a number, not above 0 or too high for a link; where there are more flows
+    /// than packets, or less than one active flow; or where the size of packets is impossible.
     pub fn check(&self) -> Result<(), Impossible> {
         let packets_per_second = self.packets_per_second;
         if packets_per_second > PACKETS_PER_SECOND_MAX {
@@ -68,14 +68,15 @@ impl Traffic {
         }
     }
 
-    /// Says whether so many flows can be active where rates are lasting ones: a flow is active from its
-    /// first packet until the idle timeout after its last one, so that those which begin within
-    /// the timeout are active all, and each has a packet in it.
+    /// Checks the active flows against constant rates. A flow is active from its first packet until
+    /// the idle timeout after its last one. So all flows that begin within the timeout are active,
+    /// and each active flow has a packet within it.
     ///
-    /// What was measured for less than the timeout need not agree.
+    /// Measurements over less than the timeout may be inconsistent.
     ///
     /// # Errors
-    /// Fewer active flows than begin within the timeout, or more than packets that come in it.
+    /// Where fewer flows are active than begin within the timeout, or more than there are packets
+    /// in it.
     pub fn check_active_flows(&self, idle_timeout_seconds: f64) -> Result<(), Impossible> {
         let least = (self.flows_per_second * idle_timeout_seconds).floor();
         let most = (self.packets_per_second * idle_timeout_seconds).ceil() + 1.0;
@@ -98,7 +99,7 @@ impl Traffic {
         Ok(())
     }
 
-    /// So many independent copies of it on one link.
+    /// The traffic of this many independent copies on one link.
     #[must_use]
     pub fn times(self, copies: f64) -> Self {
         Self {
@@ -109,14 +110,14 @@ impl Traffic {
         }
     }
 
-    /// Bits a second on the link; `None` where nobody said how long packets are.
+    /// Bits a second on the link; `None` if the size of packets is unknown.
     #[must_use]
     pub fn bits_per_second(&self) -> Option<f64> {
         self.mean_packet_bytes
             .map(|bytes| bytes * 8.0 * self.packets_per_second)
     }
 
-    /// Packets for each flow: no table hands on fewer records than one a flow.
+    /// Packets per flow. A table never makes fewer records than one per flow.
     #[must_use]
     pub fn packets_per_flow(&self) -> f64 {
         self.packets_per_second / self.flows_per_second
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn accepts_a_link_and_tells_its_load() {
+    fn accepts_a_link_and_computes_its_load() {
         assert_eq!(LINK.check(), Ok(()));
         assert_eq!(LINK.bits_per_second(), Some(2.8e9));
         assert_eq!(LINK.packets_per_flow(), 12.5);
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn names_what_cannot_be() {
+    fn names_the_invalid_argument() {
         for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, 1.1e12] {
             let packets_per_second = rate;
             refused(

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How many microflow records a table hands on at worst (TurboFlow, section 5.4).
+//! The worst case of a table's microflow records (TurboFlow, section 5.4).
 
 use crate::Traffic;
 
-/// The largest table that is looked for: 2^40 slots, 64 TiB of records.
+/// The largest table considered: 2^40 slots, 64 TiB of records.
 pub const MAX_SLOTS: u64 = 1 << 40;
 
 /// The probability that a packet finds another flow in its slot and evicts it.
 ///
-/// Without any slot it is 1: every packet is a record of its own.
+/// Without slots it is 1: every packet is its own record.
 ///
 /// # Source
 /// TurboFlow, section 5.4, Equation 1: `P[eviction] = 1 - (1 - 1/T)^â`.
@@ -17,11 +17,11 @@ pub fn eviction_probability(slots: u64, active_flows: f64) -> f64 {
     if slots == 0 {
         return 1.0;
     }
-    // The same by logarithms: exact also where 1/T is lost beside 1.
+    // Computed with logarithms, which stay exact where 1/T is negligible beside 1.
     -(active_flows * (-1.0 / slots as f64).ln_1p()).exp_m1()
 }
 
-/// The microflow records a second that one link's table hands on, at worst, in expectation.
+/// The expected microflow records a second of one link's table, in the worst case.
 ///
 /// # Source
 /// TurboFlow, section 5.4, Equation 2: `E[m] = E[f] + (E[p] - E[f]) * P[eviction]`.
@@ -31,21 +31,23 @@ pub fn worst_case_microflows_per_second(traffic: &Traffic, slots: u64) -> f64 {
     traffic.flows_per_second + others * eviction_probability(slots, traffic.active_flows)
 }
 
-/// The smallest table with at most that probability of an eviction; `None` where that is none of up
-/// to [`MAX_SLOTS`] slots.
+/// The smallest table with at most this eviction probability; `None` if it needs more than
+/// [`MAX_SLOTS`] slots.
 #[must_use]
 pub fn slots_for_probability(probability: f64, active_flows: f64) -> Option<u64> {
     smallest(|slots| eviction_probability(slots, active_flows) <= probability)
 }
 
-/// The smallest table that hands on at most that many microflow records a second, even at worst;
-/// `None` where that is none of up to [`MAX_SLOTS`] slots. Never possible below one a flow.
+/// The smallest table with at most this many microflow records a second, even in the worst case;
+/// `None` if it needs more than [`MAX_SLOTS`] slots. A rate below one record per flow is never
+/// possible.
 #[must_use]
 pub fn slots_for_rate(traffic: &Traffic, microflows_per_second: f64) -> Option<u64> {
     smallest(|slots| worst_case_microflows_per_second(traffic, slots) <= microflows_per_second)
 }
 
-/// The first number of slots that is enough, where more are enough too; 0 where no table is needed.
+/// The smallest sufficient number of slots, given that more also suffice; 0 where no table is
+/// needed.
 fn smallest(is_enough: impl Fn(u64) -> bool) -> Option<u64> {
     if is_enough(0) {
         return Some(0);
@@ -80,12 +82,12 @@ mod tests {
     }
 
     #[test]
-    fn equals_the_definition_where_that_can_be_computed() {
+    fn equals_the_definition_where_it_can_be_computed() {
         for (slots, flows) in [(1, 1.0), (2, 3.0), (10, 10.0), (1_000, 17.0)] {
             let plain = 1.0 - (1.0 - 1.0 / slots as f64).powf(flows);
             assert!((eviction_probability(slots, flows) - plain).abs() < 1e-12);
         }
-        // A power of (1 - 2^-40) in 53 bits would have three digits left.
+        // A power of (1 - 2^-40), computed in 53 bits, would have three correct digits.
         let tiny = eviction_probability(1 << 40, 1.0);
         assert!((tiny * (1u64 << 40) as f64 - 1.0).abs() < 1e-9, "{tiny}");
         assert_eq!(eviction_probability(0, 5.0), 1.0);

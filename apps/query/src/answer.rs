@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a question gives: columns, rows and totals.
+//! The answer to a question: columns, rows and totals.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -12,13 +12,13 @@ pub use crate::field::Show;
 /// One value of an answer.
 #[derive(Clone, Debug)]
 pub enum Cell {
-    /// None.
+    /// No value.
     Absent,
     /// An address.
     Address(IpAddr),
-    /// A network: an address and the length of its prefix.
+    /// A network: an address and a prefix length.
     Network(IpAddr, u8),
-    /// A number, time, MAC address, ...
+    /// A number, time, MAC address or other value that fits in 64 bits.
     Unsigned(u64),
     /// A real number.
     Float(f64),
@@ -26,7 +26,7 @@ pub enum Cell {
     List(Vec<u64>),
 }
 
-/// Name of a column of an answer, and how its values are shown.
+/// Name and representation of a column of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerColumn {
     /// The name.
@@ -35,19 +35,19 @@ pub struct AnswerColumn {
     pub show: Show,
 }
 
-/// Records, packets and bytes.
+/// Numbers of records, packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Flow records.
     pub records: u64,
-    /// Their packets; `None` where there is no such column, or where they are 2^64 or more.
+    /// Their packets; `None` where there is no such column, or where the sum is 2^64 or more.
     pub packets: Option<u64>,
-    /// Their bytes; `None` likewise.
+    /// Their bytes; `None` in the corresponding cases.
     pub bytes: Option<u64>,
 }
 
 impl Counts {
-    /// Of no records, whose packets and bytes are known or not.
+    /// Zero records; packets and bytes are known if the columns exist.
     pub(crate) fn none(has_packets: bool, has_bytes: bool) -> Self {
         Self {
             records: 0,
@@ -64,14 +64,14 @@ impl Counts {
     }
 }
 
-/// What an answer stands on.
+/// Totals over the records of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// All that was read.
+    /// All records read.
     pub read: Counts,
-    /// What passed the filter.
+    /// The records that passed the filter.
     pub matched: Counts,
-    /// How many rows there were before `--top` cut them: groups, or records that matched.
+    /// Number of rows before the limit on rows was applied: groups, or matching records.
     pub rows: u64,
 }
 
@@ -80,9 +80,9 @@ pub struct Totals {
 pub struct Answer {
     /// The columns.
     pub columns: Vec<AnswerColumn>,
-    /// The rows, in the order asked for.
+    /// The rows, in the requested order.
     pub rows: Vec<Vec<Cell>>,
-    /// What they stand on.
+    /// The totals of the records behind the rows.
     pub totals: Totals,
 }
 
@@ -99,7 +99,7 @@ impl From<Value<'_>> for Cell {
 }
 
 impl Ord for Cell {
-    /// Absent values first; the values of a column are all of one kind beyond that.
+    /// Absent values come first; otherwise the values of a column have one kind.
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Address(left), Self::Address(right)) => left.cmp(right),

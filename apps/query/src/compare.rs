@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A value of an expression against a value of a record.
+//! Compares a value of an expression with a value of a record.
 
 use std::cmp::Ordering;
 use std::net::IpAddr;
@@ -46,7 +46,7 @@ impl Operator {
     }
 }
 
-/// What is asked of one value. An absent value passes only [`Test::Absent`].
+/// A condition on one value. An absent value passes only [`Test::Absent`].
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Test {
     Number(Operator, u64),
@@ -55,7 +55,7 @@ pub(crate) enum Test {
     In(Net),
     /// All of these bits are set.
     Bits(u64),
-    /// The list has this number.
+    /// The list contains this number.
     Contains(u64),
     Absent,
 }
@@ -81,7 +81,7 @@ impl Test {
     }
 }
 
-/// The number that a text means in a field that is shown so.
+/// Parses a number as written for a field with this representation.
 pub(crate) fn number(text: &str, show: Show) -> Result<u64, String> {
     let (value, what) = match show {
         Show::Time => (
@@ -129,7 +129,7 @@ pub(crate) fn number(text: &str, show: Show) -> Result<u64, String> {
     })
 }
 
-/// The test that `field OPERATOR text` makes.
+/// The test for `field OPERATOR text`.
 pub(crate) fn compare(
     operator: Operator,
     text: &str,
@@ -163,7 +163,7 @@ pub(crate) fn compare(
     }
 }
 
-/// The test that `field has text` makes.
+/// The test for `field has text`.
 pub(crate) fn has(text: &str, kind: ColumnKind, show: Show) -> Result<Test, String> {
     match kind {
         ColumnKind::List => Ok(Test::Contains(number(text, Show::Number)?)),

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be wrong with a question or its files.
+//! Errors of questions and their files.
 
 use std::fmt;
 
 use thiserror::Error;
 use turboflow_formats::ReadError;
 
-/// Why a question has no answer.
+/// Why a question cannot be answered.
 #[derive(Debug, Error)]
 pub enum QueryError {
-    /// The question cannot be understood.
+    /// The question is invalid.
     #[error("{0}")]
     Question(Box<Misread>),
     /// A file cannot be read.
@@ -25,7 +25,7 @@ pub enum QueryError {
         /// The first column that differs, and how.
         difference: String,
     },
-    /// A file has other columns than when the question was understood.
+    /// The columns of a file changed after the question was bound to them.
     #[error("{place} has changed while it waited to be read: {difference}; ask again")]
     Changed {
         /// The file.
@@ -33,31 +33,31 @@ pub enum QueryError {
         /// The first column that differs, and how.
         difference: String,
     },
-    /// The groups do not fit the memory allowed.
+    /// The groups exceed the memory limit.
     #[error(
         "more than {limit} groups: group by fewer fields or wider buckets (src_addr/24, time:5m), \
          or filter first"
     )]
     Groups {
-        /// How many are allowed.
+        /// The limit.
         limit: usize,
     },
-    /// The records span more stretches of time than an answer may have.
+    /// The records span more time buckets than the limit.
     #[error(
         "from {from} to {to} are more than {limit} buckets of {width}: choose a wider one in \
          --group-by, or a part of the time: --where 'first_ns >= 2024-03-01T12:00Z'"
     )]
     Buckets {
-        /// Where the first one begins, as a text.
+        /// Start of the first bucket, as text.
         from: String,
-        /// Where the last one begins, as a text.
+        /// Start of the last bucket, as text.
         to: String,
-        /// How wide they are, as a text.
+        /// Width of the buckets, as text.
         width: String,
-        /// How many are allowed.
+        /// The limit.
         limit: u64,
     },
-    /// A column adds up to more than a number holds.
+    /// The sum of a column exceeds 64 bits.
     #[error(
         "{column} of these records adds up to 2^64 or more: ask for fewer of them with --where, \
          or look with --by {column} --top 10 whether its largest values can be right"
@@ -66,24 +66,24 @@ pub enum QueryError {
         /// The column.
         column: String,
     },
-    /// The records to sort do not fit the memory allowed.
+    /// The records to sort exceed the memory limit.
     #[error("more than {limit} records match: ask for the first ones with --top, or filter")]
     Records {
-        /// How many are allowed.
+        /// The limit.
         limit: usize,
     },
 }
 
-/// A part of a question that cannot be understood, and where it stands.
+/// An invalid part of a question, and its position.
 #[derive(Debug)]
 pub struct Misread {
-    /// What the text is: `--where`, `--group-by`, ...
+    /// The option whose value is invalid, with its hyphens.
     pub(crate) option: &'static str,
-    /// The whole text.
+    /// The whole value.
     pub(crate) text: String,
-    /// Where the part starts and ends, in bytes.
+    /// Start and end of the invalid part, in bytes.
     pub(crate) span: (usize, usize),
-    /// What is wrong and what would be right.
+    /// What is wrong, and what would be valid.
     pub(crate) reason: String,
 }
 

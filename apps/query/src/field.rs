@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a question can name: the columns of the records, their duration, and what both directions of biflows have together.
+//! The fields that a question can name: columns, the duration, and totals over both directions of a
+//! biflow.
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, Value};
 
 use crate::span::TimeColumns;
 
-/// One thing that every record has a value of.
+/// A value of every record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
     /// A column.
     Column(usize),
-    /// Last less first time, of both directions.
+    /// Last time minus first time, over both directions.
     Duration(TimeColumns),
-    /// Of a biflow, what both directions have together.
+    /// The sum of both directions of a biflow.
     Total {
-        /// The column of the initiator's.
+        /// The initiator's column.
         forward: usize,
-        /// The column of the other side's.
+        /// The responder's column.
         reverse: usize,
     },
 }
 
-/// What biflows have of both directions together, and the column whose sum with its `reverse_` twin that is.
+/// The totals of biflows. Each is the sum of a column and its `reverse_` twin.
 const TOTALS: [(&str, &str); 2] = [("total_packets", "packets"), ("total_bytes", "bytes")];
 
-/// How a person writes and reads the values of a field.
+/// How the values of a field are written and read by people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
     /// An IP address or network.
@@ -49,7 +50,7 @@ pub enum Show {
     Mac,
     /// A real number.
     Float,
-    /// A share, in percent.
+    /// A percentage.
     Percent,
     /// A list of numbers.
     List,
@@ -73,7 +74,7 @@ impl Field {
         })
     }
 
-    /// All packets or bytes of a record: of both directions where it has two.
+    /// All packets or bytes of a record, in both directions if it has two.
     pub(crate) fn all_of(name: &str, schema: &[Column]) -> Option<Self> {
         let total = TOTALS.iter().find(|(_, one_way)| *one_way == name);
         total
@@ -86,7 +87,7 @@ impl Field {
         schema.iter().any(|column| column.name == name)
     }
 
-    /// Every name that [`Field::find`] knows.
+    /// Every name that [`Field::find`] accepts.
     pub(crate) fn names(schema: &[Column]) -> Vec<String> {
         let mut names: Vec<String> = schema.iter().map(|column| column.name.clone()).collect();
         for name in TOTALS.iter().map(|(total, _)| *total).chain(["duration"]) {
@@ -97,7 +98,7 @@ impl Field {
         names
     }
 
-    /// The value of a record.
+    /// The value of the field in a record.
     pub(crate) fn value(self, batch: &FlowBatch, row: usize) -> Value<'_> {
         match self {
             Self::Column(column) => batch.value(row, column),
@@ -111,7 +112,7 @@ impl Field {
                         let total = forward.checked_add(reverse);
                         total.map_or(Value::Absent, Value::Unsigned)
                     }
-                    // Nothing came back.
+                    // The responder sent nothing.
                     (forward, _) => forward,
                 }
             }
@@ -125,12 +126,12 @@ impl Field {
         }
     }
 
-    /// Whether it is a column whose name says that its numbers are nanoseconds.
+    /// Whether it is a column of nanoseconds, according to its name.
     pub(crate) fn is_in_ns(self, schema: &[Column]) -> bool {
         matches!(self, Self::Column(index) if schema[index].name.ends_with("_ns"))
     }
 
-    /// How its values are written and read.
+    /// The representation of its values.
     pub(crate) fn show(self, schema: &[Column]) -> Show {
         let index = match self {
             Self::Duration(_) => return Show::Duration,
@@ -154,7 +155,7 @@ impl Field {
     }
 }
 
-/// The parts of a list with commas between, without the spaces around them, and the place of each.
+/// The items of a comma-separated list without surrounding spaces, and their positions.
 pub(crate) fn listed(text: &str) -> impl Iterator<Item = (&str, (usize, usize))> {
     let mut start = 0;
     text.split(',').map(move |part| {
@@ -164,8 +165,8 @@ pub(crate) fn listed(text: &str) -> impl Iterator<Item = (&str, (usize, usize))>
     })
 }
 
-/// The name itself, or `group_NAME` where that is taken: what files call their columns comes
-/// before what groups call theirs.
+/// `name`, or `group_NAME` if that is taken: names of a file's columns have priority over names of
+/// measures.
 pub(crate) fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
     let mut free = name.to_owned();
     while is_taken(&free) {
@@ -174,7 +175,7 @@ pub(crate) fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
     free
 }
 
-/// The message for a name that is no field.
+/// The error message for an unknown field.
 pub(crate) fn unknown(name: &str, names: &[String]) -> String {
     let near = names.iter().min_by_key(|known| distance(name, known));
     let hint = match near.filter(|known| distance(name, known) <= 3.min(name.len() / 2)) {
@@ -188,7 +189,7 @@ pub(crate) fn unknown(name: &str, names: &[String]) -> String {
     )
 }
 
-/// How many letters must be changed, put in or taken out.
+/// Edit distance: letters to change, insert or remove.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().take(64).collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--where`: which records a question is about.
+//! Filter expressions, which select the records of a question.
 //!
 //! ```text
 //! expression = either { ("or" | "||") either }
 //! either     = term { ("and" | "&&") term }
 //! term       = ("not" | "!") term | "(" expression ")" | test
 //! test       = FIELD ("==" | "=" | "!=" | "<" | "<=" | ">" | ">=") VALUE
-//!            | FIELD "in" (VALUE | "(" VALUE { "," VALUE } ")")      networks, too
+//!            | FIELD "in" (VALUE | "(" VALUE { "," VALUE } ")")      addresses and networks
 //!            | FIELD "has" VALUE                                     flag bits, list elements
 //!            | ("host" | "net") ADDRESS | "port" NUMBER              either side
 //!            | PROTOCOL                                              tcp, udp, icmp, ...
 //! ```
 //!
-//! The value `none` stands for an absent value. An absent value passes no other test.
+//! The value `none` means an absent value. An absent value passes no other test.
 
 use std::net::IpAddr;
 
@@ -37,14 +37,14 @@ enum Expression {
     Test(Field, Test),
 }
 
-/// Parentheses and negations inside each other.
+/// Maximum nesting of parentheses and negations.
 const DEPTH_MAX: usize = 64;
 
 impl Filter {
-    /// Understands a `--where` expression about records of that schema.
+    /// Parses an expression for records of that schema.
     ///
     /// # Errors
-    /// [`QueryError::Question`] points at the word that is wrong and says what would be right.
+    /// [`QueryError::Question`] points at the invalid word and says what would be valid.
     pub fn parse(text: &str, schema: &[Column]) -> Result<Self, QueryError> {
         let mut parser = Parser {
             text,
@@ -70,7 +70,7 @@ impl Filter {
         self.0.holds(batch, row)
     }
 
-    /// The records that pass, in the same columns: what `turboflow show --where ... -w` writes.
+    /// The records that pass, with all columns.
     #[must_use]
     pub fn apply(&self, batch: &FlowBatch, schema: &[Column]) -> FlowBatch {
         let mut kept = FlowBatch::new(schema);
@@ -199,7 +199,7 @@ impl<'a> Parser<'a> {
         value: Token<'a>,
     ) -> Result<Expression, QueryError> {
         let (kind, mut show) = (field.kind(self.schema), field.show(self.schema));
-        // The name of the column may be the unit.
+        // The column's name may give the unit.
         if show == Show::Duration && field.is_in_ns(self.schema) && literal::is_unitless(value.text)
         {
             show = Show::Number;
@@ -211,7 +211,7 @@ impl<'a> Parser<'a> {
         ))
     }
 
-    /// What follows `in`.
+    /// Parses the operand of `in`.
     fn membership(&mut self, field: Field) -> Result<Expression, QueryError> {
         if !self.accept(&["("]) {
             return self.member(field);
@@ -242,9 +242,9 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `host`, `net` or `port`: either of two fields has the value.
+    /// Parses `host`, `net` or `port`: either of two fields has the value.
     fn side(&mut self, name: Token<'a>, sides: &[&'a str; 2]) -> Result<Expression, QueryError> {
-        // "host == 10.0.0.1" is what a hand that knows the other form writes.
+        // Users of other filters write "host == 10.0.0.1", so an operator is accepted.
         self.accept(&["==", "=", "in"]);
         let value = self.peek();
         let text = self.value()?;
@@ -286,7 +286,7 @@ impl<'a> Parser<'a> {
 
     fn take(&mut self) -> Token<'a> {
         let token = self.peek();
-        // The end stays the last word, however often it is taken.
+        // The end token is never consumed.
         self.next = (self.next + 1).min(self.tokens.len() - 1);
         token
     }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the numbers of several records become one.
+//! How the numbers of several records are combined.
 
 use turboflow_record::{Definition, Feature, KeyField, Op};
 
-/// How the numbers of two records become that of both.
+/// How the numbers of two records are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
-    /// Added up, and spread over time.
+    /// The sum; it can be spread over time.
     Sum,
     Min,
     Max,
-    /// Flags that any has.
+    /// Bitwise OR of flags.
     Or,
 }
 
 impl Fold {
-    /// The number of no record.
+    /// The result for no records.
     pub(crate) const fn neutral(self) -> Option<u64> {
         match self {
             Self::Sum => Some(0),
@@ -23,12 +23,12 @@ impl Fold {
         }
     }
 
-    /// Of the feature that has this column, in either direction. `None` where the numbers of several records make none: those of
-    /// single packets, and means.
+    /// The fold for the feature of this column, in either direction. `None` where numbers cannot be
+    /// combined: values of single packets, and means.
     pub(crate) fn by_definition(column: &str, definition: &Definition) -> Option<Self> {
         let mut features = definition.features.iter();
         let Some(feature) = features.find(|feature| is_of(feature, column)) else {
-            // Of the key, or what every record has beside its features.
+            // A column of the key, or one that every record has.
             return Self::by_name(column);
         };
         match feature.op {
@@ -41,13 +41,14 @@ impl Fold {
         }
     }
 
-    /// By the name of the column, for that is all that a text file says of it: those of the default definition, and
-    /// others that are named like them. A value of a record's first or last packet is none of a group's.
+    /// The fold by the column's name, which is all that a text file provides: columns of the
+    /// default definition, and columns with similar names. A value of a record's first or last
+    /// packet cannot be combined.
     pub(crate) fn by_name(column: &str) -> Option<Self> {
         let name = column.trim_start_matches("reverse_");
         let begins = |prefix| name.starts_with(prefix);
         match name {
-            // May be of a key too, and are flags there as well.
+            // This column may also be in a key; its values are flags there too.
             "tcp_flags" => Some(Self::Or),
             "end_reason" | "tos" => None,
             _ if KeyField::all().any(|key| key.column_name() == name) => None,
@@ -59,7 +60,7 @@ impl Fold {
     }
 }
 
-/// Whether a column is that of a feature: of the initiator, or with `reverse_` before it of the other side.
+/// Whether the column belongs to the feature: the initiator's, or the responder's with `reverse_`.
 fn is_of(feature: &Feature, column: &str) -> bool {
     column == feature.name || column.strip_prefix("reverse_") == Some(&feature.name)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--group-by`: what records are added up by.
+//! The keys by which records are grouped.
 
 use std::net::IpAddr;
 
@@ -19,25 +19,26 @@ pub(crate) struct GroupKey {
     pub(crate) name: String,
     field: Field,
     show: Show,
-    by: By,
+    by: Grain,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum By {
-    /// Every value its own group.
+enum Grain {
+    /// One group per value.
     Value,
-    /// Values from a multiple of the width to the next.
+    /// One group per interval of this width, starting at a multiple of it.
     Bucket(u64),
-    /// Networks of these lengths.
+    /// One group per network, with these prefix lengths.
     Prefix { v4: u8, v6: u8 },
-    /// Stretches of time this long, in ns, over which what a record counts is spread.
+    /// One group per time bucket of this width in ns; a record's counts are spread over its
+    /// buckets.
     Time(u64),
 }
 
-/// IPv6 networks where only the length of IPv4 networks was given: a site's usual subnet.
+/// Prefix length for IPv6 if only that for IPv4 was given: the usual subnet of a site.
 const V6_PREFIX: u8 = 64;
 
-/// Understands `FIELD,FIELD:BUCKET,FIELD/PREFIX,time:5m`.
+/// Parses `FIELD,FIELD:BUCKET,FIELD/PREFIX,time:5m`.
 pub(crate) fn parse(text: &str, schema: &[Column]) -> Result<Vec<GroupKey>, QueryError> {
     let mut keys = Vec::<GroupKey>::new();
     for (part, span) in field::listed(text) {
@@ -55,7 +56,7 @@ pub(crate) fn parse(text: &str, schema: &[Column]) -> Result<Vec<GroupKey>, Quer
     Ok(keys)
 }
 
-/// What groups over time are asked for by.
+/// The name that groups records by time.
 pub(crate) fn time_name(schema: &[Column]) -> String {
     field::free_name("time", |name| Field::is_column(name, schema))
 }
@@ -74,7 +75,7 @@ fn key(text: &str, schema: &[Column]) -> Result<GroupKey, String> {
         (None, ColumnKind::TimestampNs) => {
             return Err(format!("times need a width to group by: write {name}:5m"));
         }
-        (None, _) => By::Value,
+        (None, _) => Grain::Value,
         (Some((":", width)), ColumnKind::Unsigned { .. } | ColumnKind::TimestampNs) => {
             bucket(width, show)?
         }
@@ -104,7 +105,7 @@ fn time_key(text: &str, field: Field) -> Result<GroupKey, String> {
         name: text.to_owned(),
         field,
         show: Show::Time,
-        by: By::Time(width_of(width, Show::Duration)?),
+        by: Grain::Time(width_of(width, Show::Duration)?),
     })
 }
 
@@ -127,13 +128,13 @@ fn unknown(name: &str, schema: &[Column]) -> String {
     )
 }
 
-fn bucket(width: &str, show: Show) -> Result<By, String> {
+fn bucket(width: &str, show: Show) -> Result<Grain, String> {
     let show = if show == Show::Time {
         Show::Duration
     } else {
         show
     };
-    width_of(width, show).map(By::Bucket)
+    width_of(width, show).map(Grain::Bucket)
 }
 
 fn width_of(text: &str, show: Show) -> Result<u64, String> {
@@ -143,7 +144,7 @@ fn width_of(text: &str, show: Show) -> Result<u64, String> {
     }
 }
 
-fn prefix(lengths: &str) -> Result<By, String> {
+fn prefix(lengths: &str) -> Result<Grain, String> {
     let (first, second) = lengths.split_once('/').unwrap_or((lengths, ""));
     let length = |text: &str, most: u8| {
         text.parse::<u8>()
@@ -154,33 +155,33 @@ fn prefix(lengths: &str) -> Result<By, String> {
             })
     };
     if !second.is_empty() {
-        return Ok(By::Prefix {
+        return Ok(Grain::Prefix {
             v4: length(first, 32)?,
             v6: length(second, 128)?,
         });
     }
     Ok(match length(first, 128)? {
-        v4 @ 0..=32 => By::Prefix { v4, v6: V6_PREFIX },
-        v6 => By::Prefix { v4: 32, v6 },
+        v4 @ 0..=32 => Grain::Prefix { v4, v6: V6_PREFIX },
+        v6 => Grain::Prefix { v4: 32, v6 },
     })
 }
 
 impl GroupKey {
-    /// How wide a stretch of time is, where that is what records are spread over.
+    /// Width of the time buckets, if records are spread over them.
     pub(crate) const fn time_width_ns(&self) -> Option<u64> {
         match self.by {
-            By::Time(width_ns) => Some(width_ns),
+            Grain::Time(width_ns) => Some(width_ns),
             _ => None,
         }
     }
 
-    /// The key's part of a record; over time that of its first packet.
+    /// A record's value for this key; with time buckets, that of its first packet.
     pub(crate) fn cell(&self, batch: &FlowBatch, row: usize) -> Cell {
         match (self.field.value(batch, row), self.by) {
-            (Value::Unsigned(value), By::Bucket(width) | By::Time(width)) => {
+            (Value::Unsigned(value), Grain::Bucket(width) | Grain::Time(width)) => {
                 Cell::Unsigned(value - value % width)
             }
-            (Value::Address(address), By::Prefix { v4, v6 }) => {
+            (Value::Address(address), Grain::Prefix { v4, v6 }) => {
                 let length = if matches!(address, IpAddr::V4(_)) {
                     v4
                 } else {

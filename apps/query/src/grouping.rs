@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the rows of a grouped answer hold, and their order.
+//! The columns and the order of a grouped answer.
 
 use turboflow_record::{ColumnKind, FlowBatch};
 
@@ -13,20 +13,20 @@ use crate::run::number;
 use crate::span::{Direction, Times};
 use crate::{QueryError, Question};
 
-/// How records are grouped, and what is made of each group.
+/// How records are grouped, and the measures of each group.
 #[derive(Clone, Debug)]
 pub(crate) struct Grouping {
     pub(crate) keys: Vec<GroupKey>,
-    /// What is added up, or of what the least or the largest is kept.
+    /// Values folded over each group's records.
     pub(crate) amounts: Vec<Amount>,
     /// The columns after those of the key.
     pub(crate) columns: Vec<(AnswerColumn, Measure)>,
     pub(crate) by: GroupSort,
-    /// What the share of a group is a share of: records or an amount.
+    /// The measure whose share is computed: records or an amount.
     pub(crate) share: Measure,
 }
 
-/// A number that every group makes of those of its records.
+/// A value folded over the records of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Amount {
     pub(crate) name: String,
@@ -35,14 +35,14 @@ pub(crate) struct Amount {
     direction: Direction,
 }
 
-/// One thing that a group has.
+/// A measure of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
-    /// How many records there are.
+    /// Number of records.
     Records,
-    /// An amount.
+    /// A folded value, by its index.
     Amount(usize),
-    /// Its part of all, in percent.
+    /// Its percentage of the total.
     Share,
     /// The first time.
     First,
@@ -50,14 +50,14 @@ pub(crate) enum Measure {
     Last,
 }
 
-/// What groups are sorted by.
+/// The order of groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GroupSort {
     Key(usize),
     Measure(Measure),
 }
 
-/// Understands `--group-by`, and `--by` and `--select` of groups.
+/// Parses the keys, order and columns of a grouped question.
 pub(crate) fn parse(
     question: &Question,
     group_by: &str,
@@ -111,7 +111,7 @@ pub(crate) fn parse(
     })
 }
 
-/// The measures that a question asks for, as they become known.
+/// The measures of a question, extended while it is parsed.
 struct Measures<'a> {
     records: RecordShape<'a>,
     keys: Vec<GroupKey>,
@@ -120,7 +120,7 @@ struct Measures<'a> {
 }
 
 impl<'a> Measures<'a> {
-    /// Those that groups have when nobody asks for others.
+    /// Default columns of a group.
     fn new(keys: Vec<GroupKey>, records: RecordShape<'a>) -> Self {
         let mut measures = Self {
             records,
@@ -134,7 +134,7 @@ impl<'a> Measures<'a> {
                 measures.add_up(amount);
             }
         }
-        // What shares are of; shown where somebody asks for it.
+        // The base of shares; shown only on request.
         if let Ok(total) = amount("total_bytes", records) {
             measures.amounts.push(total);
         }
@@ -147,7 +147,7 @@ impl<'a> Measures<'a> {
         measures
     }
 
-    /// Adds a column, under a name that neither the key nor, with another meaning, the file has.
+    /// Adds a column. Its name must not be that of a key, or of a column with another meaning.
     fn push(&mut self, name: &str, show: Show, measure: Measure) {
         let is_made = matches!(measure, Measure::Records | Measure::Share);
         let free = field::free_name(name, |tried| {
@@ -169,7 +169,7 @@ impl<'a> Measures<'a> {
         measure
     }
 
-    /// What `--by` names; a column that nobody added up so far is added up before the shares.
+    /// Finds the sort key. A column that is not folded yet is added before the shares.
     fn sort(&mut self, name: &str) -> Result<GroupSort, QueryError> {
         if let Some(key) = self.keys.iter().position(|key| key.name == name) {
             return Ok(GroupSort::Key(key));
@@ -188,7 +188,7 @@ impl<'a> Measures<'a> {
         Ok(GroupSort::Measure(measure))
     }
 
-    /// The columns that `--select` names, in its order; keys are there anyway.
+    /// Keeps only the listed columns, in that order. Keys are always shown.
     fn select(&mut self, text: &str) -> Result<(), QueryError> {
         let mut columns = Vec::new();
         for (name, span) in field::listed(text) {
@@ -235,12 +235,12 @@ impl<'a> Measures<'a> {
     }
 }
 
-/// The amount of that name; otherwise why there is none, where there is such a field.
+/// The amount of that name. The error gives the reason if there is such a field.
 fn amount(name: &str, records: RecordShape<'_>) -> Result<Amount, Option<String>> {
     let schema = records.schema;
     let field = Field::find(name, schema).ok_or(None)?;
     let fold = match field {
-        // Only sums of both directions are one of the two together.
+        // The total of both directions is always a sum.
         Field::Total { forward, .. } => {
             let fold = records.fold_of(&schema[forward].name);
             fold.filter(|fold| *fold == Fold::Sum)
@@ -261,7 +261,7 @@ fn amount(name: &str, records: RecordShape<'_>) -> Result<Amount, Option<String>
 }
 
 impl Amount {
-    /// What of a record's number falls on the nanoseconds given: all of it, where it is none that is added up.
+    /// The part of a record's number in the interval: all of it, unless the fold is a sum.
     pub(crate) fn part(
         &self,
         batch: &FlowBatch,
@@ -284,7 +284,7 @@ impl Amount {
         }
     }
 
-    /// The number of records of which some may have none.
+    /// Combines two numbers, either of which may be absent.
     pub(crate) fn fold(
         &self,
         sum: Option<u64>,

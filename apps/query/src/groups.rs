@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups of records while they are added up.
+//! Groups while records are added.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ use crate::literal::{duration_text, time_text};
 use crate::run::number;
 use crate::span::{Span, Times};
 
-/// Groups that fit: about 2 GiB with a key of two addresses.
+/// Limit on groups: about 2 GiB with a key of two addresses.
 const GROUPS_MAX: usize = 10_000_000;
-/// Stretches of time from the first to the last: what a screen, a plot or a sheet still takes, and
-/// what bounds the work that one record makes.
+/// Limit on time buckets from the first to the last: it keeps answers usable, and bounds the work
+/// per record.
 const BUCKETS_MAX: u64 = 100_000;
 
 /// Groups by their keys.
@@ -26,9 +26,9 @@ pub(crate) struct Groups<'a> {
     key: Vec<Cell>,
 }
 
-/// The time that records are spread over.
+/// The time buckets that records are spread over.
 struct Time {
-    /// Which field of the key it is.
+    /// Index of the key that holds the time.
     index: usize,
     width_ns: u64,
     /// Numbers of the first and last bucket so far.
@@ -44,7 +44,7 @@ struct Group {
 }
 
 impl Grouping {
-    /// The columns of a row: the key's, and what a group has.
+    /// The columns of a row: the keys, then the measures.
     pub(crate) fn answer_columns(&self) -> Vec<AnswerColumn> {
         let keys = self.keys.iter().map(|key| key.column());
         let others = self.columns.iter().map(|(column, _)| column.clone());
@@ -73,7 +73,7 @@ impl<'a> Groups<'a> {
         self.map.len() as u64
     }
 
-    /// Adds a record to its group, or to its groups where they are of a time each.
+    /// Adds a record to its group, or to a group per time bucket.
     pub(crate) fn add(
         &mut self,
         batch: &FlowBatch,
@@ -93,9 +93,9 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Adds a record to every bucket that it touches, each with the part of the amounts that its
-    /// part of the time is; of a biflow, each direction's over its own time. What is not added up is all of it in
-    /// every bucket. The record itself is counted where it began.
+    /// Adds a record to every bucket that it overlaps, with a proportional part of its sums. Each
+    /// direction of a biflow is spread over its own time. Other folds take the whole value in every
+    /// bucket. The record itself counts in its first bucket.
     fn spread(
         &mut self,
         batch: &FlowBatch,
@@ -126,8 +126,8 @@ impl<'a> Groups<'a> {
         Ok(())
     }
 
-    /// Where the time is the whole key, makes the buckets between the first and the last in which
-    /// there was nothing: silence is an answer too.
+    /// If time is the only key, adds the empty buckets between the first and the last, so that
+    /// silence is visible.
     pub(crate) fn fill_silences(&mut self) {
         let Some(Time {
             width_ns,
@@ -147,7 +147,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// The first rows in the order asked for.
+    /// The first rows in the requested order.
     pub(crate) fn into_rows(self, ascending: bool, top: Option<usize>) -> Vec<Vec<Cell>> {
         let grouping = self.grouping;
         let parts = self.map.values().map(|group| group.part(grouping.share));
@@ -187,7 +187,7 @@ impl<'a> Groups<'a> {
 }
 
 impl Time {
-    /// Takes note of a record's first and last bucket.
+    /// Extends the range of buckets by those of a record.
     fn cover(&mut self, first: u64, last: u64) -> Result<(), QueryError> {
         let (from, to) = self.buckets.unwrap_or((first, last));
         let (from, to) = (from.min(first), to.max(last));
@@ -204,7 +204,7 @@ impl Time {
     }
 }
 
-/// Calls `add` with the group of that key, made where there is none.
+/// Calls `add` with the group of that key, which is created if it is new.
 fn in_group(
     map: &mut HashMap<Box<[Cell]>, Group>,
     key: &[Cell],
@@ -238,7 +238,7 @@ impl Group {
         for ((sum, amount), number) in self.amounts.iter_mut().zip(amounts).zip(numbers) {
             *sum = amount.fold(*sum, number)?;
         }
-        // An absent time is less than any other, so it would win as the first.
+        // `None` is less than any time, so it must be left out of the minimum.
         self.first_ns = [self.first_ns, first_ns].into_iter().flatten().min();
         self.last_ns = self.last_ns.max(last_ns);
         Ok(())
@@ -253,7 +253,7 @@ impl Group {
 }
 
 fn percent(part: u64, whole: u128) -> Cell {
-    // Four decimals: more would only look exact.
+    // Four decimals: more would suggest false precision.
     let share = if whole == 0 {
         0.0
     } else {

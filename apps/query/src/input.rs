@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Several files of flow records as one.
+//! Reads several files of flow records as one.
 
 use std::path::{Path, PathBuf};
 
@@ -11,17 +11,18 @@ use crate::{QueryError, RecordShape};
 /// The records of one or more files with the same columns.
 pub struct Input {
     columns: Columns,
-    /// Files still to be read, the next one last; a reader that cannot be opened twice is kept.
+    /// Files to read, the next one last. A reader of a pipe is kept, because it cannot be opened
+    /// twice.
     waiting: Vec<(PathBuf, Option<FlowReader>)>,
     open: Option<FlowReader>,
 }
 
 impl Input {
-    /// Opens every file (`-` is standard input) and compares their columns before anything is
-    /// read, so that a question fails at once or not at all. No file: no records and no columns.
+    /// Opens every file (`-` is standard input) and compares their columns before reading records,
+    /// so that errors come first. Without files there are no records and no columns.
     ///
     /// # Errors
-    /// [`QueryError::Read`], and [`QueryError::Schema`] names the file and column that differ.
+    /// [`QueryError::Read`], and [`QueryError::Schema`] with the file and column that differ.
     pub fn open<P: AsRef<Path>>(paths: &[P]) -> Result<Self, QueryError> {
         let mut waiting = Vec::new();
         let mut columns = Columns::default();
@@ -38,7 +39,7 @@ impl Input {
                 });
             }
             columns.join(place, &reader);
-            // A pipe cannot be opened again; thousands of files cannot all stay open.
+            // A pipe cannot be opened again, and not all of thousands of files can stay open.
             let keep = !path.is_file();
             waiting.push((path.to_owned(), keep.then_some(reader)));
         }
@@ -56,7 +57,7 @@ impl Input {
         &self.columns.schema
     }
 
-    /// The columns, and what the files say of how they were made.
+    /// The columns, and the definition if the files contain it.
     #[must_use]
     pub fn shape(&self) -> RecordShape<'_> {
         RecordShape {
@@ -103,20 +104,20 @@ impl Iterator for Input {
     }
 }
 
-/// The columns that all files have.
+/// The common columns of all files.
 #[derive(Default)]
 struct Columns {
     schema: Schema,
-    /// Of which columns some file has shown the kind.
+    /// Which columns have shown their kind in some file.
     shown: Vec<bool>,
-    /// The first file that has columns; empty where none has.
+    /// The first file with known columns; empty if there is none.
     place: String,
-    /// That of the first file that has one.
+    /// The definition of the first file that contains one.
     definition: Option<Definition>,
 }
 
 impl Columns {
-    /// Takes in the columns of a file that fits.
+    /// Adds a compatible file.
     fn join(&mut self, place: String, reader: &FlowReader) {
         if self.place.is_empty() {
             self.schema.clone_from(reader.schema());
@@ -139,8 +140,8 @@ impl Columns {
         }
     }
 
-    /// The first column in which a file differs. Widths and nullability may, for they differ between the formats, and what a file does
-    /// not tell.
+    /// The first column in which a file differs. Widths and nullability depend on the format, and
+    /// unknown kinds are compatible with every kind.
     fn difference(&self, reader: &FlowReader) -> Option<String> {
         if self.place.is_empty() || !reader.has_columns() {
             return None;
@@ -150,7 +151,7 @@ impl Columns {
         columns.or_else(|| self.meaning(reader))
     }
 
-    /// The first column that is made otherwise in a file, as far as both say so.
+    /// The first column whose feature differs, if both files contain a definition.
     fn meaning(&self, reader: &FlowReader) -> Option<String> {
         let (first, other) = (self.definition.as_ref()?, reader.definition()?);
         let twin = |feature: &Feature| {
@@ -164,7 +165,7 @@ impl Columns {
         Some(format!("column {name:?} is {right}, not {left}"))
     }
 
-    /// The first column in which a file is not what the question was understood by.
+    /// The first column that has changed since the question was bound.
     fn change(&self, reader: &FlowReader) -> Option<String> {
         if !reader.has_columns() {
             return None;
@@ -178,7 +179,7 @@ impl Columns {
     }
 }
 
-/// The first column in which two files differ, as far as their kinds are known.
+/// The first column in which two schemas differ, as far as their kinds are known.
 fn difference(
     first: &[Column],
     other: &[Column],
@@ -206,7 +207,7 @@ fn difference(
     None
 }
 
-/// What a feature is made of, as its definition says it.
+/// The op and input of a feature, in words.
 fn made(feature: &Feature) -> String {
     let op = feature.op.name();
     let mut text = match feature.of {
@@ -221,7 +222,7 @@ fn made(feature: &Feature) -> String {
     text
 }
 
-/// What a column of that kind holds, in words.
+/// The content of a column of this kind, in words.
 const fn holds(kind: ColumnKind) -> &'static str {
     match kind {
         ColumnKind::Address => "IP addresses",

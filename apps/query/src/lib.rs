@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The questions a person asks of flow records every day: who talks most, on which ports, when.
+//! Everyday questions about flow records: top talkers, ports, and traffic over time.
 //!
-//! [`Input`] makes several files one, [`Query`] says what is asked ([`Filter`] is its
-//! `--where`), [`run`] goes through the records once and gives an [`Answer`], which prints as a
-//! table, CSV or JSON lines. Nothing here reads a clock or writes a file.
+//! [`Input`] reads several files as one. [`Query`] is a parsed question, with a [`Filter`]. [`run`]
+//! makes one pass over the records and returns an [`Answer`], which can be written as a table, CSV
+//! or JSON lines. This crate reads no clock and writes no file.
 
 mod answer;
 mod compare;

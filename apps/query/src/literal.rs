@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A network: the addresses that share the first `length` bits.
+/// A network: the addresses with a common prefix of `length` bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Net {
     address: IpAddr,
@@ -35,7 +35,7 @@ pub(crate) fn masked(address: IpAddr, length: u8) -> IpAddr {
     }
 }
 
-/// `ADDRESS/LENGTH`, or an address as a network of one.
+/// Parses `ADDRESS/LENGTH`, or an address as a network of one address.
 pub(crate) fn net(text: &str) -> Option<Net> {
     let (address, length) = match text.split_once('/') {
         Some((address, length)) => (address, Some(length.parse::<u8>().ok()?)),
@@ -47,7 +47,8 @@ pub(crate) fn net(text: &str) -> Option<Net> {
     (length <= bits).then_some(Net { address, length })
 }
 
-/// A number with an optional decimal or binary magnitude: `443`, `0x1f`, `1.5k`, `10M`, `4Ki`.
+/// Parses an integer with an optional decimal or binary prefix: `443`, `0x1f`, `1.5k`, `10M`,
+/// `4Ki`.
 pub(crate) fn number(text: &str) -> Option<u64> {
     if let Some(digits) = text.strip_prefix("0x") {
         return u64::from_str_radix(digits, 16)
@@ -57,7 +58,7 @@ pub(crate) fn number(text: &str) -> Option<u64> {
     scaled(text, &MAGNITUDES)
 }
 
-/// The same where it need not be whole: `0.25`, `1.3Mi`.
+/// Parses a number with an optional fraction and prefix: `0.25`, `1.3Mi`.
 pub(crate) fn real(text: &str) -> Option<f64> {
     if text.starts_with("0x") {
         return number(text).map(|number| number as f64);
@@ -80,7 +81,7 @@ const MAGNITUDES: [(&str, u64); 10] = [
     ("Ti", 1 << 40),
 ];
 
-/// A time span in nanoseconds: `250ms`, `1.5s`, `5m`, `2h`, `1d`, or `0`.
+/// Parses a duration into nanoseconds: `250ms`, `1.5s`, `5m`, `2h`, `1d`, or `0`.
 pub(crate) fn duration_ns(text: &str) -> Option<u64> {
     const UNITS: [(&str, u64); 7] = [
         ("ns", 1),
@@ -97,13 +98,13 @@ pub(crate) fn duration_ns(text: &str) -> Option<u64> {
     scaled(text, &UNITS)
 }
 
-/// Whether it is a number of whatever, which no duration but 0 is.
+/// Whether the text is a number without a unit, which only `0` may be.
 pub(crate) fn is_unitless(text: &str) -> bool {
     let unit = |c: char| c != '.' && !c.is_ascii_digit();
     text != "0" && !text.contains(unit) && real(text).is_some()
 }
 
-/// Digits and points, and what the unit behind them stands for.
+/// Splits a number from its unit, and returns the factor of the unit.
 fn split<'a>(text: &'a str, units: &[(&str, u64)]) -> Option<(&'a str, u64)> {
     let end = text
         .find(|c: char| c != '.' && !c.is_ascii_digit())
@@ -113,7 +114,7 @@ fn split<'a>(text: &'a str, units: &[(&str, u64)]) -> Option<(&'a str, u64)> {
     Some((digits, unit))
 }
 
-/// Digits, perhaps a fraction, and one of the units; exact, and `None` where it does not fit.
+/// Digits with an optional fraction and unit. The value is exact; `None` if it does not fit.
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (digits, unit) = split(text, units)?;
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -129,8 +130,8 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     (fraction % parts == 0).then(|| whole.checked_add((fraction / parts) as u64))?
 }
 
-/// A time in nanoseconds since 1970: `2024-03-01`, `2024-03-01T12:30`, `...:15.25`, with or
-/// without `Z` (it is always UTC); or a bare number of nanoseconds.
+/// Parses a time into nanoseconds since 1970: `2024-03-01`, `2024-03-01T12:30`, `...:15.25`, with
+/// or without `Z` (always UTC); or a plain number of nanoseconds.
 pub(crate) fn time_ns(text: &str) -> Option<u64> {
     if !text.contains('-') {
         return text.parse().ok();
@@ -154,7 +155,7 @@ pub(crate) fn time_ns(text: &str) -> Option<u64> {
         && second_ns < 61_000_000_000;
     let date = (year as i64, month as i64, day as i64);
     let days = sane.then(|| days_from_civil(date.0, date.1, date.2))?;
-    // Not every month has 31 days.
+    // Rejects days that the month does not have.
     if civil_from_days(days) != date {
         return None;
     }
@@ -162,7 +163,7 @@ pub(crate) fn time_ns(text: &str) -> Option<u64> {
     minutes.checked_mul(60_000_000_000)?.checked_add(second_ns)
 }
 
-/// Digits only.
+/// Parses digits only.
 fn fixed(text: &str) -> Option<u64> {
     text.bytes()
         .all(|byte| byte.is_ascii_digit())
@@ -198,7 +199,7 @@ const fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + (month <= 2) as i64, month, day)
 }
 
-/// ISO 8601 in UTC, with as many of milli-, micro- and nanoseconds as are not zero.
+/// ISO 8601 in UTC, with milli-, micro- or nanoseconds as far as they are not zero.
 #[must_use]
 pub fn time_text(time_ns: u64) -> String {
     let (second, fraction) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
@@ -214,7 +215,7 @@ pub fn time_text(time_ns: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
 }
 
-/// A time span with its unit: `0`, `350 ns`, `1.25 ms`, `12.5 s`, `1:02:03`.
+/// A duration with its unit: `0`, `350 ns`, `1.25 ms`, `12.5 s`, `1:02:03`.
 pub(crate) fn duration_text(duration_ns: u64) -> String {
     let (unit, name) = match duration_ns {
         0 => return "0".to_owned(),

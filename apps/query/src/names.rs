@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names that people use for numbers: protocols, TCP flags, end reasons.
+//! Names of numbers: protocols, TCP flags, end reasons.
 
 use turboflow_record::EndReason;
 
-/// IP protocol numbers (IANA) by their usual names; the first name of a number is the one shown.
+/// IP protocol numbers (IANA) and their usual names; the first name of a number is the one shown.
 const PROTOCOLS: &[(u64, &str)] = &[
     (0, "hopopt"),
     (1, "icmp"),
@@ -48,7 +48,7 @@ pub fn protocol_name(number: u64) -> Option<&'static str> {
         .map(|(_, name)| *name)
 }
 
-/// `SA` for 0x12; `.` for none; bits without a letter follow as a number.
+/// `SA` for 0x12; `.` for 0; bits without a letter are appended as a number.
 pub(crate) fn flags_text(flags: u64) -> String {
     let letters = FLAGS
         .iter()
@@ -66,7 +66,7 @@ pub(crate) fn flags_text(flags: u64) -> String {
     }
 }
 
-/// The flags that letters name, in any order and case.
+/// Parses letters of flags, in any order and case.
 pub(crate) fn flags_number(text: &str) -> Option<u64> {
     let bit = |letter: char| {
         FLAGS

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A question, understood.
+//! Questions, and queries bound to a schema.
 
 use turboflow_record::Column;
 
@@ -11,27 +11,28 @@ use crate::record_shape::RecordShape;
 use crate::span::TimeColumns;
 use crate::{Filter, QueryError};
 
-/// A question as a user writes it: the options of `turboflow show`.
+/// A question in the words of a user. The program has an option for each field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
-    /// `--where`: which records; all of them without.
+    /// The filter expression; `None`: all records.
     pub filter: Option<String>,
-    /// `--group-by`: fields whose values records are added up by, with commas between.
+    /// The fields to group by, comma-separated.
     pub group_by: Option<String>,
-    /// `--by`: the field rows are sorted by; default `bytes` (of biflows `total_bytes`), in groups by time the time. Shown,
-    /// unless `select` says what is. Groups add up a column that they would not otherwise.
+    /// The field to sort rows by. Default: `bytes` (`total_bytes` in biflows), or the time if
+    /// groups are by time. It is shown unless `select` is given, and groups fold it if they do not
+    /// already.
     pub by: Option<String>,
-    /// `--select`: the columns of the answer, with commas between; of groups, those after the key.
+    /// The columns of the answer, comma-separated; in groups, those after the key.
     pub select: Option<String>,
     /// Smallest first. Default: largest first.
     pub ascending: bool,
-    /// `--top`: how many rows; all of them without.
+    /// Maximum number of rows; `None`: all.
     pub top: Option<usize>,
-    /// Without `select`: every column rather than those that fit a terminal.
+    /// Without `select`: all columns, not only those that fit in a terminal.
     pub all_columns: bool,
 }
 
-/// A question bound to a schema, ready to be asked with [`run`](crate::run).
+/// A question bound to a schema, to be answered by [`run`](crate::run).
 #[derive(Clone, Debug)]
 pub struct Query {
     pub(crate) filter: Option<Filter>,
@@ -41,7 +42,7 @@ pub struct Query {
     pub(crate) sources: Sources,
 }
 
-/// What a row of the answer is.
+/// The rows of an answer.
 #[derive(Clone, Debug)]
 pub(crate) enum Shape {
     /// A record.
@@ -54,7 +55,7 @@ pub(crate) enum Shape {
     Groups(Grouping),
 }
 
-/// Where the records have what is said of all of them, and their times.
+/// The fields that are needed for every question, and the times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sources {
     pub(crate) packets: Option<Field>,
@@ -62,7 +63,7 @@ pub(crate) struct Sources {
     pub(crate) times: TimeColumns,
 }
 
-/// The columns of records in a table, as far as the schema has them.
+/// Default columns of records, if the schema has them.
 const SHORT: [&str; 13] = [
     "src_addr",
     "src_port",
@@ -79,14 +80,14 @@ const SHORT: [&str; 13] = [
     "end_reason",
 ];
 
-/// About as many columns fit a terminal.
+/// Number of columns that usually fit in a terminal.
 const FITTING: usize = 11;
 
 impl Query {
-    /// Understands a question about records of that shape.
+    /// Parses a question about records of that shape.
     ///
     /// # Errors
-    /// [`QueryError::Question`] points at the word that is wrong and lists the fields there are.
+    /// [`QueryError::Question`] points at the invalid word and lists the known fields.
     pub fn parse<'a>(
         question: &Question,
         shape: impl Into<RecordShape<'a>>,
@@ -111,7 +112,7 @@ impl Query {
             Some(text) => Shape::Groups(grouping::parse(question, text, known)?),
             None => records(question, schema)?,
         };
-        // Time runs forward: the newest bucket first is not what a person expects to read.
+        // Times are sorted ascending by default, as readers expect.
         let forward = match &shape {
             Shape::Groups(Grouping { keys, by, .. }) => {
                 let in_time = |key: usize| keys[key].column().show == Show::Time;
@@ -137,7 +138,7 @@ fn records(question: &Question, schema: &[Column]) -> Result<Shape, QueryError> 
             let found = Field::find(name, schema);
             Some(found.ok_or_else(|| misread("--by", name, unknown(name)))?)
         }
-        // Without --top and --by, records stay in their order.
+        // Without a limit on rows and a sort key, records keep their order.
         None => question.top.and_then(|_| Field::all_of("bytes", schema)),
     };
     let mut select = Vec::<(String, Field)>::new();
@@ -169,8 +170,8 @@ fn records(question: &Question, schema: &[Column]) -> Result<Shape, QueryError> 
     })
 }
 
-/// The columns of records where nobody says which: all, or those of [`SHORT`] and others of the
-/// file up to as many; and the one sorted by.
+/// Default columns of records: all, or those of [`SHORT`] filled up with others of the file; and
+/// the sort key.
 fn usual_columns(question: &Question, schema: &[Column]) -> Vec<String> {
     let columns = || schema.iter().map(|column| column.name.clone());
     let known = SHORT.map(str::to_owned).into_iter();

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of records before any is read.
+//! The columns and definition of records, known before reading them.
 
 use turboflow_record::{Column, Definition, Schema};
 
 use crate::fold::Fold;
 
-/// The columns of records, and where the files say so by which definition they were made.
+/// The columns of records, and their definition if the files contain it.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordShape<'a> {
     /// The columns of every batch.
     pub schema: &'a [Column],
-    /// What the numbers of a column are follows from its feature; `None` leaves its name.
+    /// Determines the meaning of columns; without it, their names do.
     pub definition: Option<&'a Definition>,
 }
 
 impl RecordShape<'_> {
-    /// How groups fold a column; `None` where they cannot.
+    /// How groups fold a column; `None` if they cannot.
     pub(crate) fn fold_of(self, column: &str) -> Option<Fold> {
         match self.definition {
             Some(definition) => Fold::by_definition(column, definition),

@@ -9,12 +9,12 @@ use turboflow_formats::{csv_field, json_string};
 use crate::answer::{Answer, Cell, Show};
 use crate::{literal, names};
 
-/// How a table looks.
+/// The style of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableStyle {
-    /// Characters a line may have; `None`: as many as it needs.
+    /// Maximum characters of a line; `None`: no limit.
     pub width: Option<usize>,
-    /// `3.4 GB` and `1.2 M` rather than exact numbers.
+    /// Shows `3.4 GB` and `1.2 M` instead of exact numbers.
     pub humanise: bool,
 }
 
@@ -28,7 +28,7 @@ impl Answer {
             _ => Align::Right,
         };
         let columns = self.columns.iter().map(|column| {
-            // Times and spans are no longer nanoseconds here.
+            // The table shows times and durations in other units than nanoseconds.
             let name = match column.show {
                 Show::Time | Show::Duration => column.name.trim_end_matches("_ns"),
                 _ => &column.name,
@@ -51,7 +51,7 @@ impl Answer {
     /// The answer as CSV, in the notation of the CSV export: numbers and times as integers.
     ///
     /// # Errors
-    /// What `output` gives.
+    /// The error of `output`.
     pub fn write_csv(&self, output: &mut dyn Write) -> io::Result<()> {
         let names: Vec<String> = self.columns.iter().map(|c| csv_field(&c.name)).collect();
         writeln!(output, "{}", names.join(","))?;
@@ -70,7 +70,7 @@ impl Answer {
     /// The answer as JSON lines, in the notation of the JSON export.
     ///
     /// # Errors
-    /// What `output` gives.
+    /// The error of `output`.
     pub fn write_json_lines(&self, output: &mut dyn Write) -> io::Result<()> {
         let names: Vec<String> = self.columns.iter().map(|c| json_string(&c.name)).collect();
         for row in &self.rows {
@@ -95,7 +95,7 @@ impl Answer {
     }
 }
 
-/// A cell for people.
+/// A cell as shown to people.
 fn text(cell: &Cell, show: Show, style: TableStyle) -> String {
     let named = |name: Option<&str>, number: u64| name.map_or(number.to_string(), str::to_owned);
     match (cell, show) {
@@ -115,7 +115,7 @@ fn text(cell: &Cell, show: Show, style: TableStyle) -> String {
     }
 }
 
-/// A cell for programs.
+/// A cell as read by programs.
 fn plain(cell: &Cell, show: Show, separator: &str) -> String {
     match (cell, show) {
         (Cell::Absent, _) => String::new(),

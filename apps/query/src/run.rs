@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One pass over the records.
+//! Answers a query in one pass over the records.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -13,16 +13,16 @@ use crate::groups::Groups;
 use crate::query::{Query, Shape};
 use crate::span::Times;
 
-/// Records that are sorted or listed at most, where `--top` does not say fewer.
+/// Limit on records that are sorted or listed, unless the question sets a smaller one.
 const RECORDS_MAX: usize = 5_000_000;
 
-/// Goes through the records once and answers.
+/// Reads the records once and computes the answer.
 ///
-/// Memory: a few hundred bytes for every group, or for every row that `--top` keeps.
+/// Memory: a few hundred bytes per group, or per row kept.
 ///
 /// # Errors
-/// What `batches` gives; [`QueryError::Groups`], [`QueryError::Buckets`] and
-/// [`QueryError::Records`] where the answer would not fit the memory.
+/// The error of `batches`; [`QueryError::Groups`], [`QueryError::Buckets`] and
+/// [`QueryError::Records`] where the answer would exceed a limit.
 pub fn run<E>(
     query: &Query,
     batches: impl IntoIterator<Item = Result<FlowBatch, E>>,
@@ -88,7 +88,7 @@ struct Pass<'a> {
     totals: Totals,
 }
 
-/// The number that a record has there.
+/// The number of a record in that field.
 pub(crate) fn number(field: Field, batch: &FlowBatch, row: usize) -> Option<u64> {
     match field.value(batch, row) {
         Value::Unsigned(number) => Some(number),
@@ -97,7 +97,7 @@ pub(crate) fn number(field: Field, batch: &FlowBatch, row: usize) -> Option<u64>
 }
 
 impl Pass<'_> {
-    /// Calls `take` for every record of the batch that passes, and counts all.
+    /// Counts all records of the batch, and calls `take` for those that pass the filter.
     fn each(
         &mut self,
         batch: &FlowBatch,
@@ -123,7 +123,7 @@ impl Pass<'_> {
     }
 }
 
-/// The first rows of an order, without keeping the others.
+/// The first rows of an order, kept in a bounded heap.
 struct TopRows {
     heap: BinaryHeap<Ranked>,
     limit: usize,
@@ -132,7 +132,7 @@ struct TopRows {
     offered: u64,
 }
 
-/// A row and its rank: the greatest is the one that leaves first.
+/// A row and its rank; the row with the greatest rank is removed first.
 struct Ranked {
     rank: Direction,
     order: u64,

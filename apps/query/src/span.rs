@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When the packets of a record came. Each direction of a biflow has times of its own.
+//! The time span of a record's packets. Each direction of a biflow has its own times.
 
 use turboflow_record::{Column, FlowBatch, Value};
 
-/// From a first packet to a last one.
+/// The time from a first packet to a last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) first_ns: u64,
@@ -11,7 +11,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Times the wrong way round are one moment.
+    /// If the times are reversed, the span is one moment.
     fn new(first_ns: u64, last_ns: Option<u64>) -> Self {
         Self {
             first_ns,
@@ -19,10 +19,10 @@ impl Span {
         }
     }
 
-    /// How much of an amount, spread evenly over the span, falls on the nanoseconds from the first one up to and with the
-    /// last one given. Rounded as a running sum, so that the parts of all nanoseconds are the whole.
+    /// The part of an amount, spread evenly over the span, in the nanoseconds from `from_ns` to
+    /// `to_ns` inclusive. Rounded as a running sum, so that the parts add up to the amount.
     pub(crate) fn part(&self, amount: u64, from_ns: u64, to_ns: u64) -> u64 {
-        // The last nanosecond counts, so that a record of one packet has a length too.
+        // The last nanosecond is included, so that a record of one packet has a length.
         let length = u128::from(self.last_ns - self.first_ns) + 1;
         let before = |end_ns: u128| {
             let elapsed = end_ns.saturating_sub(self.first_ns.into()).min(length);
@@ -32,19 +32,19 @@ impl Span {
     }
 }
 
-/// Whose packets an amount is of.
+/// The direction of the packets that an amount counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// The initiator's; all there are where records have one direction.
+    /// The initiator's; all packets, if records have one direction.
     Forward,
-    /// The other side's.
+    /// The responder's.
     Reverse,
-    /// Those of both, in one number.
+    /// Both, in one number.
     Both,
 }
 
 impl Direction {
-    /// By the name of a column: what has a `reverse_` twin is the initiator's.
+    /// The direction of a column: a column with a `reverse_` twin is the initiator's.
     pub(crate) fn of(name: &str, schema: &[Column]) -> Self {
         let is_column = |wanted: &str| schema.iter().any(|column| column.name == wanted);
         if name.starts_with("reverse_") {
@@ -57,7 +57,7 @@ impl Direction {
     }
 }
 
-/// The columns with the times of records, as far as there are any.
+/// The columns with the times of records, if there are any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TimeColumns {
     first: Option<usize>,
@@ -77,7 +77,7 @@ impl TimeColumns {
         }
     }
 
-    /// Whether they say how long a record lasted.
+    /// Whether the duration of records is known.
     pub(crate) const fn have_duration(&self) -> bool {
         self.first.is_some() && self.last.is_some()
     }
@@ -98,7 +98,7 @@ impl TimeColumns {
     }
 }
 
-/// When the first and the last packet of a record came, of either direction, and those of each.
+/// Times of a record's first and last packet, overall and per direction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) first_ns: Option<u64>,
@@ -108,13 +108,13 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// From the first packet to the last one.
+    /// The span of all packets.
     pub(crate) fn whole(&self) -> Option<Span> {
         self.first_ns
             .map(|first_ns| Span::new(first_ns, self.last_ns))
     }
 
-    /// The same of a direction, where it is known.
+    /// The span of one direction, if known.
     pub(crate) fn of(&self, direction: Direction) -> Option<Span> {
         let own = match direction {
             Direction::Forward => self.forward,
@@ -124,7 +124,7 @@ impl Times {
         own.or_else(|| self.whole())
     }
 
-    /// How long it took, in nanoseconds; `None` where a time is missing.
+    /// The duration in nanoseconds; `None` if a time is missing.
     pub(crate) fn duration_ns(&self) -> Option<u64> {
         Some(self.last_ns?.saturating_sub(self.first_ns?))
     }

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The words of an expression, with their places.
+//! The tokens of an expression, with their positions.
 
-/// A word of an expression.
+/// A token of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token<'a> {
     pub(crate) kind: Kind,
-    /// The word itself; without its quotes where it had some.
+    /// The text of the token, without quotes.
     pub(crate) text: &'a str,
-    /// Where it starts and ends, in bytes.
+    /// Start and end in bytes.
     pub(crate) span: (usize, usize),
 }
 
-/// What a word is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A name, number, address, ...
     Word,
-    /// A text in quotes.
+    /// A quoted text.
     Quoted,
     /// `==`, `(`, `,`, ...
     Sign,
-    /// A character that no expression has.
+    /// A character that is not valid in expressions.
     Strange,
-    /// After the last word.
+    /// The end of the expression.
     End,
 }
 
-/// Longest first, so that `<=` is not taken for `<`.
+/// Longest first, so that `<=` is not read as `<`.
 const SIGNS: [&str; 14] = [
     "==", "!=", "<=", ">=", "&&", "||", "=", "<", ">", "!", "(", ")", ",", "&",
 ];
 
-/// The words of `text`, and an end.
+/// The tokens of `text`, followed by an end token.
 pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut at = 0;

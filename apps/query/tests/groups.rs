@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups: spread over time, of columns of a user's own, and with names that clash.
+//! Groups: spread over time, of user-defined columns, and with conflicting names.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
 
 const NUMBER: ColumnKind = ColumnKind::Unsigned { bits: 64 };
 
-/// Records of numbers, in columns of those names; `_ns` are times, and `u64::MAX` is absent.
+/// Records of numbers, with these column names; `_ns` columns are times, and `u64::MAX` is absent.
 struct Records {
     schema: Schema,
     batch: FlowBatch,
@@ -78,14 +78,14 @@ const SECOND: u64 = 1_000_000_000;
 const TIMED: [&str; 5] = ["protocol", "packets", "bytes", "first_ns", "last_ns"];
 
 #[test]
-fn a_record_is_spread_over_the_time_it_took() {
+fn a_record_is_spread_over_its_duration() {
     let records = Records::new(
         TIMED,
         &[
-            // From 5 s to 25 s: a quarter, a half and a quarter of it in buckets of 10 s.
+            // From 5 s to 25 s: a quarter, a half and a quarter in buckets of 10 s.
             [6, 10, 1000, 5 * SECOND, 25 * SECOND - 1],
             [17, 1, 60, 45 * SECOND, 45 * SECOND],
-            // The last packet comes as a bucket begins.
+            // The last packet is the first moment of a bucket.
             [6, 2, 80, 9 * SECOND, 10 * SECOND],
         ],
     );
@@ -106,14 +106,14 @@ time:10s,protocol,records,bytes
 20000000000,6,0,250
 40000000000,17,1,60
 ";
-    assert_eq!(of_tcp, expected, "silences are no groups of a protocol");
+    assert_eq!(of_tcp, expected, "no empty buckets for a protocol");
     let whole = records.csv(&select("records,bytes", group_by("first_ns:10s")));
     let expected = "first_ns:10s,records,bytes\n0,2,1080\n40000000000,1,60\n";
-    assert_eq!(whole, expected, "where records began");
+    assert_eq!(whole, expected, "counted where records began");
 }
 
 #[test]
-fn records_without_times_and_with_times_the_wrong_way_round() {
+fn records_without_times_and_with_reversed_times() {
     let records = Records::new(
         TIMED,
         &[
@@ -129,7 +129,7 @@ fn records_without_times_and_with_times_the_wrong_way_round() {
 }
 
 #[test]
-fn more_buckets_than_anybody_reads_are_refused() {
+fn more_buckets_than_the_limit_are_refused() {
     let records = Records::new(TIMED, &[[6, 1, 10, 0, 100_000 * SECOND - 1]]);
     let rows = |question: &Question| records.ask(question).unwrap().rows.len();
     assert_eq!(rows(&group_by("time:1s")), 100_000);
@@ -146,7 +146,7 @@ fn more_buckets_than_anybody_reads_are_refused() {
 }
 
 #[test]
-fn columns_of_a_definition_of_ones_own_are_shown_and_added_up() {
+fn columns_of_a_user_definition_are_shown_and_added_up() {
     let own = Records::new(
         ["protocol", "c", "s", "end_reason"],
         &[[6, 3, 300, 1], [17, 1, 700, 1], [6, 5, 200, 3]],
@@ -178,7 +178,7 @@ udp       idle_timeout  1  700
 }
 
 #[test]
-fn the_column_sorted_by_is_shown_where_others_fill_the_table() {
+fn the_sort_column_is_shown_even_if_others_fill_the_table() {
     let names = [
         "src_port",
         "dst_port",
@@ -217,7 +217,7 @@ fn the_column_sorted_by_is_shown_where_others_fill_the_table() {
 }
 
 #[test]
-fn no_two_columns_of_an_answer_have_one_name() {
+fn column_names_of_an_answer_are_distinct() {
     let clash = Records::new(
         ["records", "share", "time", "packets", "first_ns", "last_ns"],
         &[[7, 8, 9, 1, 0, 0], [7, 8, 9, 2, SECOND, 3 * SECOND]],
@@ -244,7 +244,7 @@ fn no_two_columns_of_an_answer_have_one_name() {
 }
 
 #[test]
-fn a_sum_that_no_number_holds_is_refused() {
+fn a_sum_of_2_to_64_or_more_is_refused() {
     const HALF: u64 = 1 << 63;
     let records = Records::new(
         ["protocol", "packets", "bytes"],
@@ -255,14 +255,14 @@ fn a_sum_that_no_number_holds_is_refused() {
         message.starts_with("bytes of these records adds up to 2^64 or more"),
         "{message}"
     );
-    // Shares of more than a number holds, of groups that do not.
+    // Shares of a total of 2^64 or more, in groups whose sums fit.
     let of_few = Question {
         filter: Some("packets < 3".to_owned()),
         ..group_by("protocol")
     };
     let csv = records.csv(&of_few);
     assert!(csv.contains(&format!("6,1,1,{},50\n", HALF + 1)), "{csv}");
-    // What the message says finds them; their total is left out.
+    // The query suggested by the message finds them, without their total.
     let largest = Question {
         by: Some("bytes".to_owned()),
         top: Some(1),
@@ -278,14 +278,14 @@ fn a_sum_that_no_number_holds_is_refused() {
 
 proptest! {
     #[test]
-    fn parts_add_up_to_the_whole(
+    fn spread_parts_add_up_to_the_total(
         rows in prop::collection::vec(
             (0..u64::MAX - 1, 0..u64::MAX - 1, 0..100u64 * SECOND, 0..50u64 * SECOND),
             1..8,
         ),
         width_ns in 10_000_000..20u64 * SECOND,
     ) {
-        // As many as add up to less than 2^64.
+        // Limited so that the sums stay below 2^64.
         let row = |&(packets, bytes, first_ns, length): &(u64, u64, u64, u64)| {
             [6, packets / 8, bytes / 8, first_ns, first_ns + length]
         };
@@ -313,7 +313,7 @@ proptest! {
     }
 }
 
-/// Two biflows of one client, of which one was not answered.
+/// Biflows with an answer, with absent reverse values, and with reverse values of 0.
 fn biflows() -> Records {
     let names = [
         "src_port",
@@ -354,7 +354,8 @@ fn both_directions_of_biflows_count() {
     );
 }
 
-/// One question, and an answer that takes 20 s: the initiator's time alone would have all of it in the first second.
+/// One request, and a response that takes 20 s: spread over the initiator's time, all of it would
+/// be in the first second.
 #[test]
 fn each_direction_of_a_biflow_is_spread_over_its_own_time() {
     let names = [
@@ -396,7 +397,7 @@ fn each_direction_of_a_biflow_is_spread_over_its_own_time() {
 }
 
 #[test]
-fn least_and_largest_stay_so_in_groups() {
+fn groups_keep_minimum_and_maximum() {
     let names = ["src_port", "bytes", "min_ttl", "max_ttl", "tcp_flags"];
     let rows = [
         [1, 10, 60, 61, 0x02],
@@ -412,7 +413,7 @@ fn least_and_largest_stay_so_in_groups() {
         records.csv(&select("min_ttl,max_ttl,tcp_flags")),
         "src_port,min_ttl,max_ttl,tcp_flags\n1,50,61,18\n2,,9,18\n"
     );
-    // Shares are of what can be added up.
+    // Shares need a measure that can be added up.
     let by = Question {
         by: Some("max_ttl".to_owned()),
         ..group_by("src_port")
@@ -424,7 +425,7 @@ fn least_and_largest_stay_so_in_groups() {
 }
 
 #[test]
-fn a_least_value_is_whole_in_every_bucket() {
+fn a_minimum_is_not_spread_over_buckets() {
     let names = ["first_ns", "last_ns", "bytes", "max_length"];
     let records = Records::new(names, &[[5, 24, 20, 1_500]]);
     let question = Question {
@@ -438,7 +439,7 @@ fn a_least_value_is_whole_in_every_bucket() {
 }
 
 #[test]
-fn values_of_one_packet_are_none_of_a_groups() {
+fn values_of_single_packets_cannot_be_grouped() {
     let records = Records::new(
         ["src_port", "bytes", "tos", "first_window"],
         &[[1, 2, 3, 4]],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Questions and their answers on a handful of records.
+//! Questions and answers on a few records.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::net::IpAddr;
@@ -39,8 +39,8 @@ fn schema() -> Schema {
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = 1_700_000_000 * SECOND;
 
-/// Source, destination, ports, protocol, packets, bytes, start and length in seconds, flags,
-/// end reason, VLAN.
+/// Source, destination, ports, protocol, packets, bytes, start and duration in seconds, flags, end
+/// reason, VLAN.
 type Record = (&'static str, &'static str, [u64; 10], Option<u64>);
 
 const RECORDS: [Record; 6] = [
@@ -137,7 +137,7 @@ fn csv(question: &Question) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// Which records pass, by their place.
+/// The indexes of the records that pass.
 fn passing(text: &str) -> Vec<usize> {
     let filter = Filter::parse(text, &schema()).unwrap_or_else(|error| panic!("{error}"));
     let batch = batch();
@@ -149,7 +149,7 @@ fn passing(text: &str) -> Vec<usize> {
 }
 
 #[test]
-fn filters_say_what_people_mean() {
+fn filters_select_the_expected_records() {
     let cases: [(&str, &[usize]); 38] = [
         ("bytes > 1k", &[0, 1]),
         ("bytes > 1kB", &[0, 1]),
@@ -196,7 +196,7 @@ fn filters_say_what_people_mean() {
 }
 
 #[test]
-fn wrong_expressions_are_pointed_at() {
+fn errors_point_at_the_invalid_word() {
     let cases = [
         ("src_adr == 10.0.0.1", (0, 7), "did you mean src_addr?"),
         ("bytes > 1M and", (14, 1), "expected a condition"),
@@ -352,7 +352,7 @@ fn records_come_in_the_order_asked_for() {
 }
 
 #[test]
-fn tables_read_like_prose() {
+fn tables_show_names_and_units() {
     let filter = Some("vlan == 7 or udp".to_owned());
     let select = Some(
         "src_addr,protocol,bytes,first_ns,duration,tcp_flags,end_reason,vlan,source_mac,sizes"
@@ -389,7 +389,7 @@ src_addr    protocol    bytes  first                 duration  tcp_flags  end_re
 }
 
 #[test]
-fn wrong_options_are_pointed_at() {
+fn errors_point_into_the_invalid_option() {
     let refuse = |question: Question| ask(&question).unwrap_err().to_string();
     let group = |text: &str| Question {
         group_by: Some(text.to_owned()),
@@ -482,7 +482,7 @@ fn several_files_are_one_input() {
     assert!(Input::open(&[directory.path().join("none")]).is_err());
 }
 
-/// What `show` makes of all records of files with these contents.
+/// Number of matching records in files with these contents.
 fn ask_files(contents: &[(&str, &str)], filter: &str) -> Result<u64, String> {
     let directory = tempfile::tempdir().unwrap();
     let paths = contents.iter().map(|(name, content)| {
@@ -502,7 +502,7 @@ fn ask_files(contents: &[(&str, &str)], filter: &str) -> Result<u64, String> {
 }
 
 #[test]
-fn files_fit_each_other_where_one_does_not_tell_a_kind() {
+fn files_are_compatible_if_one_does_not_show_a_kind() {
     let without = ("a.csv", "bytes,speed,inner\n5,,\n");
     let with = ("b.csv", "bytes,speed,inner\n6,12.5,10.0.0.1\n");
     for files in [[without, with], [with, without]] {
@@ -515,7 +515,7 @@ fn files_fit_each_other_where_one_does_not_tell_a_kind() {
         refused.contains("column \"speed\" holds whole numbers, not numbers with fractions"),
         "{refused}"
     );
-    // An interval without flows makes an empty file of JSON lines.
+    // An interval without flows gives an empty JSON lines file.
     let nothing = ("d.jsonl", "");
     let one = ("e.jsonl", "{\"bytes\":7,\"speed\":null}\n");
     for files in [[nothing, one], [one, nothing]] {
@@ -524,7 +524,7 @@ fn files_fit_each_other_where_one_does_not_tell_a_kind() {
 }
 
 #[test]
-fn times_of_biflows_are_times_in_text_too() {
+fn reverse_times_are_times_in_text_files_too() {
     let biflow = (
         "a.csv",
         "bytes,reverse_first_ns\n5,1700000000000000000\n6,\n",
@@ -536,12 +536,12 @@ fn times_of_biflows_are_times_in_text_too() {
 }
 
 #[test]
-fn a_file_that_changes_before_its_turn_is_told() {
+fn a_file_that_changes_before_it_is_read_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.csv");
     for (before, after) in [
         ("bytes,packets\n5,1\n", "bytes\n5\n"),
-        // The question took the speed for whole numbers.
+        // The question was bound to whole numbers as speeds.
         ("bytes,speed\n5,\n", "bytes,speed\n5,12.5\n"),
     ] {
         std::fs::write(&path, before).unwrap();
@@ -559,7 +559,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn any_text_is_understood_or_refused(
+    fn any_text_is_parsed_or_refused(
         text in prop_oneof![
             "\\PC{0,40}",
             prop::collection::vec(

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What passed, in bins of half a second of the packets' own clock.
+//! Traffic in bins of half a second of the packets' clock.
 
-/// Length of a bin, in nanoseconds. Metering for the screen cuts records at these bounds (its active
-/// timeout, and so its cells, have this length), so a record lies in one bin.
+/// Length of a bin in nanoseconds. It is the active timeout, and so the cell, of metering for the
+/// screen: no record crosses the boundary of a bin.
 pub const BIN_NS: u64 = 500_000_000;
 /// Bins in a second.
 pub const BINS_A_SECOND: u64 = 1_000_000_000 / BIN_NS;
-/// Bins of the longer average, and of the longest interval: 10 s.
+/// Bins of the long average, and of the longest interval: 10 s.
 pub const AVERAGE_BINS: u64 = 10 * BINS_A_SECOND;
-/// The bin of the clock and this many before it may still get records: a silent flow leaves the
-/// flow cache in the second cell after its own (decision 1), and its record by the end of that.
+/// The current bin and earlier ones that may still get records. A silent flow leaves the flow cache
+/// in the second cell after its own (decision 1), and its record arrives by the end of that cell.
 pub(crate) const UNSETTLED_BINS: u64 = 3;
-/// Bins that are kept.
+/// Number of bins kept.
 const KEPT: usize = (AVERAGE_BINS + UNSETTLED_BINS + 1) as usize;
-/// A record that much older than the newest says that the clock was set back: 30 s.
+/// If a record is older than the newest by this much (30 s), the clock was set back.
 const SET_BACK_BINS: u64 = 30 * BINS_A_SECOND;
 
-/// Packets and their bytes.
+/// Numbers of packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sums {
     /// Bytes, as IP headers declare them.
@@ -26,7 +26,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -46,7 +46,7 @@ pub struct PerSecond {
 }
 
 impl PerSecond {
-    /// The rate at which `sums` passed in so many bins.
+    /// The rate of `sums` over `bins` bins.
     #[must_use]
     pub fn of(sums: Sums, bins: u64) -> Self {
         let rate = |number: u64| {
@@ -59,7 +59,7 @@ impl PerSecond {
         }
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -69,10 +69,10 @@ impl PerSecond {
     }
 }
 
-/// Which bins a screen is about: settled ones, up to but without `end`.
+/// The bins shown on a screen: settled ones, up to `end` exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// The first bin that is not shown any more.
+    /// The first bin that is not shown.
     pub end: u64,
     /// The time of the screen, in nanoseconds since 1970.
     pub end_ns: u64,
@@ -80,23 +80,23 @@ pub struct Window {
     pub interval: u64,
     /// Bins of the longer average.
     pub average: u64,
-    /// Whether nothing comes behind it.
+    /// Whether no more records will arrive.
     pub is_final: bool,
 }
 
-/// Rates and totals of one thing.
+/// Rates and totals of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
     /// In the last interval.
     pub now: PerSecond,
     /// In the last 10 s.
     pub average: PerSecond,
-    /// Since it is known.
+    /// Since it is in a table.
     pub total: Sums,
 }
 
 impl Measured {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -107,7 +107,7 @@ impl Measured {
     }
 }
 
-/// The last bins of one thing, and its total.
+/// The latest bins of a row, and its total.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bins {
     total: Sums,
@@ -117,7 +117,7 @@ pub(crate) struct Bins {
 }
 
 impl Bins {
-    /// Adds what passed in a bin. What is too old for the bins kept is in the total alone.
+    /// Adds the traffic of a bin. Traffic older than the bins kept only counts in the total.
     pub(crate) fn add(&mut self, bin: u64, sums: Sums) {
         self.total = self.total.plus(sums);
         if bin > self.newest || self.newest - bin > SET_BACK_BINS {
@@ -156,7 +156,7 @@ impl Bins {
         self.newest
     }
 
-    /// What passed in the `bins` bins before `end`.
+    /// The traffic of `bins` bins before `end`.
     pub(crate) fn before(&self, end: u64, bins: u64) -> Sums {
         let mut sums = Sums::default();
         let oldest_kept = (self.newest + 1).saturating_sub(KEPT as u64);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_what_passed_over_time() {
+    fn a_rate_is_traffic_divided_by_time() {
         let mut bins = Bins::default();
         bins.add(100, sums(1_000));
         bins.add(101, sums(500));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_set_back_begins_anew() {
+    fn a_clock_set_back_restarts_the_bins() {
         let mut bins = Bins::default();
         bins.add(10_000, sums(7));
         bins.add(9_950, sums(1));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any window of bins that are kept holds what a plain list of additions does.
+        /// Any window within the bins kept equals the sums of a plain list.
         #[test]
         fn windows_match_plain_sums(
             steps in proptest::collection::vec((0u64..6, 0u64..4, 1u64..1_000), 1..200),

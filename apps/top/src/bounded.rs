@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A table that never holds more than it may: the smallest leave.
+//! A table of bounded size, which evicts its smallest entries.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use crate::bins::Sums;
 
-/// Of a full table, this part leaves at a time, so that a flood of new entries costs little each.
+/// The fraction evicted from a full table, so that a flood of new entries has a low amortised cost.
 const LEAVING: usize = 4;
 
-/// What knows how large it is.
+/// An entry that can be compared by size.
 pub(crate) trait Ranked {
-    /// Bytes of late, as seen from bin `newest`.
+    /// Recent bytes, as seen from bin `newest`.
     fn recent_bytes(&self, newest: u64) -> u64;
-    /// In all.
+    /// The total.
     fn total(&self) -> Sums;
 }
 
-/// A map of at most so many entries. Its hash is keyed at random: nobody can choose keys that collide.
+/// A map with a limit on entries. Its hash has a random key, so that an attacker cannot choose keys
+/// that collide.
 #[derive(Debug)]
 pub(crate) struct Bounded<K, V> {
     entries: HashMap<K, V>,
     limit: usize,
-    /// Entries that have left.
+    /// Number of entries evicted.
     pub(crate) left: u64,
 }
 
@@ -36,8 +37,8 @@ impl<K: Eq + Hash + Copy + Ord, V: Ranked + Default> Bounded<K, V> {
         }
     }
 
-    /// The entry of a key, a new one if need be. Where there is no room, the quarter that had the
-    /// fewest bytes of late leaves.
+    /// The entry of a key, which is created if it is new. If the table is full, the quarter with
+    /// the fewest recent bytes is evicted.
     pub(crate) fn entry(&mut self, key: K, newest: u64) -> &mut V {
         if self.entries.len() >= self.limit && !self.entries.contains_key(&key) {
             self.evict(newest);
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_leave_and_are_counted() {
+    fn the_smallest_entries_are_evicted_and_counted() {
         let mut table: Bounded<u32, u64> = Bounded::new(8);
         for key in 1..=8 {
             *table.entry(key, 0) = u64::from(key);

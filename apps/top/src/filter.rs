@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which flows are shown: the language of `turboflow show --where`, over what the screen knows of a
-//! flow.
+//! Filters of flows: the expressions of `turboflow show`, over the fields of a row.
 
 use turboflow_query::{Filter, QueryError};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Value};
 
 use crate::picture::FlowRow;
 
-/// The names that a filter knows, and what they are.
+/// The fields of a filter, and their kinds.
 const FIELDS: [(&str, ColumnKind); 11] = [
     ("src_addr", ColumnKind::Address),
     ("dst_addr", ColumnKind::Address),
@@ -30,10 +29,10 @@ pub struct FlowFilter {
 }
 
 impl FlowFilter {
-    /// Understands an expression.
+    /// Parses an expression.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The error in the expression.
     pub fn parse(text: &str) -> Result<Self, QueryError> {
         let column = |(name, kind): (&str, ColumnKind)| Column {
             name: name.to_owned(),
@@ -45,7 +44,7 @@ impl FlowFilter {
         Ok(Self { filter, schema })
     }
 
-    /// Flows as records that can be asked.
+    /// Flows as records, to apply the filter to.
     pub(crate) fn batch(&self, flows: &[FlowRow]) -> FlowBatch {
         let mut batch = FlowBatch::new(&self.schema);
         for FlowRow {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the meter is: what its ledger says, and how fast that grows.
+//! State of the meter: its ledger, and the growth of its counters.
 
 use turboflow_run::Ledger;
 
-/// The ledger of a moment.
+/// The ledger at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Moment {
     /// The counters.
     pub ledger: Ledger,
-    /// Up to which time packets have been metered.
+    /// Time up to which packets have been metered.
     pub clock_ns: u64,
 }
 
-/// An interface, as the kernel has it.
+/// State of an interface, as reported by the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceHealth {
     /// Its name.
@@ -21,31 +21,31 @@ pub struct InterfaceHealth {
     pub state: &'static str,
     /// Packets that passed the filter.
     pub seen: u64,
-    /// Of these, those for which its ring had no room.
+    /// Those of them that were dropped because the ring was full.
     pub dropped: u64,
-    /// Packets that stand for several.
+    /// Frames that the kernel merged from several packets.
     pub merged: u64,
 }
 
-/// The meter at one moment, with the moment before.
+/// State of the meter at two moments.
 #[derive(Clone, Debug, Default)]
 pub struct Health {
-    /// Now.
+    /// At the latest refresh.
     pub now: Moment,
-    /// At the last refresh.
+    /// At the refresh before.
     pub before: Moment,
     /// The interfaces; none for files.
     pub interfaces: Vec<InterfaceHealth>,
-    /// Flows that may be open.
+    /// Limit on open flows.
     pub flows_max: u64,
-    /// Threads that meter.
+    /// Number of metering threads.
     pub threads: u64,
 }
 
 impl Health {
-    /// Replaces the moment.
+    /// Sets the latest moment.
     pub fn update(&mut self, now: Moment, interfaces: Vec<InterfaceHealth>) {
-        // A clock that was set back begins anew.
+        // After a clock was set back, there is no earlier moment to compare with.
         let is_later = now.clock_ns > self.now.clock_ns;
         let before = std::mem::replace(&mut self.now, now);
         self.before = match is_later && before.clock_ns > 0 {
@@ -55,7 +55,7 @@ impl Health {
         self.interfaces = interfaces;
     }
 
-    /// How fast a counter grew since the last refresh.
+    /// Growth of a counter per second since the last refresh.
     #[must_use]
     pub fn a_second(&self, counter: impl Fn(&Ledger) -> u64) -> u64 {
         let grown = self.grown(counter);
@@ -67,8 +67,8 @@ impl Health {
         u64::try_from(rate).unwrap_or(u64::MAX)
     }
 
-    /// Microflow records for each packet metered since the last refresh; of the whole run, where
-    /// there was no packet.
+    /// Microflow records per packet metered since the last refresh, or over the whole run if there
+    /// was no packet.
     #[must_use]
     pub fn microflows_a_packet(&self) -> Option<f64> {
         let metered = |ledger: &Ledger| ledger.packets_recorded + ledger.packets_resident;
@@ -84,13 +84,13 @@ impl Health {
     }
 }
 
-/// Microflow records that have left the engine, and packets that passed it by.
+/// Microflow records evicted by the engine, and packets that bypassed its table.
 pub(crate) const fn evicted(ledger: &Ledger) -> u64 {
     let evicted = &ledger.microflows_evicted;
     evicted.total()
 }
 
-/// Frames that are in no flow.
+/// Frames that belong to no flow.
 pub(crate) const fn not_metered(ledger: &Ledger) -> u64 {
     ledger.packets_non_ip
         + ledger.packets_malformed
@@ -117,20 +117,20 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_growth_over_the_packets_clock() {
+    fn rates_are_growth_per_time_of_the_packets_clock() {
         let mut health = Health::default();
         let received = |ledger: &Ledger| ledger.packets_received;
         assert_eq!(
             (health.a_second(received), health.microflows_a_packet()),
             (0, None)
         );
-        // Nothing is known of the time before the first look.
+        // There is no rate at the first refresh.
         health.update(moment(1_000, 10_000), Vec::new());
         assert_eq!(health.a_second(received), 0);
         health.update(moment(2_000, 10_500), Vec::new());
         assert_eq!(health.a_second(received), 2_000);
         assert_eq!(health.microflows_a_packet(), Some(0.2));
-        // A clock that stands still or was set back has no rate.
+        // There is no rate while the clock stands still or was set back.
         health.update(moment(3_000, 10_500), Vec::new());
         assert_eq!(health.a_second(received), 0);
         health.update(moment(4_000, 2_000), Vec::new());

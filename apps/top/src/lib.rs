@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `turboflow top` shows: rates of flows, hosts and protocols, and how the meter is.
+//! The screen of `turboflow top`: rates of flows, hosts and protocols, and the state of the meter.
 //!
 //! ```text
 //! flow records ─▶ Traffic (bins) ─▶ Picture (rows) ─▶ Screen (view, sort, filter) ─▶ draw ─▶ Buffer
 //!      ledger ─▶ Health ──────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Records come from metering with an active timeout of one bin ([`BIN_NS`]), so that every flow
-//! says twice a second what passed since: exact rates of open flows, and nothing new on the hot
-//! path. Nothing here reads a clock or a terminal: times are those of packets, keys are a [`Key`],
-//! and a screen is drawn into cells of text.
+//! The records come from a meter whose active timeout is one bin ([`BIN_NS`]). So every open flow
+//! exports its traffic twice a second: rates are exact, and the hot path needs no addition. This
+//! crate reads no clock and no terminal. Times are those of packets, keys are a [`Key`], and a
+//! screen is drawn into cells of text.
 
 mod bins;
 mod bounded;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What there is to show at one moment: rows of flows, hosts, protocols and ports with their rates.
+//! The content of a screen at one moment: rows of flows, hosts, protocols and ports with their
+//! rates.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,87 +12,87 @@ use crate::bins::{AVERAGE_BINS, BIN_NS, Measured, UNSETTLED_BINS, Window};
 use crate::filter::FlowFilter;
 use crate::traffic::{FLOWS_MAX, FlowKey, HOSTS_MAX, PORTS_MAX, Traffic};
 
-/// A flow.
+/// The row of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowRow {
-    /// Which.
+    /// The flow's key.
     pub key: FlowKey,
     /// Its rates and totals.
     pub measured: Measured,
-    /// Its first packet since it is known, in nanoseconds since 1970.
+    /// Time of the first packet since the flow is in the table, in nanoseconds since 1970.
     pub first_ns: u64,
-    /// Its last packet.
+    /// Time of its last packet.
     pub last_ns: u64,
 }
 
-/// A host.
+/// The row of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostRow {
-    /// Which.
+    /// The host's address.
     pub address: IpAddr,
-    /// What it sent.
+    /// Traffic that it sent.
     pub sent: Measured,
-    /// What it received.
+    /// Traffic that it received.
     pub received: Measured,
-    /// Flows from or to it that are known.
+    /// Number of known flows from or to it.
     pub flows: u64,
 }
 
 impl HostRow {
-    /// Both directions.
+    /// The sum of both directions.
     #[must_use]
     pub fn both(&self) -> Measured {
         self.sent.plus(self.received)
     }
 }
 
-/// A protocol, or a port of one.
+/// The row of a protocol, or of one of its ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShareRow {
     /// IP protocol number.
     pub protocol: u8,
-    /// The port, where the row is about one.
+    /// The port; `None` in the row of a protocol.
     pub port: Option<u16>,
     /// Its rates and totals.
     pub measured: Measured,
 }
 
-/// Everything at one moment.
+/// The content of a screen at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Picture {
-    /// The flows known.
+    /// The known flows.
     pub flows: Vec<FlowRow>,
-    /// The hosts known.
+    /// The known hosts.
     pub hosts: Vec<HostRow>,
     /// The protocols seen.
     pub protocols: Vec<ShareRow>,
-    /// Their ports.
+    /// Ports of the protocols.
     pub ports: Vec<ShareRow>,
-    /// All flows together, those that have left a table too.
+    /// The sum of all flows, including those evicted from a table.
     pub all: Measured,
-    /// Up to when it is, in nanoseconds since 1970.
+    /// The end of the last bin shown, in nanoseconds since 1970.
     pub end_ns: u64,
-    /// What has left a table that was full.
+    /// The losses of full tables.
     pub left: Vec<Left>,
-    /// Records that are in the sum of all flows and in no row: they came too fast.
+    /// Records that only count in the sum of all flows, because rows could not keep up.
     pub skipped_records: u64,
-    /// Whether nothing comes behind it: a capture's end.
+    /// Whether no more records will arrive: the end of a capture.
     pub is_final: bool,
 }
 
-/// What a full table has lost.
+/// The entries evicted from a full table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// What the table holds: `flows`.
+    /// The kind of entries: `flows`.
     pub what: &'static str,
-    /// Entries that it may hold.
+    /// Limit on entries.
     pub limit: usize,
-    /// Entries that have left it.
+    /// Number of entries evicted.
     pub entries: u64,
 }
 
 impl Traffic {
-    /// The bins to show when metering has come to `clock_ns`, or, with `None`, is over.
+    /// The bins to show when metering has reached `clock_ns`, or has ended (`None`).
     #[must_use]
     pub fn window(&self, clock_ns: Option<u64>, interval: u64) -> Window {
         let behind = |clock_ns: u64| (clock_ns / BIN_NS).saturating_sub(UNSETTLED_BINS - 1);
@@ -99,7 +100,7 @@ impl Traffic {
             Some(clock_ns) => (behind(clock_ns), behind(clock_ns) * BIN_NS),
             None => (self.newest_ns / BIN_NS + 1, self.newest_ns),
         };
-        // Until so much has been seen, rates are those of what has.
+        // At the start of a run, rates are averages over the time seen.
         let seen = end.saturating_sub(self.first_bin.unwrap_or(end)).max(1);
         Window {
             end,
@@ -110,7 +111,7 @@ impl Traffic {
         }
     }
 
-    /// What there is to show of those bins.
+    /// The content of a screen for those bins.
     #[must_use]
     pub fn picture(&self, window: Window) -> Picture {
         let flows = self.flows.iter().map(|(key, flow)| FlowRow {
@@ -166,7 +167,7 @@ impl Traffic {
     }
 }
 
-/// A flow counts for both hosts; for one that talks to itself once.
+/// A flow counts for both of its hosts, but only once for a host that talks to itself.
 fn count(flows_of: &mut HashMap<IpAddr, u64>, key: &FlowKey) {
     *flows_of.entry(key.source).or_default() += 1;
     if key.destination != key.source {
@@ -175,7 +176,7 @@ fn count(flows_of: &mut HashMap<IpAddr, u64>, key: &FlowKey) {
 }
 
 impl Picture {
-    /// The flows that pass the filter, and what they alone add up to.
+    /// The flows that pass the filter, and sums over them only.
     #[must_use]
     pub fn filtered(&self, filter: &FlowFilter) -> Self {
         let batch: FlowBatch = filter.batch(&self.flows);

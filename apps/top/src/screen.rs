@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the person at the screen has chosen, and what keys do.
+//! The choices of the user, and the effects of keys.
 
 use crate::bins::{AVERAGE_BINS, BINS_A_SECOND, Measured};
 use crate::filter::FlowFilter;
 use crate::picture::{FlowRow, HostRow, Picture, ShareRow};
 
-/// What is shown.
+/// The views.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum View {
     /// Flows.
@@ -15,15 +15,15 @@ pub enum View {
     Hosts,
     /// Protocols and ports.
     Protocols,
-    /// The meter.
+    /// The state of the meter.
     Health,
 }
 
 impl View {
-    /// All of them, in the order of their keys.
+    /// All views, in the order of their keys.
     pub const ALL: [Self; 4] = [Self::Flows, Self::Hosts, Self::Protocols, Self::Health];
 
-    /// What it is called.
+    /// The view's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl View {
     }
 }
 
-/// By what rows are sorted; the largest first, names from the first.
+/// The sort order; the largest come first, names in ascending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
     /// Bits a second in the last interval.
@@ -50,14 +50,14 @@ pub enum Sort {
     Packets,
     /// Bits a second in the last 10 s.
     Average,
-    /// Bytes in all.
+    /// Total bytes.
     Total,
     /// Address and port, protocol.
     Name,
 }
 
 impl Sort {
-    /// All of them, in the order of the key `s`.
+    /// All orders, in the sequence of the key `s`.
     pub const ALL: [Self; 5] = [
         Self::Bits,
         Self::Packets,
@@ -66,7 +66,7 @@ impl Sort {
         Self::Name,
     ];
 
-    /// What it is called.
+    /// The name of the order.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -89,76 +89,76 @@ impl Sort {
     }
 }
 
-/// A key, whatever the terminal.
+/// A key, independent of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// Removes the last letter.
+    /// Removes the last typed character.
     Backspace,
-    /// The view before.
+    /// The previous view.
     BackTab,
-    /// A letter, digit or sign.
+    /// A printable character.
     Char(char),
-    /// A line down.
+    /// One line down.
     Down,
-    /// The last rows.
+    /// To the last rows.
     End,
-    /// Accepts what was typed.
+    /// Accepts the typed filter.
     Enter,
-    /// Forgets what was typed.
+    /// Cancels the typed filter.
     Escape,
-    /// The first rows.
+    /// To the first rows.
     Home,
     /// Ctrl-C.
     Interrupt,
-    /// A screen down.
+    /// One page down.
     PageDown,
-    /// A screen up.
+    /// One page up.
     PageUp,
     /// The next view.
     Tab,
-    /// A line up.
+    /// One line up.
     Up,
 }
 
-/// Where packets come from, for the first line.
+/// The source of the packets, for the first line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
     /// `eth0`, `office.pcap`.
     pub name: String,
-    /// What is special: `10x`, `at its end`.
+    /// A remark, such as `10x` or `at its end`.
     pub state: String,
 }
 
-/// What has been chosen.
+/// The user's choices.
 #[derive(Clone, Debug)]
 pub struct Screen {
-    /// What is shown.
+    /// The view.
     pub view: View,
-    /// By what it is sorted.
+    /// The sort order.
     pub sort: Sort,
-    /// Whether the smallest come first.
+    /// Whether the order is reversed: smallest first.
     pub is_reversed: bool,
     /// Bins of the interval.
     pub interval: u64,
-    /// Whether the picture stands still.
+    /// Whether the picture is frozen.
     pub is_paused: bool,
-    /// Whether keys are explained.
+    /// Whether the help is shown.
     pub is_help: bool,
-    /// Rows that are above the first one shown.
+    /// Number of rows above the first one shown.
     pub scroll: usize,
-    /// The filter in force, and its words.
+    /// The current filter, with its text.
     pub filter: Option<(String, FlowFilter)>,
-    /// What is being typed behind `/`.
+    /// The filter being typed after `/`.
     pub typing: Option<String>,
-    /// What the last line says instead of the keys.
+    /// A message, shown on the last line instead of the keys.
     pub message: Option<String>,
 }
 
-/// Letters of a filter.
+/// Maximum length of a filter.
 const FILTER_MAX: usize = 500;
-/// Intervals that + and - go through, in seconds.
+/// The intervals for the keys + and -, in seconds.
 const INTERVALS: [u64; 4] = [1, 2, 5, AVERAGE_BINS / BINS_A_SECOND];
-/// Rows of a page, where the key does not know the height of the screen.
+/// Rows of a page, if the height of the screen is unknown.
 const PAGE: usize = 10;
 
 impl Default for Screen {
@@ -179,7 +179,7 @@ impl Default for Screen {
 }
 
 impl Screen {
-    /// Does what a key asks for. Says whether it is the end.
+    /// Applies a key. Returns whether the program should end.
     pub fn press(&mut self, key: Key) -> bool {
         if key == Key::Interrupt {
             return true;
@@ -215,10 +215,10 @@ impl Screen {
         false
     }
 
-    /// Sets the filter from its words; none takes it away.
+    /// Sets the filter from its text; an empty text removes it.
     ///
     /// # Errors
-    /// What is wrong with it, in one line.
+    /// The error in the filter, in one line.
     pub fn set_filter(&mut self, text: &str) -> Result<(), String> {
         let text = text.trim();
         if text.is_empty() {
@@ -265,7 +265,7 @@ impl Screen {
         self.scroll = 0;
     }
 
-    /// The nearest of the intervals on that side of the one chosen.
+    /// Sets the interval to the nearest one for which `is_beyond` holds.
     fn change_interval(&mut self, is_beyond: impl Fn(u64, u64) -> bool) {
         let beyond = INTERVALS
             .map(|seconds| seconds * BINS_A_SECOND)
@@ -287,7 +287,7 @@ impl Screen {
         };
     }
 
-    /// Puts the rows of a picture that pass the filter in order.
+    /// Sorts the rows of a picture that pass the filter.
     #[must_use]
     pub fn arrange(&self, picture: &Picture) -> Picture {
         let mut shown = match &self.filter {
@@ -302,7 +302,7 @@ impl Screen {
         shown
     }
 
-    /// Largest first; equals by their totals and names, so that they do not jump about.
+    /// Largest first. Ties are broken by totals and names, so that rows keep their positions.
     fn order<R, N: Ord>(&self, rows: &mut [R], of: impl Fn(&R) -> (Measured, N)) {
         rows.sort_unstable_by(|left, right| {
             let ((left, left_name), (right, right_name)) = (of(left), of(right));
@@ -322,7 +322,7 @@ impl Screen {
 }
 
 impl FlowRow {
-    /// For how long it has been known at that time.
+    /// How long the flow has been in the table at `end_ns`.
     #[must_use]
     pub const fn age_ns(&self, end_ns: u64) -> u64 {
         end_ns.saturating_sub(self.first_ns)
@@ -330,7 +330,7 @@ impl FlowRow {
 }
 
 impl HostRow {
-    /// Whether nothing passed of late.
+    /// Whether the host had no traffic in the intervals shown.
     #[must_use]
     pub fn is_silent(&self) -> bool {
         self.both().now.packets == 0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The screen's side of the pipeline: an output like a file, that adds records up.
+//! An output of the pipeline that adds records to the screen's traffic.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,19 +13,19 @@ use turboflow_record::FlowBatch;
 use crate::bins::Sums;
 use crate::traffic::{Columns, Traffic};
 
-/// Batches that wait to be added up at most.
+/// Limit on batches waiting to be added.
 const QUEUE_BATCHES: usize = 32;
 
 /// Adds every record to a [`Traffic`] that the screen reads.
 pub struct TrafficWriter {
     traffic: Arc<Mutex<Traffic>>,
-    /// Where packets do not wait, adding up has a thread of its own.
-    aside: Option<Aside>,
+    /// The adding thread, if the meter must not wait.
+    adder: Option<Adder>,
     records: u64,
 }
 
-/// The thread that adds up, and what was too much for it.
-struct Aside {
+/// The thread that adds records, and the records that it could not keep up with.
+struct Adder {
     queue: SyncSender<Work>,
     thread: JoinHandle<()>,
     columns: Columns,
@@ -37,7 +37,7 @@ struct Work {
     skipped: Skipped,
 }
 
-/// Records that are in the sum of all flows, and in no row.
+/// Records that only count in the sum of all flows.
 #[derive(Debug, Default)]
 pub(crate) struct Skipped {
     pub(crate) records: u64,
@@ -45,21 +45,21 @@ pub(crate) struct Skipped {
 }
 
 impl TrafficWriter {
-    /// A writer that makes whoever writes wait until records are added up: nothing is left out.
+    /// A writer that blocks until records are added: no record is skipped.
     #[must_use]
     pub const fn patient(traffic: Arc<Mutex<Traffic>>) -> Self {
         Self {
             traffic,
-            aside: None,
+            adder: None,
             records: 0,
         }
     }
 
-    /// A writer that never lets the meter wait. Records that come faster than rows can be found
-    /// for them are only in the sum of all flows, and counted.
+    /// A writer that never blocks the meter. Records that arrive faster than rows can be updated
+    /// only count in the sum of all flows.
     ///
     /// # Errors
-    /// The system starts no more threads.
+    /// No thread can be started.
     pub fn prompt(traffic: Arc<Mutex<Traffic>>) -> io::Result<Self> {
         let columns = lock(&traffic).columns();
         let (queue, incoming) = sync_channel(QUEUE_BATCHES);
@@ -68,7 +68,7 @@ impl TrafficWriter {
         let thread = thread.spawn(move || add_all(&adding, &incoming))?;
         Ok(Self {
             traffic,
-            aside: Some(Aside {
+            adder: Some(Adder {
                 queue,
                 thread,
                 columns,
@@ -93,7 +93,7 @@ fn lock(traffic: &Mutex<Traffic>) -> std::sync::MutexGuard<'_, Traffic> {
     traffic.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Aside {
+impl Adder {
     fn write(&mut self, batch: &FlowBatch) {
         let work = Work {
             batch: Some(batch.clone()),
@@ -107,7 +107,7 @@ impl Aside {
         }
     }
 
-    /// Waits until everything is added up.
+    /// Waits until all records are added.
     fn finish(self) {
         let Self {
             queue,
@@ -116,7 +116,7 @@ impl Aside {
             ..
         } = self;
         let batch = None;
-        // A thread that is gone has panicked, which joining it says.
+        // If the send fails, the thread has panicked; `join` reports that.
         let _ = queue.send(Work { batch, skipped });
         drop(queue);
         if let Err(panic) = thread.join() {
@@ -128,16 +128,16 @@ impl Aside {
 impl FlowWriter for TrafficWriter {
     fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
         self.records += batch.rows() as u64;
-        match &mut self.aside {
-            Some(aside) => aside.write(batch),
+        match &mut self.adder {
+            Some(adder) => adder.write(batch),
             None => lock(&self.traffic).add(batch),
         }
         Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<WriteSummary, ExportError> {
-        if let Some(aside) = self.aside {
-            aside.finish();
+        if let Some(adder) = self.adder {
+            adder.finish();
         }
         Ok(WriteSummary {
             records: self.records,

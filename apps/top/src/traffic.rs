@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What flow records add up to: flows, hosts, protocols and ports, each with its bins.
+//! Sums of flow records: flows, hosts, protocols and ports, each with its bins.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -10,21 +10,21 @@ use crate::bins::{BIN_NS, Bins, Sums};
 use crate::bounded::{Bounded, Ranked};
 use crate::sink::Skipped;
 
-/// Flows that are known at a time: 50 MB, since hash tables have powers of two.
+/// Limit on known flows: 50 MB, since hash tables have power-of-two sizes.
 pub const FLOWS_MAX: usize = 1 << 16;
-/// Hosts that are known at a time: 43 MB.
+/// Limit on known hosts: 43 MB.
 pub const HOSTS_MAX: usize = 1 << 15;
-/// Ports of protocols that are known at a time: 11 MB.
+/// Limit on known ports of protocols: 11 MB.
 pub const PORTS_MAX: usize = 1 << 14;
 
-/// What identifies a flow.
+/// The key of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FlowKey {
-    /// Who sends.
+    /// The sender's address.
     pub source: IpAddr,
-    /// Who receives.
+    /// The receiver's address.
     pub destination: IpAddr,
-    /// The sender's port, 0 where there is none.
+    /// The sender's port, or 0.
     pub source_port: u16,
     /// The receiver's port.
     pub destination_port: u16,
@@ -33,7 +33,7 @@ pub struct FlowKey {
 }
 
 impl FlowKey {
-    /// The protocol and the smaller port: of client and server mostly the server's.
+    /// The protocol and the smaller port, which is usually the server's.
     #[must_use]
     pub fn port(&self) -> (u8, u16) {
         (self.protocol, self.source_port.min(self.destination_port))
@@ -42,10 +42,10 @@ impl FlowKey {
 
 impl Default for FlowKey {
     fn default() -> Self {
-        let nobody = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let unspecified = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         Self {
-            source: nobody,
-            destination: nobody,
+            source: unspecified,
+            destination: unspecified,
             source_port: 0,
             destination_port: 0,
             protocol: 0,
@@ -53,7 +53,7 @@ impl Default for FlowKey {
     }
 }
 
-/// A flow since it is known.
+/// The state of a flow since it is in the table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flow {
     pub(crate) bins: Bins,
@@ -61,7 +61,7 @@ pub(crate) struct Flow {
     pub(crate) last_ns: u64,
 }
 
-/// A host since it is known.
+/// The state of a host since it is in the table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Host {
     pub(crate) sent: Bins,
@@ -98,7 +98,7 @@ impl Ranked for Host {
     }
 }
 
-/// Everything known of the traffic, in bounded memory.
+/// Everything known about the traffic, in bounded memory.
 #[derive(Debug)]
 pub struct Traffic {
     columns: Columns,
@@ -107,27 +107,27 @@ pub struct Traffic {
     pub(crate) ports: Bounded<(u8, u16), Bins>,
     pub(crate) protocols: HashMap<u8, Bins>,
     pub(crate) all: Bins,
-    /// The first bin of the run, or since the clock was set back.
+    /// The first bin of the run, or after the clock was set back.
     pub(crate) first_bin: Option<u64>,
     pub(crate) newest_ns: u64,
-    /// Records that are in `all` alone.
+    /// Records that only count in `all`.
     pub(crate) skipped_records: u64,
 }
 
 impl Traffic {
-    /// Nothing yet, of records of that schema: the default definition's.
+    /// No traffic yet. `schema` is that of the default definition.
     ///
     /// # Panics
-    /// When a column of the default definition is not there.
+    /// When a column of the default definition is missing.
     #[must_use]
     pub fn new(schema: &[Column]) -> Self {
         Self::with_limits(schema, FLOWS_MAX, HOSTS_MAX, PORTS_MAX)
     }
 
-    /// The same with other bounds.
+    /// [`Traffic::new`] with other limits.
     ///
     /// # Panics
-    /// As [`Traffic::new`], and where a bound is less than 4.
+    /// As [`Traffic::new`], and where a limit is less than 4.
     #[must_use]
     pub fn with_limits(schema: &[Column], flows: usize, hosts: usize, ports: usize) -> Self {
         Self {
@@ -143,7 +143,7 @@ impl Traffic {
         }
     }
 
-    /// Adds what passed since the last records of the same flows.
+    /// Adds the traffic of a batch of records.
     pub fn add(&mut self, batch: &FlowBatch) {
         let columns = self.columns.of(batch);
         for row in 0..batch.rows() {
@@ -166,7 +166,7 @@ impl Traffic {
         self.columns
     }
 
-    /// Adds records that there was no time to find rows for.
+    /// Adds records that were too fast for the rows.
     pub(crate) fn skip(&mut self, skipped: &Skipped) {
         self.skipped_records += skipped.records;
         for (bin, sums) in &skipped.bins {
@@ -202,7 +202,7 @@ impl Traffic {
     }
 }
 
-/// Where the columns are that are looked at.
+/// Indexes of the columns that are used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Columns([usize; 9]);
 
@@ -232,7 +232,7 @@ impl Columns {
         }))
     }
 
-    /// Adds records to those that are in no row.
+    /// Adds records to those that were skipped.
     pub(crate) fn sum(&self, batch: &FlowBatch, skipped: &mut Skipped) {
         let columns = self.of(batch);
         skipped.records += batch.rows() as u64;

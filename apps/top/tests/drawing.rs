@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Screens as text, kept in `golden`; `UPDATE=1` writes them anew, and the difference is reviewed.
+//! Screens as text, compared with `golden`. `UPDATE=1` rewrites the files, and the difference is
+//! reviewed.
 
 mod support;
 
@@ -18,7 +19,7 @@ use turboflow_top::{
 
 const START_NS: u64 = 1_700_000_000 * 1_000_000_000;
 
-/// A download, its acknowledgements, names, an IPv6 flow and a ping, over five seconds.
+/// A download with its acknowledgements, DNS, an IPv6 flow and a ping, over five seconds.
 const FLOWS: [(&str, u64, u64); 6] = [
     ("198.51.100.10:443 > 192.0.2.10:43160/6", 62_500_000, 42_000),
     ("192.0.2.10:43160 > 198.51.100.10:443/6", 1_092_000, 21_000),
@@ -41,7 +42,7 @@ fn picture(screen: &Screen) -> Picture {
             first_ns: START_NS + bin * BIN_NS,
             last_ns: START_NS + bin * BIN_NS + BIN_NS / 2,
         };
-        // The last two are silent after a second.
+        // The last two flows are silent after a second.
         let talking = if bin < 2 { FLOWS.len() } else { 4 };
         let deltas: Vec<_> = FLOWS[..talking].iter().map(|flow| delta(*flow)).collect();
         traffic.add(&batch(&deltas));
@@ -135,7 +136,7 @@ fn compare(name: &str, text: &str) {
 }
 
 #[test]
-fn every_view_is_as_it_was() {
+fn views_match_the_golden_files() {
     for view in View::ALL {
         let screen = Screen {
             view,
@@ -153,7 +154,7 @@ fn every_view_is_as_it_was() {
 }
 
 #[test]
-fn help_and_a_filter_are_as_they_were() {
+fn help_and_filter_match_the_golden_files() {
     let mut screen = Screen::default();
     screen.press(Key::Char('?'));
     compare("help-80x24.txt", &shown(&screen, 80, 24));
@@ -211,7 +212,7 @@ fn no_size_is_too_small() {
 }
 
 #[test]
-fn colours_only_where_they_are_wanted() {
+fn colours_can_be_disabled() {
     let screen = Screen::default();
     let (picture, health) = (picture(&screen), health());
     let colours = |colours| {
@@ -228,7 +229,7 @@ fn colours_only_where_they_are_wanted() {
 }
 
 #[test]
-fn scrolling_ends_with_a_full_screen() {
+fn scrolling_to_the_end_shows_a_full_page() {
     let screen = Screen {
         scroll: usize::MAX,
         ..Screen::default()

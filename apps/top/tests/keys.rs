@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What keys do.
+//! The effects of keys.
 
 use turboflow_top::{BINS_A_SECOND, Key, Screen, Sort, View};
 
@@ -43,7 +43,7 @@ fn sorts_pauses_and_scrolls() {
 }
 
 #[test]
-fn the_interval_has_ends() {
+fn the_interval_is_bounded() {
     let mut screen = Screen::default();
     press(&mut screen, "+++++++");
     assert_eq!(screen.interval, 10 * BINS_A_SECOND);
@@ -57,9 +57,9 @@ fn the_interval_has_ends() {
 }
 
 #[test]
-fn a_filter_is_typed() {
+fn a_filter_can_be_typed() {
     let mut screen = Screen::default();
-    // `q` is a letter here.
+    // `q` is part of the filter here.
     assert!(!press(&mut screen, "/host q"));
     screen.press(Key::Enter);
     assert!(screen.filter.is_none());
@@ -84,7 +84,7 @@ fn a_filter_is_typed() {
 }
 
 #[test]
-fn ends_are_q_and_control_c() {
+fn q_and_control_c_end_the_program() {
     let mut screen = Screen::default();
     assert!(!press(&mut screen, "?"));
     assert!(screen.is_help && press(&mut screen, "q"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rates are shown when nothing more can come: every packet up to the end of the screen is in it,
-//! whatever the meter still holds.
+//! Rates are shown when they are final: every packet before the end of the screen is included,
+//! although the meter still holds open flows.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod support;
@@ -15,7 +15,7 @@ use turboflow_top::{BIN_NS, BINS_A_SECOND, Sums, Traffic};
 
 const START_NS: u64 = 1_700_000_000 * 1_000_000_000;
 
-/// What `turboflow top` meters with.
+/// The meter's configuration in `turboflow top`.
 fn config(threads: usize, seed: u64) -> PipelineConfig {
     let mut config = PipelineConfig {
         threads,
@@ -45,7 +45,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn nothing_comes_behind_the_end_of_a_screen(
+    fn no_record_arrives_for_the_bins_shown(
         steps in proptest::collection::vec((0u64..500, any::<u8>(), 40u32..1_500), 1..300),
         threads in 1usize..3, seed in any::<u64>(), phase_ms in 0u64..500,
     ) {
@@ -62,7 +62,7 @@ proptest! {
         for (step_ms, flow, bytes) in steps {
             clock_ns += step_ms * 1_000_000;
             match flow % 8 {
-                // Silence, of which the source says how long it lasts.
+                // Silence: the source reports only the time.
                 0 => meter.advance(clock_ns),
                 _ => {
                     let values = InputValues::default();
@@ -70,7 +70,7 @@ proptest! {
                     plain.push((clock_ns, bytes.into()));
                 }
             }
-            // All threads are at the same point then, as when a screen asks.
+            // All threads are at one time then, as when the screen is refreshed.
             let ledger = meter.snapshot();
             prop_assert_eq!(ledger.imbalances(), []);
             let traffic = traffic.lock().unwrap();

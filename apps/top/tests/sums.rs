@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the screen shows against plain sums of the same records.
+//! Compares the screen with plain sums of the records.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod support;
@@ -15,7 +15,7 @@ use turboflow_top::{
     BIN_NS, BINS_A_SECOND, FlowFilter, FlowKey, Picture, Screen, Sums, Traffic, TrafficWriter,
 };
 
-/// A time, in the middle of a day.
+/// A time in the middle of a day.
 const START_NS: u64 = 1_700_000_000 * 1_000_000_000;
 
 fn deltas() -> impl Strategy<Value = Vec<Delta>> {
@@ -66,7 +66,7 @@ fn shown(deltas: &[Delta]) -> (Traffic, Picture) {
 
 proptest! {
     #[test]
-    fn totals_are_plain_sums(deltas in deltas()) {
+    fn totals_equal_plain_sums(deltas in deltas()) {
         let (_, picture) = shown(&deltas);
         let flows = picture.flows.iter().map(|row| (row.key, row.measured.total));
         prop_assert_eq!(flows.collect::<BTreeMap<_, _>>(), plain(&deltas, |delta| delta.key));
@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn rates_are_what_passed_in_settled_bins(deltas in deltas(), back in 0u64..5, bins in 1u64..=20) {
+    fn rates_equal_plain_sums_of_settled_bins(deltas in deltas(), back in 0u64..5, bins in 1u64..=20) {
         let (traffic, end) = shown(&deltas);
         let clock_ns = end.end_ns + back * BIN_NS;
         let window = traffic.window(Some(clock_ns), bins);
@@ -94,14 +94,14 @@ proptest! {
         let bytes: u64 = deltas.iter().filter(within).map(|delta| delta.sums.bytes).sum();
         let picture = traffic.picture(window);
         prop_assert_eq!(picture.all.now.bits, bytes * 8 * BINS_A_SECOND / window.interval);
-        // Every row rounds down.
+        // Every row is rounded down.
         let flows: u64 = picture.flows.iter().map(|row| row.measured.now.bits).sum();
         prop_assert!(flows <= picture.all.now.bits);
         prop_assert!(picture.all.now.bits - flows <= picture.flows.len() as u64);
     }
 
     #[test]
-    fn a_filter_that_all_pass_changes_no_sum(deltas in deltas()) {
+    fn a_filter_that_every_flow_passes_changes_no_sum(deltas in deltas()) {
         let (_, picture) = shown(&deltas);
         let mut all = Screen::default();
         all.set_filter("packets >= 0").unwrap();
@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn full_tables_keep_their_bounds_and_the_sum(deltas in deltas()) {
+    fn full_tables_keep_their_limits_and_the_sum(deltas in deltas()) {
         let mut traffic = Traffic::with_limits(&schema(), 8, 4, 4);
         traffic.add(&batch(&deltas));
         let picture = traffic.picture(traffic.window(None, BINS_A_SECOND));
@@ -134,7 +134,7 @@ proptest! {
 }
 
 #[test]
-fn a_large_flow_stays_in_a_flood_of_small_ones() {
+fn a_large_flow_survives_a_flood_of_small_ones() {
     let large = key("10.0.0.1:1 > 10.0.0.2:80/6");
     let delta = |key, bytes, second: u64| Delta {
         key,
@@ -174,7 +174,7 @@ fn a_meter_never_waits_for_the_screen() {
     };
     let traffic = Arc::new(Mutex::new(Traffic::new(&schema())));
     let mut writer = Box::new(TrafficWriter::prompt(Arc::clone(&traffic)).unwrap());
-    // Nobody can add up while the screen looks, however long it does.
+    // No records can be added while the screen holds the lock, for any length of time.
     let looking = traffic.lock().unwrap();
     for port in 1..=1_000 {
         writer.write(&batch(&[delta(port)])).unwrap();
@@ -194,7 +194,7 @@ fn a_meter_never_waits_for_the_screen() {
 }
 
 #[test]
-fn filters_choose_flows() {
+fn filters_select_flows() {
     let flows = [
         ("10.0.0.1:1234 > 10.0.0.2:80/6", 5_000),
         ("10.0.0.2:80 > 10.0.0.1:1234/6", 500_000),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The flow cache: what is open, what is merged, what leaves and why.
+//! The flow cache: open flows, merging, and the reasons for which flows leave.
 
 use turboflow_merge::{KeyHasher, LaneHash, LaneHasher, Machine, MicroflowRecord, Plan};
 use turboflow_record::EndReason;
@@ -16,10 +16,11 @@ pub struct CacheConfig {
     pub timeouts: Timeouts,
     /// The most flows open at once; when full, old flows leave early (flowEndReason 5). At least 1.
     pub max_flows: usize,
-    /// Which FIN marks end a flow: see [`Layout::ending_fins`](turboflow_merge::Layout::ending_fins).
+    /// Which FIN marks end a flow: see
+    /// [`Layout::ending_fins`](turboflow_merge::Layout::ending_fins).
     pub ending_fins: u8,
-    /// In how much time of the clock the sweep for expired flows passes over the whole cache: an
-    /// expired flow leaves at most this much later, in nanoseconds.
+    /// Time in which the expiry sweep covers the whole cache, in nanoseconds. An expired flow
+    /// leaves at most this much later.
     pub sweep_ns: u64,
 }
 
@@ -37,10 +38,10 @@ impl<const K: usize, const N: usize> ExportSink<K, N> for Vec<MicroflowRecord<K,
     }
 }
 
-/// What a cache has done so far.
+/// Counters of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounters {
-    /// Microflow records merged or opened a flow with.
+    /// Microflow records that were merged into a flow or opened one.
     pub microflows_merged: u64,
     /// Flows opened, those after an active-timeout export included.
     pub flows_opened: u64,
@@ -64,14 +65,14 @@ impl std::ops::AddAssign for CacheCounters {
     }
 }
 
-/// Records handed to the sink at a time.
+/// Records per call of the sink.
 const EXPORT_BATCH: usize = 256;
-/// Home buckets that move at least with every chunk while the table grows.
+/// Minimum number of home buckets that each chunk moves while the table grows.
 const MIN_HOMES_A_STEP: usize = 4;
 
 /// The table of open flows of one shard and one key width.
 ///
-/// Time is what [`FlowCache::advance`] says it is. The rules are those of
+/// The time is set by [`FlowCache::advance`]. The rules are those of
 /// `docs/decisions/0001-cells.md`.
 pub struct FlowCache<const K: usize, const N: usize> {
     pub(crate) table: FlowTable<K, N>,
@@ -80,11 +81,11 @@ pub struct FlowCache<const K: usize, const N: usize> {
     pub(crate) plan: Plan,
     leaving: Vec<MicroflowRecord<K, N>>,
     config: CacheConfig,
-    /// How far the sweep has come, as a share of hash space in 1/2^32.
+    /// Position of the sweep: a share of hash space, in 1/2^32.
     sweep_position: u64,
     pub(crate) counters: CacheCounters,
     pub(crate) machine: Machine,
-    /// The only way of looking ahead, in tests.
+    /// Overrides the choice of prefetch distance in tests.
     pub(crate) always: Option<Way>,
 }
 
@@ -107,8 +108,8 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         }
     }
 
-    /// Looks ahead in one way, however large the table is, for tests: small tables would not show
-    /// the other. Records are the same.
+    /// Fixes the prefetch distance for tests, whatever the size of the table: small tables would
+    /// use only one of them. The records do not depend on it.
     #[doc(hidden)]
     #[must_use]
     pub fn always(mut self, way: Way) -> Self {
@@ -116,13 +117,13 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         self
     }
 
-    /// The most memory a cache of `max_flows` takes, in bytes.
+    /// Upper bound on the memory of a cache of `max_flows`, in bytes.
     #[must_use]
     pub fn max_size_bytes(max_flows: usize) -> usize {
         FlowTable::<K, N>::max_size_bytes(max_flows)
     }
 
-    /// Memory that the table may take as it is now, in bytes.
+    /// Upper bound on the memory of the table at its present size, in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> usize {
         self.table.size_bytes()
@@ -140,7 +141,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         self.len() == 0
     }
 
-    /// What was done so far.
+    /// The counters so far.
     #[must_use]
     pub fn counters(&self) -> CacheCounters {
         CacheCounters {
@@ -150,8 +151,8 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         }
     }
 
-    /// Enters a cell of the clock: all that came before has been merged. Exports flows that are
-    /// due, as far as the sweep comes.
+    /// Enters a cell of the clock: all earlier records have been merged. Exports due flows as far
+    /// as the sweep comes.
     pub fn advance(&mut self, cell: Cell, sink: &mut impl ExportSink<K, N>) {
         let passed_ns = cell.watermark_ns.saturating_sub(self.cuts.watermark_ns);
         self.cuts.enter(cell);
@@ -160,8 +161,8 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         self.hand_over(sink);
     }
 
-    /// Exports every flow: those due with their reason, the rest as forced end. The cache is empty
-    /// and small afterwards; the clock stays.
+    /// Exports every flow: due flows with their reason, the rest as forced end. Afterwards the
+    /// cache is empty and has its first size; the clock stays.
     pub fn flush(&mut self, sink: &mut impl ExportSink<K, N>) {
         self.note_peak();
         for region in [CURRENT, OLD] {
@@ -220,13 +221,14 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             return;
         }
         let bucket_of = |share: u64| ((share * homes) >> 32) as usize;
-        // The spare buckets after the last home go with the last share.
+        // The spare buckets after the last home belong to the last share.
         let last = if to == 1 << 32 {
             buckets
         } else {
             bucket_of(to)
         };
-        // What has moved is empty, and touching it would take memory again.
+        // Buckets that have moved are empty. Reading them would make the system allocate their
+        // pages again.
         let first = match region {
             OLD => bucket_of(from).max(self.table.moved_homes()),
             _ => bucket_of(from),
@@ -241,7 +243,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         }
     }
 
-    /// Whether a flow of a bucket may be due.
+    /// Whether a bucket may contain a due flow.
     fn may_be_due(&self, region: usize, bucket: usize) -> bool {
         self.table.due_of_bucket_ns(region, bucket) < self.cuts.watermark_ns
     }
@@ -268,7 +270,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         self.table.set_due_of_bucket(region, bucket, earliest_ns);
     }
 
-    /// Merges one record the long way: the flow may be missing, or end first.
+    /// Merges one record by the full rules: the flow may be missing, or may have to end first.
     #[cold]
     #[inline(never)]
     pub(crate) fn merge_with_care(
@@ -320,7 +322,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
     /// Exports an old flow early, because the cache is full.
     fn make_room(&mut self, hash: LaneHash, sink: &mut impl ExportSink<K, N>) {
         let near = self.table.oldest_near(hash);
-        // A hash whose neighbourhood is empty while the cache is full: take from the start.
+        // The neighbourhood of this hash may be empty while the cache is full: take from the start.
         let victim = near.or_else(|| self.table.oldest_near(LaneHash(0)));
         let Some(location) = victim else { return };
         let record = *self.table.record(location);
@@ -337,16 +339,16 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         self.table.len() + incoming > self.config.max_flows
     }
 
-    /// Lets the table grow between chunks of records, when nobody holds a place in it.
+    /// Lets the table grow between chunks of records, when no pointer into it is in use.
     pub(crate) fn keep_room(&mut self, incoming: usize, sink: &mut impl ExportSink<K, N>) {
         self.note_peak();
         if self.table.wants_to_grow(incoming) {
             self.table.start_growing();
         }
         if self.table.is_moving() {
-            // A table grows by half at least: 0.5 · 0.8 · 31 = 12 records may come in per home
-            // bucket that has to move. Moving one for every four records leaves ample slack. The
-            // last step may be shorter than half; it then ends at the most flows there may be.
+            // A table grows by at least half, so 0.5 · 0.8 · 31 = 12 records may arrive per home
+            // bucket that has to move. Moving one bucket per four records leaves ample slack. The
+            // last step of growth may be smaller; it ends at `max_flows`.
             let mut refused = Vec::new();
             let homes = MIN_HOMES_A_STEP + incoming / 4;
             self.table.move_homes(homes, &self.hasher, &mut refused);
@@ -381,7 +383,8 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         }
     }
 
-    /// Merges one record without looking ahead; for tests and tools that have one at a time.
+    /// Merges one record without prefetching, for tests and for tools that have one record at a
+    /// time.
     pub fn merge_one(
         &mut self,
         microflow: &MicroflowRecord<K, N>,

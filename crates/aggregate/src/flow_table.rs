@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The growing table of open flows.
 //!
-//! It grows without a stall: a larger region is mapped (untouched memory costs nothing), and the
-//! buckets of the old one move over a few at a time, in the order of their hashes. A *frontier* in
-//! hash space says which region a key belongs to, so a lookup costs one comparison more and never
-//! looks in two places. Memory behind the frontier goes back to the system as it empties.
+//! It grows without a stall. A larger region is mapped (untouched memory costs nothing), and the
+//! buckets of the old region move to it a few at a time, in the order of their hashes. A *frontier*
+//! in hash space says which region holds a key, so a lookup costs one comparison and never searches
+//! two regions. The memory of moved buckets goes back to the system.
 
 use turboflow_merge::{LaneHash, LaneHasher, MicroflowRecord, Plain, prefetch, prefetch_far};
 
@@ -18,11 +18,11 @@ const FIRST_HOMES: u32 = 128;
 /// Fullness at which the table grows, in percent: above it, full buckets become common.
 const GROW_AT_PERCENT: u64 = 80;
 
-/// Up to here (a million slots) a table doubles; above, it grows by half, which wastes less memory
-/// and moves each record twice in all.
+/// Up to this size (a million slots) a table doubles. Above, it grows by half, which wastes less
+/// memory and moves each record twice in total.
 const DOUBLES_UP_TO_HOMES: u32 = 1 << 15;
 
-/// The region that holds what lies before the frontier.
+/// The region for hashes below the frontier.
 pub(crate) const CURRENT: usize = 0;
 /// The region that is being emptied.
 pub(crate) const OLD: usize = 1;
@@ -31,11 +31,11 @@ pub(crate) struct FlowTable<const K: usize, const N: usize> {
     regions: [Region<K, N>; 2],
     /// Whether records are moving from `OLD` to `CURRENT`.
     moving: bool,
-    /// While they are: what lies in hash space below this, in 1/2^32, is in `CURRENT`, the rest in `OLD`.
+    /// During a move: hashes below this value, in 1/2^32, are in `CURRENT`, the rest in `OLD`.
     frontier: u64,
     /// Home buckets of `OLD` that have moved.
     moved: usize,
-    /// Bytes of `OLD`'s tag lines, records and dues given back.
+    /// Bytes returned to the system from `OLD`'s tag lines, records and due times.
     released: [usize; 3],
     len: usize,
     max_homes: u32,
@@ -62,10 +62,10 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         }
     }
 
-    /// The most memory a table of `max_flows` ever takes, in bytes.
+    /// Upper bound on the memory of a table of `max_flows`, in bytes.
     pub(crate) fn max_size_bytes(max_flows: usize) -> usize {
-        // While the last step of growth is under way, up to one release step of each old array is
-        // still held besides the new region, and what lies before its first page.
+        // During the last step of growth each old array still holds up to one release step, and the
+        // part before its first page, in addition to the new region.
         const HELD_WHILE_MOVING_BYTES: usize = 3 * (RELEASE_STEP_BYTES + PAGE_BYTES);
         Region::<K, N>::size_bytes(Self::homes_for(max_flows) as usize) + HELD_WHILE_MOVING_BYTES
     }
@@ -102,13 +102,13 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         Some(Location { region, place })
     }
 
-    /// Asks for the tag line of a hash's home bucket.
+    /// Prefetches the tag line of a hash's home bucket.
     pub(crate) fn prefetch_line(&self, hash: LaneHash) {
         let region = &self.regions[self.region_of(hash)];
         prefetch_far(&raw const region.lines[region.home(hash)]);
     }
 
-    /// Asks for the one record that a hash most likely has, or for the place of a new one.
+    /// Prefetches the record that a hash most likely has, or the slot for a new one.
     pub(crate) fn prefetch_record(&self, hash: LaneHash) {
         let region = &self.regions[self.region_of(hash)];
         let bucket = region.home(hash);
@@ -125,25 +125,26 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         &mut self.regions[location.region].records[location.place.index()]
     }
 
-    /// A flow may be due from this time on.
+    /// Lowers the due time of a bucket: a flow in it may be due at `due_ns`.
     #[inline(always)]
     pub(crate) fn note_due(&mut self, location: Location, due_ns: u64) {
         self.regions[location.region].note_due(location.place.bucket, due_ns);
     }
 
-    /// Before this, no flow of a bucket is due.
+    /// A lower bound: no flow of the bucket is due before this time.
     #[inline(always)]
     pub(crate) fn due_of_bucket_ns(&self, region: usize, bucket: usize) -> u64 {
         self.regions[region].dues_ns[bucket]
     }
 
-    /// The same, of a bucket whose flows were all looked at.
+    /// Replaces the bound after all flows of the bucket were checked.
     #[inline(always)]
     pub(crate) fn set_due_of_bucket(&mut self, region: usize, bucket: usize, due_ns: u64) {
         self.regions[region].dues_ns[bucket] = due_ns;
     }
 
-    /// Asks for what of a bucket's records says whether they are due: the processor's own reading ahead ends with every page.
+    /// Prefetches the fields that decide whether a bucket's records are due: the hardware
+    /// prefetcher stops at every page boundary.
     #[inline(always)]
     pub(crate) fn prefetch_bucket(&self, region: usize, bucket: usize) {
         let region = &self.regions[region];
@@ -153,7 +154,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
             taken &= taken - 1;
             let base = &raw const region.records[Place { bucket, slot }.index()].base;
             prefetch(base);
-            // Behind a long key, it lies in two lines.
+            // With a long key, these fields span two cache lines.
             prefetch(base.wrapping_add(1).cast::<u8>().wrapping_sub(1));
         }
     }
@@ -175,10 +176,10 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         self.regions[location.region].remove(location.place, hash)
     }
 
-    /// The flow that was silent longest among a few neighbours of `hash`'s home; `None` where no
-    /// flow lies from there on.
+    /// The least recently active flow among a few neighbours of `hash`'s home; `None` where no
+    /// bucket from there on has a flow.
     ///
-    /// Finding the oldest of all would need an order kept on every packet; the oldest of a few is
+    /// An exact LRU order would have to be updated on every packet. The oldest of a few flows is
     /// nearly as old and costs nothing until the table is full.
     pub(crate) fn oldest_near(&self, hash: LaneHash) -> Option<Location> {
         let region = self.region_of(hash);
@@ -191,7 +192,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         Some(Location { region, place })
     }
 
-    /// Whether the table would be so full with `incoming` more that it should grow, and may.
+    /// Whether `incoming` more flows would pass the growth limit, and the table may grow.
     pub(crate) fn wants_to_grow(&self, incoming: usize) -> bool {
         let homes = self.regions[CURRENT].homes();
         let full = u64::from(homes) * SLOTS as u64 * GROW_AT_PERCENT / 100;
@@ -224,8 +225,8 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         self.released = [0; 3];
     }
 
-    /// Moves the next `homes` home buckets of the old region. Records that find no room (which
-    /// takes a hash that clusters beyond all odds) go to `refused`.
+    /// Moves the next `homes` home buckets of the old region. Records without room, which a keyed
+    /// hash makes practically impossible, go to `refused`.
     pub(crate) fn move_homes(
         &mut self,
         homes: usize,
@@ -252,8 +253,8 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         }
     }
 
-    /// Moves every record whose home is `home`. All earlier homes have moved, so they lie in this
-    /// bucket and, as long as it says that some passed it, in those that follow.
+    /// Moves every record whose home is `home`. All earlier homes have moved, so these records lie
+    /// in this bucket and, while buckets overflow, in the next ones.
     fn move_home(
         &mut self,
         home: usize,
@@ -273,7 +274,8 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
                 let hash = hasher.hash(&old.records[place.index()].key);
                 if old.home(hash) == home {
                     let record = old.remove(place, hash);
-                    // Looked at in the next sweep: the clock is not known here.
+                    // Due time 0: the next sweep checks the record, because the clock is not known
+                    // here.
                     if current.insert(&record, hash, 0).is_none() {
                         self.len -= 1;
                         refused.push(record);
@@ -286,7 +288,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         }
     }
 
-    /// Forgets all records and goes back to the first size.
+    /// Removes all records and returns to the first size.
     pub(crate) fn reset(&mut self) {
         let max_homes = self.max_homes;
         self.regions = [Region::new(FIRST_HOMES.min(max_homes)), Region::new(0)];

@@ -18,7 +18,7 @@ fn record(flow: u64) -> MicroflowRecord<2, 0> {
     record
 }
 
-/// A table beside a map that holds the same.
+/// A table and a map with the expected content.
 struct Pair {
     table: Table,
     map: BTreeMap<u64, u64>,

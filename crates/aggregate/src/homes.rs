@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where in memory the home buckets of eight keys lie: what the merge looks ahead with.
+//! Addresses of the home buckets of eight keys, for the prefetching merge.
 
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 
@@ -9,12 +9,12 @@ use crate::reach::Reach;
 use crate::region::Region;
 use crate::tags::{SLOTS, TagLine, TagTwice};
 
-/// A region, as numbers of which there are eight each, taken once a chunk.
+/// A region's base addresses and size as vectors, computed once per chunk.
 #[derive(Clone, Copy)]
 pub(crate) struct View<W> {
-    /// Where the tag lines begin.
+    /// Address of the first tag line.
     lines: W,
-    /// Where the records begin.
+    /// Address of the first record.
     slots: W,
     homes: W,
 }
@@ -39,7 +39,7 @@ impl<W: Words> View<W> {
 pub(crate) struct Homes {
     /// Addresses of their tag lines.
     lines: [u64; LANES],
-    /// Addresses of their first slots.
+    /// Their tags, in both halves of the low 32 bits.
     slots: [u64; LANES],
     /// The tags of the keys, twice, in the lowest bits.
     tags: [u64; LANES],
@@ -52,7 +52,7 @@ impl Homes {
         tags: [0; LANES],
     };
 
-    /// Those of eight records.
+    /// Computes the home buckets of eight records.
     #[inline(always)]
     pub(crate) fn set<V: Vectors, const K: usize, const N: usize>(
         &mut self,
@@ -67,7 +67,8 @@ impl Homes {
             bytes as u64
         };
         let hashes = hasher.hash_keys(vectors, records);
-        // As `LaneHash::part` and `LaneHash::tag`; of products, a factor's upper half is no part.
+        // Computes `LaneHash::part` and `LaneHash::tag`. The multiplication ignores the upper half
+        // of a factor.
         let home = hashes.product_of_halves(view.homes).right::<32>();
         let lines = view.lines.plus(home.left::<6>());
         let bucket_bytes = vectors.all(bucket_bytes);
@@ -78,7 +79,7 @@ impl Homes {
         tags.store(&mut self.tags);
     }
 
-    /// Asks for a tag line, if that is worth it.
+    /// Prefetches a tag line where `R` asks for them.
     #[inline(always)]
     pub(crate) fn fetch<R: Reach>(&self, lane: usize) {
         if R::LINES {
@@ -92,7 +93,7 @@ impl Homes {
         with_exposed_provenance(self.lines[lane] as usize)
     }
 
-    /// A slot of it, or of a bucket behind it.
+    /// A slot of the home bucket, or of a later bucket.
     #[inline(always)]
     pub(crate) fn slot<const K: usize, const N: usize>(
         &self,

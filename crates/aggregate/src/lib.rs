@@ -2,7 +2,7 @@
 //! The flow cache: folds microflow records, from whatever engine, into exact flow records, and
 //! decides when each flow ends.
 //!
-//! Knows no engine, no packet, no clock and no output: microflow records and the time come in,
+//! The crate depends on no engine, packet, clock or output: microflow records and the time come in,
 //! flow records go out through an [`ExportSink`].
 
 mod cache;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Large zeroed arrays that cost nothing until touched, on huge pages where the system has them.
+//! Large zeroed arrays that take no memory until touched, on huge pages where the system has them.
 
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use memmap2::{MmapOptions, MmapRaw};
 
-/// Types for which every bit pattern, all zero among them, is a value.
+/// Types for which every bit pattern is a valid value.
 ///
 /// # Safety
 /// The implementer has no niche, no reference and no `Drop`, and is valid when all its bytes are 0.
@@ -19,20 +19,20 @@ unsafe impl<const K: usize, const N: usize> PlainBytes for turboflow_merge::Micr
 // SAFETY: an integer.
 unsafe impl PlainBytes for u64 {}
 
-/// Size of a huge page, where a system has them, in bytes.
+/// Size of a huge page, in bytes.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Zeroed memory from the system, given back when the last of the arrays in it is dropped. Of the mapping itself no reference to its
-/// bytes is ever made: they are the arrays'.
+/// Zeroed anonymous memory, unmapped when the last array in it is dropped. No reference to the
+/// bytes of the mapping itself exists: they belong to the arrays.
 ///
-/// Arrays that are used together lie in one mapping, so that the small ones have a share in huge pages, too. Where it is as
-/// large as one of those, it begins where one can: what is left over at its end takes small pages, and no memory is wasted.
-/// Huge pages are asked for because a random access to a table of megabytes otherwise misses the translation
-/// buffers as well as the caches.
+/// Arrays that are used together share a mapping, so that small ones also get huge pages. A mapping
+/// of at least one huge page starts on a huge-page boundary. The remainder at its end takes small
+/// pages, so no memory is wasted. Without huge pages, random access to a table of megabytes misses
+/// the TLB as well as the caches.
 pub(crate) struct Mapping {
-    /// Keeps the memory; all access goes through arrays.
+    /// Keeps the memory mapped; all access goes through arrays.
     map: Option<Arc<MmapRaw>>,
-    /// The first byte that no array has yet.
+    /// The first byte not yet given to an array.
     next: NonNull<u8>,
     left_bytes: usize,
 }
@@ -41,8 +41,8 @@ impl Mapping {
     /// Maps `size_bytes`.
     ///
     /// # Panics
-    /// When the system has no address space left for them: sizes are fixed by configuration, and
-    /// the pipeline tests that they can be had before it starts.
+    /// When the system has no address space left: sizes are fixed by configuration, and the
+    /// pipeline checks before it starts that they can be mapped.
     pub(crate) fn new(size_bytes: usize) -> Self {
         if size_bytes == 0 {
             return Self {
@@ -61,7 +61,7 @@ impl Mapping {
         let mut skipped_bytes = 0;
         if is_large {
             skipped_bytes = map.as_ptr().align_offset(HUGE_PAGE_BYTES);
-            // A refusal (no huge pages on this kernel) costs speed only.
+            // Without huge pages the table is slower, but correct.
             #[cfg(target_os = "linux")]
             let _ = map.advise_range(memmap2::Advice::HugePage, skipped_bytes, size_bytes);
         }
@@ -73,10 +73,10 @@ impl Mapping {
         }
     }
 
-    /// Carves the next `len` elements out of it.
+    /// Takes the next `len` elements from the mapping.
     ///
     /// # Panics
-    /// When there are fewer.
+    /// When fewer are left.
     pub(crate) fn array<T: PlainBytes>(&mut self, len: usize) -> ZeroedArray<T> {
         let size_bytes = len
             .checked_mul(size_of::<T>())
@@ -94,7 +94,7 @@ impl Mapping {
             .left_bytes
             .checked_sub(size_bytes)
             .expect("the mapping is as large as its arrays");
-        // SAFETY: those bytes are left in the mapping, so this is one of it, or the end.
+        // SAFETY: `size_bytes` are left in the mapping, so the result is in it or at its end.
         self.next = unsafe { self.next.add(size_bytes) };
         ZeroedArray {
             map: self.map.clone(),
@@ -104,12 +104,13 @@ impl Mapping {
     }
 }
 
-/// How much of an array goes back to the system at a time, in bytes.
+/// Array memory is returned to the system in steps of this many bytes.
 pub(crate) const RELEASE_STEP_BYTES: usize = 8 << 20;
-/// As large as pages are, but for huge ones, in bytes. A page that begins before an array is another's, too, and stays.
+/// Upper bound on the size of ordinary pages, in bytes. A page that begins before an array also
+/// holds another array, and stays.
 pub(crate) const PAGE_BYTES: usize = 64 << 10;
 
-/// A fixed array of zeroed `T` in a [`Mapping`], which nothing else uses.
+/// A fixed array of zeroed `T` in a [`Mapping`], with exclusive use of its bytes.
 pub(crate) struct ZeroedArray<T: PlainBytes> {
     /// Keeps the memory; all access goes through `base`.
     map: Option<Arc<MmapRaw>>,
@@ -117,7 +118,7 @@ pub(crate) struct ZeroedArray<T: PlainBytes> {
     len: usize,
 }
 
-// SAFETY: nothing but the array uses its part of the mapping, and T is plain bytes.
+// SAFETY: only this array uses its part of the mapping, and T is plain bytes.
 unsafe impl<T: PlainBytes + Send> Send for ZeroedArray<T> {}
 
 impl<T: PlainBytes> ZeroedArray<T> {
@@ -127,8 +128,9 @@ impl<T: PlainBytes> ZeroedArray<T> {
         self.base.as_ptr()
     }
 
-    /// Gives the memory of the elements before `end` back to the system, up to an address of whole steps of
-    /// `RELEASE_STEP_BYTES`. They read as zero afterwards, but for those before the array's first page.
+    /// Returns the memory of the elements before `end` to the system, in whole steps of
+    /// `RELEASE_STEP_BYTES`. They read as zero afterwards, except those before the array's first
+    /// page.
     pub(crate) fn release_before(&mut self, released: &mut usize, end: usize) {
         let base = self.base.addr().get();
         let start = (base + *released).next_multiple_of(PAGE_BYTES);
@@ -140,10 +142,11 @@ impl<T: PlainBytes> ZeroedArray<T> {
         if let Some(map) = &self.map {
             let advice = memmap2::UncheckedAdvice::DontNeed;
             let offset = start - map.as_ptr().addr();
-            // SAFETY: the range lies in this array, of which we hold `&mut self`, in a private anonymous mapping, and begins with
-            // a page; its elements become zero, which is a value of T.
+            // SAFETY: the range lies in this array, which `&mut self` borrows exclusively, in a
+            // private anonymous mapping, and starts at a page. Its elements become zero, which is a
+            // value of T.
             let outcome = unsafe { map.unchecked_advise_range(advice, offset, end - start) };
-            // A refusal only means that the memory stays with us until the array is dropped.
+            // After a refusal the memory stays allocated until the array is dropped.
             let _ = outcome;
         }
         *released = end - base;
@@ -155,8 +158,8 @@ impl<T: PlainBytes> Deref for ZeroedArray<T> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: the mapping holds `len` aligned elements (checked as it was carved) of bytes that are
-        // values of T by `PlainBytes`, and lives as long as self.
+        // SAFETY: the mapping holds `len` aligned elements (checked in `Mapping::array`), whose
+        // bytes are valid values of T by `PlainBytes`. It lives as long as self.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len) }
     }
 }
@@ -177,9 +180,9 @@ mod tests {
     type Record = MicroflowRecord<2, 0>;
 
     #[test]
-    fn arrays_of_a_mapping_are_zero_and_keep_what_is_written_whatever_is_released_beside_them() {
+    fn arrays_start_zeroed_and_keep_their_values_while_neighbours_are_released() {
         const RECORDS: usize = 1 << 19;
-        // Their end is amid a page, and a huge one.
+        // The arrays end in the middle of a page, and of a huge page.
         const BEFORE: usize = 77;
         let mut mapping = Mapping::new((BEFORE + RECORDS) * 64 + BEFORE * 8);
         let mut before = mapping.array::<Record>(BEFORE);
@@ -210,7 +213,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "as large as its arrays")]
-    fn a_mapping_gives_no_more_than_it_has() {
+    fn an_array_larger_than_the_rest_of_its_mapping_panics() {
         let mut mapping = Mapping::new(128);
         let _first = mapping.array::<Record>(1);
         let _second = mapping.array::<Record>(2);

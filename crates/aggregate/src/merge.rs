@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The hot path: merging a batch of microflow records, with every memory access ahead of its use.
+//! The hot path: merges a batch of microflow records, with every memory access prefetched.
 //!
-//! Three stages run over a chunk, eight records at a time, at a distance from each other, so that the cache misses of many
-//! records overlap (TurboFlow, section 5.2, "Lookup Prefetching", taken further):
+//! Three stages run over a chunk, eight records at a time, at a distance from each other. So the
+//! cache misses of many records overlap (TurboFlow, section 5.2, "Lookup Prefetching", taken
+//! further):
 //!
 //! ```text
-//! block i + 2D   hash the keys, note where their home buckets are
-//! one before     fetch the tag lines of those (of a small table, they are near)
-//! block i + D    compare 31 tags, and those behind where records have passed the bucket; fetch the one record that can be it,
-//!                or the place of a new one
+//! block i + 2D   hash the keys, compute the addresses of their home buckets
+//! one before     prefetch those tag lines (those of a small table are cached already)
+//! block i + D    compare 31 tags, and those of later buckets if records overflowed from here;
+//!                prefetch the one record that can match, or the slot for a new one
 //! block i        compare the keys, merge
 //! ```
 //!
-//! How far ahead and into which cache depends on the size of the table (`reach.rs`).
+//! The distance and the target cache depend on the size of the table (`reach.rs`).
 //!
-//! A place found at stage two may be stale at stage three (its flow left, or the same new flow was
-//! opened by a neighbour): the key comparison there sees it, and the long way sorts it out.
+//! A slot found in stage two may be stale in stage three: its flow left, or an earlier record of
+//! the chunk opened the new flow. The key comparison detects that, and the record is merged by the
+//! full rules.
 
 use std::ops::Range;
 
@@ -30,26 +32,26 @@ use crate::homes::{Homes, View};
 use crate::reach::{Deep, Near, Reach, Way};
 use crate::tags::SLOTS;
 
-/// Records that pass through the stages together. Before them, the table makes room for as many new flows. Long enough that starting
-/// and ending the pipeline costs little.
+/// Records that pass through the stages together. Before each chunk, the table makes room for as
+/// many new flows. Long enough to make filling and draining the pipeline cheap.
 const CHUNK: usize = 2_048;
-/// Chunk length while the table grows. Each chunk moves buckets in proportion to its length; a short
-/// one bounds the pause.
+/// Chunk length while the table grows. Each chunk moves buckets in proportion to its length; a
+/// short one bounds the pause.
 const GROWING_CHUNK: usize = 512;
-/// Records from one stage to the next while the table grows.
+/// Records between two stages while the table grows.
 const GROWING_APART: usize = 32;
 
-/// What the first two stages have found out about the blocks between them and the last.
+/// Results of the first two stages for the blocks that have not reached the last.
 struct LookAhead<const K: usize, const N: usize, const RING: usize> {
-    /// Whether new flows may put out old ones.
+    /// Whether new flows may displace old ones.
     crowded: bool,
     homes: [Homes; RING],
-    /// Where the flows are.
+    /// Slots of the flows.
     flows: [[*mut MicroflowRecord<K, N>; LANES]; RING],
 }
 
 impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
-    /// Stage one, but for asking for the lines. A last block need not be full.
+    /// Stage one without the prefetch of tag lines. The last block need not be full.
     #[inline(always)]
     fn begin<V: Vectors>(
         &mut self,
@@ -94,7 +96,7 @@ impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
         self.fetch_flows::<R>(0..found);
     }
 
-    /// Asks for what stage two looks at.
+    /// Prefetches the tag lines that stage two reads.
     #[inline(always)]
     fn fetch_lines<R: Reach>(&self, blocks: Range<usize>) {
         for block in blocks {
@@ -104,7 +106,7 @@ impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
         }
     }
 
-    /// Asks for what stage two has found.
+    /// Prefetches the slots that stage two has found.
     #[inline(always)]
     fn fetch_flows<R: Reach>(&self, blocks: Range<usize>) {
         for block in blocks {
@@ -114,7 +116,7 @@ impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
         }
     }
 
-    /// Stage two, of one record.
+    /// Stage two for one record.
     #[inline(always)]
     fn locate<V: Vectors>(
         &mut self,
@@ -123,7 +125,8 @@ impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
         lane: usize,
     ) -> *mut MicroflowRecord<K, N> {
         let homes = &self.homes[block % RING];
-        // SAFETY: that of a home bucket of a region whose arrays outlive this chunk.
+        // SAFETY: the tag line is that of a home bucket, in a region whose arrays outlive this
+        // chunk.
         let found = unsafe { (*homes.line(lane)).matches(vectors, homes.tag(lane)) };
         let flow = if found == 0 {
             search_on(homes, lane, self.crowded)
@@ -135,8 +138,9 @@ impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
     }
 }
 
-/// Stage two of a record without a match in its home bucket: where a flow may be that was passed on, or a new one will lie. That is seldom
-/// needed, or its flow takes far longer to open, and the loop is tighter without.
+/// Stage two for a record without a match in its home bucket: finds the slot of a flow that
+/// overflowed, or the slot for a new flow. It is out of line because that is rare, or because
+/// opening a flow takes far longer, and the loop is faster without it.
 #[cold]
 #[inline(never)]
 fn search_on<const K: usize, const N: usize>(
@@ -146,7 +150,8 @@ fn search_on<const K: usize, const N: usize>(
 ) -> *mut MicroflowRecord<K, N> {
     let (home, tag) = (homes.line(lane), homes.tag(lane));
     let mut line = home;
-    // SAFETY: that of a home bucket of a region whose arrays outlive the chunk, or of one behind a bucket that records have passed.
+    // SAFETY: each tag line is that of a home bucket, or of the bucket after one that overflowed,
+    // in a region whose arrays outlive the chunk.
     unsafe {
         while (*line).overflows() {
             line = line.add(1);
@@ -157,21 +162,22 @@ fn search_on<const K: usize, const N: usize>(
             }
         }
     }
-    // SAFETY: that of a home bucket.
+    // SAFETY: the tag line is that of a home bucket.
     let home = unsafe { &*home };
     if crowded {
-        // The new flow will put out one of these.
+        // The new flow will displace one of these.
         for slot in home.neighbours(tag.tag()) {
             prefetch(homes.slot::<K, N>(lane, slot));
         }
     }
-    // The place that a new flow takes: it is fetched, and by stage three a neighbour may have opened the flow there; if not, its key
-    // says so, for that of a free place is all zero. Where the bucket is full, it is slot 1 of the next one, whose key
-    // will tell; a region has spare buckets after its last home, so there is one.
+    // The slot for a new flow. It is prefetched, and by stage three an earlier record may have
+    // opened the flow there. Otherwise the key comparison fails, because the key of a free slot is
+    // zero. Where the bucket is full, this is slot 1 of the next bucket, whose key decides in the
+    // same way. A region has spare buckets after its last home, so there is one.
     homes.slot(lane, home.free(Plain).trailing_zeros() as usize)
 }
 
-/// The work on one chunk, compiled for every width of vectors.
+/// The work on one chunk, compiled for every vector width.
 struct MergeChunk<'a, S, const K: usize, const N: usize> {
     cache: &'a mut FlowCache<K, N>,
     way: Way,
@@ -188,7 +194,7 @@ where
     #[inline(always)]
     fn run<V: Vectors>(self, vectors: V) {
         let (cache, chunk, sink) = (self.cache, self.chunk, self.sink);
-        // A few thousand large records fill the caches: the other way is not compiled for them.
+        // A few thousand large records fill the caches, so `Near` is not compiled for them.
         if const { N <= FEW_WORDS }
             && let Way::Near = self.way
         {
@@ -202,8 +208,8 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
     /// Merges a batch of microflow records, in order.
     ///
     /// # Complexity
-    /// Per record one tag line and one flow record are touched; records of new flows, and of flows
-    /// that end, cost a search more.
+    /// Each record touches one tag line and one flow record. Records that open or end a flow need
+    /// an additional search.
     pub fn merge(
         &mut self,
         microflows: &[MicroflowRecord<K, N>],
@@ -236,8 +242,8 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         }
     }
 
-    /// Merges a chunk while the table has two regions: one record at a time, with the lines of later
-    /// ones under way. Tables seldom grow, so this is compiled once, without vectors.
+    /// Merges a chunk while the table has two regions: one record at a time, with the tag lines of
+    /// later records prefetched. Tables seldom grow, so this is compiled once, without vectors.
     fn merge_while_growing(
         &mut self,
         chunk: &[MicroflowRecord<K, N>],
@@ -261,7 +267,8 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         }
     }
 
-    /// The pipeline over one chunk. The table does not grow or move meanwhile. The stages are half of `RING` blocks apart.
+    /// The pipeline over one chunk. The table neither grows nor moves during it. The stages are
+    /// half of `RING` blocks apart.
     #[inline(always)]
     fn merge_chunk<V: Vectors, R: Reach, const RING: usize>(
         &mut self,
@@ -284,14 +291,16 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         let count = chunk.len().div_ceil(LANES);
         let records_of = |block: usize| blocks.get(block).map_or(rest, |records| records);
         ahead.start::<V, R>(vectors, &hasher, &view, count, records_of);
-        // The long loop, in which all three stages have full blocks. It merges states between blocks only: see `PendingStates::push`.
+        // The steady state, in which all three stages have full blocks. It merges states between
+        // blocks only: see `PendingStates::push`.
         const { assert!(LANES <= PendingStates::<N>::ROOM) };
         let long = blocks.len().saturating_sub(RING);
         for (done, microflows) in blocks[..long].iter().enumerate() {
             let (found, begun) = (done + apart, done + RING);
             ahead.begin(vectors, &hasher, &view, begun, &blocks[begun]);
             for (lane, microflow) in microflows.iter().enumerate() {
-                // Of the block begun last time: the addresses of this one are still in vectors.
+                // Prefetches for the block begun in the last iteration: the addresses of this block
+                // are still in vector registers.
                 ahead.homes[(begun - 1) % RING].fetch::<R>(lane);
                 let flow = ahead.flows[done % RING][lane];
                 self.finish(vectors, &gate, flow, microflow, sink, &mut pending);
@@ -326,7 +335,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         pending.merge(vectors, &self.plan);
     }
 
-    /// Stage three.
+    /// Stage three for one record.
     #[inline(always)]
     fn finish<V: Vectors, S: ExportSink<K, N>>(
         &mut self,
@@ -337,23 +346,25 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         sink: &mut S,
         pending: &mut PendingStates<N>,
     ) {
-        // SAFETY: stage two found it in a bucket of a region whose arrays live, and no other reference into them does.
+        // SAFETY: stage two found the slot in a bucket of a region whose arrays live, and no other
+        // reference to it exists.
         if vectors.merge_if_passes(gate, unsafe { &mut *flow }, microflow) {
-            // SAFETY: until they are merged, here or at the end of the chunk, no flow record moves, and none is used but for key
-            // and base.
+            // SAFETY: until the pending states are merged, here or at the end of the chunk, no flow
+            // record moves, and only its key and base are used.
             unsafe { pending.push(flow, microflow) };
         } else {
             pending.merge(vectors, &self.plan);
-            // SAFETY: as for the first.
+            // SAFETY: as for `merge_if_passes` above.
             unsafe { self.merge_after_all(flow, microflow, sink) };
         }
     }
 
-    /// Merges a record that the gate leaves to the rules. Often only because the flow that was found is within a cell of a timeout, or has
-    /// a packet after the record's last: where a timeout is hardly longer than a cell, that is every record. It needs no search.
+    /// Merges a record that did not pass the gate. Often no search is needed: the flow found is
+    /// merely within a cell of a timeout, or has a packet after the record's last. Where a timeout
+    /// is hardly longer than a cell, that is every record.
     ///
     /// # Safety
-    /// `found` is a place of the table, and no reference to it lives.
+    /// `found` is a slot of the table, and no reference to it lives.
     #[cold]
     #[inline(never)]
     unsafe fn merge_after_all(
@@ -362,7 +373,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         microflow: &MicroflowRecord<K, N>,
         sink: &mut impl ExportSink<K, N>,
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         let flow = unsafe { &mut *found };
         if flow.key == microflow.key && self.cuts.certainly_merges(&flow.base, &microflow.base) {
             flow.merge(microflow, &self.plan);

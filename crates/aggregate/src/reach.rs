@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How far ahead the merge asks for memory, by the size of the table.
+//! Prefetch distance of the merge, by the size of the table.
 //!
-//! | way | what is asked for | into | blocks from one stage to the next |
+//! | way | prefetches | into | blocks between two stages |
 //! |---|---|---|---|
 //! | [`Near`] | records | the L1 cache | 4 |
 //! | [`Deep`] | tag lines, records | the L2 cache | 16 |
 //!
 //! An L1 prefetch holds a line-fill buffer, of which there are 10 to 16; an L2 prefetch does not.
-//! A long way pushes lines out of L1 that are still in use, so it pays only where the table lies
-//! outside the processor's own caches.
+//! A long distance pushes lines out of L1 that are still in use. It pays only where the table does
+//! not fit in the processor's own caches.
 //!
-//! `docs/decisions/0005-ways-of-prefetching.md` has what was measured, and which ways were dropped.
+//! `docs/decisions/0005-ways-of-prefetching.md` has the measurements and the variants that were
+//! dropped.
 
 use turboflow_merge::{prefetch, prefetch_far};
 
-/// From this size of a table on, in bytes, [`Deep`] is taken.
+/// [`Deep`] is used for tables of at least this size, in bytes.
 const DEEP_FROM_BYTES: usize = 4 << 20;
 
-/// How a chunk's lines are asked for: see the module.
+/// How the lines of a chunk are prefetched: see the module.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -26,7 +27,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// The way for a table of that size.
+    /// The way for a table of `size_bytes`.
     pub(crate) const fn of_size(size_bytes: usize) -> Self {
         if size_bytes < DEEP_FROM_BYTES {
             Self::Near
@@ -36,12 +37,12 @@ impl Way {
     }
 }
 
-/// How lines are asked for.
+/// How lines are prefetched.
 pub(crate) trait Reach {
-    /// Whether tag lines are asked for, too.
+    /// Whether tag lines are prefetched as well as records.
     const LINES: bool;
 
-    /// Asks for the lines of a `T`.
+    /// Prefetches the lines of a `T`.
     fn fetch<T>(pointer: *const T);
 }
 
@@ -58,7 +59,7 @@ impl Reach for Deep {
 }
 
 impl Reach for Near {
-    /// A thirtieth of the table: waiting for them costs less than asking.
+    /// Tag lines are a thirtieth of the table: a miss costs less than the prefetches.
     const LINES: bool = false;
 
     #[inline(always)]

@@ -2,11 +2,11 @@
 //! One open-addressed region of a flow table: buckets of 31 tags and 31 records.
 //!
 //! A record's home is the bucket at its hash's share of the region, so buckets are ordered by hash.
-//! A record that finds its home full goes to the next bucket with room; every bucket it passes
-//! counts it. A few spare buckets after the last home let the end overflow too.
+//! A record whose home is full goes to the next bucket with room, and every bucket that it passes
+//! counts it. A few spare buckets after the last home take the overflow of the end.
 //!
-//! Tags lie apart from records. Side by side in one page, the two lines of a lookup set off the reading
-//! ahead of some processors, and lookups at random took twice the time.
+//! Tags and records lie in separate arrays. Where both lines of a lookup lie in one page, the
+//! hardware prefetcher of some processors is triggered, and random lookups took twice the time.
 
 use turboflow_merge::{LaneHash, MicroflowRecord, Plain};
 
@@ -33,7 +33,7 @@ impl Place {
 pub(crate) struct Region<const K: usize, const N: usize> {
     pub(crate) lines: ZeroedArray<TagLine>,
     pub(crate) records: ZeroedArray<MicroflowRecord<K, N>>,
-    /// Of each bucket, a time before which none of its flows is due: most need no look in a sweep.
+    /// For each bucket, a lower bound on the due times of its flows: a sweep skips most buckets.
     pub(crate) dues_ns: ZeroedArray<u64>,
     homes: u32,
 }
@@ -50,12 +50,12 @@ impl<const K: usize, const N: usize> Region<K, N> {
         }
     }
 
-    /// Home and spare buckets; none without a home.
+    /// Home and spare buckets; 0 for an empty region.
     const fn buckets_for(homes: usize) -> usize {
         if homes == 0 { 0 } else { homes + SPARE_BUCKETS }
     }
 
-    /// Memory a region with `homes` home buckets takes once all of it is touched, in bytes.
+    /// Memory of a region with `homes` home buckets once all of it is touched, in bytes.
     pub(crate) const fn size_bytes(homes: usize) -> usize {
         let record = size_of::<MicroflowRecord<K, N>>();
         Self::buckets_for(homes) * (size_of::<TagLine>() + SLOTS * record + size_of::<u64>())
@@ -76,7 +76,7 @@ impl<const K: usize, const N: usize> Region<K, N> {
         hash.part(self.homes) as usize
     }
 
-    /// The record of `key`, wherever it lies.
+    /// The slot of `key`, in any bucket.
     #[inline]
     pub(crate) fn find(&self, key: &[u64; K], hash: LaneHash) -> Option<Place> {
         let mut bucket = self.home(hash);
@@ -100,8 +100,8 @@ impl<const K: usize, const N: usize> Region<K, N> {
         }
     }
 
-    /// Puts a record whose key is not there yet into the first bucket with room; `None` when even
-    /// the spare buckets after its home are full. It is not due before `due_ns`.
+    /// Stores a record with a new key in the first bucket with room; `None` when even the spare
+    /// buckets after its home are full. The record is not due before `due_ns`.
     pub(crate) fn insert(
         &mut self,
         record: &MicroflowRecord<K, N>,
@@ -122,15 +122,15 @@ impl<const K: usize, const N: usize> Region<K, N> {
         Some(place)
     }
 
-    /// A flow of a bucket may be due from this time on.
+    /// Lowers the due time of a bucket: a flow in it may be due at `due_ns`.
     #[inline(always)]
     pub(crate) fn note_due(&mut self, bucket: usize, due_ns: u64) {
         let noted_ns = &mut self.dues_ns[bucket];
         *noted_ns = due_ns.min(*noted_ns);
     }
 
-    /// Takes a record out. Its key is zeroed, so that a slot found before it went is seen to be
-    /// stale.
+    /// Removes a record. Its key is zeroed, so that a slot found before the removal is recognised
+    /// as stale.
     pub(crate) fn remove(&mut self, place: Place, hash: LaneHash) -> MicroflowRecord<K, N> {
         let home = self.home(hash);
         for passed in &mut self.lines[home..place.bucket] {

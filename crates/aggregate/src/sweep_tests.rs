@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A sweep over the whole cache leaves no flow that is due, whatever buckets it passes by.
+//! A sweep over the whole cache leaves no due flow behind, although it skips buckets.
 
 use proptest::prelude::*;
 use turboflow_merge::{KeyHasher, Layout, Marks, MicroflowRecord};
@@ -12,7 +12,7 @@ use crate::timeouts::Timeouts;
 
 const CELL_NS: u64 = 10;
 
-/// Of a cell: flow, time in it, how late, how long, and marks.
+/// One record of a cell: flow, start within the cell, lateness, duration, and marks.
 type Arrival = (u64, u64, u64, u64, u8);
 
 fn record(
@@ -59,9 +59,9 @@ fn arrival() -> impl Strategy<Value = Arrival> {
     (0..40u64, 0..CELL_NS, late_ns, 0..CELL_NS, marks)
 }
 
-/// A table that grows all the while, so that buckets are swept while they move.
+/// The table grows during the whole test, so that buckets are swept while they move.
 #[test]
-fn no_flow_that_is_due_stays_while_the_table_grows() {
+fn no_due_flow_stays_while_the_table_grows() {
     let layout = Layout::compile(&Definition::default(), false).expect("compiles");
     let config = CacheConfig {
         timeouts: Timeouts {
@@ -85,7 +85,7 @@ fn no_flow_that_is_due_stays_while_the_table_grows() {
         swept_while_moving += u32::from(cache.table.is_moving());
         most = most.max(cache.len());
         assert_eq!(due_flows(&mut cache), 0, "cell {number}");
-        // Flows that stay, flows of one packet, and some that end.
+        // Flows that stay open, flows of one packet, and flows that end.
         let born = (0..900).map(|at| (1_000_000 + number * 900 + at, at % CELL_NS, 0, 0, 0));
         let steady = (0..300).map(|flow| (flow, flow % CELL_NS, 0, 0, 0));
         let ending = (0..50).map(|flow| (number * 7 + flow, 3, 0, 0, Marks::FIN));
@@ -110,7 +110,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn no_flow_that_is_due_stays(
+    fn no_due_flow_stays(
         idle_ns in some_timeout(),
         active_ns in some_timeout(),
         linger_ns in some_timeout(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A bucket's fingerprints: one cache line that answers "which slot, if any" without touching the
+//! The fingerprints of a bucket: one cache line finds the slot of a key without touching the
 //! records.
 
 use turboflow_merge::{Plain, Vectors};
@@ -9,19 +9,19 @@ use crate::memory::PlainBytes;
 /// Records in a bucket.
 pub(crate) const SLOTS: usize = 31;
 
-/// Flows compared when the table is full and one must go.
+/// Flows compared when the table is full and one must be displaced.
 pub(crate) const NEIGHBOURS: usize = 4;
 
-/// What a record that passed a bucket adds to its count: no tag, which are odd, equals an even number, so the count needs not be
-/// told from tags.
+/// Added to a bucket's overflow count for each record that passed it. The count is always even and
+/// tags are odd, so a comparison with all 32 lanes never matches the count.
 const PASSED: u16 = 2;
-/// Where the count stays.
+/// The count saturates here.
 const MOST_PASSED: u16 = u16::MAX - 1;
 
 /// The mask of all slots.
 const ALL: u32 = (1 << SLOTS) - 1;
 
-/// A tag in both halves of a word, as vectors load it without more ado.
+/// A tag in both halves of a word, the form that vectors load directly.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TagTwice(u32);
 
@@ -31,7 +31,7 @@ impl TagTwice {
         Self(tag as u32 * 0x1_0001)
     }
 
-    /// Of a word of [`turboflow_merge::Words::third_quarters_twice`], made odd.
+    /// Takes a word of [`turboflow_merge::Words::third_quarters_twice`] and makes it odd.
     #[inline(always)]
     pub(crate) const fn of_word(word: u64) -> Self {
         Self(word as u32)
@@ -43,8 +43,8 @@ impl TagTwice {
     }
 }
 
-/// 31 fingerprints (0 = free slot) and the count of records that found this bucket full and live in
-/// a later one; a search goes on only while that count is not 0.
+/// 31 fingerprints (0 = free slot) and the number of records that found this bucket full and live
+/// in a later one. A search continues only while that number is not 0.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct TagLine {
@@ -59,26 +59,26 @@ const _: () = assert!(size_of::<TagLine>() == 64);
 unsafe impl PlainBytes for TagLine {}
 
 impl TagLine {
-    /// A bit for every slot with a tag.
+    /// Mask of the slots with this tag.
     #[inline(always)]
     pub(crate) fn matches<V: Vectors>(&self, vectors: V, tag: TagTwice) -> u32 {
         debug_assert!(tag.0 % 2 == 1 && self.overflowed.is_multiple_of(PASSED));
         vectors.equal_lanes(self.lanes(), tag.0)
     }
 
-    /// A bit for every free slot.
+    /// Mask of the free slots.
     #[inline(always)]
     pub(crate) fn free<V: Vectors>(&self, vectors: V) -> u32 {
         vectors.equal_lanes(self.lanes(), 0) & ALL
     }
 
-    /// A bit for every taken slot.
+    /// Mask of the taken slots.
     #[inline(always)]
     pub(crate) fn taken(&self) -> u32 {
         !self.free(Plain) & ALL
     }
 
-    /// Up to [`NEIGHBOURS`] taken slots, others for every tag.
+    /// Up to [`NEIGHBOURS`] taken slots; which ones depends on the tag.
     #[inline(always)]
     pub(crate) fn neighbours(&self, tag: u16) -> impl Iterator<Item = usize> + use<> {
         let start = u32::from(tag) % SLOTS as u32;
@@ -107,8 +107,8 @@ impl TagLine {
         self.overflowed != 0
     }
 
-    /// One more record passed this bucket. A count that reached the top stays there: searches are
-    /// then longer than need be, never wrong.
+    /// Counts a record that passed this bucket. A saturated count stays saturated: searches are
+    /// then longer than necessary, never wrong.
     pub(crate) fn count_passing(&mut self) {
         self.overflowed = self.overflowed.saturating_add(PASSED).min(MOST_PASSED);
     }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where flows end: the rules of `docs/decisions/0001-cells.md`, over one flow and one record.
+//! When flows end: the rules of `docs/decisions/0001-cells.md` for one flow and one record.
 
 use turboflow_merge::{Base, Marks, MergeGate};
 use turboflow_record::EndReason;
 
-/// When open flows are exported. `None` switches one off.
+/// When open flows are exported. `None` disables a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// A flow without packets for longer than this is over. Default 30 s.
+    /// A flow ends after this long without packets. Default 30 s.
     pub idle_ns: Option<u64>,
-    /// No record lasts longer than this. Default 120 s.
+    /// Maximum duration of a flow record. Default 120 s.
     pub active_ns: Option<u64>,
     /// A flow that saw RST or FIN is kept this long for its last packets. Default 2 s; `None`: FIN
-    /// and RST end nothing.
+    /// and RST do not end flows.
     pub linger_ns: Option<u64>,
 }
 
@@ -27,8 +27,8 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// Length of a cell: the longest a microflow record may last, so that no timeout falls inside
-    /// one (never 0).
+    /// Length of a cell, never 0: the maximum duration of a microflow record, so that no timeout
+    /// falls inside one.
     #[must_use]
     pub fn cell_ns(&self, max_age_ns: u64) -> u64 {
         let timeouts = [
@@ -47,29 +47,29 @@ impl Timeouts {
 /// The current cell of the clock, in nanoseconds since 1970: `[watermark_ns, end_ns)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
-    /// Everything before has reached the aggregator.
+    /// All records before this time have reached the aggregator.
     pub watermark_ns: u64,
-    /// Nothing after has reached the aggregator.
+    /// No record from this time on has reached the aggregator.
     pub end_ns: u64,
 }
 
 /// The rules with their constants worked out for the current cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cuts {
-    /// `u64::MAX` stands for "never".
+    /// `u64::MAX` means "never".
     pub(crate) idle_ns: u64,
     active_ns: u64,
     linger_ns: u64,
-    /// Marks that must all be there for a flow to have ended; see `Marks::ended`.
+    /// Marks that must all be set for a flow to have ended; see `Marks::ended`.
     fins: u8,
-    /// Marks that may end a flow; 0 where nothing does.
+    /// Marks that may end a flow; 0 if none does.
     pub(crate) ends: u8,
     pub(crate) watermark_ns: u64,
     /// A flow that began before this is cut when a record of this cell arrives.
     pub(crate) oldest_first_ns: u64,
     /// A flow with a packet no earlier than this is not silent when a record of this cell arrives.
     oldest_last_ns: u64,
-    /// What needs none of these rules.
+    /// Records that pass need none of these rules.
     pub(crate) gate: MergeGate,
 }
 
@@ -78,7 +78,8 @@ impl Cuts {
         Self {
             idle_ns: timeouts.idle_ns.unwrap_or(u64::MAX),
             active_ns: timeouts.active_ns.unwrap_or(u64::MAX),
-            // No record holds a silence longer than the idle timeout, ended or not.
+            // No record spans a silence longer than the idle timeout, whether its flow has ended or
+            // not.
             linger_ns: timeouts
                 .linger_ns
                 .unwrap_or(u64::MAX)
@@ -92,7 +93,7 @@ impl Cuts {
             watermark_ns: 0,
             oldest_first_ns: 0,
             oldest_last_ns: u64::MAX,
-            // Nothing certainly merges before the first cell: the rules decide.
+            // Closed before the first cell: the rules decide about every record.
             gate: MergeGate::CLOSED,
         }
     }
@@ -104,9 +105,10 @@ impl Cuts {
         self.gate = self.gate_of(cell).unwrap_or(MergeGate::CLOSED);
     }
 
-    /// Of a record that begins at `f`, no earlier than the cell's start W, all that passes has `first + active >= f + C >= E` and
-    /// `last + idle >= f + C >= E`, where C is the length of the cell and E its end: it is neither due (rule 1) nor cut (rule 2). What
-    /// is within a cell of a timeout does not pass, and is for [`Cuts::certainly_merges`] to tell.
+    /// For a record that begins at `f`, no earlier than the cell's start W, every flow that passes
+    /// has `first + active >= f + C >= E` and `last + idle >= f + C >= E`, where C is the length of
+    /// the cell and E its end: it is neither due (rule 1) nor cut (rule 2). A flow within a cell of
+    /// a timeout does not pass; [`Cuts::certainly_merges`] decides about it.
     fn gate_of(&self, cell: Cell) -> Option<MergeGate> {
         let cell_ns = cell.end_ns.checked_sub(cell.watermark_ns)?;
         let longest_ns = |timeout_ns: u64| {
@@ -125,7 +127,8 @@ impl Cuts {
         (cell.end_ns <= MergeGate::UNLIMITED_NS).then_some(gate)
     }
 
-    /// Whether rules 1 and 2 do nothing and no end is near, like [`Cuts::gate`], up to the very timeouts.
+    /// Whether rules 1 and 2 do nothing and no end is near. Unlike [`Cuts::gate`], exact up to the
+    /// timeouts.
     #[inline(always)]
     pub(crate) fn certainly_merges(&self, flow: &Base, later: &Base) -> bool {
         later.first_ns >= self.watermark_ns.max(flow.first_ns)
@@ -140,7 +143,7 @@ impl Cuts {
         flow.marks.any(self.ends) && flow.marks.ended(self.fins)
     }
 
-    /// Whether a flow that has just ended is exported without waiting.
+    /// Whether a flow that has just ended is exported at once, without the linger.
     #[inline(always)]
     pub(crate) fn leaves_at_once(&self, flow: &Base) -> bool {
         self.linger_ns == 0 && self.ended(flow)
@@ -162,7 +165,7 @@ impl Cuts {
         }
     }
 
-    /// Rule 1: whether the clock alone ends the flow.
+    /// Rule 1: whether the clock alone ends the flow, and why.
     #[inline]
     pub(crate) fn due(&self, flow: &Base) -> Option<EndReason> {
         let silence_ends_ns = flow.last_ns.saturating_add(self.limit_ns(flow));
@@ -176,8 +179,9 @@ impl Cuts {
         }
     }
 
-    /// No later than when rule 1 will end the flow, whatever merges into it that passes the gate: silence ends later with it, and the
-    /// flow begins no earlier than now. What does not pass asks again.
+    /// Rule 1 does not end the flow before this time, whatever passes the gate and merges into it:
+    /// a merge only postpones the end of its silence, and a record that passes begins no earlier
+    /// than the watermark. A record that does not pass computes the bound again.
     pub(crate) fn earliest_due_ns(&self, flow: &Base) -> u64 {
         let silence_ends_ns = flow.last_ns.saturating_add(self.limit_ns(flow));
         let began_ns = flow.first_ns.min(self.watermark_ns);
@@ -219,7 +223,7 @@ mod tests {
         ]
     }
 
-    /// Times about the cell, and about as long before it as timeouts are.
+    /// Times around the cell, and before it by about the length of the timeouts.
     fn record() -> impl Strategy<Value = Base> {
         let marks = prop_oneof![
             4 => Just(0),
@@ -240,7 +244,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(20_000))]
 
         #[test]
-        fn what_passes_the_gate_is_neither_cut_nor_ended(
+        fn records_that_pass_the_gate_are_neither_cut_nor_end_a_flow(
             timeouts in [timeout(), timeout(), timeout()],
             fins in prop_oneof![Just(Marks::FIN), Just(Marks::FIN | Marks::REVERSE_FIN)],
             flow in record(),

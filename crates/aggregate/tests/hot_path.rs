@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The prefetching hot path against one record at a time, over more flows than one chunk or one
-//! table size holds; and what a full cache does.
+//! Compares the prefetching hot path with merging one record at a time, over more flows than a
+//! chunk or a table size holds. Also tests a full cache.
 
 use proptest::prelude::*;
 use turboflow_aggregate::{CacheConfig, Cell, FlowCache, Timeouts, Way};
@@ -24,7 +24,7 @@ fn cache<const N: usize>(
     FlowCache::new(config, layout.plan().clone(), KeyHasher::new(seed))
 }
 
-/// A small generator of its own: microflow records of `flows` flows with rising times.
+/// Generates microflow records of `flows` flows with rising times.
 struct Stream {
     state: u64,
     now_ns: u64,
@@ -138,7 +138,7 @@ fn timeout() -> impl Strategy<Value = Option<u64>> {
 
 const WAYS: [Way; 2] = [Way::Deep, Way::Near];
 
-/// How to look ahead, if not as this machine does with small tables.
+/// A prefetch distance, or `None` for the one that this machine uses with small tables.
 fn ways() -> impl Strategy<Value = Option<Way>> {
     prop::option::of(prop::sample::select(&WAYS[..]))
 }
@@ -175,7 +175,7 @@ proptest! {
 }
 
 #[test]
-fn records_of_many_words_merge_whichever_way_is_asked_for() {
+fn records_of_many_words_merge_with_every_prefetch_distance() {
     fn in_every_way<const N: usize>() {
         let mut definition = Definition::default();
         definition.features.push(Feature {
@@ -226,8 +226,7 @@ fn a_flood_of_keys_stays_within_the_memory_announced() {
     }
     let early = cache.counters().flows_exported[5];
     assert!(early > 900_000, "{early}");
-    // Old flows leave, not young ones: the oldest of eight neighbours is among the oldest eighth
-    // or so of all most of the time.
+    // Old flows are displaced, not young ones: the oldest of a few neighbours is rarely young.
     let young = exported
         .iter()
         .filter(|record| record.base.end_reason == 5)
@@ -247,7 +246,7 @@ fn a_flood_of_keys_stays_within_the_memory_announced() {
 }
 
 #[test]
-fn a_cache_that_was_never_told_the_time_goes_by_the_rules() {
+fn a_cache_without_a_cell_applies_the_rules() {
     let layout = Layout::compile(&Definition::default(), false).unwrap();
     let timeouts = Timeouts {
         idle_ns: Some(10),
@@ -264,7 +263,7 @@ fn a_cache_that_was_never_told_the_time_goes_by_the_rules() {
         record
     };
     let mut exported = Vec::new();
-    // Packets of a flow that is open when their batch comes take the hot path.
+    // Packets of a flow that was open before their batch take the hot path.
     cache.merge(&[packet(5)], &mut exported);
     cache.merge(&[packet(15), packet(26)], &mut exported);
     cache.flush(&mut exported);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a record of the default definition costs in each format: nanoseconds and bytes.
+//! Cost of a record of the default definition in each format: nanoseconds and bytes.
 //!
 //! `cargo run --release -p turboflow-formats --example cost [RECORDS] [ADDRESSES] [DIRECTORY]`
 
@@ -11,7 +11,7 @@ use turboflow_formats::{Compression, Format, ReadError, WriteOptions, create, re
 use turboflow_merge::Layout;
 use turboflow_record::{Definition, FlowBatch, Schema, Value};
 
-/// A small generator (splitmix64): no dependency, the same records every time.
+/// A small generator (splitmix64): no dependency, and equal records on every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -39,8 +39,8 @@ fn schema() -> Schema {
         .clone()
 }
 
-/// Records as traffic has them: many clients on ephemeral ports, few services, flow sizes with a
-/// long tail, records in the order of their ends.
+/// Records like real traffic: many clients on ephemeral ports, few services, flow sizes with a long
+/// tail, ordered by end time.
 fn batches(records: usize, addresses: u64) -> Vec<FlowBatch> {
     let mut numbers = Numbers(1);
     let schema = schema();
@@ -80,7 +80,7 @@ fn batches(records: usize, addresses: u64) -> Vec<FlowBatch> {
     batches
 }
 
-/// Nanoseconds that this thread has run, whatever else the machine does (Linux).
+/// CPU time of this thread in nanoseconds, independent of other load (Linux).
 fn cpu_ns() -> Result<u64, Box<dyn Error>> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     Ok(text.split(' ').next().unwrap_or_default().parse()?)

@@ -2,8 +2,8 @@
 //! CSV: a header line, then one line a record.
 //!
 //! Addresses are text (IPv6 as in RFC 5952), numbers decimal, times nanoseconds since 1970, MAC
-//! addresses `aa:bb:cc:dd:ee:ff`, lists `[1;2;3]`, absent values empty. No value needs quotes;
-//! a column name does where it holds a comma, a quote or a space at an end (RFC 4180).
+//! addresses `aa:bb:cc:dd:ee:ff`, lists `[1;2;3]`, absent values empty. No value needs quotes. A
+//! column name does if it contains a comma or a quote, or begins or ends with a space (RFC 4180).
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData};
 
@@ -29,7 +29,7 @@ pub(crate) fn writer(
     LineWriter::start(output, schema, row, header.as_bytes())
 }
 
-/// The text as a CSV field, in quotes where it needs them (RFC 4180).
+/// The text as a CSV field, quoted if necessary (RFC 4180).
 #[must_use]
 pub fn quoted(text: &str) -> String {
     let plain = !text.contains([',', '"', '\n', '\r']) && text.trim() == text;

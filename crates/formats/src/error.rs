@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can go wrong when flow records are written.
+//! Errors of writing flow records.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::wire::Unexportable;
 /// Why flow records could not be written.
 #[derive(Debug, Error)]
 pub enum ExportError {
-    /// No format of that name or file extension.
+    /// No format has that name or file extension.
     #[error(
         "unknown format of {given:?}: use csv, jsonl, parquet or ipfix, or a file name that ends \
          in .csv, .jsonl, .ndjson, .json, .parquet or .ipfix"
@@ -35,56 +35,56 @@ pub enum ExportError {
         /// Its directory.
         directory: PathBuf,
     },
-    /// The target, or the file beside it, cannot be created.
+    /// The target, or its temporary file, cannot be created.
     #[error("cannot write {path}: {source}")]
     Create {
         /// The target.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Writing failed on the way: the disk is full, for example.
-    #[error("cannot write {place}: {source}; {}", what_is_left(*.records, .kept.as_ref()))]
+    /// Writing failed later, for example because the disk is full.
+    #[error("cannot write {place}: {source}; {}", describe_remainder(*.records, .kept.as_ref()))]
     Write {
         /// The target, or "standard output".
         place: String,
-        /// How many records are whole in what was written.
+        /// Number of complete records in what was written.
         records: u64,
-        /// Where they are; `None` where the target is a stream or they could not be kept.
+        /// The file that holds them; `None` where the target is a stream or they could not be kept.
         kept: Option<PathBuf>,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The reader of the stream went away, which ends a pipe like `turboflow ... | head`.
+    /// The reader of the stream closed it, as in `turboflow ... | head`.
     #[error("the reader of the output went away")]
     BrokenPipe,
-    /// The output took nothing for so long that its end was not waited for.
-    #[error("cannot write {place}: it took nothing for {} s; {}", .waited.as_secs_f64(), what_is_left(*.records, None))]
+    /// The output stalled, and its end was not waited for.
+    #[error("cannot write {place}: it took nothing for {} s; {}", .waited.as_secs_f64(), describe_remainder(*.records, None))]
     Stalled {
         /// The target, or "standard output".
         place: String,
-        /// How many records were written before.
+        /// Number of records that were written before.
         records: u64,
-        /// For how long.
+        /// How long the output stalled.
         waited: Duration,
     },
-    /// Not every record left for the collector. What left is complete.
-    #[error("{}", what_was_not_sent(place, *lost, unexportable, source.as_ref()))]
+    /// Not every record was sent to the collector. The records that were sent are complete.
+    #[error("{}", describe_unsent(place, *lost, unexportable, source.as_ref()))]
     NotSent {
         /// The collector, or the file.
         place: String,
-        /// Records that left.
+        /// Records that were sent.
         records: u64,
-        /// Octets that left.
+        /// Octets that were sent.
         bytes: u64,
         /// Records that could not be sent.
         lost: u64,
         /// Records that the format cannot hold.
         unexportable: Unexportable,
-        /// What the system said last.
+        /// The last error of the system.
         source: Option<io::Error>,
     },
-    /// The name of files that follow one another makes no sense.
+    /// The name pattern of rotated files is invalid.
     #[error("cannot write {given:?}: {reason}")]
     Name {
         /// The name as given.
@@ -92,7 +92,7 @@ pub enum ExportError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The format cannot hold the records as asked.
+    /// The format cannot hold the records with these options.
     #[error("cannot write {place} as {format}: {reason}")]
     Encode {
         /// The target, or "standard output".
@@ -105,7 +105,7 @@ pub enum ExportError {
 }
 
 impl ExportError {
-    /// Records that are whole in what was written or left.
+    /// Number of complete records that were written or sent.
     #[must_use]
     pub const fn records_written(&self) -> u64 {
         match self {
@@ -130,7 +130,7 @@ impl ExportError {
     }
 }
 
-fn what_is_left(records: u64, kept: Option<&PathBuf>) -> String {
+fn describe_remainder(records: u64, kept: Option<&PathBuf>) -> String {
     match kept {
         Some(path) => format!("the first {records} records are in {}", path.display()),
         None if records == 0 => "no record was written".to_owned(),
@@ -138,7 +138,7 @@ fn what_is_left(records: u64, kept: Option<&PathBuf>) -> String {
     }
 }
 
-fn what_was_not_sent(
+fn describe_unsent(
     place: &str,
     lost: u64,
     unexportable: &Unexportable,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which file formats there are and how a user names them.
+//! File formats and their names.
 
 use std::fmt;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub enum Format {
     JsonLines,
     /// Apache Parquet.
     Parquet,
-    /// IPFIX messages (RFC 5655); written, not read.
+    /// IPFIX messages (RFC 5655); can be written, not read.
     Ipfix,
 }
 
@@ -38,9 +38,9 @@ impl Format {
         }
     }
 
-    /// The format that a file's extension announces, in any case: `.csv`, `.jsonl`, `.ndjson`,
-    /// `.json`, `.parquet`, `.ipfix`. A further `.part` (what is left of a file that could not be completed)
-    /// is looked through.
+    /// The format for a file name's extension, in upper or lower case: `.csv`, `.jsonl`, `.ndjson`,
+    /// `.json`, `.parquet`, `.ipfix`. A final `.part` (what remains of an incomplete file) is
+    /// ignored.
     ///
     /// # Errors
     /// [`ExportError::UnknownFormat`] for every other name.
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_formats_when_it_knows_none() {
+    fn lists_the_formats_for_an_unknown_name() {
         for path in ["flows", "flows.xlsx", ".csv", "part"] {
             let message = Format::from_path(Path::new(path)).unwrap_err().to_string();
             assert!(

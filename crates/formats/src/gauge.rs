@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a sender stands, for others to read while it sends.
+//! Progress of a sender, for other threads to read.
 
 use std::sync::{Mutex, PoisonError};
 
-/// What a collector was sent, and what not, up to one moment.
+/// What was sent to a collector up to one moment, and what was lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendSnapshot {
-    /// Flow records that left; those of the last datagram once another has left, or a second has passed
+    /// Flow records sent. Those of the last datagram count once another was sent, or after a second
     /// without a refusal.
     pub records_sent: u64,
     /// Flow records that could not be sent, those that the format cannot hold included.
     pub records_lost: u64,
-    /// Messages that left.
+    /// Messages sent.
     pub messages: u64,
     /// Their octets.
     pub bytes: u64,
-    /// Connections made; over UDP, addresses sent to.
+    /// Connections made; over UDP, the addresses sent to.
     pub connections: u64,
-    /// Whether there is a connection; over UDP, whether nothing said lately that nobody is there.
+    /// Whether there is a connection; over UDP, whether no datagram was refused lately.
     pub is_up: bool,
-    /// Octets that wait in the queue.
+    /// Octets in the queue.
     pub queue_bytes: u64,
 }
 
-/// Where a sender says how it stands: all of it at once, once a message.
+/// The latest [`SendSnapshot`] of a sender, replaced as a whole once per message.
 #[derive(Debug, Default)]
 pub struct SendGauge(Mutex<SendSnapshot>);
 
 impl SendGauge {
-    /// What it said last.
+    /// The latest snapshot.
     #[must_use]
     pub fn read(&self) -> SendSnapshot {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces what it says.
+    /// Replaces the snapshot.
     pub fn show(&self, snapshot: SendSnapshot) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
     }

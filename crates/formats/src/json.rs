@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! JSON lines: one object a record, keys in the order of the columns.
 //!
-//! Numbers are numbers (64-bit ones exact: readers that take them for floats lose digits, not we),
-//! times nanoseconds since 1970, addresses and MAC addresses strings, lists arrays, absent values
-//! `null`, so that every line has every key. JSON knows no infinity: such floats are `null` too.
+//! Numbers are JSON numbers. 64-bit ones are written exactly; readers that parse them as floats
+//! lose digits. Times are nanoseconds since 1970, addresses and MAC addresses strings, lists
+//! arrays, absent values `null`, so that every line has every key. JSON has no infinity: such
+//! floats are `null` too.
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData};
 
@@ -13,7 +14,7 @@ use crate::text::Text;
 use crate::{ExportError, FlowWriter};
 
 struct JsonRow {
-    /// What stands before each value: `{"src_addr":` and then `,"dst_addr":`.
+    /// The text before each value: `{"src_addr":` and then `,"dst_addr":`.
     before: Vec<Vec<u8>>,
     kinds: Vec<ColumnKind>,
 }
@@ -53,7 +54,7 @@ pub fn quoted(text: &str) -> String {
 
 impl Row for JsonRow {
     fn frame_bytes(&self) -> usize {
-        // Two quotes around a value, or null for it; the closing brace and the end of the line.
+        // Two quotes around a value, or `null` instead of it; the closing brace and the newline.
         self.before
             .iter()
             .map(|before| before.len() + 4)

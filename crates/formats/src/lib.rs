@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow records out, and in again: CSV, JSON lines, Parquet and IPFIX files, tables for people, and
-//! IPFIX and NetFlow to collectors ([`wire`]).
+//! Writes and reads flow records: CSV, JSON lines, Parquet and IPFIX files, tables for people, and
+//! IPFIX and NetFlow messages for collectors ([`wire`]).
 //!
-//! A [`FlowWriter`] takes batches of columns and hides the format. Files appear under their name
-//! only when they are complete; see [`create`]. A [`FlowReader`] gives the batches back.
+//! A [`FlowWriter`] takes batches of columns and hides the format. A file gets its name only when
+//! it is complete; see [`create`]. A [`FlowReader`] reads the batches back.
 
 mod csv;
 mod error;

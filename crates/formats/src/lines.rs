@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What CSV and JSON lines share: rows of text in chunks, and what to keep when a disk is full.
+//! Shared by CSV and JSON lines: rows of text in chunks, and the records kept when a disk is full.
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData, Values};
 
@@ -7,12 +7,12 @@ use crate::output::{Keep, Output};
 use crate::text::{ADDRESS_BYTES, FLOAT_BYTES, MAC_BYTES, Text, UNSIGNED_BYTES};
 use crate::{ExportError, FlowWriter, WriteProgress, WriteSummary};
 
-/// Text is handed to the system in chunks of about this size.
+/// Approximate size of the chunks written to the system.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// How one format writes a row as a line.
+/// Writes a row as a line of one format.
 pub(crate) trait Row: Send {
-    /// Bytes a row takes at most, beyond its lists and the values themselves.
+    /// Upper bound on the bytes of a row, without its lists and its values.
     fn frame_bytes(&self) -> usize;
     /// Writes one line, newline included.
     fn write(&self, batch: &FlowBatch, row: usize, text: &mut Text);
@@ -30,7 +30,7 @@ pub(crate) struct LineWriter<R> {
 }
 
 impl<R: Row + 'static> LineWriter<R> {
-    /// Writes `header` at once, so that a place that takes nothing is known before metering starts.
+    /// Writes `header` at once, so that an unwritable target is reported before metering starts.
     pub(crate) fn start(
         mut output: Output,
         schema: &[Column],
@@ -46,7 +46,7 @@ impl<R: Row + 'static> LineWriter<R> {
         if let Err(interrupted) = output.write_all(header) {
             return Err(output.fail(keep, interrupted.source));
         }
-        // A few bytes more than the values take: some are stored in words (see `Text::unsigned`).
+        // Some values are written as whole words, a few bytes longer (see `Text::unsigned`).
         let values: usize = schema
             .iter()
             .map(|column| value_bytes(column.kind) + 4)

@@ -7,24 +7,24 @@ use std::str::FromStr;
 
 use crate::ExportError;
 
-/// What may stand behind `%`.
+/// The conversions that may follow `%`.
 const CONVERSIONS: &str = "%Y (year), %m (month), %d (day), %H, %M, %S (time, UTC), %s (seconds \
                            since 1970) and %% (a percent sign)";
 
-/// A path whose file name has conversions of strftime, filled in with UTC.
+/// A path whose file name contains strftime conversions, in UTC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamePattern {
     path: String,
 }
 
 impl NamePattern {
-    /// Whether a path has a conversion in it.
+    /// Whether a path contains a conversion.
     #[must_use]
     pub fn is_meant(path: &Path) -> bool {
         path.to_str().is_some_and(|path| path.contains('%'))
     }
 
-    /// The path for a time in seconds since 1970.
+    /// The path for a time, in seconds since 1970.
     #[must_use]
     pub fn path(&self, seconds: u64) -> PathBuf {
         let (year, month, day) = civil(seconds / 86_400);
@@ -51,8 +51,8 @@ impl NamePattern {
         PathBuf::from(name)
     }
 
-    /// The same, with a number before the extension where a file of that name exists or is being
-    /// written.
+    /// The path for a time. If a file of that name exists or is being written, a number is added
+    /// before the extension.
     #[must_use]
     pub fn free_path(&self, seconds: u64) -> PathBuf {
         let path = self.path(seconds);
@@ -69,7 +69,7 @@ impl NamePattern {
     }
 }
 
-/// Whether a file has that name, or will have it once it is complete (`.NAME.PID-N.tmp` beside it).
+/// Whether a file has that name, or is being written under the temporary name `.NAME.PID-N.tmp`.
 fn is_taken(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let unfinished = format!(".{name}.");
@@ -116,7 +116,7 @@ impl Display for NamePattern {
 }
 
 /// Year, month and day of a number of days since 1970, in the Gregorian calendar. Years begin in
-/// March here, so that the leap day is the last, and 400 of them have the same length.
+/// March here, so that the leap day comes last and every 400 years have equal length.
 const fn civil(days: u64) -> (u64, u64, u64) {
     const DAYS_400_YEARS: u64 = 146_097;
     // 1970 began 719,468 days after 1 March of the year 0.
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_it_does_not_know() {
+    fn refuses_unknown_conversions() {
         for (name, words) in [
             ("flows-%j.csv", "%Y (year)"),
             ("flows-%", "%Y (year)"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where bytes go: a file that appears when it is complete, or a stream.
+//! Destinations: a file that gets its name when it is complete, or a stream.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -10,23 +10,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{ExportError, WriteProgress};
 
-/// Bytes on their way to a file or a stream, counted.
+/// Counts the bytes written to a file or a stream.
 pub(crate) struct Output {
     sink: Sink,
     place: String,
-    /// Shared with whoever ends the file by its size.
+    /// Shared with the writer that ends a file at a certain size.
     written_bytes: Arc<AtomicU64>,
 }
 
 enum Sink {
-    /// A file written beside its target and renamed at the end.
-    File(Beside),
+    /// A file under a temporary name, renamed at the end.
+    File(UnfinishedFile),
     /// Standard output, a device, a named pipe.
     Stream(Box<dyn Write + Send>),
 }
 
-/// A file beside its target. Dropped before [`Beside::complete`], it is removed.
-struct Beside {
+/// A file under a temporary name beside its target. It is removed if dropped before
+/// [`UnfinishedFile::complete`].
+struct UnfinishedFile {
     file: File,
     path: Option<PathBuf>,
     target: PathBuf,
@@ -35,22 +36,22 @@ struct Beside {
 
 /// A write that ended early.
 pub(crate) struct Interrupted {
-    /// How many bytes of it were accepted.
+    /// Number of bytes accepted.
     pub(crate) accepted_bytes: usize,
     /// Why it ended.
     pub(crate) source: io::Error,
 }
 
 impl Output {
-    /// A file beside `path`, or the thing itself where `path` is a device or a named pipe. `sync`
-    /// asks for the bytes to be on the disk before the name changes.
+    /// A file that replaces `path` when it is complete, or `path` itself where it is a device or a
+    /// named pipe. With `sync`, the bytes are on the disk before the file is renamed.
     pub(crate) fn create(path: &Path, sync: bool) -> Result<Self, ExportError> {
         let place = path.display().to_string();
         let source_of = |source| ExportError::Create {
             path: path.to_owned(),
             source,
         };
-        // A symbolic link stays one: what it points to is replaced.
+        // A symbolic link stays: its target is replaced.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let existing = fs::metadata(&target).ok();
         let sink = match &existing {
@@ -66,7 +67,7 @@ impl Output {
                     .map_err(source_of)?;
                 Sink::Stream(Box::new(device))
             }
-            _ => Sink::File(Beside::create(path, target, existing, sync)?),
+            _ => Sink::File(UnfinishedFile::create(path, target, existing, sync)?),
         };
         Ok(Self {
             sink,
@@ -89,7 +90,7 @@ impl Output {
         &self.place
     }
 
-    /// What has become of records that were accepted: those in a file may yet be lost with it.
+    /// Progress of `accepted` records: those in an unfinished file may still be lost.
     pub(crate) fn progress(&self, accepted: u64) -> WriteProgress {
         let is_stream = matches!(self.sink, Sink::Stream(_));
         WriteProgress {
@@ -103,12 +104,12 @@ impl Output {
         self.written_bytes.load(Ordering::Relaxed)
     }
 
-    /// The same, to be read by others while it grows.
+    /// A counter of the accepted bytes, for other threads.
     pub(crate) fn byte_counter(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.written_bytes)
     }
 
-    /// Writes all of `bytes`, or says how many of them were accepted.
+    /// Writes all of `bytes`; the error says how many were accepted.
     pub(crate) fn write_all(&mut self, bytes: &[u8]) -> Result<(), Interrupted> {
         let mut accepted_bytes = 0;
         while accepted_bytes < bytes.len() {
@@ -142,7 +143,7 @@ impl Output {
         Ok(())
     }
 
-    /// Completes the output: the target now has its name.
+    /// Completes the output: a file gets its name.
     pub(crate) fn complete(self) -> io::Result<()> {
         match self.sink {
             Sink::File(beside) => beside.complete(),
@@ -150,8 +151,8 @@ impl Output {
         }
     }
 
-    /// After a failed write: keeps the first `length_bytes` bytes and then `tail` as `TARGET.part`,
-    /// and makes the error that says so.
+    /// After a failed write: keeps the first `length_bytes` bytes, followed by `tail`, as
+    /// `TARGET.part`, and returns an error that names that file.
     pub(crate) fn fail(self, keep: Keep<'_>, source: io::Error) -> ExportError {
         let kept = match self.sink {
             Sink::Stream(_) if source.kind() == io::ErrorKind::BrokenPipe => {
@@ -172,11 +173,12 @@ impl Output {
     }
 }
 
-/// Creates `.NAME.PID-N.tmp`, beside the file that it is to become: with the first number that is free, for in a container every process
-/// may have the same id, and one that was killed leaves its file behind.
+/// Creates `.NAME.PID-N.tmp` in `directory`, with the first free number N. The process id alone is
+/// not enough: in a container every process may have the same one, and a killed process leaves its
+/// file behind.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system.
 pub fn create_beside(directory: &Path, name: &str) -> io::Result<(File, PathBuf)> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     loop {
@@ -193,19 +195,19 @@ pub fn create_beside(directory: &Path, name: &str) -> io::Result<(File, PathBuf)
     }
 }
 
-/// What of an output is worth keeping after a failed write.
+/// The part of an output to keep after a failed write.
 pub(crate) struct Keep<'a> {
-    /// Whole records among the bytes kept.
+    /// Number of complete records in it.
     pub(crate) records: u64,
-    /// How many bytes they take, from the start.
+    /// Length of the part, from the start.
     pub(crate) length_bytes: u64,
-    /// What makes a whole file of them.
+    /// Bytes to append to make a complete file.
     pub(crate) tail: &'a [u8],
-    /// Whether a reader of the stream can use the records that came before the failure.
+    /// Whether a reader of the stream can use the records before the failure.
     pub(crate) counts_in_streams: bool,
 }
 
-impl Beside {
+impl UnfinishedFile {
     fn create(
         path: &Path,
         target: PathBuf,
@@ -231,7 +233,7 @@ impl Beside {
             });
         }
         if existing.is_some() {
-            // A rename would replace a file that its owner has protected.
+            // A rename would also replace a write-protected file: check that it is writable.
             OpenOptions::new()
                 .append(true)
                 .open(&target)
@@ -239,19 +241,19 @@ impl Beside {
         }
         let created = create_beside(directory, &name.to_string_lossy());
         let (file, temporary) = created.map_err(source_of)?;
-        let beside = Self {
+        let unfinished = Self {
             file,
             path: Some(temporary),
             target,
             sync,
         };
         if let Some(metadata) = existing {
-            beside
+            unfinished
                 .file
                 .set_permissions(metadata.permissions())
                 .map_err(source_of)?;
         }
-        Ok(beside)
+        Ok(unfinished)
     }
 
     fn complete(mut self) -> io::Result<()> {
@@ -281,10 +283,10 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for UnfinishedFile {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // Nothing more can be done here; the file's name tells whose it was.
+            // The error cannot be reported here. The file's name shows the process that left it.
             let _ = fs::remove_file(path);
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files that follow one another: a new one when its time has come, when one is large enough, or
-//! when somebody asks. Each is written beside its name and gets it when it is complete.
+//! File rotation: a new file at a fixed time, at a size limit, or on request. Each file is written
+//! under a temporary name and renamed when it is complete.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,32 +13,31 @@ use crate::name_pattern::NamePattern;
 use crate::writer::create_counted;
 use crate::{ExportError, FlowWriter, Format, WriteOptions, WriteProgress, WriteSummary};
 
-/// How long after a failure a new file is tried, where no turn comes before.
+/// Delay before a new file is tried after a failure, if no rotation comes first.
 const RETRY_MS: u64 = 60_000;
 
-/// When a file ends and the next begins.
+/// When a file ends and the next one starts.
 #[derive(Clone, Copy, Debug)]
 pub struct RotateOptions {
-    /// Milliseconds of a file, aligned to the clock (UTC). `None`: no end by time.
+    /// Duration of a file in milliseconds, aligned to UTC. `None`: no limit.
     pub every_ms: Option<u64>,
-    /// Bytes after which a file ends. Formats with buffers (a row group of Parquet) may pass it by
-    /// what they hold. `None`: no end by size.
+    /// Size limit of a file. Formats with buffers (a Parquet row group) may exceed it by what they
+    /// buffer. `None`: no limit.
     pub size_bytes: Option<u64>,
-    /// Milliseconds since 1970: this crate reads no clock.
+    /// The clock, in milliseconds since 1970: this crate reads no clock.
     pub wall_ms: fn() -> u64,
-    /// How many times a new file has been asked for.
+    /// Number of rotations requested so far.
     pub turns_asked: fn() -> u64,
-    /// Told what happens, on the thread that writes.
+    /// Called with each event, on the writing thread.
     pub observe: fn(&RotateEvent<'_>),
 }
 
-/// What happens to the files.
+/// An event of file rotation.
 #[derive(Debug)]
 pub enum RotateEvent<'a> {
     /// A file is complete and has its name.
     Completed(&'a Path, WriteSummary),
-    /// A file could not be written; its records are counted as dropped, and another file is begun
-    /// later.
+    /// A file could not be written. Its records count as dropped, and a new file is started later.
     Failed(&'a ExportError),
 }
 
@@ -49,14 +48,14 @@ struct RotatingWriter {
     schema: Vec<Column>,
     write: WriteOptions,
     options: RotateOptions,
-    /// `None` from a failure until the next turn.
+    /// `None` between a failure and the next rotation.
     current: Option<Current>,
-    /// The time in which the file, or the pause after a failure, lasts.
+    /// Period of the file, or of the pause after a failure.
     begins_ms: u64,
     ends_ms: u64,
     turns: u64,
     total: WriteSummary,
-    /// Records that it was given.
+    /// Records given to this writer.
     given: u64,
     failure: Option<io::Error>,
 }
@@ -65,15 +64,15 @@ struct Current {
     writer: Box<dyn FlowWriter>,
     path: PathBuf,
     written_bytes: Arc<AtomicU64>,
-    /// Records of those that are on their way into this file.
+    /// Those among `RotatingWriter::given` that belong to this file.
     given: u64,
 }
 
-/// A writer to files whose names are made of `pattern` and the time of their beginning. The first
-/// is begun at once; a file that exists is never replaced.
+/// A writer to files named by `pattern` and the time of their start. The first file is started at
+/// once. An existing file is never replaced.
 ///
-/// A file that cannot be written does not end the output: the failure is told, and a new file is
-/// tried at the next turn, a minute later at the latest. [`FlowWriter::finish`] reports it.
+/// A file that cannot be written does not end the output: the failure is reported, and a new file
+/// is tried at the next rotation, at most a minute later. [`FlowWriter::finish`] returns the error.
 ///
 /// # Errors
 /// As [`create`](crate::create), for the first file.
@@ -104,7 +103,7 @@ pub fn rotate(
 }
 
 impl RotatingWriter {
-    /// Begins a file that is named by `named_ms`.
+    /// Starts a file with the time `named_ms` in its name.
     fn begin(&mut self, named_ms: u64) -> Result<(), ExportError> {
         self.begins_ms = named_ms;
         self.ends_ms = self.options.every_ms.map_or(u64::MAX, |every_ms| {
@@ -122,11 +121,11 @@ impl RotatingWriter {
         Ok(())
     }
 
-    /// Ends the file and begins the next, if it is time.
+    /// Ends the file and starts the next, if it is time.
     fn turn(&mut self) {
         let now_ms = (self.options.wall_ms)();
         let turns = (self.options.turns_asked)();
-        // A clock that was set back begins a file, too: names go by the time.
+        // A clock that was set back also starts a new file, because names contain the time.
         let is_over = !(self.begins_ms..self.ends_ms).contains(&now_ms);
         let is_large = self.current.as_ref().is_some_and(|current| {
             let limit = self.options.size_bytes.unwrap_or(u64::MAX);
@@ -137,7 +136,7 @@ impl RotatingWriter {
         }
         self.turns = turns;
         self.complete();
-        // The next file begins where this one should have ended, however late it is noticed.
+        // The next period starts where this one should have ended, however late that is noticed.
         let aligned_ms = self
             .options
             .every_ms
@@ -175,7 +174,7 @@ impl RotatingWriter {
         });
     }
 
-    /// Writes that many records into the file whose turn it is.
+    /// Writes `records` records into the current file.
     fn write_rows(
         &mut self,
         rows: usize,
@@ -205,7 +204,7 @@ impl FlowWriter for RotatingWriter {
     }
 
     fn write_several(&mut self, batches: &[Arc<FlowBatch>]) -> Result<(), ExportError> {
-        // A file that ends by its size is looked at after each.
+        // With a size limit, the size is checked after each batch.
         if self.options.size_bytes.is_some() {
             return batches.iter().try_for_each(|batch| self.write(batch));
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables for people: aligned columns, a width to fit in, numbers with their magnitude.
+//! Tables for people: aligned columns, a width limit, numbers with unit prefixes.
 
-/// Which side of a column its texts stand at.
+/// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// Text.
@@ -18,9 +18,9 @@ pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// Between two columns.
+/// Spaces between two columns.
 const GAP: usize = 2;
-/// A column of text is not cut to less than this.
+/// A text column is never cut to less than this.
 const TEXT_MIN: usize = 8;
 
 impl Table {
@@ -41,14 +41,14 @@ impl Table {
     /// Adds a row.
     ///
     /// # Panics
-    /// When it has not one text for every column.
+    /// When it does not have one text per column.
     pub fn push(&mut self, row: Vec<String>) {
         assert_eq!(row.len(), self.names.len(), "a row has one text per column");
         self.rows.push(row);
     }
 
-    /// The table as lines, each with its end. Where it is wider than `width` characters, columns
-    /// of text are cut and end in `…`; numbers never are. `None`: as wide as it needs.
+    /// The table as lines, each with its newline. If it is wider than `width` characters, text
+    /// columns are cut and end in `…`; numbers are never cut. `None`: no limit.
     #[must_use]
     pub fn render(&self, width: Option<usize>) -> String {
         let widths = self.widths(width.unwrap_or(usize::MAX));
@@ -109,7 +109,7 @@ fn cut(text: &str, width: usize) -> String {
         .collect()
 }
 
-/// A number with its thousands apart: `1,234,567`.
+/// A number with thousands separators: `1,234,567`.
 #[must_use]
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -123,7 +123,7 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// A number with its magnitude, rounded: `999`, `1.2 k`, `34.5 M`, `678 G`.
+/// A rounded number with a unit prefix: `999`, `1.2 k`, `34.5 M`, `678 G`.
 #[must_use]
 pub fn count(number: u64) -> String {
     let (value, prefix) = scaled(number);
@@ -134,14 +134,14 @@ pub fn count(number: u64) -> String {
     }
 }
 
-/// Bytes with their decimal unit, rounded: `999 B`, `1.2 kB`, `3.4 GB`.
+/// Rounded bytes with a decimal unit: `999 B`, `1.2 kB`, `3.4 GB`.
 #[must_use]
 pub fn bytes(number: u64) -> String {
     let (value, prefix) = scaled(number);
     format!("{value} {prefix}B")
 }
 
-/// Three digits or four characters of a number, and the prefix of its magnitude.
+/// The number in three digits or four characters, and its unit prefix.
 fn scaled(number: u64) -> (String, &'static str) {
     if number < 1000 {
         return (number.to_string(), "");
@@ -160,8 +160,8 @@ fn scaled(number: u64) -> (String, &'static str) {
     }
 }
 
-/// Bytes that something has to have, with their decimal unit and three digits, rounded up: with what
-/// is said there is enough. `64 B`, `1.03 kB` for 1,024, `41.0 kB`, `793 MB`.
+/// A required number of bytes with a decimal unit and three digits. It is rounded up, so that the
+/// number shown is sufficient: `64 B`, `1.03 kB` for 1,024, `41.0 kB`, `793 MB`.
 #[must_use]
 pub fn bytes_needed(number: u64) -> String {
     if number < 1000 {
@@ -169,7 +169,7 @@ pub fn bytes_needed(number: u64) -> String {
     }
     let magnitude = number.ilog(1000) as usize;
     let (number, unit) = (u128::from(number), 1000u128.pow(magnitude as u32));
-    // Hundredths of the unit, then tenths, then whole ones: until there are three digits.
+    // Tries hundredths of the unit, then tenths, then whole ones, until there are three digits.
     let prefix = PREFIXES[magnitude];
     let rounded = |parts: u128| (parts * number).div_ceil(unit);
     match (rounded(100), rounded(10), rounded(1)) {
@@ -180,7 +180,7 @@ pub fn bytes_needed(number: u64) -> String {
     }
 }
 
-/// Of magnitudes, by powers of 1,000.
+/// Unit prefixes, by powers of 1,000.
 const PREFIXES: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
 
 #[cfg(test)]
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn needs_are_never_rounded_down() {
+    fn required_bytes_are_never_rounded_down() {
         for (number, text) in [
             (0, "0 B"),
             (999, "999 B"),

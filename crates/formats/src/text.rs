@@ -3,17 +3,17 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Longest text of an address, as of `ffff:...:ffff`.
+/// Longest text of an address, such as `ffff:...:ffff`.
 pub(crate) const ADDRESS_BYTES: usize = 39;
 /// Longest text of an unsigned 64-bit number.
 pub(crate) const UNSIGNED_BYTES: usize = 20;
-/// Text of a MAC address.
+/// Length of the text of a MAC address.
 pub(crate) const MAC_BYTES: usize = 17;
 /// Longest text of a float.
 pub(crate) const FLOAT_BYTES: usize = 24;
 
-/// A text buffer that grows only when asked to, so that the values themselves are written without
-/// a check of the capacity for each.
+/// A text buffer that grows only in [`Text::reserve`], so that values are written without a
+/// capacity check for each.
 #[derive(Default)]
 pub(crate) struct Text {
     bytes: Vec<u8>,
@@ -21,7 +21,7 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// Makes room for `extra` more bytes.
+    /// Reserves `extra` bytes.
     #[inline]
     pub(crate) fn reserve(&mut self, extra: usize) {
         if self.bytes.len() < self.length + extra {
@@ -30,17 +30,17 @@ impl Text {
         }
     }
 
-    /// What was written.
+    /// The bytes written.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 
-    /// How many bytes were written.
+    /// Number of bytes written.
     pub(crate) const fn len(&self) -> usize {
         self.length
     }
 
-    /// Forgets what was written and keeps the memory.
+    /// Clears the text and keeps the allocation.
     pub(crate) const fn clear(&mut self) {
         self.length = 0;
     }
@@ -57,15 +57,15 @@ impl Text {
         self.length += text.len();
     }
 
-    /// Copies a fixed number of bytes, of which only the first `length` count: one store instead
-    /// of a call.
+    /// Copies a fixed number of bytes and keeps the first `length`: one store instead of a call to
+    /// memcpy.
     #[inline(always)]
     fn fixed<const N: usize>(&mut self, text: [u8; N], length: usize) {
         self.bytes[self.length..self.length + N].copy_from_slice(&text);
         self.length += length;
     }
 
-    /// A decimal number. Needs room for [`UNSIGNED_BYTES`] + 4.
+    /// Writes a decimal number. Needs [`UNSIGNED_BYTES`] + 4 reserved bytes.
     #[inline(always)]
     pub(crate) fn unsigned(&mut self, value: u64) {
         if value < 1000 {
@@ -77,12 +77,13 @@ impl Text {
         }
     }
 
-    /// The shortest decimal that reads back the same; `NaN`, `inf`, `-inf` for what is no number.
+    /// Writes the shortest decimal that parses to `value`; `NaN`, `inf` or `-inf` for special
+    /// values.
     pub(crate) fn float(&mut self, value: f64) {
         self.raw(ryu::Buffer::new().format(value).as_bytes());
     }
 
-    /// `aa:bb:cc:dd:ee:ff`.
+    /// Writes `aa:bb:cc:dd:ee:ff`.
     pub(crate) fn mac(&mut self, value: u64) {
         for (index, byte) in value.to_be_bytes()[2..].iter().enumerate() {
             if index > 0 {
@@ -93,7 +94,7 @@ impl Text {
         }
     }
 
-    /// `[1;2;3]` with the separator given. Needs room for [`UNSIGNED_BYTES`] + 1 for each.
+    /// Writes `[1;2;3]` with `separator`. Needs [`UNSIGNED_BYTES`] + 1 reserved bytes per element.
     pub(crate) fn list(&mut self, elements: &[u64], separator: u8) {
         self.byte(b'[');
         for (index, &element) in elements.iter().enumerate() {
@@ -105,13 +106,13 @@ impl Text {
         self.byte(b']');
     }
 
-    /// Turns the separator written last into the end of the line.
+    /// Replaces the last separator by a newline.
     #[inline(always)]
     pub(crate) fn end_line(&mut self) {
         self.bytes[self.length - 1] = b'\n';
     }
 
-    /// An address, IPv6 as RFC 5952 has it. Needs room for [`ADDRESS_BYTES`] + 4.
+    /// Writes an address, IPv6 as in RFC 5952. Needs [`ADDRESS_BYTES`] + 4 reserved bytes.
     #[inline(always)]
     pub(crate) fn address(&mut self, address: IpAddr) {
         match address {
@@ -161,8 +162,8 @@ impl Text {
     }
 }
 
-/// Where the longest run of at least two zero groups is, the first of equals (RFC 5952, section
-/// 4.2); an empty range past the end where there is none.
+/// Range of the longest run of at least two zero groups, the first of equal runs (RFC 5952, section
+/// 4.2); an empty range past the end if there is none.
 fn longest_zero_run(groups: &[u16; 8]) -> (usize, usize) {
     let (mut best, mut start) = ((9, 9), 0);
     let zeros = groups.iter().map(|group| *group == 0);
@@ -179,7 +180,7 @@ fn longest_zero_run(groups: &[u16; 8]) -> (usize, usize) {
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Digits of the numbers below 1,000, and how many there are.
+/// Decimal digits of the numbers below 1,000, and the number of digits.
 static SMALL: [[u8; 4]; 1000] = small_numbers();
 
 const fn small_numbers() -> [[u8; 4]; 1000] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The one face of every format.
+//! The common interface of all formats.
 
 use std::io::Write;
 use std::path::Path;
@@ -14,17 +14,17 @@ use crate::{ExportError, Format, SendGauge, csv, json, parquet};
 
 /// Takes flow records batch by batch and writes them in one format.
 ///
-/// Dropped before [`finish`](FlowWriter::finish), a file that was being written is removed.
+/// If it is dropped before [`finish`](FlowWriter::finish), its unfinished file is removed.
 pub trait FlowWriter: Send {
     /// Writes the records of `batch`, which has the columns of the schema given at creation.
     ///
     /// # Errors
-    /// [`ExportError::Write`] says how many records are safe and where; it comes once, and after
-    /// it the writer takes and ignores what it is given. [`ExportError::BrokenPipe`] where the
-    /// reader of a stream went away.
+    /// [`ExportError::Write`] says how many records are safe and where. It is returned once;
+    /// afterwards the writer discards further records. [`ExportError::BrokenPipe`] where the reader
+    /// of a stream closed it.
     fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError>;
 
-    /// Writes batches that came together, which some formats do faster than one after the other.
+    /// Writes several batches, which some formats do faster than one by one.
     ///
     /// # Errors
     /// As [`write`](FlowWriter::write).
@@ -32,8 +32,8 @@ pub trait FlowWriter: Send {
         batches.iter().try_for_each(|batch| self.write(batch))
     }
 
-    /// Hands what is buffered to whoever reads the output, as far as the format can: lines can,
-    /// Parquet waits for the end.
+    /// Makes buffered records visible to readers of the output, where the format allows it: lines
+    /// can be flushed, Parquet only at the end.
     ///
     /// # Errors
     /// As [`write`](FlowWriter::write).
@@ -41,29 +41,29 @@ pub trait FlowWriter: Send {
         Ok(())
     }
 
-    /// Whether what is written now is lost, though the writer goes on and may recover.
+    /// Whether records written now are lost, although the writer continues and may recover.
     fn is_failing(&self) -> bool {
         false
     }
 
-    /// What has become of the records so far: those of which it is known, which never become fewer.
+    /// The records known to be written or dropped so far. The counts never decrease.
     fn progress(&self) -> WriteProgress {
         WriteProgress::default()
     }
 
-    /// How the sending stands, where this is sent to a collector.
+    /// The progress of sending, for an output to a collector.
     fn sending(&self) -> Option<Arc<SendGauge>> {
         None
     }
 
-    /// Writes what is buffered, completes the output and, for a file, gives it its name.
+    /// Writes buffered records, completes the output and gives a file its name.
     ///
     /// # Errors
     /// As [`write`](FlowWriter::write).
     fn finish(self: Box<Self>) -> Result<WriteSummary, ExportError>;
 }
 
-/// What was written.
+/// Totals of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteSummary {
     /// Flow records.
@@ -72,21 +72,21 @@ pub struct WriteSummary {
     pub bytes: u64,
 }
 
-/// What has become of records. The others wait: in buffers, or in a file that has no name yet.
+/// Records written and dropped. All others are in buffers, or in an unfinished file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteProgress {
-    /// In files that have their name, or with whoever reads the stream.
+    /// Records in completed files, or accepted by the reader of the stream.
     pub records_written: u64,
-    /// Could not be written.
+    /// Records that could not be written.
     pub records_dropped: u64,
 }
 
 /// How Parquet pages are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     None,
-    /// Snappy: for readers that know no zstd.
+    /// Snappy: for readers without zstd.
     Snappy,
     /// Zstandard at a level from 1 to 22.
     Zstd {
@@ -95,20 +95,19 @@ pub enum Compression {
     },
 }
 
-/// How records are written, beyond the format.
+/// Options of writing, apart from the format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteOptions {
     /// Compression of Parquet pages. Default: zstd at level 1.
     pub compression: Compression,
-    /// Records in a Parquet row group; it bounds the writer's memory. Default: 1,048,576, which
-    /// takes at most about 100 MiB with the default definition.
+    /// Records in a Parquet row group, which bounds the writer's memory. Default: 1,048,576, about
+    /// 100 MiB at most with the default definition.
     pub row_group_records: usize,
-    /// Key-value pairs for the Parquet footer: the definition, the command, ...
+    /// Key-value pairs for the Parquet footer, such as the definition and the command.
     pub metadata: Vec<(String, String)>,
     /// Whether a file's bytes must be on the disk before it gets its name. Default: no.
     pub sync: bool,
-    /// What an IPFIX file needs to know: the information elements of the columns, the observation
-    /// domain.
+    /// Options of IPFIX files: the information elements of the columns, and the observation domain.
     pub wire: WireOptions,
 }
 
@@ -124,13 +123,12 @@ impl Default for WriteOptions {
     }
 }
 
-/// A writer to the file `path`.
+/// Creates a writer to the file `path`.
 ///
-/// The records go to a file `.NAME.PID-N.tmp` in the same directory, which replaces `path` when it
-/// is complete; until then a file that `path` names stays as it is. After a failed write (a full
-/// disk) the whole records that were written stay in `PATH.part`, a readable file of the same
-/// format. Devices and named pipes are written to directly; a pipe is waited for
-/// until somebody reads it.
+/// The records go to a file `.NAME.PID-N.tmp` in the target's directory, which replaces `path` when
+/// it is complete; until then an existing file stays as it is. After a failed write (a full disk)
+/// the complete records stay in `PATH.part`, a readable file of that format. Devices and named
+/// pipes are written to directly; opening a pipe waits for a reader.
 ///
 /// # Errors
 /// [`ExportError::IsDirectory`], [`ExportError::NoDirectory`] or [`ExportError::Create`] where the
@@ -144,7 +142,7 @@ pub fn create(
     over(Output::create(path, options.sync)?, format, schema, options)
 }
 
-/// The same, with a counter of the bytes that have left the writer.
+/// Like [`create`], with a counter of the bytes that have left the writer.
 pub(crate) fn create_counted(
     path: &Path,
     format: Format,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files appear when they are complete, and what goes wrong is said once, with place and mend.
+//! Files get their name when they are complete. Errors are reported once, with place and advice.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
@@ -42,7 +42,11 @@ fn replaces_the_target_only_when_complete() {
         let mut writer = create(&path, format, &schema, &default_options()).unwrap();
         writer.write(&records(10_000)).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"old");
-        assert_eq!(names(directory.path()).len(), 2, "it is written beside");
+        assert_eq!(
+            names(directory.path()).len(),
+            2,
+            "a temporary file beside it"
+        );
         writer.finish().unwrap();
         assert_eq!(names(directory.path()).len(), 1);
         assert_eq!(records_in(&path), 10_000);
@@ -82,7 +86,7 @@ fn keeps_a_symbolic_link_and_permissions() {
 }
 
 #[test]
-fn refuses_impossible_targets_at_creation() {
+fn refuses_invalid_targets_at_creation() {
     let directory = tempfile::tempdir().unwrap();
     let refuse = |path: &Path| {
         let schema = default_schema();
@@ -105,7 +109,7 @@ fn refuses_impossible_targets_at_creation() {
 }
 
 #[test]
-fn says_that_a_device_is_full() {
+fn reports_a_full_device() {
     let schema = default_schema();
     let path = Path::new("/dev/full");
     for format in Format::ALL {
@@ -125,7 +129,7 @@ fn says_that_a_device_is_full() {
     assert!(path.exists());
 }
 
-/// Takes so many bytes, then fails as asked.
+/// Accepts `left` bytes, then fails with an error of that kind.
 struct Limited {
     left: usize,
     kind: io::ErrorKind,
@@ -146,7 +150,7 @@ impl Write for Limited {
     }
 }
 
-/// A writer to a stream that takes so many bytes, and then fails in that way.
+/// A writer to a stream that accepts `left` bytes, and then fails with an error of that kind.
 fn limited(left: usize, kind: io::ErrorKind, format: Format) -> Box<dyn FlowWriter> {
     let stream = Box::new(Limited { left, kind });
     let options = default_options();
@@ -167,7 +171,7 @@ fn counts_the_records_a_stream_took() {
     let header = schema.iter().map(|c| c.name.len() + 1).sum::<usize>();
     let line = RECORD.len() + 1;
     for format in [Format::Csv, Format::JsonLines] {
-        // Room for the header, 10,000 CSV lines and half a line.
+        // Space for the header, 10,000 CSV lines and half a line.
         let left = header + 10_000 * line + line / 2;
         let mut writer = limited(left, io::ErrorKind::StorageFull, format);
         let error = writer.write(&records(100_000)).unwrap_err();
@@ -205,7 +209,7 @@ fn tells_a_broken_pipe_from_other_failures() {
     }
 }
 
-/// Not a test of its own: runs in a process that may write no file larger than 512 KiB.
+/// Not an independent test: runs in a process that cannot write files larger than 512 KiB.
 #[test]
 #[ignore = "started by keeps_what_was_written_on_a_full_disk"]
 fn writes_until_the_disk_is_full() {
@@ -266,7 +270,7 @@ fn keeps_what_was_written_on_a_full_disk() {
 }
 
 #[test]
-fn reading_says_where_it_went_wrong() {
+fn read_errors_name_line_and_column() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("flows");
     let message_of = |content: &[u8]| {
@@ -310,7 +314,7 @@ fn reading_says_where_it_went_wrong() {
     assert!(matches!(missing, ReadError::Open { .. }));
 }
 
-/// A file of that many records.
+/// A file of `count` records.
 fn bytes_of(format: Format, count: usize) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("flows");
@@ -321,7 +325,7 @@ fn bytes_of(format: Format, count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn gzip_and_zstd_are_undone_and_nothing_else() {
+fn reads_gzip_and_zstd_and_nothing_else() {
     let directory = tempfile::tempdir().unwrap();
     let gzip = |bytes: &[u8]| {
         let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -334,7 +338,7 @@ fn gzip_and_zstd_are_undone_and_nothing_else() {
         path
     };
     let text = bytes_of(Format::Csv, 20_000);
-    // Two members, as `cat a.gz b.gz` makes.
+    // Two gzip members, as in the output of `cat a.gz b.gz`.
     let (first, second) = text.split_at(text.len() / 3);
     let members = [gzip(first), gzip(second)].concat();
     for bytes in [members, zstd::encode_all(&*text, 1).unwrap()] {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The text formats of the default definition, byte for byte. `UPDATE=1 cargo test` rewrites them.
+//! The text formats of the default definition, byte for byte. `UPDATE=1 cargo test` rewrites the
+//! golden files.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
@@ -130,7 +131,7 @@ fn parquet_types_and_statistics_are_as_documented() {
         bounds(2),
         (0u32.to_le_bytes().to_vec(), 49152u32.to_le_bytes().to_vec())
     );
-    // Unsigned order: the greatest is not taken for -1.
+    // Unsigned order: the greatest value is not taken for -1.
     assert_eq!(
         bounds(5),
         (1u64.to_le_bytes().to_vec(), u64::MAX.to_le_bytes().to_vec())

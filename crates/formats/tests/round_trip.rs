@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is written is read back the same, in every format, for random schemas and records.
+//! Records are read back unchanged in every format, for random schemas and records.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
@@ -29,7 +29,7 @@ fn same(schema: &Schema, left: &FlowBatch, right: &FlowBatch) -> Result<(), Test
     Ok(())
 }
 
-/// A first row without absent values: text files then show the kind of every column.
+/// A first row without absent values, which shows readers of text files the kind of every column.
 fn telling_row(schema: &Schema) -> Vec<Owned> {
     let value = |kind| match kind {
         ColumnKind::Address => Owned::Address("2001:db8::7".parse().unwrap()),
@@ -74,8 +74,8 @@ proptest! {
 
 #[test]
 fn pages_row_groups_and_dictionaries_of_every_size_are_read_back() {
-    // More than two pages in a row group; a column that leaves its dictionary at once, one that
-    // leaves it late, one that never does; batches that end inside pages, or come together.
+    // More than two pages in a row group. One column stops using its dictionary at once, one stops
+    // late, one never does. Batches end inside pages, or are written together.
     let mut schema = default_schema();
     schema[1].nullable = true;
     let rows: Vec<Vec<Owned>> = (0..150_000u64)
@@ -93,7 +93,7 @@ fn pages_row_groups_and_dictionaries_of_every_size_are_read_back() {
                 Owned::Address(address(mixed >> 50)),
                 match n % 11 {
                     0 => Owned::Absent,
-                    // A dictionary for two pages, then none.
+                    // Dictionary-encoded for two pages, then not.
                     _ => Owned::Address(address(if n < 40_000 { n % 500 } else { n })),
                 },
             ];
@@ -201,7 +201,7 @@ fn every_compression_is_read_back() {
     assert_eq!(
         read_all(&path).1.rows(),
         1,
-        "a refused writer leaves the old file alone"
+        "a failed creation leaves the old file unchanged"
     );
 }
 
@@ -209,7 +209,7 @@ fn options() -> turboflow_formats::WriteOptions {
     turboflow_formats::WriteOptions::default()
 }
 
-/// The kinds of columns show in values that come after what is looked at first.
+/// The kind of a column is only shown by values after the sample.
 #[test]
 fn text_shows_the_kinds_of_columns_that_are_absent_for_long() {
     let directory = tempfile::tempdir().unwrap();
@@ -227,9 +227,9 @@ fn text_shows_the_kinds_of_columns_that_are_absent_for_long() {
     }
 }
 
-/// A footer that calls numbers MAC addresses.
+/// A footer that declares numbers to be MAC addresses.
 #[test]
-fn kinds_that_do_not_fit_the_types_of_parquet_are_not_believed() {
+fn declared_kinds_that_contradict_the_parquet_types_are_ignored() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.parquet");
     let types = "message m { required double x; }";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages in the form that collectors know best, octet by octet.
+//! Messages in the form that most collectors support, octet by octet.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
@@ -42,7 +42,7 @@ fn sets(lines: &[&str]) -> Vec<(u16, Vec<u8>)> {
     sets
 }
 
-/// The lengths that the templates in a set give an element.
+/// The field lengths of an element in the templates of a set.
 fn lengths(set: &[u8], element: u16) -> Vec<u16> {
     let (mut at, mut lengths) = (0, Vec::new());
     while at < set.len() {
@@ -60,7 +60,7 @@ fn lengths(set: &[u8], element: u16) -> Vec<u16> {
 }
 
 #[test]
-fn tcp_flags_have_the_octets_that_they_need() {
+fn tcp_flags_have_as_many_octets_as_they_need() {
     let flow = "10.0.0.1 192.0.2.1 1 2 6 1 40 1700000000000000000 1700000000000000000";
     let rest = "40 40 64 64 0 3";
     let [narrow, wide] = [255, 256].map(|flags| format!("{flow} {flags} {rest}"));
@@ -77,13 +77,13 @@ fn tcp_flags_have_the_octets_that_they_need() {
 }
 
 #[test]
-fn options_templates_have_a_set_each() {
+fn every_options_template_has_its_own_set() {
     let line = "::1 ::2 1 2 6 1 40 1700000000000000000 1700000000000000000 0 40 40 64 64 0 3";
     let sets = sets(&[line]);
     let templates = sets.iter().filter(|(id, _)| *id == OPTIONS_TEMPLATE_SET);
     let mut count = 0;
     for (_, set) in templates {
-        // Its id, its fields, its scopes; none of ours is of an enterprise.
+        // Id, field count, scope count; none of these fields has an enterprise number.
         assert_eq!(set.len(), 6 + 4 * usize::from(two(set, 2)), "{set:?}");
         count += 1;
     }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When a connection is tried again: soon at first, then ever later.
+//! Back-off between connection attempts: short at first, then doubled up to a limit.
 
 use std::time::Duration;
 
-/// Time between attempts: doubled from the first to the last.
+/// First and longest time between two attempts.
 const FIRST: Duration = Duration::from_millis(250);
 const LAST: Duration = Duration::from_secs(30);
 
-/// A collector that accepts and closes at once takes what fits into the socket's buffer, and it is
-/// lost. What leaves on a connection of this age was probably read.
+/// A connection of this age is steady: records sent on it were probably read. A collector that
+/// accepts and closes at once takes what fits into the socket's buffer, and that is lost.
 const STEADY: Duration = Duration::from_secs(1);
 
-/// What became of the last attempts.
+/// The outcome of the last attempts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BackOff {
     /// Zero before the first failure, and again once records leave.
@@ -31,7 +31,7 @@ impl BackOff {
         self.failed_at = now;
     }
 
-    /// Flow records left. True where that is progress: a connection as such is none.
+    /// Records were sent. Returns true where that is progress: a connection as such is not.
     pub(super) fn sent(&mut self, now: Duration) -> bool {
         let is_steady = now.saturating_sub(self.connected_at) >= STEADY;
         if is_steady {
@@ -40,7 +40,7 @@ impl BackOff {
         is_steady
     }
 
-    /// How long to wait for the next attempt; never long where a run is to end.
+    /// Time until the next attempt; short while the writer is closing.
     pub(super) fn left(&self, now: Duration, is_ending: bool) -> Duration {
         let wait = if is_ending {
             self.wait.min(FIRST)
@@ -66,7 +66,7 @@ mod tests {
         let mut waits = Vec::new();
         for _ in 0..9 {
             back_off.connected(now);
-            // What leaves at once went into a buffer.
+            // The data went into a socket buffer only.
             assert!(!back_off.sent(now + ms(1)));
             back_off.failed(now + ms(2));
             waits.push(back_off.left(now + ms(2), false).as_millis());

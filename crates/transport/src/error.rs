@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why sending to a collector cannot begin.
+//! Why a collector cannot be used as a target.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use turboflow_formats::ExportError;
 
 use crate::TlsPart;
 
-/// Why a collector cannot be sent to. What fails later is an [`ExportError`].
+/// Why sending cannot start. Later failures are [`ExportError`]s.
 #[derive(Debug, Error)]
 pub enum TransportError {
     /// The format cannot hold the records.
@@ -23,18 +23,18 @@ pub enum TransportError {
         reason: String,
     },
     /// A TLS file cannot be used.
-    #[error("{} as {part}: {reason}", what_tls_reads(path.as_ref()))]
+    #[error("{} as {part}: {reason}", describe_tls_source(path.as_ref()))]
     Tls {
-        /// What it is for.
+        /// The purpose of the file.
         part: TlsPart,
-        /// The file; `None` for the system's own list.
+        /// The file; `None` for the system's trust store.
         path: Option<PathBuf>,
         /// What is wrong with it.
         reason: String,
     },
 }
 
-fn what_tls_reads(path: Option<&PathBuf>) -> String {
+fn describe_tls_source(path: Option<&PathBuf>) -> String {
     let file = |path: &PathBuf| format!("cannot use {}", path.display());
     path.map_or_else(|| "cannot use the system's list".to_owned(), file)
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages to collectors over UDP, TCP and TLS.
+//! Sends messages to collectors over UDP, TCP and TLS.
 //!
-//! A writer encodes on the thread that gives it records and puts [`Unit`]s in a bounded queue; a
-//! thread of its own sends them, waits where it must (pacing, a collector that is away or does not
-//! read), and counts what could not be sent. Nobody who meters ever waits for a socket.
+//! A writer encodes on the thread that gives it records, and puts [`Unit`]s in a bounded queue. A
+//! separate thread sends them, waits where necessary (pacing, a collector that is away or does not
+//! read), and counts what could not be sent. The metering threads never wait for a socket.
 
 mod back_off;
 mod error;
@@ -36,60 +36,60 @@ use sender::{Sender, Sent};
 pub use target::{Carrier, Target};
 pub use tls::{Tls, TlsFiles, TlsPart};
 
-/// What time it is, from outside: this crate reads no clock.
+/// The clocks, passed in: this crate reads no clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// Milliseconds since 1970: export times.
+    /// Milliseconds since 1970, for export times.
     pub wall_ms: fn() -> u64,
-    /// Time since some start, which never runs backwards: waiting.
+    /// Monotonic time since an arbitrary start, for timeouts.
     pub monotonic: fn() -> Duration,
 }
 
-/// The addresses of a host's name, with a port; it may take its time.
+/// Resolves a host name, with a port, to addresses. It may block.
 pub type Resolve = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
 
-/// What happens to a connection.
+/// A change of a connection's state.
 #[derive(Debug)]
 pub enum SendEvent<'a> {
-    /// It could not be made, or it broke, or a datagram was refused, for that reason; it is tried
-    /// again.
+    /// The connection could not be made, or broke, or a datagram was refused, for that reason. It
+    /// is tried again.
     Lost(&'a io::Error),
-    /// It takes records again.
+    /// The connection takes records again.
     Back,
 }
 
-/// Who is told what happens to the connection to a collector, by its name, on the thread that sends.
+/// Called with the collector's name on every [`SendEvent`], on the sending thread.
 pub type ObserveSending = fn(&str, &SendEvent<'_>);
 
 /// How messages are sent.
 #[derive(Clone, Debug)]
 pub struct SendOptions {
-    /// Flow records a second at most. `None`: as fast as they come.
+    /// Flow records a second at most. `None`: no limit.
     pub rate: Option<u64>,
-    /// How long until templates (UDP) and statistics are sent again.
+    /// Interval at which templates (UDP) and statistics are repeated.
     pub template_interval: Duration,
-    /// How long a writer waits for room in a queue that does not move before records are lost.
+    /// How long a writer waits for a full queue that makes no progress before it drops records.
     /// Zero for live capture, where waiting would lose packets.
     pub patience: Duration,
-    /// How long the end waits for a collector that takes nothing.
+    /// How long shutdown waits for a collector that takes nothing.
     pub linger: Duration,
-    /// How long the end may take at most, though the collector takes records, slowly or at the
-    /// rate. `None`: as long as it needs.
+    /// Upper bound on shutdown even while the collector takes records, slowly or at the rate limit.
+    /// `None`: no bound.
     pub deadline: Option<Duration>,
-    /// Octets that wait in the queue at most.
+    /// Limit of the queue in octets.
     pub queue_bytes: usize,
-    /// The clock.
+    /// The clocks.
     pub clock: Clock,
-    /// Where names are looked up. Default: the system.
+    /// Resolves host names. Default: the system's resolver.
     pub resolve: Resolve,
-    /// Whom to trust over TLS, and who we are. `None`: whom the system trusts, and nobody.
+    /// TLS trust roots and client identity. `None`: system roots, no client certificate.
     pub tls: Option<Tls>,
-    /// Told of connections that are lost, once each, and of those that are back.
+    /// Called once when a connection is lost, and once when it is back.
     pub observe: ObserveSending,
 }
 
 impl SendOptions {
-    /// No pacing, templates every 30 s, 5 s of patience and of linger, 8 MiB of queue.
+    /// No pacing, templates every 30 s, 5 s of patience and of linger, a queue of 8 MiB.
     #[must_use]
     pub const fn new(clock: Clock) -> Self {
         Self {
@@ -116,11 +116,11 @@ struct NetworkWriter {
     patience: Duration,
     is_datagrams: bool,
     gauge: Arc<SendGauge>,
-    /// Records that the format cannot hold, as far as the sender knows of them.
+    /// Records that the format cannot hold and that the sender has counted.
     unexportable: u64,
 }
 
-/// Whether `target` can be sent records of that schema at all, without asking anybody.
+/// Whether `target` can take records of that schema, without contacting the collector.
 ///
 /// # Errors
 /// [`ExportError::Encode`], within [`TransportError::Format`], where the format cannot hold them.
@@ -130,7 +130,7 @@ pub fn check(target: &Target, schema: &[Column], wire: &WireOptions) -> Result<(
     Ok(())
 }
 
-/// Over a stream messages are as long as they may be.
+/// Over a stream, messages have the maximum length.
 fn carried(target: &Target, wire: &WireOptions) -> WireOptions {
     WireOptions {
         message_bytes: match target.carrier {
@@ -143,12 +143,14 @@ fn carried(target: &Target, wire: &WireOptions) -> WireOptions {
 
 /// A writer to the collector at `target`.
 ///
-/// A collector over TCP or TLS may be away: it is tried again, and templates are sent on every connection.
+/// A collector over TCP or TLS may be away: the connection is retried, and every new connection
+/// starts with the templates.
 ///
 /// # Errors
-/// [`TransportError::Tls`] where the system trusts nobody and no other list is given,
-/// [`TransportError::Target`] where the host is unknown or no socket can be made,
-/// [`ExportError::Encode`], within [`TransportError::Format`], where the format cannot hold records of that schema.
+/// [`TransportError::Tls`] where the system has no trust roots and no file of them is given,
+/// [`TransportError::Target`] where the host is unknown or no socket can be created,
+/// [`ExportError::Encode`], within [`TransportError::Format`], where the format cannot hold records
+/// of that schema.
 pub fn send_to(
     target: &Target,
     schema: &[Column],
@@ -190,7 +192,7 @@ pub fn send_to(
         encoder,
         queue,
         thread: Some(thread),
-        // A paced sender takes its time for every message, and does not stand still.
+        // A paced sender waits before each message; that is not a lack of progress.
         patience: match options.patience {
             Duration::ZERO => Duration::ZERO,
             patience => patience + pace::longest_wait(options.rate),
@@ -225,7 +227,7 @@ impl FlowWriter for NetworkWriter {
             ..
         } = self;
         encoder.encode(batch, &mut |unit| queue.push(unit, *patience));
-        // A record never waits for the next batch, which may be long in coming.
+        // A record never waits for the next batch, which may come much later.
         self.flush();
         Ok(())
     }
@@ -267,7 +269,7 @@ impl FlowWriter for NetworkWriter {
 
 impl Drop for NetworkWriter {
     fn drop(&mut self) {
-        // A run that fails before its end leaves no thread behind that waits for more.
+        // A run that fails early must not leave a sender thread waiting for more.
         self.queue.abandon();
     }
 }

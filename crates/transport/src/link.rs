@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The way to a collector: its name, and a socket where there is one.
+//! A collector's address and the socket to it, if there is one.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -11,16 +11,16 @@ use super::tls::{Tls, TlsFiles, TlsPeer};
 use super::{Carrier, Clock, Resolve, SendOptions, Target};
 use crate::TransportError;
 
-/// The way to a collector.
+/// The address of a collector, and the socket to it.
 pub(super) struct Link {
     target: Target,
     resolve: Resolve,
     clock: Clock,
     tls: Option<TlsPeer>,
     socket: Socket,
-    /// Addresses that are being looked up.
+    /// A name lookup in progress.
     lookup: Option<Pending<Vec<SocketAddr>>>,
-    /// A connection that is being made.
+    /// A connection attempt in progress.
     dialling: Option<Pending<Stream>>,
 }
 
@@ -30,13 +30,13 @@ enum Socket {
         address: SocketAddr,
     },
     Stream(Stream),
-    /// A connection that is to be made.
+    /// There is no connection yet.
     Away,
 }
 
 impl Link {
-    /// Resolves the host, so that a wrong name is known before anything starts. A connection is
-    /// made later.
+    /// Resolves the host, so that a wrong name is reported before anything starts. The connection
+    /// is made later.
     pub(super) fn new(target: &Target, options: &SendOptions) -> Result<Self, TransportError> {
         let refused = |error: io::Error| TransportError::Target {
             given: target.to_string(),
@@ -65,7 +65,7 @@ impl Link {
         })
     }
 
-    /// What the collector is called.
+    /// The collector's name, for messages.
     pub(super) fn place(&self) -> String {
         self.target.to_string()
     }
@@ -78,7 +78,7 @@ impl Link {
         matches!(self.target.carrier, Carrier::Tcp | Carrier::Tls)
     }
 
-    /// Begins to make the connection; the name is resolved anew each time.
+    /// Starts a connection attempt, which resolves the name again.
     pub(super) fn dial(&mut self) -> io::Result<()> {
         let (target, resolve) = (self.target.clone(), self.resolve);
         let (tls, clock) = (self.tls.clone(), self.clock);
@@ -87,7 +87,7 @@ impl Link {
         Ok(())
     }
 
-    /// What became of it; `None` where it is not there yet, after `timeout`.
+    /// The outcome of the attempt; `None` where it is still in progress after `timeout`.
     pub(super) fn dialled(&mut self, timeout: Duration) -> Option<io::Result<()>> {
         let outcome = self.dialling.as_ref()?.outcome(timeout)?;
         self.dialling = None;
@@ -99,24 +99,24 @@ impl Link {
         self.dialling = None;
     }
 
-    /// Begins to look up the name again (UDP; connections do so when they are made).
+    /// Starts a new lookup of the name (UDP only; a connection attempt does its own).
     pub(super) fn look_up(&mut self) {
         let is_name = self.target.host.parse::<IpAddr>().is_err();
         if !self.is_stream() && is_name && self.lookup.is_none() {
             let (target, resolve) = (self.target.clone(), self.resolve);
-            // Where there can be no thread now there may be one next time.
+            // If no thread can be started now, the next lookup tries again.
             self.lookup = Pending::start(move || addresses(&target, resolve)).ok();
         }
     }
 
-    /// Follows a name that leads elsewhere now, once that is known. True where it did.
+    /// Switches to the name's new address once the lookup has found one. True where it changed.
     pub(super) fn follow_name(&mut self) -> bool {
         let found = self.lookup.as_ref();
         let Some(found) = found.and_then(|lookup| lookup.outcome(Duration::ZERO)) else {
             return false;
         };
         self.lookup = None;
-        // A name server that is away for a while changes nothing.
+        // A failed lookup keeps the address: the name server may be away for a while.
         if let Socket::Udp { address, .. } = &self.socket
             && let Ok(addresses) = found
             && !addresses.contains(address)
@@ -128,7 +128,7 @@ impl Link {
         false
     }
 
-    /// Whether the collector is still there, as far as it says.
+    /// Checks whether the collector has closed the connection.
     pub(super) fn listen(&mut self) -> io::Result<()> {
         match &mut self.socket {
             Socket::Stream(stream) => stream.listen(),
@@ -136,7 +136,7 @@ impl Link {
         }
     }
 
-    /// Sends what is left of a message.
+    /// Sends the rest of a message.
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<Progress> {
         match &mut self.socket {
             Socket::Udp { socket, .. } => socket.send(bytes).map(|_| Progress::Whole),
@@ -145,7 +145,7 @@ impl Link {
         }
     }
 
-    /// What the network said of datagrams sent before.
+    /// The pending socket error, caused by an earlier datagram.
     pub(super) fn take_error(&self) -> Option<io::Error> {
         match &self.socket {
             Socket::Udp { socket, .. } => socket.take_error().ok().flatten(),
@@ -153,7 +153,7 @@ impl Link {
         }
     }
 
-    /// Ends a connection so that all that was sent arrives.
+    /// Closes a connection so that everything sent arrives.
     pub(super) fn close(&mut self) {
         if let Socket::Stream(stream) = &mut self.socket {
             stream.close();

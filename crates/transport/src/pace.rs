@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pacing: so many flow records a second, so that a collector's socket does not overflow.
+//! Pacing: a limit on flow records a second, so that a collector's socket buffer does not overflow.
 
 use std::time::Duration;
 
-/// How much sending may catch up after a pause: a burst that socket buffers hold.
+/// How much sending may catch up after a pause: a burst that fits in socket buffers.
 const BURST: Duration = Duration::from_millis(5);
 const NS_PER_S: u128 = 1_000_000_000;
 
-/// Flow records of a message at most, as far as waiting is concerned.
+/// Upper bound on the flow records of a message, for the longest wait.
 const MESSAGE_RECORDS: u64 = 1_000;
 
-/// How long a message may wait for its turn.
+/// Upper bound on the time that a message waits for its turn.
 pub(super) fn longest_wait(rate: Option<u64>) -> Duration {
     let rate = rate.filter(|rate| *rate > 0);
     rate.map_or(Duration::ZERO, |rate| {
@@ -18,7 +18,7 @@ pub(super) fn longest_wait(rate: Option<u64>) -> Duration {
     })
 }
 
-/// When the next message may leave.
+/// When the next message may be sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     rate: Option<u64>,
@@ -33,7 +33,7 @@ impl Pace {
         }
     }
 
-    /// How long to wait before a message of `records` leaves, at `now`.
+    /// Time to wait at `now` before a message of `records` is sent.
     pub(super) fn wait(&mut self, records: u32, now: Duration) -> Duration {
         let Some(rate) = self.rate else {
             return Duration::ZERO;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What takes its time: name servers and collectors may be silent for seconds, and whoever sends has
-//! a queue to empty and an end to keep.
+//! Blocking work on its own thread. Name servers and collectors may be silent for seconds, and the
+//! sending thread must keep emptying its queue and meet its deadline.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-/// Work on a thread of its own. Dropped, it is left to itself: it has limits of its own.
+/// Work on its own thread. If dropped, the thread ends by itself: its work has timeouts.
 pub(super) struct Pending<T>(Receiver<io::Result<T>>);
 
 impl<T: Send + 'static> Pending<T> {
     pub(super) fn start(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<Self> {
         let (done, outcome) = sync_channel(1);
         let run = move || {
-            // Nobody may want to know any more.
+            // The receiver may have been dropped.
             let _ = done.send(work());
         };
         let thread = std::thread::Builder::new().name("turboflow-dial".to_owned());
@@ -21,7 +21,7 @@ impl<T: Send + 'static> Pending<T> {
         Ok(Self(outcome))
     }
 
-    /// How it ended; `None` where it goes on for longer than `timeout`.
+    /// The outcome; `None` where the work takes longer than `timeout`.
     pub(super) fn outcome(&self, timeout: Duration) -> Option<io::Result<T>> {
         match self.0.recv_timeout(timeout) {
             Ok(outcome) => Some(outcome),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The queue between the writer and the sender: bounded in octets, and it says what it refused.
+//! The queue between writer and sender: bounded in octets, and it counts what it drops.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,17 +18,17 @@ pub(super) struct Queue {
 struct State {
     units: VecDeque<Unit>,
     bytes: usize,
-    /// Units ever taken: whether the sender makes progress.
+    /// Units taken so far: shows whether the sender makes progress.
     taken: u64,
     is_closed: bool,
     is_abandoned: bool,
-    /// What `taken` was when the writer last waited in vain: it does not wait again until the
-    /// sender goes on.
+    /// Value of `taken` when the writer's last wait timed out. It does not wait again until the
+    /// sender has taken another unit.
     stuck_at: Option<u64>,
     lost: Lost,
 }
 
-/// Flow records that found no room.
+/// Flow records dropped because the queue was full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lost {
     pub(super) flows: u64,
@@ -36,12 +36,12 @@ pub(super) struct Lost {
     pub(super) octets: u64,
 }
 
-/// What the sender gets.
+/// Result of [`Queue::take`].
 pub(super) enum Taken {
     Unit(Unit),
-    /// Nothing came in time.
+    /// No unit arrived within the timeout.
     Nothing,
-    /// Nothing will come any more.
+    /// The queue is closed and empty.
     Closed,
 }
 
@@ -54,8 +54,9 @@ impl Queue {
         }
     }
 
-    /// Puts a unit in. Where there is no room, waits for as long as the sender goes on, and
-    /// `patience` longer; then the unit is lost, and counted. Templates always find room.
+    /// Puts a unit in the queue. While the queue is full, waits as long as the sender makes
+    /// progress, and `patience` longer; then it drops the unit and counts it. Templates are never
+    /// dropped.
     pub(super) fn push(&self, unit: Unit, patience: Duration) {
         let mut state = self.lock();
         let bytes = match &unit {
@@ -65,7 +66,7 @@ impl Queue {
         while bytes > 0 && state.bytes + bytes > self.limit_bytes && !state.is_abandoned {
             let taken = state.taken;
             if state.stuck_at != Some(taken) && !patience.is_zero() {
-                // Closing, and wake-ups of no reason, wake the writer too.
+                // The writer is also woken by closing, and spuriously.
                 state = self.wait_while(state, patience, |state| {
                     state.taken == taken && !state.is_abandoned
                 });
@@ -109,16 +110,16 @@ impl Queue {
         }
     }
 
-    /// What was lost for want of room since the last question.
+    /// Returns and resets the count of dropped records.
     pub(super) fn take_lost(&self) -> Lost {
         std::mem::take(&mut self.lock().lost)
     }
 
-    /// Lets time pass; wakes early when the queue is closed meanwhile.
+    /// Waits for `time`; returns early when the queue is closed.
     pub(super) fn pause(&self, time: Duration) {
         let state = self.lock();
         if state.is_closed {
-            // Whoever waits now has a limit of its own: a short while is enough.
+            // After closing, the caller limits its own retries: a short pause is enough.
             drop(self.wait_while(state, time.min(Duration::from_millis(20)), |_| true));
             return;
         }
@@ -129,31 +130,31 @@ impl Queue {
         self.lock().is_closed
     }
 
-    /// Whether what is put in now finds no room.
+    /// Whether a unit put in now would be dropped.
     pub(super) fn is_stuck(&self) -> bool {
         let state = self.lock();
         state.stuck_at == Some(state.taken)
     }
 
-    /// Octets that wait.
+    /// Octets in the queue.
     pub(super) fn bytes(&self) -> usize {
         self.lock().bytes
     }
 
-    /// Counts records that could not even be encoded.
+    /// Counts records that could not be encoded.
     pub(super) fn lose(&self, flows: u64) {
         if flows > 0 {
             self.lock().lost.flows += flows;
         }
     }
 
-    /// Nothing more comes.
+    /// Closes the queue: no more units will be put in.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
     }
 
-    /// Nobody wants the rest sent.
+    /// Closes the queue and discards the rest.
     pub(super) fn abandon(&self) {
         let mut state = self.lock();
         state.is_closed = true;
@@ -162,7 +163,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Counts all that waits as lost.
+    /// Counts everything in the queue as lost.
     pub(super) fn give_up(&self) {
         let mut state = self.lock();
         while let Some(unit) = state.units.pop_front() {
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_what_finds_no_room_and_goes_on() {
+    fn counts_units_dropped_from_a_full_queue_and_continues() {
         let queue = Queue::new(10);
         queue.push(unit(6), Duration::ZERO);
         queue.push(unit(6), Duration::ZERO);
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_no_second_time_for_a_sender_that_stands_still() {
+    fn does_not_wait_twice_for_a_stalled_sender() {
         let queue = Queue::new(1);
         queue.push(unit(1), Duration::from_millis(1));
         for _ in 0..1_000 {
@@ -253,14 +254,14 @@ mod tests {
                     0
                 }),
             );
-            // A template finds room where data does not: that is no progress of the sender's.
+            // A template is queued where data is dropped: that is no progress of the sender.
             queue.push(Unit::Template(vec![0; 9]), Duration::ZERO);
         }
         assert_eq!(queue.take_lost().flows, 1_000);
     }
 
     #[test]
-    fn keeps_its_patience_through_wake_ups_that_bring_nothing() {
+    fn spurious_wake_ups_do_not_shorten_the_wait() {
         let queue = Queue::new(1);
         queue.push(unit(1), Duration::ZERO);
         std::thread::scope(|scope| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The thread that sends: one collector, one session.
+//! The sending thread: one collector, one session.
 
 mod delivery;
 
@@ -15,26 +15,27 @@ use super::{Clock, ObserveSending, SendOptions};
 use turboflow_formats::wire::{Message, Session, SessionCounters, Unit};
 use turboflow_formats::{SendGauge, SendSnapshot};
 
-/// How long the network has to refuse the last datagrams.
+/// Time allowed for the network to refuse the last datagrams.
 const REFUSAL_PAUSE: Duration = Duration::from_millis(10);
-/// How long new templates get before data follows in a datagram: a collector that decodes on
-/// several threads would else see the data first, now and then (goflow2 2.2.6 does).
+/// Pause between new templates and the data that follows in another datagram. A collector that
+/// decodes on several threads would otherwise sometimes see the data first (goflow2 2.2.6 does).
 const TEMPLATE_PAUSE: Duration = Duration::from_millis(20);
-/// How long to wait for units at least, while there is no connection.
+/// Shortest wait for units while there is no connection.
 const SHORTEST_WAIT: Duration = Duration::from_millis(10);
-/// How long to wait for units at most, so that the clock is looked at.
+/// Longest wait for units, so that the clock is checked.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// How often names of UDP collectors are looked up.
+/// Interval at which names of UDP collectors are looked up.
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(30);
-/// How often templates are sent to a collector that is away: when it is back, it has them that soon.
+/// Interval at which templates are sent to a collector that is away: so a restarted collector gets
+/// them soon.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
-/// How long nothing that is sent to a collector that was away may be refused before it is back.
+/// A UDP collector that was away counts as back after this long without a refusal.
 const RETURN_INTERVAL: Duration = Duration::from_secs(3);
 
-/// What a sender did.
+/// Totals of a sender.
 pub(super) struct Sent {
     pub(super) counters: SessionCounters,
-    /// The last thing that went wrong.
+    /// The last error.
     pub(super) failure: Option<io::Error>,
 }
 
@@ -47,30 +48,30 @@ pub(super) struct Sender {
     clock: Clock,
     linger: Duration,
     deadline: Option<Duration>,
-    /// When the end is over, whatever still waits.
+    /// Deadline of the shutdown, whatever still waits.
     ends_by: Option<Duration>,
     observe: ObserveSending,
-    /// What the collector is called.
+    /// The collector's name.
     place: String,
-    /// Whether it was told that there is no connection.
-    is_told: bool,
+    /// Whether the lost connection was reported.
+    is_reported_lost: bool,
     back_off: BackOff,
-    /// When something last left, or the end was asked for.
+    /// When a message was last sent, or the end was requested.
     progress_at: Duration,
-    /// Whether the end was asked for, as far as this thread knows.
+    /// Whether this thread has seen the request to end.
     is_ending: bool,
     looked_up_at: Duration,
-    /// Whether a datagram was refused since templates were last sent, when one was last, and when templates
-    /// were sent for that.
+    /// Whether a datagram was refused since templates were last sent, when one was last refused,
+    /// and when templates were last sent for that reason.
     is_refused: bool,
     refused_at: Duration,
     renewed_at: Duration,
-    /// Whether the last datagram of which something is known was refused.
+    /// Whether the last datagram with a known outcome was refused.
     was_refused: bool,
     connections: u64,
-    /// The end was asked for and the collector took nothing: nothing is tried any more.
+    /// The end was requested and the collector took nothing: no further attempts.
     gave_up: bool,
-    /// The last datagram, which the network may yet refuse.
+    /// The last datagram, which the network may still refuse.
     last: Message,
     failure: Option<io::Error>,
 }
@@ -94,7 +95,7 @@ impl Sender {
             ends_by: None,
             observe: options.observe,
             place: link.place(),
-            is_told: false,
+            is_reported_lost: false,
             back_off: BackOff::default(),
             progress_at: Duration::ZERO,
             is_ending: false,
@@ -113,9 +114,9 @@ impl Sender {
         sender
     }
 
-    /// Sends until the queue is closed and empty, or nothing moves any more.
+    /// Sends until the queue is closed and empty, or the sender gives up.
     pub(super) fn run(mut self) -> Sent {
-        self.greet();
+        self.maintain_connection();
         loop {
             let taken = self.queue.take(self.time_to_wait());
             self.count_lost();
@@ -151,9 +152,9 @@ impl Sender {
         }
     }
 
-    /// Sends what is due while no records come, and looks after the connection.
+    /// Sends what is due while no records arrive, and maintains the connection.
     fn tick(&mut self) {
-        self.greet();
+        self.maintain_connection();
         let is_refused = self.notice_refusal();
         self.was_refused = is_refused;
         self.last = Message::default();
@@ -165,12 +166,13 @@ impl Sender {
             messages.push(message)
         });
         self.send_all(messages);
-        // Of what has just left nobody knows yet.
+        // The outcome of the messages just sent is not known yet.
         self.was_refused |= is_refused;
     }
 
-    /// Whether there is anything to say without a record: not before the first one, nor at the beginning of a
-    /// connection. Over UDP templates are sent again to a collector that was away, to see whether it is back.
+    /// Whether anything may be sent without a record: not before the first record, nor at the start
+    /// of a connection. Over UDP, templates are sent to a collector that was away, to detect its
+    /// return.
     fn may_be_due(&self) -> bool {
         match self.session.due_ms() {
             None => false,
@@ -179,8 +181,8 @@ impl Sender {
         }
     }
 
-    /// Looks a UDP collector's name up from time to time, and follows it. One at another address, and
-    /// one that was away, get the templates first, or soon.
+    /// Looks up a UDP collector's name at intervals, and follows it to a new address. A new address
+    /// gets the templates at once, a collector that was away gets them soon.
     fn follow_collector(&mut self) {
         let now = (self.clock.monotonic)();
         if now.saturating_sub(self.looked_up_at) >= LOOKUP_INTERVAL {
@@ -193,7 +195,7 @@ impl Sender {
             self.connections += 1;
         }
         if !self.link.is_stream() && now.saturating_sub(self.refused_at) >= RETURN_INTERVAL {
-            self.tell_back();
+            self.report_back();
         }
         if self.is_refused && now.saturating_sub(self.renewed_at) >= RENEWAL_INTERVAL {
             self.is_refused = false;
@@ -228,12 +230,12 @@ impl Sender {
             if !self.link.is_stream() && (begins || matches!(unit, Unit::Template(_))) {
                 self.send_ahead(&mut messages);
             }
-            // A template that did not arrive is among those that the next connection begins with.
+            // A lost template is repeated at the start of the next connection.
             if self.send_all(messages) || matches!(unit, Unit::Template(_)) {
                 return;
             }
-            // A new connection has room in its buffers whether or not anybody reads them: what
-            // went there would count as sent.
+            // A new connection has room in its socket buffers whether or not the collector reads:
+            // the records would wrongly count as sent.
             if self.gave_up {
                 self.lose(unit);
                 return;
@@ -241,7 +243,7 @@ impl Sender {
         }
     }
 
-    /// Sends the templates that stand before the first data, and gives them time to be learnt.
+    /// Sends the templates that precede the first data, and gives the collector time to learn them.
     fn send_ahead(&mut self, messages: &mut Vec<Message>) {
         let data = messages.iter().position(|message| message.flows > 0);
         let data = messages.split_off(data.unwrap_or(messages.len()));
@@ -252,7 +254,8 @@ impl Sender {
         }
     }
 
-    /// Waits for pacing, also while the queue is being closed. That is not the collector's delay.
+    /// Waits for pacing, also while the queue is being closed. This time is not the collector's
+    /// delay.
     fn wait_in_full(&mut self, wait: Duration) {
         self.progress_at += wait;
         let until = (self.clock.monotonic)() + wait;
@@ -275,7 +278,7 @@ impl Sender {
         self.count_lost();
     }
 
-    /// Takes over what found no room in the queue.
+    /// Adds the records dropped by the queue.
     fn count_lost(&mut self) {
         let lost = self.queue.take_lost();
         if lost.flows > 0 {
@@ -285,11 +288,12 @@ impl Sender {
         self.show();
     }
 
-    /// Tells others how it stands.
+    /// Updates the gauge.
     fn show(&self) {
         let counters = self.session.counters();
         self.gauge.show(SendSnapshot {
-            // The last datagram may yet be refused: what was shown as sent never becomes less.
+            // The last datagram may still be refused. Without it, the count of sent records never
+            // decreases.
             records_sent: counters.flows - self.last.flows,
             records_lost: counters.flows_not_sent,
             messages: counters.messages,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A connection to a collector, plain or in TLS.
+//! A connection to a collector, over plain TCP or TLS.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -8,14 +8,14 @@ use std::time::Duration;
 use super::Clock;
 use super::tls::{TlsPeer, TlsStream};
 
-/// How long a connection may take to be made.
+/// Timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How far a message came.
+/// How much of a message was sent.
 pub(super) enum Progress {
-    /// All of it left.
+    /// All of it.
     Whole,
-    /// So many octets left; the socket takes no more for now.
+    /// This many octets; the socket takes no more for now.
     Partial(usize),
 }
 
@@ -26,7 +26,7 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// Connects to the first of the addresses that answers.
+    /// Connects to the first address that answers.
     pub(super) fn dial(
         addresses: &[SocketAddr],
         tls: Option<&TlsPeer>,
@@ -54,8 +54,8 @@ impl Stream {
         }
     }
 
-    /// Looks whether the collector has ended the connection. Collectors say nothing: without a look,
-    /// the first message after the end would be lost.
+    /// Checks whether the collector has closed the connection. Collectors send nothing, and without
+    /// this check the first message after the close would be lost.
     pub(super) fn listen(&mut self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => listen(stream),
@@ -63,7 +63,7 @@ impl Stream {
         }
     }
 
-    /// Sends what is left of a message. A collector that closed its side is an error.
+    /// Sends the rest of a message. It is an error if the collector has closed its side.
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<Progress> {
         self.listen()?;
         match self {
@@ -72,9 +72,9 @@ impl Stream {
         }
     }
 
-    /// Ends a connection so that all that was sent arrives.
+    /// Closes a connection so that everything sent arrives.
     pub(super) fn close(&mut self) {
-        // The other side may have gone already.
+        // The other side may already have closed.
         let _ = match self {
             Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
             Self::Tls(stream) => stream.close(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where to send, as a user writes it: `ipfix+udp://collector.example:4739`.
+//! The address of a collector, as a user writes it: `ipfix+udp://collector.example:4739`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crate::TransportError;
 use turboflow_formats::wire::Protocol;
 
-/// What carries the messages.
+/// The transport protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// A TCP connection.
@@ -21,18 +21,18 @@ pub enum Carrier {
 /// A collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// What it is sent.
+    /// The wire format.
     pub protocol: Protocol,
-    /// By which way.
+    /// The transport protocol.
     pub carrier: Carrier,
-    /// Its name or address; an IPv6 address without brackets.
+    /// Host name or address; an IPv6 address without brackets.
     pub host: String,
     /// Its port.
     pub port: u16,
 }
 
-/// The schemes there are, and the port where none is given: IPFIX's own (RFC 7011, section 10.1;
-/// with TLS another), and the one that collectors of NetFlow listen on.
+/// Schemes and their default ports: IPFIX has registered ports (RFC 7011, section 10.1), another
+/// one with TLS. NetFlow has the port that collectors listen on by convention.
 const SCHEMES: [(&str, Protocol, Carrier, u16); 5] = [
     ("ipfix+udp", Protocol::Ipfix, Carrier::Udp, 4739),
     ("ipfix+tcp", Protocol::Ipfix, Carrier::Tcp, 4739),
@@ -42,7 +42,7 @@ const SCHEMES: [(&str, Protocol, Carrier, u16); 5] = [
 ];
 
 impl Target {
-    /// Whether the text is meant as a collector rather than as a file: it has a scheme.
+    /// Whether the text is a collector's address rather than a file name: it has a scheme.
     #[must_use]
     pub fn is_meant(text: &str) -> bool {
         text.contains("://")
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn explains_what_is_invalid() {
         for (text, words) in [
             ("udp://h:1", "ipfix+udp://"),
             ("netflow9+tcp://h:1", "netflow9+udp://"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! IPFIX over TLS (RFC 7011, section 11): whom to trust, who we are, and the stream itself.
+//! IPFIX over TLS (RFC 7011, section 11): trust roots, client identity, and the stream itself.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -18,32 +18,32 @@ use super::Clock;
 use super::stream::{Progress, closed, is_not_yet};
 use crate::TransportError;
 
-/// How long a handshake may take.
+/// Timeout of a handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// In TLS 1.3 a server says after the handshake whether it takes the client's certificate. What is
-/// sent before would be lost without a word.
+/// Time to wait after a handshake for a refusal. In TLS 1.3 a server reports only then whether it
+/// accepts the client certificate, and records sent before would be lost without an error.
 const VERDICT_TIMEOUT: Duration = Duration::from_millis(250);
-/// How long the other side has to read the end of the connection.
+/// Time for the peer to read the end of the connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Certificates and keys, as PEM files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// Authorities whose collectors are trusted. `None`: the system's.
+    /// Certificate authorities to trust. `None`: the system's.
     pub authorities: Option<PathBuf>,
-    /// Our certificate and those between it and its authority, and its key: for collectors that ask
-    /// for one (RFC 7011, section 11.3).
+    /// Client certificate with its intermediate certificates, and its key: for collectors that
+    /// require one (RFC 7011, section 11.3).
     pub client: Option<(PathBuf, PathBuf)>,
 }
 
 /// What a certificate or key is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsPart {
-    /// To trust collectors by.
+    /// Trust roots.
     Authorities,
-    /// Our certificate.
+    /// The client certificate.
     Certificate,
-    /// Its key.
+    /// The client certificate's key.
     Key,
 }
 
@@ -57,11 +57,11 @@ impl fmt::Display for TlsPart {
     }
 }
 
-/// Whom to trust, and who we are.
+/// TLS trust roots and client identity.
 #[derive(Clone, Debug)]
 pub struct Tls(Arc<ClientConfig>);
 
-/// One collector, as TLS sees it.
+/// TLS settings for one collector.
 #[derive(Clone, Debug)]
 pub(super) struct TlsPeer {
     tls: Tls,
@@ -69,11 +69,11 @@ pub(super) struct TlsPeer {
 }
 
 impl Tls {
-    /// Reads the files. TLS 1.2 and 1.3.
+    /// Reads the files. Allows TLS 1.2 and 1.3.
     ///
     /// # Errors
-    /// [`TransportError::Tls`] where a file cannot be read or does not hold what it should, the key is
-    /// not the certificate's, or the system trusts nobody.
+    /// [`TransportError::Tls`] where a file cannot be read or does not hold what it should, the key
+    /// does not belong to the certificate, or the system has no trust roots.
     pub fn new(files: &TlsFiles, clock: Clock) -> Result<Self, TransportError> {
         let roots = match &files.authorities {
             Some(path) => authorities(path)?,
@@ -92,7 +92,7 @@ impl Tls {
                     refused(
                         TlsPart::Key,
                         Some(key),
-                        what_is_wrong(&error, "private key without a password"),
+                        describe_pem_error(&error, "private key without a password"),
                     )
                 })?;
                 let config = config.with_client_auth_cert(chain, loaded);
@@ -104,7 +104,7 @@ impl Tls {
 }
 
 impl TlsPeer {
-    /// The collector on a host, whose certificate has to be for that name or address.
+    /// Settings for a collector, whose certificate must be valid for that name or address.
     pub(super) fn new(tls: Tls, host: &str) -> io::Result<Self> {
         let name = ServerName::try_from(host.to_owned());
         let name = name.map_err(|_| io::Error::other("no certificate can be for that name"))?;
@@ -120,7 +120,7 @@ fn refused(part: TlsPart, path: Option<&Path>, reason: impl fmt::Display) -> Tra
     }
 }
 
-fn what_is_wrong(error: &rustls::pki_types::pem::Error, wanted: &str) -> String {
+fn describe_pem_error(error: &rustls::pki_types::pem::Error, wanted: &str) -> String {
     use rustls::pki_types::pem::Error;
     match error {
         Error::Io(error) => error.to_string(),
@@ -140,7 +140,7 @@ fn certificates(
     part: TlsPart,
     path: &Path,
 ) -> Result<Vec<CertificateDer<'static>>, TransportError> {
-    let wrong = |error| refused(part, Some(path), what_is_wrong(&error, "certificate"));
+    let wrong = |error| refused(part, Some(path), describe_pem_error(&error, "certificate"));
     let found = CertificateDer::pem_file_iter(path).map_err(wrong)?;
     let found: Vec<_> = found.collect::<Result<_, _>>().map_err(wrong)?;
     if found.is_empty() {
@@ -164,7 +164,7 @@ fn authorities(path: &Path) -> Result<RootCertStore, TransportError> {
 fn authorities_of_the_system() -> Result<RootCertStore, TransportError> {
     let mut roots = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();
-    // A system's list may have some that nobody can read any more.
+    // The system's store may hold certificates that are no longer supported.
     let (added, _) = roots.add_parsable_certificates(found.certs);
     if added == 0 {
         let why = found
@@ -177,7 +177,7 @@ fn authorities_of_the_system() -> Result<RootCertStore, TransportError> {
     Ok(roots)
 }
 
-/// The time by which certificates expire: this crate reads no clock.
+/// Time for checking the validity of certificates: this crate reads no clock.
 #[derive(Debug)]
 struct Time(Clock);
 
@@ -188,17 +188,17 @@ impl TimeProvider for Time {
     }
 }
 
-/// A connection in TLS.
+/// A connection over TLS.
 pub(super) struct TlsStream {
     tcp: TcpStream,
     tls: ClientConnection,
 }
 
 impl TlsStream {
-    /// Shakes hands over a connection that waits; afterwards it never waits.
+    /// Performs the handshake on a blocking connection, which is non-blocking afterwards.
     pub(super) fn begin(tcp: TcpStream, peer: &TlsPeer, clock: &Clock) -> io::Result<Self> {
         let config = Arc::clone(&peer.tls.0);
-        let tls = ClientConnection::new(config, peer.name.clone()).map_err(in_words)?;
+        let tls = ClientConnection::new(config, peer.name.clone()).map_err(describe_error)?;
         let mut stream = Self { tcp, tls };
         let gives_up = (clock.monotonic)() + HANDSHAKE_TIMEOUT;
         stream.tcp.set_write_timeout(Some(HANDSHAKE_TIMEOUT))?;
@@ -215,7 +215,7 @@ impl TlsStream {
         Ok(stream)
     }
 
-    /// Sends what is to be sent, and takes one piece of what comes. False where none came in time.
+    /// Sends pending TLS data and reads once. False where nothing arrived in time.
     fn exchange(&mut self, timeout: Duration) -> io::Result<bool> {
         self.flush()?;
         if !self.tls.wants_read() {
@@ -230,15 +230,15 @@ impl TlsStream {
         }
     }
 
-    /// Understands what was read; what a collector says beyond TLS is of no interest.
+    /// Processes received TLS records. Application data from a collector is ignored.
     fn take_in(&mut self) -> io::Result<()> {
         let state = self.tls.process_new_packets();
         let state = match state {
             Ok(state) => state,
             Err(error) => {
-                // The other side is told why, as far as that goes.
+                // Tries to send the TLS alert to the peer.
                 let _ = self.flush();
-                return Err(in_words(error));
+                return Err(describe_error(error));
             }
         };
         if state.plaintext_bytes_to_read() > 0 {
@@ -261,7 +261,7 @@ impl TlsStream {
         }
     }
 
-    /// Sends what waits. False where the socket takes no more for now.
+    /// Sends pending TLS data. False where the socket takes no more for now.
     fn flush(&mut self) -> io::Result<bool> {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut self.tcp) {
@@ -274,7 +274,7 @@ impl TlsStream {
         Ok(true)
     }
 
-    /// Nothing is taken before everything that was taken has left, so that little waits here.
+    /// Takes new data only after all earlier data was sent, so that little is buffered here.
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<Progress> {
         if !self.flush()? {
             return Ok(Progress::Partial(0));
@@ -286,8 +286,8 @@ impl TlsStream {
         }
     }
 
-    /// Says that nothing more comes. What is not read before a socket is closed makes the system
-    /// break the connection, and the other side may lose what it has not read.
+    /// Sends close_notify and reads the rest. Closing a socket with unread data makes the system
+    /// reset the connection, and the peer may lose what it has not read.
     pub(super) fn close(&mut self) -> io::Result<()> {
         self.tls.send_close_notify();
         self.flush()?;
@@ -299,18 +299,19 @@ impl TlsStream {
     }
 }
 
-/// What went wrong, and what to do.
-fn in_words(error: rustls::Error) -> io::Error {
+/// Describes the error, and what to do about it.
+fn describe_error(error: rustls::Error) -> io::Error {
     use rustls::{AlertDescription, Error};
     let words = match &error {
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            "the collector's certificate is signed by nobody who is trusted (see `output.tls-ca`)"
+            "the collector's certificate is not signed by a trusted authority (see `output.tls-ca`)"
                 .to_owned()
         }
         Error::InvalidCertificate(
             CertificateError::Expired | CertificateError::ExpiredContext { .. },
         ) => "the collector's certificate has expired".to_owned(),
-        // Only its words tell this one, which everybody meets who signs a certificate by itself.
+        // Recognised by its text, because the error has no variant for it. Self-signed certificates
+        // are often made with CA:TRUE.
         Error::InvalidCertificate(why) if why.to_string().contains("CaUsedAsEndEntity") => {
             "the collector's certificate is an authority's (CA:TRUE), and cannot be a collector's"
                 .to_owned()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sending: what the system refuses, collectors that come and go, names that move.
+//! Sending: refused datagrams, collectors that come and go, names that change their address.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 #[path = "../../formats/tests/support/mod.rs"]
@@ -20,8 +20,8 @@ use turboflow_testing::{PATIENCE, until};
 use turboflow_transport::{Clock, SendEvent, SendOptions, Target, send_to};
 
 const LINE: &str = "192.0.2.1 192.0.2.2 1 2 6 1 40 1 2 2 40 40 64 64 0 4";
-/// A record of 59 octets, for its TCP flags need two: 1,110 of them fill a message of 65,535 octets up to
-/// 65,510, which no datagram holds.
+/// A record of 59 octets: its TCP flags need two. 1,110 such records fill a message of up to 65,535
+/// octets to 65,510, more than a datagram can hold.
 const WIDE: &str = "192.0.2.1 192.0.2.2 1 2 6 1 40 1 2 258 40 40 64 64 0 4";
 #[allow(clippy::disallowed_methods, reason = "senders wait for time to pass")]
 fn monotonic() -> Duration {
@@ -51,7 +51,7 @@ fn send_lines(writer: &mut Box<dyn FlowWriter>, line: &str, flows: usize) {
     writer.write(&default_batch(&vec![line; flows])).unwrap();
 }
 
-/// Flow records lost, as the end of an output says.
+/// Flow records lost, as reported at the end of an output.
 fn lost(writer: Box<dyn FlowWriter>) -> u64 {
     match writer.finish() {
         Ok(_) => 0,
@@ -60,11 +60,11 @@ fn lost(writer: Box<dyn FlowWriter>) -> u64 {
     }
 }
 
-/// A collector over UDP that knows what it has got.
+/// A UDP collector that checks sequence numbers and counts flow records.
 struct Collector {
     socket: UdpSocket,
     parser: NetflowParser,
-    /// The number that the next message should have.
+    /// The expected sequence number of the next message.
     sequence: Option<u32>,
     flows: u64,
 }
@@ -85,7 +85,7 @@ impl Collector {
         self.socket.local_addr().unwrap().port()
     }
 
-    /// Takes messages, none of which may be missing, until it has so many flow records.
+    /// Receives messages, with no gap allowed, until it has this many flow records.
     #[track_caller]
     fn take(&mut self, flows: u64) {
         let mut datagram = vec![0; 1 << 16];
@@ -125,7 +125,7 @@ impl Collector {
 fn a_datagram_that_the_system_refuses_leaves_no_gap() {
     let mut collector = Collector::listen("127.0.0.1:0");
     let url = format!("ipfix+udp://127.0.0.1:{}", collector.port());
-    // More than a datagram of UDP holds (65,507), so that the system takes no full message.
+    // Larger than the payload of a UDP datagram (65,507), so that the system refuses full messages.
     let wire = WireOptions {
         message_bytes: 65_535,
         ..wire()
@@ -136,7 +136,8 @@ fn a_datagram_that_the_system_refuses_leaves_no_gap() {
     // Two full messages, and the rest.
     send_lines(&mut writer, WIDE, 2_500);
     send_lines(&mut writer, WIDE, 1);
-    // Templates may come before it: those that were sent meanwhile might have been lost too.
+    // Templates may precede it: they are repeated, in case the refused messages were lost with
+    // them.
     let mut datagram = vec![0; 1 << 16];
     while collector.flows == 1 {
         let length = collector.socket.recv(&mut datagram).unwrap();
@@ -149,7 +150,7 @@ fn a_datagram_that_the_system_refuses_leaves_no_gap() {
 }
 
 #[test]
-fn a_collector_that_was_away_gets_templates_soon_and_sees_no_gap() {
+fn a_returning_collector_gets_templates_soon_and_sees_no_gap() {
     let port = Collector::listen("127.0.0.1:0").port();
     let mut writer = writer(
         &format!("ipfix+udp://127.0.0.1:{port}"),
@@ -157,10 +158,10 @@ fn a_collector_that_was_away_gets_templates_soon_and_sees_no_gap() {
         &options(),
     );
     let gauge = writer.sending().unwrap();
-    // Nobody is there; what is sent is refused, one datagram after the other.
+    // No collector listens: every datagram is refused.
     for sent in 0..10 {
         send(&mut writer, 1);
-        until("those before are lost", || {
+        until("the earlier ones are lost", || {
             gauge.read().records_lost >= sent
         });
     }
@@ -169,7 +170,7 @@ fn a_collector_that_was_away_gets_templates_soon_and_sees_no_gap() {
     let listening = &collector.socket;
     listening.set_nonblocking(true).unwrap();
     let (mut datagram, mut first) = (vec![0; 1 << 16], 0);
-    // What comes before the templates cannot be read; they come within a second or so.
+    // Data before the templates cannot be decoded. The templates come within about a second.
     let mut readable = 0;
     until("templates come", || {
         first = listening.recv(&mut datagram).unwrap_or(0);
@@ -186,12 +187,12 @@ fn a_collector_that_was_away_gets_templates_soon_and_sees_no_gap() {
     collector.message(&datagram[..first]);
     send(&mut writer, 20);
     collector.take(readable + 20);
-    // Those that found nobody, and no other: the rest was sent before the templates.
+    // Exactly the refused records are lost: the others were sent before the templates.
     assert_eq!(lost(writer), 10);
 }
 
 #[test]
-fn a_last_datagram_that_found_nobody_is_counted_though_nothing_follows_it() {
+fn a_refused_last_datagram_is_counted_although_nothing_follows_it() {
     let port = Collector::listen("127.0.0.1:0").port();
     let url = format!("ipfix+udp://127.0.0.1:{port}");
     let options = SendOptions {
@@ -202,33 +203,29 @@ fn a_last_datagram_that_found_nobody_is_counted_though_nothing_follows_it() {
     let gauge = writer.sending().unwrap();
     let until = |is_so: &dyn Fn(&SendSnapshot) -> bool| {
         until("the gauge shows it", || {
-            // Nothing that may yet be refused is told as sent: a counter never falls.
+            // Records that may still be refused do not count as sent: a counter never decreases.
             assert!(gauge.read().records_lost >= 3 || gauge.read().records_sent == 0);
             is_so(&gauge.read())
         });
     };
     send(&mut writer, 3);
     until(&|now| (now.records_sent, now.records_lost, now.is_up) == (0, 3, false));
-    // It is back, which is noticed though no record comes.
+    // The collector is back, which is noticed although no record is sent.
     let mut collector = Collector::listen(("127.0.0.1", port));
     until(&|now| now.is_up);
     send(&mut writer, 2);
     collector.take(2);
     let told = || TOLD.lock().unwrap().clone();
     until(&|_| told().len() > 1);
-    assert_eq!(
-        told(),
-        [false, true],
-        "once that it is away, once that it is back"
-    );
+    assert_eq!(told(), [false, true], "reported away once, then back once");
     assert_eq!(lost(writer), 3);
 }
 
-/// What was told of a collector: whether it is back.
+/// Events reported for a collector: whether it is back.
 static TOLD: Mutex<Vec<bool>> = Mutex::new(Vec::new());
 
 #[test]
-fn a_collector_that_closes_at_once_is_not_asked_again_and_again() {
+fn reconnecting_to_a_collector_that_closes_at_once_backs_off() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("ipfix+tcp://{}", listener.local_addr().unwrap());
     let mut writer = writer(&url, &wire(), &options());
@@ -240,7 +237,7 @@ fn a_collector_that_closes_at_once_is_not_asked_again_and_again() {
             accepted.push(monotonic());
             drop(connection);
         }
-        // The fifth time it stays, and reads.
+        // The fifth connection stays open and is read.
         let (mut stream, _) = listener.accept().unwrap();
         STOP.store(true, Ordering::Relaxed);
         let mut all = Vec::new();
@@ -253,8 +250,8 @@ fn a_collector_that_closes_at_once_is_not_asked_again_and_again() {
     });
     assert_eq!(lost(writer), 0);
     let (accepted, all) = accepting.join().unwrap();
-    // A connection is closed behind the look at the clock: the next attempt comes 250 ms later at
-    // least, then 500 ms and 1 s.
+    // The sender reads its clock before the connection is closed, so the next attempts come at
+    // least 250 ms, 500 ms and 1 s later.
     for (index, wait_ms) in [250, 500, 1_000].into_iter().enumerate() {
         let waited = accepted[index + 1] - accepted[index];
         assert!(waited >= Duration::from_millis(wait_ms), "{accepted:?}");
@@ -264,7 +261,7 @@ fn a_collector_that_closes_at_once_is_not_asked_again_and_again() {
 }
 
 #[test]
-fn a_peer_that_reads_again_gets_what_was_not_counted_as_lost() {
+fn a_collector_that_reads_again_gets_every_record_not_counted_as_lost() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("ipfix+tcp://{}", listener.local_addr().unwrap());
     let options = SendOptions {
@@ -278,7 +275,7 @@ fn a_peer_that_reads_again_gets_what_was_not_counted_as_lost() {
     let gauge = writer.sending().unwrap();
     let mut given = 0;
     while gauge.read().records_lost < 2_000 {
-        assert!(given < 4_000_000, "nothing was ever lost");
+        assert!(given < 4_000_000, "no record was lost");
         send(&mut writer, 2_000);
         given += 2_000;
     }
@@ -298,7 +295,7 @@ fn a_peer_that_reads_again_gets_what_was_not_counted_as_lost() {
     assert_eq!(told.records_lost, lost);
     assert_eq!(told.records_sent + lost, given as u64);
     assert_eq!(told.connections, 1);
-    // Its sequence numbers have no gap where records were lost before they were sent.
+    // Sequence numbers have no gap for records that were lost before they were sent.
     let mut collector = Collector::listen("127.0.0.1:0");
     let all = reading.join().unwrap();
     let mut rest = &all[..];
@@ -310,7 +307,7 @@ fn a_peer_that_reads_again_gets_what_was_not_counted_as_lost() {
     assert_eq!(collector.flows, told.records_sent);
 }
 
-/// Where the name leads at the moment, how often it was asked for, and what time it is.
+/// The address that the name resolves to, the number of lookups, and the current time.
 static ADDRESS: Mutex<Option<SocketAddr>> = Mutex::new(None);
 static LOOKUPS: AtomicU64 = AtomicU64::new(0);
 static NOW_MS: AtomicU64 = AtomicU64::new(0);
@@ -322,7 +319,7 @@ fn look_up(host: &str, _port: u16) -> io::Result<Vec<SocketAddr>> {
 }
 
 #[test]
-fn a_name_that_moves_is_followed_while_records_flow() {
+fn a_changed_address_is_followed_while_records_are_sent() {
     let mut first = Collector::listen("127.0.0.1:0");
     let mut second = Collector::listen("127.0.0.1:0");
     let lead_to = |collector: &Collector| {
@@ -338,7 +335,7 @@ fn a_name_that_moves_is_followed_while_records_flow() {
             monotonic: || Duration::from_millis(NOW_MS.load(Ordering::Relaxed)),
         })
     };
-    // Templates get 20 ms before data: that clock has to go on, but not as far as the next lookup.
+    // Templates get 20 ms before data: the clock has to advance, but not as far as the next lookup.
     let ticking = std::thread::spawn(|| {
         let pause = UdpSocket::bind("127.0.0.1:0").unwrap();
         let ms = Some(Duration::from_millis(1));

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether the microflow table pays.
+//! Decides whether the microflow table pays.
 //!
-//! A hit in the table saves the aggregator a merge; every packet pays for the lookup. On real
-//! traffic, with its packet trains, nine packets in ten hit; on uniformly random traffic over
-//! more flows than slots almost none do, and the table only costs. So the engine counts hits over
-//! a window of packets and stands aside while they are too few, with a trial window now and then.
-//! The decision follows packet counts alone, never a clock: a seed repeats a run exactly.
+//! A hit in the table saves the aggregator a merge; every packet pays for the lookup. Real traffic
+//! comes in packet trains, and nine packets in ten hit. On uniformly random traffic over more flows
+//! than slots almost none do, and the table only costs. So the engine counts hits over a window of
+//! packets. While they are too few it bypasses the table, with a trial window from time to time.
+//! The decision depends on packet counts alone, never on a clock: the same seed gives the same run.
 
-/// How large the microflow table is, and who decides whether it is used.
+/// Size of the microflow table, and whether it may be bypassed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sizing {
-    /// The default size; stands aside when hits are too few to pay.
+    /// The default size; bypassed while hits are too few to pay.
     Adaptive,
     /// Exactly this many slots, always used.
     Fixed(u32),
@@ -22,7 +22,7 @@ impl Sizing {
     /// Slots of the adaptive table: 2 MB of IPv4 records, which fits a second-level cache.
     pub const ADAPTIVE_SLOTS: u32 = 32_768;
 
-    /// How many slots the table has.
+    /// Number of slots of the table.
     #[must_use]
     pub const fn slots(self) -> u32 {
         match self {
@@ -35,10 +35,10 @@ impl Sizing {
 
 /// Packets over which hits are counted.
 const WINDOW_PACKETS: u64 = 1 << 16;
-/// Packets that pass by between two trial windows.
+/// Packets that bypass the table between two trial windows.
 const ASIDE_PACKETS: u64 = 1 << 20;
 
-/// Counts hits and decides.
+/// Counts hits, and decides whether to bypass the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HitWatch {
     adaptive: bool,
@@ -63,7 +63,7 @@ impl HitWatch {
         self.aside
     }
 
-    /// Counts a batch. `hits_needed_percent` says how many packets must hit for the table to pay.
+    /// Counts a batch. The table pays if at least `hits_needed_percent` of the packets hit.
     pub(crate) fn count(&mut self, packets: usize, hits: u64, hits_needed_percent: u64) {
         if !self.adaptive {
             return;

@@ -9,17 +9,16 @@ use turboflow_merge::{
 
 use crate::bypass::{HitWatch, Sizing};
 
-/// How an engine is set up.
+/// Configuration of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineConfig {
     /// Size of the microflow table.
     pub sizing: Sizing,
-    /// Marks after which no packet may join a record: set where the linger is 0
-    /// (`Marks::ENDS`), else 0.
+    /// Marks after which no packet may join a record: `Marks::ENDS` where the linger is 0, else 0.
     pub evict_after: u8,
 }
 
-/// Packets a slot is looked up ahead of its use.
+/// Packets between the prefetch of a slot and its use.
 const PREFETCH_DISTANCE: usize = 16;
 
 /// The forwarding engine of one shard and one key width.
@@ -36,7 +35,7 @@ pub struct SoftwareEngine<const K: usize, const N: usize> {
     machine: Machine,
 }
 
-/// The work on a batch of packets, compiled for every width of vectors.
+/// The work on a batch of packets, compiled for every vector width.
 struct MeterPackets<'a, const K: usize, const N: usize> {
     engine: &'a mut SoftwareEngine<K, N>,
     packets: &'a [MicroflowRecord<K, N>],
@@ -56,7 +55,7 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
     /// An empty engine.
     ///
     /// # Panics
-    /// When the table is to be used and has no slot.
+    /// When the table is enabled and has no slots.
     #[must_use]
     pub fn new(config: EngineConfig, plan: Plan, hasher: KeyHasher) -> Self {
         let slots = config.sizing.slots();
@@ -86,7 +85,7 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
         self.occupied.len()
     }
 
-    /// Memory of a table with that many slots, in bytes.
+    /// Memory of a table with this many slots, in bytes.
     #[must_use]
     pub const fn size_bytes_of(slots: u32) -> usize {
         slots as usize * (size_of::<MicroflowRecord<K, N>>() + size_of::<u32>())
@@ -127,7 +126,8 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
                     ahead[index % PREFETCH_DISTANCE] = slot;
                     prefetch(slots.wrapping_add(slot as usize));
                 }
-                // SAFETY: a hash's slot is one of the table's, which has some, and no other reference into the table lives.
+                // SAFETY: the hash selects a slot of the table, which is not empty, and no other
+                // reference into the table lives.
                 let (slot, resident) = unsafe {
                     let slot = slots.add(place as usize);
                     (slot, &mut *slot)
@@ -138,14 +138,16 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
                     if !merged {
                         vectors.merge_in_order(&mut resident.base, &packet.base);
                     }
-                    // SAFETY: until they are merged, no record leaves the table, and none is read but for key and base.
+                    // SAFETY: until the pending states are merged, no record leaves the table, and
+                    // only its key and base are read.
                     unsafe { pending.push(slot, packet) };
                 } else if resident.key == [0; K] {
                     self.occupied.push(place);
                     *resident = *packet;
                 } else {
                     pending.merge(vectors, &self.plan);
-                    // SAFETY: as above; anew, for the state of this very record may just have been written.
+                    // SAFETY: as above. The reference is taken again because the pending merge may
+                    // have written this record.
                     let resident = unsafe { &mut *slot };
                     let same = resident.key == packet.key;
                     self.evicted.cut += u64::from(same);
@@ -167,10 +169,10 @@ impl<const K: usize, const N: usize> PacketEngine<K, N> for SoftwareEngine<K, N>
         self.hits_needed_percent = hits_needed_percent;
     }
 
-    /// Where the table begins to stand aside, all that it held is evicted.
+    /// When the table starts to be bypassed, all its records are evicted.
     ///
     /// # Panics
-    /// When there is no table.
+    /// When the engine has no table.
     fn observe(
         &mut self,
         packets: &[MicroflowRecord<K, N>],
@@ -206,7 +208,7 @@ impl<const K: usize, const N: usize> PacketEngine<K, N> for SoftwareEngine<K, N>
         self.watch.count(packets, 0, self.hits_needed_percent);
     }
 
-    /// In the order in which their slots were filled.
+    /// Evicts in the order in which the slots were filled.
     fn evict_all(&mut self, why: EvictAll, evicted: &mut Vec<MicroflowRecord<K, N>>) {
         let count = self.occupied.len() as u64;
         match why {
@@ -227,15 +229,15 @@ impl<const K: usize, const N: usize> PacketEngine<K, N> for SoftwareEngine<K, N>
     }
 }
 
-/// Software engines with tables of one size.
+/// Creates software engines with tables of one size.
 #[derive(Clone, Copy, Debug)]
 pub struct SoftwareEngines {
-    /// Size of the microflow tables of all shards together, where it is fixed.
+    /// Total size of the microflow tables of all shards, where it is fixed.
     pub sizing: Sizing,
 }
 
 impl SoftwareEngines {
-    /// The sizing of the table of one of `shards` shards.
+    /// The sizing of one shard's table, of `shards` in total.
     const fn of_a_shard(self, shards: usize) -> Sizing {
         match self.sizing {
             Sizing::Adaptive | Sizing::Off => self.sizing,
@@ -267,19 +269,20 @@ impl PacketEngines for SoftwareEngines {
     }
 }
 
-/// Which packets and records of the current cell become one.
+/// Which packets and records of the current cell are merged.
 #[derive(Clone, Copy, Debug)]
 struct CellRules {
-    /// Packets of the cell came no earlier.
+    /// Start of the cell: its packets are no earlier.
     start_ns: u64,
     /// Marks that end a record.
     evict_after: u8,
 }
 
 impl CellRules {
-    /// What certainly joins, if it [may](Self::may_join_at_once); [`CellRules::joins`] decides about the rest.
+    /// Passes pairs that certainly join, given [`CellRules::may_join_at_once`].
+    /// [`CellRules::joins`] decides about the others.
     fn gate(&self) -> MergeGate {
-        // All times are of one cell, so that differences of them are small, whatever the year.
+        // All times are of one cell, so their differences are small.
         const ANY_NS: u64 = MergeGate::UNLIMITED_NS;
         let gate = MergeGate::new(self.start_ns, ANY_NS, ANY_NS);
         if self.evict_after == 0 {
@@ -289,14 +292,16 @@ impl CellRules {
         }
     }
 
-    /// What the gate does not ask: the record began in this cell, and the packet begins no connection.
+    /// The conditions that the gate does not check: the record began in this cell, and the packet
+    /// does not open a connection.
     #[inline(always)]
     fn may_join_at_once(&self, resident: &Base, packet: &Base) -> bool {
         resident.first_ns >= self.start_ns && !packet.marks.any(Marks::STARTS_WITH_SYN)
     }
 
-    /// Whether a packet may join a record: it is of its key and belongs to the same cell, came no earlier
-    /// than the record began, and nothing that could end a flow lies between.
+    /// Whether a packet may join a record: their keys are equal and they belong to one cell, the
+    /// packet is no earlier than the record's start, and nothing that could end a flow lies
+    /// between.
     #[inline(always)]
     fn joins<const K: usize, const N: usize>(
         &self,

@@ -33,7 +33,7 @@ fn packet(flow: u32, timestamp_ns: u64, tcp_flags: u16) -> Record {
     })
 }
 
-/// Packets and first times of what left the engine.
+/// Packets and first time of each evicted record.
 fn left(evicted: &[Record]) -> Vec<(u64, u64)> {
     evicted
         .iter()
@@ -61,10 +61,10 @@ fn merges_packets_of_a_flow_and_evicts_on_collision() {
 }
 
 #[test]
-fn a_late_packet_travels_alone() {
+fn a_late_packet_is_not_merged() {
     let mut engine = engine(Sizing::Fixed(8), 0);
     let mut evicted = Vec::new();
-    // Before the cell, then before the record's first packet.
+    // One packet before the cell, one before the record's first packet.
     let times = [1_010, 999, 1_012, 1_011, 1_013];
     engine.observe(&times.map(|at| packet(1, at, 0)), &mut evicted);
     engine.evict_all(EvictAll::Flush, &mut evicted);
@@ -111,7 +111,7 @@ fn with_a_linger_of_0_nothing_joins_after_an_end() {
 }
 
 #[test]
-fn stands_aside_when_the_table_does_not_pay_and_tries_again() {
+fn bypasses_a_table_that_does_not_pay_and_tries_again() {
     let mut engine = engine(Sizing::Adaptive, 0);
     let mut evicted = Vec::new();
     let (mut packets, mut flow, mut aside) = (0, 0, 0);
@@ -155,7 +155,7 @@ fn stays_in_use_while_packets_come_in_trains() {
 }
 
 #[test]
-fn repeats_itself_with_the_same_seed() {
+fn gives_equal_records_for_equal_seeds() {
     let run = || {
         let mut engine = engine(Sizing::Fixed(7), 0);
         let mut evicted = Vec::new();
@@ -175,7 +175,7 @@ fn repeats_itself_with_the_same_seed() {
 
 #[test]
 #[should_panic(expected = "packets are metered in a table")]
-fn an_engine_without_a_table_meters_nothing() {
+fn observing_without_a_table_panics() {
     let mut engine = engine(Sizing::Off, 0);
     engine.observe(&[packet(1, 1_001, 0)], &mut Vec::new());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The suite for engines, with the plainest table there is as golden model: this engine is then that
-//! of others.
+//! Runs the conformance suite with the plainest table as golden model. This engine is then the
+//! golden model for other engines.
 
 use turboflow_engine::Abilities;
 use turboflow_engine::conformance::{
@@ -13,7 +13,7 @@ use turboflow_workload::definitions::random_definition;
 use turboflow_workload::reference::difference_of_flows;
 use turboflow_workload::sequences::{SequenceShape, random_packets};
 
-/// The engine, with tables of so many slots. It does all that the plainest one does.
+/// The engine, with tables of `slots` slots. It has all the abilities of the plainest engine.
 fn software() -> InProcess<SoftwareEngines> {
     let abilities = Abilities {
         name: "software",
@@ -33,7 +33,7 @@ fn trial(subject: &mut dyn Subject, setup: &Setup, sequence: &Sequence) -> Repor
     report.expect("it takes every definition")
 }
 
-/// Tables of every size, looked at after every packet, now and then, and at the end alone.
+/// Tests tables of every size, observed after every packet, at intervals, and only at the end.
 fn holds(setup: &Setup, sequence: &Sequence) {
     for slots in TABLES {
         for look_every in [1, 23, sequence.arrivals.len().max(1)] {
@@ -87,7 +87,7 @@ fn keeps_the_laws_on_random_sequences() {
     }
 }
 
-/// So many flows that they meet in every table.
+/// More flows than slots, so that they collide in every table.
 #[test]
 fn keeps_the_laws_with_more_flows_than_slots() {
     for seed in 0..4 {
@@ -119,7 +119,7 @@ fn keeps_the_laws_with_random_definitions() {
     }
 }
 
-/// What is lost behind this engine is seen too; and where it is counted, packets balance.
+/// Loss behind this engine is detected too. Where the loss is counted, packets balance.
 #[test]
 fn losses_behind_it_are_seen() {
     let shape = SequenceShape::default();

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What the driver knows of a frame and the frame does not say: when the card's clock saw it, and the tag that the card took out of it.
-// The kernel gives it to programs alone that are bound to a device when they are loaded (Linux, Documentation/networking/xdp-rx-metadata.rst).
+// Metadata from the driver that the frame does not contain: the card's receive time, and a tag that
+// the card removed. The kernel only provides it to programs that are bound to a device when they
+// are loaded (Linux, Documentation/networking/xdp-rx-metadata.rst).
 #pragma once
 
 #include "inputs.h"
 #include "place.h"
 
-// 0 where the driver knew it. Kernels older than 6.3 have not the first, those older than 6.8 not the second.
+// Both return 0 if the driver has the value. Kernels before 6.3 lack the first, kernels before 6.8
+// the second.
 extern int bpf_xdp_metadata_rx_timestamp(const struct xdp_md *ctx, __u64 *timestamp_ns) __ksym __weak;
 extern int bpf_xdp_metadata_rx_vlan_tag(const struct xdp_md *ctx, __be16 *protocol, __u16 *control) __ksym __weak;
 
 #define TAG_BYTES 4
 
-// Puts the tag that the driver took out before those of the frame; how many bytes it had.
+// Puts the tag that the driver removed before those of the frame. Returns the number of its bytes.
 static __always_inline __u64 put_tag_back(struct xdp_md *ctx, struct network *network)
 {
     __be16 protocol;
@@ -26,7 +28,7 @@ static __always_inline __u64 put_tag_back(struct xdp_md *ctx, struct network *ne
     return TAG_BYTES;
 }
 
-// A time of 0 is what drivers give that have none of this frame.
+// Drivers return a time of 0 if they have none for this frame.
 static __always_inline void note_hardware_timestamp(struct xdp_md *ctx, struct sample *sample)
 {
     __u64 timestamp_ns = 0;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Records that the ring had no room for: how much they held, and of which flows, so that those can be said to be short. All of this
-// is off the path of records that find room.
+// Records for which the ring has no room: the sums of their packets and bytes, and the flows they
+// belong to, so that these can be reported as short. Records that find room do not take this path.
 #pragma once
 
 #include "layout.h"
 
-// One each, as far as there is room: those that come later are counted together. More than a person reads, and 3 MiB at most.
+// Limit on named flows, of at most 3 MiB: more than a person reads. Later ones are only counted
+// together.
 #define SHORT_FLOWS 16384
 #define SHORT_KEY_WORDS 16
 
-// What of a flow is missing. src/short.rs mirrors it.
+// The missing part of a flow. src/short.rs mirrors it.
 struct short_flow {
     __u64 microflows;
     __u64 packets;
@@ -17,7 +18,8 @@ struct short_flow {
 };
 _Static_assert(sizeof(struct short_flow) == 24, "as in src/short.rs");
 
-// By key; user space sets how long one is. All of its memory is there from the start, so that only a full map has no room.
+// By key, whose length is set by user space. Its memory is preallocated, so that only a full map
+// has no room.
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, SHORT_FLOWS);
@@ -25,7 +27,7 @@ struct {
     __type(value, struct short_flow);
 } short_flows SEC(".maps");
 
-// A record that is dropped: kept until its row's lock is free, for no helper may run before.
+// A dropped record, kept until its row's lock is released: helpers are not allowed before.
 struct dropped {
     __u64 packets;
     __u64 bytes;
@@ -59,7 +61,7 @@ static __always_inline void keep_dropped(struct dropped *dropped, const struct b
     keep_amounts(dropped, row->packets, row->bytes, key, key_words);
 }
 
-// Once the map is full it is not tried again: what drops records should not take longer for it.
+// A full map is not tried again, so that dropping records stays cheap.
 static __always_inline struct short_flow *short_flow_of(struct counters *counters, const struct dropped *dropped)
 {
     struct short_flow *flow = bpf_map_lookup_elem(&short_flows, dropped->key);
@@ -81,14 +83,14 @@ static __noinline void count_drop(struct counters *counters, const struct droppe
         counters->microflows_unnamed += 1;
         return;
     }
-    // Other CPUs drop records of the same flow.
+    // Other CPUs may drop records of this flow.
     __sync_fetch_and_add(&flow->microflows, 1);
     __sync_fetch_and_add(&flow->packets, dropped->packets);
     __sync_fetch_and_add(&flow->bytes, dropped->bytes);
 }
 
-// A packet of a CPU that has no table, for it was added after the start: a record of its own that is dropped. Inlined, for a packet
-// whose address somebody takes does not stay in registers.
+// Drops the record of a packet on a CPU without a table, because it was added after the start.
+// Inlined, because a packet whose address is passed does not stay in registers.
 static __always_inline void drop_packet(struct counters *counters, const struct packet *packet, const __u64 *key, __u32 key_words)
 {
     struct dropped *dropped = dropped_of_this_cpu();

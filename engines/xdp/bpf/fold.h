@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// A packet into the words of a record, as crates/merge/src/layout does it: no maps, no clock, no helper, so that it can be done
-// under a row's lock.
+// Folds a packet into the words of a record, as crates/merge/src/layout does. It needs no maps,
+// clock or helpers, so it can run under a row's lock.
 #pragma once
 
 #include "plan.h"
 
-// a * b of 128 bits; its upper half.
+// The upper half of the 128-bit product a * b.
 static __always_inline __u64 upper_half(__u64 a, __u64 b)
 {
     __u64 a0 = a & 0xffffffff, a1 = a >> 32, b0 = b & 0xffffffff, b1 = b >> 32;
@@ -14,7 +14,7 @@ static __always_inline __u64 upper_half(__u64 a, __u64 b)
     return a1 * b1 + (middle >> 32) + (other >> 32);
 }
 
-// Adds to two words, low word first; stays at the largest number.
+// Adds to a number of two words, low word first; saturates.
 static __always_inline void add_wide(__u64 *words, __u64 low, __u64 high)
 {
     __u64 low_sum = words[0] + low;
@@ -27,7 +27,8 @@ static __always_inline void add_wide(__u64 *words, __u64 low, __u64 high)
     words[1] = high_sum | -is_over;
 }
 
-// 1 where value >= edge: the borrow of their difference, without a branch, so that the verifier knows a sum of these as a range.
+// 1 if value >= edge: the borrow of their difference, without a branch, so that the verifier knows
+// the range of a sum of these.
 static __always_inline __u64 reaches(__u64 value, __u64 edge)
 {
     __u64 borrow = (~value & edge) | ((~value | edge) & (value - edge));
@@ -46,7 +47,7 @@ static __always_inline __u64 bin_of(const volatile struct step *step, __u64 valu
     return bin;
 }
 
-// Folds a value that the packet may lack: `mask` is all ones, or 0 where it does.
+// Folds a value that the packet may lack: `mask` is all ones if it has it, else 0.
 static __always_inline void fold_value(__u64 *state, const volatile struct step *step, __u64 value, __u64 mask)
 {
     __u64 *word = state + step->word;
@@ -67,7 +68,7 @@ static __always_inline void fold_value(__u64 *state, const volatile struct step 
             *word = value;
         break;
     case FOLD_MAX:
-        // As `encode_max`.
+        // Encoded as by `encode_max`.
         value = (~value - 1) | ~mask;
         if (value < *word)
             *word = value;
@@ -100,7 +101,7 @@ static __always_inline void fold_value(__u64 *state, const volatile struct step 
     }
 }
 
-// Whether there was a step of that number.
+// Returns whether there is a step of that number.
 static __always_inline int fold_step(__u64 *state, const struct sample *sample, const struct value_set *present, int number)
 {
     const volatile struct step *step = &plan.steps[number];
@@ -112,7 +113,7 @@ static __always_inline int fold_step(__u64 *state, const struct sample *sample, 
     return 1;
 }
 
-// Notes the gap before this packet, where one came before.
+// Notes the gap before this packet, if there was an earlier one.
 static __always_inline void note_gap(const __u64 *state, struct sample *sample, struct value_set *present, __u64 now_ns)
 {
     __u64 before;
@@ -128,8 +129,8 @@ static __always_inline void note_gap(const __u64 *state, struct sample *sample, 
      fold_step(state, sample, &present, FIRST + 2) && fold_step(state, sample, &present, FIRST + 3))
 #define FOLD_16(FIRST) (FOLD_4(FIRST) && FOLD_4(FIRST + 4) && FOLD_4(FIRST + 8) && FOLD_4(FIRST + 12))
 
-// Folds the packet into a state. Steps have code of their own each: what is left of them has no branch over what they do, and of
-// those behind the last one, nothing.
+// Folds the packet into a state. Each step has its own code, which the verifier reduces to that of
+// its operation, without branches. Nothing remains of unused steps.
 static __always_inline void fold_packet(__u64 *state, struct sample *sample, __u64 now_ns)
 {
     struct value_set present = sample->present;
@@ -141,7 +142,7 @@ static __always_inline void fold_packet(__u64 *state, struct sample *sample, __u
     (void)is_full;
 }
 
-// A state that no packet has gone into.
+// A state without packets.
 static __always_inline void clear_state(__u64 *state)
 {
 #pragma clang loop unroll(disable)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The values of a packet that a plan wants: crates/packet/src/inputs.rs.
+// Reads the values of a packet that a plan needs: crates/packet/src/inputs.rs.
 #pragma once
 
 #include "ip.h"
@@ -10,10 +10,12 @@
 #define PROTOCOL_ICMPV6 58
 #define TCP_HEADER_BYTES 20
 #define MAX_OPTION_BYTES 40
-// Offsets below are looked at where the frame lies; whatever is farther, or in another buffer, is copied by the kernel.
+// Smaller offsets are read in place. Data that is farther away, or in another buffer, is copied by
+// the kernel.
 #define NEAR_BYTES 0x4000
 
-// A number in network order at `offset`, if it lies before `end` wholly; whether it did.
+// Reads a number in network order at `offset` if all of it lies before `end`; returns whether it
+// did.
 #define READS(NAME, TYPE, SWAP)                                                                                                    \
     static __always_inline int NAME(struct xdp_md *ctx, __u64 end, __u64 offset, __u64 *to)                                       \
     {                                                                                                                              \
@@ -46,15 +48,16 @@ static __always_inline int read_u48(struct xdp_md *ctx, __u64 end, __u64 offset,
     return 1;
 }
 
-// Notes a value, and in `present` whether the packet has it.
+// Stores a value, and in `present` whether the packet has it.
 static __always_inline void note(struct sample *sample, struct value_set *present, enum value of, int is_there, __u64 value)
 {
     sample->values[of] = value;
     add(present, of, is_there);
 }
 
-// Options of kind, length, value, as a bit set: RFC 791, section 3.1, and RFC 9293, section 3.1. Kinds that are no bit of a
-// word are left out. Not static, as `walk_link`.
+// The kinds of options (kind, length, value) as a bit set: RFC 791, section 3.1, and RFC 9293,
+// section 3.1. Kinds that do not fit in the set are ignored. Not static, for the reason given at
+// `walk_link`.
 __attribute__((noinline)) __u64 option_bits(struct xdp_md *ctx, __u32 offset, __u32 end, __u8 kinds)
 {
     __u8 options[64] = {};
@@ -63,11 +66,11 @@ __attribute__((noinline)) __u64 option_bits(struct xdp_md *ctx, __u32 offset, __
     if (offset >= end)
         return 0;
     bytes = smaller(end - offset, MAX_OPTION_BYTES);
-    // Clang knows that this holds and would leave it out; the verifier does not.
+    // Clang knows that this holds and would remove the check, which the verifier needs.
     asm volatile("" : "+r"(bytes));
     if (bytes < 1 || bytes > MAX_OPTION_BYTES || !load_some(ctx, offset, options, bytes))
         return 0;
-    // Every option has a byte at least.
+    // Every option has at least one byte.
     for (int i = 0; i < MAX_OPTION_BYTES; i++) {
         __u8 kind = options[at & 63], length = 1;
         if ((kind & kinds) < 64)
@@ -84,7 +87,7 @@ __attribute__((noinline)) __u64 option_bits(struct xdp_md *ctx, __u32 offset, __
         at += length;
         if (at >= bytes)
             break;
-        // Nothing changes, but the verifier sees the same range whichever way came here.
+        // Changes nothing, but gives the verifier an equal range on all paths.
         asm volatile("" : "+r"(at));
         at &= 63;
     }
@@ -95,7 +98,7 @@ static __always_inline void note_tcp(struct xdp_md *ctx, const struct transport 
                                      struct value_set *present)
 {
     const __u64 at = transport->offset;
-    // Nothing of another protocol lies before 0.
+    // For other protocols the end is 0, so no value is found.
     const __u64 end = transport->protocol == PROTOCOL_TCP && !transport->is_later_fragment ? transport->end : 0;
     __u64 value = 0, flags = 0, header = 0;
     int has_flags = 0;
@@ -120,7 +123,8 @@ static __always_inline void note_tcp(struct xdp_md *ctx, const struct transport 
     }
 }
 
-// Bytes of the transport header as it says itself: `header_bytes` in crates/packet/src/transport.rs. Whether it does.
+// The length of the transport header according to its own field: `header_bytes` in
+// crates/packet/src/transport.rs. Returns whether there is one.
 static __always_inline int transport_header_bytes(struct xdp_md *ctx, const struct transport *transport, __u64 *bytes)
 {
     const __u64 at = transport->offset, end = transport->end;
@@ -161,7 +165,7 @@ static __always_inline void note_payload_length(struct xdp_md *ctx, const struct
     const struct transport *transport = &network->transport;
     __u64 declared = less_at_least_0(packet->ip_length_bytes, transport->offset - network->offset);
     __u64 header = 0;
-    // A later fragment is payload wholly.
+    // A later fragment consists of payload only.
     int is_there = transport->is_later_fragment || transport_header_bytes(ctx, transport, &header);
     note(sample, present, PAYLOAD_LENGTH, is_there, less_at_least_0(declared, header));
 }
@@ -243,7 +247,7 @@ static __always_inline void note_key_fields(const struct packet *packet, int is_
     sample->values[DESTINATION_ADDRESS + 1] = is_v6 ? key[3] : 0;
 }
 
-// Fills in all but the time. Not static, as `walk_link`.
+// Fills in all values except the time. Not static, for the reason given at `walk_link`.
 __attribute__((noinline)) int take_sample(struct xdp_md *ctx, const struct network *network, const struct packet *packet,
                                           struct sample *sample)
 {

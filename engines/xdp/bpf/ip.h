@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// IPv4 and IPv6 headers, extension headers included, and the first bytes behind: crates/packet/src/ip.rs, transport.rs.
+// IPv4 and IPv6 headers with extension headers, and the first bytes after them:
+// crates/packet/src/ip.rs, transport.rs.
 #pragma once
 
 #include "layout.h"
@@ -7,7 +8,7 @@
 
 // `MAX_EXTENSION_HEADERS` of crates/packet.
 #define MAX_EXTENSION_HEADERS 256
-// As many as fit into the longest hop-by-hop header.
+// The maximum number in the longest hop-by-hop header.
 #define MAX_HOP_BY_HOP_OPTIONS 2046
 #define IPV6_HEADER_BYTES 40
 
@@ -60,7 +61,7 @@ static __always_inline int read_v4(struct xdp_md *ctx, struct network *network, 
     transport->offset = offset + header_bytes;
     if (captured < transport->offset)
         return IPV4_HEADER_NOT_CAPTURED;
-    // 0: segmentation offload, up to the end of the frame.
+    // A length of 0 means segmentation offload: the packet extends to the end of the frame.
     packet->ip_length_bytes = total ? total : captured - offset;
     transport->end = smaller(captured, offset + (__u64)packet->ip_length_bytes);
     transport->protocol = header[9];
@@ -75,7 +76,7 @@ static __always_inline int read_v4(struct xdp_md *ctx, struct network *network, 
     return PARSED;
 }
 
-// The jumbo payload option of a hop-by-hop header (RFC 2675, section 2); 0 where there is none.
+// The jumbo payload option of a hop-by-hop header (RFC 2675, section 2); 0 if there is none.
 static __always_inline __u32 jumbo_length(struct xdp_md *ctx, __u32 offset)
 {
     __u32 option = offset + 2, end;
@@ -100,7 +101,8 @@ static __always_inline __u32 jumbo_length(struct xdp_md *ctx, __u32 offset)
     return 0;
 }
 
-// Walks extension headers until a value that is none, a later fragment, or the end of what was captured.
+// Walks extension headers up to another protocol, a later fragment, or the end of the captured
+// bytes.
 static __always_inline void walk_extensions(struct xdp_md *ctx, struct network *network, struct transport *transport)
 {
     __u64 offset = transport->offset, end = transport->end;
@@ -111,7 +113,8 @@ static __always_inline void walk_extensions(struct xdp_md *ctx, struct network *
             if (!load_before(ctx, end, offset, header, 8))
                 break;
             protocol = header[0];
-            // In memory of which the verifier knows nothing: a local variable would give it a state for each place.
+            // Stored in memory whose content the verifier does not track: a local variable would
+            // give it a state per offset.
             if (config.has_plan)
                 network->fragment_header = offset;
             offset += 8;
@@ -159,7 +162,7 @@ static __always_inline int read_v6(struct xdp_md *ctx, struct network *network, 
     return PARSED;
 }
 
-// What the last fragment header says (RFC 8200, section 4.5).
+// Notes the last fragment header (RFC 8200, section 4.5).
 static __always_inline void note_fragment(struct xdp_md *ctx, struct network *network)
 {
     __be16 place = 0;
@@ -173,7 +176,7 @@ static __always_inline void note_fragment(struct xdp_md *ctx, struct network *ne
     network->identification = bpf_ntohl(identification);
 }
 
-// The packet whose IP header was announced. Not static, as `walk_link`.
+// Parses a packet whose IP header was announced. Not static, for the reason given at `walk_link`.
 __attribute__((noinline)) int walk_ip(struct xdp_md *ctx, struct network *network, struct packet *packet)
 {
     struct transport transport = {};

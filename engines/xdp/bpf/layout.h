@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What the program shares with user space: src/layout.rs mirrors it, with the same sizes asserted.
+// Structures shared with user space: src/layout.rs mirrors them, with their sizes asserted.
 #pragma once
 
 #include <linux/types.h>
 
 #include "reasons.h"
 
-// Interfaces that an engine can be on.
+// Maximum number of interfaces of an engine.
 #define INTERFACES 16
 #define KEY_WORDS 5
 #define KEY_WORDS_V4 2
@@ -17,14 +17,14 @@ struct base {
     __u64 bytes;
     __u64 first_ns;
     __u64 last_ns;
-    // The smallest length's complement.
+    // Complement of the smallest length.
     __u32 not_min_length_bytes;
     __u32 max_length_bytes;
-    // The smallest time to live's complement.
+    // Complement of the smallest time to live.
     __u8 not_min_ttl;
     __u8 max_ttl;
     __u8 end_reason;
-    // In the ring, the half of the table it was in. Padding to crates/record.
+    // In the ring: the half of the record's table. Padding in crates/record.
     __u8 half;
     __u16 tcp_flags;
     __u8 tos;
@@ -37,7 +37,8 @@ _Static_assert(__builtin_offsetof(struct base, half) == 43, "as in src/layout.rs
 _Static_assert(__builtin_offsetof(struct base, tcp_flags) == 44, "as in crates/record");
 _Static_assert(__builtin_offsetof(struct base, marks) == 47, "as in crates/record");
 
-// A slot of a table, and an item of the ring; empty where it has no packets. In the table, rows are apart by whole cache lines.
+// A slot of a table, and an item of the ring; without packets, it is empty. In the table, rows are
+// aligned to cache lines.
 struct row_v4 {
     struct base base;
     __u64 key[KEY_WORDS_V4];
@@ -50,13 +51,13 @@ struct row_v6 {
 };
 _Static_assert(sizeof(struct row_v6) == 88, "as in src/layout.rs");
 
-// Behind an item of the ring where several CPUs share a table: with it, the records of a slot are put in order.
+// Follows an item of the ring if CPUs share a table, to put the records of a slot in order.
 struct ticket {
     __u32 slot;
     __u32 number;
 };
 
-// One packet, as `Packet` in crates/record/src/packet.rs without its time.
+// A packet: `Packet` in crates/record/src/packet.rs, without its time.
 struct packet {
     __u64 key[KEY_WORDS];
     __u32 ip_length_bytes;
@@ -66,14 +67,14 @@ struct packet {
 };
 _Static_assert(sizeof(struct packet) == 48, "as in src/layout.rs");
 
-// What `parse` leaves for whoever asks: PARSED or a reason.
+// The result of the program `parse`: PARSED or a reason.
 struct outcome {
     struct packet packet;
     __s64 reason;
 };
 _Static_assert(sizeof(struct outcome) == 56, "as in src/layout.rs");
 
-// The ledger of one CPU, and the cell of the clock that it is in.
+// The counters of one CPU, and its current cell.
 struct counters {
     __u64 packets_metered;
     __u64 bytes_metered;
@@ -85,49 +86,50 @@ struct counters {
     __u64 microflows_dropped;
     __u64 packets_dropped;
     __u64 bytes_dropped;
-    // Of the dropped ones, those whose flow is not in `short_flows`.
+    // Dropped records whose flow is not in `short_flows`.
     __u64 microflows_unnamed;
     __u64 rejected_packets[REASON_COUNT];
     __u64 rejected_bytes[REASON_COUNT];
-    // By the interface's place in `config.interfaces`.
+    // By the interface's index in `config.interfaces`.
     __u64 packets_received[INTERFACES];
     __u64 bytes_received[INTERFACES];
-    // Of the received ones, those longer than `config.longest_frame_bytes`.
+    // Received frames longer than `config.longest_frame_bytes`.
     __u64 packets_merged[INTERFACES];
 };
 _Static_assert(sizeof(struct counters) == 8 * (11 + 2 * REASON_COUNT + 3 * INTERFACES), "as in src/layout.rs");
 
-// Written before the program is loaded, constant to the verifier.
+// Written before the program is loaded, and constant for the verifier.
 struct config {
     __u64 hash_keys[1 + 2 * KEY_WORDS];
     __u64 cell_ns;
-    // Nanoseconds of the kernel's tick, where the coarse clock counts ticks; 0 where it is asked for.
+    // Nanoseconds of the kernel's tick, if ticks are counted; 0 if the coarse clock is read.
     __u64 tick_ns;
     __u32 slots;
-    // For programs of tested.h: flows that packets are spread over, and the interface they are sent from.
+    // For the programs in tested.h: number of flows to spread packets over, and the interface to
+    // send from.
     __u32 fire_flows;
     __u32 fire_interface;
     __u32 interfaces[INTERFACES];
     __u32 interface_count;
-    // Of what was one frame on the wire: a longer one was merged of several behind it.
+    // Maximum length of a frame on the wire; a longer one was merged from several.
     __u32 longest_frame_bytes;
     // Marks after which no packet joins a record.
     __u8 evict_after;
     __u8 coarse_clock;
     __u8 is_shared;
-    // Frames end here.
+    // Whether frames are dropped here.
     __u8 drops;
-    // Of `fire_flows`, where they follow Zipf's law; 0 where packets are spread evenly.
+    // Octaves of `fire_flows` if they follow Zipf's law; 0 if they are uniform.
     __u8 fire_octaves;
-    // Records are those of `plan` (plan.h).
+    // Whether records are those of `plan` (plan.h).
     __u8 has_plan;
-    // A driver may part headers and data.
+    // Whether a driver may split headers and data.
     __u8 splits_headers;
     __u8 padding[5];
 };
 _Static_assert(sizeof(struct config) == 200, "as in src/layout.rs");
 
-// A tick that the kernel has counted, and the monotonic clock right after it was looked at.
+// A tick number of the kernel, and the monotonic clock right after reading it.
 struct tick {
     __u64 number;
     __u64 read_ns;
@@ -136,9 +138,9 @@ _Static_assert(sizeof(struct tick) == 16, "as in src/ticks.rs");
 
 // Written by user space while the program runs.
 struct control {
-    // Added to the kernel's monotonic clock.
+    // Offset added to the kernel's monotonic clock.
     __u64 clock_offset_ns;
-    // The half of every table that packets go to: 0 or 1. User space empties the other one.
+    // The half of every table that packets go to: 0 or 1. User space empties the other half.
     __u64 half;
 };
 _Static_assert(sizeof(struct control) == 16, "as in src/layout.rs");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// From the first byte of an Ethernet frame to its first IP header, as crates/packet/src/link.rs.
+// Parses an Ethernet frame up to its first IP header, as crates/packet/src/link.rs does.
 #pragma once
 
 #include "load.h"
@@ -24,7 +24,7 @@
 #define TYPE_LLDP 0x88cc
 #define TYPE_LOOPBACK 0x9000
 #define TYPE_OLD_SERVICE_VLAN 0x9100
-// The largest value that is an 802.3 length and not a type.
+// The largest value that is an 802.3 length rather than a type.
 #define MAX_LENGTH 1500
 
 static __always_inline int unknown_ether_type(__u16 type)
@@ -47,7 +47,8 @@ static __always_inline int unknown_ether_type(__u16 type)
     return OTHER_ETHER_TYPE;
 }
 
-// The type behind an 802.2 LLC header, and its place; 0 where it is none that leads to IP, or less was captured.
+// The type after an 802.2 LLC header, and its offset; 0 if it does not lead to IP, or the frame is
+// too short.
 static __always_inline int behind_llc(struct xdp_md *ctx, __u32 *offset, __u16 *type)
 {
     __u8 llc[3], snap[5];
@@ -69,7 +70,8 @@ static __always_inline int behind_llc(struct xdp_md *ctx, __u32 *offset, __u16 *
     return *type > MAX_LENGTH ? PARSED : LLC;
 }
 
-// Notes the tag at `offset`, of which the two outermost are inputs. Whether it was there.
+// Notes the tag at `offset`; the two outermost tags are inputs. Returns whether the tag was
+// complete.
 static __always_inline int note_tag(struct xdp_md *ctx, __u32 offset, struct network *network)
 {
     __be16 control;
@@ -86,7 +88,7 @@ static __always_inline int note_tag(struct xdp_md *ctx, __u32 offset, struct net
     return 1;
 }
 
-// Tags of any depth, until something that is none.
+// Walks tags of any depth, up to another header.
 static __always_inline int walk_tags(struct xdp_md *ctx, struct network *network)
 {
     __u32 offset = 14;
@@ -162,7 +164,7 @@ static __always_inline int walk_ppp(struct xdp_md *ctx, struct network *network)
     return OTHER_PPP_PROTOCOL;
 }
 
-// A label stack (RFC 3032, section 2.1): what follows its bottom has no type; the nibble says.
+// A label stack (RFC 3032, section 2.1). The header after it has no type; its first nibble decides.
 static __always_inline int walk_mpls(struct xdp_md *ctx, struct network *network)
 {
     __u32 offset = network->offset;
@@ -186,7 +188,7 @@ static __always_inline int walk_mpls(struct xdp_md *ctx, struct network *network
     return TAG_DEPTH_EXCEEDED;
 }
 
-// Not static: the verifier then looks at it once, and not in every state that leads here.
+// Not static, so that the verifier checks it once, and not in every state of its callers.
 __attribute__((noinline)) int walk_link(struct xdp_md *ctx, struct network *network)
 {
     int reason;

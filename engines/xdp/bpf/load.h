@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Bytes of a frame at any place, also of a frame in several buffers.
+// Reads bytes of a frame at any offset, also from a frame with several buffers.
 #pragma once
 
 #include <linux/bpf.h>
@@ -9,7 +9,7 @@
 
 #include "layout.h"
 
-// In a section of its own, so that its map holds nothing else.
+// In its own section, so that its map contains nothing else.
 const volatile struct config config SEC(".rodata.config");
 
 static __always_inline __u64 frame_bytes(struct xdp_md *ctx)
@@ -17,14 +17,15 @@ static __always_inline __u64 frame_bytes(struct xdp_md *ctx)
     return bpf_xdp_get_buff_len(ctx);
 }
 
-// What the shortest frame has where links pad them.
+// Length of the shortest frame on links that pad frames.
 #define PADDED_BYTES 60
-// Drivers that fill one buffer before the next have larger ones.
+// Drivers that fill one buffer before the next use larger ones.
 #define SMALLEST_BUFFER_BYTES 1024
 
-// The same, mostly without calling the kernel, of a frame whose datagram ends `datagram_end` bytes from its start. Where that is in a
-// first buffer that is not full, so is the frame's end. Some drivers leave the first one empty, and some part headers and data: of a
-// datagram without data, padding and what links append may lie elsewhere then.
+// The length of a frame whose datagram ends at `datagram_end`, usually without calling the kernel.
+// If the first buffer holds that end and is not full, it also holds the frame's end. But some
+// drivers leave the first buffer empty, and some split headers and data: padding and link trailers
+// after a datagram without data may then be in another buffer.
 static __always_inline __u64 frame_bytes_with(struct xdp_md *ctx, __u64 datagram_end)
 {
     const void *end = (const void *)(long)ctx->data_end;
@@ -34,21 +35,21 @@ static __always_inline __u64 frame_bytes_with(struct xdp_md *ctx, __u64 datagram
     return frame_bytes(ctx);
 }
 
-// Whether `length` bytes at `offset` were there.
+// Reads `length` bytes at `offset`; returns whether they were there.
 static __always_inline int load(struct xdp_md *ctx, __u32 offset, void *to, __u32 length)
 {
     return bpf_xdp_load_bytes(ctx, offset, to, length) == 0;
 }
 
-// The same of as many bytes as are found out while it runs, which are at least one. A comparison with 0 does not say so to verifiers of
-// older kernels (6.1).
+// Reads a variable number of bytes, at least one. Verifiers of older kernels (6.1) do not learn
+// this bound from a comparison with 0.
 static __always_inline int load_some(struct xdp_md *ctx, __u32 offset, void *to, __u32 length)
 {
     asm volatile("if %0 > 0 goto +1\n\t%0 = 1" : "+r"(length));
     return load(ctx, offset, to, length);
 }
 
-// The same of bytes that lie before `end` wholly.
+// Reads bytes if all of them lie before `end`.
 static __always_inline int load_before(struct xdp_md *ctx, __u64 end, __u64 offset, void *to, __u32 length)
 {
     return offset + length <= end && load(ctx, offset, to, length);

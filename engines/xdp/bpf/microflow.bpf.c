@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The XDP program: every packet into the microflow table, every other frame into a counter, all of them passed on, or all dropped.
+// The XDP program: every packet goes into the microflow table, every other frame into a counter.
+// Then all frames are passed on, or all are dropped.
 
 #ifdef BOUND
 #include "bound.h"
@@ -12,13 +13,14 @@
 #include "unparsed.h"
 
 #ifdef BOUND
-// What drivers know is told to programs alone that say they are under the GPL (docs/decisions/0004-licence-of-the-program.md).
+// Only programs under the GPL may use driver metadata
+// (docs/decisions/0004-licence-of-the-program.md).
 char LICENSE[] SEC("license") = "GPL and additional rights";
 #else
 char LICENSE[] SEC("license") = "Apache-2.0";
 #endif
 
-// The place of the interface that the frame came in by.
+// The index of the interface that received the frame.
 static __always_inline __u32 interface_of(struct xdp_md *ctx)
 {
     __u32 place = 0;
@@ -74,7 +76,8 @@ static __always_inline int take(struct xdp_md *ctx)
 }
 #endif
 
-// The same with records of a plan: a program of its own, so that `take` stays as it is. Bound to a device, it asks the driver too.
+// `take` for records of a plan: a separate function, so that `take` stays small. If the program is
+// bound to a device, it also asks the driver.
 static __always_inline int take_planned(struct xdp_md *ctx)
 {
     const struct moment moment = this_moment();
@@ -125,7 +128,7 @@ int microflows(struct xdp_md *ctx)
 SEC("xdp.frags")
 int planned(struct xdp_md *ctx)
 {
-    // Not in a program beside it, as `fire`: this one is long.
+    // Not in a separate program such as `fire`, because this one is long.
     spread(ctx);
     return take_planned(ctx);
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// A frame's packet: the plain ones here without loops or calls, as crates/packet/src/fast.rs, all others by a walk.
+// Parses a frame: plain frames here without loops or calls, as crates/packet/src/fast.rs does, all
+// others by a walk.
 #pragma once
 
 #include "ip.h"
 
-// Bytes of a transport header that are read: up to the TCP flags.
+// Bytes of a transport header that are read, up to the TCP flags.
 #define TRANSPORT_BYTES 14
 
 static __always_inline __u16 u16_at(const void *at)
@@ -12,8 +13,8 @@ static __always_inline __u16 u16_at(const void *at)
     return bpf_ntohs(*(const __be16 *)at);
 }
 
-// The bytes that a datagram has at least behind its IP header where all is there that is read of its transport header; more than any
-// has where its protocol is not one of the plain ones.
+// Minimum bytes of a datagram after its IP header for reading its transport header; for protocols
+// that are not plain, more than any datagram has.
 static __always_inline __u32 transport_bytes_of(__u8 protocol)
 {
     if (protocol == PROTOCOL_TCP)
@@ -56,7 +57,8 @@ static __always_inline int plain_v6(const __u8 *ip, const void *end, struct pack
     return 1;
 }
 
-// Ethernet, at most one tag, IP without options or extensions, TCP or UDP: where the IP header is; 0 for any other frame.
+// Parses Ethernet, at most one tag, IP without options or extensions, TCP or UDP. Returns the
+// offset of the IP header; 0 for any other frame.
 static __always_inline int plain(struct xdp_md *ctx, struct packet *packet)
 {
     const __u8 *frame = (const __u8 *)(long)ctx->data;
@@ -76,7 +78,8 @@ static __always_inline int plain(struct xdp_md *ctx, struct packet *packet)
     return type == TYPE_IPV6 && plain_v6(frame + 18, end, packet) ? 18 : 0;
 }
 
-// What is not plain: PARSED, or the reason why the frame is no packet. `packet` is all zero before.
+// Parses a frame that is not plain. Returns PARSED, or the reason why it is not a packet. `packet`
+// must be all zero before.
 static __always_inline int walk(struct xdp_md *ctx, struct packet *packet)
 {
     struct network network = {};
@@ -84,7 +87,7 @@ static __always_inline int walk(struct xdp_md *ctx, struct packet *packet)
     return reason == PARSED ? walk_ip(ctx, &network, packet) : reason;
 }
 
-// The same of any frame.
+// Parses any frame.
 static __always_inline int parse_frame(struct xdp_md *ctx, struct packet *packet)
 {
     return plain(ctx, packet) ? PARSED : walk(ctx, packet);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Where the headers of a frame are, and what they say beyond what every packet has.
+// Positions of a frame's headers, and further values of them.
 #pragma once
 
 #include <linux/types.h>
 
-// Where the transport header is, and where the datagram's bytes end: link-layer padding lies behind.
+// The offset of the transport header, and the end of the datagram: link-layer padding follows it.
 struct transport {
     __u64 offset;
     __u64 end;
@@ -14,24 +14,24 @@ struct transport {
 
 enum announced { BY_MPLS = 1, BY_PPP = 2, IPV4 = 4, IPV6 = 6 };
 
-// Where the network header is, and what announced it.
+// The offset of the network header, and what announced it.
 struct network {
     __u32 offset;
     __u32 announced;
-    // From here on only for a plan.
+    // The following fields are only used by a plan.
     __u64 frame_bytes;
     struct transport transport;
-    // The last fragment header of an IPv6 packet; 0 where there is none.
+    // The last fragment header of an IPv6 packet; 0 if there is none.
     __u32 fragment_header;
-    // Of a fragment header.
+    // From the fragment header.
     __u32 identification;
-    // An IPv6 packet with a fragment header is a fragment, however whole it is.
+    // An IPv6 packet with a fragment header counts as a fragment, even if it is complete.
     __u16 fragment_offset_bytes;
     __u8 is_fragment;
     __u8 has_mpls_label;
     __u32 mpls_label;
     __u16 ether_type;
-    // Of the two outermost tags, as far as there are so many.
+    // The two outermost tags, if present.
     __u16 tag_control;
     __u16 inner_tag_control;
     __u8 tags;

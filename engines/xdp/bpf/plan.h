@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// A record definition other than the default one, as data: which values of a packet are wanted, how they make its key, and how they
-// fold into words of a record. src/plan.rs writes it before the program is loaded; to the verifier it is constant, so that it takes
-// out what a definition does not ask for. The words, and what folding does to them, are those of crates/merge/src/layout.
+// A record definition other than the default one, as data: the values of a packet that are needed,
+// how they form the key, and how they fold into words of a record. src/plan.rs writes it before the
+// program is loaded. It is constant for the verifier, which removes code that the definition does
+// not need. The words, and the folds, are those of crates/merge/src/layout.
 #pragma once
 
 #include "load.h"
 #include "values.h"
 
-// Words of state that a record has at most.
+// Maximum words of state of a record.
 #define PLAN_WORDS 120
-// Contents of the state: every one has its own code in the program, and jumps there reach 32,767 instructions.
+// Maximum steps of the state. Each has its own code in the program, and jumps over it reach 32,767
+// instructions.
 #define PLAN_STEPS 64
-// Fields of a key: its family, both addresses in two halves, ports, protocol, inputs.
+// Fields of a key: its family, two addresses in two halves each, ports, protocol, inputs.
 #define PLAN_KEY_STEPS (8 + KEY_INPUTS)
 // Words of a key that is not the 5-tuple.
 #define PLAN_KEY_WORDS 16
-// Edges of all histograms: each has one bin more, and a bin is a word.
+// Edges of all histograms. Each has one bin more than edges, and a bin is a word.
 #define PLAN_EDGES PLAN_WORDS
 
 // `StateContent` in crates/merge/src/layout/words.rs.
@@ -39,22 +41,22 @@ struct step {
     // An `enum value`.
     __u8 of;
     __u16 word;
-    // Values that a list keeps; edges of a histogram.
+    // Length of a list, or number of edges of a histogram.
     __u16 count;
-    // The first of these edges.
+    // Index of the first edge.
     __u16 edge;
 };
 _Static_assert(sizeof(struct step) == 8, "as in src/plan.rs");
 
-// key[word] |= (value & keep) << shift, and, where the packet has it, a bit of key[0] that says so.
+// key[word] |= (value & keep) << shift, and, if the packet has the value, a presence bit in key[0].
 struct key_step {
     __u64 keep;
     __u8 of;
     __u8 word;
     __u8 shift;
-    // NO_BIT where every packet has it.
+    // NO_BIT if every packet has the value.
     __u8 presence;
-    // Whether there is a step.
+    // Whether the step exists.
     __u8 is_used;
     __u8 padding[3];
 };
@@ -64,21 +66,21 @@ _Static_assert(sizeof(struct key_step) == 16, "as in src/plan.rs");
 #define NO_WORD 0xffffffff
 
 struct plan {
-    // The inputs that are filled in.
+    // The inputs needed.
     struct value_set wanted;
     __u64 hash_keys[1 + 2 * PLAN_KEY_WORDS];
-    // What the first word of every key that is not the 5-tuple has.
+    // Constant bits in the first word of every key that is not the 5-tuple.
     __u64 key_header;
     __u64 edges[PLAN_EDGES];
     struct step steps[PLAN_STEPS];
     struct key_step key_steps[PLAN_KEY_STEPS];
     __u32 state_words;
-    // 0 where the key is the 5-tuple.
+    // 0 if the key is the 5-tuple.
     __u32 key_words;
-    // Words of smallest values: all ones where there is none.
+    // The words of minima, which are all ones without a value.
     __u32 min_start;
     __u32 min_end;
-    // The word with the time of the packet that came last, plus one, where gaps are measured.
+    // Index plus one of the word with the last packet's time, if gaps are measured.
     __u32 last_arrival;
     __u32 padding;
 };
@@ -88,7 +90,7 @@ _Static_assert(sizeof(struct plan) ==
 
 const volatile struct plan plan SEC(".rodata.plan");
 
-// What is known of one packet.
+// The values of one packet.
 struct sample {
     // The inputs that the packet has.
     struct value_set present;
@@ -96,7 +98,7 @@ struct sample {
     __u64 key[PLAN_KEY_WORDS];
 };
 
-// One packet at a time runs on a CPU.
+// A CPU processes one packet at a time.
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 1);
@@ -115,7 +117,7 @@ static __always_inline int wants(enum value of)
     return plan.wanted.words[of / 64] >> of % 64 & 1;
 }
 
-// Whether any value of a GROUP is wanted, which gives a word of them by its number.
+// Whether any value of GROUP is needed. GROUP maps a word's number to the word's bits.
 #define WANTS_ANY(GROUP)                                                                                                           \
     ({                                                                                                                             \
         __u64 any = 0;                                                                                                             \
@@ -123,7 +125,7 @@ static __always_inline int wants(enum value of)
         any != 0;                                                                                                                  \
     })
 
-// The key, behind the state.
+// The key, after the state.
 static __always_inline __u64 *planned_key_of(struct base *row)
 {
     return (__u64 *)(row + 1) + plan.state_words;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The microflow table with records of a plan: table.h with rows of another shape. Both designs are one program here.
+// The microflow table for records of a plan: table.h with rows of another shape. One program covers
+// both designs.
 #pragma once
 
 #include "fold.h"
@@ -9,7 +10,7 @@
 
 _Static_assert(PLAN_KEY_WORDS == SHORT_KEY_WORDS, "a dropped record's key has room");
 
-// A row: base, state, key. The shape of its key: a constant wherever the verifier looks.
+// The shape of a row (base, state, key). It is constant where the verifier checks it.
 struct shape {
     __u32 key_words;
     __u32 words;
@@ -20,7 +21,7 @@ static __always_inline struct shape shape_of(__u32 key_words)
     return (struct shape){.key_words = key_words, .words = sizeof(struct base) / 8 + plan.state_words + key_words};
 }
 
-// The place of a plain packet's headers, which `plain` read.
+// The positions of a plain packet's headers, which `plain` parsed.
 static __always_inline void place_plain(struct xdp_md *ctx, const struct packet *packet, struct network *network)
 {
     const __u8 *frame = (const __u8 *)(long)ctx->data;
@@ -38,7 +39,7 @@ static __always_inline void place_plain(struct xdp_md *ctx, const struct packet 
     network->transport.protocol = (is_v6 ? packet->key[4] : packet->key[1]) >> 32;
 }
 
-// As `parse_frame`, and where everything is.
+// `parse_frame`, which also returns the positions of headers.
 static __always_inline int parse_placed(struct xdp_md *ctx, struct packet *packet, struct network *network)
 {
     int reason;
@@ -50,7 +51,7 @@ static __always_inline int parse_placed(struct xdp_md *ctx, struct packet *packe
     return reason == PARSED ? walk_ip(ctx, network, packet) : reason;
 }
 
-// Whether there was a step of that number.
+// Returns whether there is a step of that number.
 static __always_inline int add_to_key(struct sample *sample, int number)
 {
     const volatile struct key_step *step = &plan.key_steps[number];
@@ -66,10 +67,10 @@ static __always_inline int add_to_key(struct sample *sample, int number)
     return 1;
 }
 
-// The key of a packet; how many words of it there are.
+// Makes the key of a packet; returns its number of words.
 static __always_inline __u32 make_key(struct sample *sample, const struct packet *packet)
 {
-    // The 5-tuple stays where it is.
+    // The 5-tuple is used in place.
     if (!plan.key_words)
         return packet->key[KEY_WORDS - 1] ? KEY_WORDS : KEY_WORDS_V4;
 #pragma unroll
@@ -86,7 +87,7 @@ static __always_inline __u32 make_key(struct sample *sample, const struct packet
     return plan.key_words;
 }
 
-// As `slot_of`.
+// `slot_of` for any key.
 static __always_inline __u32 planned_slot_of(const struct sample *sample, const struct packet *packet, __u32 key_words)
 {
     __u64 sum = plan.hash_keys[0];
@@ -118,7 +119,7 @@ static __always_inline int is_same_planned_flow(struct base *row, const struct a
     return !differs;
 }
 
-// As `why_it_leaves`.
+// `why_it_leaves` for records of a plan.
 static __always_inline enum leaves why_planned_leaves(struct base *row, const struct arrival *arrival, const struct sample *sample,
                                                       __u64 cell_start_ns)
 {
@@ -140,12 +141,12 @@ static __always_inline void copy_planned_row(struct base *to, struct base *from,
         if (i >= words)
             break;
         out[i] = in[i];
-        // Clang would make a call of `memcpy` of the loop, which there is not.
+        // Prevents Clang from turning the loop into a call of `memcpy`, which does not exist here.
         asm volatile("" ::: "memory");
     }
 }
 
-// Base, an empty state, and the key.
+// Initialises base, an empty state, and the key.
 static __always_inline void settle_planned(struct base *row, const struct arrival *arrival, const struct sample *sample)
 {
     __u64 *key = planned_key_of(row);
@@ -161,11 +162,11 @@ static __always_inline void settle_planned(struct base *row, const struct arriva
     }
 }
 
-// What happens to a row, as far as it has happened.
+// The progress of evicting a row.
 struct turnover {
     struct base *out;
     int has_room;
-    // Where there was no room.
+    // Set if the ring had no room.
     struct dropped *dropped;
     enum leaves why;
     int leaves;
@@ -174,17 +175,17 @@ struct turnover {
 // old = slot
 // if old is of this flow and cell, and nothing cuts it: slot.merge(packet)
 // else: evict old; slot = packet
-// With the row's lock, or alone with it. Whether it is done; if not, it has to be tried again with room in the ring. The fold is
-// here once: it is long.
+// Runs with the row's lock, or where the row has no other user. Returns whether it is done; if not,
+// the caller tries again with room in the ring. The fold is only here, because it is long.
 static __always_inline int enter_row(struct base *row, struct lock *lock, __u32 slot, struct arrival *arrival,
                                      struct sample *sample, struct shape shape, __u64 cell_start_ns, int wants_room,
                                      struct turnover *turnover)
 {
-    // Without a lock the look at the row was of just now.
+    // Without a lock the caller's decision is still valid.
     if (config.is_shared)
         turnover->why = why_planned_leaves(row, arrival, sample, cell_start_ns);
     if (row->packets && turnover->why == STAYS) {
-        // Gaps and last values go by the order in which packets are folded.
+        // Gaps and last values depend on the order in which packets are folded.
         wait_for_slot(row, arrival);
         merge(row, arrival);
     } else {
@@ -222,7 +223,8 @@ static __always_inline void turn_over(struct counters *counters, const struct tu
         count_drop(counters, turnover->dropped);
 }
 
-// As `meter_private` and `meter_shared`: alone with a row, a look at it is right and there is no second try.
+// `meter_private` and `meter_shared` for records of a plan. Without a lock the first decision is
+// final, so there is no second try.
 static __always_inline void meter_planned_row(struct counters *counters, struct base *row, __u32 slot, struct arrival *arrival,
                                               struct sample *sample, struct shape shape)
 {
@@ -263,10 +265,10 @@ static __always_inline void meter_planned(struct counters *counters, const struc
     struct base *row;
     enter_cell(counters, arrival.now_ns);
     __u32 index = index_of(slot, arrival.half);
-    // A key that is not the 5-tuple has IPv4 and IPv6 flows in one table, which is this one.
+    // With any other key, IPv4 and IPv6 flows share one table: this one.
     if (shape.key_words == KEY_WORDS_V4 && !plan.key_words) {
         row = bpf_map_lookup_elem(&table_v4, &index);
-        // Two calls: the kernel puts its code for arrays in the place of one that knows its map.
+        // Two calls, because the kernel inlines an array lookup only if its map is known.
         asm volatile("" ::: "memory");
     } else {
         row = bpf_map_lookup_elem(&table_v6, &index);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Why a frame is no packet: `Rejected` in crates/packet/src/rejected.rs, name by name and in its order (tests/reasons.rs).
+// Why a frame is not a packet: `Rejected` in crates/packet/src/rejected.rs, with its names and
+// order (tests/reasons.rs).
 #pragma once
 
 enum reason {

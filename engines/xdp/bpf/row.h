@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// A row of the table and a packet: whether it joins, and what the two become. No maps, no clock.
+// Merging a packet into a row: whether it may join, and the result. No maps, no clock.
 #pragma once
 
 #include "layout.h"
@@ -18,13 +18,13 @@
 #define MARK_RST (1 << 7)
 #define MARK_ENDS (MARK_FIN | MARK_REVERSE_FIN | MARK_RST)
 
-// When a frame came, and the half of the tables that it belongs to.
+// Time of arrival, and the half of the tables that belongs to it.
 struct moment {
     __u64 now_ns;
     __u8 half;
 };
 
-// A packet on its way into the table, and what does not change on it.
+// A packet on its way into the table, and values derived from it once.
 struct arrival {
     const struct packet *packet;
     // Words of its key: a constant wherever this is inlined.
@@ -34,7 +34,7 @@ struct arrival {
     __u64 now_ns;
 };
 
-// Why a row leaves, or not.
+// Why a row is evicted, or that it stays.
 enum leaves {
     STAYS,
     COLLISION,
@@ -65,8 +65,9 @@ static __always_inline __u64 hash_of_word(const struct packet *packet, int i)
     return config.hash_keys[1 + 2 * i] * (word & 0xffffffff) + config.hash_keys[2 + 2 * i] * (word >> 32);
 }
 
-// slot = (k0 + sum of k[i] * key[i] over 32-bit halves) >> 32, scaled: strongly universal over random 64-bit k (MULTILINEAR),
-// so that nobody without the keys can choose flows that meet.
+// slot = (k0 + sum of k[i] * key[i] over 32-bit halves) >> 32, scaled. It is strongly universal
+// over random 64-bit k (MULTILINEAR), so that an attacker without the keys cannot choose colliding
+// flows.
 static __always_inline __u32 slot_of(const struct packet *packet, int key_words)
 {
     __u64 sum = config.hash_keys[0] + hash_of_word(packet, 0) + hash_of_word(packet, 1);
@@ -89,8 +90,8 @@ static __always_inline int is_same_flow(struct base *row, const struct arrival *
     return is_same_tuple(key_of(row), arrival);
 }
 
-// A SYN without ACK joins only a record that starts with one and holds no end; where the linger is 0, nothing joins a
-// record that holds one.
+// A SYN without ACK joins only a record that starts with one and contains no end. If the linger is
+// 0, nothing joins a record that contains an end.
 static __always_inline int is_cut(const struct base *row, __u8 marks)
 {
     __u8 resident = row->marks;
@@ -98,7 +99,7 @@ static __always_inline int is_cut(const struct base *row, __u8 marks)
     return ((marks & MARK_STARTS_WITH_SYN) && !takes_another_syn) || (resident & config.evict_after);
 }
 
-// The rules for engines in docs/decisions/0001-cells.md, for a row that holds packets.
+// The rules for engines in docs/decisions/0001-cells.md, for a non-empty row.
 static __always_inline enum leaves why_it_leaves(struct base *row, const struct arrival *arrival, __u64 cell_start_ns)
 {
     if (!is_same_flow(row, arrival))
@@ -129,7 +130,7 @@ static __always_inline void merge(struct base *row, const struct arrival *arriva
         row->max_ttl = packet->ttl;
 }
 
-// All of a row but its key.
+// Initialises all of a row except its key.
 static __always_inline void begin(struct base *row, const struct arrival *arrival)
 {
     const struct packet *packet = arrival->packet;
@@ -167,8 +168,8 @@ static __always_inline void settle(struct base *row, const struct arrival *arriv
     settle_tuple(key_of(row), arrival);
 }
 
-// Who waited for the row's lock read the clock before whoever held it; and the kernel's fast clock may step back by
-// nanoseconds. Times of a slot do not.
+// A CPU that waited for the row's lock read the clock before the lock's holder did, and the
+// kernel's fast clock may step back by nanoseconds. The times within a slot must not decrease.
 static __always_inline void wait_for_slot(const struct base *row, struct arrival *arrival)
 {
     if (arrival->now_ns < row->last_ns)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// For tests and measurements: packets of one frame spread over flows. Nothing is left of it where no flows are asked for.
+// For tests and measurements: spreads packets of one frame over flows. Compiles to nothing if no
+// flows are configured.
 #pragma once
 
 #include "load.h"
 
-// Flows of which a train of packets is under way.
+// Number of interleaved packet trains.
 #define TRAINS 32
-// Packets of a train, on average.
+// Mean number of packets in a train.
 #define TRAIN_PACKETS 5
 
 struct trains {
@@ -41,7 +42,7 @@ static __always_inline __u32 next_flow(void)
     return *train;
 }
 
-// Gives an IPv4 frame one of `fire_flows` source addresses by chance.
+// Gives an IPv4 frame one of `fire_flows` random source addresses.
 static __always_inline void spread(struct xdp_md *ctx)
 {
     __u8 *frame = (__u8 *)(long)ctx->data;

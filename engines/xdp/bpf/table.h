@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The paper's microflow table (TurboFlow, section 4) in two designs: one for each CPU, as private as a pipeline's memory, for
-// XDP runs once at a time on a CPU; or one for all with a lock for each row, as in its NPU design (Figure 9).
+// The paper's microflow table (TurboFlow, section 4) in two designs. Either each CPU has its own
+// table, as private as a pipeline's memory, since XDP runs once at a time on a CPU. Or all CPUs
+// share a table with a lock per row, as in the paper's NPU design (Figure 9).
 //
-// Every table has two halves. Packets go to one, `control.half`; user space turns to the other, waits until no program runs that
-// read it before, and then has the first to itself: it empties it without a lock, and nothing else ever writes there meanwhile.
-// The half is read before the clock and after it: no packet of the new half is older than one of the old half, on any CPU.
+// Every table has two halves. Packets go to one of them, `control.half`. User space turns to the
+// other half and waits until no running program can still use the first. Then it empties the first
+// half without a lock, because nothing else writes there. A program reads the half before and after
+// the clock: no packet of the new half is older than one of the old half, on any CPU.
 #pragma once
 
 #include "dropped.h"
@@ -12,7 +14,7 @@
 
 volatile struct control control SEC(".data.control");
 
-// User space sets sizes and entries before the maps are made.
+// User space sets sizes and entries before the maps are created.
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(map_flags, BPF_F_MMAPABLE);
@@ -29,10 +31,11 @@ struct {
     __type(value, struct row_v6);
 } table_v6 SEC(".maps");
 
-// For both halves and both families. Memory that user space maps cannot hold the kernel's locks.
+// One lock per slot, for both halves and both families. Memory mapped by user space cannot contain
+// the kernel's locks.
 struct lock {
     struct bpf_spin_lock held;
-    // The next record's.
+    // The number of the next record.
     __u32 ticket;
 };
 
@@ -61,7 +64,7 @@ static __always_inline struct counters *counters_of_this_cpu(void)
     return bpf_map_lookup_elem(&ledger, &only);
 }
 
-// Ticks are read without a call. The kernel's coarse clock goes on soon after each.
+// Ticks are read without a call. The kernel's coarse clock advances soon after each tick.
 static __always_inline __u64 coarse_ns(void)
 {
     return config.tick_ns ? bpf_jiffies64() * config.tick_ns : bpf_ktime_get_coarse_ns();
@@ -72,9 +75,9 @@ static __always_inline __u64 read_clock(void)
     return (config.coarse_clock ? coarse_ns() : bpf_ktime_get_ns()) + control.clock_offset_ns;
 }
 
-// The half, and the time that belongs to it: a clock read before the turn to a half is read again. On x86 the kernel reads
-// the precise clock only when all loads before are done, so that programs do it before anything else: what a frame then waits for, its
-// bytes and its row, is waited for together with whatever comes behind.
+// The half, and a time that belongs to it: a clock read before the turn to a half is read again. On
+// x86 the kernel reads the precise clock only after all earlier loads are complete. So programs
+// read it first: the later misses, on the frame's bytes and its row, then overlap with other work.
 static __always_inline struct moment this_moment(void)
 {
     __u64 half = control.half, now_ns = read_clock();
@@ -104,8 +107,9 @@ static __always_inline void count_leaving(struct counters *counters, enum leaves
         counters->evicted_cut += 1;
 }
 
-// Whether there is room, as a number whose origin the compiler does not see. Verifiers of older kernels (6.1) forget that a pointer to it
-// was compared with 0, and would have it given back twice or never; they do not forget numbers.
+// Whether there is room, as a number whose origin the compiler does not see. Verifiers of older
+// kernels (6.1) forget that a pointer was compared with 0, and require it to be released twice or
+// never. They do not forget numbers.
 static __always_inline int is_there(const void *room)
 {
     int is_there = 0;
@@ -115,7 +119,7 @@ static __always_inline int is_there(const void *room)
     return is_there;
 }
 
-// Room for a record in the ring; the size says which family it is of.
+// Reserves room for a record in the ring; the size depends on the family.
 static __always_inline struct base *reserve(int key_words)
 {
     const int ticket = config.is_shared ? sizeof(struct ticket) : 0;
@@ -153,9 +157,10 @@ static __always_inline void meter_private(struct counters *counters, struct base
     }
 }
 
-// The same under the row's lock. No helper may run then, so that room in the ring is taken before, where a look without the lock
-// says that it will be wanted. Records may lie in the ring in another order than they left a slot: the ticket says which. It is drawn
-// with room at hand, so that no number is ever missing. Whether it is done; if not, it has to be tried again with room.
+// Merges under the row's lock. Helpers are not allowed then, so room in the ring is reserved
+// before, if a check without the lock finds it necessary. Records may be in the ring in another
+// order than they left a slot, so each has a ticket. It is drawn only with room in the ring, so
+// that no number is missing. Returns whether it is done; if not, the caller tries again with room.
 static __always_inline int meter_shared_once(struct counters *counters, struct base *row, struct lock *lock, __u32 slot,
                                              struct arrival *arrival, int wants_room)
 {
@@ -208,8 +213,8 @@ static __always_inline void meter_shared(struct counters *counters, struct base 
         meter_shared_once(counters, row, lock, slot, arrival, 1);
 }
 
-// Where a slot lies in this CPU's table, or in that of all: its two halves side by side, so that of a CPU that has no table there is
-// no such row.
+// The index of a slot in this CPU's table, or in the shared one. The halves of a table are
+// adjacent, so a CPU without a table has no row at its index.
 static __always_inline __u32 index_of(__u32 slot, __u32 half)
 {
     __u32 table = config.is_shared ? 0 : bpf_get_smp_processor_id();
@@ -246,7 +251,7 @@ static __always_inline void meter(struct counters *counters, const struct packet
 
 static __always_inline void meter_packet(struct counters *counters, const struct packet *packet, struct moment moment)
 {
-    // The last word of an IPv6 key is never zero.
+    // The last word of an IPv6 key is never 0.
     if (packet->key[KEY_WORDS - 1])
         meter(counters, packet, moment, &table_v6, KEY_WORDS);
     else

@@ -2,7 +2,7 @@
 // Programs that only tests and measurements load.
 #pragma once
 
-// What the last frame was to `parse`.
+// The result of `parse` for the last frame.
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, 1);
@@ -10,7 +10,7 @@ struct {
     __type(value, struct outcome);
 } parsed SEC(".maps");
 
-// For tests and measurements: reads the frame and says what it is.
+// For tests and measurements: parses the frame and stores the result.
 SEC("xdp.frags")
 int parse(struct xdp_md *ctx)
 {
@@ -24,7 +24,7 @@ int parse(struct xdp_md *ctx)
     return XDP_PASS;
 }
 
-// For measurements: what spreading costs.
+// For measurements: the cost of spreading.
 SEC("xdp.frags")
 int spread_only(struct xdp_md *ctx)
 {
@@ -32,7 +32,7 @@ int spread_only(struct xdp_md *ctx)
     return XDP_PASS;
 }
 
-// For tests and measurements: the engine on as many flows as are wanted, without a network.
+// For tests and measurements: the engine with a given number of flows, without a network.
 SEC("xdp.frags")
 int fire(struct xdp_md *ctx)
 {
@@ -40,7 +40,7 @@ int fire(struct xdp_md *ctx)
     return take(ctx);
 }
 
-// The same packets, sent from an interface.
+// Sends such packets from an interface.
 SEC("xdp")
 int send(struct xdp_md *ctx)
 {
@@ -48,14 +48,14 @@ int send(struct xdp_md *ctx)
     return bpf_redirect(config.fire_interface, 0);
 }
 
-// For measurements: what the clock costs.
+// For measurements: the cost of the clock.
 SEC("xdp.frags")
 int clock_only(struct xdp_md *ctx __attribute__((unused)))
 {
     return read_clock() ? XDP_PASS : XDP_DROP;
 }
 
-// For measurements: what a test run costs without any work.
+// For measurements: the cost of a test run without work.
 SEC("xdp.frags")
 int pass(struct xdp_md *ctx __attribute__((unused)))
 {

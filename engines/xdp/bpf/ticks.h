@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Where the kernel's ticks lie on its monotonic clock, for user space, which can read the clock alone.
+// The times of the kernel's ticks on its monotonic clock, for user space, which can only read that
+// clock.
 #pragma once
 
 #include "load.h"
 
 volatile struct tick tick SEC(".data.tick");
 
-// Run by user space, before packets come.
+// Run by user space before packets arrive.
 SEC("xdp")
 int read_tick(struct xdp_md *ctx __attribute__((unused)))
 {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Frames that are no packet, whole, for whoever asks for them. Where nobody does, the verifier leaves nothing of this.
+// Frames that are not packets, handed up whole on request. Without a request, the verifier removes
+// this code.
 #pragma once
 
 #include "table.h"
 
-// The longest part of a frame that is handed up: src/unparsed.rs has the same.
+// Maximum bytes handed up of a frame; src/unparsed.rs has the same limit.
 #define MAX_UNPARSED_BYTES 16384
 
-// Written before the program is loaded, constant to the verifier.
+// Written before the program is loaded, and constant for the verifier.
 struct unparsed_config {
-    // Bytes kept of a frame; 0: nobody asks.
+    // Bytes kept of a frame; 0: frames are not handed up.
     __u32 snap_bytes;
     __u32 padding;
 };
@@ -17,17 +18,17 @@ _Static_assert(sizeof(struct unparsed_config) == 8, "as in src/unparsed.rs");
 
 const volatile struct unparsed_config unparsed_config SEC(".rodata.unparsed");
 
-// An item of the ring: as many bytes as its length says.
+// An item of the ring, which ends where its length says.
 struct unparsed_frame {
     __u64 time_ns;
-    // On the wire.
+    // Length on the wire.
     __u64 frame_bytes;
     __u8 bytes[MAX_UNPARSED_BYTES];
 };
 #define UNPARSED_HEADER_BYTES 16
 _Static_assert(sizeof(struct unparsed_frame) == UNPARSED_HEADER_BYTES + MAX_UNPARSED_BYTES, "as in src/unparsed.rs");
 
-// Where a frame is put together: its length is known to nobody before.
+// A frame is assembled here, because its length is not known in advance.
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 1);
@@ -35,7 +36,7 @@ struct {
     __type(value, struct unparsed_frame);
 } unparsed_copy SEC(".maps");
 
-// Of its own, so that strange frames take no room from records. User space sets its size.
+// A ring of its own, so that such frames take no room from records. User space sets its size.
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
     __uint(max_entries, 4096);
@@ -62,7 +63,8 @@ static __always_inline void hand_up(struct xdp_md *ctx, __u64 frame_bytes, __u64
         return;
     if (kept > frame_bytes)
         kept = frame_bytes;
-    // In a register that the verifier has seen bounded, whatever the compiler knows better.
+    // In a register whose bound the verifier has seen, even if the compiler can prove the bound
+    // otherwise.
     barrier_var(kept);
     if (kept == 0 || kept > MAX_UNPARSED_BYTES)
         return;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What a packet may have: the inputs of record definitions by their numbers, and behind them what keys are made of besides.
+// The values of a packet: inputs of record definitions by number, followed by the other fields of
+// keys.
 #pragma once
 
-// INPUTS, the names of all inputs in their order, and KEY_INPUTS, how many of them keys may have. build.rs makes it of the table in
-// crates/record/src/input/table.rs.
+// Defines INPUTS, the names of all inputs in order, and KEY_INPUTS, the number of them that may be
+// in keys. build.rs generates it from the table in crates/record/src/input/table.rs.
 #include "input_numbers.h"
 
 enum value {
     INPUTS,
     INPUT_COUNT,
-    // Every packet has these. An address is two values, an IPv4 address the first. `of_key` in src/plan.rs.
+    // Every packet has these. An address is two values, of which an IPv4 address only uses the
+    // first. See `of_key` in src/plan.rs.
     FIRST_OF_KEY = INPUT_COUNT,
     SOURCE_PORT = FIRST_OF_KEY,
     DESTINATION_PORT,
@@ -20,12 +22,13 @@ enum value {
     VALUE_COUNT = DESTINATION_ADDRESS + 2,
 };
 
-// Words of a set of values: a power of two, so that masks keep numbers inside. src/plan.rs computes the same.
+// Words of a value set: a power of two, so that masks keep numbers in range. src/plan.rs has the
+// same formula.
 #define SET_WORDS (VALUE_COUNT <= 64 ? 1 : VALUE_COUNT <= 128 ? 2 : 4)
 #define VALUES (64 * SET_WORDS)
 _Static_assert(VALUE_COUNT <= VALUES, "a number of a value is a byte");
 
-// A bit for each value, by its number.
+// A bit per value, by its number.
 struct value_set {
     __u64 words[SET_WORDS];
 };
@@ -40,5 +43,5 @@ static __always_inline void add(struct value_set *set, enum value of, int is_the
     set->words[of / 64] |= (__u64)(is_there != 0) << of % 64;
 }
 
-// The bit of a value in a word of a set; 0 in the others.
+// The bit of a value in a word of a set; 0 in other words.
 #define BIT_OF(VALUE, WORD) ((VALUE) / 64 == (WORD) ? 1ULL << (VALUE) % 64 : 0)

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What this engine can do, in a program that was built without it too.
+//! The abilities of this engine, also available in programs built without it.
 
 use turboflow_engine::{Abilities, KeyAbility};
 use turboflow_packet::PARSED_INPUTS;
 use turboflow_record::{Input, InputSet};
 
-/// The inputs that the program sees: those of frames, and what the interface and its driver know of them.
+/// The inputs that the program provides: those of frames, and those of the interface and its
+/// driver.
 pub const INPUTS: InputSet = PARSED_INPUTS
     .with(Input::ReceiveQueue)
     .with(Input::HardwareTimestamp);
 
-/// Words of state that a record has at most.
+/// Maximum words of state of a record.
 pub(crate) const MAX_WORDS: usize = 120;
 
-/// What this engine can do. With a table on every CPU, a flow whose packets arrive on several CPUs has a record
-/// on each of them, which overlap in time.
+/// The abilities of this engine. With a table per CPU, a flow whose packets arrive on several CPUs
+/// has a record on each of them, and these records overlap in time.
 pub const ABILITIES: Abilities = Abilities {
     inputs: INPUTS,
     keys: KeyAbility::Any,

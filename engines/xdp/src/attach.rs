@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Puts the program on interfaces, by links that the kernel takes off when this process ends, however it ends.
+//! Attaches the program to interfaces with BPF links. The kernel closes them when this process
+//! ends, however it ends.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -16,15 +17,15 @@ use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use crate::link::{Attachment, Link};
 use crate::{KernelEngine, KernelError};
 
-/// Where on its way a packet meets the program.
+/// Where the program runs in the receive path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum XdpMode {
-    /// Native if the driver can, else generic.
+    /// Native if the driver supports it, else generic.
     #[default]
     Auto,
-    /// In the driver, before the kernel makes a packet buffer of the frame.
+    /// In the driver, before the kernel creates a socket buffer.
     Native,
-    /// Behind the driver: every interface can, and it is slower.
+    /// After the driver: supported on every interface, and slower.
     Generic,
 }
 
@@ -49,16 +50,17 @@ impl XdpMode {
 }
 
 impl KernelEngine {
-    /// Puts the program on its interfaces, on all or on none; the mode that it runs in on each. Frames pass on, whatever it
-    /// makes of them.
+    /// Attaches the program to all interfaces, or to none; returns the mode on each. Frames pass
+    /// on, whatever the program does with them.
     ///
     /// # Errors
-    /// Where one has a program already and `replaces` is not set, or its driver refuses.
+    /// Where an interface already has a program and `replaces` is not set, or its driver refuses.
     pub fn attach(&mut self, mode: XdpMode, replaces: bool) -> Result<Vec<XdpMode>, KernelError> {
         let interfaces = self.interfaces.iter().enumerate();
         let with_programs =
             interfaces.map(|(place, (name, index))| (place, name, *index, program_on(*index)));
-        // What may fail without harm comes first: nobody's program is off until then.
+        // Interfaces without a program come first: if one of them fails, no other program has been
+        // replaced.
         let (occupied, free): (Vec<_>, Vec<_>) =
             with_programs.partition(|(.., before)| before.is_some());
         let mut attached: Vec<_> = self.interfaces.iter().map(|_| None).collect();
@@ -89,7 +91,8 @@ impl KernelEngine {
         mode: XdpMode,
     ) -> Result<(XdpMode, Link), KernelError> {
         let wanted = match mode {
-            // Kernels before 2025 take a bound program in generic mode, and may crash of it.
+            // Kernels before 2025 accept a device-bound program in generic mode, and may crash from
+            // it.
             XdpMode::Auto if self.is_bound => &[XdpMode::Native][..],
             XdpMode::Auto => &[XdpMode::Native, XdpMode::Generic],
             XdpMode::Native => &[XdpMode::Native],
@@ -102,7 +105,7 @@ impl KernelEngine {
                 .and_then(|link| Link::new(link, index))
             {
                 Ok(link) => return Ok((mode, link)),
-                // The driver's own reason says more than that of the second try.
+                // The driver's error is more helpful than that of the second attempt.
                 Err(error) => refused = refused.or(Some((mode, error))),
             }
         }
@@ -115,8 +118,8 @@ impl KernelEngine {
         self.interfaces.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Whether the program is still on its interfaces, in the order of `KernelConfig::interfaces`. Nothing before it is attached, and
-    /// after it was taken off.
+    /// Whether the program is still on its interfaces, in the order of `KernelConfig::interfaces`.
+    /// Empty before it is attached, and after it was detached.
     pub fn attachments(&self) -> impl Iterator<Item = Attachment> {
         self.links.iter().map(Link::attachment)
     }
@@ -133,12 +136,12 @@ impl KernelEngine {
             ..Default::default()
         };
         let program = program.as_fd().as_raw_fd();
-        // SAFETY: the options live for the call, and say their own size.
+        // SAFETY: the options live for the call, and contain their own size.
         let fd = unsafe { bpf_link_create(program, index as i32, BPF_XDP, &options) };
         if fd < 0 {
             return Err(io::Error::from_raw_os_error(-fd));
         }
-        // SAFETY: a link that was made just now, and is nobody else's.
+        // SAFETY: the link was created just now, and has no other owner.
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 }
@@ -151,8 +154,8 @@ fn refusal(
     is_bound: bool,
 ) -> KernelError {
     let name = name.to_owned();
-    // Somebody was faster, or who is there was not to be asked: busy is an interface in the same mode, and the other answer says that
-    // it has a program in another.
+    // Another program was attached first, or replacing was not requested. BUSY: a program in this
+    // mode; EXIST: a program in another mode.
     if [Errno::BUSY, Errno::EXIST]
         .map(|error| Some(error.raw_os_error()))
         .contains(&source.raw_os_error())
@@ -182,10 +185,10 @@ fn control_socket() -> rustix::io::Result<OwnedFd> {
     socket(AddressFamily::INET, SocketType::DGRAM, None)
 }
 
-/// The number of an interface.
+/// The index of an interface.
 ///
 /// # Errors
-/// Where there is none of that name.
+/// Where there is no interface of that name.
 pub fn interface_index(name: &str) -> Result<u32, KernelError> {
     let index = control_socket().and_then(|socket| netdevice::name_to_index(&socket, name));
     index.map_err(|_| KernelError::NoInterface {
@@ -198,13 +201,13 @@ pub(crate) fn exists(index: u32) -> bool {
     !matches!(name, Err(Errno::NODEV | Errno::NXIO))
 }
 
-/// The number of the program that an interface has.
+/// The id of the program on an interface.
 fn program_on(index: u32) -> Option<u32> {
     let anything = Xdp::new(control_socket().ok()?.as_fd()).query_id(index as i32, XdpFlags::NONE);
     anything.ok().filter(|id| *id != 0)
 }
 
-/// Takes another program off, whether a link holds it or not.
+/// Detaches another program, whether a link holds it or not.
 fn take_off(name: &str, index: u32, program: u32) -> Result<(), KernelError> {
     let failed = |source| KernelError::Attach {
         name: name.to_owned(),
@@ -212,7 +215,8 @@ fn take_off(name: &str, index: u32, program: u32) -> Result<(), KernelError> {
         source,
         mend: "the program that is there could not be taken off: `ip link set dev IFACE xdp off` may",
     };
-    // Links are those of all network namespaces, and each numbers its interfaces anew.
+    // Links are listed for all network namespaces, and each namespace has its own interface
+    // indexes.
     let link = LinkInfoIter::default().find_map(|link| match link.info {
         LinkTypeInfo::Xdp(xdp) if xdp.ifindex == index && link.prog_id == program => Some(link.id),
         _ => None,
@@ -228,14 +232,14 @@ fn take_off(name: &str, index: u32, program: u32) -> Result<(), KernelError> {
 }
 
 fn detach_link(id: u32) -> io::Result<()> {
-    // SAFETY: takes and gives numbers.
+    // SAFETY: takes and returns integers.
     let fd = unsafe { bpf_link_get_fd_by_id(id) };
     if fd < 0 {
         return Err(io::Error::from_raw_os_error(-fd));
     }
-    // SAFETY: a descriptor that was opened just now, and is nobody else's.
+    // SAFETY: the descriptor was opened just now, and has no other owner.
     let link = unsafe { OwnedFd::from_raw_fd(fd) };
-    // SAFETY: takes and gives numbers; the descriptor is open.
+    // SAFETY: takes and returns integers; the descriptor is open.
     match unsafe { bpf_link_detach(link.as_raw_fd()) } {
         0 => Ok(()),
         error => Err(io::Error::from_raw_os_error(-error)),

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The clock of the program, read from user space: the same one, so that the two agree on what came before what.
+//! Reads the program's clock in user space, so that both sides agree on the order of events.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::Clock;
 use crate::ticks::Ticks;
 
-/// How far the kernel's fast clock may run behind what another CPU has read: its rate is adjusted under its readers. A thousand
-/// times what is seen.
+/// How far the kernel's fast clock may be behind a reading on another CPU, because its rate is
+/// adjusted concurrently. A thousand times the largest observed difference.
 const CLOCK_SLACK_NS: u64 = 1_000_000;
-/// A wall clock that is off by more was set; less is what reading two clocks one after the other gives.
+/// A larger change of the offset is a step of the wall clock; a smaller one is a reading error.
 const STEP_NS: u64 = 10_000_000;
-/// Readings, of which the best counts.
+/// Number of readings, of which the most precise is used.
 const READINGS: usize = 5;
 
-/// The kernel's monotonic clock and what makes wall-clock time of it.
+/// The kernel's monotonic clock, and its offset to the wall clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EngineClock {
     clock: Clock,
     wall_ns: fn() -> u64,
-    /// From the monotonic clock's time to the wall clock's.
+    /// Offset from the monotonic clock to the wall clock.
     offset_ns: u64,
-    /// Where the program counts them.
+    /// The kernel's ticks, if the program counts them.
     ticks: Option<Ticks>,
 }
 
@@ -36,7 +36,7 @@ impl EngineClock {
         }
     }
 
-    /// What the program adds to its clock, or to the time of its ticks, to have the wall clock's; it may wrap.
+    /// The offset that the program adds to its clock or to the time of its ticks. It may wrap.
     pub(crate) const fn offset_of_program_ns(&self) -> u64 {
         match self.ticks {
             Some(ticks) => self.offset_ns.wrapping_add(ticks.zero_ns),
@@ -44,27 +44,28 @@ impl EngineClock {
         }
     }
 
-    /// What a packet that arrived now would be stamped with, in nanoseconds since 1970.
+    /// The timestamp of a packet that arrived now, in nanoseconds since 1970.
     pub(crate) fn now_ns(&self) -> u64 {
         let id = match self.clock {
             Clock::Precise => ClockId::Monotonic,
             Clock::Coarse => ClockId::MonotonicCoarse,
         };
         let read_ns = ns(clock_gettime(id));
-        // The coarse clock goes on soon after a tick was counted; it may be one behind, or ahead: `Self::slack_ns`.
+        // The coarse clock advances soon after a tick is counted, so it may be one tick behind or
+        // ahead: see `Self::slack_ns`.
         let now_ns = self
             .ticks
             .map_or(read_ns, |ticks| ticks.last_before(read_ns));
         now_ns.wrapping_add(self.offset_ns)
     }
 
-    /// How far packets may be stamped behind what this clock said before they came.
+    /// How far a packet's timestamp may be behind an earlier reading of this clock.
     pub(crate) fn slack_ns(&self) -> u64 {
-        // Ticks and the coarse clock go on one after the other, and may be a tick apart.
+        // Ticks and the coarse clock advance one after the other, and may differ by a tick.
         CLOCK_SLACK_NS + self.ticks.map_or(0, |ticks| ticks.tick_ns)
     }
 
-    /// Follows the wall clock if it was set; whether it was, and back.
+    /// Adopts a step of the wall clock. Returns whether there was one, and whether it went back.
     pub(crate) fn follow(&mut self) -> Option<Step> {
         let offset_ns = wall_offset_ns(self.wall_ns);
         let ahead_ns = offset_ns.wrapping_sub(self.offset_ns) as i64;
@@ -79,14 +80,14 @@ impl EngineClock {
     }
 }
 
-/// Where the wall clock was set to.
+/// The direction of a step of the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Back,
     Forward,
 }
 
-/// Both clocks run at one rate, however it is adjusted, so that this changes only where the wall clock is set.
+/// Both clocks have the same adjusted rate, so this changes only when the wall clock is set.
 fn wall_offset_ns(wall_ns: fn() -> u64) -> u64 {
     let reading = |_| {
         let before = ns(clock_gettime(ClockId::Monotonic));

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Takes records out of the kernel: those of the ring as they come, and at the end of every cell those that are left
-//! in the tables.
+//! Collects records from the kernel: those of the ring as they come, and at the end of every cell
+//! those left in the tables.
 //!
-//! Every table has two halves. At the end of a cell user space turns the program to the other half and waits until no program
-//! runs that could have seen it otherwise; then the first half is its own, and rows are taken out without a lock. Records of the
-//! new half that reach the ring meanwhile wait. So:
+//! Every table has two halves. At the end of a cell, user space turns the program to the other half
+//! and waits until no running program can still use the first one. Then it takes the rows of the
+//! first half without a lock. Meanwhile, records of the new half that come through the ring are
+//! held. So:
 //!
-//! - nothing else writes to a half that is being emptied, by construction;
-//! - all packets before the turn are in hand after it: programs read the half before the clock;
-//! - records of a flow stay in order: the ring's of the old half, its rows, the ring's of the new one.
+//! - nothing writes to a half while it is emptied, by construction;
+//! - all packets before the turn are collected after it: programs read the half before the clock;
+//! - records of a flow stay in order: the ring's from the old half, its rows, the ring's from the
+//!   new one.
 
 use std::sync::atomic::Ordering;
 
@@ -23,32 +25,32 @@ use crate::link::Link;
 use crate::memory::SharedMemory;
 use crate::{KernelConfig, KernelCounters, KernelEngine, KernelError, planned};
 
-/// Words of `struct control` in `bpf/layout.h`.
+/// Word offsets in `struct control` of `bpf/layout.h`.
 const CLOCK_OFFSET_AT: usize = 0;
 const HALF_AT: usize = 1;
-/// Records that may wait in user space for the end of a turn, in rings' worth; where there are more, the ring is left
-/// alone, and counts what it has no room for.
+/// Limit on records held in user space until a turn ends, in multiples of the ring. Beyond it, the
+/// ring is not read, and counts what it drops.
 const RINGS_HELD: usize = 4;
-/// Records of the ring that are handed over together.
+/// Records of the ring that are handed over at once.
 const RECORDS_AT_ONCE: usize = 1_024;
-/// Bytes of a record in the ring, about: a ticket and the ring's own 8 included.
+/// Approximate bytes of a record in the ring, including a ticket and the ring's 8-byte header.
 pub(crate) const RECORD_BYTES: usize = 72;
 
-/// How far collecting has come.
+/// The state of collecting.
 pub(crate) struct Collecting {
     clock: EngineClock,
     grace: Grace,
     cell_ns: u64,
     started_ns: u64,
-    /// Records of packets before this are handed over as they come; it is the end of a cell.
+    /// End of the current cell: records of earlier packets are handed over as they come.
     cell_end_ns: u64,
-    /// Records of all packets before this are in hand.
+    /// All records of packets before this time have been collected.
     complete_ns: u64,
-    /// While the old half is waited for: the turn to the new one.
+    /// The turn to the new half, while the old half is still in use.
     turn: Option<Turn>,
-    /// The wall clock was set back: everything in hand is of another time.
+    /// The wall clock was set back: all records collected so far belong to the old time.
     starts_over: Option<StartsOver>,
-    /// Records of later cells than the current one.
+    /// Records of later cells.
     held: MicroflowBatch,
     due: MicroflowBatch,
     records_held_at_most: usize,
@@ -58,22 +60,22 @@ pub(crate) struct Collecting {
     evicted_flush: u64,
 }
 
-/// A turn that has not ended.
+/// A turn in progress.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     at_ns: u64,
-    /// Where the ring ended when no program ran any more that saw the old half: its records are before.
+    /// End of the ring when no running program could use the old half: its records are before that.
     ring_end: Option<usize>,
 }
 
-/// How far a new start has come.
+/// The state of a restart after the wall clock was set back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StartsOver {
-    /// Records of the old time may be in the half that packets go to.
+    /// Records of the old time may be in the current half.
     Asked,
-    /// The program has been turned to the other half since.
+    /// The program has been turned to the other half since then.
     Turned,
-    /// They are all in hand.
+    /// All records of the old time have been collected.
     InHand,
 }
 
@@ -105,7 +107,7 @@ impl Collecting {
         }
     }
 
-    /// What user space has taken out.
+    /// What user space has counted.
     pub(crate) fn counters(&self) -> KernelCounters {
         KernelCounters {
             evicted_age: self.evicted_age,
@@ -118,7 +120,7 @@ impl Collecting {
         self.complete_ns >= self.cell_end_ns || self.starts_over == Some(StartsOver::InHand)
     }
 
-    /// Hands over what was held of the cell that is complete; the start of the next one.
+    /// Hands over the held records of the complete cell; returns the start of the next cell.
     fn next_cell(&mut self, batch: &mut MicroflowBatch) -> u64 {
         let start = |ns: u64| ns / self.cell_ns * self.cell_ns;
         if self.starts_over == Some(StartsOver::InHand) {
@@ -137,9 +139,9 @@ impl Collecting {
         next_ns
     }
 
-    /// Those of the current cell to `batch`, others are held.
+    /// Moves the records of the current cell to `batch`, and holds the others.
     fn sort_due(&mut self, batch: &mut MicroflowBatch) {
-        // What was held is older.
+        // The held records are older.
         self.held.split_off_before(self.cell_end_ns, batch);
         self.due.split_off_before(self.cell_end_ns, batch);
         self.held.append(&mut self.due);
@@ -152,11 +154,12 @@ impl Collecting {
 }
 
 impl KernelEngine {
-    /// Appends records of the current cell that have come, those of a flow in the order of time: mostly no more than stay in a
-    /// processor's cache until they are merged. Never waits.
+    /// Appends the records of the current cell that have arrived, in time order per flow. Usually
+    /// they fit in the processor's cache until they are merged. Never blocks.
     ///
     /// # Errors
-    /// Where the ring carried something that is no record, or the kernel does not let it wait for programs that run.
+    /// Where the ring contained an invalid record, or the kernel refuses to wait for running
+    /// programs.
     pub fn collect(&mut self, batch: &mut MicroflowBatch) -> Result<Collected, KernelError> {
         if self.collecting.is_cell_complete() {
             return Ok(Collected::all_before(self.collecting.next_cell(batch)));
@@ -184,14 +187,14 @@ impl KernelEngine {
         })
     }
 
-    /// The start of the cell in which it began, in nanoseconds since 1970.
+    /// Start of the first cell, in nanoseconds since 1970.
     #[must_use]
     pub const fn started_ns(&self) -> u64 {
         self.collecting.started_ns
     }
 
-    /// Takes the program off its interfaces and everything out of it. [`KernelEngine::collect`] hands it over, until it has no
-    /// more.
+    /// Detaches the program and collects everything left in it. [`KernelEngine::collect`] then
+    /// hands it over, until there is no more.
     ///
     /// # Errors
     /// As [`KernelEngine::collect`].
@@ -199,7 +202,7 @@ impl KernelEngine {
         self.links.drain(..).for_each(Link::take_off);
         let mut batch = MicroflowBatch::default();
         self.end_any_turn(&mut batch)?;
-        // A program that was on its way when it was taken off may have seen either half.
+        // A program running at the time of detaching may use either half.
         self.collecting.grace.start();
         self.collecting.grace.wait()?;
         self.turn();
@@ -209,14 +212,14 @@ impl KernelEngine {
         let collecting = &mut self.collecting;
         collecting.evicted_flush = collecting.evicted_age - aged;
         collecting.evicted_age = aged;
-        // In front of what is held, for they are of earlier cells.
+        // These records are of earlier cells than the held ones, so they come first.
         batch.append(&mut collecting.held);
         collecting.held = batch;
         collecting.is_finished = true;
         Ok(())
     }
 
-    /// Tells the program what to add to its clock.
+    /// Sets the offset that the program adds to its clock.
     pub(crate) fn set_clock(&self) {
         let offset_ns = self.collecting.clock.offset_of_program_ns();
         self.control.words()[CLOCK_OFFSET_AT].store(offset_ns, Ordering::Relaxed);
@@ -231,7 +234,8 @@ impl KernelEngine {
         }
     }
 
-    /// Reads at most so many records of the ring, for whoever writes may be faster than this; how many there were.
+    /// Reads at most `records` records of the ring, because the program may write faster than this
+    /// reads. Returns how many there were.
     fn read_ring(&mut self, records: usize) -> Result<usize, KernelError> {
         let inbox = &mut self.inbox;
         let read = self.ring.read(records, |item| inbox.receive(item));
@@ -257,12 +261,12 @@ impl KernelEngine {
             ring_end: None,
         });
         let half = &self.control.words()[HALF_AT];
-        // The rows of the half that is turned to were emptied before.
+        // The rows of the other half were emptied before.
         half.store(1 - half.load(Ordering::Relaxed), Ordering::Release);
         collecting.grace.start();
     }
 
-    /// Ends the turn that is under way, if there is one, however long it takes.
+    /// Completes a turn in progress, however long that takes.
     fn end_any_turn(&mut self, batch: &mut MicroflowBatch) -> Result<(), KernelError> {
         while let Some(turn) = &mut self.collecting.turn {
             if turn.ring_end.is_none() {
@@ -274,8 +278,8 @@ impl KernelEngine {
         Ok(())
     }
 
-    /// Ends the turn if nobody writes to the old half any more, and all its records in the ring have been read: one of the new
-    /// half that is not complete yet may lie before them.
+    /// Completes the turn if the old half is no longer written and all its records in the ring have
+    /// been read. An incomplete record of the new half may lie before them.
     fn try_to_end_turn(&mut self, batch: &mut MicroflowBatch) -> Result<(), KernelError> {
         let Some(mut turn) = self.collecting.turn else {
             return Ok(());
@@ -287,7 +291,7 @@ impl KernelEngine {
         };
         turn.ring_end = Some(ring_end);
         self.collecting.turn = Some(turn);
-        // A ring's worth at most.
+        // At most one ring's worth of records.
         self.read_ring(self.collecting.records_held_at_most)?;
         if self.ring.is_read_to(ring_end) && !self.inbox.waits_for_tickets() {
             self.end_turn(turn.at_ns, batch)?;
@@ -295,7 +299,7 @@ impl KernelEngine {
         Ok(())
     }
 
-    /// Takes what is left in the old half, behind what was in the ring.
+    /// Takes the rows left in the old half, after its records in the ring.
     fn end_turn(&mut self, turned_ns: u64, batch: &mut MicroflowBatch) -> Result<(), KernelError> {
         self.take_due(batch);
         let metered = self.metered_by_table()?;
@@ -330,7 +334,8 @@ impl KernelEngine {
     }
 }
 
-/// Moves the records of a half to `to`, of those tables that are in use; how many there were. `WORDS` lie from one row to the next.
+/// Moves the records of a half to `to`, from the tables in use; returns how many there were.
+/// `WORDS` is the distance between rows.
 fn take_rows<const WORDS: usize, const K: usize>(
     table: &SharedMemory,
     half: u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the program is set up before it is loaded.
+//! Configuration of the program before it is loaded.
 
 use turboflow_merge::Layout;
 
@@ -7,18 +7,18 @@ use crate::layout::{INTERFACES, KEY_HALVES, TUPLE_HALVES};
 use crate::ticks::tick_ns;
 use crate::{HandUp, KernelError};
 
-/// Which clock stamps packets.
+/// The clock for timestamps of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clock {
-    /// The kernel's tick: up to a tick (1 to 10 ms) too early, and cheap.
+    /// The kernel's tick: up to a tick (1 to 10 ms) early, and cheap.
     Coarse,
-    /// Nanoseconds.
+    /// Nanosecond resolution.
     #[default]
     Precise,
 }
 
 impl Clock {
-    /// From one tick to the next, in nanoseconds, where packets are stamped with ticks that the program counts.
+    /// Nanoseconds per tick, if timestamps are ticks that the program counts.
     pub(crate) fn tick_ns(self) -> Option<u64> {
         match self {
             Self::Coarse => tick_ns(),
@@ -27,83 +27,87 @@ impl Clock {
     }
 }
 
-/// Where packets are metered.
+/// The design of the microflow table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tables {
-    /// A table on every CPU: nobody waits. A flow whose packets come to several CPUs has records on each of them, which
-    /// overlap in time; its totals are exact all the same.
+    /// A table per CPU, without locks. A flow whose packets arrive on several CPUs has overlapping
+    /// records on each of them; its totals are still exact.
     #[default]
     PerCpu,
-    /// One table, with a lock for each row: a flow has one record at a time, whichever CPUs its packets come to (TurboFlow,
-    /// Figure 9).
+    /// One table with a lock per row: a flow has one record at a time, whichever CPUs its packets
+    /// arrive on (TurboFlow, Figure 9).
     RowLock,
 }
 
-/// What programs that only tests and measurements run are set up with.
+/// Configuration of programs that only tests and measurements run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tested {
-    /// Flows over which packets are spread by chance; 0 leaves them as they are.
+    /// Number of flows over which packets are spread at random; 0: packets are unchanged.
     pub flows: u32,
-    /// Whether that follows Zipf's law, in trains of packets of which 32 are under way, rather than being uniform.
+    /// Whether flows follow Zipf's law, in trains of packets of which 32 are interleaved; else
+    /// uniform.
     pub is_skewed: bool,
-    /// Index of the interface that packets are sent from.
+    /// Index of the interface that sends packets.
     pub interface: u32,
-    /// Tables, where there are to be fewer than CPUs: as if the others had been added later.
+    /// Number of tables, if less than the number of CPUs: as if the other CPUs had been added
+    /// later.
     pub tables: Option<u32>,
 }
 
 /// The engine's configuration.
 #[derive(Clone, Debug)]
 pub struct KernelConfig {
-    /// Names of the interfaces that it is to be on, at most [`INTERFACES`].
+    /// Names of the interfaces to attach to, at most [`INTERFACES`].
     pub interfaces: Vec<String>,
-    /// Whether the program is bound to its only interface, in native mode alone: it is told then what the driver knows of a frame
-    /// ([`DriverKnows`](crate::DriverKnows)). Of no use without a layout that asks for such.
+    /// Whether the program is bound to its only interface, in native mode only. Then it can ask the
+    /// driver about a frame ([`DriverKnows`](crate::DriverKnows)). Useful only with a layout that
+    /// needs that.
     pub is_bound: bool,
-    /// What records hold: of one direction; `None` for the default definition.
+    /// The contents of records, in one direction; `None`: the default definition.
     pub layout: Option<Layout>,
-    /// Which tables.
+    /// The design of the table.
     pub tables: Tables,
-    /// Slots of a table for IPv4, and as many for IPv6.
+    /// Slots of each table for IPv4, and as many for IPv6.
     pub slots: u32,
-    /// Bytes of the ring buffer: a power of two, and whole pages.
+    /// Bytes of the ring buffer: a power of two, and a multiple of the page size.
     pub ring_bytes: u32,
-    /// Length of a cell: the smallest of `max_age` and the timeouts (`docs/decisions/0001-cells.md`).
+    /// Length of a cell: the minimum of `max_age` and the timeouts
+    /// (`docs/decisions/0001-cells.md`).
     pub cell_ns: u64,
-    /// Marks after which no packet joins a record: `Marks::ENDS` where the linger is 0, else 0.
+    /// Marks after which no packet joins a record: `Marks::ENDS` if the linger is 0, else 0.
     pub evict_after: u8,
-    /// Which clock.
+    /// The clock for timestamps.
     pub clock: Clock,
-    /// Reads the wall clock, in nanoseconds since 1970: the kernel's clock is taken for as far from it as it is, and followed where it
-    /// is set.
+    /// Reads the wall clock, in nanoseconds since 1970. The engine applies its offset to the
+    /// kernel's clock, and adopts steps.
     pub wall_ns: fn() -> u64,
-    /// Whether frames end in the engine, as at a mirror port, rather than pass on.
+    /// Whether frames are dropped by the program, as for a mirror port, instead of passed on.
     pub drops: bool,
-    /// How long a frame of the wire may be. Longer ones were merged of several, as they are where a program is in generic mode, and
-    /// counted (`KernelCounters::packets_merged`).
+    /// Maximum length of a frame on the wire. Longer frames were merged from several, as in generic
+    /// mode, and are counted (`KernelCounters::packets_merged`).
     pub longest_frame_bytes: u32,
-    /// How frames that are no packet are handed up; not at all without it.
+    /// How frames that are not packets are handed up; `None`: not at all.
     pub hand_up: Option<HandUp>,
-    /// Whether the programs that only tests and measurements run are loaded too: the verifier takes its time over each.
+    /// Loads the programs for tests and measurements too: the verifier takes time for each.
     pub tested: Option<Tested>,
-    /// Random words that key the hash.
+    /// Random words of the hash key.
     pub hash_keys: [u64; KEY_HALVES],
 }
 
-/// `struct config` of `bpf/layout.h`.
+/// Size of `struct config` in `bpf/layout.h`.
 const CONFIG_BYTES: usize = 200;
-/// The largest table.
+/// Maximum slots of a table.
 const MAX_SLOTS: u32 = 1 << 22;
-/// The kernel takes rings of whole pages; 4,096 is the smallest page there is.
+/// The kernel requires rings of whole pages; 4,096 is the smallest page size.
 pub(crate) const PAGE_BYTES: u32 = 4_096;
-/// What the program divides the clock by has to fit.
+/// The program divides the clock by the cell's length, as a signed number.
 const MAX_CELL_NS: u64 = i64::MAX as u64;
 
 impl KernelConfig {
-    /// Says what is out of range, without asking the kernel.
+    /// Checks the ranges of all values, without asking the kernel.
     ///
     /// # Errors
-    /// The first value that cannot be, with those that can.
+    /// The first value out of range, with the valid range.
     pub fn validate(&self) -> Result<(), KernelError> {
         let wrong = |what, value: u64, allowed| {
             Err(KernelError::Configuration {
@@ -142,20 +146,21 @@ impl KernelConfig {
         Ok(())
     }
 
-    /// How many tables: one for every CPU that is there. More are possible, in virtual machines often by far more, and memory
-    /// would be taken for all of them.
+    /// Number of tables: one per present CPU. Possible CPUs may be many more, especially in virtual
+    /// machines, and all their tables would take memory.
     pub(crate) fn tables(&self, present: usize, possible: usize) -> Option<u32> {
         let (tables, numbered) = match self.tables {
             Tables::PerCpu => (u32::try_from(present).ok()?, u32::try_from(possible).ok()?),
             Tables::RowLock => (1, 1),
         };
-        // Rows are numbered in 32 bits, those too that a CPU would have that is added later: none of them is another's.
+        // Rows are numbered in 32 bits, including those that a CPU added later would have, so that
+        // its numbers differ from all others.
         self.slots.checked_mul(numbered)?.checked_mul(2)?;
         let fewer = self.tested.and_then(|tested| tested.tables);
         Some(fewer.unwrap_or(tables).min(tables))
     }
 
-    /// As `struct config` of `bpf/layout.h` lies.
+    /// The bytes of `struct config` in `bpf/layout.h`.
     pub(crate) fn bytes(
         &self,
         interfaces: &[u32],

@@ -1,54 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the program counts, as it lies in the kernel.
+//! The program's counters, in the layout of the kernel's map.
 
 use turboflow_engine::{EngineCounters, Evicted};
 use turboflow_record::Rejected;
 
 use crate::layout::{COUNTER_WORDS, INTERFACES, words};
 
-/// What the engine did with the frames it saw, over all CPUs.
+/// What the engine did with the frames it received, over all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounters {
-    /// Packets that went into a table.
+    /// Packets that were merged into a table.
     pub packets_metered: u64,
-    /// Bytes their IP headers declare.
+    /// Bytes of these packets, according to their IP headers.
     pub bytes_metered: u64,
-    /// Records displaced by another flow.
+    /// Records evicted by another flow.
     pub evicted_collision: u64,
-    /// Records taken out when their cell had ended, or displaced by the first packet of their slot in a later one.
+    /// Records taken out after the end of their cell, or evicted by the first packet of a later
+    /// cell.
     pub evicted_age: u64,
-    /// Records that left because their next packet had to start a new one.
+    /// Records evicted because the next packet of their flow had to start a new one.
     pub evicted_cut: u64,
-    /// Records that were in a table at the end.
+    /// Records in the tables when the engine ended.
     pub evicted_flush: u64,
-    /// Of the evicted ones, those for which the ring had no room.
+    /// Evicted records for which the ring had no room.
     pub microflows_dropped: u64,
-    /// Packets in them.
+    /// Packets of the dropped records.
     pub packets_dropped: u64,
-    /// IP bytes in them.
+    /// IP bytes of the dropped records.
     pub bytes_dropped: u64,
-    /// Records of them whose flow `KernelEngine::short_flows` does not name, for there were too many.
+    /// Dropped records of flows beyond the limit of `KernelEngine::short_flows`.
     pub microflows_unnamed: u64,
-    /// Frames that are no packet, by [`Rejected::index`].
+    /// Frames that are not packets, by [`Rejected::index`].
     pub rejected_packets: [u64; Rejected::COUNT],
-    /// Their bytes on the wire.
+    /// Bytes of these frames on the wire.
     pub rejected_bytes: [u64; Rejected::COUNT],
-    /// Frames seen, by the interface's place in `KernelConfig::interfaces`.
+    /// Frames received, by the interface's index in `KernelConfig::interfaces`.
     pub packets_received: [u64; INTERFACES],
-    /// Their bytes, as long as they were on the wire.
+    /// Bytes of these frames on the wire.
     pub bytes_received: [u64; INTERFACES],
-    /// Of the frames seen, those longer than `KernelConfig::longest_frame_bytes`.
+    /// Received frames longer than `KernelConfig::longest_frame_bytes`.
     pub packets_merged: [u64; INTERFACES],
 }
 
 impl KernelCounters {
-    /// Frames seen at all interfaces.
+    /// Frames received on all interfaces.
     #[must_use]
     pub fn received(&self) -> u64 {
         self.packets_received.iter().sum()
     }
 
-    /// What every engine counts.
+    /// The counters that all engines have.
     #[must_use]
     pub fn in_common(&self) -> EngineCounters {
         EngineCounters {
@@ -72,11 +73,11 @@ impl KernelCounters {
         }
     }
 
-    /// Adds the counters of one CPU, as the kernel keeps them.
+    /// Adds the counters of one CPU, in the kernel's layout.
     pub(crate) fn add_cpu(&mut self, bytes: &[u8]) {
         debug_assert_eq!(bytes.len(), 8 * COUNTER_WORDS);
         let mut words = words(bytes);
-        // Where the program keeps start and end of its cell.
+        // The program keeps the start and end of its cell there.
         let mut cell = [0, 0];
         let [cell_start_ns, cell_end_ns] = &mut cell;
         let totals = [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the driver of an interface tells programs of frames: generic netlink, family `netdev` (Linux,
-//! Documentation/netlink/specs/netdev.yaml).
+//! Asks the driver of an interface which metadata it provides to programs: generic netlink, family
+//! `netdev` (Linux, Documentation/netlink/specs/netdev.yaml).
 
 use std::os::fd::OwnedFd;
 
@@ -13,19 +13,20 @@ use turboflow_record::Input;
 use crate::KernelError;
 use crate::attach::interface_index;
 
-/// What only a driver knows of frames: as a definition asks for it, or as a driver tells it.
+/// Metadata of frames that only a driver has: as needed by a definition, or as provided by a
+/// driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DriverKnows {
-    /// When the card's clock saw them.
+    /// The time at which the card received the frame.
     pub timestamps: bool,
-    /// The tag that was taken out of them. Most drivers leave it there.
+    /// A VLAN tag that was removed from the frame. Most drivers leave it in place.
     pub tags: bool,
 }
 
 const OF_TAGS: [Input; 3] = [Input::Vlan, Input::InnerVlan, Input::VlanPriority];
 
 impl DriverKnows {
-    /// What records of a layout hold of it.
+    /// The metadata that records of a layout contain.
     #[must_use]
     pub fn asked_by(layout: &Layout) -> Self {
         let inputs = layout.needs();
@@ -35,7 +36,8 @@ impl DriverKnows {
         }
     }
 
-    /// What the driver of an interface tells; nothing where the kernel (before Linux 6.7) or this process's rights leave it unsaid.
+    /// The metadata that an interface's driver provides. None where the kernel (before Linux 6.7)
+    /// or the rights of this process do not allow the query.
     ///
     /// # Errors
     /// Where there is no such interface.
@@ -52,7 +54,7 @@ impl DriverKnows {
 
 /// `NETDEV_A_DEV_XDP_RX_METADATA_FEATURES` of an interface.
 fn metadata_features(index: u32) -> Option<u64> {
-    // Of include/uapi/linux/netdev.h.
+    // From include/uapi/linux/netdev.h.
     const DEV_GET: u8 = 1;
     const IFINDEX: u16 = 1;
     const RX_METADATA_FEATURES: u16 = 5;
@@ -62,16 +64,16 @@ fn metadata_features(index: u32) -> Option<u64> {
     Some(u64::from_ne_bytes(*features))
 }
 
-/// Whether the driver of an interface may put a frame's headers and its data into buffers of their own (`ethtool -g`, TCP data split).
-/// Where that cannot be asked, it may.
+/// Whether the interface's driver may put a frame's headers and its data into separate buffers
+/// (`ethtool -g`, TCP data split). True if that is not known.
 pub(crate) fn splits_headers(name: &str, index: u32) -> bool {
-    // Of include/uapi/linux/ethtool_netlink.h.
+    // From include/uapi/linux/ethtool_netlink.h.
     const RINGS_GET: u8 = 15;
     const RINGS_HEADER: u16 = 1 | NESTED;
     const TCP_DATA_SPLIT: u16 = 11;
     const ENABLED: u8 = 2;
     const NESTED: u16 = 1 << 15;
-    // An attribute with the interface's number.
+    // An attribute with the interface index.
     let [a, b, c, d] = index.to_ne_bytes();
     let [length_low, length_high] = 8u16.to_ne_bytes();
     let [kind_low, kind_high] = 1u16.to_ne_bytes();
@@ -80,13 +82,14 @@ pub(crate) fn splits_headers(name: &str, index: u32) -> bool {
         .and_then(|(socket, family)| answer_to(&socket, family, RINGS_GET, RINGS_HEADER, &header));
     match asked {
         Some(Ok(rings)) => attribute(&rings, TCP_DATA_SPLIT) == Some(&[ENABLED]),
-        // Of a driver without rings, as a veth pair's; or of a bond, whose lower devices have them.
+        // The driver has no rings, as with a veth pair; or it is a bond, whose lower devices have
+        // them.
         Some(Err(errno)) => errno != Errno::OPNOTSUPP.raw_os_error() || has_lower_devices(name),
         None => true,
     }
 }
 
-/// Whether an interface stands on others. Where the system does not say, it may.
+/// Whether an interface is stacked on others. True if that is not known.
 fn has_lower_devices(name: &str) -> bool {
     let is_lower = |entry: std::io::Result<std::fs::DirEntry>| {
         entry.map_or(true, |entry| {
@@ -97,12 +100,12 @@ fn has_lower_devices(name: &str) -> bool {
         .map_or(true, |mut entries| entries.any(is_lower))
 }
 
-/// Bytes before the attributes of a message: those of netlink, and those of generic netlink.
+/// Bytes of the netlink and generic netlink headers, before the attributes.
 const HEADER_BYTES: usize = 20;
 
-/// A socket, and the number of a family of generic netlink.
+/// A socket, and the id of a generic netlink family.
 fn family(name: &str) -> Option<(OwnedFd, u16)> {
-    // Of include/uapi/linux/genetlink.h.
+    // From include/uapi/linux/genetlink.h.
     const CONTROL: u16 = 0x10;
     const GET_FAMILY: u8 = 3;
     const FAMILY_ID: u16 = 1;
@@ -114,12 +117,12 @@ fn family(name: &str) -> Option<(OwnedFd, u16)> {
     Some((socket, u16::from_ne_bytes(*number)))
 }
 
-/// The answer to a question with one attribute, header and all; `None` where that is an error.
+/// The whole answer to a request with one attribute; `None` if it is an error.
 fn ask(socket: &OwnedFd, family: u16, command: u8, kind: u16, value: &[u8]) -> Option<Vec<u8>> {
     answer_to(socket, family, command, kind, value)?.ok()
 }
 
-/// The same, or the error's number.
+/// The whole answer to a request, or the error number.
 fn answer_to(
     socket: &OwnedFd,
     family: u16,
@@ -135,7 +138,8 @@ fn answer_to(
     question.extend((length as u32).to_ne_bytes());
     question.extend(family.to_ne_bytes());
     question.extend(REQUEST.to_ne_bytes());
-    // No number and no sender: one question at a time, and the kernel knows the socket.
+    // No sequence number and no port: there is one request at a time, and the kernel knows the
+    // socket.
     question.extend([0; 8]);
     question.extend([command, 1, 0, 0]);
     question.extend((4 + value.len() as u16).to_ne_bytes());
@@ -155,7 +159,7 @@ fn answer_to(
     (kind == family).then_some(Ok(answer))
 }
 
-/// The value of an attribute of a message.
+/// The value of an attribute in a message.
 fn attribute(message: &[u8], wanted: u16) -> Option<&[u8]> {
     let mut rest = message.get(HEADER_BYTES..)?;
     loop {
@@ -185,7 +189,7 @@ mod tests {
         for end in 0..message.len() {
             assert_eq!(attribute(&message[..end], 5), None);
         }
-        // No attribute is shorter than its header.
+        // An attribute is never shorter than its header.
         for length in 0..4 {
             message[HEADER_BYTES] = length;
             assert_eq!(attribute(&message, 5), None);

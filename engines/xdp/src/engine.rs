@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Loads the program, and knows its maps.
+//! Loads the program, and owns its maps.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::ticks::{TICK_NAME, Ticks};
 use crate::unparsed::Unparsed;
 use crate::{HandUp, KernelConfig, KernelCounters, KernelError, Tables, Tester, short};
 
-/// The program as clang compiled it, aligned as its ELF headers want to be.
+/// The compiled program, aligned as its ELF headers require.
 #[repr(C, align(8))]
 struct Aligned<Bytes: ?Sized>(Bytes);
 
@@ -32,17 +32,19 @@ static PROGRAM: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(
     "/microflow.bpf.o"
 )));
 
-/// The one that is bound to its interface. By itself, for it wants the kernel's types (BTF) and another licence.
+/// The device-bound program. It is a separate object, because it needs the kernel's types (BTF) and
+/// another licence.
 static BOUND: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/bound.bpf.o")));
 
-/// Words from one IPv4 row of a table to the next: a cache line.
+/// Words between two IPv4 rows of a table: a cache line.
 pub(crate) const ROW_WORDS_V4: usize = PlainRows::<WORDS_V4>::WORDS;
-/// Words from one IPv6 row to the next: two cache lines.
+/// Words between two IPv6 rows: two cache lines.
 pub(crate) const ROW_WORDS_V6: usize = 16;
 
-/// The engine in the kernel: loaded, and on the interfaces that it was attached to.
+/// The engine in the kernel: the loaded program, and its interfaces.
 pub struct KernelEngine {
-    /// Closing one takes the program off its interface. First, so that no packet comes any more when the rest goes.
+    /// Closing a link detaches the program from its interface. First, so that no more packets
+    /// arrive while the other fields are dropped.
     pub(crate) links: Vec<Link>,
     pub(crate) interfaces: Vec<(String, u32)>,
     pub(crate) object: Arc<Object>,
@@ -51,26 +53,26 @@ pub struct KernelEngine {
     pub(crate) control: SharedMemory,
     pub(crate) ring: Ring,
     pub(crate) inbox: Inbox,
-    /// Of records of a plan; `None` where they are the default definition's.
+    /// The shape of a plan's records; `None` for the default definition.
     pub(crate) shape: Option<RecordShape>,
-    /// Whether it is told what the driver knows of frames.
+    /// Whether the program can ask the driver about frames.
     pub(crate) is_bound: bool,
     pub(crate) unparsed: Option<Unparsed>,
     pub(crate) collecting: Collecting,
     ledger: MapHandle,
     pub(crate) short_flows: MapHandle,
     pub(crate) tables: usize,
-    /// One more than the highest number a CPU may ever have.
+    /// One more than the highest possible CPU number.
     cpus: usize,
     ring_bytes: u32,
     memory_bytes: u64,
 }
 
 impl KernelEngine {
-    /// Loads the program; it is attached to nothing.
+    /// Loads the program without attaching it.
     ///
     /// # Errors
-    /// A configuration out of range, or what the kernel refused.
+    /// A configuration out of range, or an error of the kernel.
     pub fn load(config: &KernelConfig) -> Result<Self, KernelError> {
         config.validate()?;
         let plan = match &config.layout {
@@ -82,7 +84,7 @@ impl KernelEngine {
             .as_ref()
             .filter(|_| plan.is_some())
             .map(RecordShape::of);
-        // What libbpf would print is in the errors.
+        // The errors contain what libbpf would print.
         libbpf_rs::set_print(None);
         let cpus = cpu_numbers("possible")?;
         let slots = config.slots;
@@ -147,22 +149,22 @@ impl KernelEngine {
         Ok(engine)
     }
 
-    /// Memory of the kernel's that tables, ring and the list of flows that lost records take.
+    /// Kernel memory of the tables, the ring and the list of flows with dropped records.
     #[must_use]
     pub const fn memory_bytes(&self) -> u64 {
         self.memory_bytes
     }
 
-    /// Bytes of the ring that records come by.
+    /// Bytes of the ring for records.
     #[must_use]
     pub const fn ring_bytes(&self) -> u32 {
         self.ring_bytes
     }
 
-    /// What the engine has done so far, over all CPUs.
+    /// The engine's counters so far, over all CPUs.
     ///
     /// # Errors
-    /// Where the kernel does not give it.
+    /// Where the kernel does not return them.
     pub fn counters(&self) -> Result<KernelCounters, KernelError> {
         let mut counters = self.collecting.counters();
         for cpu in self.ledger_by_cpu()? {
@@ -171,7 +173,7 @@ impl KernelEngine {
         Ok(counters)
     }
 
-    /// Packets that went into each table so far; `None` where it is not known which CPU has which.
+    /// Packets merged into each table so far; `None` if the mapping of CPUs to tables is unknown.
     pub(crate) fn metered_by_table(&self) -> Result<Option<Vec<u64>>, KernelError> {
         let cpus = self.ledger_by_cpu()?.into_iter().map(|cpu| {
             let mut counters = KernelCounters::default();
@@ -182,13 +184,13 @@ impl KernelEngine {
         if self.tables == 1 {
             return Ok(Some(vec![metered.iter().sum()]));
         }
-        // Where numbers of CPUs are left out, the kernel leaves them out here too.
+        // If some CPU numbers are not used, the kernel leaves out their counters.
         let is_known = metered.len() == self.cpus;
         metered.truncate(self.tables);
         Ok(is_known.then_some(metered))
     }
 
-    /// `struct counters` of every CPU that there may be.
+    /// `struct counters` of every possible CPU.
     fn ledger_by_cpu(&self) -> Result<Vec<Vec<u8>>, KernelError> {
         let cpus = self
             .ledger
@@ -197,13 +199,13 @@ impl KernelEngine {
         Ok(cpus.unwrap_or_default())
     }
 
-    /// Runs its programs on frames, without a network; from any thread.
+    /// Runs the programs on frames without a network; usable from any thread.
     #[must_use]
     pub fn tester(&self) -> Tester {
         Tester::new(Arc::clone(&self.object), self.shape.is_some())
     }
 
-    /// The program that interfaces run.
+    /// The program that runs on interfaces.
     pub(crate) const fn program_name(&self) -> &'static str {
         program_name(self.shape.is_some(), self.is_bound)
     }
@@ -217,23 +219,23 @@ const fn program_name(has_plan: bool, is_bound: bool) -> &'static str {
     }
 }
 
-/// The program for the default definition.
+/// Program for the default definition.
 pub(crate) const PROGRAM_NAME: &str = "microflows";
-/// The same for any other one.
+/// Program for any other definition.
 pub(crate) const PLANNED_NAME: &str = "planned";
-/// The same, bound to an interface: the only one of its object.
+/// Program for any other definition, bound to an interface: the only program of its object.
 const BOUND_NAME: &str = "bound";
-/// The first one on made packets, for tests and measurements.
+/// The program for the default definition on generated packets, for tests and measurements.
 const FIRE_NAME: &str = "fire";
-/// Programs of one object that meter: the verifier takes its time over each, and one is enough.
+/// Metering programs of one object, of which one is loaded: the verifier takes time for each.
 const METERING: [&str; 2] = [PROGRAM_NAME, PLANNED_NAME];
 
-/// Of a program that is to be bound: the device cannot have it, or the kernel knows no such thing.
+/// Error of loading a bound program: the device does not support it, or the kernel does not.
 const fn is_no_driver(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::InvalidInput | ErrorKind::Unsupported)
 }
 
-/// One more than the highest number of the CPUs that are `present`, or that are `possible` at all: numbers may be left out.
+/// One more than the highest `present` or `possible` CPU number; some numbers may not be used.
 fn cpu_numbers(which: &str) -> Result<usize, KernelError> {
     let what = "CPUs";
     let listed = std::fs::read_to_string(format!("/sys/devices/system/cpu/{which}"))
@@ -244,7 +246,7 @@ fn cpu_numbers(which: &str) -> Result<usize, KernelError> {
         .ok_or(KernelError::Incomplete { name: what })
 }
 
-/// Sets sizes and constants, before anything is in the kernel.
+/// Sets sizes and constants before anything is loaded into the kernel.
 fn configure(
     open: &mut OpenObject,
     config: &KernelConfig,

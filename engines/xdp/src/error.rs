@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be wrong around the program.
+//! Errors of the engine in the kernel.
 
 use std::io;
 
 use libbpf_rs::ErrorKind;
 
-/// Why the engine could not start or go on.
+/// Why the engine could not start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
-    /// A number of the configuration is out of its range.
+    /// A configured value is out of range.
     #[error("{what} is {value}: {allowed}")]
     Configuration {
-        /// Which.
+        /// The name of the value.
         what: &'static str,
-        /// As given.
+        /// The value.
         value: u64,
-        /// What it may be.
+        /// The valid range.
         allowed: &'static str,
     },
-    /// The rows of all tables have no numbers.
+    /// The rows of all tables exceed the range of row numbers.
     #[error(
         "{slots} microflow slots on each of {cpus} CPUs are more rows than the kernel engine can number; \
          fewer slots, or one table for all CPUs (`engine.xdp.table=row-lock`)"
@@ -26,42 +26,43 @@ pub enum KernelError {
     TooManyRows {
         /// Slots of a table.
         slots: u32,
-        /// CPUs that there may be.
+        /// Possible CPUs.
         cpus: usize,
     },
-    /// A record definition needs more than the engine has.
+    /// A record definition exceeds a limit of the engine.
     #[error(
         "this definition takes {needed} {what}; the engine in the kernel has room for {room}; `engine.name=software` works"
     )]
     TooLarge {
-        /// Of what.
+        /// The limited resource.
         what: &'static str,
-        /// As much as it needs.
+        /// The amount needed.
         needed: usize,
-        /// As much as there is.
+        /// The limit.
         room: usize,
     },
-    /// A record definition names an input that is not seen here.
+    /// A record definition names an input that this engine does not provide.
     #[error("the engine in the kernel does not see `{input}`")]
     Unseen {
-        /// Its name.
+        /// The input's name.
         input: &'static str,
     },
-    /// The layout joins two directions.
+    /// The layout is bidirectional.
     #[error(
         "the engine in the kernel does not join the two directions of a flow; `engine.name=software` does"
     )]
     Biflow,
-    /// The kernel or libbpf refused.
+    /// The kernel or libbpf returned an error.
     #[error("the kernel engine could not {doing} ({source}); {}", mend_of(of_io(source.kind())))]
     Refused {
-        /// Doing what.
+        /// The failed action.
         doing: &'static str,
-        /// As libbpf says it.
+        /// The error of libbpf.
         #[source]
         source: libbpf_rs::Error,
     },
-    /// No program can be bound to the interface: its driver has no native mode, or the kernel is too old.
+    /// The program cannot be bound to the interface: its driver has no native mode, or the kernel
+    /// is too old.
     #[error(
         "{name} takes no program that asks its driver for `hardware_timestamp` ({source}): that wants native XDP and Linux 6.7; \
          leave it out of the definition"
@@ -69,23 +70,23 @@ pub enum KernelError {
     NoDriver {
         /// The interface.
         name: String,
-        /// As libbpf says it.
+        /// The error of libbpf.
         #[source]
         source: libbpf_rs::Error,
     },
     /// Memory of the program could not be mapped.
     #[error("the kernel engine could not map its {what} ({source}); {}", mend_of(source.kind()))]
     Map {
-        /// Which.
+        /// The name of the memory.
         what: &'static str,
-        /// As the kernel says it.
+        /// The error of the kernel.
         #[source]
         source: io::Error,
     },
     /// There is no such interface.
     #[error("there is no interface {name}: `ip link` lists those there are")]
     NoInterface {
-        /// As given.
+        /// The name given.
         name: String,
     },
     /// Another XDP program is on the interface.
@@ -93,47 +94,47 @@ pub enum KernelError {
     Occupied {
         /// The interface.
         name: String,
-        /// The program's, as bpftool lists it, where it is known.
+        /// The other program's id, if known.
         id: Option<u32>,
     },
-    /// The program could not be put on an interface.
+    /// The program could not be attached to an interface.
     #[error("{name} does not take the kernel engine's program in {mode} mode ({source}); {mend}")]
     Attach {
         /// The interface.
         name: String,
         /// `native` or `generic`.
         mode: &'static str,
-        /// As the kernel says it.
+        /// The error of the kernel.
         #[source]
         source: io::Error,
-        /// What to do.
+        /// What the user can do.
         mend: &'static str,
     },
-    /// Other programs were taken off for this one, which then did not come on everywhere.
+    /// Other programs were detached for this one, which could then not be attached everywhere.
     #[error("{source}; taken off, and not put back: {}", list_of(taken_off))]
     Replaced {
-        /// Interfaces, and the numbers that their programs had.
+        /// Interfaces, and the ids of their former programs.
         taken_off: Vec<(String, u32)>,
-        /// Why this one is not there.
+        /// Why this program could not be attached.
         source: Box<KernelError>,
     },
-    /// The program that was compiled in has no map or program of that name.
+    /// The compiled program lacks a map or program.
     #[error("the kernel engine's program has no `{name}`: it was built wrongly")]
     Incomplete {
-        /// Of the map or program.
+        /// The name of the map or program.
         name: &'static str,
     },
-    /// The ring carried something that is no record.
+    /// The ring contained items that are not records.
     #[error(
         "the kernel engine's ring carried {count} items that are no records: program and reader do not match"
     )]
     ForeignItems {
-        /// How many.
+        /// The number of such items.
         count: u64,
     },
 }
 
-/// The same kind, as far as it tells what to do.
+/// The equivalent kind, as far as the advice depends on it.
 const fn of_io(kind: ErrorKind) -> io::ErrorKind {
     match kind {
         ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
@@ -142,7 +143,7 @@ const fn of_io(kind: ErrorKind) -> io::ErrorKind {
     }
 }
 
-/// What to do where the kernel refused.
+/// Advice for an error of the kernel.
 const fn mend_of(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::PermissionDenied => {
@@ -173,7 +174,7 @@ impl KernelError {
         move |source| Self::Refused { doing, source }
     }
 
-    /// The same, with the programs that are off by now.
+    /// Adds the programs that were already detached to the error.
     pub(crate) fn although(self, taken_off: &[(String, u32)]) -> Self {
         if taken_off.is_empty() {
             return self;
@@ -184,7 +185,7 @@ impl KernelError {
         }
     }
 
-    /// What to do where a program is there still although it was to be replaced.
+    /// Changes the advice if a program was to be replaced and is still there.
     pub(crate) fn still_there(self, replaces: bool) -> Self {
         match self {
             Self::Occupied { name, id: None } if replaces => Self::Attach {
@@ -198,7 +199,7 @@ impl KernelError {
         }
     }
 
-    /// Whether it was a missing right, and not a fault: `EPERM` or `EACCES`.
+    /// Whether a permission was missing: `EPERM` or `EACCES`.
     #[must_use]
     pub fn is_permission(&self) -> bool {
         match self {

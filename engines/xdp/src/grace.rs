@@ -14,20 +14,20 @@ use crate::KernelError;
 
 const DOING: &str = "wait for programs that run";
 
-/// A thread that waits on request, so that the ring is read meanwhile: a wait takes some 10 ms.
+/// A thread that waits on request, while the ring is still read: a wait takes about 10 ms.
 ///
-/// The kernel lets an update of a map of maps return only when no program can still hold the map that was there before
-/// (`maybe_wait_bpf_programs`; kernel 4.19 and later). That it holds another map than the tables is no matter: it waits for all
-/// programs.
+/// An update of a map of maps returns only when no running program can still use the replaced map
+/// (`maybe_wait_bpf_programs`; kernel 4.19 and later). The kernel waits for all programs, so the
+/// map of maps need not contain the tables.
 pub(crate) struct Grace {
     maps: Arc<Maps>,
     ends: Sender<libbpf_rs::Result<()>>,
     ended: Receiver<libbpf_rs::Result<()>>,
-    /// `None` until it has started.
+    /// `None` before the first wait.
     thread: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-/// A map, and a map of maps that holds it.
+/// A map, and a map of maps that contains it.
 struct Maps {
     inner: MapHandle,
     outer: MapHandle,
@@ -42,11 +42,11 @@ impl Maps {
 }
 
 impl Grace {
-    /// Makes what the thread needs. It starts with the first wait, when this process may have given up rights: a thread that is there
-    /// before keeps them.
+    /// Creates what the thread needs. The thread starts with the first wait, after this process may
+    /// have dropped privileges: an earlier thread would keep them.
     ///
     /// # Errors
-    /// Where the kernel makes no map of maps.
+    /// Where the kernel cannot create a map of maps.
     pub(crate) fn new() -> Result<Self, KernelError> {
         let maps = maps().map_err(KernelError::refused(DOING))?;
         let (ends, ended) = channel();
@@ -58,15 +58,16 @@ impl Grace {
         })
     }
 
-    /// Begins to wait for the programs that run now.
+    /// Starts waiting for the programs that run now.
     pub(crate) fn start(&mut self) {
         if self.thread.is_none() {
             self.thread = self.start_thread().ok();
         }
         match &self.thread {
-            // A thread that is gone shows when its answer is asked for.
+            // If the thread has ended, receiving its answer reports that.
             Some((requests, _)) => drop(requests.send(())),
-            // The system starts no more threads: the ring waits, and nothing is lost.
+            // No thread can be started: waits here. The ring is not read meanwhile, but nothing is
+            // lost.
             None => drop(self.ends.send(self.maps.wait())),
         }
     }
@@ -76,7 +77,7 @@ impl Grace {
         let (requests, requested) = channel();
         let run = move || {
             for () in requested {
-                // Nobody listens any more at the end.
+                // The receiver is gone when the engine is dropped.
                 let _ = ends.send(maps.wait());
             }
         };
@@ -89,7 +90,7 @@ impl Grace {
         thread.is_some_and(|(_, thread)| thread.is_finished())
     }
 
-    /// Whether the wait is over.
+    /// Whether the wait has ended.
     pub(crate) fn is_over(&self) -> Result<bool, KernelError> {
         match self.ended.try_recv() {
             Ok(waited) => waited.map(|()| true).map_err(KernelError::refused(DOING)),
@@ -98,7 +99,7 @@ impl Grace {
         }
     }
 
-    /// Waits for its end.
+    /// Blocks until the wait has ended.
     pub(crate) fn wait(&self) -> Result<(), KernelError> {
         let gone = |_| KernelError::Incomplete { name: "grace" };
         let waited = self.ended.recv().map_err(gone)?;

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which tables packets have come to: those of CPUs that no packet comes to need not be looked through at the end of every cell. A
-//! machine has tens of them, and a card sends its packets to a few.
+//! Tracks which tables receive packets. Tables of idle CPUs need not be searched at the end of
+//! every cell. A machine has tens of CPUs, and a card sends its packets to a few.
 
-/// What was counted when the halves were emptied.
+/// Counts at the times when the halves were emptied.
 #[derive(Default)]
 pub(crate) struct InUse {
-    /// Packets that had gone into each table: the last time, and the time before, when the other half was the one that is next.
+    /// Packets merged into each table: at the last time, and at the time before, which concerned
+    /// the half that is next.
     emptied: [Vec<u64>; 2],
 }
 
 impl InUse {
-    /// Whether each of so many tables may have rows in the half that is emptied now, when so many packets have gone into each, as
-    /// far as that is known.
+    /// Whether each table may have rows in the half that is emptied now. `metered` is the number of
+    /// packets merged into each table, if known.
     ///
-    /// Nobody writes to a half between its emptying and the turn to it. So its rows are of packets that were metered after it was
-    /// emptied last, two turns ago: where none was since then, there is none.
+    /// A half is not written between its emptying and the turn to it. So its rows hold packets
+    /// metered after it was last emptied, two turns ago. If there were none since then, it has no
+    /// rows.
     pub(crate) fn since_emptied(&mut self, metered: Option<Vec<u64>>, tables: usize) -> Vec<bool> {
         let Some(metered) = metered else {
             return vec![true; tables];
@@ -38,7 +40,7 @@ mod tests {
         let mut turn = |metered: [u64; 2]| in_use.since_emptied(Some(metered.to_vec()), 2);
         assert_eq!(turn([0, 0]), [false, false]);
         assert_eq!(turn([3, 0]), [true, false]);
-        // Those three may have come after that turn, into the other half.
+        // These three packets may have come after that turn, into the other half.
         assert_eq!(turn([3, 0]), [true, false]);
         assert_eq!(turn([3, 1]), [false, true]);
         assert_eq!(turn([3, 2]), [false, true]);

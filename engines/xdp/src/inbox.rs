@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the ring's reader leaves: records by the half of the table they were in, in order.
+//! Receives records from the ring's reader, and sorts them by table half and ticket.
 
 use std::collections::HashMap;
 
@@ -8,37 +8,38 @@ use turboflow_record::{WORDS_V4, WORDS_V6};
 
 use crate::layout::{HALF_AT, record_word, words};
 
-/// Bytes of `struct ticket` in `bpf/layout.h`.
+/// Size of `struct ticket` in `bpf/layout.h`.
 const TICKET_BYTES: usize = 8;
 const V4_BYTES: usize = 8 * PlainRows::<WORDS_V4>::WORDS;
 const V6_BYTES: usize = 8 * PlainRows::<WORDS_V6>::WORDS;
-/// The byte of a row that says in which half of its table it was.
+/// Offset of the byte of a row that holds the half of its table.
 const HALF_BYTE_AT: usize = 8 * HALF_AT + 3;
 
-/// Records of the ring that nobody has taken yet.
+/// Records of the ring that have not been taken yet.
 pub(crate) struct Inbox {
-    /// The half whose records are due; those of the other one are of packets after its end.
+    /// The half whose records are due. Records of the other half are of packets after its end.
     half: u64,
     due: MicroflowBatch,
     later: MicroflowBatch,
     tickets: Option<Tickets>,
-    /// Of records of a plan.
+    /// The shape of a plan's records.
     shape: Option<RecordShape>,
-    /// Items of the ring that are no records.
+    /// Items of the ring that are not records.
     foreign: u64,
 }
 
-/// Puts records of one slot in order: who shares a table may write to the ring in another order than that in which it took
-/// rows out. No number is missing for longer than a program runs.
+/// Puts the records of one slot in order. With a shared table, CPUs may write to the ring in
+/// another order than they evicted rows. A missing number arrives at the latest when its program
+/// ends.
 struct Tickets {
-    /// The number that comes next, by slot.
+    /// The next number, by slot.
     next: Vec<u32>,
-    /// Records that came before their turn, by slot and number.
+    /// Records that arrived before their predecessors, by slot and number.
     early: HashMap<(u32, u32), Vec<u8>>,
 }
 
 impl Inbox {
-    /// Of a table that CPUs share, `shared_slots` says how many slots it has.
+    /// `shared_slots` is the number of slots, if CPUs share a table.
     pub(crate) fn new(shared_slots: Option<u32>, shape: Option<RecordShape>) -> Self {
         let tickets = shared_slots.map(|slots| Tickets {
             next: vec![0; slots as usize],
@@ -54,7 +55,8 @@ impl Inbox {
         }
     }
 
-    /// Takes an item of the ring. Plain IPv4 records of the half that is due, which most are, are taken without a call.
+    /// Receives an item of the ring. Most items are plain IPv4 records of the due half, and take
+    /// the inlined path.
     #[inline(always)]
     pub(crate) fn receive(&mut self, item: &[u8]) {
         if self.tickets.is_none()
@@ -100,7 +102,7 @@ impl Inbox {
         self.keep_early_ones(slot, next.wrapping_add(1));
     }
 
-    /// Keeps those of a slot whose turn has come.
+    /// Keeps the early records of a slot whose turn has come.
     fn keep_early_ones(&mut self, slot: u32, mut next: u32) {
         while let Some(row) = self
             .tickets
@@ -137,36 +139,37 @@ impl Inbox {
         }
     }
 
-    /// Moves those that are due to the end of `batch`.
+    /// Moves the due records to the end of `batch`.
     pub(crate) fn take_due(&mut self, batch: &mut MicroflowBatch) {
         batch.append(&mut self.due);
     }
 
-    /// The rows of the half that was due have been taken too: the records of the other one are due from now on.
+    /// The rows of the due half have been taken too: from now on, the records of the other half are
+    /// due.
     pub(crate) fn turn(&mut self) {
         self.half = 1 - self.half;
         self.due.append(&mut self.later);
     }
 
-    /// Whether a record is missing before one that is here.
+    /// Whether a record is missing before one that has arrived.
     pub(crate) fn waits_for_tickets(&self) -> bool {
         let tickets = self.tickets.as_ref();
         tickets.is_some_and(|tickets| !tickets.early.is_empty())
     }
 
-    /// How many records there are.
+    /// Number of records.
     pub(crate) fn len(&self) -> usize {
         let early = self.tickets.as_ref();
         self.due.len() + self.later.len() + early.map_or(0, |tickets| tickets.early.len())
     }
 
-    /// Items so far that were no records.
+    /// Number of items that were not records.
     pub(crate) const fn foreign(&self) -> u64 {
         self.foreign
     }
 }
 
-/// A word of a record in a row whose length the compiler knows, so that it checks no index.
+/// A word of a row whose length is a constant, so that the index needs no check.
 #[inline(always)]
 fn word<const BYTES: usize>(row: &[u8; BYTES], at: usize) -> u64 {
     let (words, _) = row.as_chunks::<8>();
@@ -177,7 +180,7 @@ fn word<const BYTES: usize>(row: &[u8; BYTES], at: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// An item of the ring of a record of so many packets.
+    /// An item of the ring with a record of `packets` packets.
     fn evicted(packets: u64, half: u64, ticket: Option<(u32, u32)>) -> Vec<u8> {
         let mut row = [0; PlainRows::<WORDS_V4>::WORDS];
         row[0] = packets;

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the program shares with user space, as words: `bpf/layout.h` is the other side.
+//! The words that program and user space share: `bpf/layout.h` is the other side.
 
 use turboflow_merge::WORDS_WIDE;
 use turboflow_record::{Rejected, WORDS_V6};
 
-/// The word of [`Base`] whose fourth byte says in which half of its table a record was.
+/// The word of [`Base`] whose fourth byte holds the half of a record's table.
 pub(crate) const HALF_AT: usize = 5;
-/// What of that word is not of a record: an end's reason, which there is none of yet, and the half.
+/// The bits of that word that are not part of a record: the end reason, not yet set, and the half.
 const OF_THE_RING: u64 = 0xffff << 16;
-/// Words of the counters of one CPU.
+/// Words of one CPU's counters.
 pub(crate) const COUNTER_WORDS: usize = 11 + 2 * Rejected::COUNT + 3 * INTERFACES;
-/// The most interfaces that an engine can be on.
+/// Maximum number of interfaces of an engine.
 pub const INTERFACES: usize = 16;
-/// Random words that key the hash of the 5-tuple: one, and one for each 32-bit half.
+/// Random words of the 5-tuple's hash: one, and one for each 32-bit half.
 pub(crate) const TUPLE_HALVES: usize = 1 + 2 * WORDS_V6;
-/// The same for any key.
+/// Random words of the hash for any key.
 pub const KEY_HALVES: usize = 1 + 2 * WORDS_WIDE;
 
-/// The 64-bit words of bytes that the kernel wrote.
+/// The 64-bit words in bytes written by the kernel.
 pub(crate) fn words(bytes: &[u8]) -> impl ExactSizeIterator<Item = u64> + '_ {
     let (words, _) = bytes.as_chunks::<8>();
     words.iter().copied().map(u64::from_ne_bytes)
 }
 
-/// A word of a record as the kernel wrote it, without what is the ring's own.
+/// A word of a record as written by the kernel, without the bits of the ring.
 #[inline(always)]
 pub(crate) const fn record_word(at: usize, word: u64) -> u64 {
     if at == HALF_AT {

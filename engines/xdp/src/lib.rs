@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The forwarding engine in the kernel: an XDP program keeps the microflow table where packets arrive and
-//! hands user space the evicted records alone (TurboFlow, section 4; `docs/engines.md`).
+//! The forwarding engine in the kernel: an XDP program keeps the microflow table where packets
+//! arrive, and hands only evicted records to user space (TurboFlow, section 4; `docs/engines.md`).
 //!
-//! A record definition other than the default one is constants of a second program (`bpf/plan.h`).
+//! Any other record definition consists of constants for a second program (`bpf/plan.h`).
 //!
 //! ```text
 //!  frame ─▶ parse.h ─▶ table.h: private tables, or one ─▶ ring buffer ─▶ inbox ─┐
@@ -10,8 +10,8 @@
 //!                         └─ at the end of a cell: the half that was turned from ┘
 //! ```
 //!
-//! The program is C (`bpf/`), compiled when the crate is built with the feature `kernel`. Without it the crate says what
-//! the engine sees, and has no more.
+//! The program is C (`bpf/`), compiled if the feature `kernel` is enabled. Without it the crate
+//! only contains the engine's abilities.
 
 #[cfg(all(feature = "kernel", not(target_endian = "little")))]
 compile_error!("the program writes keys as little-endian words, which only such a machine reads");

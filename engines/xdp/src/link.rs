@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What keeps the program on an interface, and whether it still does.
+//! The BPF link that attaches the program to an interface, and its state.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -8,26 +8,26 @@ use libbpf_rs::libbpf_sys::{bpf_link_detach, bpf_link_info, bpf_obj_get_info_by_
 
 use crate::attach::exists;
 
-/// Whether the packets of an interface still come to the program.
+/// Whether packets of an interface still reach the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attachment {
-    /// The interface is there, and the program is not on it any more.
+    /// The interface exists, and the program is no longer attached.
     Displaced,
-    /// There is no such interface any more.
+    /// The interface no longer exists.
     Gone,
-    /// They do, as long as it is up.
+    /// Packets reach the program as long as the interface is up.
     Holds {
-        /// Number of the interface.
+        /// Index of the interface.
         index: u32,
     },
 }
 
-/// A link of the program to an interface. Closing it takes the program off.
+/// A link of the program to an interface. Closing it detaches the program.
 pub(crate) struct Link {
     fd: OwnedFd,
-    /// Number of the interface.
+    /// Index of the interface.
     index: u32,
-    /// Number of the program, as the kernel gave it.
+    /// Id of the program, assigned by the kernel.
     program: u32,
 }
 
@@ -37,24 +37,27 @@ impl Link {
         Ok(Self { fd, index, program })
     }
 
-    /// Takes the program off. To close the link is not enough where somebody else holds it too: who lists links does for a moment, who
-    /// has pinned it for good.
+    /// Detaches the program. Closing the link is not sufficient while another process holds it too:
+    /// listing links holds each for a moment, pinning one holds it permanently.
     pub(crate) fn take_off(self) {
-        // SAFETY: the descriptor is open. Where it fails, the interface is gone, or closing it has to do.
+        // SAFETY: the descriptor is open. On failure the interface is gone, or closing the link
+        // must suffice.
         unsafe { bpf_link_detach(self.fd.as_raw_fd()) };
     }
 
-    /// Asks the kernel, in one system call that needs no right. Nobody without a link of his own takes the place of a link: the
-    /// kernel refuses `ip link set dev IFACE xdp off`. But one can be detached (`bpftool link detach`), or given another program.
+    /// Asks the kernel, with one system call that needs no privilege. The kernel refuses to replace
+    /// a link's program by `ip link set dev IFACE xdp off`. But a link can be detached
+    /// (`bpftool link detach`), or given another program.
     pub(crate) fn attachment(&self) -> Attachment {
         let holds = Attachment::Holds { index: self.index };
         let Ok(info) = describe(&self.fd) else {
-            // Who does not answer says nothing of the program.
+            // No answer says nothing about the program.
             return holds;
         };
-        // SAFETY: the kernel has filled in what belongs to the link's kind, which is XDP, and all of it is plain numbers.
+        // SAFETY: the kernel has filled in the fields for the link's type, which is XDP; all are
+        // integers.
         let index = unsafe { info.__bindgen_anon_1.xdp.ifindex };
-        // Another number than at the start is that of another namespace, into which somebody has put the interface.
+        // If the index has changed, the interface was moved to another namespace.
         if index != 0 && info.prog_id == self.program {
             holds
         } else if exists(self.index) {
@@ -68,7 +71,8 @@ impl Link {
 fn describe(link: &OwnedFd) -> io::Result<bpf_link_info> {
     let mut info = bpf_link_info::default();
     let mut length_bytes = size_of::<bpf_link_info>() as u32;
-    // SAFETY: the kernel writes as much as the length says at most, which is that of `info`, and numbers only.
+    // SAFETY: the kernel writes at most the given length, which is that of `info`, and integers
+    // only.
     let error = unsafe {
         bpf_obj_get_info_by_fd(link.as_raw_fd(), (&raw mut info).cast(), &mut length_bytes)
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory of a map that the program and user space share.
+//! Memory of a map, shared by the program and user space.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -8,18 +8,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use libbpf_rs::{MapCore, MapHandle};
 use memmap2::{MmapOptions, MmapRaw};
 
-/// An array map, as words that either side may write at any time.
+/// An array map, as words that both sides may write at any time.
 ///
-/// Reading it costs no system call and no copy: emptying 131,072 rows takes about as long as reading their memory.
+/// Reading it needs no system call and no copy: emptying 131,072 rows takes about as long as
+/// reading their memory.
 pub(crate) struct SharedMemory {
     memory: MmapRaw,
     words: usize,
 }
 
 impl SharedMemory {
-    /// Maps all of an array of `BPF_F_MMAPABLE`.
+    /// Maps a whole array map of type `BPF_F_MMAPABLE`.
     pub(crate) fn map(map: &MapHandle) -> io::Result<Self> {
-        // The kernel rounds elements up to words, and pages up.
+        // The kernel rounds elements up to words, and the map up to pages.
         let words = (map.value_size() as usize).div_ceil(8) * map.max_entries() as usize;
         let fd = map.as_fd().as_raw_fd();
         let memory = MmapOptions::new()
@@ -31,13 +32,15 @@ impl SharedMemory {
 
     pub(crate) fn words(&self) -> &[AtomicU64] {
         let words = self.memory.as_ptr().cast::<AtomicU64>();
-        // SAFETY: the mapping begins at a page, has `words` words, lives as long as `self`, and cannot shrink: a map's size
-        // is fixed. Whatever the kernel writes meanwhile is a word of its own, and all reading is by atomic words.
+        // SAFETY: the mapping begins at a page, has `words` words, lives as long as `self`, and
+        // cannot shrink, because the size of a map is fixed. The kernel writes whole words, and all
+        // reads here are atomic words.
         unsafe { std::slice::from_raw_parts(words, self.words) }
     }
 
-    /// Shows every row of one half of the tables that are in use, and empties it; how many there were. Of `in_use`, there is one for
-    /// each table, whose halves lie side by side, and `row_words` lie from one row to the next.
+    /// Passes every row of one half of the tables in use to `take`, and empties it; returns how
+    /// many there were. `in_use` has an entry per table, whose halves are adjacent. `row_words` is
+    /// the distance between rows.
     pub(crate) fn take_rows(
         &self,
         half: u64,
@@ -51,7 +54,7 @@ impl SharedMemory {
         let halves = halves.filter(|(_, is_used)| **is_used);
         let mut taken = 0;
         for row in halves.flat_map(|(rows, _)| rows.chunks_exact(row_words)) {
-            // Its packets: none in an empty row.
+            // The packets of the row: 0 in an empty one.
             if row[0].load(Ordering::Relaxed) == 0 {
                 continue;
             }

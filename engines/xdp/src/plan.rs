@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A record definition as constants of the program: `struct plan` of `bpf/plan.h`.
+//! A record definition as constants of the program: `struct plan` in `bpf/plan.h`.
 
 use turboflow_merge::{KeySteps, KeyWidths, Layout, StateContent, StateStep, Steps, WORDS_WIDE};
 use turboflow_record::{Input, KeyField};
@@ -11,24 +11,24 @@ use crate::config::PAGE_BYTES;
 use crate::layout::KEY_HALVES;
 use crate::{INPUTS, KernelError};
 
-/// Contents of the state: every one has its own code in the program.
+/// Limit on state steps: each has its own code in the program.
 const MAX_STEPS: usize = 64;
-/// Fields of a key: its family, both addresses in two halves, ports, protocol, inputs.
+/// Fields of a key: its family, two addresses in two halves each, ports, protocol, inputs.
 const MAX_KEY_STEPS: usize = 8 + KeyField::INPUTS.len();
 const MAX_EDGES: usize = MAX_WORDS;
-/// Words of a set of values: `SET_WORDS` of `bpf/values.h`.
+/// Words of a value set: `SET_WORDS` in `bpf/values.h`.
 const SET_WORDS: usize = of_key::END.div_ceil(64).next_power_of_two();
-/// Words of `struct plan` before the edges, and up to those before the steps and the fields of the key.
+/// Word offset of the edges in `struct plan`, and that of the steps and key fields.
 const EDGES_AT: usize = SET_WORDS + KEY_HALVES + 1;
 const STEPS_AT: usize = EDGES_AT + MAX_EDGES;
 const KEY_STEPS_AT: usize = STEPS_AT + MAX_STEPS;
-/// Bytes of `struct plan`.
+/// Size of `struct plan`.
 const PLAN_BYTES: usize = 8 * (KEY_STEPS_AT + 2 * MAX_KEY_STEPS + 3);
 
-/// The largest record, its ticket and what the ring puts before it fit the smallest ring.
+/// The largest record, its ticket and the ring's header fit in the smallest ring.
 const _: () = assert!(8 * (BASE_WORDS + MAX_WORDS + WORDS_WIDE + 2) < PAGE_BYTES as usize);
 
-/// Numbers of `enum value` that are no input: they follow the inputs.
+/// Numbers in `enum value` that are not inputs: they follow the inputs.
 mod of_key {
     use turboflow_record::Input;
 
@@ -42,29 +42,29 @@ mod of_key {
     const _: () = assert!(END <= 256, "the number of a value is a byte");
 }
 
-/// What stands for none.
+/// Markers for "none".
 const NO_BIT: u8 = 255;
 const NO_WORD: u32 = u32::MAX;
 
-/// Whether the engine can measure records of that layout.
+/// Checks whether the engine supports records of that layout.
 ///
 /// # Errors
-/// What is over a limit ([`KernelError::TooLarge`]), or cannot be seen here.
+/// The exceeded limit ([`KernelError::TooLarge`]), or the input that is not available here.
 pub fn check_layout(layout: &Layout) -> Result<(), KernelError> {
     KernelPlan::new(layout).map(drop)
 }
 
-/// A record definition that the program `planned` measures.
+/// A record definition for the program `planned`.
 #[derive(Clone, Debug)]
 pub(crate) struct KernelPlan {
     steps: Steps,
 }
 
 impl KernelPlan {
-    /// The plan of a layout; `None` where its records are those of the default definition, for which there is a faster program.
+    /// The plan of a layout; `None` for the default definition, which has a faster program.
     ///
     /// # Errors
-    /// What is over a limit, or cannot be seen here.
+    /// An exceeded limit, or an input that is not available here.
     pub(crate) fn new(layout: &Layout) -> Result<Option<Self>, KernelError> {
         let steps = layout.steps();
         if layout.key_widths() == KeyWidths::ByFamily && steps.words == 0 {
@@ -97,7 +97,7 @@ impl KernelPlan {
         }
     }
 
-    /// All inputs that it folds or has in its key.
+    /// All inputs of the state and the key.
     fn inputs(&self) -> impl Iterator<Item = Input> {
         let of_state = self.steps.state.iter().filter_map(|step| step.of);
         let fields = match &self.steps.key {
@@ -111,7 +111,7 @@ impl KernelPlan {
         of_state.chain(of_key)
     }
 
-    /// As `struct plan` of `bpf/plan.h` lies.
+    /// The bytes of `struct plan` in `bpf/plan.h`.
     pub(crate) fn bytes(&self, hash_keys: &[u64; KEY_HALVES]) -> Vec<u8> {
         let mut bytes = Bytes::default();
         let mut wanted = [0; SET_WORDS];
@@ -185,7 +185,7 @@ impl KernelPlan {
                 KeyField::SourcePort => (of_key::SOURCE_PORT, 1),
                 KeyField::DestinationPort => (of_key::DESTINATION_PORT, 1),
                 KeyField::Protocol => (of_key::PROTOCOL, 1),
-                // No tunnel is entered.
+                // Tunnels are not entered.
                 KeyField::OuterSourceAddress | KeyField::OuterDestinationAddress => continue,
                 KeyField::Input(input) => (input as u8, 1),
             };
@@ -206,7 +206,7 @@ struct KeyStep {
     presence: u8,
 }
 
-/// A C structure as it is filled.
+/// A C structure being filled.
 #[derive(Default)]
 struct Bytes(Vec<u8>);
 
@@ -223,13 +223,13 @@ impl Bytes {
         self.0.extend(quarter_word.to_ne_bytes());
     }
 
-    /// Zeros up to there.
+    /// Pads with zeros up to `length`.
     fn fill_to(&mut self, length: usize) {
         assert!(self.0.len() <= length, "limits were checked");
         self.0.resize(length, 0);
     }
 
-    /// `struct step`; `edge` is where the edges of the next histogram begin.
+    /// Appends `struct step`; `edge` is the index of the next histogram's first edge.
     fn step(&mut self, step: &StateStep, edge: &mut usize) {
         let (fold, count) = match &step.what {
             StateContent::Count => (1, 0),
@@ -244,7 +244,7 @@ impl Bytes {
             StateContent::WideSquares => (10, 0),
             StateContent::List(k) => (11, *k),
         };
-        // Packets are counted by what all of them have.
+        // Counting needs an input that every packet has.
         let of = step.of.unwrap_or(Input::IpLength) as u8;
         self.0.extend([fold, of]);
         for number in [step.word, count, *edge] {
@@ -255,7 +255,7 @@ impl Bytes {
         }
     }
 
-    /// `struct key_step`.
+    /// Appends `struct key_step`.
     fn key_step(&mut self, step: &KeyStep) {
         self.word(step.keep);
         self.0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Takes records of a plan out of the tables: base, state and key, as many words as the plan has.
+//! Takes a plan's records out of the tables: the plan's base, state and key words.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,12 +8,12 @@ use turboflow_engine::{MicroflowBatch, RecordShape};
 use crate::layout::record_word;
 use crate::memory::SharedMemory;
 
-/// Words from one row of a table to the next: whole cache lines.
+/// Words between two rows of a table: whole cache lines.
 pub(crate) const fn row_words(words: usize) -> usize {
     words.next_multiple_of(8)
 }
 
-/// Moves the records of a half of both tables to `to`; how many there were.
+/// Moves the records of a half of both tables to `to`; returns how many there were.
 pub(crate) fn take_rows(
     [table_v4, table_v6]: [&SharedMemory; 2],
     half: u64,
@@ -37,7 +37,7 @@ pub(crate) fn take_rows(
     }
 }
 
-/// The words of a row, without the padding behind them.
+/// The words of a row, without the padding after them.
 fn loaded(row: &[AtomicU64]) -> impl ExactSizeIterator<Item = u64> + '_ {
     let words = row.iter().enumerate();
     words.map(|(at, word)| record_word(at, word.load(Ordering::Relaxed)))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engine behind the wall.
+//! Implements the interface of remote engines.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use turboflow_engine::{
 
 use crate::{ABILITIES, Attachment, KernelEngine};
 
-/// The ring is left alone for at most this time: each look at it is a wake-up, and the larger a batch, the
-/// cheaper a merge.
+/// Longest pause between two reads of the ring: each read is a wake-up, and larger batches merge
+/// more cheaply.
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
-/// And for at least this time: the kernel's timers are not much finer.
+/// Shortest pause: the kernel's timers are not much finer.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
-/// The most that arrives in the ring in a second: 13 M records, more than any processor merges.
+/// Upper bound on the ring's input: 13 M records a second, more than any processor merges.
 const MOST_BYTES_PER_SECOND: u32 = 1 << 30;
 
 impl RemoteEngine for KernelEngine {
@@ -42,7 +42,7 @@ impl RemoteEngine for KernelEngine {
 
     fn ports(&mut self) -> Result<Vec<Port>, EngineError> {
         let counters = Self::counters(self).map_err(EngineError::new)?;
-        // None is attached any more once the engine was ended.
+        // No link is attached after the engine was ended.
         let mut attachments = self.attachments();
         let ports = self.interface_names().enumerate().map(|(place, name)| {
             let seen = counters.packets_received[place];
@@ -86,7 +86,7 @@ impl RemoteEngine for KernelEngine {
     }
 }
 
-/// How long a ring of this size can be left alone: until a quarter of it is full at most, so that the
+/// Pause between two reads of a ring of this size: at most a quarter of it fills, so that the
 /// reader may be late.
 fn pause_for(ring_bytes: u32) -> Duration {
     let fills = Duration::from_secs(1) * (ring_bytes / 4) / MOST_BYTES_PER_SECOND;

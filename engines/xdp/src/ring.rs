@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A BPF ring buffer, read where it lies, as the kernel lays it out for user space (`kernel/bpf/ringbuf.c`):
+//! Reads a BPF ring buffer in place, in the kernel's layout for user space
+//! (`kernel/bpf/ringbuf.c`):
 //!
 //! ```text
 //!  a page, ours to write    a page of the kernel's      data                                the same data again
@@ -8,7 +9,8 @@
 //! +----------------------+ +------------------------+ +----------------------------------+ +-------------------+
 //! ```
 //!
-//! Positions count bytes and never go back; the place in the data is what is left of them under the ring's size.
+//! Positions count bytes and never decrease; the offset in the data is the position modulo the
+//! size.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -17,19 +19,20 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use libbpf_rs::{MapCore, MapHandle};
 use memmap2::{MmapOptions, MmapRaw};
 
-/// Set in an item's length while a program still writes it.
+/// Set in an item's length while a program writes the item.
 const BUSY: u32 = 1 << 31;
-/// Set where the program took room and did not want it.
+/// Set if the program reserved the item and discarded it.
 const DISCARDED: u32 = 1 << 30;
-/// Length and flags, and the item's place in pages, which is the kernel's own business.
+/// Length and flags, and the item's offset in pages, which only the kernel uses.
 const HEADER_BYTES: usize = 8;
-/// Room is given back to the programs after so many bytes: seldom, for they look at the same cache line.
+/// Space is returned to the programs in steps of this many bytes: rarely, because programs read
+/// that cache line.
 const GIVE_BACK_BYTES: usize = 64 << 10;
 
-/// The reading side of a ring. There is one for each ring.
+/// The reading side of a ring. A ring has only one.
 pub(crate) struct Ring {
     consumer: MmapRaw,
-    /// The producer's page, and the data twice behind it.
+    /// The producer's page, followed by the data twice.
     produced: MmapRaw,
     page_bytes: usize,
     size_bytes: usize,
@@ -37,7 +40,7 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Maps a map of `BPF_MAP_TYPE_RINGBUF` that nobody else reads.
+    /// Maps a ring buffer (`BPF_MAP_TYPE_RINGBUF`) that has no other reader.
     pub(crate) fn map(map: &MapHandle) -> io::Result<Self> {
         let fd = map.as_fd().as_raw_fd();
         let (page_bytes, size_bytes) = (rustix::param::page_size(), map.max_entries() as usize);
@@ -61,15 +64,16 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Gives at most so many items to `take`, each of which begins at a multiple of 8 bytes, in the order in which room was taken for
-    /// them; how many there were. Ends before an item that is being written: those behind it have to wait.
+    /// Passes at most `at_most` items to `take`, in the order of reservation; returns how many
+    /// there were. Each item begins at a multiple of 8 bytes. Stops before an item that is still
+    /// being written: later items have to wait.
     #[inline]
     pub(crate) fn read(&mut self, at_most: usize, mut take: impl FnMut(&[u8])) -> usize {
         let end = self.end();
         let (mut count, mut given_back_to) = (0, self.read_to);
         while count < at_most && is_before(self.read_to, end) {
             let at = self.read_to & (self.size_bytes - 1);
-            // Acquire: what was written before the flag was cleared is there.
+            // Acquire: the item was written before the flag was cleared.
             let header = self.header(at).load(Ordering::Acquire);
             if header & BUSY != 0 {
                 break;
@@ -92,17 +96,17 @@ impl Ring {
         count
     }
 
-    /// Where the next item will be written.
+    /// The position of the next item to be written.
     pub(crate) fn end(&self) -> usize {
         self.position(&self.produced).load(Ordering::Acquire)
     }
 
-    /// Whether everything before an [`Ring::end`] has been read.
+    /// Whether everything before this [`Ring::end`] has been read.
     pub(crate) const fn is_read_to(&self, end: usize) -> bool {
         !is_before(self.read_to, end)
     }
 
-    /// Everything before may be written again. Release: it has been read.
+    /// Returns everything read to the kernel. Release: the reads are complete.
     fn give_back(&self) {
         self.consumer().store(self.read_to, Ordering::Release);
     }
@@ -111,38 +115,40 @@ impl Ring {
         self.position(&self.consumer)
     }
 
-    /// The position that a page begins with.
+    /// The position at the start of a page.
     fn position<'a>(&'a self, page: &'a MmapRaw) -> &'a AtomicUsize {
-        // SAFETY: a page is mapped there, as long as `self` lives, which begins with a position as wide as a pointer, and either
-        // side reads and writes it as a whole.
+        // SAFETY: a page is mapped there for the lifetime of `self`, and begins with a position of
+        // pointer size, which both sides read and write atomically.
         unsafe { &*page.as_ptr().cast::<AtomicUsize>() }
     }
 
-    /// Length and flags of the item at a place in the data.
+    /// Length and flags of the item at an offset in the data.
     fn header(&self, at: usize) -> &AtomicU32 {
         debug_assert!(at < self.size_bytes && at.is_multiple_of(8));
-        // SAFETY: `at` is a place in the data, a multiple of 8, and a header of 8 bytes is there, for the caller found the producer
-        // behind it. The kernel writes it as a whole.
+        // SAFETY: `at` is an offset in the data and a multiple of 8. A header of 8 bytes is there,
+        // because the caller found the producer's position after it. The kernel writes it
+        // atomically.
         unsafe { &*self.address(at).cast::<AtomicU32>() }
     }
 
-    /// The bytes of an item that is written and not given back.
+    /// The bytes of a complete item that was not returned yet.
     fn bytes(&self, at: usize, length_bytes: usize) -> &[u8] {
         assert!(length_bytes + HEADER_BYTES <= self.size_bytes);
-        // SAFETY: data is mapped twice, so that an item of less than the ring's size that begins in the first half lies there in one
-        // piece. Its header said, with acquire, that nobody writes it any more; the kernel writes there again only once the consumer
-        // position has passed it, which `read` stores after whoever got this slice has given it back.
+        // SAFETY: the data is mapped twice, so an item that starts in the first half is contiguous.
+        // Its header was read with acquire and says that the item is complete. The kernel writes
+        // there again only when the consumer position has passed it, which `read` stores after the
+        // borrower of this slice has returned.
         unsafe { std::slice::from_raw_parts(self.address(at + HEADER_BYTES), length_bytes) }
     }
 
-    /// A place in the data: of the first half, or a header's length behind it.
+    /// An address in the data: in the first half, or up to a header's length after it.
     fn address(&self, at: usize) -> *const u8 {
-        // SAFETY: behind the producer's page two times `size_bytes` are mapped.
+        // SAFETY: two times `size_bytes` are mapped after the producer's page.
         unsafe { self.produced.as_ptr().add(self.page_bytes + at) }
     }
 }
 
-/// Whether a position is before another; they are less than half of their range apart.
+/// Whether a position is before another; they differ by less than half of their range.
 const fn is_before(position: usize, other: usize) -> bool {
     (other.wrapping_sub(position) as isize) > 0
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flows that the engine lost records of, for which its ring had no room.
+//! Flows with dropped records, because the ring was full.
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use turboflow_engine::{RecordShape, ShortFlow};
@@ -8,12 +8,12 @@ use turboflow_record::{WORDS_V4, WORDS_V6};
 use crate::layout::words;
 use crate::{KernelEngine, KernelError};
 
-/// Words of [`ShortFlow`] behind its key.
+/// Words of [`ShortFlow`] after its key.
 const MISSING_WORDS: usize = 3;
-/// What the kernel keeps of an element beside key and value, about.
+/// Approximate overhead of a map element in the kernel, beside key and value.
 const ELEMENT_BYTES: u64 = 48;
 
-/// Words of a key in the kernel's map: those of an IPv4 key are followed by zeros.
+/// Words of a key in the kernel's map: an IPv4 key is padded with zeros.
 pub(crate) fn key_words(shape: Option<RecordShape>) -> usize {
     shape
         .and_then(|shape| shape.wide_key_words)
@@ -21,11 +21,12 @@ pub(crate) fn key_words(shape: Option<RecordShape>) -> usize {
 }
 
 impl KernelEngine {
-    /// Every flow that records were dropped of, as far as the kernel could note it (`bpf/dropped.h` says how many);
-    /// [`KernelCounters::microflows_unnamed`](crate::KernelCounters::microflows_unnamed) has the records of others.
+    /// Every flow with dropped records that the kernel could note (`bpf/dropped.h` has the limit).
+    /// [`KernelCounters::microflows_unnamed`](crate::KernelCounters::microflows_unnamed) counts the
+    /// records of other flows.
     ///
     /// # Errors
-    /// Where the kernel does not give them. A walk that it ends early shows in the sums alone.
+    /// Where the kernel does not return them. If it ends the walk early, only the sums show it.
     pub fn short_flows(&self) -> Result<Vec<ShortFlow>, KernelError> {
         let by_family = self
             .shape
@@ -34,7 +35,7 @@ impl KernelEngine {
         for key in self.short_flows.keys() {
             let missing = read(&self.short_flows, &key)?;
             let mut key: Vec<u64> = words(&key).collect();
-            // The last word of an IPv6 key is never zero.
+            // The last word of an IPv6 key is never 0.
             if by_family && key.last() == Some(&0) {
                 key.truncate(WORDS_V4);
             }
@@ -50,7 +51,7 @@ impl KernelEngine {
     }
 }
 
-/// The most memory that the map takes.
+/// Upper bound on the memory of the map.
 pub(crate) fn memory_bytes(map: &MapHandle) -> u64 {
     let element = ELEMENT_BYTES + u64::from(map.key_size()) + u64::from(map.value_size());
     u64::from(map.max_entries()) * element

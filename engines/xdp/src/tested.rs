@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Programs on single frames, without a network (`BPF_PROG_TEST_RUN`): for tests and measurements.
+//! Runs programs on single frames, without a network (`BPF_PROG_TEST_RUN`): for tests and
+//! measurements.
 
 use std::sync::Arc;
 
@@ -9,34 +10,34 @@ use libbpf_rs::{MapCore, MapFlags, Object, ProgramInput};
 use crate::KernelError;
 use crate::engine::{PLANNED_NAME, PROGRAM_NAME, map};
 
-/// Bytes of `struct outcome` in `bpf/layout.h`.
+/// Size of `struct outcome` in `bpf/layout.h`.
 const OUTCOME_BYTES: usize = 56;
 
-/// A program that can be run on a frame without a network.
+/// A program that can run on a frame without a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestedProgram {
-    /// The engine itself.
+    /// The engine.
     Microflows,
-    /// The parser alone.
+    /// Only the parser.
     Parse,
-    /// Nothing at all: what a run costs.
+    /// No work: the cost of a run.
     Pass,
-    /// Reads the clock, and nothing else.
+    /// Only reads the clock.
     ClockOnly,
-    /// Spreads frames over flows, and nothing else.
+    /// Only spreads frames over flows.
     SpreadOnly,
-    /// The engine itself, on frames that are spread over flows.
+    /// The engine, on frames spread over flows.
     Fire,
     /// Sends such frames from an interface.
     Send,
 }
 
-/// What a run gave.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TestRun {
     /// The program's verdict: 2 is `XDP_PASS`.
     pub verdict: u32,
-    /// Nanoseconds a repetition, on average.
+    /// Mean nanoseconds per repetition.
     pub duration_ns: u64,
 }
 
@@ -52,10 +53,10 @@ impl Tester {
         Self { object, has_plan }
     }
 
-    /// Runs a program `repeat` times on a frame, on this CPU, without a network.
+    /// Runs a program `repeat` times on a frame, on the current CPU.
     ///
     /// # Errors
-    /// Where the kernel refuses, as for frames of less than an Ethernet header.
+    /// Where the kernel refuses the frame, for example if it is shorter than an Ethernet header.
     pub fn run(
         &self,
         program: TestedProgram,
@@ -87,10 +88,11 @@ impl Tester {
         })
     }
 
-    /// What the last frame was to [`TestedProgram::Parse`], as `struct outcome` of `bpf/layout.h` lies.
+    /// The result of [`TestedProgram::Parse`] for the last frame: the bytes of `struct outcome` in
+    /// `bpf/layout.h`.
     ///
     /// # Errors
-    /// Where the kernel does not give it.
+    /// Where the kernel does not return it.
     pub fn parsed(&self) -> Result<[u8; OUTCOME_BYTES], KernelError> {
         map(&self.object, "parsed")?
             .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The kernel's ticks, which the program counts for the coarse clock, on the monotonic clock that user space reads too.
+//! The kernel's ticks on its monotonic clock. The program counts them as its coarse clock, and user
+//! space can read the monotonic clock.
 //!
-//! The kernel counts ticks by that clock itself, so that they keep their distance (`tick_do_update_jiffies64` in
-//! `kernel/time/tick-sched.c`), wherever its timers are finer than ticks. Elsewhere it counts interrupts, and may miss some: the
-//! program asks for the coarse clock then.
+//! Where timers are finer than ticks, the kernel derives ticks from that clock, so they are
+//! equidistant (`tick_do_update_jiffies64` in `kernel/time/tick-sched.c`). Elsewhere it counts
+//! interrupts and may miss some; the program then reads the kernel's coarse clock.
 
 use std::sync::atomic::Ordering;
 
@@ -15,24 +16,25 @@ use crate::clock::ns;
 use crate::engine::map;
 use crate::memory::SharedMemory;
 
-/// Where the kernel's ticks lie on its monotonic clock.
+/// The times of the kernel's ticks on its monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticks {
-    /// From one to the next.
+    /// The period of a tick.
     pub(crate) tick_ns: u64,
-    /// When tick number 0 would have been; the difference wraps.
+    /// The time at which tick number 0 would have been; the difference wraps.
     pub(crate) zero_ns: u64,
 }
 
-/// The program that reads one.
+/// The program that reads a tick.
 pub(crate) const TICK_NAME: &str = "read_tick";
-/// Words of `struct tick` in `bpf/layout.h`.
+/// Word offsets in `struct tick` of `bpf/layout.h`.
 const NUMBER_AT: usize = 0;
 const READ_NS_AT: usize = 1;
-/// For so many ticks readings are taken: the earliest one after a tick counts, and others may be late.
+/// Number of ticks for which readings are taken. The earliest reading after a tick counts; others
+/// may be late.
 const TICKS_READ: u64 = 3;
 
-/// Nanoseconds of a tick, where the kernel counts them by its clock.
+/// Nanoseconds per tick, if the kernel derives ticks from its clock.
 pub(crate) fn tick_ns() -> Option<u64> {
     const FINE_NS: u64 = 1;
     let is_fine = ns(clock_getres(ClockId::Monotonic)) == FINE_NS;
@@ -40,7 +42,7 @@ pub(crate) fn tick_ns() -> Option<u64> {
 }
 
 impl Ticks {
-    /// Takes readings until some ticks have passed, some ten milliseconds.
+    /// Takes readings until some ticks have passed, for some tens of milliseconds.
     ///
     /// # Errors
     /// Where the kernel does not run the program.
@@ -53,7 +55,7 @@ impl Ticks {
             .find(|program| program.name() == TICK_NAME)
             .ok_or(KernelError::Incomplete { name: TICK_NAME })?;
         let read_zero = || {
-            // Any frame does.
+            // The frame's content does not matter.
             let input = ProgramInput {
                 data_in: Some(&[0; 64]),
                 ..ProgramInput::default()
@@ -63,7 +65,8 @@ impl Ticks {
                 .map_err(KernelError::refused("read its ticks"))?;
             let [number, read_ns] =
                 [NUMBER_AT, READ_NS_AT].map(|at| told.words()[at].load(Ordering::Relaxed));
-            // Where number 0 was if the tick had been at this very moment: no earlier than it was.
+            // The time of number 0 if the tick were at this moment: a late reading gives a later
+            // time.
             Ok(read_ns.wrapping_sub(number.wrapping_mul(tick_ns)))
         };
         let mut zero_ns: u64 = read_zero()?;
@@ -77,7 +80,7 @@ impl Ticks {
         Ok(Self { tick_ns, zero_ns })
     }
 
-    /// The time of the last tick before a time.
+    /// The time of the last tick before `now_ns`.
     pub(crate) const fn last_before(&self, now_ns: u64) -> u64 {
         let since_zero_ns = now_ns.wrapping_sub(self.zero_ns);
         now_ns - since_zero_ns % self.tick_ns
@@ -94,7 +97,7 @@ mod tests {
 
     #[test]
     fn ticks_go_through_zero() {
-        // Numbers begin below what 32 bits hold, so that number 0 was long before the clock's zero.
+        // Tick numbers start just below 2^32, so number 0 was long before the clock's zero.
         let zero_ns = 1_000_000_u64.wrapping_sub(4_294_000_000 * 4_000_000);
         let ticks = Ticks {
             tick_ns: 4_000_000,

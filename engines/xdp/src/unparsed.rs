@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames that are no packet, handed up whole where they are asked for.
+//! Frames that are not packets, handed up whole on request.
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, OpenMapMut};
 use turboflow_engine::UnparsedFrame;
@@ -9,32 +9,33 @@ use crate::layout::words;
 use crate::ring::Ring;
 use crate::{KernelEngine, KernelError};
 
-/// Bytes of `struct unparsed_frame` in `bpf/unparsed.h` before the frame's own.
+/// Size of `struct unparsed_frame` in `bpf/unparsed.h` without the frame.
 const HEADER_BYTES: usize = 16;
-/// Maps that are there where frames are handed up.
+/// Maps that exist only if frames are handed up.
 const MAPS: [&str; 3] = ["unparsed", "unparsed_copy", "unparsed_lost"];
 
-/// How frames that are no packet are handed up.
+/// How frames that are not packets are handed up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandUp {
     /// Bytes kept of a frame.
     pub snap_bytes: u32,
-    /// Bytes of the ring buffer that they come by: a power of two, and whole pages. It bounds their rate: what comes while it is full is
-    /// counted, and that is all.
+    /// Bytes of the ring buffer for these frames: a power of two, and a multiple of the page size.
+    /// It bounds their rate: frames that arrive while it is full are only counted.
     pub ring_bytes: u32,
 }
 
 impl HandUp {
-    /// The most that is kept of a frame.
+    /// Maximum bytes kept of a frame.
     pub const MAX_SNAP_BYTES: u32 = 16_384;
 
-    /// As `struct unparsed_config` of `bpf/unparsed.h` lies.
+    /// The bytes of `struct unparsed_config` in `bpf/unparsed.h`.
     fn config_bytes(this: Option<Self>) -> [u8; 8] {
         let snap_bytes = this.map_or(0, |this| this.snap_bytes.min(Self::MAX_SNAP_BYTES));
         u64::from(snap_bytes).to_le_bytes()
     }
 
-    /// Sets a map up before anything is in the kernel; whether it is one of these.
+    /// Configures a map before anything is loaded into the kernel. Returns whether it is one of
+    /// [`MAPS`].
     pub(crate) fn configure(
         this: Option<Self>,
         map: &mut OpenMapMut<'_>,
@@ -48,7 +49,7 @@ impl HandUp {
             return Ok(false);
         }
         match this {
-            // The instructions that name it are dead.
+            // The instructions that use it are dead code.
             None => map.set_autocreate(false)?,
             Some(this) if name == "unparsed" => map.set_max_entries(this.ring_bytes)?,
             Some(_) => {}
@@ -57,7 +58,7 @@ impl HandUp {
     }
 }
 
-/// The frame that an item of the ring holds.
+/// The frame in an item of the ring.
 fn frame_of(item: &[u8]) -> Option<UnparsedFrame<'_>> {
     let (header, bytes) = item.split_at_checked(HEADER_BYTES)?;
     let mut words = words(header);
@@ -68,7 +69,7 @@ fn frame_of(item: &[u8]) -> Option<UnparsedFrame<'_>> {
     })
 }
 
-/// The way that frames come up.
+/// The ring of handed-up frames.
 pub(crate) struct Unparsed {
     ring: Ring,
     lost: MapHandle,
@@ -91,13 +92,14 @@ impl Unparsed {
 }
 
 impl KernelEngine {
-    /// Gives the frames that were handed up since to `take`: a ring's worth at most, and none where the configuration asks for
-    /// none. Whoever calls this so often lets so many rings' worth through.
+    /// Passes the frames handed up since the last call to `take`: at most one ring's worth, and
+    /// none if the configuration requests none. So the interval between calls bounds the rate of
+    /// frames.
     pub fn take_unparsed(&mut self, mut take: impl FnMut(UnparsedFrame<'_>)) {
         let Some(unparsed) = &mut self.unparsed else {
             return;
         };
-        // Not those that come meanwhile.
+        // Frames that arrive meanwhile are left for the next call.
         let end = unparsed.ring.end();
         while !unparsed.ring.is_read_to(end) {
             let read = unparsed.ring.read(1, |item| {
@@ -111,10 +113,10 @@ impl KernelEngine {
         }
     }
 
-    /// Frames so far that could not be handed up, for their ring was full.
+    /// Number of frames that could not be handed up because their ring was full.
     ///
     /// # Errors
-    /// Where the kernel does not say.
+    /// Where the kernel does not return it.
     pub fn unparsed_lost(&self) -> Result<u64, KernelError> {
         let Some(unparsed) = &self.unparsed else {
             return Ok(0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the reference says of every input: whether it is in capture files, and whether the engine sees it.
+//! Checks what the reference says about every input: whether capture files have it, and whether the
+//! engine provides it.
 
 use turboflow_engine_xdp::INPUTS;
 use turboflow_packet::PARSED_INPUTS;
@@ -18,7 +19,7 @@ fn the_reference_says_who_sees_an_input() {
             (_, true) => "yes",
             (_, false) => "",
         };
-        // The engine makes no biflows.
+        // The engine does not make biflows.
         let by_engine = match input {
             Input::Direction => "",
             _ => seen(INPUTS),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Stands for the tests of `tests/kernel` where the engine is not compiled: they count as skipped.
+//! Stands for the tests of `tests/kernel` if the engine is not compiled: they count as skipped.
 
 #![cfg(not(feature = "kernel"))]
 

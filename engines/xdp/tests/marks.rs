@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program's marks have the numbers of those in crates/record.
+//! The program's marks equal those of crates/record.
 
 use turboflow_merge::Marks;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program's reasons are the parser's, name by name and in their order.
+//! The program's reasons equal those of the parser, by name and order.
 
 use turboflow_packet::Rejected;
 

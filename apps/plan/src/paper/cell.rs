@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One number of the paper beside ours.
+//! A number printed in the paper, and the number that the model gives.
 
 use serde::Serialize;
 
 use super::DEVIATIONS;
 
-/// How a number was shortened for print.
+/// How a printed number was rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rounding {
-    /// Digits were cut off.
+    /// Truncated.
     Down,
-    /// Cut off or rounded: the table does not tell.
+    /// Truncated or rounded: the table does not show which.
     Either,
     /// To the nearest.
     Nearest,
 }
 
-/// A number as it stands in the paper.
+/// A number as printed in the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Printed {
     /// The number.
     pub value: f64,
-    /// One in its last digit.
+    /// One unit of its last digit.
     pub step: f64,
-    /// How it was shortened.
+    /// How it was rounded.
     pub rounding: Rounding,
 }
 
 impl Printed {
-    /// The numbers that would have been printed so: from the first up to the second.
+    /// The numbers that are printed like this one: from the first up to the second.
     fn range(self) -> (f64, f64) {
         let (below, above) = match self.rounding {
             Rounding::Down => (0.0, 1.0),
@@ -42,10 +42,10 @@ impl Printed {
         )
     }
 
-    /// Whether some number from `least` to `most` would have been printed so.
+    /// Whether some number from `least` to `most` is printed like this one.
     fn is_reached(self, least: f64, most: f64) -> bool {
         let (from, to) = self.range();
-        // Halves of printed digits are no exact binary numbers.
+        // Halves of printed digits are not exact binary numbers.
         let tolerance = match self.rounding {
             Rounding::Down => 0.0,
             Rounding::Either | Rounding::Nearest => 1e-9 * self.value.abs(),
@@ -53,8 +53,8 @@ impl Printed {
         most >= from - tolerance && least < to
     }
 
-    /// Whether that very number would have been printed so; where it is not known whether digits
-    /// were cut off or rounded, by either.
+    /// Whether `computed` is printed like this one. Where the rounding is unknown, both kinds must
+    /// give the printed number.
     fn is_digit_for_digit(self, computed: f64) -> bool {
         let ways: &[Rounding] = match self.rounding {
             Rounding::Either => &[Rounding::Down, Rounding::Nearest],
@@ -72,23 +72,23 @@ impl Printed {
     }
 }
 
-/// How far what the model gives is what was printed.
+/// How closely the model agrees with the printed number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Agreement {
-    /// The printed inputs give the printed digits, all of them.
+    /// The printed inputs give all printed digits.
     ToTheDigit,
-    /// Only within rounding: of the inputs, known to the digits that were printed, or of the cell,
-    /// where its table does not tell how that was done.
+    /// The numbers agree only within rounding: either of the inputs, whose digits are limited, or
+    /// of the cell, whose table does not show how it rounds.
     WithinRounding,
-    /// By more than rounding explains: [`DEVIATIONS`] says what is known of it.
+    /// The difference is larger than rounding: [`DEVIATIONS`] explains it as far as possible.
     Deviates,
 }
 
-/// Why cells agree within rounding only: those whose inputs are printed with few digits.
+/// Reason of cells that agree only within the rounding of their inputs.
 pub const WITHIN_INPUTS: &str = "the inputs as they stand give other digits; numbers that would have \
      been printed as those inputs give these";
-/// Why cells agree within rounding only: those of a table that rounds some and cuts off others.
+/// Reason of cells in a table that rounds some numbers and truncates others.
 pub const EITHER_WAY: &str = "the table does not tell whether it rounds or cuts off: this cell has the \
      printed digits by the one, not by the other, and no way gives all cells";
 
@@ -97,23 +97,23 @@ pub const EITHER_WAY: &str = "the table does not tell whether it rounds or cuts 
 pub struct Cell {
     /// The table's number.
     pub table: u32,
-    /// Which row, in the paper's words.
+    /// The row, in the paper's words.
     pub row: String,
-    /// Which column, in the paper's words.
+    /// The column, in the paper's words.
     pub column: String,
-    /// Unit of the numbers; empty for plain ones.
+    /// Unit of the numbers; empty if they have none.
     pub unit: &'static str,
-    /// What was printed.
+    /// The printed number.
     pub printed: Printed,
-    /// What the model gives; `None` where the cell is itself an input, because what it was computed from
-    /// was not printed.
+    /// The model's number; `None` where the cell is itself an input, because its own inputs were
+    /// not printed.
     pub computed: Option<f64>,
-    /// The smallest and the largest that the model gives, for inputs that were printed with few digits.
+    /// The smallest and the largest number of the model, within the rounding of its inputs.
     pub range: Option<(f64, f64)>,
 }
 
 impl Cell {
-    /// A cell that follows exactly from its inputs.
+    /// A cell computed from exact inputs.
     pub(super) fn new(
         table: u32,
         row: impl Into<String>,
@@ -133,13 +133,13 @@ impl Cell {
         }
     }
 
-    /// The same with inputs that are known from one number to another.
+    /// Sets the range of the model's number, for inputs with few digits.
     pub(super) fn between(mut self, least: f64, most: f64) -> Self {
         self.range = Some((least, most));
         self
     }
 
-    /// A cell that the model takes rather than gives.
+    /// Makes the cell an input of the model.
     pub(super) fn taken(mut self) -> Self {
         self.computed = None;
         self.range = None;
@@ -152,7 +152,7 @@ impl Cell {
         format!("Table {}, {}, {}", self.table, self.row, self.column)
     }
 
-    /// How far it agrees; `None` for an input.
+    /// How closely the numbers agree; `None` for an input.
     #[must_use]
     pub fn agreement(&self) -> Option<Agreement> {
         let (computed, (least, most)) = (self.computed?, self.range?);
@@ -165,7 +165,7 @@ impl Cell {
         })
     }
 
-    /// Why it does not agree to the digit, as far as print tells; `None` where it does, and for an
+    /// Why the numbers do not agree to the digit, as far as known; `None` if they do, and for an
     /// input.
     #[must_use]
     pub fn reason(&self) -> Option<&'static str> {
@@ -183,7 +183,7 @@ impl Cell {
         }
     }
 
-    /// How far the model is from the printed number, as a share of that; `None` for an input.
+    /// Relative difference of the model from the printed number; `None` for an input.
     #[must_use]
     pub fn deviation(&self) -> Option<f64> {
         Some(self.computed? / self.printed.value - 1.0)

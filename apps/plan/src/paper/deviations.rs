@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cells that the model does not give as they were printed.
+//! Cells for which the model does not give the printed number.
 
 use serde::Serialize;
 
-/// A cell where model and paper differ by more than rounding, and what is known of it.
+/// A cell where model and paper differ by more than rounding, and the explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Deviation {
     /// The cell, by [`Cell::name`](super::Cell::name).
     pub cell: &'static str,
-    /// Why, as far as that can be told from what is printed.
+    /// The reason, as far as the paper shows it.
     pub why: &'static str,
 }
 
@@ -16,13 +16,13 @@ const fn deviation(cell: &'static str, why: &'static str) -> Deviation {
     Deviation { cell, why }
 }
 
-/// Table 10 begins at 49 KB; what a link does with less is a straight line on from there.
+/// Table 10 begins at 49 KB; the model extrapolates a link's curve below that.
 const EXTRAPOLATED: &str = "each link has less than 49 KB here, where Table 10 ends and the model \
      goes straight on; no cell with more deviates";
 const FEWER_A_CORE: &str = "what is printed follows from 9.2 to 9.5 M records/s a core; the mean of four \
      cores in Figure 12 is 9.7 M";
 
-/// All of them.
+/// All deviations.
 pub const DEVIATIONS: &[Deviation] = &[
     deviation(
         "Table 10, 98 KB, ToR Switch",

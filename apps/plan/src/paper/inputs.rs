@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the paper states, and where it states nothing or something else, what its tables show.
+//! Inputs stated in the paper. Where it states none, or contradicts itself, inputs inferred from
+//! its tables.
 
 use crate::{Assumption, Assumptions, WorkloadRate};
 
 /// Size of a microflow record and of a flow record, in bytes.
 ///
-/// Nowhere printed; the table sizes of Table 10 are powers of two times 24 bytes with digits cut off
+/// The size is not printed. The table sizes of Table 10 are powers of two times 24 bytes, truncated
 /// (49 KB, 98 KB, 196 KB, ...). Section 6.6 speaks of 25.
 pub const RECORD_BYTES: f64 = 24.0;
 
-/// A core link's packets a second: "~328k per second" (slides, CAIDA 02/2015). Within the 250 K to 600 K of Table 6.
+/// Packets a second of a core link: "~328k per second" (slides, CAIDA 02/2015). Within the 250 K to
+/// 600 K of Table 6.
 pub const INTERNET_PACKETS_PER_SECOND: f64 = 328e3;
 
-/// The same link's flows a second: "8.9k per second" (slides).
+/// Flows a second of that link: "8.9k per second" (slides).
 pub const INTERNET_FLOWS_PER_SECOND: f64 = 8.9e3;
 
-/// Flows a second of the Internet workload in Tables 12 and 13: "a high flow rate of 40K / s" (section 6.6).
+/// Flows a second of the Internet workload in Tables 12 and 13: "a high flow rate of 40K / s"
+/// (section 6.6).
 pub const INTERNET_HIGH_FLOWS_PER_SECOND: f64 = 40e3;
 
 /// Capacity of a link between core routers, in Gb/s (Table 6).
@@ -50,21 +53,21 @@ pub const AGGREGATION: Switch = Switch {
     terabits_per_second: 1.44,
 };
 
-/// What the aggregator merges with 1 to 4 cores, a second (section 6.3 of Figure 12: 13.73 M, then 8.4,
-/// 8.9 and 7.79 M more).
+/// Records a second that the aggregator merges with 1 to 4 cores (Figure 12, section 6.3: 13.73 M,
+/// then 8.4, 8.9 and 7.79 M more).
 pub const AGGREGATOR_RECORDS_PER_SECOND: [f64; 4] = [13.73e6, 22.13e6, 31.03e6, 38.82e6];
 
-/// What Table 11 counts a core with: the mean of Figure 12's four.
+/// Records a second per core in Table 11: the mean of Figure 12's four.
 ///
-/// Its rows are those of a rate that is the same for every core: a link makes the same number of records
-/// wherever rows and columns give it the same memory. With Figure 12's own rates one core without memory would
-/// carry 420 Gb/s, not 300, and four 1200, as printed.
+/// The rows of Table 11 assume one rate for every core: a link makes the same number of records
+/// wherever rows and columns give it the same memory. With Figure 12's rates, one core without
+/// memory would carry 420 Gb/s instead of 300, and four would carry the printed 1200.
 pub const RECORDS_PER_SECOND_PER_CORE: f64 = AGGREGATOR_RECORDS_PER_SECOND[3] / 4.0;
 
 /// Price of a server in Tables 12 and 13.
 ///
-/// Section 6.6 says "approximately $3500"; every price printed follows from 3600, and none of the larger
-/// ones from 3500.
+/// Section 6.6 says "approximately $3500". Every printed price follows from 3600, and none of the
+/// larger ones from 3500.
 pub const SERVER_COST_USD: f64 = 3_600.0;
 
 /// The workloads of Tables 12 and 13, by name.
@@ -91,7 +94,7 @@ pub fn workloads() -> [(&'static str, WorkloadRate); 3] {
     ]
 }
 
-/// What Tables 12 and 13 take for granted: section 6.6, but for the price of a server.
+/// The assumptions of Tables 12 and 13: those of section 6.6, except the price of a server.
 #[must_use]
 pub fn assumptions() -> Assumptions {
     let mut assumptions = Assumptions::default();

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The paper's own tables, computed from the paper's inputs beside what it printed (TurboFlow, Tables 5
-//! and 10 to 13).
+//! Computes the paper's tables from its inputs, for comparison with the printed ones (TurboFlow,
+//! Tables 5 and 10 to 13).
 //!
-//! Each [`Cell`] says what was printed, what the model gives, and how far these agree
-//! ([`Agreement`]). Those that deviate are listed with what we know of them in [`DEVIATIONS`]; tests
-//! hold the list to be complete and without excess. Where inputs are not as the text states them,
-//! [`inputs`] says so.
+//! Each [`Cell`] holds the printed number, the model's number, and how closely they agree
+//! ([`Agreement`]). [`DEVIATIONS`] lists and explains the cells that deviate; tests check that the
+//! list is exact. [`inputs`] says where inputs differ from the text.
 
 mod cell;
 mod deviations;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Table 10: load on the bus, and on the network.
+//! Table 10: load on the bus and on the network.
 
 use super::{Cell, Printed, Rounding, inputs};
 use crate::ShareCurve;
 
-/// Memory as printed, in KB, and the slots that gives: powers of two of 24 bytes.
+/// Memory as printed, in KB, and the resulting slots: powers of two of 24 bytes.
 const SIZES: [(f64, u64); 5] = [
     (49.0, 2_048),
     (98.0, 4_096),
@@ -23,14 +23,14 @@ const NETWORK_MBITS: [f64; 3] = [1.75, 89.71, 247.92];
 const COLUMNS: [&str; 3] = ["Internet Link", "ToR Switch", "Aggregation Switch"];
 const RECORD_BITS: f64 = inputs::RECORD_BYTES * 8.0;
 
-/// Packets a second, how exactly they are printed, and at 98 KB the packets of a microflow record where
-/// section 6.3 says them ("a factor of 45 ... and 135", at 100 KB).
+/// Packets a second, half a unit of their last digit, and the packets per microflow record at 98 KB
+/// where section 6.3 states them ("a factor of 45 ... and 135", at 100 KB).
 const PACKETS: [(f64, f64, Option<f64>); 3] = [
     (inputs::INTERNET_PACKETS_PER_SECOND, 0.5e3, None),
     (inputs::TOR.packets_per_second, 0.05e6, Some(135.0)),
     (inputs::AGGREGATION.packets_per_second, 0.05e6, Some(45.0)),
 ];
-/// Flows a second, and how exactly they are printed.
+/// Flows a second, and half a unit of their last digit.
 const FLOWS: [(f64, f64); 3] = [
     (inputs::INTERNET_FLOWS_PER_SECOND, 0.05e3),
     (inputs::TOR.flows_per_second, 0.5e3),
@@ -47,9 +47,9 @@ const fn mbits(value: f64) -> Printed {
 
 /// The table.
 ///
-/// Sizes follow from slots, and the last row from flow rates. Of the loads on the bus those two follow
-/// whose ratio section 6.3 states; the others were computed from Figure 11, which is a picture, so
-/// that they are inputs here: [`internet_curve`] and [`switch_curve`] turn them into ratios.
+/// Sizes follow from slots, and the last row from flow rates. Two of the loads on the bus follow
+/// from ratios that section 6.3 states. The others were computed from Figure 11, which is a plot,
+/// so they are inputs here: [`internet_curve`] and [`switch_curve`] turn them into ratios.
 #[must_use]
 pub fn table_10() -> Vec<Cell> {
     let mut cells = Vec::new();
@@ -96,7 +96,7 @@ fn bus(
     let computed = load(packets, ratio.unwrap_or(1.0));
     let cell = Cell::new(10, row, column, "Mb/s", mbits(printed), computed);
     match ratio {
-        // Whether the text rounds or cuts off its factor is not known.
+        // The text does not show whether it rounds or truncates its factor.
         Some(ratio) => cell.between(
             load(packets - half, ratio + 1.0),
             load(packets + half, ratio - 0.5),
@@ -105,20 +105,20 @@ fn bus(
     }
 }
 
-/// Packets of a microflow record by slots, as the loads of one column imply.
+/// Packets per microflow record by slots, as implied by the loads of one column.
 fn curve(column: usize) -> ShareCurve {
     let (packets, ..) = PACKETS[column];
     let sizes = SIZES.into_iter().zip(BUS_MBITS[column]);
     ShareCurve::new(sizes.map(|((_, slots), mbits)| (slots, mbits * 1e6 / RECORD_BITS / packets)))
 }
 
-/// Figure 11 for the Internet link, as Table 10's loads imply it at 328 K packets a second.
+/// Figure 11 for the Internet link, as implied by Table 10's loads at 328 K packets a second.
 #[must_use]
 pub fn internet_curve() -> ShareCurve {
     curve(0)
 }
 
-/// Figure 11 for the top-of-rack or the aggregation switch, as Table 10's loads imply it.
+/// Figure 11 for the top-of-rack or the aggregation switch, as implied by Table 10's loads.
 #[must_use]
 pub fn switch_curve(switch: &inputs::Switch) -> ShareCurve {
     curve(if switch.name == inputs::TOR.name {

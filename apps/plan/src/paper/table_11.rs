@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Table 11: how much one switch monitors, by memory and cores.
+//! Table 11: the capacity that one switch monitors, by memory and cores.
 
 use super::{Cell, Printed, Rounding, inputs, internet_curve, switch_curve};
 use crate::links_carried;
 
-/// Memory in MB (of a million bytes, as in Table 10), and Gb/s with 1 to 4 cores.
+/// Memory in MB (a million bytes, as in Table 10), and Gb/s with 1 to 4 cores.
 const INTERNET: [(f64, [f64; 4]); 6] = [
     (0.0, [300.0, 600.0, 900.0, 1_200.0]),
     (1.0, [600.0, 1_200.0, 1_700.0, 2_200.0]),
@@ -16,8 +16,8 @@ const INTERNET: [(f64, [f64; 4]); 6] = [
 /// Tb/s with 1 MB and 1 to 4 cores.
 const AGGREGATION: [f64; 4] = [6.4, 9.3, 13.6, 14.4];
 
-/// The table: links among which memory is divided, each with the records that Table 10 gives for its
-/// share, until the cores can merge no more.
+/// The table: the memory is divided among links, each with the record rate that Table 10 gives for
+/// its share, until the cores can merge no more.
 #[must_use]
 pub fn table_11() -> Vec<Cell> {
     let mut cells = Vec::new();
@@ -67,7 +67,7 @@ fn of(cores: u32) -> String {
     format!("{cores} core{plural}")
 }
 
-/// Nothing printed tells whether the table rounds or cuts off.
+/// The paper does not show whether the table rounds or truncates.
 const fn to(value: f64, step: f64) -> Printed {
     Printed {
         value,
@@ -76,9 +76,9 @@ const fn to(value: f64, step: f64) -> Printed {
     }
 }
 
-/// The largest table of a power of two of slots. The last row shows that these were meant there: more
-/// than 10 switches, 14.4 Tb/s, leave less than 4,096 slots to each, and it ends there though a fourth
-/// core is added. The rows above it show no such steps.
+/// The largest power of two of slots. The last row implies it: more than 10 switches, 14.4 Tb/s,
+/// leave fewer than 4,096 slots to each, and the row ends there although a fourth core is added.
+/// The rows above it show no such steps.
 fn power_of_two(slots: f64) -> f64 {
     if slots < 1.0 {
         slots

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Table 12: what monitoring adds to the cost and the power of switches.
+//! Table 12: the cost and power that monitoring adds to switches.
 
 use super::{Cell, Printed, Rounding, inputs};
 use crate::{Cost, MonitoringCost};
 
-/// One row: what it is after generation and after analysis, and by how many percent more that is.
+/// One row: the value after generation and after analysis, and the increase in percent.
 type Row = [(f64, f64); 2];
 
 const EQUIPMENT: [Row; 3] = [
@@ -19,7 +19,7 @@ const POWER: [Row; 3] = [
 ];
 const COLUMNS: [&str; 2] = ["+ Generation", "+ Analysis"];
 
-/// The table. Dollars and watts are cut off, percentages rounded.
+/// The table. Dollars and watts are truncated, percentages rounded.
 #[must_use]
 pub fn table_12() -> Vec<Cell> {
     let usd = |cost: Cost| cost.usd_per_terabit;

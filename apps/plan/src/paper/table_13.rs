@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Table 13: cost and power of TurboFlow beside systems that put flow records together in servers.
+//! Table 13: cost and power of TurboFlow, and of systems that assemble flow records in servers.
 
 use super::{Cell, Printed, Rounding, inputs};
 use crate::{Cost, MonitoringCost};
 
-/// Of one workload: generation, analysis, total; each TurboFlow's dollars and watts, and the others'.
+/// One workload: generation, analysis, total. Each has dollars and watts of TurboFlow, then of the
+/// server-based system.
 type Workload = [[f64; 4]; 3];
 
-/// What of the costs a row shows.
+/// The part of the costs that a row shows.
 type Part = fn(&MonitoringCost) -> Cost;
 
 const PRINTED: [Workload; 3] = [
@@ -30,7 +31,7 @@ const PRINTED: [Workload; 3] = [
 const SAVINGS: [[f64; 2]; 3] = [[265.0, 36.0], [637.0, 98.0], [2_844.0, 466.0]];
 const SYSTEMS: [&str; 2] = ["TurboFlow", "PFE Accelerated"];
 
-/// The table. All its numbers are cut off; totals and savings were computed before that.
+/// The table. All its numbers are truncated; totals and savings were computed before that.
 #[must_use]
 pub fn table_13() -> Vec<Cell> {
     let assumptions = inputs::assumptions();

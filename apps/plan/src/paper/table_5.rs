@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Table 5: eviction chance with `a` active flows, by size of the table.
+//! Table 5: eviction probability with `a` active flows, by size of the table.
 
 use super::{Cell, Printed, Rounding};
 use crate::eviction_probability;
 
-/// Active flows. Not printed: the first cell, .65, tells that they were few, for with many it is
-/// 1 - 1/e = .63; 8, 9 and 10 give all five cells, and no other number does.
+/// Not printed. The first cell, .65, implies that they were few: with many it is 1 - 1/e = .63.
+/// Only 8, 9 and 10 give all five cells.
 const ACTIVE_FLOWS: u64 = 10;
 
 const PROBABILITIES: [f64; 5] = [0.65, 0.40, 0.28, 0.22, 0.18];
@@ -19,8 +19,8 @@ const fn cut(value: f64) -> Printed {
     }
 }
 
-/// The table: Equation 1, and packets for each microflow record, which the paper computed from the digits
-/// that it printed.
+/// The table: Equation 1, and packets per microflow record, which the paper computed from the
+/// rounded probabilities.
 #[must_use]
 pub fn table_5() -> Vec<Cell> {
     let mut cells = Vec::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every cell of the paper agrees with the model, or is listed as one that does not.
+//! Every cell of the paper agrees with the model, or is listed as a deviation.
 
 use std::collections::BTreeSet;
 
@@ -25,10 +25,10 @@ fn cells_deviate_if_and_only_if_they_are_listed() {
     assert_eq!(names(deviate), listed);
 }
 
-/// Loads from inputs of few digits, and links by a rounding that nobody knows, are not the digits that
-/// were printed.
+/// Loads computed from inputs with few digits, and links with unknown rounding, do not give the
+/// printed digits.
 #[test]
-fn cells_that_agree_within_rounding_alone_do_not_agree_to_the_digit() {
+fn cells_that_agree_only_within_rounding_do_not_agree_to_the_digit() {
     let within = |table: u32| {
         let cells = all().into_iter().filter(move |cell| cell.table == table);
         names(cells.filter(|cell| cell.agreement() == Some(Agreement::WithinRounding)))
@@ -43,7 +43,7 @@ fn cells_that_agree_within_rounding_alone_do_not_agree_to_the_digit() {
     assert_eq!(within(10), names(loads));
     let gigabits =
         |memory: &str, cores: &str| cell(11, &format!("Internet Router, {memory}"), cores);
-    // 652.5 for 600, 1179.5 for 1200; 823.4 for 800 is both rounded and cut off.
+    // 652.5 for 600, 1179.5 for 1200; 823.4 for 800 is both rounded and truncated.
     for (memory, cores, agreement) in [
         ("1 MB", "1 core", Agreement::WithinRounding),
         ("1 MB", "2 cores", Agreement::WithinRounding),
@@ -61,9 +61,9 @@ fn cells_that_agree_within_rounding_alone_do_not_agree_to_the_digit() {
 }
 
 #[test]
-fn no_cell_is_left_out_or_there_twice() {
+fn every_cell_is_there_once() {
     let count = |table| all().iter().filter(|cell| cell.table == table).count();
-    // Of Table 12 without the bare switches, which are inputs.
+    // Table 12 is without the bare switches, which are inputs.
     assert_eq!([5, 10, 11, 12, 13].map(count), [10, 5 + 15 + 3, 28, 24, 42]);
     assert_eq!(names(all()).len(), all().len());
     let inputs: Vec<Cell> = all()
@@ -83,9 +83,9 @@ fn tables_5_12_and_13_agree_to_the_last_digit() {
     }
 }
 
-/// 4,000,000 / (5,000,000 / 600) is 479.99999999999994, and 479 is what is printed.
+/// 4,000,000 / (5,000,000 / 600) is 479.99999999999994, and 479 is printed.
 #[test]
-fn equation_3_is_computed_in_the_order_in_which_it_is_written() {
+fn equation_3_is_computed_in_the_printed_order() {
     let generation = cell(13, "Internet, Generation", "PFE Accelerated, Power");
     assert_eq!(generation.printed.value, 479.0);
     assert!(generation.computed.unwrap() < 480.0);
@@ -102,7 +102,7 @@ fn no_price_of_the_text_gives_table_13() {
 }
 
 #[test]
-fn internet_cells_that_deviate_have_less_memory_a_link_than_table_10_begins_with() {
+fn internet_cells_that_deviate_have_less_memory_per_link_than_table_10() {
     for cell in table_11() {
         if !cell.row.starts_with("Internet") || cell.agreement() != Some(Agreement::Deviates) {
             continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Answers add up, and questions that cannot be answered are refused by name.
+//! Answers are consistent, and invalid questions are refused with the argument's name.
 
 use super::*;
 use crate::{Observed, Simulation, SimulationConfig, eviction_probability};
@@ -46,7 +46,7 @@ fn measured() -> Measured {
 }
 
 #[test]
-fn the_table_for_a_ratio_reaches_it_and_everything_follows_from_its_rate() {
+fn the_table_for_a_ratio_reaches_it_and_all_rates_follow() {
     let assumptions = Assumptions::default();
     let plan = question(&assumptions, Target::PacketsPerMicroflow(5.0))
         .answer()
@@ -64,7 +64,8 @@ fn the_table_for_a_ratio_reaches_it_and_everything_follows_from_its_rate() {
     assert_eq!(need.bus_share, rate * 512.0 / 31.5e9);
     assert_eq!(plan.measured, None);
     assert_eq!(plan.software_cores, 2e6 / (14e6 * 0.8));
-    // 20K flows, and 60K of which each may be cut every 120 s: 20,500 from each link; 23 in a message.
+    // 20K flows, and 60K active ones that may each be split every 120 s: 20,500 records from each
+    // link, and a message holds 23.
     assert_eq!(plan.export.flow_records_per_second, 82_000.0);
     assert!(plan.export.is_upper_bound);
     assert_eq!(
@@ -78,7 +79,7 @@ fn the_table_for_a_ratio_reaches_it_and_everything_follows_from_its_rate() {
 }
 
 #[test]
-fn targets_lead_to_each_other() {
+fn equivalent_targets_give_equal_tables() {
     let assumptions = Assumptions::default();
     let by_ratio = question(&assumptions, Target::PacketsPerMicroflow(8.0))
         .answer()
@@ -97,7 +98,7 @@ fn targets_lead_to_each_other() {
         cores: need.aggregator_cores,
     };
     let plan = question(&assumptions, machine).answer().unwrap();
-    // More table or more cores never carry fewer; and without a table every packet is a record.
+    // More table or more cores never carry fewer links. Without a table every packet is a record.
     let carried: Vec<f64> = plan
         .machines
         .iter()
@@ -107,7 +108,7 @@ fn targets_lead_to_each_other() {
     assert!(carried.chunks(4).all(|row| row.is_sorted()));
     assert!((0..4).all(|cores| carried[cores..].iter().step_by(4).is_sorted()));
     assert!((carried[1] / (2.0 * 27.2e6 * 0.8 / 500e3) - 1.0).abs() < 1e-9);
-    // Four cores merge more than the bus brings.
+    // Four cores merge more than the bus carries.
     assert!((carried[3] / (31.5e9 / 512.0 / 500e3) - 1.0).abs() < 1e-9);
     let limits = [1, 3].map(|index| plan.machines[index].limit_worst_case);
     assert_eq!(limits, [Limit::Cores, Limit::Bus]);
@@ -116,7 +117,7 @@ fn targets_lead_to_each_other() {
 }
 
 #[test]
-fn by_default_asks_for_what_can_be_reached() {
+fn the_default_target_is_reachable() {
     let assumptions = Assumptions::default();
     let ten = question(&assumptions, Target::Default).answer().unwrap();
     assert_eq!(ten.target_packets_per_microflow, Some(10.0));
@@ -131,7 +132,7 @@ fn by_default_asks_for_what_can_be_reached() {
 }
 
 #[test]
-fn what_was_measured_chooses_among_the_tables_that_were_simulated() {
+fn a_measurement_chooses_among_the_simulated_tables() {
     let assumptions = Assumptions::default();
     let measured = measured();
     let mut question = question(&assumptions, Target::PacketsPerMicroflow(10.0));
@@ -147,20 +148,20 @@ fn what_was_measured_chooses_among_the_tables_that_were_simulated() {
     let share = table.unwrap().microflows as f64 / 400.0;
     assert!((found.packets_per_microflow - 1.0 / share).abs() < 1e-9);
     assert!(found.packets_per_microflow >= 10.0);
-    // Counted: 20 flows, all shorter than the active timeout, on each of four links.
+    // As counted: 20 flows, all shorter than the active timeout, on each of four links.
     let records = 4.0 * 20.0 / measured.seconds();
     assert!((plan.export.flow_records_per_second / records - 1.0).abs() < 1e-9);
     assert!(!plan.export.is_upper_bound);
-    // More than the 20 packets of a flow can be asked for only where flows last longer.
+    // More than the 20 packets of a flow can be reached only if flows last longer.
     question.target = Target::PacketsPerMicroflow(20.1);
     assert!(refused(&question, "target_ratio").contains("one for 20.00 packets"));
-    // A record for each flow of four seconds: the largest table measured has that.
+    // One record per flow of four seconds: the largest measured table reaches that.
     question.target = Target::PacketsPerMicroflow(19.9);
     assert!(question.answer().unwrap().measured.is_some());
 }
 
 #[test]
-fn copies_of_what_was_measured_share_a_link_and_its_table() {
+fn copies_of_the_measured_traffic_share_a_link_and_its_table() {
     let assumptions = Assumptions::default();
     let measured = measured();
     let mut question = question(&assumptions, Target::PacketsPerMicroflow(10.0));
@@ -182,7 +183,7 @@ fn copies_of_what_was_measured_share_a_link_and_its_table() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_name() {
+fn invalid_arguments_are_refused_by_name() {
     let assumptions = Assumptions::default();
     let ask = |target| question(&assumptions, target);
     let mut nothing = ask(Target::Default);
@@ -228,7 +229,7 @@ fn a_given_table_is_divided_over_links() {
 }
 
 #[test]
-fn the_most_absurd_prices_still_cost_a_number() {
+fn extreme_prices_give_finite_costs() {
     let mut assumptions = Assumptions::default();
     for assumption in Assumption::all() {
         use Assumption as A;

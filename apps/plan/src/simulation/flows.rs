@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which flows there are, when they begin, and how many are active at a time.
+//! Tracks flows: when they begin, and how many are active at a time.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -8,17 +8,17 @@ use turboflow_merge::KeyHash;
 
 use super::SimulationConfig;
 
-/// Parts into which the idle timeout is divided to count active flows: a flow counts as active for
-/// up to a 64th of the timeout longer than it is.
+/// Number of parts of the idle timeout in which active flows are counted: a flow counts as active
+/// for up to a 64th of the timeout too long.
 const PARTS: u64 = 64;
-/// Parts that are kept: one more, so that no flow is forgotten before its timeout is over.
+/// Number of parts kept: one more, so that no flow is forgotten before its timeout is over.
 const KEPT: usize = PARTS as usize + 1;
 
-/// Hashes are keyed and spread evenly as they are.
+/// Uses a flow's hash unchanged: it is keyed and evenly distributed.
 #[derive(Default)]
-struct AsItIs(u64);
+struct IdentityHasher(u64);
 
-impl Hasher for AsItIs {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -32,36 +32,36 @@ impl Hasher for AsItIs {
     }
 }
 
-/// What is known of a flow.
+/// The state of a flow.
 #[derive(Clone, Copy)]
-struct Seen {
-    /// Its last packet.
+struct FlowState {
+    /// The time of its last packet.
     last_ns: u64,
-    /// The first packet of its flow record.
+    /// The first packet of its current flow record.
     record_ns: u64,
 }
 
-/// Flows by hash, and their number by part of the idle timeout.
+/// Flows by hash, and the number active in each part of the idle timeout.
 pub(super) struct Flows {
-    seen: HashMap<u64, Seen, BuildHasherDefault<AsItIs>>,
+    seen: HashMap<u64, FlowState, BuildHasherDefault<IdentityHasher>>,
     active_by_part: [u64; KEPT],
     active: u64,
     idle_timeout_ns: u64,
     active_timeout_ns: u64,
     part_ns: u64,
     max_flows: usize,
-    /// The part in which flows that are over were last looked for.
+    /// The part in which expired flows were last removed.
     swept: Option<u64>,
     clock: Option<Clock>,
     pub(super) opened: u64,
-    /// Flow records that they make.
+    /// Flow records made by these flows.
     pub(super) records: u64,
     pub(super) peak_active: u64,
-    /// Packets of flows for which there was no room.
+    /// Packets of flows beyond the limit.
     pub(super) untracked_packets: u64,
-    /// How often time was set back by more than the idle timeout.
+    /// Number of times that the clock was set back by more than the idle timeout.
     pub(super) clock_steps: u64,
-    /// Time that passed, without silences longer than the idle timeout.
+    /// Observed time, without silences longer than the idle timeout.
     pub(super) observed_ns: u64,
 }
 
@@ -93,8 +93,8 @@ impl Flows {
         }
     }
 
-    /// Takes a packet. A flow begins with its first packet, and again after a silence longer than the
-    /// idle timeout.
+    /// Observes a packet. A flow begins with its first packet, and again after a silence longer
+    /// than the idle timeout.
     pub(super) fn observe(&mut self, hash: KeyHash, timestamp_ns: u64) {
         let Clock { now_ns, part } = self.advance(timestamp_ns);
         let has_room = self.has_room(part);
@@ -103,7 +103,7 @@ impl Flows {
             self.records += 1;
             if has_room {
                 let (last_ns, record_ns) = (now_ns, now_ns);
-                self.seen.insert(hash.0, Seen { last_ns, record_ns });
+                self.seen.insert(hash.0, FlowState { last_ns, record_ns });
                 self.activate(part);
             } else {
                 self.untracked_packets += 1;
@@ -134,7 +134,7 @@ impl Flows {
         self.peak_active = self.peak_active.max(self.active);
     }
 
-    /// Moves the clock, which late packets leave where it is.
+    /// Moves the clock forward; late packets do not change it.
     fn advance(&mut self, timestamp_ns: u64) -> Clock {
         let part = timestamp_ns / self.part_ns;
         let Some(clock) = &mut self.clock else {
@@ -169,8 +169,8 @@ impl Flows {
         *clock
     }
 
-    /// Whether one more flow may be kept. Flows that are over make room, once for each part of the
-    /// timeout: between, none can have ended.
+    /// Whether one more flow may be kept. Expired flows are removed once per part of the timeout:
+    /// within a part, none can expire.
     fn has_room(&mut self, part: u64) -> bool {
         if self.seen.len() >= self.max_flows && self.swept != Some(part) {
             self.swept = Some(part);
@@ -210,10 +210,11 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_has_a_record_more_only_where_it_outlasts_the_active_timeout() {
+    fn only_a_flow_that_exceeds_the_active_timeout_has_another_record() {
         let short = flows(&[(1, 100), (2, 100), (1, 120), (2, 125), (1, 140)]);
         assert_eq!((short.opened, short.records), (2, 2));
-        // A packet every 20 s: cut before those 121 s and more after the first of the record.
+        // A packet every 20 s: split before packets that are 121 s or more after the first one of
+        // the record.
         let long: Vec<(u64, u64)> = (0..15).map(|packet| (1, 100 + 20 * packet)).collect();
         let long = flows(&long);
         assert_eq!((long.opened, long.records), (1, 3));
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_are_active_for_the_timeout_and_hardly_longer() {
+    fn flows_are_active_for_little_longer_than_the_timeout() {
         let seen = flows(&[(1, 100), (2, 110), (3, 131), (4, 150)]);
         assert_eq!((seen.opened, seen.peak_active), (4, 2));
         let apart = flows(&[(1, 100), (2, 140), (3, 180)]);
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn silences_are_not_observed_and_a_clock_set_back_begins_anew() {
+    fn silences_are_not_counted_and_a_clock_set_back_restarts() {
         let seen = flows(&[(1, 1_000), (1, 1_010), (1, 5_000), (1, 5_005)]);
         assert_eq!(seen.observed_ns, 15 * SECOND_NS);
         let back = flows(&[(1, 1_000), (2, 1_010), (1, 100), (1, 101)]);
@@ -253,7 +254,7 @@ mod tests {
         }
         assert_eq!((seen.seen.len(), seen.untracked_packets), (10, 5));
         assert_eq!((seen.opened, seen.peak_active), (15, 10));
-        // Those of then are over, and leave.
+        // The earlier flows have expired, and are removed.
         seen.observe(KeyHash(100), 200 * SECOND_NS);
         assert_eq!((seen.seen.len(), seen.untracked_packets), (1, 5));
     }

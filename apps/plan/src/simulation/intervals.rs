@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counts by interval of time, in bounded memory.
+//! Counts by time interval, in bounded memory.
 
 use crate::measured::Interval;
 
-/// The most intervals that are kept: an hour and more of half seconds. Where there would be more,
-/// they become twice as long.
+/// Maximum number of intervals: more than an hour of half seconds. Beyond it, intervals are merged
+/// to twice the length.
 pub const MAX_INTERVALS: usize = 1 << 14;
 
-/// Closed intervals, in the order in which they came; those without a packet are not among them.
+/// Closed intervals in order of arrival, without empty ones.
 pub(super) struct Intervals {
     length_ns: u64,
-    /// The first packet, with which the first interval begins.
+    /// Time of the first packet, where the first interval starts.
     begin_ns: Option<u64>,
     closed: Vec<Interval>,
 }
@@ -24,15 +24,15 @@ impl Intervals {
         }
     }
 
-    /// Takes the time of a packet: intervals are counted from the first one, so that no part of the
-    /// first interval lies before what was observed.
+    /// Notes the time of the first packet. Intervals are counted from there, so that the observed
+    /// time covers all of the first interval.
     pub(super) const fn begin(&mut self, timestamp_ns: u64) {
         if self.begin_ns.is_none() {
             self.begin_ns = Some(timestamp_ns);
         }
     }
 
-    /// Start of the interval of a time.
+    /// Start of the interval that contains a time.
     pub(super) const fn start_of(&self, timestamp_ns: u64) -> u64 {
         let begin_ns = match self.begin_ns {
             Some(begin_ns) => begin_ns,
@@ -54,7 +54,8 @@ impl Intervals {
 
     fn lengthen(&mut self) {
         self.length_ns = self.length_ns.saturating_mul(2);
-        // None is longer than that, and times may lie on both sides of where one begins: then any two become one.
+        // The length cannot grow further. Times may lie on both sides of an interval's start, so
+        // any two intervals are merged.
         let is_longest = self.length_ns == u64::MAX;
         let mut is_second = false;
         let mut closed = std::mem::take(&mut self.closed);
@@ -85,9 +86,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn become_longer_where_there_would_be_too_many() {
+    fn become_longer_when_there_are_too_many() {
         let mut intervals = Intervals::new(10);
-        // One of ten, then a hole of ten: the worst spread.
+        // One interval in ten is used, then ten are empty: the worst case.
         for index in 0..3 * MAX_INTERVALS as u64 {
             intervals.close(Interval {
                 start_ns: index * 20,
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn end_even_where_times_are_endlessly_far_apart() {
+    fn merging_terminates_for_times_that_are_extremely_far_apart() {
         for begin_ns in [0, 1, u64::MAX / 2, u64::MAX] {
             far_apart(begin_ns);
         }

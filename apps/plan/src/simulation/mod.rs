@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One pass over packets' hashes and times: how many microflow records tables of several sizes would
-//! hand on, and how many flows there are.
+//! One pass over the hashes and times of packets. Counts flows, and the microflow records that
+//! tables of several sizes would evict.
 
 mod flows;
 mod intervals;
@@ -16,26 +16,27 @@ use tables::Table;
 
 pub use intervals::MAX_INTERVALS;
 
-/// The most tables that are simulated at once.
+/// Maximum number of simulated tables.
 pub const MAX_TABLES: usize = 64;
 
-/// What to simulate.
+/// Configuration of a simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimulationConfig {
     /// Slots of each table.
     pub table_slots: Vec<u32>,
-    /// A flow without packets for longer is over.
+    /// A flow ends after this long without packets.
     pub idle_timeout_ns: u64,
-    /// No flow record lasts longer: a flow that does has several.
+    /// Maximum duration of a flow record: longer flows have several.
     pub active_timeout_ns: u64,
-    /// Length of the intervals whose counts are kept.
+    /// Length of the intervals for counts.
     pub interval_ns: u64,
-    /// Flows kept at once; 32 to 64 bytes each.
+    /// Limit on tracked flows, of 32 to 64 bytes each.
     pub max_flows: usize,
 }
 
 impl Default for SimulationConfig {
-    /// Tables of 1 to 2^20 slots, 30 s and 120 s, half a second (TurboFlow, Figure 13), ten million flows.
+    /// Tables of 1 to 2^20 slots, 30 s and 120 s, half a second (TurboFlow, Figure 13), ten million
+    /// flows.
     fn default() -> Self {
         Self {
             table_slots: (0..=20).map(|power| 1 << power).collect(),
@@ -47,7 +48,7 @@ impl Default for SimulationConfig {
     }
 }
 
-/// What the simulation knows of a packet.
+/// The properties of a packet that the simulation needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed {
     /// Hash of its flow key.
@@ -60,17 +61,17 @@ pub struct Observed {
     pub is_ipv6: bool,
 }
 
-/// Tables and flows, driven by packets.
+/// Simulates tables and flows.
 ///
-/// Tables are those of the paper: direct-mapped, a record leaves when another flow takes its slot and
-/// for no other reason. What the product's engine does besides (it empties its table every second, and
-/// stands aside where that pays) depends on more than hashes.
+/// The tables are the paper's: direct-mapped, and a record is evicted only when another flow takes
+/// its slot. The software engine also empties its table every second, and bypasses it when that
+/// pays: both depend on more than hashes.
 pub struct Simulation {
     tables: Vec<Table>,
     flows: Flows,
     intervals: Intervals,
     open: Option<Interval>,
-    /// Counts when the open interval began.
+    /// Counts at the start of the open interval.
     before: Interval,
     idle_timeout_ns: u64,
     packets: u64,
@@ -80,10 +81,11 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Nothing observed yet.
+    /// A simulation that has observed no packet.
     ///
     /// # Errors
-    /// A table without slots, more than [`MAX_TABLES`], or a time or number of flows that is 0.
+    /// Where a table has no slots, there are more than [`MAX_TABLES`], or a time or number of flows
+    /// is 0.
     pub fn new(config: &SimulationConfig) -> Result<Self, Impossible> {
         for (argument, value) in [
             ("idle_timeout_ns", config.idle_timeout_ns),
@@ -126,7 +128,7 @@ impl Simulation {
         })
     }
 
-    /// Takes packets, in the order of their arrival.
+    /// Observes packets, in order of arrival.
     pub fn observe(&mut self, packets: &[Observed]) {
         let mut left = packets;
         while let Some(first) = left.first() {
@@ -144,7 +146,7 @@ impl Simulation {
         }
     }
 
-    /// Late packets count where they come, unless time was set back.
+    /// Late packets belong to the open interval, unless the clock was set back.
     const fn is_of_interval(&self, start_ns: u64, packet: &Observed) -> bool {
         let timestamp_ns = packet.timestamp_ns;
         self.intervals.start_of(timestamp_ns) <= start_ns
@@ -161,7 +163,7 @@ impl Simulation {
         start_ns
     }
 
-    /// One table after the other, so that each is in the cache while its turn lasts.
+    /// Processes the tables one by one, so that the current one stays in the cache.
     fn observe_interval(&mut self, packets: &[Observed]) {
         self.hashes.clear();
         self.hashes.extend(packets.iter().map(|packet| packet.hash));
@@ -195,7 +197,7 @@ impl Simulation {
         self.intervals.close(interval);
     }
 
-    /// What was seen.
+    /// The results.
     #[must_use]
     pub fn finish(mut self) -> Measured {
         self.close_interval();

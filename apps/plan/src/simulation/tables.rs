@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Microflow tables of several sizes, driven by the same packets.
+//! Microflow tables of several sizes that observe the same packets.
 
 use turboflow_merge::KeyHash;
 
-/// A table that knows which flow is in which slot, and nothing else of it.
+/// A table that stores only the flow of each slot.
 ///
-/// A flow is its 64-bit hash: two flows with the same one would be taken for one, once in 2^32 pairs
-/// of the same slot, since 32 of its bits choose the slot.
+/// A flow is identified by its 64-bit hash. Since 32 of its bits choose the slot, two flows in one
+/// slot have equal hashes once in 2^32 pairs.
 pub(super) struct Table {
-    /// The hash of the flow in each slot; 0 where it is empty.
+    /// The hash of the flow in each slot; 0 if empty.
     residents: Vec<u64>,
-    /// Packets that found their slot empty or taken by another flow.
+    /// Packets whose slot was empty or held another flow.
     pub(super) started: u64,
-    /// Those that found another flow.
+    /// Packets whose slot held another flow.
     pub(super) evicted: u64,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The simulation against plain code, and against the bound.
+//! Compares the simulation with plain code, and with the bound.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +17,7 @@ fn config(table_slots: &[u32]) -> SimulationConfig {
     }
 }
 
-/// Packets of flows by number, so far apart.
+/// Packets of the numbered flows, `apart_ns` apart.
 fn packets(flows: &[u64], apart_ns: u64, seed: u64) -> Vec<Observed> {
     let hasher = KeyHasher::new(seed);
     let packet = |(index, flow): (usize, &u64)| Observed {
@@ -31,14 +31,14 @@ fn packets(flows: &[u64], apart_ns: u64, seed: u64) -> Vec<Observed> {
 
 fn simulate(packets: &[Observed], config: &SimulationConfig) -> Measured {
     let mut simulation = Simulation::new(config).unwrap();
-    // In uneven batches: nothing may depend on them.
+    // Batches are uneven, because nothing may depend on them.
     for batch in packets.chunks(7) {
         simulation.observe(batch);
     }
     simulation.finish()
 }
 
-/// The table in the plainest code there is.
+/// The table in the plainest code.
 fn plain(packets: &[Observed], slots: u32) -> (u64, u64) {
     let mut residents: HashMap<usize, u64> = HashMap::new();
     let (mut started, mut evicted) = (0, 0);
@@ -55,7 +55,7 @@ fn plain(packets: &[Observed], slots: u32) -> (u64, u64) {
 }
 
 #[test]
-fn refuses_what_it_cannot_simulate() {
+fn refuses_invalid_configurations() {
     let refused = |config: SimulationConfig| Simulation::new(&config).err().unwrap().argument;
     assert_eq!(refused(config(&[4, 0])), "table_slots");
     assert_eq!(refused(config(&[1; MAX_TABLES + 1])), "table_slots");
@@ -100,7 +100,7 @@ fn counts_packets_flows_bytes_and_time() {
         .map(|interval| interval.packets)
         .collect();
     assert_eq!(packets_by_interval, [2, 2, 2]);
-    // The mean, for the last interval is not whole.
+    // The mean, because the last interval is not complete.
     assert_eq!(measured.busiest_packets_per_second(), 4.8);
     assert_eq!(measured.intervals[0].start_ns, 1_000 * MS_NS);
 }
@@ -109,7 +109,8 @@ fn counts_packets_flows_bytes_and_time() {
 fn the_busiest_interval_is_counted_from_the_first_packet_and_never_below_the_mean() {
     let mut burst = packets(&[1; 10], 40 * MS_NS, 1);
     for packet in &mut burst {
-        // From 300 ms to 660 ms of a second: within half a second, and over the half of a second.
+        // From 300 ms to 660 ms of a second: within half a second, but across the middle of the
+        // second.
         packet.timestamp_ns += 300 * MS_NS;
     }
     let measured = simulate(&burst, &config(&[64]));
@@ -129,7 +130,7 @@ fn the_busiest_interval_is_counted_from_the_first_packet_and_never_below_the_mea
 }
 
 #[test]
-fn the_share_of_ipv6_is_that_of_packets_or_of_flow_records_whichever_is_larger() {
+fn the_share_of_ipv6_is_the_larger_of_its_shares_of_packets_and_flow_records() {
     let share = |flows: &[u64]| simulate(&packets(flows, MS_NS, 1), &config(&[64])).ipv6_share();
     assert_eq!(share(&[1, 2, 4, 5]), 0.0);
     // One packet in four, one flow in two.
@@ -140,7 +141,7 @@ fn the_share_of_ipv6_is_that_of_packets_or_of_flow_records_whichever_is_larger()
 }
 
 #[test]
-fn late_packets_begin_no_interval_and_a_clock_set_back_does() {
+fn a_clock_set_back_starts_an_interval_and_late_packets_do_not() {
     let mut packets = packets(&[1, 2, 3, 4, 5], 0, 1);
     for (packet, at_ms) in packets
         .iter_mut()
@@ -157,19 +158,19 @@ fn late_packets_begin_no_interval_and_a_clock_set_back_does() {
 }
 
 #[test]
-fn one_packet_tells_no_rate() {
+fn one_packet_gives_no_rate() {
     let measured = simulate(&packets(&[1], 0, 1), &config(&[4]));
     assert_eq!(measured.traffic().unwrap_err().argument, "observed_seconds");
 }
 
-/// Flows picked with a skew, as packets come: `flow = below^2 / flows`.
+/// A skewed choice of flows, as in real traffic: `flow = below^2 / flows`.
 fn skewed(flows: u64) -> impl Strategy<Value = Vec<u64>> {
     let flow = (0..flows).prop_map(move |below| below * below / flows);
     prop::collection::vec(flow, 1..400)
 }
 
 proptest! {
-    /// Captures hold any times, and people ask for any timeout.
+    /// Captures may contain any times, and users may choose any timeout.
     #[test]
     fn counts_every_packet_once_whatever_the_times(
         times in prop::collection::vec(
@@ -213,23 +214,23 @@ proptest! {
     }
 
     #[test]
-    fn a_table_without_end_evicts_nothing(flows in skewed(60), seed in any::<u64>()) {
+    fn a_very_large_table_evicts_nothing(flows in skewed(60), seed in any::<u64>()) {
         let packets = packets(&flows, MS_NS, seed);
         let distinct = flows.iter().collect::<HashSet<_>>().len();
         let slots: HashSet<usize> = packets.iter().map(|packet| packet.hash.slot(1 << 26)).collect();
-        // Where chance puts two flows into one of so many slots, it has an end after all.
+        // Two flows may by chance have one slot; then the table does evict.
         prop_assume!(slots.len() == distinct);
         let distinct = distinct as u64;
         let measured = simulate(&packets, &config(&[1, 1 << 26]));
         let endless = measured.tables[1];
         prop_assert_eq!((endless.microflows, endless.evictions), (distinct, 0));
         prop_assert_eq!(measured.flows_opened, distinct);
-        // And a table of one slot begins a record whenever the flow changes.
+        // A table of one slot begins a record whenever the flow changes.
         let changes = 1 + flows.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64;
         prop_assert_eq!(measured.tables[0].microflows, changes);
     }
 
-    /// The bound is one of expectation over the hash function: so is the mean of many.
+    /// The bound is an expectation over the hash function, so it is compared with the mean of many.
     #[test]
     fn the_worst_case_is_above_what_is_measured(
         flows in skewed(60),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rows under a heading, with columns that give way when there is little room.
+//! Rows under a heading; columns are dropped or narrowed if there is little space.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -7,14 +7,14 @@ use ratatui::style::Style;
 use super::text::fit;
 use super::{Pen, REVERSED};
 
-/// How wide a column is, and where its text stands.
+/// Width and alignment of a column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Width {
-    /// So many characters, numbers at the right.
+    /// This many characters, right-aligned numbers.
     Number(u16),
-    /// So many characters, text at the left.
+    /// This many characters, left-aligned text.
     Text(u16),
-    /// A share of what is left, at most so many.
+    /// A share of the remaining width, at most this many characters.
     Share(u16),
 }
 
@@ -23,7 +23,7 @@ pub(crate) enum Width {
 pub(crate) struct Column {
     pub(crate) title: &'static str,
     pub(crate) width: Width,
-    /// How wide the screen must be for it.
+    /// Minimum width of the screen to show it.
     pub(crate) from: u16,
 }
 
@@ -31,7 +31,7 @@ pub(crate) const fn column(title: &'static str, width: Width, from: u16) -> Colu
     Column { title, width, from }
 }
 
-/// Where each column is: its number among those declared, its left edge and its width.
+/// Position of a column: its index among those declared, its left edge and its width.
 struct Place {
     column: usize,
     x: u16,
@@ -39,10 +39,10 @@ struct Place {
     is_number: bool,
 }
 
-/// Between two columns.
+/// Spaces between two columns.
 const GAP: u16 = 1;
 
-/// The columns for that width.
+/// The columns shown at that width.
 fn places(columns: &[Column], width: u16) -> Vec<Place> {
     let shown: Vec<_> = columns
         .iter()
@@ -75,8 +75,8 @@ fn places(columns: &[Column], width: u16) -> Vec<Place> {
     shown.into_iter().map(place).collect()
 }
 
-/// Draws the heading and those rows that there is room for, from `scroll` on but always a full screen
-/// of them where there are so many. `row` gives the texts of a row, one for each column declared.
+/// Draws the heading and as many rows as fit, starting at `scroll`. The last page is always full if
+/// there are enough rows. `row` returns the texts of a row, one per declared column.
 pub(crate) fn draw(
     pen: &mut Pen<'_>,
     area: Rect,

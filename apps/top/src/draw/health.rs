@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The view of the meter: how much it does, how full it is, what it lost.
+//! The view of the meter: its rates, its memory, and its losses.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -9,13 +9,34 @@ use super::{BOLD, Pen};
 use crate::health::{Health, evicted};
 use crate::screen::Screen;
 
-/// Where numbers begin, behind the longest name.
+/// Column where values begin, after the longest name.
 const NUMBERS: u16 = 38;
 
 struct Line {
     name: String,
     value: String,
     style: Style,
+}
+
+/// The lines of the view; problems are in the style `alarm`.
+struct Lines {
+    lines: Vec<Line>,
+    alarm: Style,
+}
+
+impl Lines {
+    fn title(&mut self, name: &str) {
+        self.push(name, String::new(), false);
+    }
+
+    fn push(&mut self, name: &str, value: String, is_bad: bool) {
+        let style = if is_bad { self.alarm } else { Style::new() };
+        self.lines.push(Line {
+            name: name.to_owned(),
+            value,
+            style,
+        });
+    }
 }
 
 pub(super) fn draw(pen: &mut Pen<'_>, area: Rect, screen: &Screen, health: &Health) {
@@ -33,33 +54,36 @@ pub(super) fn draw(pen: &mut Pen<'_>, area: Rect, screen: &Screen, health: &Heal
 }
 
 fn lines(health: &Health, alarm: Style) -> Vec<Line> {
-    let mut lines = Vec::new();
-    let mut say = |name: &str, value: String, is_bad: bool| {
-        lines.push(Line {
-            name: name.to_owned(),
-            value,
-            style: if is_bad { alarm } else { Style::new() },
-        });
+    let mut lines = Lines {
+        lines: Vec::new(),
+        alarm,
     };
+    engine(&mut lines, health);
+    lost(&mut lines, health);
+    not_metered(&mut lines, health);
+    lines.lines
+}
+
+fn engine(lines: &mut Lines, health: &Health) {
     let ledger = &health.now.ledger;
     let packets = health.a_second(|ledger| ledger.packets_received);
     let bits = health
         .a_second(|ledger| ledger.bytes_received)
         .saturating_mul(8);
-    say("Engine", String::new(), false);
-    say("  packets", rate(ledger.packets_received, packets), false);
-    say("  bits a second on the wire", count(bits), false);
+    lines.title("Engine");
+    lines.push("  packets", rate(ledger.packets_received, packets), false);
+    lines.push("  bits a second on the wire", count(bits), false);
     let ratio = health.microflows_a_packet();
     let ratio = ratio.map_or("-".to_owned(), |ratio| format!("1 : {ratio:.3}"));
-    say("  packets : microflow records", ratio, false);
+    lines.push("  packets : microflow records", ratio, false);
     let microflows = health.a_second(evicted);
-    say(
+    lines.push(
         "  microflow records",
         rate(evicted(ledger), microflows),
         false,
     );
     let opened = health.a_second(|ledger| ledger.flows_opened);
-    say("  records opened", rate(ledger.flows_opened, opened), false);
+    lines.push("  records opened", rate(ledger.flows_opened, opened), false);
     let max = health.flows_max;
     let full = format!(
         "{} of {} ({})  {}",
@@ -68,25 +92,29 @@ fn lines(health: &Health, alarm: Style) -> Vec<Line> {
         percent(ledger.flows_resident, max),
         bar(ledger.flows_resident, max, 20),
     );
-    say("  flow cache", full, false);
+    lines.push("  flow cache", full, false);
     let early = ledger.flows_exported.lack_of_resources;
-    say("  left a full cache early", grouped(early), early > 0);
-    say("  threads", grouped(health.threads), false);
-    say(
+    lines.push("  left a full cache early", grouped(early), early > 0);
+    lines.push("  threads", grouped(health.threads), false);
+    lines.push(
         "  clock set back",
         grouped(ledger.clock_steps),
         ledger.clock_steps > 0,
     );
-    say("Lost", String::new(), false);
+}
+
+fn lost(lines: &mut Lines, health: &Health) {
+    let ledger = &health.now.ledger;
+    lines.title("Lost");
     let dropped = health.a_second(|ledger| ledger.source_dropped);
     let lost = ledger.source_dropped;
-    say("  dropped before the meter", rate(lost, dropped), lost > 0);
-    say(
+    lines.push("  dropped before the meter", rate(lost, dropped), lost > 0);
+    lines.push(
         "  waiting in the ring",
         grouped(ledger.source_unread),
         false,
     );
-    say(
+    lines.push(
         "  merge losses",
         grouped(ledger.microflows_dropped),
         ledger.microflows_dropped > 0,
@@ -100,16 +128,20 @@ fn lines(health: &Health, alarm: Style) -> Vec<Line> {
             grouped(interface.merged),
         );
         let is_bad = interface.state != "up" || interface.dropped > 0;
-        say(&format!("  {}", interface.name), value, is_bad);
+        lines.push(&format!("  {}", interface.name), value, is_bad);
     }
-    say("Not metered", String::new(), false);
-    say(
+}
+
+fn not_metered(lines: &mut Lines, health: &Health) {
+    let ledger = &health.now.ledger;
+    lines.title("Not metered");
+    lines.push(
         "  left out by the filter",
         grouped(ledger.packets_filtered),
         false,
     );
     let unknown = ledger.packets_unknown_link_type;
-    say("  of unknown link type", grouped(unknown), unknown > 0);
+    lines.push("  of unknown link type", grouped(unknown), unknown > 0);
     for class in ["non_ip", "malformed"] {
         let reasons = ledger
             .rejected
@@ -125,14 +157,13 @@ fn lines(health: &Health, alarm: Style) -> Vec<Line> {
                     .find(same)
                     .map_or(0, |known| known.packets)
             });
-            say(
+            lines.push(
                 &name.replace('_', " "),
                 rate(reason.packets, per_second),
                 class == "malformed",
             );
         }
     }
-    lines
 }
 
 fn same_reason(known: &turboflow_run::ReasonCount, reason: &str) -> bool {

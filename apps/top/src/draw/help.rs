@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What keys do.
+//! The help screen: what the keys do.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A screen as cells of text: a pure function of what there is to show and what was chosen.
+//! Draws a screen into cells of text: a pure function of its content and the user's choices.
 
 mod grid;
 mod health;
@@ -16,12 +16,12 @@ use crate::picture::Picture;
 use crate::screen::{Screen, Source, View};
 use text::{bits, clock, count, fit, grouped, seconds_of};
 
-/// Whether colours are used; bold and reversed letters are in any case.
+/// Whether colours are used. Bold and reversed text is used in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colours {
-    /// Those of the terminal.
+    /// The terminal's colours.
     Some,
-    /// None (`NO_COLOR`).
+    /// No colours (`NO_COLOR`).
     None,
 }
 
@@ -33,7 +33,7 @@ impl Colours {
         }
     }
 
-    /// What somebody should look at.
+    /// Style for problems.
     pub(crate) fn alarm(self) -> Style {
         self.style(Color::Red).add_modifier(Modifier::BOLD)
     }
@@ -53,7 +53,7 @@ pub(crate) const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED)
 /// Lines above and below the rows of a view.
 const HEAD_LINES: u16 = 4;
 
-/// Draws everything. `picture` is what [`Screen::arrange`] gave.
+/// Draws the screen. `picture` is the result of [`Screen::arrange`].
 pub fn draw(
     buffer: &mut Buffer,
     screen: &Screen,
@@ -90,7 +90,7 @@ pub fn draw(
     }
 }
 
-/// What is in a buffer as lines of text, without spaces at their ends.
+/// The content of a buffer as lines of text, without trailing spaces.
 #[must_use]
 pub fn lines(buffer: &Buffer) -> Vec<String> {
     let width = usize::from(buffer.area.width).max(1);
@@ -101,7 +101,7 @@ pub fn lines(buffer: &Buffer) -> Vec<String> {
     rows.collect()
 }
 
-/// Writes into a buffer, never past its edges.
+/// Writes into a buffer, and clips at its edges.
 pub(crate) struct Pen<'a> {
     buffer: &'a mut Buffer,
     area: Rect,
@@ -109,7 +109,7 @@ pub(crate) struct Pen<'a> {
 }
 
 impl Pen<'_> {
-    /// Writes at a column of a line. Gives the column behind it.
+    /// Writes text at a position, and returns the column after it.
     pub(crate) fn write(&mut self, x: u16, y: u16, text: &str, style: Style) -> u16 {
         if x >= self.area.right() || y >= self.area.bottom() {
             return x;
@@ -133,7 +133,7 @@ impl Pen<'_> {
         if !source.state.is_empty() {
             x = self.write(x, 0, &format!("{}  ", source.state), Style::new());
         }
-        // Names may be long: they come last.
+        // Names may be long, so they come last.
         let room = usize::from(self.area.width.saturating_sub(x));
         self.write(x, 0, &fit(&source.name, room), BOLD);
         let rates = format!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The views of traffic: flows, hosts, protocols and ports.
+//! The views of the traffic: flows, hosts, protocols and ports.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -92,7 +92,8 @@ const SHARES: [Column; 6] = [
     column("of bytes in all", Width::Share(60), 50),
 ];
 
-/// Protocols, then their ports; shares are of what passed of late; at the end, and where nothing did, of all.
+/// Draws protocols, then their ports. Shares are those of recent traffic. At the end, or without
+/// recent traffic, they are shares of the total.
 pub(super) fn protocols(pen: &mut Pen<'_>, area: Rect, screen: &Screen, picture: &Picture) {
     let whole = picture.all;
     let is_of_all = picture.is_final || whole.average.bits == 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Numbers, times and addresses as people read them.
+//! Formats numbers, times and addresses for people.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ pub(crate) use turboflow_formats::table::grouped;
 
 use crate::bins::BINS_A_SECOND;
 
-/// `1.2M`: as `table::count` without the space, so that columns are narrow.
+/// `1.2M`: like `table::count`, without the space, for narrow columns.
 pub(crate) fn count(number: u64) -> String {
     table::count(number).replace(' ', "")
 }
@@ -34,7 +34,7 @@ pub(crate) fn seconds_of(bins: u64) -> String {
     format!("{}s", bins as f64 / BINS_A_SECOND as f64)
 }
 
-/// How long: `0.3s`, `59s`, `2m05`, `3h02`, `4d`.
+/// A duration: `0.3s`, `59s`, `2m05`, `3h02`, `4d`.
 pub(crate) fn duration(ns: u64) -> String {
     let seconds = ns / 1_000_000_000;
     match seconds {
@@ -46,7 +46,7 @@ pub(crate) fn duration(ns: u64) -> String {
     }
 }
 
-/// An address, with its port where there is one.
+/// An address, with its port if there is one.
 pub(crate) fn end(address: IpAddr, port: u16) -> String {
     match (address, port) {
         (_, 0) => address.to_string(),
@@ -61,12 +61,12 @@ pub(crate) fn protocol(number: u8) -> String {
     name.map_or_else(|| number.to_string(), str::to_owned)
 }
 
-/// So much of a whole, in percent.
+/// `part` as a percentage of `whole`.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     format!("{:.1}%", part as f64 * 100.0 / whole.max(1) as f64)
 }
 
-/// Text in `width` characters: what is too much leaves its middle, so that ports stay.
+/// Text cut to `width` characters: its middle is replaced, so that ports stay visible.
 pub(crate) fn fit(text: &str, width: usize) -> String {
     let length = text.chars().count();
     if length <= width {
@@ -81,7 +81,7 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
         .collect()
 }
 
-/// A bar of that part of `width` characters.
+/// A bar of `part` out of `whole`, in `width` characters.
 pub(crate) fn bar(part: u64, whole: u64, width: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let share = (part as f64 / whole.max(1) as f64).clamp(0.0, 1.0);
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_numbers_and_times() {
+    fn formats_numbers_and_times() {
         assert_eq!((count(999), count(12_345)), ("999".into(), "12.3k".into()));
         assert_eq!(
             (bits(12), bits(3_400_000)),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_have_eighths() {
+    fn bars_have_a_resolution_of_eighths() {
         assert_eq!(bar(1, 2, 4), "██");
         assert_eq!(bar(1, 16, 4), "▎");
         assert_eq!(bar(5, 0, 3), "███");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records as the meter would deliver them.
+//! Records as delivered by the meter.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use turboflow_merge::Layout;
 use turboflow_record::{Definition, FlowBatch, Schema, Value};
 use turboflow_top::{FlowKey, Sums};
 
-/// What passed of a flow between two times.
+/// The traffic of a flow between two times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delta {
     pub(crate) key: FlowKey,
@@ -23,7 +23,7 @@ pub(crate) fn schema() -> Schema {
     layout.expect("the default compiles").schema().clone()
 }
 
-/// Records of the default definition; what the screen does not look at is 0.
+/// Records of the default definition; columns that the screen does not use are 0.
 pub(crate) fn batch(deltas: &[Delta]) -> FlowBatch {
     let schema = schema();
     let mut batch = FlowBatch::new(&schema);

@@ -238,7 +238,7 @@ fn who_is_not_trusted_gets_nothing_and_it_is_said_why() {
     // Each takes as long as a collector is waited for at the end: all of them at once.
     std::thread::scope(|scope| {
         for (certificate, server_options, ca, words) in [
-            ("server", &[][..], &other, "signed by nobody who is trusted"),
+            ("server", &[][..], &other, "not signed by a trusted"),
             ("elsewhere", &[], &ca, "not valid for name \"localhost\""),
             ("expired", &[], &ca, "has expired"),
             ("ca", &[], &ca, "CA:TRUE"),

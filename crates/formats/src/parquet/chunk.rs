@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One column of the open row group: values in, compressed pages in memory.
+//! One column of the open row group: takes values, holds compressed pages in memory.
 
 use std::ops::Range;
 
@@ -58,7 +58,7 @@ impl Chunk {
         }
     }
 
-    /// Ends the chunk and gives its bytes.
+    /// Ends the chunk and returns its bytes.
     pub(crate) fn close(
         self,
         codec: Codec,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Dictionaries: a number for every distinct value of a column chunk, in order of appearance.
+//! Dictionaries: an index for every distinct value of a column chunk, in order of appearance.
 //!
-//! The library's own interner hashes and compares byte strings; with 300,000 addresses that made
-//! three quarters of the cost of a record. Here an address is a number until the chunk ends.
+//! The library's interner hashes and compares byte strings, which took three quarters of the cost
+//! of a record with 300,000 addresses. Here addresses stay numbers until the chunk ends.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
 
-/// Something that lies in a table of a [`Dictionary`].
+/// A key of a [`Dictionary`]'s table.
 trait Key: Copy + Eq + Default {
     fn mix(self, seed: u64) -> u64;
 }
@@ -43,13 +43,13 @@ impl Key for u128 {
     }
 }
 
-/// The number of an empty slot. Not 0: memory that the system has cleared would be read before it
-/// is written, and then each of its pages costs two faults and a message to every other processor.
+/// Marks an empty slot. It is not 0, so that growing writes the memory first: reading system-zeroed
+/// memory before writing it costs two faults a page, and a TLB shootdown on every other processor.
 const EMPTY: u32 = u32::MAX;
 
-/// Open addressing, at most half full, the key beside its number: one cache line a lookup.
+/// Open addressing, at most half full. Key and index are adjacent: one cache line a lookup.
 struct Table<K> {
-    /// Key and number.
+    /// Key and index.
     slots: Vec<(K, u32)>,
     used: usize,
     seed: u64,
@@ -57,7 +57,7 @@ struct Table<K> {
 
 impl<K: Key> Table<K> {
     fn new() -> Self {
-        // Seeded at random, so that nobody can choose addresses that collide.
+        // The random seed prevents an attacker from choosing addresses that collide.
         Self {
             slots: Vec::new(),
             used: 0,
@@ -65,7 +65,7 @@ impl<K: Key> Table<K> {
         }
     }
 
-    /// The number of `key`, which is `next` where it is new.
+    /// The index of `key`, which is `next` if the key is new.
     #[inline(always)]
     fn number(&mut self, key: K, next: u32) -> u32 {
         if self.used * 2 >= self.slots.len() {
@@ -131,13 +131,13 @@ impl AddressDictionary {
         number
     }
 
-    /// All distinct addresses, by number.
+    /// All distinct addresses, by index.
     pub(crate) fn values(&self) -> &[IpAddr] {
         &self.values
     }
 }
 
-/// Numbers below this have their place in a plain table.
+/// Smaller numbers are looked up directly, in an array.
 const DIRECT: usize = 1 << 12;
 
 /// The distinct numbers of a chunk.
@@ -174,7 +174,7 @@ impl NumberDictionary {
         number
     }
 
-    /// All distinct numbers, by their place in the dictionary.
+    /// All distinct numbers, by index.
     pub(crate) fn values(&self) -> &[u64] {
         &self.values
     }

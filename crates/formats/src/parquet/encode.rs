@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The three encodings of the Parquet format that numbers and levels need, written straight into
-//! page bytes (Apache Parquet, "Encodings").
+//! The three Parquet encodings for numbers and levels, written directly into page bytes (Apache
+//! Parquet, "Encodings").
 
 /// Appends an unsigned LEB128 number.
 pub(crate) fn varint(bytes: &mut Vec<u8>, mut value: u64) {
@@ -11,17 +11,17 @@ pub(crate) fn varint(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value as u8);
 }
 
-/// Appends a signed number, zigzag.
+/// Appends a signed number in zigzag encoding.
 fn zigzag(bytes: &mut Vec<u8>, value: i64) {
     varint(bytes, (value << 1 ^ value >> 63) as u64);
 }
 
-/// How many bits `value` needs.
+/// Number of bits that `value` needs.
 pub(crate) const fn bits_of(value: u64) -> u32 {
     u64::BITS - value.leading_zeros()
 }
 
-/// Appends `values`, each in `width` bits, least significant first, up to a whole byte.
+/// Appends `values`, each in `width` bits, least significant first, padded to a whole byte.
 fn pack(bytes: &mut Vec<u8>, values: impl Iterator<Item = u64>, width: u32) {
     let (mut word, mut used) = (0u128, 0);
     for value in values {
@@ -37,7 +37,7 @@ fn pack(bytes: &mut Vec<u8>, values: impl Iterator<Item = u64>, width: u32) {
     bytes.extend_from_slice(&(word as u64).to_le_bytes()[..rest]);
 }
 
-/// RLE / bit-packing hybrid: one run where all values are equal, else one run of packed groups.
+/// RLE / bit-packing hybrid: one RLE run if all values are equal, else one bit-packed run.
 pub(crate) fn hybrid(bytes: &mut Vec<u8>, values: &[u32], width: u32) {
     let Some(&first) = values.first() else { return };
     if values.iter().all(|&value| value == first) {
@@ -56,11 +56,11 @@ pub(crate) fn hybrid(bytes: &mut Vec<u8>, values: &[u32], width: u32) {
     pack(bytes, padded.map(u64::from), width);
 }
 
-/// Values in a block of `DELTA_BINARY_PACKED`, and in each of its parts.
+/// Values of a `DELTA_BINARY_PACKED` block, and of its miniblocks.
 const BLOCK_VALUES: usize = 128;
 const PART_VALUES: usize = 32;
 
-/// `DELTA_BINARY_PACKED`. With `narrow`, the numbers and their differences are those of 32 bits.
+/// `DELTA_BINARY_PACKED`. With `narrow`, numbers and differences wrap at 32 bits.
 pub(crate) fn delta(bytes: &mut Vec<u8>, values: &[i64], narrow: bool) {
     let cut = |value: i64| {
         if narrow {
@@ -96,7 +96,7 @@ fn delta_block(bytes: &mut Vec<u8>, deltas: &[i64]) {
         let over = |delta: i64| delta.wrapping_sub(least) as u64;
         let width = bits_of(part.iter().fold(0, |bits, &delta| bits | over(delta)));
         bytes[widths + index] = width as u8;
-        // The last part of the last block is padded to its full length.
+        // The last miniblock of the last block is padded to its full length.
         let padding = std::iter::repeat_n(0, PART_VALUES - part.len());
         pack(
             bytes,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Columns, encoded side by side.
+//! Encodes columns in parallel.
 //!
-//! At the end of a run all records leave at once and nothing else is left to do: encoding is then
-//! what the user waits for, and columns know nothing of each other.
+//! At the end of a run all records are written at once, and the user waits for the encoding.
+//! Columns are independent of each other.
 
 use std::ops::Range;
 use std::panic::resume_unwind;
@@ -19,18 +19,18 @@ use crate::Compression;
 use crate::parquet::chunk::Chunk;
 use crate::parquet::page::Compressor;
 
-/// Fewer rows are encoded sooner than a thread is there.
+/// With fewer rows, encoding is faster than starting a thread.
 const MIN_ROWS: usize = 1_024;
-/// More threads wait for the largest column.
+/// More threads would only wait for the largest column.
 const MAX_THREADS: usize = 4;
 
-/// A chunk's bytes and what the footer says of it.
+/// The bytes of a chunk, and its metadata for the footer.
 pub(crate) type Closed = (Bytes, ColumnCloseResult);
 
 /// Consecutive rows of a batch.
 pub(crate) type Part<'a> = (&'a FlowBatch, Range<usize>);
 
-/// What encodes columns: a thread for each compressor, as many as there are processors.
+/// Column encoders: one thread per compressor, as many as there are processors.
 pub(crate) struct Encoders {
     compressors: Vec<Compressor>,
 }
@@ -44,7 +44,7 @@ impl Encoders {
         })
     }
 
-    /// Encodes the values of `parts`, column by column.
+    /// Encodes the values of `parts`.
     pub(crate) fn write(
         &mut self,
         chunks: &mut [Chunk],
@@ -65,15 +65,15 @@ impl Encoders {
         Ok(())
     }
 
-    /// Ends every chunk, in their order.
+    /// Ends every chunk; the results are in the order of the chunks.
     pub(crate) fn close(&mut self, chunks: Vec<Chunk>, codec: Codec) -> Result<Vec<Closed>> {
         self.run(chunks.into_iter(), true, |chunk, compressor| {
             chunk.close(codec, compressor)
         })
     }
 
-    /// Does every piece of work with one of the compressors; outcomes in the order of the work.
-    /// Whoever is done takes the next piece, for columns differ in what they cost.
+    /// Does every piece of work with one of the compressors; the results are in the order of the
+    /// work. Each thread takes the next piece when it is done, because columns differ in cost.
     fn run<W, O: Send>(
         &mut self,
         work: impl Iterator<Item = W> + Send,
@@ -93,7 +93,7 @@ impl Encoders {
         let others = if parallel { others } else { &mut [] };
         let outcomes: Vec<_> = thread::scope(|scope| {
             let encode = &encode;
-            // Those that cannot be started are not needed: whoever is there takes all the work.
+            // If a thread cannot be started, the others take its work.
             let start = |compressor| {
                 let thread = thread::Builder::new().name("columns".to_owned());
                 thread.spawn_scoped(scope, move || encode(compressor)).ok()

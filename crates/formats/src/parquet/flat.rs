@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The columns that make up nearly all of every record: addresses, numbers and times.
+//! Encoders for the columns of nearly all records: addresses, numbers and times.
 //!
-//! Numbers go into a dictionary until a page shows that it does not pay; from then on they are
-//! delta-encoded. Addresses do, too; from then on their texts follow each other.
+//! Numbers are dictionary-encoded until a page shows that this does not pay, and delta-encoded from
+//! then on. Addresses are dictionary-encoded in the same way, and plain text from then on.
 
 use std::mem;
 use std::net::IpAddr;
@@ -22,12 +22,12 @@ use crate::parquet::page::{Compressor, Ending, Pages};
 use crate::parquet::texts::{Bounds, PageTexts, plain};
 use crate::text::{ADDRESS_BYTES, MAC_BYTES, Text};
 
-/// Values of a page: 128 KiB of dictionary indices, which stay in the cache until it is full, or half a
-/// MiB of IPv4 addresses as text.
+/// Values of a page: 128 KiB of dictionary indices, which stay in the cache until the page is full,
+/// or half a MiB of IPv4 addresses as text.
 const PAGE_VALUES: usize = 1 << 15;
-/// What writing an address needs.
+/// Space to reserve for an address.
 const ADDRESS_TEXT_BYTES: usize = ADDRESS_BYTES + 4;
-/// Pages with fewer addresses always have a dictionary.
+/// A page with fewer addresses keeps the dictionary.
 const FEW_ADDRESSES: usize = 1 << 13;
 
 /// The encoder of one column chunk of addresses, MAC addresses, numbers or times.
@@ -36,7 +36,8 @@ pub(crate) struct FlatChunk {
     nullable: bool,
     descriptor: ColumnDescPtr,
     content: Content,
-    /// Of the open page: 1 where a value is there. Empty in columns that are not nullable.
+    /// Definition levels of the open page: 1 for a present value. Empty in columns that are not
+    /// nullable.
     levels: Vec<u32>,
     page_values: usize,
     pages: Pages,
@@ -47,12 +48,12 @@ pub(crate) struct FlatChunk {
     greatest: i64,
 }
 
-/// The values of the open page, and what is known of those before.
+/// The values of the open page, and the dictionary.
 enum Content {
     Addresses {
         dictionary: AddressDictionary,
         indices: Vec<u32>,
-        /// Distinct addresses of the pages before.
+        /// Distinct addresses in earlier pages.
         known: usize,
     },
     Texts {
@@ -105,7 +106,7 @@ impl FlatChunk {
         }
     }
 
-    /// Encodes the values of `rows` of a batch's column; `compressor` is used at the end of a page.
+    /// Encodes the values of `rows` of a batch's column; `compressor` is used when a page is full.
     pub(crate) fn write(
         &mut self,
         values: &Values,
@@ -134,7 +135,7 @@ impl FlatChunk {
         Ok(())
     }
 
-    /// Ends the chunk and gives its bytes.
+    /// Ends the chunk and returns its bytes.
     pub(crate) fn close(
         mut self,
         codec: Codec,
@@ -224,7 +225,7 @@ impl FlatChunk {
         self.leave_dictionary();
         self.page.clear();
         if self.nullable {
-            // The levels' length comes first, in four bytes.
+            // The length of the levels comes first, in four bytes.
             self.page.extend_from_slice(&[0; 4]);
             hybrid(&mut self.page, &self.levels, 1);
             let length = self.page.len() as u32 - 4;
@@ -268,8 +269,8 @@ impl FlatChunk {
         self.pages.push(&self.page, count, encoding, compressor)
     }
 
-    /// Does without a dictionary from now on, where the open page has so many new values that it
-    /// costs more than it saves.
+    /// Stops using the dictionary if the open page has so many new values that the dictionary costs
+    /// more than it saves.
     fn leave_dictionary(&mut self) {
         let present = self.rows - self.absent;
         match &mut self.content {
@@ -285,9 +286,9 @@ impl FlatChunk {
                     dictionary: Some(dictionary),
                 };
             }
-            // Of addresses that are drawn evenly, 15 of 16 in a page are new where there are 250,000
-            // and more: those come four times in a row group at most, and a text takes about three
-            // times the bytes of a number.
+            // With 250,000 or more addresses drawn uniformly, 15 of 16 in a page are new. Each then
+            // occurs at most four times in a row group, and a text takes about three times the
+            // bytes of an index.
             Content::Addresses {
                 dictionary,
                 indices,
@@ -313,7 +314,7 @@ impl FlatChunk {
         }
     }
 
-    /// The dictionary's size and `PLAIN` bytes, and the statistics of the chunk.
+    /// The dictionary (its size and `PLAIN` bytes), and the statistics of the chunk.
     fn summary(&mut self) -> (Option<(u32, Vec<u8>)>, Statistics) {
         let absent = Some(self.absent);
         match &mut self.content {
@@ -367,7 +368,7 @@ impl FlatChunk {
     }
 }
 
-/// A dictionary's size and `PLAIN` bytes.
+/// The size and `PLAIN` bytes of a dictionary of numbers.
 fn numbers(dictionary: &NumberDictionary, physical_type: PhysicalType) -> (u32, Vec<u8>) {
     let values = dictionary.values();
     let bytes = match physical_type {
@@ -383,7 +384,7 @@ fn numbers(dictionary: &NumberDictionary, physical_type: PhysicalType) -> (u32, 
     (values.len() as u32, bytes)
 }
 
-/// The same of addresses, whose texts `bounds` takes in.
+/// The size and `PLAIN` bytes of a dictionary of addresses; `bounds` is extended by their texts.
 fn addresses(dictionary: &AddressDictionary, bounds: &mut Bounds) -> (u32, Vec<u8>) {
     let values = dictionary.values();
     let write = |text: &mut Text, &address: &IpAddr| text.address(address);
@@ -398,8 +399,8 @@ fn text_statistics(bounds: &Bounds, distinct: Option<u64>, absent: Option<u64>) 
     Statistics::byte_array(least, greatest, distinct, absent, false)
 }
 
-/// What makes signed comparison order the values: unsigned numbers have their top bit turned,
-/// times are signed in Parquet.
+/// XORed into a value so that signed comparison orders it: inverts the top bit of unsigned numbers.
+/// Times are signed in Parquet.
 const fn order_key(kind: ColumnKind) -> u64 {
     match kind {
         ColumnKind::TimestampNs => 0,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Floats and lists, which few definitions have: the library's own encoders.
+//! Floats and lists, which few definitions have: encoded by the parquet crate.
 
 use std::io::{self, Write};
 use std::mem;
@@ -60,7 +60,7 @@ impl LibraryChunk {
         }
     }
 
-    /// Ends the chunk and gives its bytes.
+    /// Ends the chunk and returns its bytes.
     pub(crate) fn close(self) -> Result<(Bytes, ColumnCloseResult)> {
         let result = self.writer.close()?;
         Ok((Bytes::from(self.pages.take()), result))
@@ -121,8 +121,8 @@ impl LibraryChunk {
     }
 }
 
-/// The bytes of a column chunk, shared by its encoder and its owner. No lock is ever waited for:
-/// the encoder writes while its owner calls it.
+/// The bytes of a column chunk, shared by its encoder and its owner. The lock is uncontended: the
+/// encoder writes only while its owner calls it.
 #[derive(Clone, Default)]
 struct SharedBytes(Arc<Mutex<Vec<u8>>>);
 
@@ -146,8 +146,8 @@ impl Write for SharedBytes {
     }
 }
 
-/// A [`SerializedPageWriter`] that owns what it writes to: the library's borrows it, and the open
-/// columns cannot all borrow one file.
+/// A [`SerializedPageWriter`] that owns its output. The library's type borrows the output, and all
+/// open columns cannot borrow one file.
 struct PageSink {
     tracked: TrackedWrite<SharedBytes>,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Parquet: one row group for every million records, zstd, types that tools understand.
+//! Parquet: row groups of a million records, zstd, types that other tools understand.
 //!
 //! | column | Parquet type |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | float | `DOUBLE` |
 //! | list | three-level `LIST` of `INT64 (INTEGER(64, unsigned))` |
 //!
-//! Columns are encoded as batches arrive, all columns of a row group side by side, so memory holds
+//! Columns are encoded as batches arrive, all columns of a row group together. So memory holds
 //! compressed pages rather than records.
 
 mod chunk;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pages of one column chunk: compressed, framed, counted.
+//! The pages of one column chunk: compression, headers, counts.
 
 use bytes::Bytes;
 use parquet::basic::{Compression as Codec, CompressionCodec, Encoding, PageType, ZstdLevel};
@@ -14,7 +14,7 @@ use zstd::zstd_safe::{CParameter, ParamSwitch};
 
 use crate::Compression;
 
-/// The library's name of a compression.
+/// The library's type for a compression.
 pub(crate) fn codec_of(compression: Compression) -> Result<Codec> {
     Ok(match compression {
         Compression::None => Codec::UNCOMPRESSED,
@@ -23,19 +23,19 @@ pub(crate) fn codec_of(compression: Compression) -> Result<Codec> {
     })
 }
 
-/// Compresses pages one after the other.
+/// Compresses pages, one after another.
 pub(crate) enum Compressor {
     None,
     Snappy(Box<snap::raw::Encoder>),
     Zstd {
         thorough: zstd::bulk::Compressor<'static>,
-        /// For pages in which nothing repeats but single bytes, which it counts alone, at a third of
-        /// the cost.
+        /// For pages without repeated sequences: only entropy-codes single bytes, at a third of the
+        /// cost.
         quick: zstd::bulk::Compressor<'static>,
     },
 }
 
-/// A negative level of zstd, which skips ahead where nothing repeats.
+/// A negative zstd level, which skips ahead where nothing repeats.
 const QUICK_LEVEL: i32 = -100;
 
 impl Compressor {
@@ -45,7 +45,7 @@ impl Compressor {
             Compression::Snappy => Self::Snappy(Box::new(snap::raw::Encoder::new())),
             Compression::Zstd { level } => {
                 let mut quick = zstd::bulk::Compressor::new(QUICK_LEVEL)?;
-                // Negative levels leave single bytes as they are, if they are not told otherwise.
+                // By default, negative levels do not entropy-code literals.
                 let bytes_too = CParameter::LiteralCompressionMode(ParamSwitch::Enable);
                 quick.set_parameter(bytes_too)?;
                 Self::Zstd {
@@ -56,7 +56,7 @@ impl Compressor {
         })
     }
 
-    /// `random`: hardly anything in the page repeats.
+    /// `random`: hardly any sequence in the page repeats.
     fn compress(&mut self, bytes: &[u8], random: bool) -> Result<Bytes> {
         Ok(match self {
             Self::None => Bytes::copy_from_slice(bytes),
@@ -67,24 +67,24 @@ impl Compressor {
     }
 }
 
-/// The data pages of a column chunk, as they will stand in the file.
+/// The data pages of a column chunk, as written to the file.
 pub(crate) struct Pages {
     tracked: TrackedWrite<Vec<u8>>,
     uncompressed_bytes: usize,
     /// Data pages by encoding.
     counts: Vec<(Encoding, i32)>,
     values: i64,
-    /// Data pages that are still to be compressed quickly, because one before them got hardly
-    /// smaller.
+    /// Number of data pages still to be compressed quickly, because an earlier page hardly shrank.
     random: u32,
-    /// Whether compressing texts thoroughly gains less than an eighth; `None` before the first page.
+    /// Whether thorough compression of texts gains less than an eighth; `None` before the first
+    /// page.
     texts_differ: Option<bool>,
 }
 
-/// After so many pages a thorough compression is tried again.
+/// Thorough compression is tried again after this many pages.
 const RANDOM_PAGES: u32 = 15;
 
-/// What a chunk ends with.
+/// The end of a chunk.
 pub(crate) struct Ending {
     /// Distinct values and their `PLAIN` bytes; `None` where no page refers to a dictionary.
     pub(crate) dictionary: Option<(u32, Vec<u8>)>,
@@ -112,7 +112,7 @@ impl Pages {
             .any(|(encoding, _)| *encoding == Encoding::RLE_DICTIONARY)
     }
 
-    /// Appends a data page of `values` values, absent ones counted.
+    /// Appends a data page of `values` values, including absent ones.
     pub(crate) fn push(
         &mut self,
         bytes: &[u8],
@@ -147,7 +147,8 @@ impl Pages {
         Ok(())
     }
 
-    /// Texts that differ may yet have much in common: addresses of one network. The first page tells.
+    /// Distinct texts may still share substrings, as addresses of one network do. The first page
+    /// decides.
     fn compress_texts(&mut self, bytes: &[u8], compressor: &mut Compressor) -> Result<Bytes> {
         if let Some(differ) = self.texts_differ {
             return compressor.compress(bytes, differ);
@@ -159,7 +160,7 @@ impl Pages {
         Ok(if differ { quick } else { thorough })
     }
 
-    /// Puts the dictionary before the data pages and describes the chunk.
+    /// Writes the dictionary before the data pages, and returns the metadata of the chunk.
     pub(crate) fn close(
         self,
         ending: Ending,
@@ -217,7 +218,7 @@ impl Pages {
     }
 }
 
-/// Writes one page and gives its size before compression, header included.
+/// Writes one page and returns its size before compression, including the header.
 fn write(sink: &mut TrackedWrite<Vec<u8>>, page: Page, uncompressed: usize) -> Result<usize> {
     let mut writer = SerializedPageWriter::new(sink);
     Ok(writer

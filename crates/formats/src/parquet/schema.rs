@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Columns as Parquet types, and what the footer says of them.
+//! Columns as Parquet types, and the metadata of the footer.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::parquet::page::codec_of;
 
 /// Footer key: the version that wrote the file.
 pub(crate) const VERSION_KEY: &str = "turboflow.version";
-/// Footer key: the kinds of the columns, by which a reader tells an address from a MAC address.
+/// Footer key: the kinds of the columns; a reader needs them to tell addresses from MAC addresses.
 pub(crate) const COLUMNS_KEY: &str = "turboflow.columns";
-/// Footer key: the definition of the records as TOML, where the writer was given it (see [`WriteOptions::metadata`]); a reader
-/// takes the ops of features from there.
+/// Footer key: the definition of the records as TOML, if the writer was given it (see
+/// [`WriteOptions::metadata`]). Readers take the ops of features from it.
 pub const DEFINITION_KEY: &str = "turboflow.definition";
 
 /// The message type of the file.
@@ -82,7 +82,7 @@ fn list(name: &str, repetition: Repetition) -> Result<Type> {
         .build()
 }
 
-/// Compression, statistics and footer pairs.
+/// Compression, statistics and key-value pairs of the footer.
 pub(crate) fn properties(schema: &[Column], options: &WriteOptions) -> Result<WriterProperties> {
     let mut pairs = vec![
         KeyValue::new(VERSION_KEY.to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
@@ -95,7 +95,7 @@ pub(crate) fn properties(schema: &[Column], options: &WriteOptions) -> Result<Wr
         .set_compression(codec_of(options.compression)?)
         .set_key_value_metadata(Some(pairs))
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        // Row groups are the unit that readers skip; an index of pages would cost more than it helps.
+        // Readers skip whole row groups; a page index would cost more than it helps.
         .set_offset_index_disabled(true)
         .set_max_row_group_row_count(Some(options.row_group_records))
         .build())
@@ -118,7 +118,7 @@ fn kind_name(kind: ColumnKind) -> String {
     }
 }
 
-/// The kinds that [`COLUMNS_KEY`] holds; `None` where it is not ours.
+/// The kinds in a [`COLUMNS_KEY`] value; `None` if another program wrote it.
 pub(crate) fn parse_kinds(described: &str) -> Option<Vec<ColumnKind>> {
     let kinds = [
         ColumnKind::Address,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Texts: those of a dictionary, and those of pages without one.
+//! Texts of a dictionary, and of pages without a dictionary.
 
 use parquet::data_type::ByteArray;
 
 use crate::parquet::encode::delta;
 use crate::text::Text;
 
-/// The smallest and the largest text so far, byte by byte.
+/// The smallest and the largest text so far, in byte order.
 #[derive(Default)]
 pub(crate) struct Bounds(Option<(Vec<u8>, Vec<u8>)>);
 
@@ -26,7 +26,7 @@ impl Bounds {
         }
     }
 
-    /// For the statistics; `None` where there was no text.
+    /// The bounds for the statistics; `None` if there was no text.
     pub(crate) fn values(&self) -> (Option<ByteArray>, Option<ByteArray>) {
         let bound = |text: &Vec<u8>| ByteArray::from(text.clone());
         let both = self.0.as_ref();
@@ -35,7 +35,7 @@ impl Bounds {
     }
 }
 
-/// `PLAIN` bytes of texts of up to `text_bytes`: the length of each in four bytes, then the text.
+/// `PLAIN` encoding of texts of up to `text_bytes`: a length of four bytes, then the text.
 pub(crate) fn plain<T>(
     values: &[T],
     text_bytes: usize,
@@ -56,7 +56,7 @@ pub(crate) fn plain<T>(
     bytes
 }
 
-/// The texts of a page where hardly one comes twice, for `DELTA_LENGTH_BYTE_ARRAY`.
+/// The texts of a page with few repeated values, for `DELTA_LENGTH_BYTE_ARRAY`.
 #[derive(Default)]
 pub(crate) struct PageTexts {
     text: Text,
@@ -80,7 +80,7 @@ impl PageTexts {
         bounds.include(text);
     }
 
-    /// Appends the page's bytes, all lengths before all texts, and begins a new one.
+    /// Appends the page's bytes, all lengths before all texts, and clears them for the next page.
     pub(crate) fn end_page(&mut self, page: &mut Vec<u8>) {
         delta(page, &self.lengths, true);
         page.extend_from_slice(self.text.as_bytes());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The file: row groups, footer, and what is kept when the disk is full.
+//! The file: row groups, footer, and the records kept when the disk is full.
 
 use std::io::{self, Write};
 use std::mem;
@@ -32,7 +32,7 @@ struct ParquetWriter {
     row_group_records: usize,
     open_records: usize,
     records: u64,
-    /// End of the last row group that the output took.
+    /// End of the last row group that the output accepted.
     safe_bytes: u64,
 }
 
@@ -110,7 +110,7 @@ impl FlowWriter for ParquetWriter {
 }
 
 impl ParquetWriter {
-    /// Encodes batches together, as far as they go into one row group.
+    /// Encodes batches together, as many as fit in one row group.
     fn append<'a>(
         &mut self,
         batches: impl Iterator<Item = &'a FlowBatch>,
@@ -176,7 +176,7 @@ impl ParquetWriter {
         Ok(())
     }
 
-    /// Hands everything to the system; what it took is safe.
+    /// Writes everything buffered to the output; what it accepts is safe.
     fn flush(&mut self) -> Result<(), ParquetError> {
         if let Some(file) = &mut self.file {
             file.flush()?;
@@ -207,7 +207,7 @@ impl ParquetWriter {
         Err(output.fail(keep, source))
     }
 
-    /// A footer for the row groups that are safe.
+    /// A footer for the safe row groups.
     fn footer(&self, file: &SerializedFileWriter<Sink>) -> Option<Vec<u8>> {
         let safe = |group: &&RowGroupMetaData| {
             let end = |column: &parquet::file::metadata::ColumnChunkMetaData| {
@@ -249,9 +249,9 @@ fn encode_error(place: String, error: &ParquetError) -> ExportError {
     }
 }
 
-/// Collects small writes and remembers why one failed: the library gives errors back as text.
+/// Collects small writes and keeps the first error: the library returns errors as text only.
 struct Sink {
-    /// `None` once it failed: what the library still holds then goes nowhere.
+    /// `None` after a failure: the library's remaining writes are discarded.
     output: Option<Output>,
     place: String,
     buffer: Vec<u8>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! CSV lines back into records.
+//! Reads records from CSV lines.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -15,8 +15,8 @@ struct CsvSource {
     row: Row,
 }
 
-/// Reads the header and looks at the first lines; at all of them, where those do not show every column's kind and the file can be
-/// opened once more.
+/// Reads the header and the first lines. If those do not show every column's kind and the file can
+/// be opened again, reads all lines for it.
 pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<FlowReader, ReadError> {
     let sample = lines.sample()?;
     let is_long = memchr::memchr_iter(b'\n', sample).count() > SAMPLE_LINES;
@@ -36,7 +36,8 @@ pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<FlowReader, Rea
     }
     lines.next()?;
     checked.map_err(|reason| lines.error(None, reason))?;
-    // Any text is a header. One that names nothing known, and has nothing under it that records have, is something else.
+    // Any text could be a header. A file whose header has no known name, and whose lines hold no
+    // values of flow records, is something else.
     if !has_values && !known {
         let reason = "this is no header of flow records, and no records follow: \
                       `turboflow record -w FILE.csv` makes such files";
@@ -46,7 +47,7 @@ pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<FlowReader, Rea
         && (is_long || !lines.sample_is_all())
         && let Some(mut all) = again()
     {
-        // What is wrong with the file is said when it is read.
+        // Errors in the file are reported when it is read.
         let _ = all.next();
         while seen.lacks_any()
             && let Ok(Some(line)) = all.next()
@@ -61,17 +62,17 @@ pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<FlowReader, Rea
     Ok(FlowReader::new(seen, Box::new(source)))
 }
 
-/// Takes note of what the values of a line show.
+/// Notes the kinds of a line's values.
 fn note(seen: &mut Seen, line: &[u8]) {
     for (column, text) in fields(line).enumerate() {
         seen.note(column, || kinds::kind_of(&text));
     }
 }
 
-/// How much of a strange name an error repeats.
+/// Characters of an unknown name shown in an error.
 const NAME_CHARS_SHOWN: usize = 40;
 
-/// Lines that are looked at to learn the kinds of the columns.
+/// Number of lines examined to learn the kinds of the columns.
 const SAMPLE_LINES: usize = 20_000;
 
 fn check_names(names: &[String]) -> Result<(), String> {
@@ -97,7 +98,7 @@ impl Source for CsvSource {
             let Some(line) = self.lines.next()? else {
                 break;
             };
-            // An absent value makes an empty line of a record with one column.
+            // For a single column, an absent value is an empty line.
             if line.is_empty() && schema.len() > 1 {
                 continue;
             }
@@ -155,7 +156,7 @@ fn value(text: &[u8], kind: ColumnKind, elements: &mut Vec<u64>) -> Option<Parse
     })
 }
 
-/// The fields of a line, quotes taken off.
+/// The fields of a line, without quotes.
 fn fields(line: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
     let mut rest = Some(line);
     std::iter::from_fn(move || {
@@ -171,7 +172,7 @@ fn fields(line: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
     })
 }
 
-/// A field after its opening quote, and what follows the comma after it.
+/// The field after an opening quote, and the text after the following comma.
 fn quoted(text: &[u8]) -> (Vec<u8>, Option<&[u8]>) {
     let mut field = Vec::new();
     let mut at = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can go wrong when flow records are read.
+//! Errors of reading flow records.
 
 use std::io;
 
@@ -13,30 +13,30 @@ pub enum ReadError {
     Open {
         /// The file.
         place: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The system failed to read on.
+    /// Reading failed after the start.
     #[error("cannot read {place} past byte {offset_bytes}: {source}")]
     Read {
         /// The file or "standard input".
         place: String,
-        /// How much was read before.
+        /// Number of bytes read before.
         offset_bytes: u64,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// It is something else than a file of flow records.
+    /// The content is not that of a file of flow records.
     #[error("{place} is {what}; {mend}")]
     Foreign {
         /// The file or "standard input".
         place: String,
-        /// What it is.
+        /// What it seems to be.
         what: String,
-        /// What to do about it.
+        /// What the user can do.
         mend: &'static str,
     },
-    /// A line of a text file is not what its header or its first lines promise.
+    /// A line of a text file does not fit its header or its first lines.
     #[error("{place}, line {line}{}: {reason}", column.as_ref().map(|name| format!(", column {name}")).unwrap_or_default())]
     Line {
         /// The file or "standard input".

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! JSON lines back into records: flat objects of numbers, strings, nulls and lists of numbers.
+//! Reads records from JSON lines: flat objects of numbers, strings, nulls and lists of numbers.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,12 +15,12 @@ struct JsonSource {
     row: Row,
 }
 
-/// Looks at the first lines; at all of them, where those do not show every column's kind and the file can be opened once more. A file
-/// without any has the columns of the default definition.
+/// Reads the first lines. If those do not show every column's kind and the file can be opened
+/// again, reads all lines for it. A file without lines has the columns of the default definition.
 pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<FlowReader, ReadError> {
     let mut names = Names::default();
     for line in lines.sample()?.split(|&byte| byte == b'\n') {
-        // What is wrong with a line is said when it is read.
+        // Errors in a line are reported when it is read.
         let _ = object(line, |key, _| {
             names.place(key);
             Ok(())
@@ -52,7 +52,7 @@ pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<FlowReader, Rea
     })
 }
 
-/// Keys in the order in which they come.
+/// Keys in order of appearance.
 #[derive(Default)]
 struct Names {
     list: Vec<String>,
@@ -68,7 +68,7 @@ impl Names {
     }
 }
 
-/// Takes note of what the values of a line show.
+/// Notes the kinds of a line's values.
 fn note(seen: &mut Seen, places: &HashMap<String, usize>, line: &[u8]) {
     let _ = object(line, |key, token| {
         if let Some(&column) = places.get(key) {
@@ -105,7 +105,7 @@ impl Source for JsonSource {
     }
 }
 
-/// The column of that name: mostly the one after the last.
+/// Finds the column of that name, usually the one after the last.
 fn find(schema: &Schema, key: &str, next: usize) -> Result<usize, String> {
     if schema.get(next).is_some_and(|column| column.name == key) {
         return Ok(next);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Text back into values, and what kind of column a text belongs to.
+//! Parses text into values, and determines the kind of column that a text belongs to.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use turboflow_merge::Layout;
 use turboflow_record::{Column, ColumnKind, Definition, Schema, Value};
 
-/// A value parsed from text; lists lie in the elements of the row.
+/// A value parsed from text. The elements of lists are in [`Row`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Parsed {
     Absent,
@@ -18,7 +18,7 @@ pub(crate) enum Parsed {
     List { start: usize, end: usize },
 }
 
-/// One record on its way from text to a batch.
+/// A record parsed from text, before it is appended to a batch.
 #[derive(Default)]
 pub(crate) struct Row {
     pub(crate) values: Vec<Option<Parsed>>,
@@ -33,7 +33,7 @@ impl Row {
         self.values.resize(columns, None);
     }
 
-    /// The values as a batch takes them.
+    /// The values in the form that a batch takes.
     pub(crate) fn values(&self) -> Vec<Value<'_>> {
         let value = |parsed: &Option<Parsed>| match *parsed {
             None | Some(Parsed::Absent) => Value::Absent,
@@ -46,18 +46,19 @@ impl Row {
     }
 }
 
-/// The columns of the default definition, which text files know by name.
+/// The columns of the default definition, which readers of text files recognise by name.
 pub(crate) fn default_schema() -> Schema {
     let mut schema = Layout::compile(&Definition::default(), false)
         .expect("the default definition compiles")
         .schema()
         .clone();
-    // A text file may leave any field empty.
+    // In a text file any field may be empty.
     schema.iter_mut().for_each(|column| column.nullable = true);
     schema
 }
 
-/// The kind of a column that has the same name in every file: those of the default definition, and of biflows of it.
+/// The kind of a column whose name means the same in every file: a column of the default
+/// definition, or of its biflow form.
 pub(crate) fn kind_by_name(name: &str) -> Option<ColumnKind> {
     static KNOWN: LazyLock<HashMap<String, ColumnKind>> = LazyLock::new(|| {
         let biflow = Layout::compile(&Definition::default(), true);
@@ -68,7 +69,7 @@ pub(crate) fn kind_by_name(name: &str) -> Option<ColumnKind> {
     KNOWN.get(name).copied()
 }
 
-/// Columns by name, and the kinds that their values show.
+/// Column names, and the kinds shown by their values so far.
 pub(crate) struct Seen {
     names: Vec<String>,
     kinds: Vec<Option<ColumnKind>>,
@@ -80,19 +81,20 @@ impl Seen {
         Self { names, kinds }
     }
 
-    /// Takes note of a value's kind, if it has any.
+    /// Notes the kind of a value, if it shows one.
     pub(crate) fn note(&mut self, column: usize, kind: impl FnOnce() -> Option<ColumnKind>) {
         if let Some(known @ None) = self.kinds.get_mut(column) {
             *known = kind();
         }
     }
 
-    /// Whether there is a column of which no value was seen.
+    /// Whether some column has shown no value yet.
     pub(crate) fn lacks_any(&self) -> bool {
         self.kinds.iter().any(Option::is_none)
     }
 
-    /// The columns, and which of them have shown their kind; others are taken for unsigned numbers.
+    /// The columns, and which of them have shown their kind. The others are taken for unsigned
+    /// numbers.
     pub(crate) fn columns(self) -> (Schema, Vec<bool>) {
         let shown = self.kinds.iter().map(Option::is_some).collect();
         let columns = self.names.into_iter().zip(self.kinds);
@@ -105,7 +107,7 @@ impl Seen {
     }
 }
 
-/// The kind that a text shows; `None` for one that is no value of a flow record.
+/// The kind that a text shows; `None` if it is not a value of a flow record.
 pub(crate) fn kind_of(text: &[u8]) -> Option<ColumnKind> {
     if unsigned(text).is_some() {
         Some(ColumnKind::Unsigned { bits: 64 })
@@ -122,7 +124,7 @@ pub(crate) fn kind_of(text: &[u8]) -> Option<ColumnKind> {
     }
 }
 
-/// Parses a text that is no list.
+/// Parses a text that is not a list.
 pub(crate) fn scalar(text: &[u8], kind: ColumnKind) -> Option<Parsed> {
     match kind {
         ColumnKind::Address => address(text).map(Parsed::Address),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lines of a stream, with their numbers, from one buffer.
+//! The lines of a stream, with their numbers, from one buffer.
 
 use std::io::{self, Read};
 
 use super::ReadError;
 
-/// How much is looked at to learn the kinds of the columns.
+/// Number of bytes examined to learn the kinds of the columns.
 const SAMPLE_BYTES: usize = 1 << 20;
-/// A longer line is no flow record.
+/// Limit for a line: a longer one is not a flow record.
 const LINE_BYTES_MAX: usize = 16 << 20;
 
 /// Lines of a stream.
@@ -38,7 +38,7 @@ impl Lines {
         }
     }
 
-    /// The first bytes, whole lines as far as they go, without taking them.
+    /// Peeks at the first bytes, cut to whole lines where possible.
     pub(crate) fn sample(&mut self) -> Result<&[u8], ReadError> {
         while !self.ended && self.end < self.buffer.len() {
             self.fill()?;
@@ -52,12 +52,12 @@ impl Lines {
         Ok(whole.map_or(sample, |end| &sample[..=end]))
     }
 
-    /// Whether [`Lines::sample`], taken first, is all there is.
+    /// Whether a previous [`Lines::sample`] returned the whole stream.
     pub(crate) const fn sample_is_all(&self) -> bool {
         self.ended
     }
 
-    /// The next line without its end; `None` after the last.
+    /// The next line without its newline; `None` after the last.
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, ReadError> {
         let mut searched = 0;
         let length = loop {
@@ -86,7 +86,7 @@ impl Lines {
         Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
     }
 
-    /// An error about the line given last.
+    /// An error about the last line returned.
     pub(crate) fn error(&self, column: Option<&str>, reason: impl Into<String>) -> ReadError {
         ReadError::Line {
             place: self.place.clone(),

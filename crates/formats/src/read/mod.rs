@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow records in again: what this crate writes, it reads, batch by batch in bounded memory.
+//! Reads flow records that this crate writes, batch by batch in bounded memory.
 
 mod csv;
 mod error;
@@ -22,7 +22,7 @@ use kinds::Seen;
 use lines::Lines;
 use start::text_of;
 
-/// Records a batch holds at most.
+/// Maximum number of records in a batch.
 const BATCH_RECORDS: usize = 8192;
 
 /// Reads a file of flow records batch by batch; see [`read`].
@@ -35,17 +35,17 @@ pub struct FlowReader {
     source: Box<dyn Source>,
 }
 
-/// Opens the same lines once more, where that can be done.
+/// Opens the stream again from its start, where that is possible.
 type Again<'a> = &'a dyn Fn() -> Option<Lines>;
 
-/// One format.
+/// A reader of one format.
 trait Source: Send {
     /// Appends up to [`BATCH_RECORDS`] records to an empty batch; none at the end.
     fn fill(&mut self, schema: &Schema, batch: &mut FlowBatch) -> Result<(), ReadError>;
 }
 
 impl FlowReader {
-    /// Of text whose columns are known.
+    /// A reader of text with known column names.
     fn new(seen: Seen, source: Box<dyn Source>) -> Self {
         let (schema, shown) = seen.columns();
         Self {
@@ -69,34 +69,35 @@ impl FlowReader {
 
     /// The columns of every batch.
     ///
-    /// Parquet files say what they hold. In CSV and JSON lines the columns of the default
-    /// definition are known by name, and the kind of others shows in their values: where there is none (in a stream, in
-    /// the first MiB), a column is taken for unsigned numbers. Every column of a text
-    /// file is nullable.
+    /// Parquet files declare their columns. In CSV and JSON lines the columns of the default
+    /// definition are recognised by name. The kind of any other column is that of its values: in a
+    /// file all of them, in a stream those in the first MiB. A column without values is taken for
+    /// unsigned numbers. Every column of a text file is nullable.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// Whether the file says what columns it has. JSON lines without any record do not.
+    /// Whether the columns are known. They are not in a JSON lines file without records.
     #[must_use]
     pub const fn has_columns(&self) -> bool {
         self.has_columns
     }
 
-    /// By what definition the records were made: only our own Parquet files say so.
+    /// The definition of the records, which only TurboFlow's Parquet files contain.
     #[must_use]
     pub const fn definition(&self) -> Option<&Definition> {
         self.definition.as_ref()
     }
 
-    /// Whether the kind of a column is known, and not only assumed for want of values.
+    /// Whether the kind of a column is known, rather than assumed because it has no values.
     #[must_use]
     pub fn shows_kind(&self, column: usize) -> bool {
         self.shown.get(column) == Some(&true)
     }
 
-    /// Takes over the kinds of columns that have not shown theirs from another file's, and all columns where there is no record.
+    /// Takes the kinds of columns that have not shown theirs from another file. If the file has no
+    /// records, takes all columns.
     pub fn take_kinds(&mut self, of: &Schema) {
         if !self.has_columns {
             self.schema.clone_from(of);
@@ -111,7 +112,7 @@ impl FlowReader {
     /// The next records; `None` at the end.
     ///
     /// # Errors
-    /// [`ReadError`] with the line and column of what could not be read.
+    /// [`ReadError`] with the line and column of the invalid value.
     pub fn next_batch(&mut self) -> Result<Option<FlowBatch>, ReadError> {
         let mut batch = FlowBatch::new(&self.schema);
         self.source.fill(&self.schema, &mut batch)?;
@@ -127,15 +128,16 @@ impl Iterator for FlowReader {
     }
 }
 
-/// Opens a file of flow records; `-` is standard input. The format shows in the content.
+/// Opens a file of flow records; `-` is standard input. The content determines the format.
 ///
 /// # Errors
-/// [`ReadError::Open`] where there is no such file, others where it holds no flow records.
+/// [`ReadError::Open`] where there is no such file, other errors where it holds no flow records.
 pub fn read(path: &Path) -> Result<FlowReader, ReadError> {
-    open(path, Kinds::LookedFor)
+    open(path, Kinds::Inferred)
 }
 
-/// The same for a file that was looked at before: kinds that do not show soon are those of the columns given.
+/// Opens a file that was read before. Columns that do not show their kind early have the kind given
+/// in `columns`.
 ///
 /// # Errors
 /// As [`read`].
@@ -145,10 +147,10 @@ pub fn read_again(path: &Path, columns: &Schema) -> Result<FlowReader, ReadError
     Ok(reader)
 }
 
-/// Whether a whole file is read for the kinds of its columns, where its start does not show them.
+/// How the kinds of columns are found if the start of a file does not show them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kinds {
-    LookedFor,
+    Inferred,
     Known,
 }
 
@@ -166,40 +168,42 @@ fn open(path: &Path, kinds: Kinds) -> Result<FlowReader, ReadError> {
     if is_file && starts_as_parquet(&mut file)? {
         return parquet::open(File::open(path).map_err(refused)?, place);
     }
-    // A capture without flows makes an empty file of JSON lines, but CSV with a header: what is called so and has none was cut.
-    let nothing = match is_file && has_header(path) {
-        true => Nothing::Refused,
-        false => Nothing::Allowed,
+    // A capture without flows gives an empty JSON lines file, but a CSV file with a header. An
+    // empty file with such a name is therefore truncated.
+    let empty = match is_file && has_header(path) {
+        true => EmptyStream::Refused,
+        false => EmptyStream::Allowed,
     };
     let file = File::open(path).map_err(refused)?;
     let again = || {
-        let may = is_file && kinds == Kinds::LookedFor;
+        let may = is_file && kinds == Kinds::Inferred;
         let file = may.then(|| File::open(path).ok()).flatten()?;
         let text = text_of(Box::new(file), &place).ok()?;
         Some(Lines::new(text, &place))
     };
-    from_text(Box::new(file), &place, nothing, &again)
+    from_text(Box::new(file), &place, empty, &again)
 }
 
-/// Whether a stream without a byte holds no records, or is none.
+/// Whether an empty stream is a file without records, or an error.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Nothing {
+enum EmptyStream {
     Allowed,
     Refused,
 }
 
-/// Reads CSV or JSON lines from a stream, also within gzip or zstd; `place` is its name in errors.
+/// Reads CSV or JSON lines from a stream, also gzip- or zstd-compressed; `place` is its name in
+/// errors.
 ///
 /// # Errors
-/// As [`read`]. Parquet cannot be read from a stream: its schema stands at the end.
+/// As [`read`]. Parquet cannot be read from a stream: its schema is at the end.
 pub fn from_stream(stream: Box<dyn Read + Send>, place: &str) -> Result<FlowReader, ReadError> {
-    from_text(stream, place, Nothing::Allowed, &|| None)
+    from_text(stream, place, EmptyStream::Allowed, &|| None)
 }
 
 fn from_text(
     stream: Box<dyn Read + Send>,
     place: &str,
-    nothing: Nothing,
+    empty: EmptyStream,
     again: Again<'_>,
 ) -> Result<FlowReader, ReadError> {
     let mut lines = Lines::new(text_of(stream, place)?, place);
@@ -209,15 +213,15 @@ fn from_text(
         .copied()
         .find(|byte| !byte.is_ascii_whitespace());
     match first {
-        None if nothing == Nothing::Refused => Err(lines.error(None, EMPTY)),
+        None if empty == EmptyStream::Refused => Err(lines.error(None, EMPTY)),
         Some(b'{') | None => json::open(lines, again),
         Some(_) => csv::open(lines, again),
     }
 }
 
-const EMPTY: &str = "the file is empty: whoever wrote it did not get as far as its header";
+const EMPTY: &str = "the file is empty: its writer stopped before the header";
 
-/// Whether a file of that name has something in it, even where there are no records.
+/// Whether a file of that name has content even without records.
 fn has_header(path: &Path) -> bool {
     let name = path.to_string_lossy().to_lowercase();
     let within = name.strip_suffix(".gz").or(name.strip_suffix(".zst"));
@@ -227,6 +231,6 @@ fn has_header(path: &Path) -> bool {
 
 fn starts_as_parquet(file: &mut File) -> Result<bool, ReadError> {
     let mut start = [0; 4];
-    // A shorter file is none.
+    // A shorter file is not Parquet.
     Ok(file.read_exact(&mut start).is_ok() && start == *b"PAR1")
 }

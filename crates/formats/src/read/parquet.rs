@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Parquet files back into records: ours exactly, those of other programs as far as their types
-//! are ones that flow records have.
+//! Reads records from Parquet files: TurboFlow's own exactly, those of other programs if their
+//! types are ones that flow records have.
 
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr};
@@ -23,7 +23,7 @@ struct ParquetSource {
     reader: SerializedFileReader<File>,
     next_row_group: usize,
     open: Vec<OpenColumn>,
-    /// Records not yet read of the open row group.
+    /// Records of the open row group not yet read.
     remaining: usize,
 }
 
@@ -33,8 +33,8 @@ pub(crate) fn open(file: File, place: String) -> Result<FlowReader, ReadError> {
     let reader = SerializedFileReader::new(file).map_err(broken)?;
     let metadata = reader.metadata();
     let schema = schema(metadata).map_err(|reason| refused(&place, reason))?;
-    // One that this version cannot read is none: columns are then known by their names.
-    let text = said(metadata, DEFINITION_KEY);
+    // A definition that this version cannot parse is ignored: columns are then known by name.
+    let text = footer_value(metadata, DEFINITION_KEY);
     let definition = text.and_then(|text| Definition::parse(text).ok());
     let (next_row_group, open, remaining) = (0, Vec::new(), 0);
     Ok(FlowReader {
@@ -52,8 +52,8 @@ pub(crate) fn open(file: File, place: String) -> Result<FlowReader, ReadError> {
     })
 }
 
-/// What the footer says under that key.
-fn said<'m>(metadata: &'m ParquetMetaData, key: &str) -> Option<&'m str> {
+/// The footer's value for that key.
+fn footer_value<'m>(metadata: &'m ParquetMetaData, key: &str) -> Option<&'m str> {
     let pairs = metadata.file_metadata().key_value_metadata();
     let mut named = pairs.into_iter().flatten().filter(|pair| pair.key == key);
     named.find_map(|pair| pair.value.as_deref())
@@ -69,13 +69,13 @@ fn refused(place: &str, reason: String) -> ReadError {
 fn schema(metadata: &ParquetMetaData) -> Result<Schema, String> {
     let file = metadata.file_metadata();
     let fields = file.schema().get_fields();
-    let kinds = said(metadata, COLUMNS_KEY).and_then(parse_kinds);
+    let kinds = footer_value(metadata, COLUMNS_KEY).and_then(parse_kinds);
     let described = kinds.filter(|kinds| kinds.len() == fields.len());
     let column = |(index, field): (usize, &std::sync::Arc<Type>)| {
         let shown = kind_of(field)?;
-        // The footer tells a MAC address from an IP address; the types decide the rest.
-        let said = described.as_ref().map(|kinds| kinds[index]);
-        let kind = match (shown, said) {
+        // The footer tells a MAC address from an IP address; otherwise the types decide.
+        let declared = described.as_ref().map(|kinds| kinds[index]);
+        let kind = match (shown, declared) {
             (ColumnKind::Address, Some(ColumnKind::Mac)) => ColumnKind::Mac,
             _ => shown,
         };
@@ -178,7 +178,7 @@ impl ParquetSource {
     }
 }
 
-/// One column of the open row group, and its values of the batch being read.
+/// One column of the open row group, and its values for the current batch.
 struct OpenColumn {
     column: Column,
     reader: ColumnReader,
@@ -287,7 +287,7 @@ impl OpenColumn {
         Ok(())
     }
 
-    /// Puts a zero where a value is absent, as a [`FlowBatch`] has it.
+    /// Inserts a zero for each absent value, as a [`FlowBatch`] requires.
     fn spread(&mut self, rows: usize) -> Result<(), String> {
         self.valid.clear();
         if self.full_level == 0 {
@@ -337,7 +337,7 @@ impl OpenColumn {
 
 type Levels<'a> = (&'a mut Vec<i16>, &'a mut Vec<i16>);
 
-/// The values of `rows` records, and how many records there were.
+/// Reads the values of `rows` records, and returns how many records there were.
 fn read<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     rows: usize,
@@ -365,8 +365,7 @@ fn replace<T>(numbers: &mut Vec<u64>, values: Vec<T>, as_number: impl Fn(T) -> u
     numbers.extend(values.into_iter().map(as_number));
 }
 
-/// Moves the values, which lie at the front, to the places that are valid; says whether their
-/// number is right.
+/// Moves the values from the front to the valid positions; returns whether their number is right.
 fn spread<T: Copy>(values: &mut Vec<T>, valid: &[bool], zero: T) -> bool {
     let mut packed = values.len();
     if packed != valid.iter().filter(|&&valid| valid).count() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a file that should hold flow records is, by its first bytes and never by its name.
+//! Recognises the content of a file by its first bytes, never by its name.
 
 use std::io::{self, Cursor, Read};
 
@@ -9,22 +9,22 @@ use super::ReadError;
 
 type Stream = Box<dyn Read + Send>;
 
-/// How many first bytes tell.
+/// Number of bytes examined.
 const START_BYTES: usize = 512;
 
-/// What first bytes announce.
+/// The content recognised by the first bytes.
 #[derive(Debug, PartialEq, Eq)]
 enum Start {
     Gzip,
     Zstd,
     Parquet,
-    /// Nothing that can be read here.
+    /// A format that cannot be read here.
     Foreign(Foreign),
-    /// CSV or JSON lines, as far as one can tell.
+    /// Presumably CSV or JSON lines.
     Text,
 }
 
-/// What people give by mistake, and what they can do about it.
+/// A kind of file given by mistake, and what the user can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Foreign {
     what: &'static str,
@@ -46,8 +46,8 @@ const UTF_16: Foreign = Foreign::new("text in UTF-16", "save it as UTF-8");
 const BINARY: Foreign = Foreign::new("binary data", OF_RECORD);
 const OF_RECORD: &str = "CSV, JSON lines and Parquet as `turboflow record -w` writes them are read";
 
-/// By how they begin. What `crates/capture` says of files that are no captures is another list: rooms know only their neighbours, and
-/// the mends are others.
+/// Known formats by their first bytes. `crates/capture` has its own list for files that are not
+/// captures: the rooms do not depend on each other, and the advice differs.
 const FOREIGN: &[(&[u8], Foreign)] = &[
     (b"\xd4\xc3\xb2\xa1", CAPTURE),
     (b"\xa1\xb2\xc3\xd4", CAPTURE),
@@ -100,7 +100,7 @@ const FOREIGN: &[(&[u8], Foreign)] = &[
     (b"<", Foreign::new("XML or a web page", OF_RECORD)),
 ];
 
-/// Where `ustar` stands in a tar archive.
+/// Position of `ustar` in a tar archive.
 const USTAR: std::ops::Range<usize> = 257..262;
 
 impl Start {
@@ -128,10 +128,10 @@ impl Start {
     }
 }
 
-/// The text of a stream: one layer of gzip or zstd is taken off where there is one.
+/// The text of a stream, decompressed if it is gzip or zstd (one layer).
 ///
 /// # Errors
-/// [`ReadError::Foreign`] where it is no text, and [`ReadError::Read`].
+/// [`ReadError::Foreign`] where the content is not text, and [`ReadError::Read`].
 pub(crate) fn text_of(stream: Stream, place: &str) -> Result<Stream, ReadError> {
     let failed = |source| ReadError::Read {
         place: place.to_owned(),
@@ -157,7 +157,7 @@ pub(crate) fn text_of(stream: Stream, place: &str) -> Result<Stream, ReadError> 
     let (start, stream) = peek(decoder).map_err(failed)?;
     match start {
         Start::Text => Ok(stream),
-        // `record` undoes compression, too.
+        // `turboflow record` also decompresses captures.
         Start::Foreign(CAPTURE) => Err(foreign(CAPTURE.what, CAPTURE.mend)),
         Start::Foreign(Foreign { what, .. }) => Err(foreign(
             &format!("compressed, and within that it is {what}"),
@@ -170,7 +170,7 @@ pub(crate) fn text_of(stream: Stream, place: &str) -> Result<Stream, ReadError> 
 
 const DECOMPRESS: &str = "decompress it first";
 
-/// What a stream begins with, and all of it.
+/// The kind of content of a stream, and the stream from its start.
 fn peek(mut stream: Stream) -> io::Result<(Start, Stream)> {
     let mut first = Vec::with_capacity(START_BYTES);
     stream
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_told_from_what_people_give_by_mistake() {
+    fn tells_text_from_other_kinds_of_files() {
         for text in [
             "",
             "{\"packets\":1}\n",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files that follow one another, on a clock of the test's own.
+//! File rotation on a simulated clock.
 
 use std::cell::Cell;
 use std::fs;
@@ -29,7 +29,7 @@ fn schema_of(definition: &Definition) -> Schema {
     Layout::compile(definition, false).unwrap().schema().clone()
 }
 
-/// Flow records that have nothing but zeros in them, and lists.
+/// Flow records of zeros, with `list` as the value of every list.
 fn batch(schema: &Schema, records: usize, list: &[u64]) -> FlowBatch {
     let mut batch = FlowBatch::new(schema);
     let zero = |column: &Column| match column.kind {
@@ -97,7 +97,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn files_end_with_the_clock_also_where_no_record_comes() {
+fn files_end_on_time_even_without_records() {
     for ending in ["csv", "jsonl", "parquet", "ipfix"] {
         let folder = tempfile::tempdir().unwrap();
         let name = format!("f-%H%M%S.{ending}");
@@ -107,7 +107,7 @@ fn files_end_with_the_clock_also_where_no_record_comes() {
         NOW_MS.set(START_MS + 177_000);
         writer.flush().unwrap();
         assert_eq!(names(folder.path()), [format!("f-010203.{ending}")]);
-        // Noticed late: named by the clock all the same.
+        // The rotation is noticed late, and the file is still named by the clock.
         NOW_MS.set(START_MS + 477_000 + 1_234);
         writer.flush().unwrap();
         writer.finish().unwrap();
@@ -117,7 +117,7 @@ fn files_end_with_the_clock_also_where_no_record_comes() {
 }
 
 #[test]
-fn asking_begins_a_file_and_no_file_is_replaced() {
+fn a_request_starts_a_file_and_no_file_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = start(folder.path(), "f-%H%M.csv", None);
     for _ in 0..2 {
@@ -130,7 +130,7 @@ fn asking_begins_a_file_and_no_file_is_replaced() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_begins_a_file() {
+fn a_clock_that_is_set_back_starts_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = start(folder.path(), "f-%H%M.csv", Some(60_000));
     NOW_MS.set(START_MS - 3_600_000);
@@ -140,7 +140,7 @@ fn a_clock_that_is_set_back_begins_a_file() {
 }
 
 #[test]
-fn a_failure_is_told_and_the_next_file_tried() {
+fn a_failure_is_reported_and_the_next_file_is_tried() {
     let folder = tempfile::tempdir().unwrap();
     let inner = folder.path().join("inner");
     fs::create_dir(&inner).unwrap();
@@ -158,7 +158,7 @@ fn a_failure_is_told_and_the_next_file_tried() {
 }
 
 #[test]
-fn records_are_written_once_their_file_has_its_name_and_dropped_once_it_cannot() {
+fn records_count_as_written_when_their_file_is_renamed_and_as_dropped_when_it_fails() {
     let folder = tempfile::tempdir().unwrap();
     let inner = folder.path().join("inner");
     fs::create_dir(&inner).unwrap();
@@ -174,14 +174,14 @@ fn records_are_written_once_their_file_has_its_name_and_dropped_once_it_cannot()
     assert_eq!(write(writer.as_mut(), 2), (3, 0));
     fs::remove_dir_all(&inner).unwrap();
     TURNS.set(TURNS.get() + 1);
-    // Those in the file that is gone, and those that have no file to go to.
+    // Dropped: the records of the removed file, and the one without a file.
     assert_eq!(write(writer.as_mut(), 1), (3, 3));
     let ended = writer.finish();
     assert!(matches!(ended, Err(ExportError::Write { records: 3, .. })));
 }
 
 #[test]
-fn a_record_that_the_format_cannot_hold_costs_its_file_no_other() {
+fn a_record_that_the_format_cannot_hold_costs_no_other_record() {
     let folder = tempfile::tempdir().unwrap();
     let mut definition = Definition::default();
     let lengths = Feature::new("lengths", Op::List { k: 256 }, Some(Input::IpLength));
@@ -189,7 +189,7 @@ fn a_record_that_the_format_cannot_hold_costs_its_file_no_other() {
     let schema = schema_of(&definition);
     let mut writer = start_with(folder.path(), "f-%H%M%S.ipfix", None, &definition);
     writer.write(&batch(&schema, 3, &[1])).unwrap();
-    // Longer than a message.
+    // Longer than a message can be.
     writer.write(&batch(&schema, 1, &[1_500; 20_000])).unwrap();
     TURNS.set(TURNS.get() + 1);
     writer.flush().unwrap();
@@ -200,7 +200,7 @@ fn a_record_that_the_format_cannot_hold_costs_its_file_no_other() {
     assert!(matches!(ended, Err(ExportError::Write { records: 3, .. })));
 }
 
-/// Files that end as soon as they have anything.
+/// Files with a size limit of one byte.
 fn start_of_one_byte(folder: &Path) -> Box<dyn FlowWriter> {
     NOW_MS.set(START_MS);
     let options = RotateOptions {
@@ -223,7 +223,7 @@ fn start_of_one_byte(folder: &Path) -> Box<dyn FlowWriter> {
 }
 
 #[test]
-fn batches_that_come_together_are_in_one_file_unless_it_is_large() {
+fn batches_written_together_are_in_one_file_unless_it_is_large() {
     let batches = [2, 3].map(|records| Arc::new(batch(&schema(), records, &[])));
     let folder = tempfile::tempdir().unwrap();
     let mut writer = start(folder.path(), "f-%H%M%S.parquet", None);
@@ -246,7 +246,7 @@ fn batches_that_come_together_are_in_one_file_unless_it_is_large() {
 fn a_large_file_ends() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = start_of_one_byte(folder.path());
-    // The header alone is larger.
+    // The header alone exceeds the limit.
     writer.flush().unwrap();
     NOW_MS.set(START_MS + 1_000);
     writer.flush().unwrap();
@@ -255,7 +255,7 @@ fn a_large_file_ends() {
 }
 
 #[test]
-fn two_outputs_of_one_name_and_time_are_two_files() {
+fn two_outputs_with_one_pattern_and_time_write_two_files() {
     let folder = tempfile::tempdir().unwrap();
     let first = start(folder.path(), "f-%H.csv", None);
     let second = start(folder.path(), "f-%H.csv", None);

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sets of data records that fill up to a message.
+//! A message body: sets of data records, up to the limit of a message.
 
 use super::DataRecords;
 
 /// Octets of a set's header: its id and its length.
 pub(super) const SET_HEADER_BYTES: usize = 4;
 
-/// A body under way.
+/// The body being filled.
 pub(super) struct Body {
     data: DataRecords,
-    /// Octets it may have.
+    /// Limit in octets.
     limit_bytes: usize,
-    /// Sets end on multiples of this (RFC 3954, section 5.3: 4).
+    /// Sets are padded to multiples of this (4 in NetFlow v9: RFC 3954, section 5.3).
     align_bytes: usize,
-    /// The set under way: its id and where its header is.
+    /// The open set: its id and the offset of its header.
     set: Option<(u16, usize)>,
 }
 
-/// A place in a body to return to.
+/// A position in a body, for rolling back.
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
     length: usize,
@@ -28,7 +28,7 @@ impl Body {
     pub(super) fn new(limit_bytes: usize, align_bytes: usize) -> Self {
         Self {
             data: DataRecords::default(),
-            // A set may grow by its padding when it is closed.
+            // Closing a set may add padding.
             limit_bytes: limit_bytes - (align_bytes - 1),
             align_bytes,
             set: None,
@@ -47,17 +47,17 @@ impl Body {
         self.limit_bytes
     }
 
-    /// Where octets of a record go, once [`Body::open`] has begun it.
+    /// The buffer for a record's octets, after [`Body::open`].
     pub(super) fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.data.bytes
     }
 
-    /// What the body holds, to be counted.
+    /// The counters of the body.
     pub(super) fn tally(&mut self) -> &mut DataRecords {
         &mut self.data
     }
 
-    /// Begins a record of a set, and the set where another one was under way.
+    /// Starts a record of set `id`, and a new set if another one is open.
     pub(super) fn open(&mut self, id: u16) -> Mark {
         let mark = Mark {
             length: self.data.bytes.len(),
@@ -72,19 +72,19 @@ impl Body {
         mark
     }
 
-    /// Forgets what was begun at `mark`.
+    /// Removes everything since `mark`.
     pub(super) fn roll_back(&mut self, mark: Mark) {
         self.data.bytes.truncate(mark.length);
         self.set = mark.set;
     }
 
-    /// Takes the body and begins another.
+    /// Takes the body and starts a new one.
     pub(super) fn take(&mut self) -> DataRecords {
         self.close_set();
         std::mem::take(&mut self.data)
     }
 
-    /// Ends the set under way: the next record begins another one.
+    /// Closes the open set: the next record starts a new one.
     pub(super) fn close_set(&mut self) {
         let Some((_, start)) = self.set.take() else {
             return;
@@ -92,7 +92,7 @@ impl Body {
         let bytes = &mut self.data.bytes;
         let padded = start + (bytes.len() - start).next_multiple_of(self.align_bytes);
         bytes.resize(padded, 0);
-        // A body has at most the length of a message, which 16 bits hold.
+        // A body is at most as long as a message, whose length has 16 bits.
         let length = (padded - start) as u16;
         bytes[start + 2..start + SET_HEADER_BYTES].copy_from_slice(&length.to_be_bytes());
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One field of a template: which element, and how its values become octets.
+//! A field of a template: its information element, and the encoding of its values.
 
 use turboflow_record::{
     BASIC_LIST, Column, ColumnElement, ColumnKind, DataType, Element, REVERSE_ENTERPRISE, Value,
@@ -7,15 +7,15 @@ use turboflow_record::{
 
 use super::{Protocol, time_unit_of};
 
-/// The length that a template gives a field whose values say their own (RFC 7011, section 7).
+/// Field length of a variable-length element (RFC 7011, section 7).
 const VARIABLE: u16 = u16::MAX;
-/// Set in an element's number where its enterprise follows.
+/// Set in an element id when an enterprise number follows.
 const ENTERPRISE_BIT: u16 = 1 << 15;
-/// The order of a list's elements means something (RFC 6313, section 4.4.5).
+/// List semantic "ordered": the order of the elements matters (RFC 6313, section 4.4.5).
 const ORDERED: u8 = 4;
-/// All of a list's elements hold: of the one value that a nullable column may have.
+/// List semantic "allOf": every element applies. Used for the one value of a nullable column.
 const ALL_OF: u8 = 3;
-/// Seconds from 1900 (NTP) to 1970.
+/// Seconds from the NTP epoch (1900) to 1970.
 const NTP_EPOCH_S: u64 = 2_208_988_800;
 const NS_PER_S: u64 = 1_000_000_000;
 const NS_PER_MS: u64 = 1_000_000;
@@ -30,32 +30,32 @@ pub(super) struct Field {
     encoding: Encoding,
 }
 
-/// How a value becomes octets.
+/// Encoding of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
     Address,
     Float,
-    /// A list of numbers in as few octets as the largest needs.
+    /// A list of numbers, each in as few octets as the largest needs.
     List {
         times: bool,
         fixed_bytes: Option<u8>,
     },
     /// Milliseconds since 1970, from nanoseconds.
     Milliseconds,
-    /// NTP's format, good to the microsecond or to the nanosecond.
+    /// NTP's format, with microsecond or nanosecond resolution.
     NtpMicroseconds,
     NtpNanoseconds,
-    /// The low octets of a number that fits them.
+    /// The low octets of a number, which fits in them.
     Number,
-    /// The low octet of the TCP flags: all that NetFlow v9 has room for.
+    /// The low octet of the TCP flags: NetFlow v9 has no room for more.
     LowOctet,
     /// Milliseconds since the exporter's start (NetFlow v9).
     Uptime,
-    /// A value that may be absent, as a list of none or one.
+    /// A nullable value, as a list of at most one element.
     Optional(ScalarEncoding),
 }
 
-/// What an optional value is made of.
+/// Encoding of the element of an optional value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ScalarEncoding {
     Float,
@@ -65,13 +65,13 @@ enum ScalarEncoding {
     Number(u8),
 }
 
-/// Whether NetFlow v9 can carry the column: no enterprises, no lists.
+/// Whether NetFlow v9 can carry the column: it has no enterprise elements and no lists.
 pub(super) fn is_in_netflow9(column: &ColumnElement) -> bool {
     column.v4.enterprise.is_none() && !column.is_list
 }
 
 impl Field {
-    /// The field of a column in records of a family.
+    /// The field of a column in records of one address family.
     pub(super) fn new(
         protocol: Protocol,
         index: usize,
@@ -93,7 +93,7 @@ impl Field {
         if protocol == Protocol::Netflow9 {
             match element.id {
                 6 => return plain(1, Encoding::LowOctet),
-                // LAST_SWITCHED and FIRST_SWITCHED: what every collector of v9 looks for.
+                // LAST_SWITCHED and FIRST_SWITCHED, which every v9 collector reads.
                 152 | 154 | 156 => return plain(4, Encoding::Uptime).renumbered(22),
                 153 | 155 | 157 => return plain(4, Encoding::Uptime).renumbered(21),
                 _ => {}
@@ -108,7 +108,7 @@ impl Field {
         }
     }
 
-    /// The same field in a template that serves values and their absence alike.
+    /// This field in a template for present and absent values.
     pub(super) fn optional(mut self) -> Self {
         let scalar = match self.encoding {
             Encoding::Float => ScalarEncoding::Float,
@@ -116,7 +116,8 @@ impl Field {
             Encoding::NtpMicroseconds => ScalarEncoding::NtpMicroseconds,
             Encoding::NtpNanoseconds => ScalarEncoding::NtpNanoseconds,
             Encoding::Number => ScalarEncoding::Number(self.length as u8),
-            // Addresses are told by family, lists can be empty, and NetFlow v9 has no lists.
+            // The shape gives the family of addresses, lists can be empty, and NetFlow v9 has no
+            // lists.
             Encoding::Address
             | Encoding::List { .. }
             | Encoding::LowOctet
@@ -128,8 +129,8 @@ impl Field {
         self
     }
 
-    /// The same field for numbers that one octet holds. For TCP flags that is what collectors know
-    /// best (RFC 7125, section 3): pmacct 1.7.7 reads no others.
+    /// This field for numbers that fit in one octet. Collectors handle TCP flags best in this form
+    /// (RFC 7125, section 3): pmacct 1.7.7 reads no other.
     pub(super) const fn in_one_octet(mut self) -> Self {
         self.length = 1;
         self
@@ -140,7 +141,7 @@ impl Field {
         self
     }
 
-    /// Octets of a record that the field takes at least.
+    /// Minimum octets of the field in a record.
     pub(super) fn min_bytes(&self) -> usize {
         match self.length {
             VARIABLE => 1,
@@ -161,8 +162,8 @@ impl Field {
         self.length == VARIABLE
     }
 
-    /// Appends the field specifier (RFC 7011, section 3.2). That of a list names basicList; its
-    /// element's name stands in every list.
+    /// Appends the field specifier (RFC 7011, section 3.2). For a list it names basicList; every
+    /// list names the element of its values.
     ///
     /// ```text
     ///  0                   1                   2                   3
@@ -181,7 +182,7 @@ impl Field {
         }
     }
 
-    /// Appends a value; `boot_ms` is where uptime begins. False where it is too long to be told.
+    /// Appends a value; uptime counts from `boot_ms`. False if the value is too long to encode.
     #[inline]
     pub(super) fn write(&self, value: Value<'_>, boot_ms: u64, out: &mut Vec<u8>) -> bool {
         match (self.encoding, value) {
@@ -211,8 +212,8 @@ impl Field {
                 return self.write_list(values, times, fixed_bytes, out);
             }
             (Encoding::Optional(scalar), value) => self.write_optional(scalar, value, out),
-            // A shape decides the template: a value of another kind cannot come here. Zeros keep
-            // the record's length should a writer of batches break its schema.
+            // The template follows from the shape, so a value of another kind is a bug in the
+            // caller. Zeros keep the length of the record right.
             _ => out.resize(out.len() + self.min_bytes(), 0),
         }
         true
@@ -247,7 +248,7 @@ impl Field {
             _ => 8,
         };
         let count = usize::from(value != Value::Absent);
-        // One value always fits.
+        // A list of one value always fits.
         let _ = self.open_list(ALL_OF, width, count, out);
         match value {
             Value::Unsigned(number) => {
@@ -264,7 +265,7 @@ impl Field {
         }
     }
 
-    /// Begins a basicList (RFC 6313, section 4.5.1). None where it is longer than a length can say.
+    /// Starts a basicList (RFC 6313, section 4.5.1). `None` if it is too long for its length field.
     ///
     /// ```text
     /// +---------+-----------+---------------+-------------------+------------+----------
@@ -305,18 +306,18 @@ fn encoding_of_time(data_type: DataType) -> Encoding {
     }
 }
 
-/// Whether the element is one of a flow's first or last time.
+/// Whether the element is a flow's start or end time.
 pub(super) fn is_flow_time(element: &Element) -> bool {
     element.enterprise.is_none() && time_unit_of(element.id).is_some()
 }
 
-/// Whether the element is tcpControlBits, of either direction.
+/// Whether the element is tcpControlBits, in either direction.
 pub(super) fn is_tcp_flags(column: &ColumnElement) -> bool {
     let Element { id, enterprise, .. } = &column.v4;
     *id == 6 && !column.is_list && enterprise.is_none_or(|number| number == REVERSE_ENTERPRISE)
 }
 
-/// Appends an element's number, length and enterprise.
+/// Appends an element's id, length and enterprise number.
 pub(super) fn put_specifier(out: &mut Vec<u8>, id: u16, enterprise: Option<u32>, length: u16) {
     let bit = if enterprise.is_some() {
         ENTERPRISE_BIT
@@ -330,8 +331,8 @@ pub(super) fn put_specifier(out: &mut Vec<u8>, id: u16, enterprise: Option<u32>,
     }
 }
 
-/// Appends a number in `bytes` octets. One that does not fit is shown as the largest that does:
-/// columns have the width of their values, so that it takes a broken batch to get there.
+/// Appends a number in `bytes` octets. A number that does not fit becomes the largest that does;
+/// only an invalid batch has one, because columns are as wide as their values.
 #[inline]
 pub(super) fn put_number(out: &mut Vec<u8>, number: u64, bytes: u16) {
     let bytes = usize::from(bytes.min(8));
@@ -343,7 +344,7 @@ pub(super) fn put_number(out: &mut Vec<u8>, number: u64, bytes: u16) {
     out.extend_from_slice(&number.min(largest).to_be_bytes()[8 - bytes..]);
 }
 
-/// Octets that hold `largest`, of the widths that numbers usually have.
+/// The usual width in octets that holds `largest`.
 const fn width_of(largest: u64) -> u16 {
     match largest {
         0..=0xff => 1,
@@ -353,22 +354,22 @@ const fn width_of(largest: u64) -> u16 {
     }
 }
 
-/// NTP's format of nanoseconds since 1970 (RFC 7011, section 6.1.10). The fraction is rounded up,
-/// so that a reader that rounds down gets the same nanosecond back.
+/// NTP format of nanoseconds since 1970 (RFC 7011, section 6.1.10). The fraction is rounded up, so
+/// that a reader that rounds down gets the exact nanosecond.
 pub(super) const fn ntp_nanoseconds(ns: u64) -> u64 {
     let fraction = ((ns % NS_PER_S) << 32).div_ceil(NS_PER_S);
     ntp_seconds(ns) << 32 | fraction
 }
 
-/// NTP's format to the microsecond (RFC 7011, section 6.1.9): the low 11 bits of the fraction are
-/// zero.
+/// NTP format with microsecond resolution (RFC 7011, section 6.1.9): the low 11 bits of the
+/// fraction are zero.
 const fn ntp_microseconds(ns: u64) -> u64 {
     let us = ns % NS_PER_S / 1_000;
     let fraction = (us << 32).div_ceil(1_000_000).next_multiple_of(1 << 11);
     ntp_seconds(ns) << 32 | fraction
 }
 
-/// Seconds of NTP's era: it wraps in 2036, as RFC 7011 has it.
+/// Seconds of the NTP era: wraps in 2036, as RFC 7011 specifies.
 const fn ntp_seconds(ns: u64) -> u64 {
     (ns / NS_PER_S + NTP_EPOCH_S) & 0xffff_ffff
 }
@@ -378,7 +379,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ntp_times_read_back_to_the_digit() {
+    fn ntp_times_are_read_back_exactly() {
         for ns in [
             0,
             1,
@@ -401,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_never_wrap() {
+    fn numbers_saturate_and_never_wrap() {
         let mut out = Vec::new();
         put_number(&mut out, 0x0102, 2);
         put_number(&mut out, 0x1_0000, 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! IPFIX files (RFC 5655): messages one after the other, templates first.
+//! IPFIX files (RFC 5655): a sequence of messages, templates first.
 
 use turboflow_record::{Column, FlowBatch};
 
@@ -8,11 +8,11 @@ use super::{Encode, Protocol, Refresh, STREAM_MESSAGE_BYTES, Session, Unit, Wire
 use crate::output::{Keep, Output};
 use crate::{ExportError, FlowWriter, WriteProgress, WriteSummary};
 
-/// Messages are handed to the system in chunks of about this size.
+/// Approximate size of the chunks written to the system.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// A [`FlowWriter`] of IPFIX messages. The time of a message is the latest one in its records, so
-/// that the same capture gives the same file.
+/// A [`FlowWriter`] of IPFIX messages. The export time of a message is the latest time in its
+/// records, so that a capture always gives an identical file.
 struct FileWriter {
     encoder: Box<dyn Encode>,
     session: Session,
@@ -22,7 +22,7 @@ struct FileWriter {
     now_ms: u64,
 }
 
-/// Messages that wait to be written: their octets, and of each its length and its flow records.
+/// Messages not yet written: their octets, and the length and number of flow records of each.
 #[derive(Default)]
 struct Chunk {
     bytes: Vec<u8>,
@@ -57,7 +57,7 @@ impl Chunk {
         self.messages.push((message.bytes.len(), message.flows));
     }
 
-    /// Octets and flow records of the whole messages within the first `accepted` octets.
+    /// Octets and flow records of the complete messages in the first `accepted` octets.
     fn whole(&self, accepted: usize) -> (usize, u64) {
         let mut whole = (0, 0);
         for (bytes, flows) in &self.messages {
@@ -88,14 +88,14 @@ impl FileWriter {
         }
     }
 
-    /// Makes a message of the records that wait for more.
+    /// Makes a message of the buffered records.
     fn complete_message(&mut self) {
         let mut units = Vec::new();
         self.encoder.flush(&mut |unit| units.push(unit));
         units.iter().for_each(|unit| self.put(unit));
     }
 
-    /// Gives the system the messages of the chunk.
+    /// Writes the messages of the chunk.
     fn hand_over(&mut self) -> Result<(), ExportError> {
         let Some(output) = &mut self.output else {
             return Ok(());

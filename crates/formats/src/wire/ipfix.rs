@@ -3,12 +3,12 @@
 
 /// Version number (RFC 7011, section 3.1).
 const VERSION: u16 = 10;
-/// Sets of templates and of options templates (RFC 7011, section 3.3.2).
+/// Set ids of templates and of options templates (RFC 7011, section 3.3.2).
 pub(super) const TEMPLATE_SET: u16 = 2;
 pub(super) const OPTIONS_TEMPLATE_SET: u16 = 3;
 
-/// The header before `body_bytes` octets of sets. Its sequence number, which counts the data records
-/// sent before, is given when it is sent.
+/// The header for `body_bytes` octets of sets. Its sequence number counts the data records sent
+/// before, and is filled in when the message is sent.
 ///
 /// ```text
 ///  0                   1                   2                   3
@@ -25,7 +25,7 @@ pub(super) const OPTIONS_TEMPLATE_SET: u16 = 3;
 /// ```
 pub(super) fn header(body_bytes: usize, now_ms: u64, domain: u32) -> [u8; 16] {
     let mut header = [0; 16];
-    // Bodies keep to the limit of a message, which 16 bits hold.
+    // The length of a message, header included, fits in 16 bits: bodies keep to its limit.
     let length = (header.len() + body_bytes) as u16;
     header[..2].copy_from_slice(&VERSION.to_be_bytes());
     header[2..4].copy_from_slice(&length.to_be_bytes());

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flow records on the wire: IPFIX (RFC 7011), NetFlow v9 (RFC 3954) and NetFlow v5.
 //!
-//! Two halves, neither of which reads a clock or opens a socket. An [`Encode`] turns batches of
-//! columns into [`Unit`]s: templates, and bodies of data records. A [`Session`] turns units into
-//! messages: it stamps time and sequence number, so that these say what was sent and not what was
-//! encoded, sends templates again in time, and tells collectors what it sent and what it could not.
+//! There are two halves, and neither reads a clock or opens a socket. An [`Encode`] turns batches
+//! of columns into [`Unit`]s: templates, and bodies of data records. A [`Session`] turns units into
+//! messages. It adds export time and sequence number when a message is sent, so that lost messages
+//! leave no gap. It repeats templates at intervals, and reports to collectors what was sent and
+//! lost.
 
 mod body;
 mod field;
@@ -39,7 +40,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// What people call it.
+    /// The name of the protocol.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,7 +50,7 @@ impl Protocol {
         }
     }
 
-    /// Octets before the first set or record of a message.
+    /// Octets of a message header.
     pub(crate) const fn header_bytes(self) -> usize {
         match self {
             Self::Ipfix => 16,
@@ -58,7 +59,7 @@ impl Protocol {
         }
     }
 
-    /// Where in its header a message has its sequence number.
+    /// Offset of the sequence number in the header.
     const fn sequence_at(self) -> usize {
         match self {
             Self::Ipfix => 8,
@@ -74,15 +75,15 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// The smallest limit on a message that is taken: what RFC 7011, section 10.3.3, sends where the
-/// path's MTU is not known.
+/// The smallest limit on a message: RFC 7011, section 10.3.3, requires it where the path MTU is
+/// unknown.
 pub const MIN_MESSAGE_BYTES: usize = 512;
 
-/// The default limit of a message over UDP: with the headers of IPv6 and UDP it leaves a path
-/// with an MTU of 1500 some 50 octets for tunnels.
+/// Default limit of a message over UDP. With IPv6 and UDP headers it leaves some 50 octets of an
+/// MTU of 1500 for tunnels.
 pub const DATAGRAM_BYTES: usize = 1400;
 
-/// The limit of a message over TCP and in files, where nothing is fragmented.
+/// Limit of a message over TCP and in files, where nothing is fragmented.
 pub const STREAM_MESSAGE_BYTES: usize = 16 << 10;
 
 /// How records are put on the wire.
@@ -93,9 +94,9 @@ pub struct WireOptions {
     pub elements: Vec<ColumnElement>,
     /// Observation domain (NetFlow v9: source id; v5: its low octet is the engine id).
     pub domain: u32,
-    /// Octets of a message at most.
+    /// Limit of a message in octets.
     pub message_bytes: usize,
-    /// Whether options go along: sampling, statistics, and what our own elements are.
+    /// Whether options are sent: sampling, statistics, and type information of our own elements.
     pub has_options: bool,
 }
 
@@ -110,29 +111,29 @@ impl Default for WireOptions {
     }
 }
 
-/// A piece of a message that waits for its header.
+/// A part of a message, without its header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// A template record; it comes before the first data that needs it.
+    /// A template record; it precedes the first data that needs it.
     Template(Vec<u8>),
     /// Data records.
     Data(DataRecords),
 }
 
-/// Sets of data records (NetFlow v5: records), and what they hold.
+/// Sets of data records (in NetFlow v5: records), and their totals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataRecords {
-    /// What follows the header.
+    /// The octets after the message header.
     pub bytes: Vec<u8>,
-    /// Data records as the wire counts them.
+    /// Number of data records, as the protocol counts them.
     pub records: u32,
-    /// Flow records that end in them: less than `records` where NetFlow v5 splits one.
+    /// Number of flow records that end in them: less than `records` where NetFlow v5 splits one.
     pub flows: u32,
     /// Packets of the flows.
     pub packets: u64,
     /// Octets of the flows.
     pub octets: u64,
-    /// What NetFlow's uptime counts from, in ms since 1970.
+    /// Origin of NetFlow's uptime, in ms since 1970.
     pub boot_ms: u64,
     /// The latest time in the records, in ms since 1970; 0 where they have none.
     pub latest_ms: u64,
@@ -141,39 +142,39 @@ pub struct DataRecords {
 /// Flow records that a wire format could not hold, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unexportable {
-    /// IPv6 flows, or flows without an address, where the format knows IPv4 alone.
+    /// IPv6 flows, or flows without an address, in a format that only has IPv4.
     pub not_ipv4: u64,
-    /// A record longer than a message may be.
+    /// A record longer than the limit of a message.
     pub too_large: u64,
-    /// A flow of more than 47 days, or of more octets than its packets can be split for.
+    /// A flow of more than 47 days, or with more octets than the maximum number of parts can hold.
     pub out_of_range: u64,
-    /// NetFlow v9 only: a combination of absent values that has no template any more.
+    /// NetFlow v9 only: a combination of absent values beyond the limit on templates.
     pub no_template: u64,
 }
 
 impl Unexportable {
-    /// All of them.
+    /// The sum over all reasons.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.not_ipv4 + self.too_large + self.out_of_range + self.no_template
     }
 }
 
-/// Batches in, units out.
+/// Encodes batches as units.
 pub trait Encode: Send {
-    /// Encodes the records of `batch`; a body that is not full may wait for the next batch.
+    /// Encodes the records of `batch`. A body that is not full is kept for the next batch.
     fn encode(&mut self, batch: &FlowBatch, emit: &mut dyn FnMut(Unit));
-    /// Emits the body that waits.
+    /// Emits the body that was kept.
     fn flush(&mut self, emit: &mut dyn FnMut(Unit));
-    /// What could not be encoded so far.
+    /// The records that could not be encoded so far.
     fn unexportable(&self) -> Unexportable;
 }
 
 /// The encoder of `protocol` for records of that schema.
 ///
 /// # Errors
-/// [`ExportError::Encode`] where the format cannot hold such records at all: the reason says
-/// which column is missing or too much.
+/// [`ExportError::Encode`] where the format cannot hold such records at all. The reason names the
+/// column that is missing or not supported.
 pub fn encoder(
     protocol: Protocol,
     schema: &[Column],
@@ -208,8 +209,8 @@ pub fn encoder(
     }
 }
 
-/// The columns that `protocol` leaves out: NetFlow has no enterprise elements and no lists, and v5
-/// has fixed fields.
+/// The columns that `protocol` cannot carry: NetFlow has no enterprise elements and no lists, and
+/// v5 has fixed fields.
 #[must_use]
 pub fn left_out<'a>(
     protocol: Protocol,
@@ -225,7 +226,7 @@ pub fn left_out<'a>(
     unknown.map(|(column, _)| column.name.as_str()).collect()
 }
 
-/// Whether a column of times is one in which collectors look for a flow's start or end.
+/// The time unit of an element that is a flow's start or end time.
 const fn time_unit_of(id: u16) -> Option<TimeUnit> {
     match id {
         152 | 153 => Some(TimeUnit::Milliseconds),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! NetFlow v5: fixed records of 48 octets, IPv4, 32-bit counters.
 //!
-//! Flows of other families are counted as not exportable. A flow whose counters need more than 32
-//! bits becomes several records, whose sums are the flow's.
+//! Flows of other families are counted as not exportable. A flow whose counters exceed 32 bits is
+//! split into several records, whose counters add up to those of the flow.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -13,13 +13,13 @@ use super::{DataRecords, Encode, Protocol, Unexportable, Unit, WireOptions};
 
 /// Octets of a record.
 const RECORD_BYTES: usize = 48;
-/// Records of a message at most: Cisco's limit, which readers rely on.
+/// Maximum number of records of a message: Cisco's limit, which readers rely on.
 const MAX_RECORDS: usize = 30;
-/// Records that one flow is split into at most: 4 TiB of octets.
+/// Maximum number of records that one flow is split into: 4 TiB of octets.
 const MAX_PARTS: u64 = 1_024;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Where each thing that v5 has a field for is.
+/// The column of each v5 field.
 #[derive(Clone, Copy, Debug)]
 struct Columns {
     source: usize,
@@ -37,7 +37,7 @@ struct Columns {
     egress: Option<usize>,
 }
 
-/// Elements that v5 has a field for; the first of each is taken.
+/// Information elements for each v5 field; the first one present is used.
 const SOURCE: &[u16] = &[8];
 const DESTINATION: &[u16] = &[12];
 const PACKETS: &[u16] = &[2];
@@ -122,7 +122,7 @@ impl Encoder {
         for part in 0..parts {
             let flow = Record {
                 addresses: [source, destination],
-                // An index that 16 bits do not hold is unknown rather than another one.
+                // An interface index that does not fit in 16 bits is exported as unknown (0).
                 interfaces: [columns.ingress, columns.egress]
                     .map(|column| u16::try_from(optional(column)).unwrap_or(0)),
                 packets: share(packets, part, parts),
@@ -199,7 +199,7 @@ impl Columns {
     }
 }
 
-/// The `part`-th of `parts` almost equal shares.
+/// Part number `part` of `whole` in `parts` almost equal shares.
 fn share(whole: u64, part: u64, parts: u64) -> u32 {
     let up_to = |part: u64| u128::from(whole) * u128::from(part) / u128::from(parts);
     (up_to(part + 1) - up_to(part)) as u32
@@ -218,8 +218,8 @@ struct Record {
 }
 
 impl Record {
-    /// Appends the record. What we do not know (next hop, AS numbers, masks) is 0, as from every
-    /// probe that is no router.
+    /// Appends the record. Unknown fields (next hop, AS numbers, masks) are 0, as from every probe
+    /// that is not a router.
     ///
     /// ```text
     ///  0 source address    4 destination address   8 next hop        12 in  14 out
@@ -252,8 +252,8 @@ impl Record {
     }
 }
 
-/// The header of a message (24 octets). Its sequence number, which counts the records sent before, is
-/// given when it is sent.
+/// The header of a message (24 octets). Its sequence number counts the records sent before, and is
+/// filled in when the message is sent.
 ///
 /// ```text
 ///  0 version 5   2 count      4 uptime, ms   8 seconds since 1970   12 nanoseconds
@@ -272,7 +272,7 @@ pub(super) fn header(data: &DataRecords, domain: u32, now_ms: u64) -> [u8; 24] {
         place.copy_from_slice(&word.to_be_bytes());
     }
     header[21] = domain as u8;
-    // Mode "none" and an interval of 1: there are readers that multiply by the interval.
+    // Sampling mode 0 and interval 1: some readers multiply by the interval.
     header[23] = 1;
     header
 }

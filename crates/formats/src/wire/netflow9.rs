@@ -5,13 +5,13 @@ use super::uptime::sent_ms;
 
 /// Version number (RFC 3954, section 5.1).
 const VERSION: u16 = 9;
-/// FlowSets of templates and of options templates (RFC 3954, sections 5.2 and 6.1).
+/// FlowSet ids of templates and of options templates (RFC 3954, sections 5.2 and 6.1).
 pub(super) const TEMPLATE_SET: u16 = 0;
 pub(super) const OPTIONS_TEMPLATE_SET: u16 = 1;
 /// The scope "System" of options (RFC 3954, section 6.1).
 pub(super) const SCOPE_SYSTEM: u16 = 1;
 
-/// The times of a message: when its clock began, and the latest time in its records.
+/// The time origin of a message, and the latest time in its records.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Times {
     pub(super) boot_ms: u64,
@@ -19,12 +19,12 @@ pub(super) struct Times {
     pub(super) now_ms: u64,
 }
 
-/// The header; `count` is of all records, templates among them. Its sequence number, which counts the
-/// messages sent before, is given when it is sent.
+/// The header; `count` includes all records, also templates. Its sequence number counts the
+/// messages sent before, and is filled in when the message is sent.
 ///
-/// The time of sending is rounded up to a whole second, of which uptime is told: so the
-/// exporter's start, and with it every time in the message, is exact to the millisecond although
-/// the header has seconds only.
+/// The export time is rounded up to a whole second, and the uptime is computed for that second. So
+/// the start of the exporter, and every time in the message, is exact to the millisecond although
+/// the header has whole seconds only.
 ///
 /// ```text
 ///  0                   1                   2                   3

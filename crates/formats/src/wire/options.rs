@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an exporter says of itself: options templates and their data.
+//! Options templates, and the data that an exporter sends about itself.
 //!
-//! - Sampling 1:1. Collectors that are told nothing drop the flows or multiply them by 0.
-//! - The metering process' and the exporting process' statistics (RFC 7011, sections 4.1, 4.3):
-//!   what was sent, and what could not be.
-//! - Type information of the enterprise elements in use (RFC 5610), so that a collector that has
-//!   never heard of them can name and decode them.
+//! - Sampling 1:1. Without it, collectors drop the flows or multiply them by 0.
+//! - Statistics of the metering process and the exporting process (RFC 7011, sections 4.1, 4.3):
+//!   what was sent, and what was not.
+//! - Type information of the enterprise elements in use (RFC 5610), so that a collector can name
+//!   and decode unknown elements.
 
 use turboflow_record::{Element, REVERSE_ENTERPRISE};
 
@@ -20,18 +20,18 @@ const TYPE_INFORMATION: u16 = 259;
 /// The id of the first template of flow records.
 pub(super) const FIRST_FLOW_TEMPLATE: u16 = 260;
 
-/// Octets of text at most: names are short, descriptions may be cut.
+/// Limit of a text in octets: names are short, descriptions may be cut.
 const MAX_TEXT_BYTES: usize = 200;
 const VARIABLE: u16 = u16::MAX;
 
-/// A record on its way into a set.
+/// A record to be put in a set.
 pub(super) struct SetRecord {
     pub(super) set: u16,
     pub(super) bytes: Vec<u8>,
     pub(super) is_data: bool,
 }
 
-/// Fields of an options template, the first `scopes` of which are its scope.
+/// The fields of an options template; the first `scopes` of them are its scope.
 struct OptionsTemplate {
     id: u16,
     scopes: usize,
@@ -39,7 +39,7 @@ struct OptionsTemplate {
 }
 
 /// selectorId; selectorAlgorithm 1 (systematic count-based), samplingPacketInterval,
-/// samplingPacketSpace: of every 1 packet 1, and 0 between (RFC 5477, section 8.2).
+/// samplingPacketSpace: 1 of every 1 packet, with 0 between (RFC 5477, section 8.2).
 const IPFIX_SAMPLING: OptionsTemplate = OptionsTemplate {
     id: SAMPLING,
     scopes: 1,
@@ -93,8 +93,8 @@ const NETFLOW9_STATISTICS: OptionsTemplate = OptionsTemplate {
 };
 
 impl OptionsTemplate {
-    /// The template record: RFC 7011, section 3.4.2.2, or RFC 3954, section 6.1, which tells the
-    /// lengths of scope and options in octets.
+    /// The template record: RFC 7011, section 3.4.2.2, or RFC 3954, section 6.1, which counts scope
+    /// and options in octets.
     fn record(&self, protocol: Protocol) -> SetRecord {
         let mut bytes = self.id.to_be_bytes().to_vec();
         let (all, scopes) = (self.fields.len() as u16, self.scopes as u16);
@@ -122,7 +122,7 @@ impl OptionsTemplate {
     fn data_record(&self, values: &[u64]) -> SetRecord {
         let mut bytes = Vec::new();
         for ((_, length), value) in self.fields.iter().zip(values) {
-            // Counters wrap where NetFlow v9 gives them 32 bits.
+            // NetFlow v9's 32-bit counters wrap.
             let mask = u64::MAX >> (64 - 8 * u32::from((*length).min(8)));
             put_number(&mut bytes, value & mask, *length);
         }
@@ -150,7 +150,7 @@ pub(super) fn templates(protocol: Protocol, has_enterprise: bool) -> Vec<SetReco
         .collect()
 }
 
-/// What does not change: sampling, and what the elements are.
+/// Options that do not change: sampling and type information.
 pub(super) fn descriptions(
     protocol: Protocol,
     domain: u32,
@@ -167,8 +167,8 @@ pub(super) fn descriptions(
     }
 }
 
-/// Whether a set holds options templates. Each is sent in a set of its own: pmacct 1.7.7 loses its
-/// place behind the first one of a set.
+/// Whether a set holds options templates. Each one is sent in its own set, because pmacct 1.7.7
+/// misreads a set after its first options template.
 pub(super) const fn is_template_set(set: u16) -> bool {
     matches!(
         set,
@@ -200,7 +200,8 @@ pub(super) fn statistics(
     }
 }
 
-/// Whether type information says something new: RFC 5103's enterprise is IANA's registry again.
+/// Whether an element needs type information: those of RFC 5103's enterprise are in IANA's
+/// registry.
 pub(super) fn is_our_own(element: &Element) -> bool {
     let enterprise = element.enterprise;
     element.id != 0 && enterprise.is_some_and(|enterprise| enterprise != REVERSE_ENTERPRISE)

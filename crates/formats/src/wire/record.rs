@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records by template: what IPFIX and NetFlow v9 share.
+//! Data records with templates: shared by IPFIX and NetFlow v9.
 
 use std::collections::HashMap;
 
@@ -12,12 +12,12 @@ use super::shape::{Presence, Shape, Shapes};
 use super::uptime::{Fit, Uptime, latest_ms};
 use super::{DataRecords, Encode, Protocol, Unexportable, Unit, WireOptions};
 
-/// Shapes that get a template of their own. Beyond them a template for each family serves all,
-/// in which every value that may be absent is a list of none or one: nobody who chooses packets
-/// makes collectors hold more templates than this.
+/// Number of shapes with their own template. Further shapes share one template per family, in which
+/// every nullable value is a list of at most one element. So crafted packets cannot make collectors
+/// hold more templates than this.
 const MAX_SHAPES: usize = 64;
 
-/// A template's id and octets: the template record follows (RFC 7011, section 3.4.1).
+/// Octets of a template's id and field count, before its fields (RFC 7011, section 3.4.1).
 const TEMPLATE_HEADER_BYTES: usize = 4;
 
 /// Turns batches into templates and sets.
@@ -32,11 +32,11 @@ pub(super) struct Encoder {
     body: Body,
     uptime: Uptime,
     unexportable: Unexportable,
-    /// The shapes of the batch at hand.
+    /// The shapes of the current batch.
     batch_shapes: Vec<Shape>,
 }
 
-/// The columns that are counted or that place a record in time.
+/// Columns that are counted, or that give a record's time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Roles {
     packets: Option<usize>,
@@ -45,8 +45,8 @@ struct Roles {
     end: Option<usize>,
 }
 
-/// Sets of NetFlow v9 end on multiples of this: a record that is not longer than the padding before
-/// such an end would be read there (RFC 3954, section 5.3).
+/// NetFlow v9 sets are padded to multiples of this. A record no longer than the padding would be
+/// read in its place (RFC 3954, section 5.3).
 const NETFLOW9_ALIGN_BYTES: usize = 4;
 
 struct Template {
@@ -86,7 +86,7 @@ impl Encoder {
         Ok(encoder)
     }
 
-    /// Whether the longest template and the shortest record of it fit in a message.
+    /// Checks that the longest template and its shortest record fit in a message.
     fn check(&self, schema: &[Column]) -> Result<(), String> {
         if self.protocol == Protocol::Netflow9 {
             if schema
@@ -108,7 +108,7 @@ impl Encoder {
         }
         let always = self.fields(|_, column| match column.nullable {
             true => (Presence::Absent, false),
-            false => (Presence::There, false),
+            false => (Presence::Present, false),
         });
         let shortest: usize = always.iter().map(Field::min_bytes).sum();
         if self.protocol == Protocol::Netflow9 && shortest < NETFLOW9_ALIGN_BYTES {
@@ -117,7 +117,7 @@ impl Encoder {
                  padding; add a feature such as the count of packets, or use IPFIX"
             ));
         }
-        let fields = self.fields(|_, _| (Presence::There, true));
+        let fields = self.fields(|_, _| (Presence::Present, true));
         let specifiers: usize = fields.iter().map(Field::specifier_bytes).sum();
         let values: usize = fields.iter().map(Field::min_bytes).sum();
         let needed = SET_HEADER_BYTES + (TEMPLATE_HEADER_BYTES + specifiers).max(values);
@@ -132,8 +132,8 @@ impl Encoder {
         Ok(())
     }
 
-    /// Whether every column has an element, and one to itself: a collector could not tell two
-    /// columns of one element apart.
+    /// Checks that every column has an element of its own: a collector could not tell two columns
+    /// with one element apart.
     fn check_elements(&self) -> Result<(), String> {
         let mut names = HashMap::new();
         for (column, mapped) in self.columns.iter().zip(&self.elements) {
@@ -155,11 +155,12 @@ impl Encoder {
         Ok(())
     }
 
-    /// The fields of the columns that `told` says are there, and whether each is of IPv6.
-    fn fields(&self, told: impl Fn(usize, &Column) -> (Presence, bool)) -> Vec<Field> {
+    /// The fields of the present columns. `presence_of` gives a column's presence, and whether its
+    /// records are IPv6.
+    fn fields(&self, presence_of: impl Fn(usize, &Column) -> (Presence, bool)) -> Vec<Field> {
         let mut fields = Vec::new();
         for (index, (column, element)) in self.columns.iter().zip(&self.elements).enumerate() {
-            let (presence, v6) = told(index, column);
+            let (presence, v6) = presence_of(index, column);
             let is_known = self.protocol == Protocol::Ipfix || is_in_netflow9(element);
             if presence != Presence::Absent && is_known {
                 let field = Field::new(self.protocol, index, column, element, v6);
@@ -172,8 +173,8 @@ impl Encoder {
         fields
     }
 
-    /// The template of a shape, made and emitted where there is none yet. None where NetFlow v9,
-    /// which has no lists, ran out of them.
+    /// The template of a shape, created and emitted if it is new. `None` where NetFlow v9, which
+    /// has no lists, has reached the limit on templates.
     fn template(&mut self, shape: Shape, emit: &mut dyn FnMut(Unit)) -> Option<usize> {
         if let Some(index) = self.by_shape.get(&shape) {
             return Some(*index);
@@ -182,7 +183,7 @@ impl Encoder {
         if !exact && self.protocol == Protocol::Netflow9 {
             return None;
         }
-        // The marker keeps the shape of "all absent" apart from that of "each a list".
+        // Inverting the key keeps shared templates apart from the exact template of "all absent".
         let key = if exact {
             shape
         } else {
@@ -207,19 +208,19 @@ impl Encoder {
         Some(self.templates.len() - 1)
     }
 
-    /// The fields of a shape: exactly its values, or every nullable one as an optional one.
+    /// The fields of a shape: its exact values, or every nullable value as an optional one.
     fn fields_of(&self, shape: Shape, exact: bool) -> Vec<Field> {
-        // The family of the record is that of its key's first address.
+        // The family of a record is that of the first address in its key.
         let family = (0..self.columns.len()).map(|index| self.shapes.presence(shape, index));
         let v6 = family
             .into_iter()
             .find(|presence| matches!(presence, Presence::V4 | Presence::V6))
             == Some(Presence::V6);
         let mut fields = self.fields(|index, _| match self.shapes.presence(shape, index) {
-            Presence::V4 => (Presence::There, false),
-            Presence::V6 => (Presence::There, true),
+            Presence::V4 => (Presence::Present, false),
+            Presence::V6 => (Presence::Present, true),
             presence if exact || self.is_address(index) => (presence, v6),
-            _ => (Presence::There, v6),
+            _ => (Presence::Present, v6),
         });
         if !exact {
             for field in &mut fields {
@@ -241,14 +242,14 @@ impl Encoder {
         }
         for attempt in 0..2 {
             let mark = self.body.open(self.templates[template].id);
-            let is_told = self.write(batch, row, template);
-            if is_told && self.body.fits() {
+            let fits_format = self.write(batch, row, template);
+            if fits_format && self.body.fits() {
                 self.count(batch, row);
                 return;
             }
             self.body.roll_back(mark);
-            // A record that does not fit in an empty body fits in none.
-            if attempt == 0 && is_told && !self.body.is_empty() {
+            // A record that does not fit in an empty body never fits.
+            if attempt == 0 && fits_format && !self.body.is_empty() {
                 self.flush(emit);
             } else {
                 break;
@@ -266,7 +267,8 @@ impl Encoder {
         fields.all(|field| field.write(batch.value(row, field.column), boot_ms, out))
     }
 
-    /// Whether the record's times can be told as uptime. What was told from another start leaves.
+    /// Whether the record's times fit in the uptime. If its origin moves, the buffered records are
+    /// emitted first.
     fn fit_uptime(&mut self, batch: &FlowBatch, row: usize, emit: &mut dyn FnMut(Unit)) -> bool {
         let ms = |column: Option<usize>| number(batch, row, column).map(|ns| ns / 1_000_000);
         let (start, end) = (ms(self.roles.start), ms(self.roles.end));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A transport session: units in, messages out, each with its time, and its sequence number once it
-//! is sent.
+//! A transport session: turns units into messages. A message gets its time when it is made, and its
+//! sequence number when it is sent.
 
 use turboflow_record::Element;
 
@@ -9,21 +9,21 @@ use super::netflow9::Times;
 use super::options::{self, SetRecord};
 use super::{DataRecords, Protocol, Unit, WireOptions, ipfix, netflow5, netflow9};
 
-/// When templates and options are sent again.
+/// Intervals at which templates and options are repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refresh {
-    /// After this long, in ms; `None` for never.
+    /// Interval in ms; `None`: never.
     pub interval_ms: Option<u64>,
-    /// After this many messages; `None` for never.
+    /// Interval in messages; `None`: never.
     pub messages: Option<u64>,
-    /// Whether templates are among what is sent again. Over TCP, where nothing is lost, they are
-    /// sent once a connection (RFC 7011, section 8.3).
+    /// Whether templates are repeated. Over TCP, which is reliable, they are sent once per
+    /// connection (RFC 7011, section 8.3).
     pub templates: bool,
 }
 
 impl Refresh {
-    /// Over UDP: every 30 s, and every 4,096 messages. Collectors that forget templates do so after
-    /// three times the interval or more (RFC 7011, section 8.4).
+    /// Over UDP: every 30 s, and every 4,096 messages. Collectors discard templates after at least
+    /// three times the interval (RFC 7011, section 8.4).
     pub const DATAGRAMS: Self = Self {
         interval_ms: Some(30_000),
         messages: Some(4_096),
@@ -37,7 +37,7 @@ impl Refresh {
         templates: false,
     };
 
-    /// In files: at the beginning and, statistics, at the end.
+    /// In files: everything at the start, and statistics at the end.
     pub const FILE: Self = Self {
         interval_ms: None,
         messages: None,
@@ -45,7 +45,7 @@ impl Refresh {
     };
 }
 
-/// What a session sent, and what it could not.
+/// Totals of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionCounters {
     /// Messages sent.
@@ -62,10 +62,10 @@ pub struct SessionCounters {
     pub octets_not_sent: u64,
 }
 
-/// A message to be sent as one datagram or in one piece.
+/// A message, to be sent as one datagram or in one piece.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
-    /// The message, header and all.
+    /// The message, including its header.
     pub bytes: Vec<u8>,
     /// Flow records that end in it.
     pub flows: u64,
@@ -73,33 +73,33 @@ pub struct Message {
     pub packets: u64,
     /// Their octets.
     pub octets: u64,
-    /// By how much it moves the sequence number on, once it is sent.
+    /// The increment of the sequence number when the message is sent.
     steps: u32,
 }
 
-/// The state of a transport session: what was said, and what has to be said again when.
+/// The state of a transport session: what was sent, and when it has to be repeated.
 pub struct Session {
     protocol: Protocol,
     domain: u32,
     message_bytes: usize,
     has_options: bool,
     refresh: Refresh,
-    /// Every template record so far.
+    /// All template records so far.
     templates: Vec<Vec<u8>>,
-    /// Elements that no registry knows.
+    /// Enterprise elements that need type information.
     elements: Vec<Element>,
     /// Data records (NetFlow v9: messages; v5: records) sent in this session, modulo 2^32.
     sequence: u32,
-    /// When options were last sent; `None` where this session has not begun.
+    /// When options were last sent; `None` before the session starts.
     announced_ms: Option<u64>,
     messages_since: u64,
-    /// The times of the last data sent, of which NetFlow v9 tells all its messages.
+    /// The times of the last data sent; NetFlow v9 puts them in every header.
     times: Times,
     counters: SessionCounters,
 }
 
 impl Session {
-    /// A session that has not begun.
+    /// A session that has not started.
     #[must_use]
     pub fn new(protocol: Protocol, options: &WireOptions, refresh: Refresh) -> Self {
         let columns = options.elements.iter();
@@ -126,33 +126,33 @@ impl Session {
         }
     }
 
-    /// What was sent and what was not, over all sessions before too.
+    /// Totals, including those of earlier connections.
     #[must_use]
     pub const fn counters(&self) -> &SessionCounters {
         &self.counters
     }
 
-    /// Begins anew, on a new connection: sequence numbers from 0, templates first.
+    /// Starts a new session on a new connection: sequence numbers from 0, templates first.
     pub fn restart(&mut self) {
         self.sequence = 0;
         self.announce_anew();
     }
 
-    /// Begins with all templates again, and goes on counting: for a collector that may have been
-    /// started anew, or is another one.
+    /// Sends all templates again and keeps the sequence numbers: the collector may have restarted,
+    /// or changed.
     pub fn announce_anew(&mut self) {
         self.announced_ms = None;
         self.messages_since = 0;
     }
 
-    /// Gives a message its sequence number, right before it is sent: what is made and never leaves
-    /// has none, so that it leaves no gap.
+    /// Fills in the sequence number of a message just before it is sent. Messages that are never
+    /// sent have no number, so they leave no gap.
     pub fn number(&self, message: &mut Message) {
         let at = self.protocol.sequence_at();
         message.bytes[at..at + 4].copy_from_slice(&self.sequence.to_be_bytes());
     }
 
-    /// Counts a message that left.
+    /// Counts a message that was sent.
     pub fn count_sent(&mut self, message: &Message) {
         self.sequence = self.sequence.wrapping_add(message.steps);
         self.counters.messages += 1;
@@ -160,7 +160,7 @@ impl Session {
         self.counters.flows += message.flows;
     }
 
-    /// Takes back what was counted as sent and turned out not to have arrived.
+    /// Recounts flow records as lost that were counted as sent.
     pub fn recount_lost(&mut self, flows: u64, packets: u64, octets: u64) {
         self.counters.flows -= flows.min(self.counters.flows);
         self.count_lost(flows, packets, octets);
@@ -173,7 +173,7 @@ impl Session {
         self.counters.octets_not_sent = self.counters.octets_not_sent.wrapping_add(octets);
     }
 
-    /// When [`Session::tick`] has something to send; `None` where that is never.
+    /// When [`Session::tick`] has something to send; `None` if never.
     #[must_use]
     pub fn due_ms(&self) -> Option<u64> {
         match self.announced_ms {
@@ -185,10 +185,10 @@ impl Session {
         }
     }
 
-    /// Sends again what is due, also while there is no data.
+    /// Repeats what is due, even while there is no data.
     pub fn tick(&mut self, now_ms: u64, send: &mut dyn FnMut(Message)) {
         let begins = self.announced_ms.is_none();
-        // A clock that was set back must not keep templates waiting.
+        // A clock that was set back must not delay templates.
         let early = self
             .announced_ms
             .is_some_and(|announced| announced > now_ms);
@@ -201,7 +201,7 @@ impl Session {
         }
     }
 
-    /// Sends a unit, and before it what is due.
+    /// Sends a unit, after what is due.
     pub fn unit(&mut self, unit: &Unit, now_ms: u64, send: &mut dyn FnMut(Message)) {
         match unit {
             Unit::Template(record) => {
@@ -266,7 +266,7 @@ impl Session {
         }
     }
 
-    /// Puts records into as few messages as they need.
+    /// Packs records into as few messages as possible.
     fn pack(&mut self, records: Vec<SetRecord>, now_ms: u64, send: &mut dyn FnMut(Message)) {
         let room = self.message_bytes - self.protocol.header_bytes();
         let align = if self.protocol == Protocol::Netflow9 {
@@ -299,7 +299,7 @@ impl Session {
         }
     }
 
-    /// The message of a body with `count` records of any kind, without its number.
+    /// A message of a body with `count` records of any kind, without its sequence number.
     fn message(&mut self, data: &DataRecords, count: u16, now_ms: u64) -> Message {
         let mut bytes = Vec::with_capacity(self.protocol.header_bytes() + data.bytes.len());
         let steps = match self.protocol {

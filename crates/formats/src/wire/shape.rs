@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a record has: which of its values are there, and of which family its addresses are.
+//! The shape of a record: which of its values are present, and the families of its addresses.
 //!
-//! A template names exactly the values that its records have: no field ever holds a stand-in for
-//! an absent value. So records of different shapes have different templates.
+//! A template has exactly the fields that its records have: no placeholder stands for an absent
+//! value. So records of different shapes have different templates.
 
 use std::net::IpAddr;
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData, Values};
 
-/// Two bits for every column of addresses (absent, IPv4, IPv6) and of TCP flags (absent, there, in
-/// one octet), one for every other nullable column (absent, there).
+/// Two bits for every address column (absent, IPv4, IPv6) and for TCP flags (absent, present,
+/// present in one octet); one bit for every other nullable column (absent, present).
 pub(super) type Shape = u128;
 
-/// Where the bits of each column are.
+/// Positions of the columns' bits.
 pub(super) struct Shapes {
     places: Vec<Place>,
-    /// Whether the columns do not fit in a [`Shape`]: then those left over are never told apart.
+    /// Whether the columns need more bits than a [`Shape`] has: the remaining columns are not
+    /// coded.
     pub(super) overflows: bool,
 }
 
@@ -23,35 +24,35 @@ pub(super) struct Shapes {
 struct Place {
     column: usize,
     shift: u32,
-    told: Told,
+    aspect: Aspect,
 }
 
-/// What the bits of a column tell.
+/// The property of a column that its bits code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
-    /// Its family.
+enum Aspect {
+    /// The address family.
     Family,
-    /// Whether it is there.
+    /// Whether the value is present.
     Presence,
-    /// Whether it is there, and fits one octet.
+    /// Whether the value is present, and whether it fits in one octet.
     Width,
 }
 
-/// A value as the shape tells it.
+/// The presence of a value in a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
     Absent,
     V4,
     V6,
-    /// No address, and there.
-    There,
-    /// There, and its number fits one octet.
+    /// Present, not coded as an address.
+    Present,
+    /// Present, and the number fits in one octet.
     Narrow,
 }
 
 impl Shapes {
-    /// Of the columns that `has_field` says have a field at all; fields of those that `has_widths`
-    /// names are one octet long where that is enough.
+    /// Shapes for the columns that have a field according to `has_field`. Columns selected by
+    /// `has_widths` use a field of one octet where that is sufficient.
     pub(super) fn new(
         schema: &[Column],
         has_field: impl Fn(usize) -> bool,
@@ -66,10 +67,10 @@ impl Shapes {
             if !has_field(column) {
                 continue;
             }
-            let (told, bits) = match kind {
-                ColumnKind::Address => (Told::Family, 2),
-                _ if has_widths(column) => (Told::Width, 2),
-                _ if *nullable => (Told::Presence, 1),
+            let (aspect, bits) = match kind {
+                ColumnKind::Address => (Aspect::Family, 2),
+                _ if has_widths(column) => (Aspect::Width, 2),
+                _ if *nullable => (Aspect::Presence, 1),
                 _ => continue,
             };
             if shift + bits > Shape::BITS {
@@ -79,14 +80,14 @@ impl Shapes {
             shapes.places.push(Place {
                 column,
                 shift,
-                told,
+                aspect,
             });
             shift += bits;
         }
         shapes
     }
 
-    /// The shapes of all records of a batch.
+    /// Computes the shapes of all records of a batch.
     pub(super) fn of_batch(&self, batch: &FlowBatch, shapes: &mut Vec<Shape>) {
         shapes.clear();
         shapes.resize(batch.rows(), 0);
@@ -97,24 +98,24 @@ impl Shapes {
         }
     }
 
-    /// What the shape says of a column.
+    /// The presence of a column's value in a shape.
     pub(super) fn presence(&self, shape: Shape, column: usize) -> Presence {
         let Some(place) = self.places.iter().find(|place| place.column == column) else {
-            return Presence::There;
+            return Presence::Present;
         };
-        match (place.told, shape >> place.shift & 3) {
-            (Told::Family, 1) => Presence::V4,
-            (Told::Family, 2) => Presence::V6,
-            (Told::Width, 2) => Presence::Narrow,
-            (Told::Width, 1) => Presence::There,
-            (Told::Presence, code) if code & 1 == 1 => Presence::There,
+        match (place.aspect, shape >> place.shift & 3) {
+            (Aspect::Family, 1) => Presence::V4,
+            (Aspect::Family, 2) => Presence::V6,
+            (Aspect::Width, 2) => Presence::Narrow,
+            (Aspect::Width, 1) => Presence::Present,
+            (Aspect::Presence, code) if code & 1 == 1 => Presence::Present,
             _ => Presence::Absent,
         }
     }
 
-    /// The shape with the addresses of this one, and every other nullable value absent.
+    /// A shape with the address families of `shape`, and every other nullable value absent.
     pub(super) fn family_only(&self, shape: Shape) -> Shape {
-        let addresses = (self.places.iter()).filter(|place| place.told == Told::Family);
+        let addresses = (self.places.iter()).filter(|place| place.aspect == Aspect::Family);
         addresses.fold(0, |kept, place| kept | (shape & 3 << place.shift))
     }
 }
@@ -131,7 +132,7 @@ impl Place {
                 IpAddr::V6(_) => 2,
             },
             ValueData::Unsigned(numbers)
-                if self.told == Told::Width && numbers[row] <= u64::from(u8::MAX) =>
+                if self.aspect == Aspect::Width && numbers[row] <= u64::from(u8::MAX) =>
             {
                 2
             }

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-//! NetFlow's clock: milliseconds since the exporter began, in 32 bits.
+//! NetFlow's clock: milliseconds since the exporter's start, in 32 bits.
 //!
-//! A message says when it was sent both in seconds since 1970 and in ms since the start, and its
-//! records' times are ms since the start. 32 bits last for 49.7 days. Rather than let times wrap,
-//! which readers undo or not, the start moves when a record does not fit, as if the exporter had
-//! been started anew: every message is right by itself.
+//! A message gives its export time both in seconds since 1970 and in ms since the start. The times
+//! of its records are ms since the start, and 32 bits last for 49.7 days. Not all readers handle
+//! wrapped times. So the start moves when a record does not fit, as if the exporter had restarted,
+//! and every message is consistent by itself.
 
-/// How far before the first record the start is put: later records may begin earlier.
+/// The start is this long before the first record, because later records may begin earlier.
 const MARGIN_MS: u64 = 24 * 3_600_000;
 
-/// How far ahead of a message's records its own time may be.
+/// How far the export time may be after the message's records.
 pub(super) const SEND_MARGIN_MS: u64 = 24 * 3_600_000;
 
-/// The start that times are told from.
+/// The origin of uptimes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Uptime {
     boot_ms: Option<u64>,
 }
 
-/// Whether a record's times can be told from the start.
+/// Whether a record's times can be given relative to the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
-    /// They can.
+    /// Yes.
     Same,
-    /// They can from a new start: what was told from the old one has to leave first.
+    /// Yes, from a new origin: buffered records with the old one have to be emitted first.
     Moved,
-    /// Its own times are too far apart.
+    /// No: the record is too long.
     Never,
 }
 
 impl Uptime {
-    /// The start, in ms since 1970.
+    /// The origin, in ms since 1970.
     pub(super) fn boot_ms(self) -> u64 {
         self.boot_ms.unwrap_or(0)
     }
 
-    /// Makes room for a record.
+    /// Moves the origin if the record requires it.
     pub(super) fn fit(&mut self, start_ms: u64, end_ms: u64) -> Fit {
         let reach = |boot_ms: u64| end_ms + SEND_MARGIN_MS - boot_ms <= u64::from(u32::MAX);
         if self
@@ -44,7 +44,7 @@ impl Uptime {
         {
             return Fit::Same;
         }
-        // Whole seconds, so that a header in whole seconds tells it exactly.
+        // A whole second, which a header with whole seconds gives exactly.
         let boot_ms = start_ms.saturating_sub(MARGIN_MS) / 1_000 * 1_000;
         if !reach(boot_ms) {
             return Fit::Never;
@@ -54,15 +54,15 @@ impl Uptime {
     }
 }
 
-/// The latest time of a record that ends then, in ms since 1970. It is never 0, which says that a message has no time: a record
-/// of the first millisecond of 1970 is one of the second.
+/// The latest time of a record with this end, in ms since 1970. It is never 0, which means that a
+/// message has no time: the first millisecond of 1970 counts as the second.
 pub(super) fn latest_ms(end_ms: u64) -> u64 {
     end_ms.max(1)
 }
 
-/// When a message with records up to `latest_ms` says that it was sent. Now; or, where the records
-/// are of another time (a capture played back), right after them: uptime has to reach them. Records
-/// without a time (0) are of now.
+/// The export time of a message with records up to `latest_ms`. Normally it is the current time.
+/// For records of another time (a replayed capture) it is right after them, because the uptime must
+/// reach them. Records without a time (0) count as current.
 pub(super) const fn sent_ms(now_ms: u64, latest_ms: u64) -> u64 {
     let is_recent = now_ms >= latest_ms && now_ms - latest_ms < SEND_MARGIN_MS;
     if is_recent || latest_ms == 0 {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn played_back_captures_keep_their_own_time() {
+    fn replayed_captures_keep_their_own_time() {
         assert_eq!(sent_ms(1_000_000, 999_000), 1_000_000);
         assert_eq!(
             sent_ms(1_700_000_000_000, 1_500_000_000_000),

@@ -53,7 +53,7 @@ pub(crate) fn default_schema() -> Schema {
         .clone()
 }
 
-/// Options that every format can write the default definition with.
+/// Options with which every format can write the default definition.
 pub(crate) fn default_options() -> WriteOptions {
     let elements = Definition::default().elements(false, &ElementOptions::default());
     WriteOptions {
@@ -65,7 +65,7 @@ pub(crate) fn default_options() -> WriteOptions {
     }
 }
 
-/// How many flow records a file of any format holds; IPFIX is read by others' code.
+/// Number of flow records in a file of any format; IPFIX is read by another decoder.
 pub(crate) fn records_in(path: &Path) -> u64 {
     if !path.display().to_string().contains(".ipfix") {
         return read_all(path).1.rows() as u64;
@@ -86,7 +86,7 @@ pub(crate) fn records_in(path: &Path) -> u64 {
     records
 }
 
-/// One record of the default definition for every line of text.
+/// One record of the default definition per line of text.
 pub(crate) fn default_batch(lines: &[&str]) -> FlowBatch {
     let rows: Rows = lines
         .iter()
@@ -140,7 +140,7 @@ fn value(kind: ColumnKind, nullable: bool) -> BoxedStrategy<Owned> {
     }
 }
 
-/// A random schema and rows of it.
+/// A random schema and rows for it.
 pub(crate) fn table(rows: std::ops::Range<usize>) -> impl Strategy<Value = (Schema, Rows)> {
     prop::collection::vec((kind(), any::<bool>()), 1..7).prop_flat_map(move |columns| {
         let schema: Schema = columns

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records to messages, and back by the other decoder.
+//! Encodes records as messages, and decodes them with an independent decoder.
 
 use netflow_parser::variable_versions::{ipfix, v9};
 use netflow_parser::{FieldValue, NetflowPacket, NetflowParser};
@@ -11,7 +11,7 @@ use turboflow_record::{Definition, ElementOptions, Schema, TimeUnit};
 
 use crate::support::{Owned, batch};
 
-/// When messages are sent: shortly after the records' times.
+/// Export time: shortly after the times of the records.
 pub(crate) const NOW_MS: u64 = 1_700_000_100_000;
 pub(crate) const T0_NS: u64 = 1_700_000_000_000_000_000;
 
@@ -35,7 +35,7 @@ pub(crate) fn options(definition: &Definition, time: TimeUnit) -> WireOptions {
     }
 }
 
-/// The messages of records, and how many records no message holds.
+/// The messages of some records, and the number of records that could not be encoded.
 pub(crate) fn messages(
     protocol: Protocol,
     schema: &Schema,
@@ -60,7 +60,7 @@ pub(crate) fn messages(
     (messages, encoder.unexportable().total())
 }
 
-/// What a message goes through on its way out.
+/// Numbers and counts a message, as sending does.
 pub(crate) fn send(session: &mut Session, message: &mut Message) {
     session.number(message);
     session.count_sent(message);
@@ -73,7 +73,7 @@ pub(crate) fn octets(value: &FieldValue) -> Vec<u8> {
     octets
 }
 
-/// The flow records in messages: of each the octets of its fields. Checks headers on the way.
+/// The flow records in messages, each as the octets of its fields. Also checks the headers.
 pub(crate) fn decode(messages: &[Message]) -> Vec<Vec<Vec<u8>>> {
     let mut parser = NetflowParser::default();
     let (mut flows, mut sequence) = (Vec::new(), 0);
@@ -136,7 +136,7 @@ pub(crate) fn v9_records(packet: &v9::V9, flows: &mut Vec<Vec<Vec<u8>>>) {
                 for record in &data.fields {
                     let mut fields: Vec<_> =
                         record.iter().map(|(_, value)| octets(value)).collect();
-                    // Uptime becomes time, so that all protocols compare alike.
+                    // Converts uptimes to times, so that all protocols can be compared.
                     for field in &mut fields[7..9] {
                         let uptime_ms = number(field);
                         *field = (boot_ms + uptime_ms).to_be_bytes().to_vec();

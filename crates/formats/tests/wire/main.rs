@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What goes on the wire, read by a decoder that others wrote (the crate `netflow_parser`).
+//! Decodes messages with an independent decoder (the crate `netflow_parser`).
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod decode;

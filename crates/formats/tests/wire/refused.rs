@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a format cannot hold.
+//! Records that a format cannot hold.
 
 use turboflow_formats::wire::{Protocol, WireOptions, encoder};
 use turboflow_record::{Definition, ElementOptions, Feature, Input, KeyField, Op, TimeUnit};
@@ -8,7 +8,7 @@ use crate::decode::{options, schema_of};
 use crate::templates::rich;
 
 #[test]
-fn what_a_protocol_cannot_hold_is_refused_with_a_reason() {
+fn records_that_a_protocol_cannot_hold_are_refused_with_a_reason() {
     let definition = rich();
     let schema = schema_of(&definition, false);
     let options = options(&definition, TimeUnit::Milliseconds);
@@ -51,7 +51,7 @@ fn netflow9_refuses_records_that_look_like_padding() {
     assert_eq!(refusal(vec![window(), packets]), None);
 }
 
-/// Why IPFIX refuses a definition.
+/// The reason for which IPFIX refuses a definition.
 fn ipfix_refusal(features: Vec<Feature>, biflow: bool) -> Option<String> {
     let definition = Definition {
         key: KeyField::FIVE_TUPLE.to_vec(),
@@ -68,7 +68,7 @@ fn ipfix_refusal(features: Vec<Feature>, biflow: bool) -> Option<String> {
 }
 
 #[test]
-fn no_two_columns_have_one_element() {
+fn two_columns_with_one_element_are_refused() {
     let sizes = |name: &str, edge| {
         Feature::new(
             name,

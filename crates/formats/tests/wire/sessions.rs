@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is sent when, and how it is numbered.
+//! When messages are sent, and how they are numbered.
 
 use netflow_parser::{NetflowPacket, NetflowParser};
 use turboflow_formats::wire::{Message, Protocol, Refresh, Session, WireOptions, encoder};
@@ -28,11 +28,7 @@ fn sessions_begin_with_templates_and_repeat_them_in_time() {
     for unit in &units {
         session.unit(unit, 1_000, &mut |message| sent.push(message));
     }
-    assert_eq!(
-        sent[0].bytes[16..18],
-        [0, 2],
-        "the first set is one of templates"
-    );
+    assert_eq!(sent[0].bytes[16..18], [0, 2], "the first set has templates");
     assert_eq!(count(&mut sent), 2);
     session.tick(30_999, &mut |message| sent.push(message));
     assert_eq!(count(&mut sent), 0);
@@ -48,12 +44,12 @@ fn sessions_begin_with_templates_and_repeat_them_in_time() {
 }
 
 #[test]
-fn what_is_made_and_never_sent_leaves_no_gap() {
+fn messages_that_are_never_sent_leave_no_gap() {
     let (schema, definition) = (default_schema(), Definition::default());
     let options = options(&definition, TimeUnit::Milliseconds);
     let line = "192.0.2.1 192.0.2.2 1 2 6 1 40 1 2 2 40 40 64 64 0 4";
     for (protocol, at, first, one) in [
-        // Three data records of options, and one flow a message.
+        // Three data records of options, and one flow per message.
         (Protocol::Ipfix, 8, 3, 1),
         (Protocol::Netflow9, 12, 1, 1),
         (Protocol::Netflow5, 16, 0, 1),
@@ -77,7 +73,7 @@ fn what_is_made_and_never_sent_leaves_no_gap() {
             session.number(message);
             let sequence = message.bytes[at..at + 4].try_into().unwrap();
             sequences.push(u32::from_be_bytes(sequence));
-            // The first message of flows is refused.
+            // The first message with flows is refused.
             if index != flows {
                 session.count_sent(message);
             }
@@ -90,7 +86,7 @@ fn what_is_made_and_never_sent_leaves_no_gap() {
     }
 }
 
-/// A stream that somebody reads while it is written.
+/// A stream that can be read while it is written.
 #[derive(Clone, Default)]
 struct Shared(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
 
@@ -106,7 +102,7 @@ impl std::io::Write for Shared {
 }
 
 #[test]
-fn a_flush_hands_over_every_record() {
+fn a_flush_writes_every_record() {
     let (schema, stream) = (default_schema(), Shared::default());
     let mut writer = to_writer(
         Box::new(stream.clone()),
@@ -152,7 +148,7 @@ fn without_options_there_are_templates_and_flows_alone() {
     let (with, without) = (sent(&with), sent(&without));
     assert_eq!(decode(&with), decode(&without), "the same flows");
     assert_eq!(decode(&without).len(), 2);
-    // The one message with data is the last: nothing else is counted.
+    // Only the last message has data: nothing before it is counted.
     let sequence = |message: &Message| message.bytes[8..12].to_vec();
     assert!(without.iter().all(|message| sequence(message) == [0; 4]));
     assert!(with.iter().any(|message| sequence(message) != [0; 4]));

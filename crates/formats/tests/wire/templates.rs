@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Templates, absent values, and what is said of elements.
+//! Templates, absent values, and type information.
 
 use std::collections::BTreeMap;
 
@@ -58,18 +58,18 @@ fn absent_values_have_no_field_and_lists_are_basic_lists() {
         .iter()
         .map(|flow| flow.iter().map(Vec::len).collect())
         .collect();
-    // Address, VLAN, packets, mean, list, end reason; address, packets, window, ...
+    // Address, VLAN, packets, mean, list, end reason; then address, packets, window, ...
     assert_eq!(lengths[0], [4, 2, 8, 8, 9 + 4, 1]);
     assert_eq!(lengths[1], [16, 8, 2, 8, 9, 1]);
     assert_eq!(lengths[2], [4, 2, 8, 8, 9 + 800, 1]);
     let list = &flows[0][4];
     assert_eq!(list[0], 4, "ordered");
-    assert_eq!(list[3..5], [0, 2], "in two octets each");
+    assert_eq!(list[3..5], [0, 2], "two octets per element");
     assert_eq!(list[5..9], 32_473_u32.to_be_bytes());
     assert_eq!(list[9..], [0, 40, 5, 220]);
 }
 
-/// Type information (RFC 5610) in the messages: of each element its type, semantics and unit.
+/// Type information (RFC 5610) in the messages: type, semantics and unit of each element.
 fn type_information(messages: &[Message]) -> BTreeMap<u16, (u8, u8, u16)> {
     let two = |bytes: &[u8], at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
     let mut found = BTreeMap::new();
@@ -112,7 +112,7 @@ fn type_information_has_the_numbers_of_the_registry() {
     let (messages, _) = messages(Protocol::Ipfix, &schema, &options, &[]);
     let types = type_information(&messages);
     let of = |column: usize| types[&options.elements[column].v4.id];
-    // Types, semantics and units as IANA's registries of IPFIX number them.
+    // Types, semantics and units, with the numbers of IANA's IPFIX registries.
     assert_eq!(of(1), (4, 3, 3), "unsigned64, deltaCounter, packets");
     assert_eq!(of(2), (10, 1, 2), "float64, quantity, octets");
     assert_eq!(of(3), (10, 1, 11), "float64, quantity, hops");
@@ -121,7 +121,7 @@ fn type_information_has_the_numbers_of_the_registry() {
 }
 
 #[test]
-fn a_record_that_no_message_holds_is_counted() {
+fn a_record_too_large_for_a_message_is_counted() {
     let definition = rich();
     let schema = schema_of(&definition, false);
     let options = options(&definition, TimeUnit::Milliseconds);
@@ -134,7 +134,7 @@ fn a_record_that_no_message_holds_is_counted() {
 }
 
 #[test]
-fn templates_never_outgrow_their_bound() {
+fn the_number_of_templates_is_bounded() {
     let inputs = [
         Input::Vlan,
         Input::InnerVlan,
@@ -174,15 +174,15 @@ fn templates_never_outgrow_their_bound() {
         assert_eq!(
             number(&flow[flow.len() - 2]),
             bits as u64,
-            "nothing is lost"
+            "no record is lost"
         );
     }
     let fields: std::collections::BTreeSet<_> = flows[64..].iter().map(Vec::len).collect();
-    assert_eq!(fields.len(), 1, "one template serves all the rest");
+    assert_eq!(fields.len(), 1, "one template for all other shapes");
 }
 
-/// A biflow whose other direction may have no packets, with enough values that may be absent for
-/// more shapes than get a template of their own.
+/// A biflow whose reverse direction may have no packets, with enough nullable values for more
+/// shapes than the limit on exact templates.
 fn biflow_with_times() -> Definition {
     let inputs = [
         Input::Vlan,
@@ -205,7 +205,7 @@ fn biflow_with_times() -> Definition {
 }
 
 #[test]
-fn times_that_a_biflow_lacks_stay_absent_past_the_bound() {
+fn absent_times_of_a_biflow_stay_absent_in_the_shared_template() {
     let definition = biflow_with_times();
     let schema = schema_of(&definition, true);
     assert!(schema[11].nullable && schema[12].nullable, "{schema:?}");
@@ -248,7 +248,8 @@ fn times_that_a_biflow_lacks_stay_absent_past_the_bound() {
         let flows = decode(&messages);
         assert_eq!((lost, flows.len()), (0, 128));
         for (bits, flow) in flows.iter().enumerate().skip(64) {
-            // A basicList of none or one: semantic, element, length and enterprise are 9 octets.
+            // A basicList of at most one element: semantic, element id, length and enterprise take
+            // 9 octets.
             let value = |column: usize| &flow[column][9..];
             let seconds = |column| match time {
                 TimeUnit::Milliseconds => number(value(column)) / 1_000,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every value arrives as it is.
+//! Every value is decoded unchanged.
 
 use std::net::IpAddr;
 
@@ -50,11 +50,11 @@ fn default_rows() -> impl Strategy<Value = Vec<Vec<Owned>>> {
     prop::collection::vec(row, 0..200)
 }
 
-/// What a record's fields should read as, `time` over nanoseconds.
+/// Expected values of a record's fields; `time` is applied to nanoseconds.
 fn expected(row: &[Owned], flags_mask: u64, time: impl Fn(u64) -> u64) -> Vec<u64> {
     let numbers = row.iter().enumerate().map(|(index, value)| match value {
         Owned::Address(IpAddr::V4(address)) => u64::from(u32::from(*address)),
-        // The low half of it tells it apart.
+        // The low half is sufficient to tell addresses apart.
         Owned::Address(IpAddr::V6(address)) => u128::from(*address) as u64,
         Owned::Unsigned(ns) if index == 7 || index == 8 => time(*ns),
         Owned::Unsigned(flags) if index == 9 => flags & flags_mask,
@@ -88,7 +88,7 @@ proptest! {
 
     #[test]
     fn ipfix_reads_back(rows in default_rows()) {
-        // The decoder's type for flags has nine of the twelve bits that are sent.
+        // The decoder's type for flags has only nine of the twelve bits sent.
         compare(Protocol::Ipfix, &rows, 0x1ff);
     }
 
@@ -98,7 +98,7 @@ proptest! {
     }
 
     #[test]
-    fn netflow5_adds_up_and_counts_what_it_cannot_tell(rows in default_rows()) {
+    fn netflow5_adds_up_and_counts_what_it_cannot_hold(rows in default_rows()) {
         let rows: Vec<_> = rows.into_iter().map(with_plausible_counts).collect();
         let options = options(&Definition::default(), TimeUnit::Milliseconds);
         let (messages, lost) = messages(Protocol::Netflow5, &default_schema(), &options, &rows);
@@ -120,7 +120,7 @@ proptest! {
     }
 }
 
-/// Counts that need splitting now and then, and not hundreds of records each.
+/// Counts that need splitting occasionally, but not into hundreds of records each.
 fn with_plausible_counts(mut row: Vec<Owned>) -> Vec<Owned> {
     let [Owned::Unsigned(packets), Owned::Unsigned(bytes)] = &mut row[5..7] else {
         panic!("counts")
@@ -149,7 +149,7 @@ fn times_are_exact_in_the_unit_asked_for() {
     for (time, unit_ns) in [(TimeUnit::Microseconds, 1_000), (TimeUnit::Nanoseconds, 1)] {
         let options = options(&Definition::default(), time);
         let (messages, _) = messages(Protocol::Ipfix, &default_schema(), &options, &[row(ns)]);
-        // The raw octets: the decoder's own idea of NTP's format is not at stake here.
+        // Compares raw octets, to be independent of the decoder's handling of NTP times.
         let data = messages.iter().find(|message| message.flows == 1).unwrap();
         let at = 16 + 4 + 8 + 4 + 1 + 16;
         for (place, ns) in [(at, ns[0]), (at + 8, ns[1])] {
@@ -161,7 +161,7 @@ fn times_are_exact_in_the_unit_asked_for() {
     }
 }
 
-/// A record of the default definition: bytes, first and last time are given.
+/// A record of the default definition with the given bytes, first and last time.
 fn line(bytes: u64, times_ns: [u64; 2]) -> Vec<Owned> {
     let [first_ns, last_ns] = times_ns;
     let line =
@@ -174,9 +174,9 @@ fn line(bytes: u64, times_ns: [u64; 2]) -> Vec<Owned> {
     fields.map(field).collect()
 }
 
-/// One that needs too many parts, and another boot time, leaves those before it as they are.
+/// A flow that needs too many parts and another origin must not change earlier flows.
 #[test]
-fn a_flow_that_netflow5_cannot_tell_moves_no_clock_under_others() {
+fn a_flow_that_netflow5_cannot_hold_keeps_the_origin_of_earlier_flows() {
     const DAY_NS: u64 = 86_400_000_000_000;
     let later_ns = T0_NS + 60 * DAY_NS;
     let rows = [
@@ -195,7 +195,7 @@ fn a_flow_that_netflow5_cannot_tell_moves_no_clock_under_others() {
     assert_eq!(told_ms, [T0_NS / 1_000_000, T0_NS / 1_000_000 + 5]);
 }
 
-/// Clocks that were never set, and captures whose times begin at 0.
+/// Clocks that were never set, and captures whose times start at 0.
 #[test]
 fn the_first_millisecond_of_1970_is_a_time() {
     let line = "192.0.2.1 192.0.2.2 1 2 6 1 40 0 0 2 40 40 64 64 0 4";

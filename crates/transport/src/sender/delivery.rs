@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How messages leave: over connections that are made, break and are made again, and in datagrams.
+//! Sends messages: on connections, which are made, break and are made again, and in datagrams.
 
 use std::io;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use super::super::stream::Progress;
 use super::{LONGEST_WAIT, Sender};
 use turboflow_formats::wire::Message;
 
-/// How long to wait for a connection before time is looked at.
+/// Time to wait for a connection before the clock is checked.
 const DIAL_PAUSE: Duration = Duration::from_millis(20);
-/// How long to leave a socket alone that takes no more.
+/// Pause after a socket took no more.
 const SOCKET_PAUSE: Duration = Duration::from_millis(2);
-/// How many times a datagram is tried that the system does not take, since an earlier one was refused.
+/// Attempts for a datagram that the system refuses because of an earlier one.
 const ATTEMPTS: usize = 3;
 
 impl Sender {
-    /// Makes a connection though there is nothing to send yet, so that a wrong address or
-    /// certificate is known at once; and notices one that has ended.
-    pub(super) fn greet(&mut self) {
+    /// Connects before there is anything to send, so that a wrong address or certificate is
+    /// reported at once; and notices a connection that has ended.
+    pub(super) fn maintain_connection(&mut self) {
         if !self.link.is_stream() {
             return;
         }
@@ -43,7 +43,7 @@ impl Sender {
         }
     }
 
-    /// Makes the connection where there is none. False when it is time to give up.
+    /// Connects if there is no connection. False when it is time to give up.
     pub(super) fn connect(&mut self) -> bool {
         while !self.link.is_up() {
             if self.gave_up || !self.back_off() {
@@ -54,7 +54,7 @@ impl Sender {
         true
     }
 
-    /// Waits until it is time for the next attempt. False when it is time to give up.
+    /// Waits until the next attempt is due. False when it is time to give up.
     fn back_off(&mut self) -> bool {
         loop {
             if self.is_time_up() {
@@ -86,26 +86,26 @@ impl Sender {
     fn disconnect(&mut self, error: io::Error) {
         self.link.disconnect();
         self.back_off.failed((self.clock.monotonic)());
-        self.tell_lost(error);
+        self.report_lost(error);
     }
 
-    /// Tells once that the collector is away.
-    fn tell_lost(&mut self, error: io::Error) {
-        if !self.is_told {
-            self.is_told = true;
+    /// Reports once that the collector is away.
+    fn report_lost(&mut self, error: io::Error) {
+        if !self.is_reported_lost {
+            self.is_reported_lost = true;
             (self.observe)(&self.place, &SendEvent::Lost(&error));
         }
         self.failure = Some(error);
     }
 
-    /// Tells that it is back, where it was told to be away.
-    pub(super) fn tell_back(&mut self) {
-        if std::mem::take(&mut self.is_told) {
+    /// Reports that the collector is back, if it was reported away.
+    pub(super) fn report_back(&mut self) {
+        if std::mem::take(&mut self.is_reported_lost) {
             (self.observe)(&self.place, &SendEvent::Back);
         }
     }
 
-    /// From the moment when the end is asked for, time runs.
+    /// Starts the shutdown timers when the end is requested.
     pub(super) fn notice_end(&mut self) {
         if !self.is_ending {
             self.progress_at = (self.clock.monotonic)();
@@ -118,12 +118,12 @@ impl Sender {
         }
     }
 
-    /// Whether the end has taken as long as it may, though records may still move.
+    /// Whether shutdown has reached its deadline, even if records still move.
     pub(super) fn is_past_deadline(&self) -> bool {
         self.ends_by.is_some_and(|by| (self.clock.monotonic)() > by)
     }
 
-    /// Whether the end was asked for and nothing left for too long.
+    /// Whether the end was requested and nothing was sent for too long.
     fn is_time_up(&mut self) -> bool {
         self.notice_end();
         let silence = (self.clock.monotonic)().saturating_sub(self.progress_at);
@@ -171,12 +171,13 @@ impl Sender {
         }
     }
 
-    /// Records move. A collector that accepts connections and closes them makes no progress.
+    /// Records were sent. A collector that only accepts connections and closes them makes no
+    /// progress.
     fn note_progress(&mut self) {
         let now = (self.clock.monotonic)();
         if self.back_off.sent(now) {
             self.progress_at = now;
-            self.tell_back();
+            self.report_back();
         }
     }
 
@@ -186,8 +187,8 @@ impl Sender {
         self.was_refused = false;
         for _ in 1..ATTEMPTS {
             match outcome {
-                // A connected socket says so of an earlier datagram, whose number is used up: it
-                // was on its way. This one has not left yet.
+                // A connected socket reports here that an earlier datagram was refused. That one
+                // was sent and has used its sequence number. This one has not been sent yet.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     self.refused(error);
                     outcome = self.link.send(&message.bytes);
@@ -200,7 +201,8 @@ impl Sender {
                 self.session.count_sent(&message);
                 self.last = message;
             }
-            // It has not left: the next message gets its number. If it had templates, nobody has learnt them.
+            // The datagram was not sent: the next message gets its number. Templates in it were not
+            // learnt, so they are sent again.
             Err(error) => {
                 self.session
                     .count_lost(message.flows, message.packets, message.octets);
@@ -210,7 +212,8 @@ impl Sender {
         self.progress_at = (self.clock.monotonic)();
     }
 
-    /// Asks whether the last datagram found nobody: while nothing is sent, nothing else would tell.
+    /// Checks whether the last datagram was refused: without further sends, nothing else reports
+    /// it.
     pub(super) fn notice_refusal(&mut self) -> bool {
         let error = self.link.take_error();
         let is_refused = error.is_some();
@@ -220,15 +223,15 @@ impl Sender {
         is_refused
     }
 
-    /// The last datagram found nobody. Whoever listens there next has no templates.
+    /// The last datagram was refused. A collector that listens there later has no templates.
     fn refused(&mut self, error: io::Error) {
         self.lose_last();
         self.away(error);
     }
 
-    /// No datagram comes through at the moment: templates go again soon.
+    /// Datagrams do not arrive at the moment: templates are sent again soon.
     fn away(&mut self, error: io::Error) {
-        self.tell_lost(error);
+        self.report_lost(error);
         self.is_refused = true;
         self.was_refused = true;
         self.refused_at = (self.clock.monotonic)();

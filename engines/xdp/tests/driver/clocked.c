@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A network device that hears what it sends, by a clock of its own: the only thing here that tells a program when a frame came. Cards that
-// do are rare, and no device that the kernel makes without one does. For kernels from 6.8 on; scripts/try-kernels.sh builds and loads it.
+// A network device that receives what it sends, with a clock of its own: the only device here that
+// tells a program when a frame arrived. Cards that do are rare, and no virtual device of the kernel
+// does without one. For kernels from 6.8 on; scripts/try-kernels.sh builds and loads it.
 #include <linux/etherdevice.h>
 #include <linux/filter.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
 #include <net/xdp.h>
 
-// What the clock says of the first frame, and how much later each other one comes.
+// The clock's time for the first frame, and the difference to each next one.
 #define FIRST_NS 1700000000123456789ULL
 #define STEP_NS 1000003ULL
 
@@ -17,7 +18,7 @@ struct clocked {
     u64 frames;
 };
 
-// What a program's context points to, while it asks.
+// The memory behind a program's context, while it asks.
 struct heard {
     struct xdp_buff buffer;
     u64 timestamp_ns;
@@ -36,7 +37,7 @@ static const struct xdp_metadata_ops metadata = {
     .xmo_rx_timestamp = clocked_rx_timestamp,
 };
 
-// Whatever the program says, nothing is passed on: nobody listens here but programs.
+// Nothing is passed on, whatever the verdict: only programs receive here.
 static netdev_tx_t clocked_xmit(struct sk_buff *frame, struct net_device *dev)
 {
     struct clocked *clocked = netdev_priv(dev);

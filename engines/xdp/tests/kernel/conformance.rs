@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The suite for engines, with the software engine as golden model, on one CPU and in both designs
-//! of the table. What it cannot be asked is [`LEFT_OUT`].
+//! Runs the conformance suite with the software engine as golden model, on one CPU and with both
+//! designs of the table. [`LEFT_OUT`] lists the checks that do not apply.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ use turboflow_workload::sequences::{SequenceShape, random_packets};
 use crate::generate;
 use crate::support::{DESIGNS, SECOND_NS, config, frame, frames_of, is_runnable, load, root};
 
-/// What the suite does not ask of this engine.
+/// Checks of the suite that do not apply to this engine.
 const LEFT_OUT: [LeftOut; 5] = [
     LeftOut {
         what: Aspect::GivenTimes,
@@ -52,7 +52,7 @@ const LEFT_OUT: [LeftOut; 5] = [
 
 /// A cell that ends long after the test.
 const ENDLESS_NS: u64 = 1_000_000 * SECOND_NS;
-/// The interface that test runs come in by: loopback.
+/// The interface of test runs: loopback.
 const INTERFACE: u32 = 1;
 
 /// The engine on one CPU, where the records of a flow are in order.
@@ -102,14 +102,14 @@ fn software() -> InProcess<SoftwareEngines> {
     })
 }
 
-/// `None` where the engine cannot do what the setup asks.
+/// `None` where the engine does not support the setup.
 fn trial(subject: &mut dyn Subject, setup: &Setup, sequence: &Sequence) -> Option<Report> {
     let mut golden = software();
     let mut suite = Suite::new(&mut golden, &difference_of_flows);
     suite.trial(subject, setup, sequence).unwrap()
 }
 
-/// The engine in both designs, or neither, and said loudly, where this user may not.
+/// The engine with both designs. If this user may not load it, reports that and returns none.
 fn subjects() -> Vec<Elsewhere<Kernel>> {
     let is_allowed = load(&config(1)).is_some();
     let designs = DESIGNS.into_iter().filter(|_| is_allowed);
@@ -120,7 +120,7 @@ fn setup(definition: &Definition, slots: u32, cell_ns: u64) -> Setup {
     Setup::new(definition, false, slots, cell_ns).unwrap()
 }
 
-/// What user space reads of a frame.
+/// A frame as parsed in user space.
 fn arrival(bytes: Vec<u8>) -> Arrival {
     let mut parser = Parser::new(ParserConfig {
         needs: INPUTS,
@@ -148,7 +148,7 @@ fn of_frames(name: &str, frames: impl IntoIterator<Item = Vec<u8>>) -> Sequence 
     }
 }
 
-/// The same packets as frames, as far as frames can be had of them.
+/// The packets of a sequence as frames, where they can be represented.
 fn framed(sequence: &Sequence) -> Sequence {
     let packets = sequence
         .arrivals
@@ -194,7 +194,7 @@ fn frame_of(packet: &Packet, values: &InputValues) -> Vec<u8> {
     bytes
 }
 
-/// The header behind that of IP.
+/// The header after the IP header.
 fn transport_of(packet: &Packet, values: &InputValues) -> Vec<u8> {
     let ports = [packet.tuple.source_port(), packet.tuple.destination_port()];
     let mut bytes = ports.map(u16::to_be_bytes).concat();
@@ -211,7 +211,7 @@ fn transport_of(packet: &Packet, values: &InputValues) -> Vec<u8> {
     bytes
 }
 
-/// Random packets of few flows or many.
+/// Random packets of few or many flows.
 fn random(seed: u64, packets: usize) -> Sequence {
     let shape = SequenceShape {
         keys: [2, 40, 400][seed as usize % 3],
@@ -223,9 +223,9 @@ fn random(seed: u64, packets: usize) -> Sequence {
     ))
 }
 
-/// A setup of every kind that the default definition is tried with: a cell that never ends, looked
-/// at always; some that end between packets, looked at now and then, and at the end alone; one for
-/// each packet.
+/// One setup of every kind for the default definition: an endless cell, observed after every
+/// packet; cells that end between packets, observed at intervals and only at the end; and a cell
+/// for each packet.
 fn setups(slots: u32, packets: usize) -> [Setup; 5] {
     let of = |cell_ns, look_every, ends_cut| Setup {
         look_every,
@@ -241,7 +241,7 @@ fn setups(slots: u32, packets: usize) -> [Setup; 5] {
     ]
 }
 
-/// One sequence of several, so that the program is loaded less often.
+/// Joins several sequences, so that the program is loaded less often.
 fn joined(name: &str, sequences: &[Sequence]) -> Sequence {
     let arrivals = sequences.iter().flat_map(|sequence| &sequence.arrivals);
     Sequence {
@@ -255,7 +255,7 @@ fn made_by_hand() -> Sequence {
     joined("made by hand", &sequences)
 }
 
-/// Frames of every kind, half of them damaged: those that the parser's own tests are made of.
+/// Frames of every kind, half of them damaged, from the generator of the parser's tests.
 fn generated() -> Sequence {
     let (mut runner, strategy) = (TestRunner::deterministic(), generate::frames());
     let frames = (0..300).map(|_| strategy.new_tree(&mut runner).unwrap().current());
@@ -263,7 +263,7 @@ fn generated() -> Sequence {
     of_frames("generated", frames)
 }
 
-/// What held somewhere, and had something to hold for.
+/// The checks that held and were applicable in some trial.
 #[derive(Default)]
 struct Held {
     checks: BTreeSet<Check>,
@@ -271,7 +271,7 @@ struct Held {
 }
 
 impl Held {
-    /// Tries every setup.
+    /// Runs every setup.
     fn hold(&mut self, subject: &mut dyn Subject, sequence: &Sequence, setups: &[Setup]) {
         for setup in setups {
             let report = trial(subject, setup, sequence).expect("it has the default definition");
@@ -305,8 +305,8 @@ fn keeps_the_laws_with_the_default_definition() {
     }
 }
 
-/// In turn in both designs, in tables of every size, in a cell that never ends and in short ones.
-/// How many definitions it has.
+/// Runs the definitions alternately with both designs, in tables of every size, in an endless cell
+/// and in short ones. Returns how many definitions the engine supports.
 fn hold_definitions(definitions: impl IntoIterator<Item = Definition>) -> usize {
     let mut subjects = subjects();
     if subjects.is_empty() {
@@ -336,7 +336,7 @@ fn keeps_the_laws_with_every_op() {
     assert!(hold_definitions(definitions) >= count, "it has every op");
 }
 
-/// Those that it has room for, and inputs for.
+/// The definitions whose size and inputs the engine supports.
 #[test]
 fn keeps_the_laws_with_random_definitions() {
     let definitions = (0..60).map(|seed| random_definition(seed, false));
@@ -344,8 +344,8 @@ fn keeps_the_laws_with_random_definitions() {
     assert!(had > 20, "{had} definitions were within its abilities");
 }
 
-/// What is lost behind this engine is seen too; and where it is counted, packets balance. In a cell
-/// that never ends nothing can be late.
+/// Loss behind this engine is detected too, and where it is counted, packets balance. In an endless
+/// cell nothing can be late.
 #[test]
 fn losses_behind_it_are_seen() {
     let sequence = random(1, 300);

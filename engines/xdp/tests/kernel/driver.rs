@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What drivers tell of a frame, by one that has a clock: `tests/driver`, which `scripts/try-kernels.sh` builds and loads.
+//! Tests the metadata of a driver that has a clock: `tests/driver`, which `scripts/try-kernels.sh`
+//! builds and loads.
 
 use std::ffi::c_int;
 use std::io;
@@ -14,7 +15,7 @@ use crate::planned::{
 };
 use crate::support::{DESIGNS, collect, config, tcp};
 
-/// The device, and its clock: as in `clocked.c`.
+/// The device and its clock, as in `clocked.c`.
 const DEVICE: &str = "clocked0";
 const FIRST_NS: u64 = 1_700_000_000_123_456_789;
 const STEP_NS: u64 = 1_000_003;
@@ -24,20 +25,20 @@ fn checked(result: c_int) -> c_int {
     result
 }
 
-/// Sends frames as they are.
+/// Sends frames unchanged.
 fn send(frames: &[Vec<u8>]) {
-    // SAFETY: takes numbers; the descriptor is new and nobody else's.
+    // SAFETY: takes integers; the descriptor is new and has no other owner.
     let socket = unsafe {
         let fd = checked(libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0));
         OwnedFd::from_raw_fd(fd)
     };
     let index = rustix::net::netdevice::name_to_index(&socket, DEVICE).unwrap();
-    // SAFETY: all zero is a value of it.
+    // SAFETY: all zero is a valid value.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_ifindex = index as i32;
     for bytes in frames {
-        // SAFETY: the frame and the address live for the call; lengths are theirs.
+        // SAFETY: the frame and the address live for the call; the lengths are theirs.
         let sent = unsafe {
             libc::sendto(
                 socket.as_raw_fd(),
@@ -52,8 +53,8 @@ fn send(frames: &[Vec<u8>]) {
     }
 }
 
-/// Every op of the times, of flows whose packets come in turns, in both designs of the table: not a nanosecond is lost, and none is
-/// another frame's.
+/// Every op on times, for flows with interleaved packets, with both designs of the table: no
+/// nanosecond is lost, and no time is that of another frame.
 #[test]
 #[ignore = "wants the driver of tests/driver: scripts/try-kernels.sh has it"]
 fn hardware_timestamps_are_the_drivers() {

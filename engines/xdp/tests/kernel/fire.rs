@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Two CPUs at full speed, with tables that are emptied all the while: nothing is lost, nothing is counted twice.
+//! Two CPUs at full speed while tables are emptied: nothing is lost, and nothing is counted twice.
 
 use std::thread;
 
@@ -14,24 +14,24 @@ use crate::support::{DESIGNS, Totals, collect, config, load_for_all_cpus, stay_o
 const PACKETS: u64 = 10_000_000;
 /// Test runs can be interrupted only between repetitions.
 const REPETITIONS: u32 = 100_000;
-/// Sweeps follow each other as fast as the kernel lets them.
+/// Short cells, so that tables are emptied as often as the kernel allows.
 const CELL_NS: u64 = 20_000_000;
 /// IP length of the packets.
 const LENGTH_BYTES: u64 = 40;
 /// Length of their frames.
 const FRAME_BYTES: u64 = 60;
 
-/// Packets of `flows` flows from two CPUs; what came out of it.
+/// Runs packets of `flows` flows on two CPUs, and returns the totals.
 fn fire(config: &KernelConfig) -> Option<(Totals, KernelCounters)> {
     let (totals, counters, _) = fire_and_ask(config)?;
     Some((totals, counters))
 }
 
-/// The same, and of which flows records were dropped.
+/// Runs packets on two CPUs, and also returns the flows with dropped records.
 fn fire_and_ask(config: &KernelConfig) -> Option<(Totals, KernelCounters, Vec<ShortFlow>)> {
     let mut engine = load_for_all_cpus(config)?;
     let cpus = thread::available_parallelism().unwrap().get().min(2);
-    // One CPU does it all where there is no second.
+    // With one CPU, that one does all the work.
     let _ = is_missing_in_part(&[Need::Right("run on two CPUs", cpus == 2)]);
     let share = PACKETS / cpus as u64;
     let mut totals = Totals::default();
@@ -117,7 +117,7 @@ fn received_is_recorded_while_tables_are_emptied() {
 #[test]
 fn a_tiny_ring_drops_what_it_counts() {
     for tables in DESIGNS {
-        // Of the first, all that are short are named; of the second, as many as there is room for.
+        // With the first number all short flows are named, with the second as many as fit.
         for (flows, slots) in [(10_000, 1_024), (1_000_000, 16_384)] {
             let config = KernelConfig {
                 slots,
@@ -143,7 +143,7 @@ fn a_tiny_ring_drops_what_it_counts() {
     }
 }
 
-/// The same with further features, which are folded under the lock too: none is lost or counted twice.
+/// With further features, which are also folded under the lock: none is lost or counted twice.
 #[test]
 fn features_of_a_plan_while_tables_are_emptied() {
     let feature = Feature::new;
@@ -166,7 +166,7 @@ fn features_of_a_plan_while_tables_are_emptied() {
                 return;
             };
             check(&totals, &counters, flows);
-            // What the ring had no room for aside.
+            // Except for records that the ring dropped.
             assert_eq!(totals.first_words, totals.packets * FRAME_BYTES);
             if tables == Tables::RowLock {
                 assert_eq!(totals.overlapping, 0, "of {} records", totals.records);
@@ -175,7 +175,8 @@ fn features_of_a_plan_while_tables_are_emptied() {
     }
 }
 
-/// Whoever waits for a row has read the clock before whoever holds it: gaps are those between times that are told all the same.
+/// A CPU that waits for a row has read the clock before the CPU that holds it. Gaps are still
+/// between the reported times.
 #[test]
 fn gaps_add_up_to_the_duration_though_cpus_wait_for_each_other() {
     let definition = Definition {
@@ -195,10 +196,12 @@ fn gaps_add_up_to_the_duration_though_cpus_wait_for_each_other() {
     assert_eq!(totals.first_words, totals.durations_ns);
 }
 
-/// It has no table: what comes to it is lost, counted and named, and no other CPU's rows are touched.
+/// Such a CPU has no table: its packets are dropped, counted and named, and no other CPU's rows
+/// change.
 #[test]
 fn a_cpu_that_was_added_after_the_start_loses_what_it_counts() {
-    // So few that few records leave the table before their time: the ring has room for all of them, however late it is read.
+    // So few that few records are evicted early: the ring has room for all, however late it is
+    // read.
     const FLOWS: u32 = 1_000;
     let definition = Definition {
         features: vec![Feature::new("frames", Op::Sum, Some(Input::FrameLength))],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames that are no packet come up whole where that was asked for.
+//! Frames that are not packets are handed up whole on request.
 
 use turboflow_engine_xdp::{HandUp, KernelConfig, KernelEngine};
 use turboflow_packet::{Parser, ParserConfig};
@@ -15,7 +15,7 @@ fn asking(hand_up: HandUp) -> KernelConfig {
     }
 }
 
-/// The frames that have come up, with their lengths on the wire.
+/// The frames handed up, with their lengths on the wire.
 fn handed_up(engine: &mut KernelEngine) -> Vec<(Vec<u8>, u32)> {
     let (mut frames, now_ns) = (Vec::new(), wall_ns());
     engine.take_unparsed(|frame| {
@@ -53,7 +53,7 @@ fn all_that_no_flow_has_comes_up_whole() {
     assert_eq!(engine.unparsed_lost().unwrap(), 0);
 }
 
-/// Far beyond the ring's end, in pieces of every length that goes round it in another place.
+/// Far past the ring's end, in items of different lengths, which wrap at different offsets.
 #[test]
 fn what_has_room_comes_up_in_order_and_the_rest_is_counted() {
     let hand_up = HandUp {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the suite of `conformance.rs` leaves out: times, and records that are counted by age.
+//! Rules that the suite of `conformance.rs` leaves out: times, and records counted by age.
 
 use turboflow_engine::MicroflowBatch;
 use turboflow_engine_xdp::{Clock, KernelConfig, KernelEngine};
@@ -17,7 +17,7 @@ fn endless() -> KernelConfig {
     }
 }
 
-/// In cells of a nanosecond every packet is alone.
+/// In cells of a nanosecond every packet has its own record.
 #[test]
 fn nothing_joins_a_record_of_an_earlier_cell() {
     let config = KernelConfig {
@@ -36,7 +36,8 @@ fn nothing_joins_a_record_of_an_earlier_cell() {
     assert_eq!(counters.evicted_flush, 1);
 }
 
-/// A coarse time is that of the last tick: up to a tick too early, and never late but by what finding the ticks was off by.
+/// A coarse time is that of the last tick: up to a tick early, and late only by the error of
+/// finding the ticks.
 #[test]
 fn both_clocks_tell_the_wall_clocks_time() {
     const LONGEST_TICK_NS: u64 = 10_000_000;
@@ -46,7 +47,7 @@ fn both_clocks_tell_the_wall_clocks_time() {
         let Some(engine) = load(&config) else {
             return;
         };
-        // A record each, by flags that cut, over more than a tick.
+        // One record per packet, by flags that cut, over more than a tick.
         let mut read_ns = Vec::new();
         while read_ns
             .first()

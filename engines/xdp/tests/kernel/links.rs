@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program on an interface, and when somebody gives its link another one.
+//! The program on an interface, and when its link is given another program.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -15,16 +15,16 @@ use turboflow_testing::{Need, is_missing};
 
 use crate::support::{config, load_for_all_cpus};
 
-/// The loopback interface of a network namespace is always its first.
+/// The loopback interface is always the first of a network namespace.
 const LOOPBACK: u32 = 1;
 
 fn opened(fd: i32) -> OwnedFd {
     assert!(fd >= 0, "{}", io::Error::from_raw_os_error(-fd));
-    // SAFETY: a descriptor that was opened just now, and is nobody else's.
+    // SAFETY: the descriptor was opened just now, and has no other owner.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
-/// A program that passes every frame on.
+/// A program that passes every frame.
 fn another_program() -> OwnedFd {
     let instruction = |code, imm| bpf_insn {
         code,
@@ -34,7 +34,7 @@ fn another_program() -> OwnedFd {
     // r0 = XDP_PASS; exit
     let program = [instruction(0xb7, 2), instruction(0x95, 0)];
     let (name, license) = (c"another", c"Apache-2.0");
-    // A link takes programs that say they are for one.
+    // A link requires programs that were loaded for one.
     let mut options = bpf_prog_load_opts {
         sz: size_of::<bpf_prog_load_opts>() as _,
         expected_attach_type: BPF_XDP,
@@ -53,7 +53,7 @@ fn another_program() -> OwnedFd {
     })
 }
 
-/// The link that holds a program on the loopback interface of this test, which was not there before.
+/// The new link that holds a program on the test's loopback interface.
 fn link_on_loopback(before: &[u32]) -> OwnedFd {
     let link = LinkInfoIter::default().find(|link| {
         let LinkTypeInfo::Xdp(xdp) = &link.info else {
@@ -62,13 +62,13 @@ fn link_on_loopback(before: &[u32]) -> OwnedFd {
         xdp.ifindex == LOOPBACK && !before.contains(&link.id)
     });
     let id = link.expect("the engine is on the interface by a link").id;
-    // SAFETY: takes and gives numbers.
+    // SAFETY: takes and returns integers.
     opened(unsafe { bpf_link_get_fd_by_id(id) })
 }
 
 #[test]
 fn another_program_in_our_link_is_noticed() {
-    // SAFETY: the namespace is that of this test's thread, which has no descriptors of the network.
+    // SAFETY: only the test's thread changes its namespace, and it has no network descriptors.
     let unshared = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
     if is_missing(&[Need::Right("make network namespaces", unshared.is_ok())]) {
         return;
@@ -86,7 +86,7 @@ fn another_program_in_our_link_is_noticed() {
     let holds = Attachment::Holds { index: LOOPBACK };
     assert!(engine.attachments().eq([holds]));
     let (link, other) = (link_on_loopback(&before), another_program());
-    // SAFETY: takes and gives numbers; both descriptors are open.
+    // SAFETY: takes and returns integers; both descriptors are open.
     let error = unsafe { bpf_link_update(link.as_raw_fd(), other.as_raw_fd(), std::ptr::null()) };
     assert_eq!(error, 0, "{}", io::Error::from_raw_os_error(-error));
     assert!(engine.attachments().eq([Attachment::Displaced]));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program on a real kernel, by test runs: no network is needed, root and BPF are.
+//! Tests the program in a real kernel with test runs: they need no network, but root and BPF.
 
 #![cfg(feature = "kernel")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-// The parser's own tests make frames; these read the same ones.
+// The frames of the parser's tests are used here too.
 #[allow(dead_code, reason = "they are used there in other ways")]
 #[path = "../../../../crates/packet/tests/support/build.rs"]
 mod build;

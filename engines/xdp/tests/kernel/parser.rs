@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program reads every frame of every capture as `crates/packet` does.
+//! The program parses every frame of every capture as `crates/packet` does.
 
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
@@ -21,7 +21,7 @@ fn with_parser() -> KernelConfig {
     }
 }
 
-/// What the two may say of a frame.
+/// The result of parsing a frame.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Packet {
@@ -75,8 +75,8 @@ fn in_kernel(engine: &KernelEngine, bytes: &[u8]) -> Outcome {
     }
 }
 
-/// The exceptions, listed and counted: frames of a length that test runs do not take, those of other links than Ethernet, and what
-/// follows where a capture cannot be read on.
+/// Exceptions are listed and counted: frames of a length that test runs do not accept, frames of
+/// other links than Ethernet, and the rest of captures that cannot be read to the end.
 #[test]
 fn every_frame_of_every_capture() {
     let Some(engine) = load(&with_parser()) else {
@@ -121,7 +121,7 @@ fn every_frame_of_every_capture() {
     assert!(unrunnable.len() as u64 * 1_000 < alike, "few are left out");
 }
 
-/// Every length of a frame that a capture cut, and every first nibble, ether type and length field.
+/// Frames cut at every length, and with every first nibble, ether type and length field.
 #[test]
 fn mutated_frames() {
     let Some(engine) = load(&with_parser()) else {
@@ -162,7 +162,7 @@ fn alike(engine: &KernelEngine, bytes: &[u8]) -> Outcome {
     found
 }
 
-/// Frames of every kind, half of them damaged: those that the parser's own tests are made of.
+/// Frames of every kind, half of them damaged, from the generator of the parser's tests.
 #[test]
 fn generated_frames() {
     let Some(engine) = load(&with_parser()) else {
@@ -184,7 +184,8 @@ fn generated_frames() {
     assert!(packets > 5_000 && rejected > 1_000, "{packets} {rejected}");
 }
 
-/// What comes by hand: 802.2 headers, PPPoE with protocols of one and two bytes, labels in PPP.
+/// Handmade frames: 802.2 headers, PPPoE with protocol fields of one and two bytes, MPLS labels in
+/// PPP.
 #[test]
 fn link_headers_of_every_kind() {
     let Some(engine) = load(&with_parser()) else {
@@ -225,7 +226,8 @@ fn link_headers_of_every_kind() {
     }
 }
 
-/// Jumbo options behind others, cut anywhere; and chains of extension headers up to the limit and past it.
+/// Jumbo options after others, cut anywhere; and chains of extension headers up to and past the
+/// limit.
 #[test]
 fn extension_headers() {
     let Some(engine) = load(&with_parser()) else {
@@ -258,7 +260,7 @@ fn extension_headers() {
     }
 }
 
-/// Tags and labels up to the limit and one past it.
+/// Tags and labels up to the limit, and one more.
 #[test]
 fn link_headers_up_to_the_limit() {
     let Some(engine) = load(&with_parser()) else {

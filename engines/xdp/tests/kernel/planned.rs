@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Record definitions other than the default one: every op of every input, and every key, give in the kernel what they give in user
-//! space, word by word of a record's state.
+//! Other record definitions: every op of every input, and every key, give the same words of state
+//! in the kernel as in user space.
 
 use std::collections::HashMap;
 
@@ -18,21 +18,22 @@ use crate::support::{
     tcp,
 };
 
-/// Room for any state and any key.
+/// Sufficient for any state and any key.
 const N: usize = 120;
 type Key = [u64; WORDS_WIDE];
 type Record = MicroflowRecord<WORDS_WIDE, N>;
 
-/// How many times of a flow are known: what hangs on times is compared in flows of no more packets.
+/// Number of known times per flow: features that depend on times are compared in flows of at most
+/// this many packets.
 const TIMES: usize = 40;
-/// The interface that test runs come in by: loopback.
+/// The interface of test runs: loopback.
 const INTERFACE: u32 = 1;
 
 pub(crate) fn compile(definition: &Definition) -> Layout {
     Layout::compile(definition, false).unwrap()
 }
 
-/// A definition of these features, and of the times of the first packets.
+/// A definition of these features, and of the times of a flow's first packets.
 fn timed(key: &[KeyField], features: &[Feature]) -> Definition {
     let times = Feature::new("times", Op::List { k: TIMES }, Some(Input::Timestamp));
     Definition {
@@ -41,7 +42,7 @@ fn timed(key: &[KeyField], features: &[Feature]) -> Definition {
     }
 }
 
-/// What user space reads of the frames, by the key of the layout, in their order.
+/// The frames as parsed in user space, grouped by the layout's key, in order.
 pub(crate) struct Expected {
     packets: HashMap<Key, Vec<(Packet, InputValues)>>,
 }
@@ -51,7 +52,7 @@ impl Expected {
         Self::of_driver(frames, layout, |_, _| {})
     }
 
-    /// The same, where a driver tells more of the frames than they say, by their numbers.
+    /// Parses frames for which a driver provides further values, by frame number.
     pub(crate) fn of_driver(
         frames: &[Vec<u8>],
         layout: &Layout,
@@ -78,7 +79,7 @@ impl Expected {
     }
 }
 
-/// The records of a batch at one width.
+/// The records of a batch, widened to one width.
 pub(crate) fn records(batch: &MicroflowBatch, layout: &Layout) -> Vec<Record> {
     fn widen<const K: usize>(record: MicroflowRecord<K, N>) -> Record {
         let mut key = [0; WORDS_WIDE];
@@ -114,7 +115,7 @@ fn is_of_time(step: &&StateStep) -> bool {
     matches!(step.of, Some(Input::Gap | Input::Timestamp))
 }
 
-/// One pass over the packets of a flow, with the times that the kernel gave them, as far as it says.
+/// Folds the packets of a flow in one pass, with the times from the kernel as far as known.
 fn one_pass(packets: &[(Packet, InputValues)], times: &[u64], layout: &Layout) -> Record {
     let mut merged: Option<Record> = None;
     for (number, (packet, values)) in packets.iter().enumerate() {
@@ -131,7 +132,7 @@ fn one_pass(packets: &[(Packet, InputValues)], times: &[u64], layout: &Layout) -
     merged.unwrap()
 }
 
-/// Takes out of a record what hangs on times that are not known.
+/// Clears what depends on unknown times.
 fn without_times(mut record: Record, steps: &[StateStep]) -> Record {
     (record.base.first_ns, record.base.last_ns) = (0, 0);
     for step in steps.iter().filter(is_of_time) {
@@ -140,7 +141,8 @@ fn without_times(mut record: Record, steps: &[StateStep]) -> Record {
     record
 }
 
-/// Whether the totals of every key are those of one pass over its packets; how many were compared with their times.
+/// Compares the totals of every key with one pass over its packets. Returns how many were compared
+/// including times.
 pub(crate) fn compare_totals(
     totals: &HashMap<Key, Record>,
     expected: &Expected,
@@ -176,7 +178,8 @@ pub(crate) fn compare_totals(
     timed
 }
 
-/// Runs all frames with a definition, in both designs, with each of these configurations; `None` where this user may not.
+/// Runs all frames with a definition, both designs and each configuration; `None` where this user
+/// may not.
 fn compare(
     frames: &[Vec<u8>],
     definition: &Definition,
@@ -212,7 +215,7 @@ fn compare(
     Some(expected)
 }
 
-/// Every op, of every input of which it says anything.
+/// Every op, on every input to which it applies.
 pub(crate) fn all_features() -> Vec<Feature> {
     let ops = [
         Op::Count,
@@ -256,7 +259,7 @@ pub(crate) fn all_features() -> Vec<Feature> {
     features
 }
 
-/// As few definitions as the engine's limits allow, of all of them.
+/// As few definitions as possible for all features, within the engine's limits.
 pub(crate) fn definitions(features: &[Feature], key: &[KeyField]) -> Vec<Definition> {
     let mut definitions = Vec::new();
     let mut some: Vec<Feature> = Vec::new();
@@ -283,7 +286,7 @@ fn office() -> Vec<Vec<u8>> {
     runnable(frames_of(&root().join("samples/office.pcap")))
 }
 
-/// Few frames of every kind there is.
+/// A few frames of every kind.
 fn of_every_kind() -> Vec<Vec<u8>> {
     let cases = captures().into_iter().filter(|path| {
         let path = path.to_string_lossy();
@@ -292,13 +295,13 @@ fn of_every_kind() -> Vec<Vec<u8>> {
     runnable(cases.flat_map(|path| frames_of(&path)).collect())
 }
 
-/// Those of the project's samples, in turn with every definition.
+/// The frames of the project's samples, with every definition in turn.
 #[test]
 fn every_op_of_every_input() {
     let features = all_features();
     assert!(features.len() > 250, "{}", features.len());
     let mut frames = [of_every_kind(), office()].concat();
-    // The samples have no priority but 0.
+    // The samples only have priority 0.
     let plain = tcp(1, 0x18);
     frames.push([&plain[..12], &[0x81, 0, 0xa0, 5], &plain[12..]].concat());
     let inputs = INPUTS;
@@ -315,14 +318,14 @@ fn every_op_of_every_input() {
     }
     let unmet = inputs.iter().filter(|input| !met.contains(*input));
     let unmet: InputSet = unmet.filter(|input| !input.is_always_present()).collect();
-    // Tunnels are not entered; test runs have one queue and no driver; gaps are none of a single packet.
+    // Tunnels are not entered; test runs have one queue and no driver; a single packet has no gap.
     assert_eq!(
         unmet.names(),
         "vni, teid, gre_key, gap, receive_queue, hardware_timestamp"
     );
 }
 
-/// Frames of every kind, half of them damaged: those that the parser's own tests are made of.
+/// Frames of every kind, half of them damaged, from the generator of the parser's tests.
 #[test]
 fn inputs_of_generated_frames() {
     let mut runner = TestRunner::deterministic();
@@ -344,7 +347,7 @@ fn inputs_of_generated_frames() {
     }
 }
 
-/// With every capture, what flow classifiers ask for; and tables of one row.
+/// Every capture, with the features that flow classifiers use; also tables of one row.
 #[test]
 fn sizes_and_gaps_of_all_captures() {
     let feature = Feature::new;
@@ -365,7 +368,7 @@ fn sizes_and_gaps_of_all_captures() {
     if compare(&frames, &definition, &configs).is_none() {
         return;
     }
-    // Cells so short that the runs cross thousands.
+    // Cells so short that the runs span thousands.
     let short = KernelConfig {
         cell_ns: 50_000,
         ..config(1_024)
@@ -373,7 +376,7 @@ fn sizes_and_gaps_of_all_captures() {
     let _ = compare(&office(), &definition, &[short]);
 }
 
-/// Every field of a key: alone, with others, all at once; IPv4 and IPv6 flows in one table.
+/// Every key field: alone, with others, and all at once; IPv4 and IPv6 flows in one table.
 #[test]
 fn every_key() {
     let frames = [of_every_kind(), office()].concat();
@@ -388,7 +391,7 @@ fn every_key() {
     let pairs = [KeyField::SourceAddress, KeyField::DestinationAddress];
     let with_vlan = [&pairs[..], &[KeyField::Input(Input::Vlan)]].concat();
     let mut keys = vec![all.clone(), pairs.to_vec(), with_vlan];
-    // Those of few values would have few flows, none of them short.
+    // Fields with few values would give few flows, none of them short.
     let many = all.iter().filter(|field| {
         !matches!(
             field,
@@ -410,7 +413,7 @@ fn every_key() {
     }
 }
 
-/// A definition that needs nothing beyond what every record has is measured by the default definition's program.
+/// A definition that needs only what every record has is measured by the default program.
 #[test]
 fn what_every_record_has_needs_no_plan() {
     let definition = Definition {
@@ -446,7 +449,7 @@ fn with(features: &[Feature]) -> KernelConfig {
     }
 }
 
-/// Each limit is met, and one more is refused with its numbers.
+/// Each limit can be reached, and one more is refused with its number.
 #[test]
 fn what_is_too_large_is_refused_with_its_number() {
     let list = |k| Feature::new("list", Op::List { k }, Some(Input::Ttl));

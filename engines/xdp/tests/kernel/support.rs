@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engines to test, and frames to feed them.
+//! Engines to test, and frames for them.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,8 +17,8 @@ use turboflow_testing::{Need, captures_folder, is_missing, is_missing_in_part};
 
 pub(crate) const ETHERNET_HEADER_BYTES: usize = 14;
 
-/// What test runs take: no less than an Ethernet header, no more than a page and 17 fragments of one hold. No interface
-/// delivers anything else.
+/// The frame lengths that test runs accept: at least an Ethernet header, at most a page and 17
+/// fragments of a page. No interface delivers anything else.
 pub(crate) fn is_runnable(bytes: &[u8]) -> bool {
     (ETHERNET_HEADER_BYTES..=73_000).contains(&bytes.len())
 }
@@ -27,7 +27,7 @@ pub(crate) const VERDICT_PASS: u32 = 2;
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
-/// One width for records of either family: an IPv4 key leaves three words zero.
+/// One width for records of both families: an IPv4 key is padded with three words of zeros.
 pub(crate) type Record = MicroflowRecord<WORDS_V6, 0>;
 
 pub(crate) fn config(slots: u32) -> KernelConfig {
@@ -50,15 +50,15 @@ pub(crate) fn config(slots: u32) -> KernelConfig {
     }
 }
 
-/// The loaded engine, for a test that runs it on one CPU; `None` where the test is skipped because
-/// this user may not load it.
+/// Loads the engine for a test on one CPU; `None` where the test is skipped because this user may
+/// not load it.
 pub(crate) fn load(config: &KernelConfig) -> Option<KernelEngine> {
     let engine = load_for_all_cpus(config)?;
     stay_on_this_cpu();
     Some(engine)
 }
 
-/// The same for several CPUs.
+/// Loads the engine for a test on several CPUs.
 pub(crate) fn load_for_all_cpus(config: &KernelConfig) -> Option<KernelEngine> {
     match KernelEngine::load(config) {
         Ok(engine) => Some(engine),
@@ -69,7 +69,7 @@ pub(crate) fn load_for_all_cpus(config: &KernelConfig) -> Option<KernelEngine> {
     }
 }
 
-/// A test run takes place where its caller runs: on one CPU there is one table, and one order.
+/// A test run takes place on the caller's CPU: on one CPU there is one table, and one order.
 fn stay_on_this_cpu() {
     stay_on(rustix::thread::sched_getcpu());
 }
@@ -83,13 +83,13 @@ pub(crate) fn stay_on(cpu: usize) {
 /// Both designs of the table.
 pub(crate) const DESIGNS: [Tables; 2] = [Tables::PerCpu, Tables::RowLock];
 
-/// The clock that records are comparable with.
+/// The wall clock that records are compared with.
 pub(crate) fn wall_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     now.tv_sec as u64 * SECOND_NS + now.tv_nsec as u64
 }
 
-/// What user space is given: all that was captured is all there was, as in the kernel.
+/// A frame as user space receives it: not truncated, as in the kernel.
 pub(crate) fn frame(bytes: &[u8]) -> Frame<'_> {
     Frame {
         bytes,
@@ -100,7 +100,7 @@ pub(crate) fn frame(bytes: &[u8]) -> Frame<'_> {
     }
 }
 
-/// Meters a frame; it has to pass.
+/// Meters a frame, which must be passed on.
 pub(crate) fn meter(engine: &KernelEngine, bytes: &[u8]) {
     let run = engine
         .tester()
@@ -109,7 +109,7 @@ pub(crate) fn meter(engine: &KernelEngine, bytes: &[u8]) {
     assert_eq!(run.verdict, VERDICT_PASS);
 }
 
-/// The records of a batch at one width: of each family in the order of their eviction.
+/// The records of a batch at one width: each family in the order of eviction.
 pub(crate) fn records(batch: &MicroflowBatch) -> Vec<Record> {
     let v4 = batch.v4::<0>().map(|record| Record {
         key: [record.key[0], record.key[1], 0, 0, 0],
@@ -119,7 +119,7 @@ pub(crate) fn records(batch: &MicroflowBatch) -> Vec<Record> {
     v4.chain(batch.v6::<0>()).collect()
 }
 
-/// Appends all that is to be had now; up to which time that is all, if it says.
+/// Appends all available records; returns the time up to which they are complete, if known.
 pub(crate) fn collect(engine: &mut KernelEngine, batch: &mut MicroflowBatch) -> Option<u64> {
     let mut complete_ns = None;
     loop {
@@ -131,20 +131,20 @@ pub(crate) fn collect(engine: &mut KernelEngine, batch: &mut MicroflowBatch) -> 
     }
 }
 
-/// Ends the engine; all that was left is appended.
+/// Ends the engine, and appends all remaining records.
 pub(crate) fn finish(mut engine: KernelEngine, batch: &mut MicroflowBatch) -> KernelCounters {
     engine.finish().unwrap();
     collect(&mut engine, batch);
     engine.counters().unwrap()
 }
 
-/// What a capture has for this engine.
+/// The frames of a capture for this engine.
 #[derive(Default)]
 pub(crate) struct Captured {
-    /// The Ethernet frames, in their order.
+    /// The Ethernet frames, in order.
     pub(crate) frames: Vec<Vec<u8>>,
     pub(crate) of_other_links: u64,
-    /// Why it was not read to the end, if so.
+    /// Why the capture was not read to the end, if so.
     pub(crate) unread: Option<String>,
 }
 
@@ -170,7 +170,7 @@ impl Captured {
     }
 }
 
-/// The Ethernet frames of a capture, in its order, as far as it can be read.
+/// The Ethernet frames of a capture in order, as far as it can be read.
 pub(crate) fn frames_of(path: &Path) -> Vec<Vec<u8>> {
     Captured::of(path).frames
 }
@@ -179,7 +179,7 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every capture of the project, and the real ones where they are beside the checkout.
+/// Every capture of the project, and the real captures if they are beside the checkout.
 pub(crate) fn captures() -> Vec<PathBuf> {
     let mut captures = Vec::new();
     add_captures(&root().join("samples"), &mut captures);
@@ -192,7 +192,7 @@ pub(crate) fn captures() -> Vec<PathBuf> {
     captures
 }
 
-/// What lies beside captures.
+/// Other files in the folders of captures.
 const BESIDE: [&str; 9] = [
     "csv",
     "gitignore",
@@ -219,7 +219,7 @@ fn add_captures(folder: &Path, captures: &mut Vec<PathBuf>) {
     }
 }
 
-/// A plain TCP packet over IPv4 between two hosts that `flow` names.
+/// A plain TCP packet over IPv4, between two hosts derived from `flow`.
 pub(crate) fn tcp(flow: u16, flags: u8) -> Vec<u8> {
     let [high, low] = flow.to_be_bytes();
     let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00];
@@ -232,19 +232,19 @@ pub(crate) fn tcp(flow: u16, flags: u8) -> Vec<u8> {
     bytes
 }
 
-/// What many records come to, without keeping them.
+/// Totals of many records, without keeping them.
 #[derive(Default)]
 pub(crate) struct Totals {
     pub(crate) records: u64,
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
-    /// Sum of the times from the first packet of a record to its last.
+    /// Sum of the records' durations.
     pub(crate) durations_ns: u64,
-    /// When the last record of a flow ended.
+    /// End of the last record of each flow.
     last_ns: HashMap<[u64; 2], u64>,
     /// Sum of the first words of further features.
     pub(crate) first_words: u64,
-    /// Records that began before their flow's last one had ended.
+    /// Records that began before the end of their flow's last one.
     pub(crate) overlapping: u64,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the table hands over, merged per flow, is what one pass over the flow's packets gives.
+//! The records of a flow, merged, equal one pass over its packets.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::support::{
 
 type Totals = HashMap<[u64; 5], Base>;
 
-/// What user space makes of the frames; times are zero.
+/// The result of parsing the frames in user space; times are 0.
 #[derive(Default)]
 struct Expected {
     totals: Totals,
@@ -53,7 +53,7 @@ fn merge(totals: &mut Totals, key: [u64; 5], base: Base) {
         .or_insert(base);
 }
 
-/// Per key, without times.
+/// Totals per key, without times.
 fn totals_of(records: &[Record]) -> Totals {
     let mut totals = Totals::new();
     for record in records {
@@ -67,7 +67,7 @@ fn totals_of(records: &[Record]) -> Totals {
     totals
 }
 
-/// The records of a flow follow each other, and lie within the run and one cell each.
+/// The records of a flow follow each other, and each lies within the run and one cell.
 fn check_times(records: &[Record], cell_ns: u64, run: std::ops::RangeInclusive<u64>) {
     let mut last: HashMap<[u64; 5], u64> = HashMap::new();
     for record in records {
@@ -94,7 +94,7 @@ fn check_ledger(expected: &Expected, counters: &KernelCounters, frames: usize) {
     assert_eq!(counters.received(), counters.packets_metered + rejected);
 }
 
-/// Records, and that none came after what said that all before a time had come.
+/// Collected records. Checks that none arrives after a report that all earlier ones had arrived.
 #[derive(Default)]
 struct Collected {
     records: Vec<Record>,
@@ -121,7 +121,7 @@ impl Collected {
     }
 }
 
-/// Runs all frames, and holds everything against what user space says.
+/// Runs all frames, and compares everything with user space.
 fn compare(frames: &[Vec<u8>], config: &KernelConfig) -> Option<()> {
     let mut engine = load(config)?;
     let expected = Expected::of(frames);
@@ -156,7 +156,7 @@ fn compare(frames: &[Vec<u8>], config: &KernelConfig) -> Option<()> {
     Some(())
 }
 
-/// In both designs, with few slots and many.
+/// Compares with both designs, with few slots and many.
 fn compare_all(frames: &[Vec<u8>]) {
     for tables in DESIGNS {
         for slots in [1, 7, 1_024, 65_536] {
@@ -191,7 +191,7 @@ fn totals_of_all_captures_one_after_another() {
     compare_all(&frames);
 }
 
-/// Cells so short that the runs cross thousands.
+/// Cells so short that the runs span thousands.
 #[test]
 fn totals_in_short_cells() {
     let frames = runnable(frames_of(&root().join("samples/office.pcap")));
@@ -202,7 +202,7 @@ fn totals_in_short_cells() {
     let _ = compare(&frames, &short);
 }
 
-/// 64 records fit, and 10,000 come before anybody reads: what is lost is counted to the byte.
+/// 64 records fit, and 10,000 arrive before the ring is read: losses are counted to the byte.
 #[test]
 fn a_full_ring_loses_what_is_counted() {
     let tiny = KernelConfig {
@@ -215,7 +215,7 @@ fn a_full_ring_loses_what_is_counted() {
     let mut batch = MicroflowBatch::default();
     let mut delivered = 0;
     for number in 0..10_000_u16 {
-        // Trains of three, so that packets and records differ.
+        // Trains of three packets, so that the numbers of packets and records differ.
         meter(&engine, &tcp(number / 3, 0x10));
         if number % 2_500 == 2_499 {
             collect(&mut engine, &mut batch);
@@ -239,7 +239,7 @@ fn a_full_ring_loses_what_is_counted() {
     assert!(counters.evicted_flush <= 1);
 }
 
-/// A single packet, and no other one after it: it comes when its cell is over.
+/// A single packet, followed by no other: its record arrives when its cell has ended.
 #[test]
 fn a_packet_leaves_on_time_without_another_one() {
     for tables in DESIGNS {
@@ -269,7 +269,7 @@ fn a_packet_leaves_on_time_without_another_one() {
     }
 }
 
-/// Frames of one buffer, those that may have more, and those that have several.
+/// Frames with one buffer, frames that may have more, and frames that have several.
 #[test]
 fn frames_count_with_all_their_bytes() {
     let Some(engine) = load(&config(8)) else {
@@ -287,7 +287,7 @@ fn frames_count_with_all_their_bytes() {
     assert_eq!(counters.in_common().frame_bytes_metered(), bytes);
 }
 
-/// Records of the next cell are kept back until the current one is complete: the ring is read all the same.
+/// Records of the next cell are held until the current one is complete; the ring is still read.
 #[test]
 fn the_ring_is_read_while_nothing_is_due() {
     const CELL_NS: u64 = SECOND_NS / 20;
@@ -308,7 +308,7 @@ fn the_ring_is_read_while_nothing_is_due() {
     }
     let mut records = 0;
     for _ in 0..2 {
-        // Each packet evicts a record; the ring has room for those of one run and a little more.
+        // Each packet evicts a record. The ring has room for the records of one run and a few more.
         let (tester, frame) = (engine.tester(), tcp(1, 0x10));
         tester.run(TestedProgram::Fire, &frame, 3_000).unwrap();
         let mut batch = MicroflowBatch::default();
