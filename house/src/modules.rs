@@ -92,6 +92,8 @@ impl<'a> Modules<'a> {
                 path.pop();
             }
         }
+        // `super` and `crate` alone stand before a brace; what stands in it has a path of its own.
+        (!rest.is_empty()).then_some(())?;
         path.extend(rest.iter().cloned());
         Some(path)
     }

