@@ -42,13 +42,7 @@ const NARROW_ROOMS: [&str; 14] = [
 const MAX_CIRCLE: usize = 4;
 
 /// Rooms with larger circles, and their sizes. This list must only shrink.
-const LARGE_CIRCLES: [(&str, usize); 5] = [
-    ("formats", 5),
-    ("run", 8),
-    ("transport", 7),
-    ("workload", 9),
-    ("xdp", 12),
-];
+const LARGE_CIRCLES: [(&str, usize); 3] = [("run", 8), ("workload", 9), ("xdp", 12)];
 
 /// Rooms that may name the program's options: the program, and programs with options of their own.
 const OPTION_ROOMS: [&str; 3] = ["evaluation", "program", "turboflow"];

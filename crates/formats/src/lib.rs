@@ -5,6 +5,7 @@
 //! A [`FlowWriter`] takes batches of columns and hides the format. A file gets its name only when
 //! it is complete; see [`create`]. A [`FlowReader`] reads the batches back.
 
+mod create;
 mod csv;
 mod error;
 mod format;
@@ -21,6 +22,7 @@ mod text;
 pub mod wire;
 mod writer;
 
+pub use create::{create, to_writer};
 pub use csv::quoted as csv_field;
 pub use error::ExportError;
 pub use format::Format;
@@ -31,6 +33,4 @@ pub use output::create_beside;
 pub use parquet::schema::DEFINITION_KEY;
 pub use read::{FlowReader, ReadError, from_stream, read, read_again};
 pub use rotate::{RotateEvent, RotateOptions, rotate};
-pub use writer::{
-    Compression, FlowWriter, WriteOptions, WriteProgress, WriteSummary, create, to_writer,
-};
+pub use writer::{Compression, FlowWriter, WriteOptions, WriteProgress, WriteSummary};

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use turboflow_record::{Column, FlowBatch};
 
+use crate::create::create_counted;
 use crate::name_pattern::NamePattern;
-use crate::writer::create_counted;
 use crate::{ExportError, FlowWriter, Format, WriteOptions, WriteProgress, WriteSummary};
 
 /// Delay before a new file is tried after a failure, if no rotation comes first.

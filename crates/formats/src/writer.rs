@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The common interface of all formats.
 
-use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-use turboflow_record::{Column, FlowBatch};
+use turboflow_record::FlowBatch;
 
-use crate::output::Output;
-use crate::wire::{self, WireOptions};
-use crate::{ExportError, Format, SendGauge, csv, json, parquet};
+use crate::wire::WireOptions;
+use crate::{ExportError, SendGauge};
 
 /// Takes flow records batch by batch and writes them in one format.
 ///
@@ -120,72 +116,5 @@ impl Default for WriteOptions {
             sync: false,
             wire: WireOptions::default(),
         }
-    }
-}
-
-/// Creates a writer to the file `path`.
-///
-/// The records go to a file `.NAME.PID-N.tmp` in the target's directory, which replaces `path` when
-/// it is complete; until then an existing file stays as it is. After a failed write (a full disk)
-/// the complete records stay in `PATH.part`, a readable file of that format. Devices and named
-/// pipes are written to directly; opening a pipe waits for a reader.
-///
-/// # Errors
-/// [`ExportError::IsDirectory`], [`ExportError::NoDirectory`] or [`ExportError::Create`] where the
-/// file cannot be written, [`ExportError::Encode`] where the format cannot hold the schema.
-pub fn create(
-    path: &Path,
-    format: Format,
-    schema: &[Column],
-    options: &WriteOptions,
-) -> Result<Box<dyn FlowWriter>, ExportError> {
-    over(Output::create(path, options.sync)?, format, schema, options)
-}
-
-/// Like [`create`], with a counter of the bytes that have left the writer.
-pub(crate) fn create_counted(
-    path: &Path,
-    format: Format,
-    schema: &[Column],
-    options: &WriteOptions,
-) -> Result<(Box<dyn FlowWriter>, Arc<AtomicU64>), ExportError> {
-    let output = Output::create(path, options.sync)?;
-    let written_bytes = output.byte_counter();
-    Ok((over(output, format, schema, options)?, written_bytes))
-}
-
-/// A writer to a stream; `place` is its name in errors.
-///
-/// # Errors
-/// As [`FlowWriter::write`]: a CSV header, for example, is written at once.
-pub fn to_writer(
-    stream: Box<dyn Write + Send>,
-    place: &str,
-    format: Format,
-    schema: &[Column],
-    options: &WriteOptions,
-) -> Result<Box<dyn FlowWriter>, ExportError> {
-    over(Output::stream(stream, place), format, schema, options)
-}
-
-fn over(
-    output: Output,
-    format: Format,
-    schema: &[Column],
-    options: &WriteOptions,
-) -> Result<Box<dyn FlowWriter>, ExportError> {
-    if schema.is_empty() {
-        let (place, format) = (output.place().to_owned(), format.name());
-        return Err(ExportError::Encode {
-            place,
-            format,
-            reason: "it has no column".to_owned(),
-        });
-    }
-    match format {
-        Format::Csv => csv::writer(output, schema),
-        Format::JsonLines => json::writer(output, schema),
-        Format::Parquet => parquet::writer(output, schema, options),
-        Format::Ipfix => wire::file_writer(output, schema, &options.wire),
     }
 }
