@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Are scripts at least well-formed? Shell by bash (and shellcheck where it is installed), Python by ruff where it is
-# installed and by its own compiler otherwise.
+# Checks that scripts are well-formed: shell with bash (and shellcheck, if installed), Python with
+# ruff, or with Python's own compiler if ruff is not installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,7 +17,7 @@ if command -v shellcheck >/dev/null; then shellcheck --severity=error "${shell[@
 if command -v ruff >/dev/null; then
     ruff check --quiet --line-length 120 "${python[@]}"
 else
-    # Compiles in memory: leaves no cache behind.
+    # Compiles in memory, so that no cache is left behind.
     python3 -c 'import sys; [compile(open(name).read(), name, "exec") for name in sys.argv[1:]]' "${python[@]}"
 fi
 python3 -B scripts/compare_programs_test.py 2>&1 | tail -n 3

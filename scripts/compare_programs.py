@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs two builds of turboflow over a corpus of captures, and lists every byte in which they differ.
+"""Runs two builds of turboflow over a corpus of captures, and lists all differences in their outputs.
 
   compare_programs.py BEFORE AFTER [--captures DIR]... [--intended FILE] [--jobs 2] [--quick]
 
-Records (CSV, JSON lines, Parquet, IPFIX), ledgers, standard output, standard error and exit codes of
-files; messages to collectors; `show`, `top`, `plan`, `definition`, `generate`; live records, ledgers and
-metrics with both engines on a veth pair (root). Help and refusals are compared, too: their exit codes
-count, their words are shown only.
+Compares, byte by byte: for files, records (CSV, JSON lines, Parquet, IPFIX), ledgers, standard output,
+standard error and exit codes; messages to collectors; `show`, `top`, `plan`, `definition`, `generate`;
+live records, ledgers and metrics with both engines on a veth pair (root). Of help and refusals, only
+the exit codes count; differences in wording are shown.
 
-Diffs are in the report's folder, a file a group. Exit code 0: what differs is intended, or in words
-only. 1: something else differs, or the run was stopped. 2: it could not run.
+Diffs are in the report's folder, one file per group. Exit code 0: all differences are intended or in
+wording only. 1: there are other differences, or the run was stopped. 2: it could not run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CORPUS = ROOT.parent / "shared" / "captures"
 OWN = ("office.pcap", "two-links.pcapng")
 PARTS = ("captures", "damage", "commands", "collectors", "live")
-# How many cases are handed out ahead of those that run, for each job.
+# Number of cases submitted ahead of the running ones, per job.
 AHEAD = 4
 
 Runner = Callable[[Path, Case], Artifacts]
@@ -77,7 +77,7 @@ def find_captures(args: argparse.Namespace) -> tuple[list[Capture], list[Capture
 
 
 def compare(cases: Iterable[Case], run: Runner, args: argparse.Namespace, report: Report, known: list[Intended]) -> None:
-    """Runs both programs on all cases, so many at a time, and notes what differs."""
+    """Runs both programs on all cases, several at a time, and reports the differences."""
     before, after = args.before.resolve(), args.after.resolve()
 
     def both(case: Case) -> tuple[Case, Artifacts, Artifacts]:
@@ -91,7 +91,7 @@ def compare(cases: Iterable[Case], run: Runner, args: argparse.Namespace, report
 
 
 def in_turn(pool: ThreadPoolExecutor, both: Callable, cases: Iterator[Case], ahead: int) -> Iterator:
-    """Results in the order of the cases, with so many under way and no more in memory."""
+    """Results in the order of the cases. At most `ahead` cases are submitted, which bounds memory."""
     running = [pool.submit(both, case) for case in itertools.islice(cases, ahead)]
     while running:
         yield running.pop(0).result()
@@ -135,7 +135,7 @@ def compare_part(
     part: str, own: list[Capture], corpus: list[Capture], made: Path,
     args: argparse.Namespace, report: Report, known: list[Intended],
 ) -> None:  # fmt: skip
-    """One part; what it makes is written to a folder."""
+    """Compares one part, whose generated inputs are written to a folder."""
     sample = next(capture.path for capture in own if capture.path.name == OWN[0])
     match part:
         case "captures":
@@ -151,7 +151,7 @@ def compare_part(
 
 
 def damaged(own: list[Capture], corpus: list[Capture], quick: bool) -> list[Capture]:
-    """The captures of which damaged forms are made: some of every kind."""
+    """The captures that are damaged: some of every kind."""
     return own if quick else [*own, *corpus[:: max(1, len(corpus) // 10)]]
 
 

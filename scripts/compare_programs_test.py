@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does compare_programs.py see what differs, and nothing else? Programs are shell scripts here."""
+"""Tests that compare_programs.py reports all differences and nothing else. Programs are shell scripts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RECORD = Case("record", "made", (("record",),))
 
 
 def program(folder: Path, name: str, records: str = RECORDS, words: str = WORDS, code: int = 0, output: str = "a.csv") -> Path:
-    """A program that writes records, says words and ends with a code."""
+    """A program that writes records, prints words and exits with a code."""
     path = folder / name
     path.write_text(f"#!/bin/sh\nprintf '{records}' > {output}\nprintf '{words}' >&2\nexit {code}\n")
     path.chmod(0o755)

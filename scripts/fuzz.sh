@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs fuzz targets, each for FUZZ_SECONDS (60); all of fuzz/fuzz_targets/ where none is named. Installs
-# nightly Rust and cargo-fuzz where they are missing. A crash ends it with 1 and says how to repeat it.
+# Runs fuzz targets, each for FUZZ_SECONDS (60); without arguments, all of fuzz/fuzz_targets/.
+# Installs nightly Rust and cargo-fuzz if they are missing. On a crash it exits with 1 and prints
+# how to reproduce it.
 #
 #   FUZZ_SECONDS=60 scripts/fuzz.sh [TARGET]...
 set -euo pipefail
@@ -27,7 +28,7 @@ if ! cargo fuzz --version >/dev/null 2>&1; then
     echo "fuzz: installing cargo-fuzz" >&2
     cargo install --quiet cargo-fuzz || stop "cargo-fuzz could not be installed: cargo install cargo-fuzz"
 fi
-# The address sanitizer of libFuzzer is compiled by a C++ compiler.
+# libFuzzer's address sanitizer needs a C++ compiler.
 command -v c++ >/dev/null || stop "libFuzzer needs a C++ compiler: sudo apt-get install g++"
 
 cargo +nightly fuzz build
@@ -38,9 +39,9 @@ for target in "${targets[@]}"; do
     corpus=fuzz/corpus/$target
     mkdir -p "$corpus"
     folders=("$corpus")
-    # Targets whose input is a capture start from real ones.
+    # Targets that read captures start from real ones.
     [[ $target == pipeline ]] && folders+=(samples/cases)
-    # A limit on memory and on the time of one input: both would be bugs.
+    # Exceeding the memory limit or the time limit of one input is a bug.
     cargo +nightly fuzz run "$target" "${folders[@]}" -- \
         -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -verbosity=0 -print_funcs=0 -print_final_stats=1 ||
         failed+=("$target")

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the other programs that tests and benchmarks compare TurboFlow with (Debian, Ubuntu). Nothing here is needed
-# to build or run TurboFlow; a test whose program is absent says so. clang, libelf and zlib build the engine in the kernel,
-# which is left out of tests where they are absent.
+# Installs the other programs that tests and benchmarks compare TurboFlow with (Debian, Ubuntu).
+# Building and running TurboFlow does not need them, and a test without its program reports that.
+# clang, libelf and zlib build the XDP engine, which is left out of tests without them.
 #
 #   scripts/install-test-tools.sh [tests|bench|samples|kernels|all]...        default: tests
 set -euo pipefail
@@ -14,7 +14,8 @@ samples=(tshark tcpdump iproute2 ethtool nginx-light openssl curl dnsmasq-base b
     openssh-client iperf3 iputils-ping traceroute chrony)
 kernels=(clang gcc make libelf-dev zlib1g-dev qemu-system-x86 busybox-static cpio xz-utils iproute2)
 
-# A collector that is no package. It needs the Go that its go.mod names; what the distribution has may be older.
+# A collector without a package. It needs the Go version in its go.mod, and the distribution's may
+# be older.
 goflow2=github.com/netsampler/goflow2/v2/cmd/goflow2@v2.2.6
 tools=$(cd "$(dirname "$0")/.." && pwd)/target/tools
 
@@ -29,7 +30,8 @@ install_goflow2() {
     GOBIN=$tools "$go" install "$goflow2" || echo "install-test-tools: goflow2 could not be built" >&2
 }
 
-# A decoder that is a library, behind a program of ours. It has its own lock file; built again only where it has changed.
+# A decoder library, with a program of this project around it and its own lock file. It is rebuilt
+# only after a change.
 install_netgauze() {
     local manifest=$tools/../../apps/turboflow/tests/collectors/netgauze/Cargo.toml
     command -v cargo >/dev/null || { echo "install-test-tools: no Rust here, so no netgauze-flows either" >&2; return; }

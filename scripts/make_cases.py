@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes samples/cases/*.pcap: a few frames each, one question of docs/semantics.md each.
+"""Writes samples/cases/*.pcap: a few frames each, for one question of docs/semantics.md each.
 
 The answers (samples/cases/*.toml) are written by hand from the frames, not by this script. Transport
-checksums are zero: nobody here checks them.
+checksums are zero, because TurboFlow does not check them.
 
   scripts/make_cases.py [DIRECTORY]        default: samples/cases beside this script's folder
 """
@@ -64,7 +64,7 @@ def icmp6(src: str, dst: str, kind: int, code: int, rest: bytes) -> bytes:
 
 
 def ip4(src, dst, protocol, payload, *, ident=1, offset=0, more=False, options=b"", **override) -> bytes:
-    """An IPv4 packet; offset in bytes; override: first_byte, total_length."""
+    """An IPv4 packet. `offset` is in bytes; `override` may have first_byte and total_length."""
     header_bytes = 20 + len(options)
     header = bytearray(
         struct.pack(
@@ -137,7 +137,7 @@ def gtpu(teid: int, payload: bytes, *, kind=255, extension=False) -> bytes:
 
 
 def l2tp2(payload: bytes, *, control=False) -> bytes:
-    """RFC 2661: length and sequence present in control messages; length alone in these data messages."""
+    """RFC 2661: control messages have length and sequence, these data messages only the length."""
     if control:
         return struct.pack("!HHHHHH", 0xC802, 12 + len(payload), 7, 0, 0, 0) + payload
     return struct.pack("!HHHH", 0x4002, 10 + len(payload), 7, 9) + b"\xff\x03" + payload
@@ -180,7 +180,7 @@ def arp() -> bytes:
     return struct.pack("!HHBBH", 1, IPV4, 6, 4, 1) + b"\0\0\x5e\0\x53\x01" + address(A4) + b"\0" * 6 + address(B4)
 
 
-# The packets that the tunnels carry: inner IPv4 UDP of 48 and 58 bytes, inner IPv6 UDP of 68.
+# The inner packets of the tunnels: IPv4 UDP of 48 and 58 bytes, IPv6 UDP of 68.
 INNER4 = both_ways(UDP, udp(4000, 4053, filler(20)), udp(4053, 4000, filler(30)))
 INNER6 = ip6(A6, B6, UDP, udp(4000, 4053, filler(20)))
 
@@ -322,7 +322,7 @@ def transport_cases() -> dict:
 
 
 def write_pcap(path: Path, frames: list) -> None:
-    """Classic pcap, one frame a millisecond; a frame may come with its length on the wire."""
+    """Writes classic pcap, one frame per millisecond. A frame may have its length on the wire beside it."""
     with open(path, "wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, LINK_ETHERNET))
         for index, frame in enumerate(frames):

@@ -44,7 +44,7 @@ clean_up() {
     local status=$?
     ((status == 0)) || tail -n 20 "$work/log" >&2 || true
     for namespace in $client $router $server; do
-        # Daemons may have forked: whatever still lives in our own namespaces is ours.
+        # Daemons may have forked, so every process in these namespaces is ended.
         ip netns pids $namespace 2>/dev/null | xargs -r kill 2>/dev/null || true
     done
     sleep 0.3
@@ -68,11 +68,11 @@ build_network() {
         peer name lan0 netns $router address 00:00:5e:00:53:02 mtu 1512
     ip link add wan0 netns $router address 00:00:5e:00:53:03 type veth \
         peer name eth0 netns $server address 00:00:5e:00:53:04
-    # No offloads: the captures then hold the packets of a real wire, with their checksums.
+    # Without offloads, the captures have the packets of a real wire, with their checksums.
     for link in "$client eth0" "$router lan0" "$router wan0" "$server eth0"; do
         on ${link% *} ethtool -K ${link#* } tso off gso off gro off tx off >/dev/null
     done
-    # A switch with spanning tree: its BPDUs are the non-IP frames of an office wire.
+    # A switch with spanning tree. Its BPDUs are the non-IP frames of an office network.
     on $router ip link add lan type bridge stp_state 1 forward_delay 200 hello_time 200
     on $router ip link set lan address 00:00:5e:00:53:02
     on $router ip link set lan0 master lan
@@ -207,7 +207,8 @@ stop_captures() {
     sleep 2
     kill "$tcpdump_pid" "$dumpcap_pid"
     wait "$tcpdump_pid" "$dumpcap_pid" || true
-    # The section header of dumpcap names this machine's processor and kernel: not for publication.
+    # dumpcap's section header names this machine's processor and kernel, which must not be
+    # published.
     python3 "$here/strip_section_options.py" "$work/two-links.pcapng" "$out/two-links.pcapng"
 }
 

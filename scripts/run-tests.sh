@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs all tests, also after one has failed, and ends with one line: how many passed, failed and were skipped, and what
-# the skipped ones need. The exit code is that of cargo.
+# Runs all tests, also after one has failed. The last line sums up passed, failed and skipped tests,
+# and what the skipped ones need. The exit code is that of cargo.
 #
 #   scripts/run-tests.sh [ARGUMENT OF cargo test]...        default: --workspace
 #
-# The whole output is in target/tests/log, a line for each skipped test in target/tests/skipped.
+# The complete output is in target/tests/log, and a line for each skipped test in
+# target/tests/skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
@@ -13,7 +14,7 @@ folder=${CARGO_TARGET_DIR:-$PWD/target}/tests
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 log=$folder/log
-# crates/testing writes it.
+# lab/testing writes this file.
 export TURBOFLOW_SKIPPED=$folder/skipped
 : >"$TURBOFLOW_SKIPPED"
 
@@ -21,12 +22,14 @@ export TURBOFLOW_SKIPPED=$folder/skipped
 cargo test --no-fail-fast "$@" 2>&1 | tee "$log"
 code=${PIPESTATUS[0]}
 
-# Adds up lines such as: test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s
+# Sums up lines such as: test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out;
+# finished in 0.01s
 counted() { # WORD
     awk -v word="$1;" '/^test result: / { for (i = 2; i <= NF; i++) if ($i == word) sum += $(i - 1) } END { print sum + 0 }' "$log"
 }
 
-# What tests need that were skipped, most wanted first: "clang: 2; real captures: 1". A test counts once for each need.
+# The needs of skipped tests, most frequent first: "clang: 2; real captures: 1". A test counts once
+# per need.
 needed() { # PREFIX
     grep "^$1: " "$TURBOFLOW_SKIPPED" | sort -u | sed 's/.*: needs /needs /' | sort | uniq -c | sort -k1,1nr -k2 |
         awk '{ count = $1; $1 = ""; printf "%s%s: %d", separator, substr($0, 2), count; separator = "; " }'
@@ -39,7 +42,7 @@ tests_with() { # PREFIX
 skipped=$(tests_with SKIPPED)
 in_part=$(tests_with "SKIPPED IN PART")
 failed=$(counted failed)
-# A test that skips itself has passed as far as cargo knows.
+# Cargo counts a test that skips itself as passed.
 passed=$(($(counted passed) - skipped))
 ignored=$(counted ignored)
 
@@ -54,7 +57,7 @@ line="make test: $passed passed, $failed failed, $skipped skipped"
 ((skipped == 0)) || line+=" ($(needed SKIPPED))"
 ((in_part == 0)) || line+=", $in_part passed in part ($(needed "SKIPPED IN PART"))"
 ((ignored == 0)) || line+=", $ignored ignored"
-# Something that was not compiled, or that crashed, is no failed test.
+# A build error or a crash is not a failed test.
 ((code == 0 || failed > 0)) || line+="; cargo test failed with exit code $code: the reason is above"
 echo "$line"
 exit "$code"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the screen of a terminal program as SVG: docs/top.svg is made by
+"""Draws the screen of a terminal program as SVG. docs/top.svg is made by
 
     scripts/screen_svg.py --after 7 docs/top.svg \
         turboflow top -r samples/office.pcap --speed 2
 
-The program runs in tmux, which knows what its screen shows."""
+The program runs in tmux, which provides the content of its screen."""
 
 import argparse
 import re
@@ -20,7 +20,7 @@ CHARACTER_WIDTH = 7.8
 LINE_HEIGHT = 18
 MARGIN = 14
 INK, PAPER = "#d8dee4", "#161b22"
-# Colours of the terminal that the program uses.
+# The terminal colours that the program uses.
 PALETTE = {6: "#39c5cf", 8: "#848d97"}
 
 
@@ -30,7 +30,7 @@ class Style(NamedTuple):
     reverse: bool = False
 
     def changed(self, codes: list[int]) -> "Style":
-        """What a sequence "ESC [ ... m" makes of it."""
+        """The style after a sequence "ESC [ ... m"."""
         style, codes = self, list(codes)
         while codes:
             code = codes.pop(0)
@@ -51,7 +51,7 @@ class Style(NamedTuple):
 
 
 def capture(command: list[str], columns: int, rows: int, after_s: float) -> str:
-    """The screen of a program after so many seconds, with its attributes."""
+    """The screen of a program after `after_s` seconds, with its attributes."""
     tmux = ["tmux", "-L", "screen_svg", "-f", "/dev/null"]
     size = ["-x", str(columns), "-y", str(rows)]
     subprocess.run([*tmux, "new-session", "-d", *size, "--", *command], check=True)
@@ -64,7 +64,7 @@ def capture(command: list[str], columns: int, rows: int, after_s: float) -> str:
 
 
 def draw(screen: str, columns: int) -> str:
-    """Every run of equal style is a text as wide as its cells, whatever font the reader has."""
+    """Draws runs of equal style as texts of fixed width, which does not depend on the viewer's font."""
     lines = screen.rstrip("\n").split("\n")
     width = round(columns * CHARACTER_WIDTH + 2 * MARGIN)
     height = len(lines) * LINE_HEIGHT + 2 * MARGIN
@@ -95,7 +95,7 @@ def run(text: str, style: Style, column: int, top: int) -> list[str]:
             f'fill="{ink}"/>'
         )
         ink = PAPER
-    # Words alone: fonts differ in their spaces.
+    # Words are placed one by one, because fonts differ in the width of spaces.
     for word in re.finditer(r"\S+(?: \S+)*", text):
         at = left + word.start() * CHARACTER_WIDTH
         length = len(word.group()) * CHARACTER_WIDTH

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes sure that what a build needs is here: Rust as new as Cargo.toml asks for, and a C compiler, which
-# Rust links with and the zstd library is compiled by. Says what to do where something is missing; installs the
-# compiler itself where it may (root on Debian or Ubuntu).
+# Checks the prerequisites of a build: a Rust version as required by Cargo.toml, and a C compiler,
+# which Rust needs for linking and the zstd library for building. Installs the compiler if it may
+# (root on Debian or Ubuntu), and otherwise prints what to do.
 #
 #   scripts/set-up.sh [tests]
 #
-# With `tests`, installs what tests compare with and compile, where it may; what is missing all the same skips tests.
+# With `tests`, also installs the tools of tests if it may. Tests without their tools are skipped.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -19,7 +19,7 @@ stop() {
 
 needed=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$root/Cargo.toml")
 command -v cargo >/dev/null || stop "cargo was not found; TurboFlow needs Rust $needed or newer: $rustup"
-# In the checkout, so that a toolchain chosen for it counts.
+# Run in the checkout, so that a toolchain override for it applies.
 found=$(cd "$root" && rustc --version | sed 's/^rustc \([0-9.]*\).*/\1/')
 if [[ $(printf '%s\n' "$needed" "$found" | sort -V | head -n 1) != "$needed" ]]; then
     stop "Rust $found is older than the $needed that TurboFlow needs: rustup update, or $rustup"

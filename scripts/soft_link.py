@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A link the kernel at hand may not offer, made in user space.
+"""Links in user space, for kernels without these link types.
 
-record-sample.sh wants 802.1Q and QinQ sub-interfaces and GRE, IPIP and 6in4 tunnels. They are kernel
-options that small kernels leave out, so each one is a TAP or TUN device and a few lines here. Runs in
-the foreground, inside the network namespace of its device, until killed.
+record-sample.sh needs 802.1Q and QinQ sub-interfaces and GRE, IPIP and 6in4 tunnels. They are options
+that small kernels leave out, so this script implements each with a TAP or TUN device. It runs in the
+foreground, inside the network namespace of its device, until killed.
 
   soft_link.py vlan DEVICE --wire IFACE --tags 0x88a8:200,0x8100:30
   soft_link.py tunnel DEVICE --kind gre|ipip|6in4 --local ADDRESS --remote ADDRESS
@@ -32,7 +32,7 @@ def open_device(name: str, mode: int):
 
 
 def received_tag(control) -> bytes:
-    """The outermost tag, which the kernel takes out of a received frame and reports beside it."""
+    """The outermost tag, which the kernel strips from a received frame and reports as metadata."""
     for level, kind, payload in control:
         if level == SOL_PACKET and kind == PACKET_AUXDATA:
             status, _, _, _, _, tci, tpid = struct.unpack("IIIHHHH", payload[:20])
@@ -42,7 +42,7 @@ def received_tag(control) -> bytes:
 
 
 def run_vlan(device, wire: str, tags: bytes) -> None:
-    """Joins the TAP to the wire: tags on the way out, untags and filters on the way in."""
+    """Connects the TAP to the wire: adds tags to outgoing frames, and filters and untags incoming ones."""
     port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
     port.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
     port.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)

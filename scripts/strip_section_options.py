@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Copies a little-endian pcapng file without what names the machine that recorded it.
+"""Copies a little-endian pcapng file without the options that identify the recording machine.
 
-That is the section header's options (hardware, system, program) and the interfaces' if_os option.
+These are the section header's options (hardware, system, program) and the interfaces' if_os option.
 
   strip_section_options.py IN.pcapng OUT.pcapng
 """

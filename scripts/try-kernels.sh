@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the tests of the engine in the kernel on other kernels than this machine's: Debian's, in a virtual machine each (root or not;
-# `scripts/install-test-tools.sh kernels` has what it needs). Nothing of them is installed.
+# Runs the tests of the XDP engine on kernels of Debian, each in a virtual machine (with or without
+# root; `scripts/install-test-tools.sh kernels` installs what it needs). The kernels are not
+# installed.
 #
-#   scripts/try-kernels.sh [VERSION]...        default: Debian 12's own, and the one of its backports
+#   scripts/try-kernels.sh [VERSION]...        default: Debian 12's kernel and the one of its backports
 #
-# VERSION is what comes behind linux-image-, as `apt-cache search linux-image` lists it. TESTS="laws:: table::" chooses tests.
+# VERSION is the part after linux-image-, as in `apt-cache search linux-image`. TESTS="laws::
+# table::" selects tests.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
 
 versions=("$@")
 ((${#versions[@]})) || versions=(cloud-amd64 6.12-cloud-amd64)
-# Where nothing but software emulates the processor, ten million packets would take hours.
+# With software emulation only, ten million packets would take hours.
 read -ra tests <<<"${TESTS:-laws:: table:: parser:: planned:: links:: handed_up:: driver::}"
 limit_s=${LIMIT_S:-1800}
 work=$PWD/target/kernels
@@ -25,7 +27,7 @@ for program in qemu-system-x86_64 busybox cpio xz ip; do
     }
 done
 
-# The package that a name stands for: a meta-package depends on the one with the kernel.
+# The package with the kernel: a meta-package depends on it.
 package_of() { # VERSION
     local package=linux-image-$1 depends
     depends=$(apt-cache depends "$package" | awk '$1 == "Depends:" && $2 ~ /^linux-image-/ { print $2; exit }')
@@ -49,7 +51,8 @@ fetch() { # PACKAGE
     echo "$folder"
 }
 
-# The driver that tests/driver is, for a kernel; nothing where the kernel is older than what it is written for.
+# Builds the driver in tests/driver for a kernel. Prints nothing for a kernel older than the driver
+# supports.
 driver_of() { # PACKAGE
     local release=${1#linux-image-} headers=$work/headers-${1#linux-image-} part parts
     printf '%s\n' 6.8 "${release%%-*}" | sort -VC || return 0
@@ -61,18 +64,18 @@ driver_of() { # PACKAGE
             dpkg-deb -x "$work/$part"_*.deb "$headers.new"
             rm "$work/$part"_*.deb
         done
-        # They look for each other where they would be installed.
+        # Modules search for each other at their installed location.
         sed -i "s,/usr/src/,$headers/usr/src/," "$headers.new/usr/src/linux-headers-$release/Makefile"
         mv "$headers.new" "$headers"
     fi
     rm -rf "$work/driver"
     cp -r engines/xdp/tests/driver "$work/driver"
-    # Nobody asks for the types of its structures, which pahole would be needed for.
+    # Skips BTF, which would need pahole and is not used.
     make -s -C "$headers/usr/src/linux-headers-$release" M="$work/driver" CC=gcc CONFIG_DEBUG_INFO_BTF_MODULES= modules >&2
     echo "$work/driver/clocked.ko"
 }
 
-# A program and the libraries that it is linked with, at the same places.
+# Adds a program and its shared libraries, at the same paths.
 add() { # ROOT PROGRAM
     local root=$1 file
     for file in "$2" $(ldd "$2" | grep -o '/[^ )]*'); do
@@ -80,7 +83,7 @@ add() { # ROOT PROGRAM
     done
 }
 
-# A root file system that runs the tests and ends.
+# Makes a root file system that runs the tests and powers off.
 root_of() { # FOLDER ROOT TEST_PROGRAM [DRIVER]
     local folder=$1 root=$2 program=$3 driver=${4:-} module ignored=""
     rm -rf "$root"
@@ -99,7 +102,7 @@ root_of() { # FOLDER ROOT TEST_PROGRAM [DRIVER]
     add "$root" "$program"
     add "$root" "$(command -v ip)"
     install -D "$program" "$root/tests"
-    # The tests look for samples where they were built.
+    # The tests look for samples where they were compiled.
     mkdir -p "$root$PWD/engines/xdp"
     cp -r samples "$root$PWD/"
     cat >"$root/init" <<EOF
@@ -110,7 +113,7 @@ mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev; m
 mount -t tmpfs run /run; mount -t tmpfs tmp /tmp
 insmod /lib/modules/veth.ko
 if [ -e /lib/modules/clocked.ko ]; then
-    # Nothing is to be sent on it but what its test sends.
+    # Only its test may send on this interface.
     insmod /lib/modules/clocked.ko && echo 1 >/proc/sys/net/ipv6/conf/clocked0/disable_ipv6 && ip link set clocked0 up
 fi
 ip link set lo up

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs a command where nothing is installed that is optional when TurboFlow is compiled: no clang, and no headers of
-# libelf and zlib. They are hidden in a mount namespace of the command's own (Linux, root); nothing is removed.
+# Runs a command as on a machine without TurboFlow's optional build dependencies: no clang, and no
+# headers of libelf and zlib. They are hidden in a mount namespace of the command (Linux, root).
+# Nothing is removed.
 #
 #   scripts/without-libraries.sh COMMAND [ARGUMENT]...
 set -euo pipefail
@@ -17,7 +18,7 @@ fi
 layer=$2
 shift 2
 
-# What is deleted in the overlay stays where it is below.
+# Deleting in the overlay leaves the lower file in place.
 mount -t tmpfs tmpfs "$layer"
 mkdir "$layer/upper" "$layer/work"
 mount -t overlay overlay -o "lowerdir=/usr,upperdir=$layer/upper,workdir=$layer/work" /usr

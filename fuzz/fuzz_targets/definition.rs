@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any text is a definition or an error; a definition compiles or says why not; it reads back.
+//! Any text is a definition or an error. A definition compiles or gives a reason, and survives a
+//! round trip through text.
 
 #![no_main]
 

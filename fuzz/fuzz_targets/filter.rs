@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever stands in a filter program is refused, or ends for every frame.
+//! Any filter program is refused, or terminates on every frame.
 //!
-//! Input: a byte with the number of instructions, eight bytes an instruction, then a frame.
+//! Input: a byte with the number of instructions, eight bytes per instruction, then a frame.
 
 #![no_main]
 
@@ -15,7 +15,7 @@ fuzz_target!(|input: &[u8]| {
     let instructions = instructions.as_chunks::<8>().0.iter().map(|bytes| {
         let [low, high, jump_true, jump_false, k @ ..] = *bytes;
         Instruction {
-            // Most of sixteen bits are no code at all.
+            // All valid codes fit in nine bits.
             code: u16::from_le_bytes([low, high & 1]),
             jump_true,
             jump_false,
@@ -31,5 +31,5 @@ fuzz_target!(|input: &[u8]| {
         link_type: LinkType::Ethernet,
     };
     let takes = program.takes(&frame);
-    assert_eq!(takes, program.cut_to(64).takes(&frame), "a snap length takes the same frames");
+    assert_eq!(takes, program.cut_to(64).takes(&frame), "a snap length does not change the decision");
 });

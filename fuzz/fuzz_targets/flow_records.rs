@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever stands in a text file of flow records is read or refused.
+//! Any text file of flow records is read or refused.
 #![no_main]
 
 use std::io::Cursor;

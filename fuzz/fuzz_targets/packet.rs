@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A session of frames of any link type: no panic, and every frame is a packet, rejected, or comes
-//! back from the fragment cache.
+//! A session of frames of any link type, without panics. Every frame is a packet, is rejected, or
+//! is released by the fragment cache.
 //!
 //! Input: a byte of options, then frames of (link type, captured length, time step, bytes).
 
@@ -67,7 +67,7 @@ fuzz_target!(|input: &[u8]| {
             Ok(_) => packets += 1,
             Err(reason) => rejected[reason.index()] += 1,
         }
-        // Fragments apart, both entrances say the same.
+        // Except for held fragments, both parsers agree.
         match (outcome, bare.parse(&frame)) {
             (Ok(joined), Ok(alone)) => {
                 assert_eq!(joined.tuple.source(), alone.tuple.source());

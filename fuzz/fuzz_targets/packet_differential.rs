@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ethernet frames against etherparse: whatever both read, they read alike. Which frames only one of
-//! them reads, and why, is listed in `crates/packet/tests/differential.rs`.
+//! Compares the parser with etherparse on Ethernet frames: they agree on every frame that both
+//! accept. `crates/packet/tests/differential.rs` lists the frames that only one accepts, and why.
 
 #![no_main]
 
@@ -35,7 +35,7 @@ fuzz_target!(|bytes: &[u8]| {
             );
             assert_eq!(ours.tuple.protocol(), header.protocol().0);
             assert_eq!(ours.ttl, header.ttl());
-            // It walks AH in IPv4.
+            // etherparse skips AH in IPv4.
             header.protocol().0 != 51
         }
         Some(LaxNetSlice::Ipv6(ip)) => {
@@ -46,7 +46,7 @@ fuzz_target!(|bytes: &[u8]| {
                 header.destination_addr().into(),
             );
             assert_eq!(ours.ttl, header.hop_limit());
-            // It takes 0 for "to the end of the slice".
+            // etherparse reads 0 as "to the end of the slice".
             header.payload_length() != 0
         }
         _ => return,

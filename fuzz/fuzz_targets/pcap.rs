@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Classic pcap from hostile bytes: no panic, no more bytes out than in, and the walk over memory
-//! gives what the walk over a stream gives.
+//! Classic pcap from hostile bytes: no panic, no more bytes out than in, and equal results from
+//! memory and from a stream.
 #![no_main]
 
 use std::io::{Cursor, Read};
@@ -8,7 +8,7 @@ use std::io::{Cursor, Read};
 use libfuzzer_sys::fuzz_target;
 use turboflow_capture::CaptureFile;
 
-/// Gives away a few bytes at a time.
+/// A reader that returns a few bytes at a time.
 struct Dribble(Cursor<Vec<u8>>);
 
 impl Read for Dribble {
@@ -18,10 +18,10 @@ impl Read for Dribble {
     }
 }
 
-/// What a frame is, for comparisons; the last element holds the bytes.
-type Seen = (u64, u32, u32, Vec<u8>);
+/// A frame for comparisons; the last element holds the bytes.
+type SeenFrame = (u64, u32, u32, Vec<u8>);
 
-fn read_all(mut file: CaptureFile, limit: usize) -> (Vec<Seen>, Option<String>) {
+fn read_all(mut file: CaptureFile, limit: usize) -> (Vec<SeenFrame>, Option<String>) {
     let mut seen = Vec::new();
     let error = loop {
         match file.next_batch(limit) {
@@ -43,7 +43,7 @@ fn read_all(mut file: CaptureFile, limit: usize) -> (Vec<Seen>, Option<String>) 
 }
 
 fuzz_target!(|data: &[u8]| {
-    // A known magic number first, so that the input is not spent on finding one.
+    // A known magic number first, so that the fuzzer need not find one.
     const MAGICS: [[u8; 4]; 4] = [
         [0xd4, 0xc3, 0xb2, 0xa1],
         [0xa1, 0xb2, 0xc3, 0xd4],
@@ -63,7 +63,7 @@ fuzz_target!(|data: &[u8]| {
             let delivered: usize = memory.0.iter().map(|frame| frame.3.len() + 16).sum();
             assert!(
                 delivered <= bytes.len(),
-                "every delivered byte lies in the input"
+                "no more bytes out than in"
             );
             assert_eq!(memory, read_all(stream, 64));
         }

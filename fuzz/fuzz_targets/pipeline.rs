@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Conservation, whatever the capture and however odd the configuration: every packet and byte is
-//! in a flow record or in a counter that says why not. And records do not depend on the
-//! microflow table: a table of one slot under another seed ends the same flows for the same reasons.
+//! Conservation for any capture and any configuration: every packet and byte is in a flow record or
+//! in a counter with a reason. Records do not depend on the microflow table: a table of one slot
+//! with another seed ends the same flows for the same reasons.
 //!
-//! Input: a capture file, then [`CHOICES`] bytes that choose the configuration; they come last so that real
-//! captures are inputs as they are.
+//! Input: a capture file, then [`CHOICES`] bytes that choose the configuration. They come last, so
+//! that real captures are valid inputs.
 
 #![no_main]
 
@@ -59,12 +59,12 @@ fuzz_target!(|input: &[u8]| {
         meters_apart: false,
         ..config
     };
-    let (again, _) = meter(&other, capture).expect("it was read before");
+    let (again, _) = meter(&other, capture).expect("the capture is valid");
     assert_eq!(again.imbalances(), []);
     assert_eq!(again.packets_recorded, ledger.packets_recorded);
     assert_eq!(again.bytes_recorded, ledger.bytes_recorded);
     assert_eq!(again.rejected, ledger.rejected);
-    // Which flows leave early when the cache is full depends on the seed.
+    // In a full cache, the choice of flows to expire early depends on the seed.
     if again.flows_exported.lack_of_resources + ledger.flows_exported.lack_of_resources == 0 {
         assert_eq!(again.flows_exported, ledger.flows_exported);
     }
@@ -84,7 +84,7 @@ fn configuration(choices: &[u8; CHOICES]) -> PipelineConfig {
         datagrams,
     ] = *choices;
     let set = |bit: u8| bits >> bit & 1 == 1;
-    // From nothing over nanoseconds to hours.
+    // Disabled, or from nanoseconds to hours.
     let time = |byte: u8| (byte != 0).then(|| u64::from(byte & 15) << (byte >> 4) * 3);
     let reassembly = ReassemblyConfig {
         max_datagrams: usize::from(datagrams % 8) + 1,
@@ -92,7 +92,7 @@ fn configuration(choices: &[u8; CHOICES]) -> PipelineConfig {
     };
     PipelineConfig {
         definition: if set(0) {
-            Definition::parse(RICH).expect("a definition")
+            Definition::parse(RICH).expect("the definition is valid")
         } else {
             Definition::default()
         },
@@ -124,8 +124,8 @@ fn configuration(choices: &[u8; CHOICES]) -> PipelineConfig {
     }
 }
 
-/// The ledger, and how many records with how many packets were delivered; `None` where the bytes are no
-/// capture.
+/// The ledger, and the numbers of delivered records and of their packets; `None` if the bytes are
+/// not a capture.
 fn meter(config: &PipelineConfig, capture: &[u8]) -> Option<(Ledger, (u64, u64))> {
     let mut file = CaptureFile::from_bytes("fuzz".to_owned(), capture.to_vec()).ok()?;
     let layout = config.compile().expect("every configuration is in range");
@@ -141,7 +141,7 @@ fn meter(config: &PipelineConfig, capture: &[u8]) -> Option<(Ledger, (u64, u64))
     let mut meter = Meter::new(config, |_shard| -> DeliverRecords {
         let delivered = Arc::clone(&delivered);
         Box::new(move |batch| {
-            let mut delivered = delivered.lock().expect("nobody panics with it");
+            let mut delivered = delivered.lock().expect("the holder does not panic");
             delivered.0 += batch.rows() as u64;
             for column in packets.into_iter().chain(reverse) {
                 for row in 0..batch.rows() {
@@ -158,6 +158,6 @@ fn meter(config: &PipelineConfig, capture: &[u8]) -> Option<(Ledger, (u64, u64))
         meter.frames(batch.frames());
     }
     let ledger = meter.finish().ledger;
-    let delivered = *delivered.lock().expect("nobody panics with it");
+    let delivered = *delivered.lock().expect("the holder does not panic");
     Some((ledger, delivered))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever a user writes after `--where`, `--group-by`, `--by` and `--select` is understood or
-//! refused; what is understood can be asked.
+//! Any text after `--where`, `--group-by`, `--by` and `--select` is parsed or refused, and every
+//! parsed query can be run.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any values of any definition on the wire: messages keep to their size and can be walked by what
-//! they say of themselves, templates come first, and sequence numbers count what was decoded.
+//! Any values of any definition, exported: messages keep their size limit and can be walked by
+//! their own lengths, templates come first, and sequence numbers match the decoded records.
 //!
 //! Input: four bytes of choices, then values of eight bytes.
 
@@ -14,7 +14,7 @@ use turboflow_formats::wire::{Message, Protocol, Refresh, Session, Unit, WireOpt
 use turboflow_merge::Layout;
 use turboflow_record::{Column, ColumnKind, Definition, ElementOptions, FlowBatch, Value};
 
-/// Values that may be absent, lists, and more than one of a kind.
+/// Optional values, lists, and several features of one kind.
 const RICH: &str = r#"
 key = { fields = ["source_address", "destination_address", "protocol", "vlan", "vni"] }
 feature = [
@@ -34,7 +34,7 @@ fuzz_target!(|input: &[u8]| {
     let Some((&[kind, size, every, seed], values)) = input.split_first_chunk::<4>() else { return };
     let definition = match kind & 1 {
         0 => Definition::default(),
-        _ => Definition::parse(RICH).expect("a definition"),
+        _ => Definition::parse(RICH).expect("the definition is valid"),
     };
     let protocol = [Protocol::Ipfix, Protocol::Netflow9, Protocol::Netflow5][usize::from(kind >> 1) % 3];
     let biflow = kind & 8 != 0 && protocol == Protocol::Ipfix;
@@ -94,7 +94,7 @@ fn send(session: &mut Session, collector: &mut Collector, mut message: Message) 
     collector.take(&message.bytes);
 }
 
-/// Adds a record of those values.
+/// Adds a record with those values.
 fn push(batch: &mut FlowBatch, schema: &[Column], first: u64, next: &mut impl FnMut() -> u64) {
     let v6 = first & 8 != 0;
     let lists: Vec<Vec<u64>> = schema
@@ -119,15 +119,15 @@ fn push(batch: &mut FlowBatch, schema: &[Column], first: u64, next: &mut impl Fn
     batch.push_row(&row.collect::<Vec<_>>());
 }
 
-/// Lengths of a template's fields; 65,535: said by each value.
+/// Lengths of a template's fields; 65,535 means that each value has its own length.
 type Template = Vec<usize>;
 
-/// What walks messages as a collector does.
+/// Walks messages as a collector does.
 struct Collector {
     protocol: Protocol,
     message_bytes: usize,
     templates: HashMap<u16, Template>,
-    /// The sequence number that comes next.
+    /// The next expected sequence number.
     sequence: u32,
 }
 
@@ -170,7 +170,7 @@ impl Collector {
         self.sequence += records;
     }
 
-    /// The data records of the sets.
+    /// Number of data records in the sets.
     fn sets(&mut self, mut sets: &[u8]) -> u32 {
         let mut records = 0;
         while !sets.is_empty() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any bytes are messages of microflow records or an error, with the state of the decoder carried along; what is
-//! decoded is encoded and decoded again to the same records.
+//! Any bytes are messages of microflow records or an error, with the decoder's state kept between
+//! messages. Decoded records are encoded and decoded again without a change.
 
 #![no_main]
 
@@ -24,13 +24,13 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((first, mut rest)) = bytes.split_first() else { return };
     let definition = match first & 1 {
         0 => Definition::default(),
-        _ => Definition::parse(WIDE).expect("it is a definition"),
+        _ => Definition::parse(WIDE).expect("the definition is valid"),
     };
-    let layout = Layout::compile(&definition, first & 2 != 0).expect("it has a layout");
+    let layout = Layout::compile(&definition, first & 2 != 0).expect("the definition compiles");
     let mut decoder = Decoder::new(&layout);
     let mut batch = MicroflowBatch::default();
     for _ in 0..64 {
-        // Most of the time a message of this layout, so that its body is reached.
+        // Often sets the id of this layout, so that the message body is reached.
         let mut message = rest.to_vec();
         if first & 4 != 0 && message.len() >= 16 {
             message[8..16].copy_from_slice(&layout_id(&layout).to_be_bytes());
@@ -44,7 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let (mut again, mut repeated) = (Decoder::new(&layout), MicroflowBatch::default());
     Encoder::new(&layout, 1, 1_400).records(&batch, |message| {
-        again.decode(message, &mut repeated).expect("what was read is written as it is read");
+        again.decode(message, &mut repeated).expect("an encoded message is valid");
     });
     assert_eq!(format!("{batch:?}"), format!("{repeated:?}"));
 });

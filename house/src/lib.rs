@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads the project's own tree, for the tests beside it that hold the house rules of
-//! `docs/architecture.md` and `CONTRIBUTING.md`. Nothing of the product depends on it.
+//! Reads the project's tree for the tests beside it, which check the house rules of
+//! `docs/architecture.md` and `CONTRIBUTING.md`. The product does not depend on this crate.
 
 mod modules;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub use modules::circles;
+pub use modules::cycles;
 
-/// Folders that hold what was built, found or measured, never what was written.
+/// Folders of generated files.
 const NOT_WRITTEN: [&str; 6] = [
     "artifacts",
     "corpus",
@@ -22,22 +22,22 @@ const NOT_WRITTEN: [&str; 6] = [
 /// A file of the project.
 #[derive(Debug)]
 pub struct Source {
-    /// From the root, with `/`.
+    /// Path from the root, with `/`.
     pub path: String,
-    /// What stands in it.
+    /// Content of the file.
     pub text: String,
 }
 
 /// The root of the checkout.
 #[must_use]
 pub fn root() -> PathBuf {
-    // As cargo says it when a test runs, not when it was built: checkouts may share a target folder.
+    // Read at run time, because checkouts may share a target folder.
     let own = std::env::var_os("CARGO_MANIFEST_DIR");
     let own = own.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     own.join("..")
 }
 
-/// All files whose path ends in one of `endings`, by path.
+/// All files whose path ends in one of `endings`, sorted by path.
 ///
 /// # Panics
 /// When the tree cannot be read.
@@ -103,8 +103,8 @@ impl Source {
             || stem.is_some_and(|stem| stem == "tests" || stem.ends_with("_tests"))
     }
 
-    /// The room it belongs to: the folder of its crate, whatever wing that stands in, or its first
-    /// folder; `root` for files beside those.
+    /// The file's room: the folder of its crate, in any wing, or its first folder; `root` for files
+    /// at the root.
     #[must_use]
     pub fn room(&self) -> &str {
         let mut folders = self.path.split('/');
@@ -115,7 +115,7 @@ impl Source {
         }
     }
 
-    /// Its lines with their numbers, up to the test module at the bottom.
+    /// The numbered lines before the test module at the bottom.
     pub fn product_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         let lines: Vec<&str> = self.text.lines().collect();
         let end = lines
@@ -129,7 +129,7 @@ impl Source {
             .map(|(index, line)| (index + 1, line))
     }
 
-    /// [`Source::product_lines`] without comments.
+    /// [`Source::product_lines`] without comment lines.
     pub fn code_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.product_lines()
             .filter(|(_, line)| !line.trim_start().starts_with("//"))

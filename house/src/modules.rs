@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which files of a crate know which, as far as paths in their text tell, and the circles they
-//! make.
+//! Dependencies between the files of a crate, as far as paths in their text show, and their cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,15 +11,13 @@ type Path = Vec<String>;
 /// The files of one crate, by their module paths.
 struct Modules<'a> {
     files: BTreeMap<Path, &'a Source>,
-    /// Names that a module takes from elsewhere, and where from: what is re-exported is known by
-    /// the path of its own file.
-    taken: BTreeMap<Path, BTreeMap<String, Path>>,
+    /// Names that a module imports, with their paths. A re-exported name resolves to its own file.
+    imports: BTreeMap<Path, BTreeMap<String, Path>>,
 }
 
-/// The circles of files in each crate: files that know each other, each by way of the others. By
-/// the folder of the crate; those of one file are none.
+/// The dependency cycles between files, by the folder of the crate. A file alone is not a cycle.
 #[must_use]
-pub fn circles(sources: &[Source]) -> BTreeMap<String, Vec<Vec<String>>> {
+pub fn cycles(sources: &[Source]) -> BTreeMap<String, Vec<Vec<String>>> {
     let mut crates: BTreeMap<String, BTreeMap<Path, &Source>> = BTreeMap::new();
     for source in sources.iter().filter(|source| !source.is_test()) {
         if let Some((folder, inside)) = source.path.split_once("/src/") {
@@ -30,9 +27,9 @@ pub fn circles(sources: &[Source]) -> BTreeMap<String, Vec<Vec<String>>> {
     }
     let found = crates.into_iter().map(|(folder, files)| {
         let modules = Modules::new(files);
-        (folder, modules.circles())
+        (folder, modules.cycles())
     });
-    found.filter(|(_, circles)| !circles.is_empty()).collect()
+    found.filter(|(_, cycles)| !cycles.is_empty()).collect()
 }
 
 /// `a/b.rs` and `a/b/mod.rs` are `a::b`; `lib.rs` and `main.rs` are the root.
@@ -48,8 +45,8 @@ fn module_of(file: &str) -> Path {
 
 impl<'a> Modules<'a> {
     fn new(files: BTreeMap<Path, &'a Source>) -> Self {
-        let taken = BTreeMap::new();
-        let mut modules = Self { files, taken };
+        let imports = BTreeMap::new();
+        let mut modules = Self { files, imports };
         let all: Vec<(Path, &Source)> = modules
             .files
             .iter()
@@ -64,12 +61,13 @@ impl<'a> Modules<'a> {
                     names.insert(name.clone(), path.clone());
                 }
             }
-            modules.taken.insert(module, names);
+            modules.imports.insert(module, names);
         }
         modules
     }
 
-    /// A path as written in a module, from the root of the crate; `None` where it leads out of it.
+    /// Resolves a path written in a module to one from the root of the crate; `None` if it leads
+    /// out of the crate.
     fn absolute(&self, module: &[String], written: &[String]) -> Option<Path> {
         let mut path: Path = module.to_vec();
         let mut rest = written;
@@ -98,7 +96,7 @@ impl<'a> Modules<'a> {
         Some(path)
     }
 
-    /// The module whose file has what a path from the root names.
+    /// The module whose file defines the name of a path from the root.
     fn home_of(&self, path: &[String], depth: usize) -> Option<Path> {
         let known = (0..=path.len()).rev().find(|length| {
             let module = &path[..*length];
@@ -107,7 +105,10 @@ impl<'a> Modules<'a> {
         let (module, rest) = path.split_at(known);
         if let Some(name) = rest.first()
             && depth < 8
-            && let Some(from) = self.taken.get(module).and_then(|taken| taken.get(name))
+            && let Some(from) = self
+                .imports
+                .get(module)
+                .and_then(|imports| imports.get(name))
             && from != path
         {
             return self.home_of(from, depth + 1);
@@ -115,11 +116,11 @@ impl<'a> Modules<'a> {
         Some(module.to_vec())
     }
 
-    /// Which modules each module knows.
+    /// The modules that each module uses.
     fn edges(&self) -> BTreeMap<&Path, BTreeSet<Path>> {
         let known = self.files.iter().map(|(module, source)| {
             let code = code_of(source);
-            // To re-export what a part of it has, a module need not know it.
+            // A re-export of a name is not a use of its module.
             let used = paths_in_uses(&code).into_iter();
             let used = used.filter(|(_, is_public)| !is_public);
             let written = used.map(|(path, _)| path).chain(paths_in(&code));
@@ -132,9 +133,9 @@ impl<'a> Modules<'a> {
         known.collect()
     }
 
-    fn circles(&self) -> Vec<Vec<String>> {
+    fn cycles(&self) -> Vec<Vec<String>> {
         let edges = self.edges();
-        // What can be reached from each, by going on until nothing is added.
+        // The transitive closure, iterated until it does not grow.
         let mut reached = edges.clone();
         loop {
             let before: usize = reached.values().map(BTreeSet::len).sum();
@@ -153,20 +154,20 @@ impl<'a> Modules<'a> {
                 break;
             }
         }
-        let mut circles = BTreeSet::new();
+        let mut cycles = BTreeSet::new();
         for (module, from_it) in &reached {
             let back = |other: &&Path| reached.get(*other).is_some_and(|to| to.contains(*module));
-            let mut circle: Vec<String> = from_it
+            let mut cycle: Vec<String> = from_it
                 .iter()
                 .filter(|other| other == module || back(other))
                 .map(|other| self.files[other].path.clone())
                 .collect();
-            circle.sort();
-            if circle.len() > 1 {
-                circles.insert(circle);
+            cycle.sort();
+            if cycle.len() > 1 {
+                cycles.insert(cycle);
             }
         }
-        circles.into_iter().collect()
+        cycles.into_iter().collect()
     }
 }
 
@@ -177,7 +178,7 @@ fn code_of(source: &Source) -> String {
     code.collect::<Vec<_>>().join("\n")
 }
 
-/// The paths that `use` declarations name, each in full, and whether it is re-exported.
+/// The full paths named by `use` declarations, and whether each is re-exported.
 fn paths_in_uses(code: &str) -> Vec<(Path, bool)> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("use ") {
@@ -258,25 +259,25 @@ mod tests {
             .iter()
             .map(|(path, text)| source(path, text))
             .collect();
-        let mut circles = circles(&sources);
-        assert!(circles.len() <= 1);
-        circles.remove("crates/x").unwrap_or_default()
+        let mut cycles = cycles(&sources);
+        assert!(cycles.len() <= 1);
+        cycles.remove("crates/x").unwrap_or_default()
     }
 
     #[test]
-    fn files_that_use_each_other_are_a_circle() {
+    fn files_that_use_each_other_are_a_cycle() {
         let files = [
             ("crates/x/src/lib.rs", "mod a;\nmod b;\nmod c;"),
             ("crates/x/src/a.rs", "use crate::b::{B, Other as O};"),
             ("crates/x/src/b.rs", "fn f() {\n    super::a::g();\n}"),
             ("crates/x/src/c.rs", "use crate::{a::A, b::B};"),
         ];
-        let circle = ["crates/x/src/a.rs", "crates/x/src/b.rs"];
-        assert_eq!(found(&files), [circle]);
+        let cycle = ["crates/x/src/a.rs", "crates/x/src/b.rs"];
+        assert_eq!(found(&files), [cycle]);
     }
 
     #[test]
-    fn what_is_re_exported_belongs_to_its_own_file() {
+    fn a_re_exported_name_belongs_to_its_own_file() {
         let files = [
             (
                 "crates/x/src/lib.rs",
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_other_crates_are_nobody_here() {
+    fn comments_and_other_crates_are_no_dependencies() {
         let files = [
             ("crates/x/src/lib.rs", "mod a;\nmod b;"),
             ("crates/x/src/a.rs", "use crate::b::B;"),

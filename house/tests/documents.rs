@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What documents promise: links lead somewhere, files they name exist, commands they show work.
+//! Documents keep their promises: links resolve, named files exist, and shown commands work.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use turboflow_house::{Source, root, sources};
 
-/// Folders at the root: a path in a document that begins with one names a file of the project.
+/// Folders at the root. A path in a document that begins with one names a file of the project.
 const FOLDERS: [&str; 12] = [
     ".ci/",
     "apps/",
@@ -22,7 +22,7 @@ const FOLDERS: [&str; 12] = [
     "scripts/",
 ];
 
-/// Paths that are made and not kept.
+/// Paths of generated files.
 const MADE: [&str; 4] = [
     "bench/runs/",
     "fuzz/artifacts",
@@ -30,7 +30,7 @@ const MADE: [&str; 4] = [
     "fuzz/target",
 ];
 
-/// The most targets a front door has.
+/// Maximum number of targets that `make` lists.
 const MAX_TARGETS: usize = 17;
 
 fn documents() -> Vec<Source> {
@@ -63,12 +63,12 @@ fn links(line: &str) -> impl Iterator<Item = &str> {
         .filter_map(|(at, _)| line[at + 2..].split(')').next())
 }
 
-/// What stands between backticks in a line.
+/// The texts between backticks in a line.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// The anchor that renderers give a heading.
+/// The anchor that Markdown renderers give a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().to_lowercase();
     let kept = kept
@@ -107,7 +107,7 @@ fn complaint_of_link(document: &Source, link: &str) -> Option<String> {
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn links_resolve() {
     let mut complaints = Vec::new();
     for document in documents() {
         for (number, line) in prose(&document.text) {
@@ -119,7 +119,7 @@ fn links_lead_somewhere() {
 }
 
 #[test]
-fn files_that_documents_name_exist() {
+fn files_named_in_documents_exist() {
     let mut complaints = Vec::new();
     for document in documents() {
         for (number, line) in prose(&document.text) {
@@ -135,7 +135,7 @@ fn files_that_documents_name_exist() {
     none(complaints);
 }
 
-/// The targets of the Makefile that explain themselves.
+/// The Makefile targets with a help text.
 fn make_targets() -> BTreeSet<String> {
     let makefile = std::fs::read_to_string(root().join("Makefile")).expect("there is a Makefile");
     let explained = makefile
@@ -148,7 +148,7 @@ fn make_targets() -> BTreeSet<String> {
 }
 
 #[test]
-fn the_front_door_is_small_and_explains_itself() {
+fn make_lists_a_few_documented_targets() {
     let targets = make_targets();
     assert!(targets.len() <= MAX_TARGETS, "{targets:?}");
     for wanted in ["run", "test", "bench", "bench-files", "fuzz"] {
@@ -179,13 +179,13 @@ fn every_make_command_in_documents_works() {
     none(complaints);
 }
 
-/// The programs that documents show, and the folders of their command lines.
+/// The programs in documents, and the folders of their command-line definitions.
 const PROGRAMS: [(&str, &str); 2] = [
     ("turboflow ", "apps/turboflow/src/"),
     ("turboflow-lab ", "lab/program/src/"),
 ];
 
-/// The sources of a program, in one text.
+/// The concatenated sources of a program.
 fn program(folder: &str) -> String {
     let text: String = sources(&[".rs"])
         .into_iter()
@@ -196,7 +196,7 @@ fn program(folder: &str) -> String {
     text
 }
 
-/// The long options that the program's sources declare, as far as text can tell.
+/// Whether the program's sources declare that long option, as far as their text shows.
 fn declares(program: &str, option: &str) -> bool {
     let field = option.replace('-', "_");
     program.contains(&format!("\"{option}\""))
@@ -205,7 +205,7 @@ fn declares(program: &str, option: &str) -> bool {
 }
 
 #[test]
-fn every_option_that_documents_show_exists() {
+fn every_option_in_documents_exists() {
     let mut complaints = Vec::new();
     for (name, folder) in PROGRAMS {
         let program = program(folder);
@@ -214,7 +214,7 @@ fn every_option_that_documents_show_exists() {
                 let Some((_, command)) = line.split_once(name) else {
                     continue;
                 };
-                // Other programs may follow in the same pipe.
+                // Other programs may follow in the pipe.
                 let command = command.split(['|', '`', '#']).next().unwrap_or_default();
                 for word in command
                     .split_whitespace()
@@ -236,7 +236,7 @@ fn every_option_that_documents_show_exists() {
     none(complaints);
 }
 
-/// The commands of a program: the variants that its command line has, as far as text can tell.
+/// Whether the program's command line has that command, as far as its text shows.
 fn has_command(program: &str, command: &str) -> bool {
     let mut letters = command.chars();
     let variant: String = letters
@@ -250,7 +250,7 @@ fn has_command(program: &str, command: &str) -> bool {
 }
 
 #[test]
-fn every_command_that_documents_show_exists() {
+fn every_command_in_documents_exists() {
     let mut complaints = Vec::new();
     for (name, folder) in PROGRAMS {
         let program = program(folder);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who may know whom: the table of rooms in `docs/architecture.md`, held against `cargo metadata`.
+//! Dependencies between rooms: the table in `docs/architecture.md`, checked against `cargo
+//! metadata`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,25 +8,25 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// A crate and the crates of the workspace that it may depend on.
+/// A crate, and the crates of the workspace that it may depend on.
 struct Room {
     name: &'static str,
     knows: &'static [&'static str],
-    /// All the crates from elsewhere it may use, where that is restricted.
-    borrows: Option<&'static [&'static str]>,
+    /// The only external crates that it may depend on, if they are restricted.
+    external: Option<&'static [&'static str]>,
 }
 
 const fn room(name: &'static str, knows: &'static [&'static str]) -> Room {
     Room {
         name,
         knows,
-        borrows: None,
+        external: None,
     }
 }
 
 impl Room {
-    const fn that_borrows(mut self, crates: &'static [&'static str]) -> Self {
-        self.borrows = Some(crates);
+    const fn with_external(mut self, crates: &'static [&'static str]) -> Self {
+        self.external = Some(crates);
         self
     }
 }
@@ -53,22 +54,22 @@ const HOUSE: &str = "turboflow-house";
 const TESTING: &str = "turboflow-testing";
 const PROGRAM: &str = "turboflow";
 
-/// The table. Rooms below `lab/` serve tests and measurements: of them the product knows the generator
-/// alone, and nothing that meters knows any.
+/// The table. Rooms below `lab/` serve tests and measurements. The product may depend on the
+/// traffic generator alone, and the meter on none of them.
 const ROOMS: [Room; 22] = [
-    room(RECORD, &[]).that_borrows(&["thiserror", "toml"]),
-    room(MERGE, &[RECORD]).that_borrows(&[]),
-    room(ENGINE, &[RECORD, MERGE]).that_borrows(&["serde", "thiserror"]),
-    room(PACKET, &[RECORD]).that_borrows(&[]),
-    room(SOFTWARE, &[RECORD, MERGE, ENGINE]).that_borrows(&[]),
-    room(XDP, &[RECORD, MERGE, ENGINE, PACKET]).that_borrows(&[
+    room(RECORD, &[]).with_external(&["thiserror", "toml"]),
+    room(MERGE, &[RECORD]).with_external(&[]),
+    room(ENGINE, &[RECORD, MERGE]).with_external(&["serde", "thiserror"]),
+    room(PACKET, &[RECORD]).with_external(&[]),
+    room(SOFTWARE, &[RECORD, MERGE, ENGINE]).with_external(&[]),
+    room(XDP, &[RECORD, MERGE, ENGINE, PACKET]).with_external(&[
         "libbpf-rs",
         "libbpf-sys",
         "memmap2",
         "rustix",
         "thiserror",
     ]),
-    room(AGGREGATE, &[RECORD, MERGE]).that_borrows(&["memmap2"]),
+    room(AGGREGATE, &[RECORD, MERGE]).with_external(&["memmap2"]),
     room(CAPTURE, &[PACKET]),
     room(FORMATS, &[RECORD, MERGE]),
     room(TRANSPORT, &[RECORD, FORMATS]),
@@ -80,9 +81,9 @@ const ROOMS: [Room; 22] = [
     ),
     room(QUERY, &[RECORD, FORMATS]),
     room(TOP, &[RECORD, FORMATS, QUERY, RUN]),
-    room(PLAN, &[RECORD, MERGE]).that_borrows(&["serde", "thiserror"]),
+    room(PLAN, &[RECORD, MERGE]).with_external(&["serde", "thiserror"]),
     room(WORKLOAD, &[RECORD, MERGE, PACKET]),
-    room(ACCURACY, &[RECORD, MERGE]).that_borrows(&[]),
+    room(ACCURACY, &[RECORD, MERGE]).with_external(&[]),
     room(
         BENCH,
         &[
@@ -106,11 +107,11 @@ const ROOMS: [Room; 22] = [
     ),
     room(LAB, &[BENCH, EVALUATION]),
     room(HOUSE, &[]),
-    room(TESTING, &[]).that_borrows(&[]),
+    room(TESTING, &[]).with_external(&[]),
 ];
 
-/// What may be known in tests besides: the oracle, what tests share, the golden model, and captures where a
-/// room reads frames of its own.
+/// Additional dependencies of tests: the oracle, the test support, the golden model, and captures
+/// for rooms that read frames of their own. An empty list allows all rooms.
 const KNOWN_TO_TESTS: [(&str, &[&str]); 5] = [
     (WORKLOAD, &[]),
     (MERGE, &[]),
@@ -119,10 +120,10 @@ const KNOWN_TO_TESTS: [(&str, &[&str]); 5] = [
     (CAPTURE, &[XDP]),
 ];
 
-/// Features that tests alone turn on, and whose they are.
+/// Features that only tests may turn on, and their crates.
 const FOR_TESTS: [(&str, &str); 1] = [(ENGINE, "conformance")];
 
-/// Heavy or far-reaching crates, and the leaves that need them.
+/// Heavy or far-reaching crates, and the only rooms that may use them.
 const LEAVES: [(&str, &[&str]); 14] = [
     ("anyhow", &[PROGRAM, EVALUATION, LAB]),
     ("clap", &[PROGRAM, LAB]),
@@ -140,12 +141,12 @@ const LEAVES: [(&str, &[&str]); 14] = [
     ("zstd", &[CAPTURE, FORMATS]),
 ];
 
-/// One dependency as a manifest states it.
+/// One dependency of a manifest.
 struct Edge {
     from: String,
     to: String,
     in_tests: bool,
-    /// The features that it turns on.
+    /// The features that the dependency turns on.
     features: Vec<String>,
 }
 
@@ -161,7 +162,7 @@ fn packages() -> Vec<Value> {
         ])
         .arg(turboflow_house::root().join("Cargo.toml"))
         .output()
-        .expect("cargo runs, for it runs this test");
+        .expect("cargo is installed, because it runs this test");
     assert!(
         output.status.success(),
         "{}",
@@ -199,10 +200,10 @@ fn edges() -> Vec<Edge> {
     edges
 }
 
-/// Every other engine: a new one needs no row.
+/// Prefix of engine crates without their own row.
 const ENGINES: &str = "turboflow-engine-";
 const ANY_ENGINE: Room = room(ENGINES, &[RECORD, MERGE, ENGINE, PACKET]);
-/// Who may know any engine: the program, and what measures them.
+/// The rooms that may depend on any engine: the program and the benchmarks.
 const KNOW_ENGINES: [&str; 2] = [PROGRAM, BENCH];
 
 fn room_of(name: &str) -> &'static Room {
@@ -221,7 +222,7 @@ fn is_room(name: &str) -> bool {
 }
 
 #[test]
-fn every_crate_is_a_room_and_says_what_it_is_for() {
+fn every_crate_is_a_room_with_a_description() {
     for package in packages() {
         let name = text(&package["name"]);
         room_of(&name);
@@ -238,7 +239,7 @@ fn no_room_knows_more_than_the_table_says() {
     for edge in edges().iter().filter(|edge| is_room(&edge.to)) {
         let known = room_of(&edge.from).knows.contains(&edge.to.as_str())
             || KNOW_ENGINES.contains(&edge.from.as_str()) && edge.to.starts_with(ENGINES);
-        // Nobody named: to the tests of all.
+        // An empty list allows the tests of all rooms.
         let known_to_tests = edge.in_tests
             && KNOWN_TO_TESTS.iter().any(|(known, to)| {
                 *known == edge.to && (to.is_empty() || to.contains(&edge.from.as_str()))
@@ -252,15 +253,15 @@ fn no_room_knows_more_than_the_table_says() {
 }
 
 #[test]
-fn the_inner_rooms_borrow_almost_nothing() {
+fn inner_rooms_use_few_external_crates() {
     for edge in edges()
         .iter()
         .filter(|edge| !edge.in_tests && !is_room(&edge.to))
     {
-        if let Some(borrows) = room_of(&edge.from).borrows {
+        if let Some(external) = room_of(&edge.from).external {
             let (from, to) = (&edge.from, &edge.to);
             assert!(
-                borrows.contains(&to.as_str()),
+                external.contains(&to.as_str()),
                 "{from} must not depend on {to}"
             );
         }
@@ -291,8 +292,8 @@ fn laboratory() -> BTreeSet<String> {
         .collect()
 }
 
-/// All crates of the workspace that a crate links, with every feature on. Crates from elsewhere cannot
-/// depend on crates of the workspace, so manifests of the workspace alone tell.
+/// All crates of the workspace that a crate links with every feature on. External crates cannot
+/// depend on the workspace, so the manifests of the workspace suffice.
 fn linked_by(name: &str) -> BTreeSet<String> {
     let mut linked = BTreeSet::from([name.to_owned()]);
     let edges = edges();
@@ -311,7 +312,7 @@ fn linked_by(name: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_product_links_nothing_of_the_laboratory_but_the_generator() {
+fn the_product_links_only_the_generator_of_the_laboratory() {
     let laboratory = laboratory();
     assert!(laboratory.len() > 3, "{laboratory:?}");
     let both = |name| -> Vec<String> {
@@ -319,12 +320,12 @@ fn the_product_links_nothing_of_the_laboratory_but_the_generator() {
         linked.intersection(&laboratory).cloned().collect()
     };
     assert_eq!(both(PROGRAM), [WORKLOAD]);
-    // The laboratory's program is one way to see that transitive dependencies are found.
+    // The laboratory's program shows that transitive dependencies are found.
     assert!(both(LAB).contains(&ACCURACY.to_owned()));
 }
 
 #[test]
-fn what_is_for_tests_is_turned_on_by_tests_alone() {
+fn test_features_are_turned_on_by_tests_alone() {
     for (whose, feature) in FOR_TESTS {
         let turned_on = |edge: &&Edge| {
             edge.to == whose && edge.features.iter().any(|turned_on| turned_on == feature)
@@ -353,12 +354,12 @@ fn what_is_for_tests_is_turned_on_by_tests_alone() {
 }
 
 #[test]
-fn nobody_knows_himself_in_a_circle() {
+fn crates_have_no_dependency_cycle() {
     let mut knows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for edge in edges() {
         knows.entry(edge.from).or_default().insert(edge.to);
     }
-    // Takes away whoever knows nobody that is left, until nothing changes: circles remain.
+    // Removes crates without remaining dependencies until nothing changes. Only cycles remain.
     loop {
         let left: BTreeSet<String> = knows.keys().cloned().collect();
         let before = knows.len();
@@ -367,5 +368,5 @@ fn nobody_knows_himself_in_a_circle() {
             break;
         }
     }
-    assert!(knows.is_empty(), "in a circle: {:?}", knows.keys());
+    assert!(knows.is_empty(), "in a cycle: {:?}", knows.keys());
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `make` says on a machine where something is missing.
+//! The messages of `make` on a machine with missing packages.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use turboflow_testing::{Need, is_missing};
 
-/// What one call of make writes, on both streams.
+/// The output of one call of make, on both streams.
 fn make(arguments: &[&str], path: Option<&str>) -> String {
     let all = std::env::var_os("PATH").unwrap_or_default();
     let program: Option<PathBuf> = std::env::split_paths(&all)
@@ -15,7 +15,7 @@ fn make(arguments: &[&str], path: Option<&str>) -> String {
     let mut command = Command::new(program.expect("the test needs it"));
     command.arg("--no-print-directory").args(arguments);
     command.current_dir(turboflow_house::root());
-    // As if no make had started the tests.
+    // Make must not see the variables of a make that runs the tests.
     for name in ["MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "TURBOFLOW_CI"] {
         command.env_remove(name);
     }
@@ -29,7 +29,7 @@ fn make(arguments: &[&str], path: Option<&str>) -> String {
 }
 
 #[test]
-fn one_line_says_what_the_program_is_built_without_and_what_brings_it() {
+fn one_line_names_the_missing_engine_and_the_packages_to_install() {
     if is_missing(&[Need::Tool("make")]) {
         return;
     }
@@ -39,14 +39,14 @@ fn one_line_says_what_the_program_is_built_without_and_what_brings_it() {
          apt-get install clang zlib1g-dev\n"
     );
     assert_eq!(make(&["--silent", "left-out", "LACKED="], None), "");
-    // Where no program is found, there is no clang.
+    // With an empty `PATH`, there is no clang.
     let said = make(&["--silent", "left-out"], Some("/nonexistent"));
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.contains("apt-get install clang"), "{said}");
 }
 
 #[test]
-fn what_is_lacked_is_not_asked_for() {
+fn missing_packages_turn_the_kernel_feature_off() {
     if is_missing(&[Need::Tool("make")]) {
         return;
     }
@@ -55,7 +55,7 @@ fn what_is_lacked_is_not_asked_for() {
         assert!(!without.contains("turboflow/kernel"), "{without}");
         let with = make(&["--dry-run", target, "LACKED="], None);
         assert!(with.contains("--features turboflow/kernel"), "{with}");
-        // CI has to have everything.
+        // CI must have every package.
         let ci = ["--dry-run", target, "LACKED=clang", "TURBOFLOW_CI=1"];
         assert!(make(&ci, None).contains("--features turboflow/kernel"));
     }
@@ -63,11 +63,11 @@ fn what_is_lacked_is_not_asked_for() {
     assert!(run.contains("apt-get install libelf-dev"), "{run}");
 }
 
-/// Runs `scripts/run-tests.sh` on outcomes that are made up: a cargo that writes them.
+/// Runs `scripts/run-tests.sh` with a fake cargo that prints made-up outcomes.
 #[test]
-fn the_last_line_adds_up_what_passed_failed_and_was_skipped() {
+fn the_last_line_sums_up_passed_failed_and_skipped_tests() {
     let folder = std::env::temp_dir().join(format!("turboflow-make-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder of its own");
+    std::fs::create_dir_all(&folder).expect("the temporary folder is writable");
     let cargo = folder.join("cargo");
     let script = "#!/bin/sh\n\
         [ \"$1 $2 $3\" = 'test --no-fail-fast --workspace' ] || exit 9\n\
@@ -85,7 +85,7 @@ fn the_last_line_adds_up_what_passed_failed_and_was_skipped() {
         SKIPPED IN PART: y e: needs real captures\n\
         END\n\
         exit 101\n";
-    std::fs::write(&cargo, script).expect("its folder is there");
+    std::fs::write(&cargo, script).expect("the folder exists");
     let path = std::env::var("PATH").unwrap_or_default();
     let output = Command::new("sh")
         .args(["-c", "chmod +x \"$0/cargo\" && exec scripts/run-tests.sh"])
@@ -95,7 +95,7 @@ fn the_last_line_adds_up_what_passed_failed_and_was_skipped() {
         .env("CARGO_TARGET_DIR", &folder)
         .output()
         .expect("sh starts");
-    std::fs::remove_dir_all(&folder).expect("nothing is left behind");
+    std::fs::remove_dir_all(&folder).expect("the folder can be removed");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(101), "{said}");
     assert!(said.contains("\nfailed:\n    c::d\n"), "{said}");

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How sources look: what `CONTRIBUTING.md` asks for and no lint knows.
+//! The rules of `CONTRIBUTING.md` for sources that no lint checks.
 
 use turboflow_house::{Source, sources};
 
 const LICENCE: &str = "SPDX-License-Identifier: Apache-2.0";
 
-/// Lines of one file; of a product file without the tests at its bottom.
+/// Maximum lines of a file, not counting the test module at the bottom of a product file.
 const MAX_LINES: usize = 600;
 
-/// They say nothing on their own.
+/// Names that say nothing on their own.
 const EMPTY_NAMES: [&str; 13] = [
     "common", "data", "do", "handle", "helper", "helpers", "info", "item", "manage", "process",
     "stuff", "util", "utils",
 ];
 
-/// What introduces a name that others see.
+/// Keywords before a name that is visible elsewhere.
 const INTRODUCTIONS: [&str; 9] = [
     "const ",
     "enum ",
@@ -27,7 +27,7 @@ const INTRODUCTIONS: [&str; 9] = [
     "type ",
 ];
 
-/// Rooms that may ask what time it is.
+/// Rooms that may read a clock.
 const CLOCK_ROOMS: [&str; 6] = [
     "crates/capture/",
     "crates/run/",
@@ -37,7 +37,7 @@ const CLOCK_ROOMS: [&str; 6] = [
     "lab/testing/",
 ];
 
-/// Rooms in which packets and records are values: nothing is read, written, waited for or said.
+/// Rooms without input and output: packets and records are plain values there.
 const INNER_ROOMS: [&str; 6] = [
     "crates/record/",
     "crates/merge/",
@@ -47,7 +47,7 @@ const INNER_ROOMS: [&str; 6] = [
     "engines/software/",
 ];
 
-/// What inner rooms do not touch.
+/// Interfaces to the outside that inner rooms must not use.
 const OUTER_THINGS: [&str; 12] = [
     "std::fs",
     "std::io",
@@ -65,7 +65,7 @@ const OUTER_THINGS: [&str; 12] = [
 
 fn rust() -> Vec<Source> {
     let sources = sources(&[".rs"]);
-    assert!(sources.len() > 100, "the tree was found");
+    assert!(sources.len() > 100, "the tree is complete");
     sources
 }
 
@@ -101,7 +101,7 @@ fn every_source_names_its_licence_first() {
 fn no_file_outgrows_its_subject() {
     let mut complaints = Vec::new();
     for source in sources(&[".rs", ".py", ".sh"]) {
-        // A file of tests counts as a whole.
+        // In a file of tests, all lines count.
         let lines = match source.is_test() {
             true => source.text.lines().count(),
             false => source.product_lines().count(),
@@ -117,7 +117,7 @@ fn no_file_outgrows_its_subject() {
 }
 
 #[test]
-fn no_name_is_empty() {
+fn no_name_is_meaningless() {
     let mut complaints = Vec::new();
     for source in rust() {
         let stem = source
@@ -131,7 +131,7 @@ fn no_name_is_empty() {
         }
         for (number, line) in source.text.lines().enumerate() {
             for name in introduced(line) {
-                // Iterators have to say `Item`.
+                // Iterators must define `Item`.
                 let empty = EMPTY_NAMES.contains(&name.to_lowercase().as_str());
                 if empty && name != "Item" {
                     let at = number + 1;
@@ -197,10 +197,10 @@ fn inner_rooms_touch_nothing_outside() {
 }
 
 #[test]
-fn nothing_is_left_for_later() {
+fn no_work_is_left_in_comments() {
     let mut complaints = Vec::new();
     for source in sources(&[".rs", ".py", ".sh"]) {
-        // This file has to name them.
+        // This file has to name the markers.
         if source.path == "house/tests/sources.rs" {
             continue;
         }

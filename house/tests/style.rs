@@ -1,56 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How code and prose read: the rules of `CONTRIBUTING.md` that can be counted.
+//! Style of code and prose: the rules of `CONTRIBUTING.md` that can be counted.
 //!
-//! Some rules came when rooms broke them already. Each such rule has a list of what it does not hold
-//! for yet, or of the rooms that it holds for. The first kind of list must only shrink, which the
-//! test sees to: what is listed and keeps the rule has to go from the list. The second kind must
-//! only grow.
+//! Some rules are younger than code that breaks them. Such a rule has either a list of exceptions
+//! or a list of the rooms that keep it. A list of exceptions must only shrink: the test fails on an
+//! exception that is no longer needed. A list of rooms must only grow.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turboflow_house::{Source, circles, sources};
+use turboflow_house::{Source, cycles, sources};
 
-/// Lines of one function.
+/// Maximum lines of a function.
 const MAX_FUNCTION_LINES: usize = 70;
 
-/// Functions that are longer, and how long they are. This list must only shrink.
+/// Longer functions and their lengths. This list must only shrink.
 const LONG_FUNCTIONS: [(&str, &str, usize); 2] =
     [("turboflow", "ledger", 101), ("xdp", "load", 75)];
 
-/// Columns of a line with a comment; `cargo fmt` keeps code within as many.
+/// Maximum columns of a comment line. `cargo fmt` keeps code within the same limit.
 const MAX_COLUMNS: usize = 100;
 
-/// Rooms whose comments are no wider. This list must only grow, until it names all.
-const NARROW_ROOMS: [&str; 14] = [
+/// Rooms that keep this limit. This list must only grow, until it names all rooms.
+const NARROW_ROOMS: [&str; 21] = [
+    "accuracy",
     "aggregate",
+    "bench",
     "capture",
     "engine",
+    "evaluation",
     "formats",
+    "fuzz",
+    "house",
     "merge",
     "packet",
     "plan",
+    "program",
     "query",
     "record",
     "software",
     "testing",
     "top",
     "transport",
+    "workload",
     "xdp",
 ];
 
-/// Files that may know each other in a circle.
-const MAX_CIRCLE: usize = 4;
+/// Maximum number of files in a dependency cycle.
+const MAX_CYCLE: usize = 4;
 
-/// Rooms with larger circles, and their sizes. This list must only shrink.
-const LARGE_CIRCLES: [(&str, usize); 3] = [("run", 8), ("workload", 9), ("xdp", 12)];
+/// Rooms with larger cycles, and their sizes. This list must only shrink.
+const LARGE_CYCLES: [(&str, usize); 3] = [("run", 8), ("workload", 9), ("xdp", 12)];
 
-/// Rooms that may name the program's options: the program, and programs with options of their own.
+/// Rooms that may name command-line options: the programs and their own libraries.
 const OPTION_ROOMS: [&str; 3] = ["evaluation", "program", "turboflow"];
 
-/// Rooms that name options all the same, and in how many lines. This list must only shrink.
+/// Other rooms that name options, and in how many lines. This list must only shrink.
 const NAMED_OPTIONS: [(&str, usize); 3] = [("query", 8), ("record", 1), ("top", 2)];
 
-/// Words that hide who does what: each has a plainer sentence.
+/// Words that hide the subject of a sentence.
 const BANNED: [&str; 8] = [
     "nobody",
     "somebody",
@@ -62,25 +68,34 @@ const BANNED: [&str; 8] = [
     "The same ",
 ];
 
-/// Rooms without such words. This list must only grow, until it names all.
-const PLAIN_ROOMS: [&str; 14] = [
+/// Rooms without these words. This list must only grow, until it names all rooms.
+const PLAIN_ROOMS: [&str; 22] = [
+    "accuracy",
     "aggregate",
+    "bench",
     "capture",
     "engine",
+    "evaluation",
     "formats",
+    "fuzz",
+    "house",
     "merge",
     "packet",
     "plan",
+    "program",
     "query",
     "record",
+    "scripts",
     "software",
     "testing",
     "top",
     "transport",
+    "workload",
     "xdp",
 ];
 
-/// Files of tests that look at a clock: what they measure, another process or the system waits.
+/// Test files that may read a clock, because they measure a wait of another process or of the
+/// system.
 const CLOCKS_IN_TESTS: [&str; 1] = ["transport.rs"];
 
 fn none(complaints: Vec<String>) {
@@ -98,7 +113,7 @@ fn product() -> impl Iterator<Item = Source> {
         .filter(|source| !source.is_test())
 }
 
-/// Counts by room, held against a list of what is allowed for now.
+/// Compares counts by room with the allowed ones.
 fn hold(found: &BTreeMap<String, usize>, allowed: &[(&str, usize)], what: &str) {
     let allowed: BTreeMap<&str, usize> = allowed.iter().copied().collect();
     let rooms: BTreeSet<&str> = found.keys().map(String::as_str).collect();
@@ -126,7 +141,7 @@ fn functions(source: &Source) -> Vec<(String, usize, usize)> {
         let Some(name) = function_name(line) else {
             continue;
         };
-        // As `cargo fmt` leaves it, a body ends where its function begins.
+        // In `cargo fmt` style, a body ends at the indentation of its function.
         let indent = line.len() - line.trim_start().len();
         let is_end = |line: &str| {
             line.strip_prefix(&" ".repeat(indent))
@@ -156,7 +171,7 @@ fn function_name(line: &str) -> Option<&str> {
 }
 
 #[test]
-fn functions_fit_on_a_screen() {
+fn functions_are_short() {
     let mut complaints = Vec::new();
     let mut listed: BTreeSet<_> = LONG_FUNCTIONS.into_iter().collect();
     for source in product() {
@@ -185,7 +200,7 @@ fn functions_fit_on_a_screen() {
 }
 
 #[test]
-fn functions_are_measured_from_their_first_line_to_their_last() {
+fn functions_are_measured_from_first_to_last_line() {
     let text = "pub(crate) const fn short() -> u8 { 1 }\n\
                 impl A {\n    fn a(\n        b: u8,\n    ) -> u8 {\n        if b {\n        }\n    }\n}\n\
                 trait B {\n    fn c(&self);\n}\n// a fn d is none\n";
@@ -201,7 +216,7 @@ fn functions_are_measured_from_their_first_line_to_their_last() {
     assert_eq!(found, [("short", 1, 1), ("a", 3, 6), ("c", 11, 1)]);
 }
 
-/// Every room that a list names is there.
+/// Checks that every room of a list exists.
 fn rooms_are_there(rooms: &[&str]) {
     let all = sources(&[".rs", ".md", ".sh", ".h", ".c"]);
     let all: BTreeSet<&str> = all.iter().map(Source::room).collect();
@@ -223,7 +238,7 @@ fn comments_are_no_wider_than_code() {
                 .trim_start()
                 .trim_start_matches(['/', '!'])
                 .trim_start();
-            // Tables and drawings are as wide as what they show.
+            // Tables and drawings may be wider.
             let is_drawn =
                 comment.starts_with(['|', '+']) || comment.contains("   ") || comment.contains('─');
             let is_comment = line.trim_start().starts_with("//");
@@ -240,25 +255,25 @@ fn comments_are_no_wider_than_code() {
 }
 
 #[test]
-fn files_know_each_other_in_small_circles_at_most() {
+fn dependency_cycles_of_files_are_small() {
     let mut largest = BTreeMap::new();
-    for (folder, circles) in circles(&sources(&[".rs"])) {
+    for (folder, cycles) in cycles(&sources(&[".rs"])) {
         let room = folder.rsplit('/').next().unwrap_or_default().to_owned();
-        for circle in circles.iter().filter(|circle| circle.len() > MAX_CIRCLE) {
-            eprintln!("{} files in a circle: {}", circle.len(), circle.join(", "));
+        for cycle in cycles.iter().filter(|cycle| cycle.len() > MAX_CYCLE) {
+            eprintln!("{} files in a cycle: {}", cycle.len(), cycle.join(", "));
             let size = largest.entry(room.clone()).or_insert(0);
-            *size = circle.len().max(*size);
+            *size = cycle.len().max(*size);
         }
     }
-    hold(&largest, &LARGE_CIRCLES, "files in a circle");
+    hold(&largest, &LARGE_CYCLES, "files in a cycle");
 }
 
-/// The string literals of a line, as far as quotes tell.
+/// The string literals of a line, found by their quotes.
 fn strings(line: &str) -> impl Iterator<Item = &str> {
     line.split('"').skip(1).step_by(2)
 }
 
-/// Whether a text names an option: two hyphens and a word, not in the middle of one.
+/// Whether a text names an option: two hyphens before a word, not inside one.
 fn names_option(text: &str) -> bool {
     text.match_indices("--").any(|(at, _)| {
         let before = text[..at].chars().next_back();
@@ -273,7 +288,7 @@ fn libraries_name_no_option_of_the_program() {
     let mut found: BTreeMap<String, usize> = BTreeMap::new();
     for source in product().filter(|source| !OPTION_ROOMS.contains(&source.room())) {
         for (number, line) in source.code_lines() {
-            // A string may go on from the line before, where its quotes are counted wrongly.
+            // A string may continue from the line before, so that its quotes are paired wrongly.
             if strings(line).any(names_option) || (!line.contains('"') && names_option(line)) {
                 eprintln!("{}:{number}: {}", source.path, line.trim());
                 *found.entry(source.room().to_owned()).or_default() += 1;
@@ -283,7 +298,7 @@ fn libraries_name_no_option_of_the_program() {
     hold(&found, &NAMED_OPTIONS, "lines name an option");
 }
 
-/// Whether a word or a phrase stands in a line by itself.
+/// Whether a line contains these words as whole words.
 fn has_words(line: &str, words: &str) -> bool {
     let is_letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     line.match_indices(words).any(|(at, _)| {
@@ -298,7 +313,7 @@ fn prose_is_plain() {
     rooms_are_there(&PLAIN_ROOMS);
     let mut complaints = Vec::new();
     for source in sources(&[".rs", ".md", ".sh", ".h", ".c"]) {
-        // This file has to name them.
+        // This file has to name the words.
         let names_them = source.path.ends_with("house/tests/style.rs");
         if !PLAIN_ROOMS.contains(&source.room()) || names_them {
             continue;
@@ -319,7 +334,7 @@ fn prose_is_plain() {
 }
 
 #[test]
-fn words_are_found_by_themselves() {
+fn only_whole_words_are_found() {
     assert!(has_words("told by whom it concerns", "whom"));
     assert!(!has_words("whomever", "whom"));
     assert!(has_words("/// The same for any closure", "The same "));
@@ -328,8 +343,8 @@ fn words_are_found_by_themselves() {
     assert!(!names_option("a -- b, i--j"));
 }
 
-/// Tests wait for what another process says or does, by `turboflow-testing`, and never for time to
-/// pass.
+/// Tests wait for an output or a state of another process, with `turboflow-testing`, and never for
+/// time to pass.
 #[test]
 fn tests_do_not_sleep() {
     let mut complaints = Vec::new();
@@ -337,7 +352,7 @@ fn tests_do_not_sleep() {
     for source in sources(&[".rs"]) {
         let stem = source.path.rsplit('/').next().unwrap_or_default();
         let may = source.room() == "testing" || CLOCKS_IN_TESTS.contains(&stem);
-        // This file has to name them.
+        // This file has to name the calls.
         if !source.is_test() || may || source.room() == "house" {
             continue;
         }

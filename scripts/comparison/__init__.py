@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two builds of turboflow, run side by side: compare_programs.py in parts."""
+"""The parts of compare_programs.py, which compares two builds of turboflow."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What collectors are sent: every message of IPFIX and NetFlow, over UDP and TCP."""
+"""Exported messages: every message of IPFIX and NetFlow, over UDP and TCP."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from typing import Self
 from comparison.matrix import SEED, Capture
 from comparison.programs import Artifacts, Case, run_case
 
-# Stands for the port of the collector, which differs from case to case.
+# Placeholder for the collector's port, which differs from case to case.
 PORT = "4739"
 DOMAIN = ("--observation-domain", "5")
-# SO_RCVBUFFORCE of <asm/socket.h>, for root; and room for all that a capture gives.
+# SO_RCVBUFFORCE of <asm/socket.h>, which needs root; and a buffer for everything that a capture
+# gives.
 RECEIVE_BUFFER_FORCED = 33
 RECEIVE_BUFFER_BYTES = 32 << 20
-# How long nothing comes once the program has ended, before all has come.
+# Silence after the end of the program that means that everything has arrived.
 SILENCE_S = 0.05
 
 OPTION_SETS: dict[str, tuple[str, ...]] = {
@@ -48,7 +49,7 @@ def cases_of_collectors(own: list[Capture], corpus: list[Capture], quick: bool) 
 
 
 def run_with_collector(program: Path, case: Case) -> Artifacts:
-    """Runs a case whose output is a collector; messages are artifacts, in order."""
+    """Runs a case that exports to a collector. The messages are artifacts, in order."""
     is_tcp = "+tcp" in case.name
     with Collector(is_tcp) as collector:
         (step,) = case.steps
@@ -62,8 +63,8 @@ def run_with_collector(program: Path, case: Case) -> Artifacts:
 
 
 def untimed(message: bytes) -> bytes:
-    """A message without the time at which it was sent: of IPFIX (RFC 7011, section 3.1) always, of NetFlow
-    v9 (RFC 3954, section 5.1) where it is that of the day. Elsewhere it is that of the flows."""
+    """A message without its export time: in IPFIX (RFC 7011, section 3.1) always, in NetFlow v9 (RFC 3954,
+    section 5.1) if it is the wall clock. Other headers have times derived from the flows."""
     if message[:2] == b"\0\x0a":
         return message[:4] + b"TIME" + message[8:]
     if message[:2] == b"\0\x09" and is_of_the_day(message[8:12]):
@@ -76,7 +77,7 @@ def is_of_the_day(seconds: bytes) -> bool:
 
 
 def untimed_stream(stream: bytes) -> bytes:
-    """The same for messages that follow one another."""
+    """Consecutive messages without their export times."""
     messages = []
     while len(stream) >= 16:
         (length,) = struct.unpack_from("!H", stream, 2)
@@ -88,7 +89,7 @@ def untimed_stream(stream: bytes) -> bytes:
 
 
 class Collector:
-    """Takes everything that comes to a port of its own, and keeps it."""
+    """Listens on a free port, and stores everything received."""
 
     def __init__(self, is_tcp: bool) -> None:
         self.is_tcp = is_tcp
@@ -141,7 +142,7 @@ class Collector:
 
 
 def enter_namespace(name: str) -> None:
-    """Moves this thread into a network namespace: its sockets stay there."""
+    """Moves this thread into a network namespace. Sockets it opens stay in that namespace."""
     libc = ctypes.CDLL(None, use_errno=True)
     with open(f"/run/netns/{name}") as namespace:
         if libc.setns(namespace.fileno(), 0x4000_0000) != 0:

@@ -75,7 +75,7 @@ CONFIGURATIONS: dict[str, str] = {
     "user": NEEDED + 'user = "no-such-user"\n',
 }
 
-# Behind `record -r CAPTURE`.
+# Options after `record -r CAPTURE`.
 REFUSED: dict[str, tuple[str, ...]] = {
     "unit": ("--idle-timeout", "30"),
     "no-time": ("--active-timeout", "x"),
@@ -163,7 +163,7 @@ WRONG_QUESTIONS: tuple[tuple[str, ...], ...] = (
 
 
 def cases_of_commands(sample: Path, folder: Path) -> Iterator[Case]:
-    """All of them; what they read is written to the folder."""
+    """All cases of commands. Their inputs are written to the folder."""
     yield Case("version", "version", (("--version",),))
     yield from of_definitions(folder)
     for name, options in GENERATED.items():
@@ -205,7 +205,7 @@ def of_configurations(folder: Path) -> Iterator[Case]:
 
 
 def of_words(sample: Path) -> Iterator[Case]:
-    """What changes on purpose: help and refusals. Their exit codes do not."""
+    """Help and refusals, whose wording may change. Their exit codes may not."""
     yield Case("help", "help", (("--help",), ("-h",), ("help",)), only_words=True)
     for command in COMMANDS:
         yield Case("help", f"help [{command}]", ((command, "--help"), (command, "-h"), ("help", command)), only_words=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures that are cut, changed, compressed, or none at all: made of whole ones, the same every time."""
+"""Truncated, modified and compressed captures, and other files. They are made reproducibly from good ones."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 from comparison.matrix import NO_TIMEOUTS, OUTPUTS, SEED, Capture
 from comparison.programs import Case
 
-# Of longer captures only the beginning is taken.
+# Longer captures are truncated to this.
 LARGEST_BYTES = 200_000
 CUTS = (0, 1, 4, 12, 20, 23, 24, 25, 30, 39, 40, 41, 60, 100)
 FLIPS = 6
 
 
 def cases_of_damage(captures: list[Capture], folder: Path) -> Iterator[Case]:
-    """Every damaged form of these captures, and inputs that are no captures."""
+    """Every damaged form of these captures, and inputs that are not captures."""
     for index, capture in enumerate(captures):
         for form, content in damaged_forms(capture.path.read_bytes()[:LARGEST_BYTES], index):
             path = folder / f"{index}-{form}{capture.path.suffix}"
@@ -36,7 +36,7 @@ def damaged_forms(whole: bytes, seed: int) -> Iterator[tuple[str, bytes]]:
     for number in range(FLIPS):
         changed = bytearray(whole)
         for _ in range(1 + 4 * number):
-            # Headers of the file and of its first packets are worth more than payload.
+            # Only the beginning is damaged, because headers matter more than payload.
             changed[chance.randrange(min(len(changed), 300 + 2_000 * number))] ^= 1 << chance.randrange(8)
         yield f"flipped-{number}", bytes(changed)
     yield "inside-out", whole[len(whole) // 2 :] + whole[: len(whole) // 2]
@@ -49,7 +49,7 @@ def damaged_forms(whole: bytes, seed: int) -> Iterator[tuple[str, bytes]]:
 
 
 def no_captures(capture: Capture, folder: Path) -> Iterator[Case]:
-    """Inputs that are refused, and several inputs of which one is damaged."""
+    """Refused inputs, and several inputs of which one is damaged."""
     text, cut, radio = folder / "text.pcap", folder / "one-cut.pcap", folder / "radio.pcap"
     text.write_text("this is no capture at all, is it? it is not\n")
     whole = capture.path.read_bytes()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FIVE_TUPLE = ("source_address", "destination_address", "source_port", "destination_port", "protocol")
-# Any key but the 5-tuple takes a wide record.
+# Every key other than the 5-tuple has a wide record.
 TAGGED = (*FIVE_TUPLE, "vlan", "inner_vlan", "vlan_priority", "mpls_label", "tos", "ingress_interface")
 TUNNELLED = (*FIVE_TUPLE, "outer_source_address", "outer_destination_address", "vni", "teid", "gre_key")
 LINK = ("source_mac", "destination_mac", "ether_type", "vlan", "ingress_interface")
@@ -28,7 +28,7 @@ OF_NOTHING = ("count", "gap_min", "gap_max", "gap_mean", "gap_variance", "durati
 
 @dataclass(frozen=True)
 class Feature:
-    """One column; `k` and `edges` as its op needs them."""
+    """One column, with `k` and `edges` if its op needs them."""
 
     op: str
     of: str | None = None
@@ -37,7 +37,7 @@ class Feature:
     per_biflow: bool = False
 
     def words(self) -> int:
-        """Words of a record that it takes at most, where it shares none."""
+        """Maximum words of a record that it takes, if it shares none."""
         match self.op:
             case "mean" | "gap_mean":
                 return 4
@@ -65,7 +65,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Definition:
-    """A definition, and with which options a capture is recorded by it."""
+    """A definition, and the options for recording with it."""
 
     name: str
     key: tuple[str, ...]
@@ -97,7 +97,7 @@ LONGEST = (
     *FREE, Feature("list", "timestamp", k=256),
     Feature("histogram", "ip_length", edges=tuple(range(16, 1600, 8))), Feature("nth", "ttl", k=17),
 )  # fmt: skip
-# Room for both directions within the longest record.
+# Leaves room for both directions in the longest record.
 LONGEST_OF_TWO = (*FREE, Feature("list", "timestamp", k=120), Feature("histogram", "ip_length", edges=tuple(range(16, 1600, 16))))
 SPLT = (
     Feature("count"), Feature("duration", per_biflow=True), Feature("list", "payload_length", k=20, per_biflow=True),
@@ -106,12 +106,12 @@ SPLT = (
 )  # fmt: skip
 INSIDE = (*FREE, *(Feature("bit_or", name) for name in ("vni", "teid", "gre_key")), Feature("variance", "payload_length"))
 
-# By how many words a record has room for.
+# Features by the number of feature words in a record.
 BY_WORDS = {0: FREE, 8: SOME, 24: MORE, 56: SEQUENCES, 120: LONG, 504: LONGEST}
 
 
 def every_op(words: int) -> list[tuple[Feature, ...]]:
-    """Every op of every input that a capture file has, in groups that fit so many words."""
+    """Every op of every input that capture files have, in groups of at most that many words."""
     features = [Feature(op) for op in OF_NOTHING]
     features += [Feature(op, name) for name in AMOUNTS for op in OF_AMOUNTS]
     features += [Feature(op, name) for name in LABELS for op in OF_LABELS]
@@ -127,12 +127,12 @@ def every_op(words: int) -> list[tuple[Feature, ...]]:
 
 
 def all_definitions() -> list[Definition]:
-    """All of them, by name."""
+    """All definitions, by name."""
     biflow, inside = ("--biflow",), ("--decapsulate",)
     found = []
     for words, features in BY_WORDS.items():
         both = LONGEST_OF_TWO if words == 504 else features
-        # A table of many large slots takes longer to make than a capture to read.
+        # A table of many large slots takes longer to allocate than a capture takes to read.
         slots = ("--microflow-slots", "512") if words >= 56 else ()
         found += [
             Definition(f"{words}-words", FIVE_TUPLE, features, slots),
@@ -158,7 +158,7 @@ def all_definitions() -> list[Definition]:
 
 
 def write_all(folder: Path) -> dict[str, Path]:
-    """Writes every definition into a folder; gives the paths by name."""
+    """Writes every definition into a folder, and returns the paths by name."""
     paths = {}
     for definition in all_definitions():
         paths[definition.name] = folder / f"{definition.name}.toml"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What differs between two runs, which of it is intended, and the report."""
+"""Differences between two runs, intended differences, and the report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from comparison.programs import Artifacts, Case
 
-# Lines of one difference in a report, and of one group on the terminal, at most.
+# Maximum lines of one difference in a report, and of one group on the terminal.
 EXCERPT_LINES = 60
 SHOWN_OF_A_GROUP = 12
 TEXTS = (".csv", ".jsonl", ".json", ".metrics", ".toml")
@@ -21,7 +21,7 @@ TEXTS = (".csv", ".jsonl", ".json", ".metrics", ".toml")
 
 @dataclass(frozen=True)
 class Rule:
-    """A part of what a program says that no two runs have in common."""
+    """A part of a program's output that differs from run to run."""
 
     why: str
     pattern: re.Pattern[bytes]
@@ -31,7 +31,7 @@ class Rule:
         return self.pattern.sub(self.instead, text)
 
 
-# For standard output and standard error alone: files are compared as they are.
+# Applied to standard output and standard error only. Files are compared as they are.
 RULES = (
     Rule("elapsed time and rate", re.compile(rb" in \d+\.\d\d s, [\d.,]+( [kMGT])?/s"), b" in TIME, RATE/s"),
     Rule("rate of sending", re.compile(rb" sent in \d+\.\d+ s: [^\n]*"), b" sent in TIME: RATE"),
@@ -48,10 +48,10 @@ def normalised(content: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Intended:
-    """A difference that is meant, in the artifacts of some groups.
+    """An intended difference, in the artifacts of some groups.
 
-    With `instead`: other words for the same. The earlier program's text is compared with its words
-    replaced, so that numbers among them still count. Without: changed lines that match the pattern.
+    With `instead`, it is a rewording: the earlier program's text is compared with its words replaced,
+    so that numbers among them still count. Without, all changed lines have to match the pattern.
     """
 
     what: str
@@ -70,7 +70,7 @@ class Intended:
 
 
 def read_intended(path: Path) -> list[Intended]:
-    """The `[[difference]]` entries of a file, each with `what`, `pattern`, `why` and perhaps `instead`."""
+    """The `[[difference]]` entries of a file, each with `what`, `pattern`, `why` and optionally `instead`."""
     found = []
     for entry in tomllib.loads(path.read_text()).get("difference", []):
         if set(entry) - {"instead"} != {"what", "pattern", "why"} or not entry["why"].strip():
@@ -82,11 +82,11 @@ def read_intended(path: Path) -> list[Intended]:
 
 @dataclass(frozen=True)
 class Difference:
-    """One artifact of one case that is not the same."""
+    """One artifact of one case that differs."""
 
     case: Case
     artifact: str
-    # The changed lines, `-` before and `+` after, with what stands around them.
+    # The changed lines, `-` before and `+` after, with their context.
     diff: tuple[str, ...]
     intended: bool
 
@@ -115,7 +115,7 @@ def is_text(artifact: str) -> bool:
 
 
 def group_of(case: Case, artifact: str) -> str:
-    """By what reports are sorted, and what `what` of an intended difference names: `record-a.csv`."""
+    """The group of an artifact, such as `record-a.csv`. Reports are sorted by it, and `what` names it."""
     return f"{case.kind}-{artifact.split(' of ')[0]}".replace("/", "_")
 
 
@@ -124,7 +124,7 @@ def is_change(line: str) -> bool:
 
 
 def differences(case: Case, before: Artifacts, after: Artifacts, intended: list[Intended]) -> list[Difference]:
-    """Everything in which two runs of a case differ."""
+    """All differences between two runs of a case."""
     found = []
     for artifact in sorted(before.keys() | after.keys()):
         old, new = before.get(artifact), after.get(artifact)
@@ -134,7 +134,8 @@ def differences(case: Case, before: Artifacts, after: Artifacts, intended: list[
             continue
         group = group_of(case, artifact)
         reworded = rewording(group, artifact, old, intended)
-        # Where other words are all, the diff shows them; otherwise what is left behind them.
+        # If a rewording explains the difference, the diff shows it. Otherwise it shows what remains
+        # after the rewording.
         diff = tuple(diff_of(artifact, old if reworded == new else reworded, new))
         changes = [line for line in diff if is_change(line)]
         meant = reworded == new or all(any(one.covers(group, line) for one in intended) for line in changes)
@@ -143,7 +144,7 @@ def differences(case: Case, before: Artifacts, after: Artifacts, intended: list[
 
 
 def rewording(group: str, artifact: str, old: bytes | None, intended: list[Intended]) -> bytes | None:
-    """What the earlier program would have said in the later one's words."""
+    """The earlier program's output in the later program's wording."""
     if old is None or not is_text(artifact):
         return old
     text = old.decode(errors="surrogateescape")
@@ -159,13 +160,13 @@ def diff_of(artifact: str, old: bytes | None, new: bytes | None) -> list[str]:
     if is_text(artifact):
         lines = [content.decode(errors="backslashreplace").splitlines() for content in (old, new)]
         diff = list(difflib.unified_diff(*bounded(*lines), "before", "after", n=2, lineterm=""))
-        # Bytes differ and lines do not: line ends, or bytes that are no text.
+        # The bytes differ but the lines do not: line ends, or bytes that are not text.
         return diff or bytes_differ(old, new)
     return bytes_differ(old, new)
 
 
 def bounded(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
-    """The lines from the first that differs on, and not too many: comparing them is quadratic."""
+    """The lines from the first difference on. Their number is limited, because comparing is quadratic."""
     shorter = min(len(old), len(new))
     first = next((index for index in range(shorter) if old[index] != new[index]), shorter)
     span = slice(max(0, first - 2), first + 400)
@@ -185,7 +186,7 @@ def bytes_differ(old: bytes, new: bytes) -> list[str]:
 
 @dataclass
 class Report:
-    """All differences, a file for each group."""
+    """All differences, one file per group."""
 
     folder: Path
     compared: Counter[str] = field(default_factory=Counter)
@@ -196,7 +197,7 @@ class Report:
 
     def add(self, case: Case, before: Artifacts, after: Artifacts, intended: list[Intended]) -> None:
         if case.kind == "definition" and before["exit"] != b"0":
-            # Every run with it would be refused, and nothing compared.
+            # Otherwise every run with it would be refused, and nothing compared.
             raise SystemExit(f"compare_programs: BEFORE refuses {case.name}: {before['stderr'].decode()}")
         self.compared[case.kind] += 1
         self.bytes_compared += sum(len(content) for content in before.values())
@@ -219,7 +220,7 @@ class Report:
                 print(f"  and {len(found) - SHOWN_OF_A_GROUP} more in {path}")
 
     def close(self) -> int:
-        """Prints what was compared and the closing line; gives the exit code."""
+        """Prints a summary and the closing line, and returns the exit code."""
         print("compared: " + ", ".join(f"{count} {kind}" for kind, count in sorted(self.compared.items())))
         codes = ", ".join(f"{code} of {count}" for code, count in sorted(self.codes.items()))
         print(f"exit codes: {codes}; {self.bytes_compared / 1e6:.0f} MB of output")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interfaces: both engines at one end of a veth pair, a capture replayed into the other.
+"""Interfaces: both engines at one end of a veth pair, while a capture is replayed into the other.
 
-Times differ from run to run, and so does what hangs on them: which microflow record was evicted by age.
-Timeouts are off, so that a flow is one record whatever the pace. Compared are records without their
-times, in any order; the ledger and the metrics of the moment at which all packets have come, without the
-counters that time changes, which are named below.
+Times differ from run to run, and so do evictions of microflow records by age. Timeouts are off, so that
+a flow is one record at any pace. Records are compared without their times, in any order. Ledger and
+metrics are read when all packets have arrived, and compared without the time-dependent counters named
+below.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from comparison.programs import Artifacts, Case, environment, exit_code
 NEAR, FAR = "va", "vb"
 METRICS_PORT = 9414
 PATIENCE_S = 60
-# Metrics and keys of the ledger whose values depend on the time at which packets came.
+# Metrics and ledger keys whose values depend on the arrival times of packets.
 TIMED = ("microflows_evicted", "microflows_merged", "microflows_resident")
 TIMED_METRIC = re.compile(rf"^(turboflow_(?:{'|'.join(TIMED)})\S*) \d+$", re.MULTILINE)
-# What live records say of time, by name of the column.
+# Columns of live records that depend on time.
 TIMED_COLUMNS = re.compile(r"(_ns$|gap|duration|rate|timestamp)")
 
-# Without gaps, whose number of digits changes the size of the outputs.
+# Without gaps, because their number of digits changes the size of the outputs.
 BY_SIZE = Definition("live-by-size", FIVE_TUPLE, (
     *FREE, Feature("list", "payload_length", k=20), Feature("variance", "frame_length"), Feature("histogram", "ip_length"),
     Feature("last", "tcp_sequence"), Feature("bit_or", "tcp_options"),
@@ -51,26 +51,26 @@ BY_TAG = Definition("live-by-tag", TAGGED, (
 
 @dataclass(frozen=True)
 class Scenario:
-    """How the program listens."""
+    """The options with which the program listens."""
 
     name: str
-    # What only interfaces have.
+    # Options that only interfaces have.
     listening: tuple[str, ...] = ()
-    # What files have, too.
+    # Options that files have, too.
     options: tuple[str, ...] = ()
     definition: Definition | None = None
     is_quick: bool = False
     is_service: bool = False
 
     def is_ordered(self) -> bool:
-        """Whether IPFIX takes so many bytes each time: lists, and records of several threads, fill its
-        messages as their order has it, and that hangs on time."""
+        """Whether the length of IPFIX is reproducible. With lists, or with records of several threads, it
+        depends on the order of records, which depends on timing."""
         return not (self.definition or "--threads" in self.options or "--readers" in self.listening)
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What has come when all of a capture has come."""
+    """Counters when all packets of a capture have arrived."""
 
     packets: int
     flows: int
@@ -97,7 +97,7 @@ SCENARIOS = (
 
 
 class Link:
-    """A silent veth pair in a network namespace of its own."""
+    """A silent veth pair in its own network namespace."""
 
     def __init__(self) -> None:
         self.namespace = f"turboflow-compare-{os.getpid()}"
@@ -124,11 +124,11 @@ class Link:
         checked(*self.inside("sh", "-c", script))
 
     def replay(self, capture: Path) -> None:
-        """One packet after the other, all on one CPU: a veth pair has a queue on each."""
+        """Sends all packets from one CPU. A veth pair has a queue per CPU, so several CPUs would reorder."""
         checked(*self.inside("taskset", "-c", "0", "tcpreplay", "-q", "--pps", "10000", "-i", NEAR, str(capture)))
 
     def page(self, path: str) -> str | None:
-        """A page of the program's metrics; None while nothing answers."""
+        """A page of the program's HTTP server; None while it does not answer."""
         answer: list[str | None] = [None]
 
         def ask() -> None:
@@ -152,7 +152,7 @@ def checked(*command: str) -> None:
 
 
 def why_not() -> str | None:
-    """Why there can be no link here, if so."""
+    """The reason why a link is not possible here; None if it is possible."""
     if os.geteuid() != 0:
         return "it needs root, to make a network namespace"
     lacks = [program for program in ("ip", "ethtool", "tcpreplay", "taskset") if shutil.which(program) is None]
@@ -181,7 +181,7 @@ def compare_live(
 
 
 def compare_senders(before: Path, after: Path, folder: Path, link: Link, report: Report, known: list[Intended]) -> None:
-    """Each program sends, the earlier one listens."""
+    """Compares sending: each program sends in turn, and the earlier one listens."""
     traffic = ("--packets", "3k", "--flows", "300", "--udp-share", "0.3", "--vlan-share", "0.2", "--seed", "5")
     sent, command = folder / "sent.pcap", ("generate", "-i", NEAR, "--speed", "max", *traffic)
     checked(str(before), "generate", "-q", "-w", str(sent), *traffic)
@@ -202,7 +202,7 @@ def compare_senders(before: Path, after: Path, folder: Path, link: Link, report:
 
 
 def expected_of(program: Path, capture: Path, shape: tuple[str, ...]) -> Expected:
-    """How many packets of a capture are metered, and how many flows they are, as the program counts them."""
+    """Metered packets and flows of a capture, according to the program."""
     with tempfile.TemporaryDirectory() as folder:
         recorded = ["record", "-q", "-r", str(capture), "-w", "a.csv", "--ledger", "ledger.json", *NO_TIMEOUTS, *shape]
         subprocess.run([str(program), *recorded], cwd=folder, check=True)
@@ -211,7 +211,7 @@ def expected_of(program: Path, capture: Path, shape: tuple[str, ...]) -> Expecte
 
 
 def shape_of(scenario: Scenario, folder: Path) -> tuple[str, ...]:
-    """What decides which packets are one flow; a filter comes last."""
+    """The options that define flows and select packets; a filter comes last."""
     if not scenario.definition:
         return scenario.options
     path = folder / f"{scenario.definition.name}.toml"
@@ -235,7 +235,7 @@ def command_of(scenario: Scenario, folder: Path) -> tuple[str, ...]:
 
 
 def listen(program: Path, command: tuple[str, ...], link: Link, send: Callable[[], None], expected: Expected) -> Artifacts:
-    """Listens while packets are sent, reads the metrics when all of them have come, and ends the program."""
+    """Listens while packets are sent, reads the metrics when all have arrived, and ends the program."""
     with tempfile.TemporaryDirectory(prefix="turboflow-compare-") as name:
         folder = Path(name)
         with open(folder / ".stderr", "wb") as stderr:
@@ -271,7 +271,7 @@ def while_it_listens(process: subprocess.Popen, link: Link, send: Callable[[], N
 
 
 def wait_for(process: subprocess.Popen, look: Callable[[], str | None]) -> str | None:
-    """What is looked for, once it is there; None where it does not come, or the program has ended."""
+    """Polls `look` until it returns a value; None on a timeout, or if the program has ended."""
     gives_up = time.monotonic() + PATIENCE_S
     while time.monotonic() < gives_up and process.poll() is None:
         if found := look():
@@ -285,7 +285,7 @@ def left_behind(folder: Path) -> Artifacts:
     readers = {".csv": untimed_csv, ".jsonl": untimed_lines, ".json": untimed_ledger}
     for path in sorted(path for path in folder.iterdir() if path.name != ".stderr"):
         read = readers.get(path.suffix)
-        # Of IPFIX its length: times are all over it.
+        # Only the length of IPFIX is compared, because it contains times everywhere.
         artifacts[path.name] = read(path.read_text()).encode() if read else f"{path.stat().st_size} bytes".encode()
     return artifacts
 
@@ -300,7 +300,7 @@ def untimed_csv(text: str) -> str:
 
 
 def split_csv(line: str) -> list[str]:
-    """The cells of a line, in which only lists are quoted."""
+    """The cells of a CSV line, in which only lists are quoted."""
     return [cell.group(1) for cell in re.finditer(r'("[^"]*"|[^,]*)(?:,|$)', line)]
 
 
@@ -311,7 +311,7 @@ def untimed_lines(text: str) -> str:
 
 
 def untimed_ledger(text: str) -> str:
-    """The ledger without what time changes."""
+    """The ledger without its time-dependent values."""
     ledger = json.loads(text)
     for name in TIMED:
         if name in ledger:

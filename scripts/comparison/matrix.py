@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which capture is recorded with which options, shown, watched and planned for."""
+"""The combinations of captures and options for `record`, `show`, `top` and `plan`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from comparison.definitions import all_definitions, write_all
 from comparison.programs import Case
 
 CAPTURES = (".pcap", ".pcapng", ".cap", ".trace", ".tcpdump", ".bz2", ".xz", ".gz", ".zst")
-# Of so many captures --quick takes one, besides the project's own.
+# --quick takes one of this many captures, besides the project's own.
 QUICK_ONE_OF = 24
-# Definitions and views are dealt out: each capture meets one of so many.
+# Each capture is combined with one of this many definitions and views.
 DEALT_TO = 3
 
 SEED = ("--seed", "7")
 OUTPUTS = ("-w", "a.csv", "-w", "a.jsonl", "-w", "a.parquet", "-w", "a.ipfix", "--ledger", "ledger.json")
-# The order of records decides how well Parquet compresses, and how IPFIX fills its messages.
+# The order of records affects the compression of Parquet and the messages of IPFIX.
 UNORDERED_OUTPUTS = ("-w", "a.csv", "-w", "a.jsonl", "--ledger", "ledger.json")
 NO_TIMEOUTS = ("--idle-timeout", "none", "--active-timeout", "none", "--linger", "none")
 
@@ -66,7 +66,7 @@ VIEWS = ("flows", "hosts", "protocols", "health")
 
 @dataclass(frozen=True)
 class Capture:
-    """A capture file, and how reports call it. The project's own large ones meet every definition."""
+    """A capture file and its name in reports. The project's large ones are combined with every definition."""
 
     path: Path
     name: str
@@ -74,7 +74,7 @@ class Capture:
 
 
 def captures_below(folder: Path, own: tuple[str, ...] = ()) -> list[Capture]:
-    """All captures below a folder; names begin with the folder's own."""
+    """All captures below a folder. Their names begin with the folder's name."""
     if not folder.is_dir():
         raise SystemExit(f"compare_programs: {folder} is no folder of captures")
     paths = sorted(path for path in folder.rglob("*") if path.suffix in CAPTURES and path.is_file())
@@ -82,12 +82,12 @@ def captures_below(folder: Path, own: tuple[str, ...] = ()) -> list[Capture]:
 
 
 def quick_part(captures: list[Capture]) -> list[Capture]:
-    """Those that --quick takes."""
+    """The captures that --quick uses."""
     return [capture for index, capture in enumerate(captures) if index % QUICK_ONE_OF == 0]
 
 
 def cases_of(captures: list[Capture], folder: Path) -> Iterator[Case]:
-    """All that is done with captures. Definitions are written to the folder."""
+    """All cases of captures. Definitions are written to the folder."""
     definitions = write_all(folder)
     for index, capture in enumerate(captures):
         yield from recorded(capture)
@@ -113,7 +113,7 @@ def recorded(capture: Capture) -> Iterator[Case]:
 
 
 def written(capture: Capture, name: str, options: tuple[str, ...]) -> Case:
-    """A run that writes everything that has a known order."""
+    """A run that writes all outputs with a defined order."""
     unordered = options[options.index("--threads") + 1] != "1" if "--threads" in options else False
     outputs = UNORDERED_OUTPUTS if unordered else OUTPUTS
     return Case("record", f"{capture.name} [{name}]", (record(capture, *outputs, *options),), unordered=unordered)
@@ -132,7 +132,7 @@ def recorded_by_definitions(capture: Capture, index: int, definitions: dict[str,
 
 
 def asked(capture: Capture, index: int, definitions: dict[str, Path]) -> Iterator[Case]:
-    """Records, and what `show` says of them; of a definition of one's own, where its turn comes."""
+    """Records and queries of `show` on them, in turn also with custom definitions."""
     outputs = ("-q", "-w", "a.csv", "-w", "a.jsonl", "-w", "a.parquet")
     questions = dealt(QUERIES, capture, index)
     yield Case("show", f"{capture.name} [show]", (record(capture, *outputs), *questions))
@@ -149,19 +149,19 @@ def asked(capture: Capture, index: int, definitions: dict[str, Path]) -> Iterato
 
 
 def dealt(queries: tuple[tuple[str, ...], ...], capture: Capture, index: int) -> tuple[tuple[str, ...], ...]:
-    """Questions whose turn it is."""
+    """The queries that this capture is combined with."""
     turns = (query for number, query in enumerate(queries) if capture.is_own or (number + index) % DEALT_TO == 0)
     return tuple(("show", *query) for query in turns)
 
 
 def watched(capture: Capture, index: int) -> Iterator[Case]:
-    """The screen at its end and before it, and the planner."""
+    """The screens of `top` at the end and before it, and the planner."""
     for number, view in enumerate(VIEWS):
         if capture.is_own or (number + index) % DEALT_TO == 0:
             screen = ("top", "-r", str(capture.path), "--batch", "2", "--rows", "40", "--view", view)
             yield Case("top", f"{capture.name} [top {view}]", (screen,))
     if capture.is_own:
-        # At the pace of its packets, forty times as fast.
+        # At forty times the pace of its packets.
         replay = ("top", "-r", str(capture.path), "--batch", "3", "--rows", "20", "--speed", "40")
         yield Case("top", f"{capture.name} [top replay]", (replay,))
     plan = ("plan", "-r", str(capture.path), "--seed", "3", "--links", "8")

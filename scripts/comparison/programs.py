@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is run, and what a run leaves: exit code, both streams, and every file."""
+"""Cases to run, and the outcome of a run: exit code, both streams, and every file."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-# Everything that a run leaves, by name: `exit`, `stdout`, `stderr` and the files.
+# Everything that a run produces, by name: `exit`, `stdout`, `stderr` and the files.
 Artifacts = dict[str, bytes]
 
-# A run of a capture takes a fraction of a second.
+# Metering a capture takes a fraction of a second.
 PATIENCE_S = 120
-# In memory where that can be: outputs are synchronised to a disk at their end.
+# In memory if possible, because outputs are synchronised to disk when they are closed.
 SCRATCH = next((folder for folder in ("/dev/shm",) if os.access(folder, os.W_OK)), None)
 
 
 @dataclass(frozen=True)
 class Case:
-    """Commands that both programs are given, each program in an empty folder of its own.
+    """Commands that each program runs in its own empty folder.
 
     Files are written below that folder by relative names, and inputs are named by absolute paths
-    that both programs share, so that names in messages and ledgers need no normalising.
+    that both programs share, so that names in messages and ledgers are equal.
     """
 
     kind: str
     name: str
     steps: tuple[tuple[str, ...], ...]
     stdin: Path | None = None
-    # Differences of the words on standard output and standard error are shown and not counted.
+    # Differences in standard output and standard error are shown but not counted.
     only_words: bool = False
-    # Several threads meter: which of them hands over its records first is a matter of time.
+    # With several meter threads, the order of records depends on timing.
     unordered: bool = False
 
 
 def environment() -> dict[str, str]:
-    """The same for every run: no locale, no time zone, no journal, no width of a terminal."""
+    """A fixed environment: no locale, no time zone, no journal, no terminal width."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LD_LIBRARY_PATH") if name in os.environ}
     return kept | {"LC_ALL": "C", "TZ": "UTC", "RUST_BACKTRACE": "0"}
 
@@ -57,7 +57,7 @@ def run_case(program: Path, case: Case) -> Artifacts:
 
 
 def in_order(name: str, content: bytes) -> bytes:
-    """Records sorted, below the header of a CSV."""
+    """Sorts records, below the header of a CSV."""
     lines = content.splitlines(keepends=True)
     match Path(name).suffix:
         case ".csv":
@@ -68,7 +68,7 @@ def in_order(name: str, content: bytes) -> bytes:
 
 
 def run_step(command: list[str], folder: Path, stdin: Path | None) -> Artifacts:
-    """Runs one command to its end; a command that does not end has the exit code `timeout`."""
+    """Runs one command to its end. The exit code of a command that hangs is `timeout`."""
     with open(stdin or os.devnull, "rb") as source:
         process = subprocess.Popen(
             command, cwd=folder, env=environment(), stdin=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -84,11 +84,11 @@ def run_step(command: list[str], folder: Path, stdin: Path | None) -> Artifacts:
 
 
 def exit_code(returned: int) -> str:
-    """The number, or the name of the signal that ended the program."""
+    """The exit code, or the name of the signal that ended the program."""
     return signal.Signals(-returned).name if returned < 0 else str(returned)
 
 
 def files_below(folder: Path) -> Artifacts:
-    """Every file, hidden and unfinished ones included."""
+    """Every file, including hidden and unfinished ones."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}

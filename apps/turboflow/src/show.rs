@@ -55,7 +55,8 @@ not be read.";
 /// Ask questions of files of flow records: who talks most, on which ports, when.
 ///
 /// Reads CSV, JSON lines and Parquet, as `turboflow record` writes them; the format shows in the
-/// content, and so do gzip and zstd. Fields are the names of the files' columns, `duration`, and of biflows `total_packets` and `total_bytes`.
+/// content, and so do gzip and zstd. Fields are the names of the files' columns, `duration`, and of
+/// biflows `total_packets` and `total_bytes`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ShowArgs {
@@ -111,7 +112,7 @@ enum AnswerFormat {
     Json,
 }
 
-/// Rows of a table where nobody said how many.
+/// Default number of table rows.
 const TABLE_ROWS: usize = 20;
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
@@ -190,12 +191,12 @@ impl ShowArgs {
     }
 }
 
-/// Writes to standard output; a reader that went away has what it wanted.
+/// Writes to standard output. A reader that has closed its end is not an error.
 fn stream(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     let mut stdout = BufWriter::new(io::stdout().lock());
     match write(&mut stdout).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {
-            // What is still buffered has no reader either.
+            // The buffered rest has no reader either.
             let _ = stdout.into_parts();
             Ok(())
         }

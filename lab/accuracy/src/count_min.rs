@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Count-Min sketch (Cormode and Muthukrishnan, 2005): rows of counters, each row with a hash
-//! function of its own; a flow's estimate is the least of its counters.
+//! The Count-Min sketch (Cormode and Muthukrishnan, 2005): rows of counters, each with its own hash
+//! function. The estimate for a flow is the minimum of its counters.
 
 use std::collections::HashMap;
 use std::f64::consts::E;
@@ -11,8 +11,8 @@ use crate::{Answer, FlowCounter};
 
 /// Rows of counters.
 ///
-/// Of N packets it never says too few for a flow, and with probability 1 - e^-depth at most
-/// N e / width too many. It cannot name the flows it counted.
+/// Of N packets, an estimate is never too low, and exceeds the true count by more than N e / width
+/// with probability e^-depth at most. The sketch cannot list the flows it counted.
 #[derive(Clone, Debug)]
 pub struct CountMin<const K: usize> {
     rows: Vec<KeyHasher>,
@@ -27,7 +27,7 @@ impl<const K: usize> CountMin<K> {
     /// When one of them is 0.
     #[must_use]
     pub fn new(width: usize, depth: usize, seed: u64) -> Self {
-        assert!(width > 0 && depth > 0, "a sketch has counters");
+        assert!(width > 0 && depth > 0, "width and depth are positive");
         Self {
             rows: hashers(depth, seed),
             width,
@@ -35,21 +35,24 @@ impl<const K: usize> CountMin<K> {
         }
     }
 
-    /// The sketch that says at most `error` of all packets too many, but with probability
-    /// `failure`: width e / error, depth ln(1 / failure).
+    /// The sketch whose estimates exceed the true count by more than `error` of all packets with
+    /// probability `failure` at most: width e / error, depth ln(1 / failure).
     ///
     /// # Panics
     /// When one of them is not between 0 and 1.
     #[must_use]
     pub fn with_error(error: f64, failure: f64, seed: u64) -> Self {
         let sane = |value: f64| value > 0.0 && value < 1.0;
-        assert!(sane(error) && sane(failure), "both are shares");
+        assert!(
+            sane(error) && sane(failure),
+            "error and failure lie between 0 and 1"
+        );
         let width = (E / error).ceil() as usize;
         let depth = (1.0 / failure).ln().ceil() as usize;
         Self::new(width, depth, seed)
     }
 
-    /// The least of the flow's counters.
+    /// The minimum of the flow's counters.
     #[must_use]
     pub fn packets(&self, key: &[u64; K]) -> u64 {
         let least = (0..self.rows.len())
@@ -86,7 +89,7 @@ impl<const K: usize> FlowCounter<K> for CountMin<K> {
     }
 }
 
-/// Hash functions that have nothing to do with one another.
+/// Independent hash functions.
 pub(crate) fn hashers(count: usize, seed: u64) -> Vec<KeyHasher> {
     let spread = KeyHasher::new(seed);
     (0..count as u64)
@@ -99,7 +102,8 @@ mod tests {
     use super::*;
     use crate::streams::{Stream, key};
 
-    /// The share of flows over N e / width, over several seeds; none may lie under its truth.
+    /// The share of flows whose error exceeds N e / width, over several seeds. Asserts that no
+    /// estimate is below the true count.
     fn share_over_the_bound(width: usize, depth: usize) -> f64 {
         let (mut over, mut asked) = (0_u32, 0_u32);
         for seed in 0..20 {
@@ -118,12 +122,12 @@ mod tests {
     }
 
     #[test]
-    fn never_says_too_few_and_seldom_many_too_many() {
+    fn never_underestimates_and_keeps_the_error_bound() {
         for depth in [1, 2, 4] {
             let share = share_over_the_bound(200, depth);
             assert!(share <= (-(depth as f64)).exp(), "depth {depth}: {share}");
         }
-        // The bound is no empty one: a row alone does break it.
+        // A single row exceeds the bound for some flows, so the test can fail.
         assert!(share_over_the_bound(200, 1) > 0.01);
     }
 

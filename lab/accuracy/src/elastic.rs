@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Elastic sketch (Yang and others, SIGCOMM 2018): a heavy part in which flows hold a bucket by
-//! votes, and a light part of small counters for everybody else.
+//! The Elastic sketch (Yang and others, SIGCOMM 2018): a heavy part whose buckets flows hold by
+//! votes, and a light part of small counters for all other flows.
 
 use std::collections::HashMap;
 
@@ -12,43 +12,44 @@ use crate::{Answer, FlowCounter};
 /// Dimensions of an [`ElasticSketch`].
 #[derive(Clone, Copy, Debug)]
 pub struct ElasticConfig {
-    /// Buckets of the heavy part, a flow each.
+    /// Buckets of the heavy part. Each holds one flow.
     pub buckets: usize,
-    /// Counters of 8 bits in each row of the light part.
+    /// 8-bit counters in each row of the light part.
     pub light_width: usize,
-    /// Rows of the light part; the paper takes 1.
+    /// Rows of the light part. The paper uses 1.
     pub light_depth: usize,
-    /// Votes against a resident for each vote of its own at which it is turned out; the paper takes
-    /// 8.
+    /// Ratio of votes against a resident flow to its own votes at which it is evicted. The paper
+    /// uses 8.
     pub lambda: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Bucket<const K: usize> {
     key: [u64; K],
-    /// Packets of the flow since it holds the bucket; 0 where nobody does.
+    /// Packets of the flow since it took the bucket; 0 if the bucket is empty.
     votes: u32,
-    /// Packets of others meanwhile.
+    /// Packets of other flows in that time.
     votes_against: u32,
-    /// Whether earlier packets of the flow may lie in the light part.
+    /// Whether the light part may hold earlier packets of the flow.
     was_light: bool,
 }
 
 /// Heavy and light part.
 ///
-/// A flow that has held its bucket from its first packet on is counted exactly. For every other the
-/// light part, a Count-Min sketch, never says too few, as long as its counters do not reach 255, and with
-/// probability 1 - e^-depth at most e / width of the packets that went there too many.
+/// A flow that has held its bucket since its first packet is counted exactly. For all others, the
+/// light part is a Count-Min sketch. While no counter reaches 255, its estimate is never too low.
+/// It is too high by more than e / width of the packets in the light part with probability e^-depth
+/// at most.
 #[derive(Clone, Debug)]
 pub struct ElasticSketch<const K: usize> {
     heavy: KeyHasher,
     buckets: Vec<Bucket<K>>,
     lambda: u32,
-    light: Light<K>,
+    light: LightPart<K>,
 }
 
 impl<const K: usize> ElasticSketch<K> {
-    /// An empty one.
+    /// An empty sketch.
     ///
     /// # Panics
     /// When one of the dimensions is 0.
@@ -73,7 +74,7 @@ impl<const K: usize> ElasticSketch<K> {
             heavy,
             buckets: vec![empty; buckets],
             lambda,
-            light: Light {
+            light: LightPart {
                 rows: hashers,
                 width: light_width,
                 counters: vec![0; light_width * light_depth],
@@ -82,7 +83,7 @@ impl<const K: usize> ElasticSketch<K> {
         }
     }
 
-    /// Packets that went to the light part.
+    /// Packets counted in the light part.
     #[must_use]
     pub const fn light_packets(&self) -> u64 {
         self.light.packets
@@ -136,16 +137,16 @@ impl<const K: usize> FlowCounter<K> for ElasticSketch<K> {
     }
 }
 
-/// Rows of counters that stop at 255.
+/// Rows of counters that saturate at 255.
 #[derive(Clone, Debug)]
-struct Light<const K: usize> {
+struct LightPart<const K: usize> {
     rows: Vec<KeyHasher>,
     width: usize,
     counters: Vec<u8>,
     packets: u64,
 }
 
-impl<const K: usize> Light<K> {
+impl<const K: usize> LightPart<K> {
     #[inline(always)]
     fn place(&self, row: usize, key: &[u64; K]) -> usize {
         row * self.width + self.rows[row].hash(key).share(self.width as u64) as usize
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn never_says_too_few_and_keeps_to_the_light_parts_bound() {
+    fn never_underestimates_and_keeps_the_light_parts_bound() {
         let (width, depth) = (20_000, 2);
         let (mut over, mut asked) = (0_u32, 0_u32);
         for seed in 0..10 {
@@ -194,7 +195,7 @@ mod tests {
             let mut sketch = Box::new(ElasticSketch::new(config(2_000, width, depth), seed));
             stream.packets.iter().for_each(|key| sketch.observe(key));
             let bound = sketch.light_packets() as f64 * E / width as f64;
-            // The bound is one of counters that count on.
+            // The bound holds for counters that do not saturate.
             let counts: HashMap<_, _> = stream
                 .truth
                 .packets
@@ -234,8 +235,8 @@ mod tests {
         for key in &steady {
             assert_eq!(answer.packets(key), stream.truth.packets[key]);
         }
-        // Of 100 elephants in 4,000 buckets one pair or two meet in a bucket, which one of them
-        // loses.
+        // Among 100 elephants in 4,000 buckets, one or two pairs share a bucket, and one flow of
+        // each pair loses it.
         let elephants = &heaviest[..100];
         let listed = elephants
             .iter()

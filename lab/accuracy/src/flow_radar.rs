@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! FlowRadar (Li and others, NSDI 2016): a Bloom filter that knows which flows were seen, and a
-//! table whose cells add up several flows each; a collector takes them apart afterwards.
+//! FlowRadar (Li and others, NSDI 2016): a Bloom filter of the flows seen, and a table whose cells
+//! sum up several flows each. A collector decodes the table afterwards.
 
 use std::collections::HashMap;
 
@@ -14,19 +14,19 @@ use crate::{Answer, FlowCounter};
 struct Cell<const K: usize> {
     /// The keys of its flows, XORed.
     flow_xor: [u64; K],
-    /// Its flows.
+    /// Number of flows in this cell.
     flow_count: u32,
-    /// The packets of all of them.
+    /// Total packets of its flows.
     packet_count: u64,
 }
 
-/// One switch's encoded flow set, and its single decode.
+/// One switch's encoded flow set, decoded once at the end.
 ///
-/// Every flow lies in `hashes` cells. Where a cell holds one flow alone, its key and packets can be
-/// read and taken out of its other cells, which may leave others alone. That ends with every
-/// flow decoded, most probably, if there are more than [`peeling_threshold`] cells a flow, and gets
-/// stuck with most flows undecoded if there are fewer. A flow that the filter takes for a known one
-/// is never in the table, and its packets go to others.
+/// Every flow is added to `hashes` cells. A cell with a single flow gives its key and packets,
+/// which are subtracted from the flow's other cells. That may leave further cells with a single
+/// flow. With more than [`peeling_threshold`] cells per flow, this most probably decodes all flows;
+/// with fewer, most flows stay undecoded. A flow that the filter wrongly reports as seen never
+/// enters the table, and its packets are counted for other flows.
 #[derive(Clone, Debug)]
 pub struct FlowRadar<const K: usize> {
     filter: Vec<u64>,
@@ -37,11 +37,11 @@ pub struct FlowRadar<const K: usize> {
     flows: u64,
 }
 
-/// How many cells a flow the decoding needs, for 3 to 5 hash functions and many flows.
+/// Cells per flow that decoding needs, for 3 to 5 hash functions and many flows.
 ///
 /// # Source
-/// The thresholds of peeling random hypergraphs, on which the decoding of FlowRadar and of
-/// invertible Bloom lookup tables (Goodrich and Mitzenmacher, 2011) rests.
+/// The peeling thresholds of random hypergraphs. FlowRadar and invertible Bloom lookup tables
+/// (Goodrich and Mitzenmacher, 2011) decode by peeling.
 #[must_use]
 pub const fn peeling_threshold(hashes: usize) -> Option<f64> {
     match hashes {
@@ -54,7 +54,8 @@ pub const fn peeling_threshold(hashes: usize) -> Option<f64> {
 
 impl<const K: usize> FlowRadar<K> {
     /// A filter of `filter_bits` with `filter_hashes` functions, and a counting table of `cells`
-    /// with `hashes`, each of which has an equal part of the cells to itself.
+    /// with `hashes` functions. Each function of the table has an equal share of the cells to
+    /// itself.
     ///
     /// # Panics
     /// When one of them is 0.
@@ -68,7 +69,7 @@ impl<const K: usize> FlowRadar<K> {
     ) -> Self {
         assert!(filter_bits > 0 && filter_hashes > 0 && hashes > 0);
         let cells_a_hash = cells.div_ceil(hashes);
-        assert!(cells_a_hash > 0, "a counting table has cells");
+        assert!(cells_a_hash > 0, "each hash function has at least one cell");
         let empty = Cell {
             flow_xor: [0; K],
             flow_count: 0,
@@ -86,7 +87,7 @@ impl<const K: usize> FlowRadar<K> {
         }
     }
 
-    /// Flows that the filter took for new ones.
+    /// Flows that the filter reported as new.
     #[must_use]
     pub const fn flows(&self) -> u64 {
         self.flows
@@ -100,7 +101,7 @@ impl<const K: usize> FlowRadar<K> {
         hash * self.cells_a_hash + index as usize
     }
 
-    /// Puts the key into the filter; says whether it was new.
+    /// Adds the key to the filter. True if it was new.
     #[inline(always)]
     fn is_new(&mut self, key: &[u64; K]) -> bool {
         let bits = self.filter.len() as u64 * 64;
@@ -114,7 +115,7 @@ impl<const K: usize> FlowRadar<K> {
         new
     }
 
-    /// Takes a flow out of all its cells.
+    /// Subtracts a flow from all its cells.
     fn take_out(&mut self, key: &[u64; K], packets: u64, alone: &mut Vec<usize>) {
         for hash in 0..self.cell_hashes.len() {
             let place = self.place(hash, key);
@@ -123,8 +124,8 @@ impl<const K: usize> FlowRadar<K> {
                 *word ^= others;
             }
             cell.flow_count -= 1;
-            // Packets of a flow that the filter took for a known one were counted to this one, in
-            // some of its cells more than in others.
+            // False positives of the filter add their packets to this flow, in some of its cells
+            // more than in others.
             cell.packet_count = cell.packet_count.saturating_sub(packets);
             if cell.flow_count == 1 {
                 alone.push(place);
@@ -166,7 +167,7 @@ impl<const K: usize> FlowCounter<K> for FlowRadar<K> {
                 flow_count,
                 packet_count,
             } = self.cells[place];
-            // It may have been emptied since it was noted.
+            // The cell may have been emptied since it was pushed.
             if flow_count == 1 {
                 listed.insert(key, packet_count);
                 self.take_out(&key, packet_count, &mut alone);
@@ -186,10 +187,10 @@ mod tests {
 
     const FLOWS: u64 = 10_000;
 
-    /// The share of flows decoded, each with its own number of packets, if all decoded are right.
+    /// The share of flows decoded. Asserts that each has its own number of packets.
     fn decoded(cells_a_flow: f64, hashes: usize, seed: u64) -> f64 {
         let cells = (cells_a_flow * FLOWS as f64) as usize;
-        // A filter so large that it is never wrong here.
+        // The filter is large enough to give no false positives here.
         let mut radar = Box::new(FlowRadar::new(64 * FLOWS as usize, 7, cells, hashes, seed));
         for flow in 0..FLOWS {
             (0..=flow % 5).for_each(|_| radar.observe(&key(flow)));
@@ -216,12 +217,12 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_is_too_small_loses_flows_and_gives_their_packets_to_others() {
+    fn a_small_filter_loses_flows_and_counts_their_packets_for_others() {
         let stream = Stream::zipf(20_000, 200_000, 1);
         let flows = stream.truth.packets.len();
         let mut radar = Box::new(FlowRadar::new(4 * flows, 3, 3 * flows, 3, 1));
         stream.packets.iter().for_each(|key| radar.observe(key));
-        // (1 - e^(-3/4))^3 of the last flows are taken for known ones, fewer of the first.
+        // The filter reports (1 - e^(-3/4))^3 of the last flows as seen, and fewer of the first.
         let known = flows as u64 - radar.flows();
         let share = known as f64 / flows as f64;
         assert!((0.01..0.15).contains(&share), "{share}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! HashPipe (Sivaraman and others, SOSR 2017): a pipeline of hash tables that keeps heavy flows
-//! and lets light ones fall out at its end.
+//! HashPipe (Sivaraman and others, SOSR 2017): a pipeline of hash tables that keeps heavy flows and
+//! drops light ones at its end.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use turboflow_merge::KeyHasher;
 use crate::count_min::hashers;
 use crate::{Answer, FlowCounter};
 
-/// A flow in a slot; 0 packets where there is none.
+/// A flow and its packets; an empty slot has 0 packets.
 #[derive(Clone, Copy, Debug)]
 struct Slot<const K: usize> {
     key: [u64; K],
@@ -18,10 +18,10 @@ struct Slot<const K: usize> {
 
 /// Stages of one hash table each.
 ///
-/// A packet always gets a slot in the first stage. What it displaces is carried on: in every later
-/// stage it joins its own entry, takes an empty slot, or changes places with a lighter resident;
-/// what is carried past the last stage is forgotten. So counts are never too high, and a flow may
-/// lie in several stages at a time; its parts are added up in the end.
+/// A packet always gets a slot in the first stage. The record it displaces is carried on. In each
+/// later stage the carried record merges with its own entry, takes an empty slot, or changes places
+/// with a lighter resident. A record carried past the last stage is dropped. So counts are never
+/// too high. A flow may occupy several stages; its counts are summed at the end.
 #[derive(Clone, Debug)]
 pub struct HashPipe<const K: usize> {
     stages: Vec<KeyHasher>,
@@ -30,7 +30,7 @@ pub struct HashPipe<const K: usize> {
 }
 
 impl<const K: usize> HashPipe<K> {
-    /// Bytes of a slot in a switch: an IPv4 5-tuple and a counter of 32 bits.
+    /// Bytes of a slot in a switch: an IPv4 5-tuple and a 32-bit counter.
     pub const SWITCH_SLOT_BYTES: usize = 13 + 4;
 
     /// `stages` tables of `slots_a_stage`.
@@ -39,7 +39,10 @@ impl<const K: usize> HashPipe<K> {
     /// When one of them is 0.
     #[must_use]
     pub fn new(stages: usize, slots_a_stage: usize, seed: u64) -> Self {
-        assert!(stages > 0 && slots_a_stage > 0, "a pipeline has slots");
+        assert!(
+            stages > 0 && slots_a_stage > 0,
+            "stages and slots are positive"
+        );
         let empty = Slot {
             key: [0; K],
             packets: 0,
@@ -82,7 +85,7 @@ impl<const K: usize> FlowCounter<K> for HashPipe<K> {
                 resident.packets = resident.packets.saturating_add(carried.packets);
                 return;
             }
-            // An empty slot counts 0 and so is lighter than anything carried.
+            // An empty slot counts 0 packets, which is less than any carried record.
             if resident.packets < carried.packets {
                 std::mem::swap(resident, &mut carried);
             }
@@ -112,7 +115,8 @@ mod tests {
     use super::*;
     use crate::streams::{Stream, key};
 
-    /// The share of the `heavy` heaviest flows that are not among the `heavy` heaviest it lists.
+    /// The share of the `heavy` heaviest flows that are missing from the `heavy` heaviest in the
+    /// answer.
     fn false_negatives(stream: &Stream, answer: &Answer<2>, heavy: usize) -> f64 {
         let heaviest = |packets: &HashMap<[u64; 2], u64>| -> HashSet<[u64; 2]> {
             let mut flows: Vec<_> = packets.iter().collect();
@@ -126,8 +130,8 @@ mod tests {
 
     #[test]
     fn finds_95_percent_of_the_300_heaviest_of_400_000_flows_in_80_kb() {
-        // The claim of the paper's abstract, on traffic of the same size: 400,000 flows under
-        // Zipf's law, 10 M packets. Six stages, as the paper recommends for its memory.
+        // The claim of the paper's abstract, on traffic of equal size: 400,000 flows under Zipf's
+        // law and 10 M packets. Six stages, which the paper recommends for this memory.
         let stream = Stream::zipf(400_000, 10_000_000, 1);
         let slots = 80_000 / HashPipe::<2>::SWITCH_SLOT_BYTES;
         let mut pipe = Box::new(HashPipe::new(6, slots / 6, 1));
@@ -150,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn never_says_too_many() {
+    fn never_overestimates() {
         let stream = Stream::zipf(5_000, 100_000, 3);
         let mut pipe = Box::new(HashPipe::new(3, 64, 4));
         stream.packets.iter().for_each(|key| pipe.observe(key));
@@ -162,11 +166,11 @@ mod tests {
     }
 
     #[test]
-    fn the_first_stage_lets_everybody_in_and_later_ones_keep_the_heavier() {
+    fn the_first_stage_admits_every_flow_and_later_stages_keep_the_heavier() {
         let mut pipe = Box::new(HashPipe::<2>::new(2, 1, 5));
         (0..5).for_each(|_| pipe.observe(&key(1)));
-        pipe.observe(&key(2)); // 1 moves on
-        pipe.observe(&key(3)); // 2 is lighter than 1 and falls out
+        pipe.observe(&key(2)); // flow 1 moves on
+        pipe.observe(&key(3)); // flow 2 is lighter than flow 1 and is dropped
         let answer = pipe.answer();
         assert_eq!([1, 2, 3].map(|flow| answer.packets(&key(flow))), [5, 0, 1]);
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What else one could do: packet sampling and four sketches, each built from its paper's
-//! description and held to the guarantee that the paper states, and how far off they are.
+//! The alternatives to unsampled flow records, to measure how far off they are: packet sampling and
+//! four sketches. Each is built from its paper's description, and tested against the guarantee that
+//! the paper states.
 //!
-//! TurboFlow keeps a record of every flow. These keep less, and what they say is wrong by some
-//! amount; [`Score`] says by how much on given traffic. Nothing of this is part of what meters.
+//! TurboFlow keeps a record of every flow. These keep less, and their answers have errors.
+//! [`Score`] measures the errors on given traffic. The meter uses none of this.
 //!
 //! ```
 //! use turboflow_accuracy::{FlowCounter, HashPipe, Score, Truth};
@@ -38,31 +39,31 @@ pub use hash_pipe::HashPipe;
 pub use sampling::{Pick, Sampling};
 pub use score::{ERROR_STEPS, SMALL_FLOW_PACKETS, Score, Truth};
 
-/// Counts packets a flow, in one way or another, within memory fixed at the start where it can.
+/// Counts packets per flow, where possible within memory that is fixed at the start.
 pub trait FlowCounter<const K: usize> {
-    /// One packet of that flow has come. An all-zero key is no key.
+    /// Counts a packet of that flow. The all-zero key is reserved.
     fn observe(&mut self, key: &[u64; K]);
 
-    /// Memory taken at this moment, in bytes, as this build lays it out.
+    /// Memory in use now, in bytes, in the layout of this build.
     fn size_bytes(&self) -> usize;
 
-    /// Ends the measurement and says what it found.
+    /// Ends the measurement and gives its result.
     fn answer(self: Box<Self>) -> Answer<K>;
 }
 
-/// Estimates the packets of a flow whose key somebody else knows.
+/// Estimates the packets of a flow from its key.
 pub type Estimate<const K: usize> = Box<dyn Fn(&[u64; K]) -> u64>;
 
-/// What a [`FlowCounter`] says in the end.
+/// The result of a [`FlowCounter`].
 pub struct Answer<const K: usize> {
-    /// The flows that it can name, with their packets.
+    /// The flows that it lists, with their packets.
     pub listed: HashMap<[u64; K], u64>,
-    /// What it says of all others; `None` where it says 0.
+    /// Its estimate for all other flows; `None` stands for 0.
     pub others: Option<Estimate<K>>,
 }
 
 impl<const K: usize> Answer<K> {
-    /// The packets that it says a flow had.
+    /// The estimated packets of a flow.
     #[must_use]
     pub fn packets(&self, key: &[u64; K]) -> u64 {
         match self.listed.get(key) {

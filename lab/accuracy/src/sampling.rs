@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packet sampling, as in sFlow and sampled NetFlow (RFC 5475): of `interval` packets one is
-//! looked at, and what is counted is multiplied.
+//! Packet sampling, as in sFlow and sampled NetFlow (RFC 5475): one packet of `interval` is
+//! counted, and the counts are multiplied by `interval`.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use turboflow_merge::KeyHasher;
 
 use crate::{Answer, FlowCounter};
 
-/// Which packets are looked at.
+/// How packets are selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pick {
     /// Every `interval`-th (RFC 5475, section 5.1: systematic count-based).
@@ -19,8 +19,8 @@ pub enum Pick {
 
 /// A flow cache fed with a sample of the packets.
 ///
-/// Of a flow of n packets it misses all with probability (1 - 1 / interval)^n, and its estimate,
-/// sampled packets times interval, is right on average, with a variance of n (interval - 1).
+/// A flow of n packets is missed with probability (1 - 1 / interval)^n. Its estimate is the number
+/// of sampled packets times `interval`. The estimate is unbiased, with variance n (interval - 1).
 #[derive(Clone, Debug)]
 pub struct Sampling<const K: usize> {
     pick: Pick,
@@ -31,13 +31,13 @@ pub struct Sampling<const K: usize> {
 }
 
 impl<const K: usize> Sampling<K> {
-    /// One packet of `interval`.
+    /// Samples one packet of `interval`.
     ///
     /// # Panics
     /// When `interval` is 0.
     #[must_use]
     pub fn new(pick: Pick, interval: u64, seed: u64) -> Self {
-        assert!(interval > 0, "one of 0 packets is none");
+        assert!(interval > 0, "the interval is positive");
         Self {
             pick,
             interval,
@@ -67,7 +67,7 @@ impl<const K: usize> FlowCounter<K> for Sampling<K> {
     }
 
     fn size_bytes(&self) -> usize {
-        // The standard map keeps a byte for every slot, and an eighth of its slots empty.
+        // hashbrown keeps one control byte per slot and an eighth of its slots empty.
         let slots = self.sampled.capacity() * 8 / 7;
         slots * (size_of::<([u64; K], u64)>() + 1)
     }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use crate::streams::key;
 
-    /// Flows of equal length whose packets take turns.
+    /// Flows of equal length with interleaved packets.
     fn sampled(pick: Pick, interval: u64, flows: u64, packets_a_flow: u64) -> Answer<2> {
         let mut sampling = Box::new(Sampling::new(pick, interval, 7));
         for _ in 0..packets_a_flow {
@@ -132,15 +132,15 @@ mod tests {
     }
 
     #[test]
-    fn count_based_sampling_takes_exactly_its_share() {
+    fn count_based_sampling_selects_exactly_its_share() {
         let answer = sampled(Pick::CountBased, 1_000, 7_001, 10);
         assert_eq!(answer.listed.values().sum::<u64>(), 70_000);
     }
 
     #[test]
-    fn count_based_sampling_never_sees_a_flow_that_keeps_out_of_step() {
-        // Two flows by turns, and every other packet is looked at: the reason why the standard
-        // warns of periodic traffic (RFC 5475, section 5.1).
+    fn count_based_sampling_misses_a_flow_in_step_with_its_interval() {
+        // Two flows alternate, and every other packet is sampled. This is why the standard warns of
+        // periodic traffic (RFC 5475, section 5.1).
         let answer = sampled(Pick::CountBased, 2, 2, 1_000);
         assert_eq!(answer.packets(&key(0)), 0);
         assert_eq!(answer.packets(&key(1)), 2_000);

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How far off an answer is.
+//! Measures the error of an answer.
 
 use std::collections::HashMap;
 
 use crate::Answer;
 
-/// A flow of at most so many packets is a small one: what scans, floods and slow attacks are made
-/// of.
+/// Largest number of packets of a small flow. Scans, floods and slow attacks consist of such flows.
 pub const SMALL_FLOW_PACKETS: u64 = 10;
 
-/// Errors for which [`Score::shares_within`] tells how many flows are off by no more.
+/// Error limits of [`Score::shares_within`].
 pub const ERROR_STEPS: [f64; 4] = [0.0, 0.01, 0.1, 0.5];
 
-/// What there was: every flow with its packets.
+/// The true packet count of every flow.
 #[derive(Clone, Debug)]
 pub struct Truth<const K: usize> {
     /// Packets of each flow.
@@ -28,44 +27,44 @@ impl<const K: usize> Default for Truth<K> {
 }
 
 impl<const K: usize> Truth<K> {
-    /// One packet of that flow has come.
+    /// Counts a packet of that flow.
     pub fn observe(&mut self, key: &[u64; K]) {
         *self.packets.entry(*key).or_default() += 1;
     }
 }
 
-/// An [`Answer`] held against the [`Truth`].
+/// The errors of an [`Answer`] against the [`Truth`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
-    /// Flows that there were.
+    /// Flows in the traffic.
     pub flows: u64,
-    /// Share of them that the answer names.
+    /// Share of the flows that the answer lists.
     pub listed_share: f64,
-    /// Flows that it names and that there were not.
+    /// Listed flows that are not in the traffic.
     pub invented: u64,
-    /// Share of the flows whose packets it says exactly.
+    /// Share of the flows whose packet count is exact.
     pub exact_share: f64,
-    /// Flows of at most [`SMALL_FLOW_PACKETS`].
+    /// Flows of at most [`SMALL_FLOW_PACKETS`] packets.
     pub small_flows: u64,
-    /// Share of them that it does not name.
+    /// Share of the small flows that the answer does not list.
     pub small_missed_share: f64,
-    /// Mean over all flows of |said - true| / true.
+    /// Mean over all flows of the relative error, |estimate - true| / true.
     pub error_mean: f64,
-    /// Half of the flows are off by no more.
+    /// Median of the relative error.
     pub error_p50: f64,
-    /// Nine tenths.
+    /// 90th percentile of the relative error.
     pub error_p90: f64,
-    /// 99 of 100.
+    /// 99th percentile of the relative error.
     pub error_p99: f64,
-    /// The worst.
+    /// Largest relative error.
     pub error_max: f64,
-    /// Shares of the flows that are off by no more than each of [`ERROR_STEPS`].
+    /// Shares of the flows whose relative error is within each of [`ERROR_STEPS`].
     pub shares_within: [f64; ERROR_STEPS.len()],
 }
 
 impl Score {
     /// # Panics
-    /// When there were no flows.
+    /// When the traffic has no flows.
     #[must_use]
     pub fn new<const K: usize>(truth: &Truth<K>, answer: &Answer<K>) -> Self {
         let (mut listed, mut small, mut small_missed, mut exact) = (0_u64, 0_u64, 0_u64, 0_u64);
@@ -82,7 +81,7 @@ impl Score {
         }
         errors.sort_by(f64::total_cmp);
         let flows = errors.len();
-        assert!(flows > 0, "there is no error of no flows");
+        assert!(flows > 0, "the traffic has flows");
         // The value that this share of the flows does not exceed.
         let percentile = |share: f64| errors[((share * flows as f64).ceil() as usize).max(1) - 1];
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_truth_is_right() {
+    fn the_truth_has_no_error() {
         let mut truth = Truth::default();
         (0..1_000_u64).for_each(|packet| truth.observe(&[packet * packet % 37, 1]));
         let listed = truth.packets.clone();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What it costs to put flow records on the wire: batches of columns into whole messages, headers
-//! and sequence numbers and all, without the socket.
+//! The cost of encoding flow records: batches of columns into whole messages with headers and
+//! sequence numbers, without the socket.
 //!
 //! | design | what |
 //! |---|---|
@@ -22,9 +22,9 @@ use turboflow_record::{
 use crate::report::{Measured, in_turn, median};
 use crate::{Options, Row, Timer};
 
-/// Records of a batch, as the pipeline makes them.
+/// Records per batch, as in the pipeline.
 const BATCH: u64 = 4_096;
-/// Batches that are encoded in turn: more than the second-level cache holds.
+/// Batches encoded in turn. Together they exceed L2.
 const BATCHES: u64 = 8;
 const NOW_MS: u64 = 1_700_000_100_000;
 
@@ -60,7 +60,7 @@ pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
     in_turn(designs, options, row);
 }
 
-/// The default definition and more: what an absent value and a list cost.
+/// The default definition and more features, to measure absent values and a list.
 fn rich() -> Definition {
     let mut definition = Definition::default();
     let more = [
@@ -84,7 +84,7 @@ fn rich() -> Definition {
     definition
 }
 
-/// One format, its batches, and what encoding them took.
+/// One format, its batches, and the time it took to encode them.
 struct Run {
     design: &'static str,
     encoder: Box<dyn Encode>,
@@ -126,7 +126,7 @@ impl Run {
     }
 }
 
-/// A value of a column that looks like traffic: every eighth nullable one is absent.
+/// A column value like that of real traffic. Every eighth nullable value is absent.
 fn value(column: &Column, record: u64) -> Value<'static> {
     const T0_NS: u64 = 1_700_000_000_000_000_000;
     let mixed = record.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What features cost.
+//! The cost of features.
 //!
 //! | design | what a record holds |
 //! |---|---|
@@ -30,7 +30,7 @@ pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
     }
 }
 
-/// The first `count` features of the default definition, and four more if asked for.
+/// The first `count` features of the default definition, with four more if `four_more`.
 fn definition(count: usize, four_more: bool) -> Definition {
     let mut definition = Definition::default();
     definition.features.truncate(count);
@@ -68,7 +68,7 @@ fn with_words(
     }
 }
 
-/// One definition, its flows, and what merging into them took.
+/// One definition, its flows, and the time it took to merge records into them.
 struct Run<const N: usize> {
     design: &'static str,
     table: FlowCache<WORDS_V4, N>,
@@ -134,7 +134,7 @@ impl<const N: usize> Measured for Run<N> {
     }
 }
 
-/// The state that a packet's features have.
+/// Feature state as after one packet.
 fn some_state<const N: usize>(layout: &Layout) -> [u64; N] {
     let packet = Packet {
         tuple: FiveTuple::v4([10, 0, 0, 1, 10, 0, 0, 2], [0, 80, 1, 2], 6),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a flood of new keys does: the cache stays within the memory announced, old flows leave
-//! early with flowEndReason 5, and no packet is lost.
+//! A flood of new keys: the cache stays within the announced memory, old flows expire early with
+//! flowEndReason 5, and no packet is lost.
 
 use turboflow_packet::Frame;
 use turboflow_run::{Meter, PipelineConfig};
@@ -8,9 +8,9 @@ use turboflow_workload::traffic::{FrameBuffer, Skew, Traffic, TrafficConfig};
 
 use crate::{Options, Row, Timer};
 
-/// Distinct keys.
+/// Distinct flow keys.
 const KEYS: u64 = 50_000_000;
-/// Flows that the cache may hold.
+/// Flow limit of the cache.
 const MAX_FLOWS: usize = 1_000_000;
 const FRAMES: usize = 1 << 14;
 
@@ -22,7 +22,7 @@ pub(crate) fn run(_options: &Options, row: &mut dyn FnMut(Row)) {
     };
     let mut meter = Meter::new(&config, |_shard| Box::new(|_records| {}))
         .expect("the default configuration compiles");
-    // Every packet is the first of a flow of its own: as many births as packets.
+    // Every packet starts a new flow, so the birth rate equals the packet rate.
     let mut traffic = Traffic::new(TrafficConfig {
         packets: KEYS,
         flows: KEYS,

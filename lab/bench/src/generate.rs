@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How fast traffic is made: it must never be what a measurement measures.
+//! The speed of the traffic generators, which must never limit a measurement.
 //!
 //! | design | what is made |
 //! |---|---|
 //! | `packets` | packets without frames: key, length, time |
 //! | `frames` | frames of which 64 bytes are captured, into memory |
-//! | `file` | the same, into a capture file in the directory for temporary files |
+//! | `file` | frames of which 64 bytes are captured, into a capture file in the directory for temporary files |
 
 use std::fs::File;
 use std::hint::black_box;
@@ -22,11 +22,11 @@ use turboflow_workload::workloads::{
 use crate::report::{Measured, in_turn, median};
 use crate::{Options, Row, Spread, Timer};
 
-/// Frames made at a time: their bytes stay in the second-level cache.
+/// Frames made at a time. Their bytes stay in L2.
 const FRAMES: usize = 1_024;
 /// Captured bytes of a frame.
 const SNAP_BYTES: u32 = 64;
-/// Flows of the traffic that has a fixed number, and how many of them are new every second.
+/// Active flows, and new flows per second, of the traffic with a fixed number of flows.
 const FLOWS: u64 = 1_000_000;
 const PACKETS_PER_SECOND: f64 = 10e6;
 
@@ -92,7 +92,7 @@ pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
     }
 }
 
-/// Makes so many packets, a multiple of [`FRAMES`].
+/// Makes that many packets, a multiple of [`FRAMES`].
 type Make<'a> = Box<dyn FnMut(u64) + 'a>;
 
 fn measure(
@@ -134,7 +134,7 @@ fn make_frames(items: u64, mut fill: impl FnMut(&mut FrameBuffer) -> usize) {
 }
 
 fn make_file(items: u64, fill: impl FnMut(&mut FrameBuffer) -> usize) {
-    write_file(items, fill).expect("a capture can be written where temporary files are");
+    write_file(items, fill).expect("the temporary directory is writable");
 }
 
 fn write_file(items: u64, mut fill: impl FnMut(&mut FrameBuffer) -> usize) -> std::io::Result<()> {
@@ -173,7 +173,7 @@ impl Measured for Run<'_> {
     }
 }
 
-/// A file that goes when it is dropped.
+/// A file that is removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a packet costs in the engine in the kernel, over a program that does nothing; by test runs, without a network.
+//! The cost of a packet in the XDP engine, compared with an empty program. It uses test runs of the
+//! program, without a network.
 
 use std::time::Duration;
 
@@ -13,18 +14,19 @@ use turboflow_record::{Definition, Feature, Input, Op};
 
 use crate::{Options, Row, Timer};
 
-/// Repetitions of a test run: as many records as the ring holds, at worst.
+/// Repetitions of one test run. At worst, every one of them adds a record to the ring, which must
+/// hold them all.
 const CHUNK: u32 = 100_000;
-/// Frames that are sent by one test run: behind each, the kernel waits for all processors to let go of its pages, which takes tens
-/// of milliseconds in which nothing is sent.
+/// Frames sent by one test run. After each run, the kernel waits until all processors have released
+/// its pages. That takes tens of milliseconds in which nothing is sent.
 const SENT_AT_ONCE: u32 = 1 << 30;
 const RING_BYTES: u32 = 1 << 26;
 const SLOTS: u32 = 65_536;
 const SECOND_NS: u64 = 1_000_000_000;
-/// TCP over IPv4 in 60 bytes.
+/// A TCP segment over IPv4 in 60 bytes.
 const FRAME_BYTES: usize = 60;
 
-/// A row that is measured.
+/// A design under test, and its measurements.
 struct Contender {
     design: String,
     engine: KernelEngine,
@@ -36,11 +38,12 @@ struct Contender {
     packets: u64,
 }
 
-/// Rows of one flow: `empty`, the two clocks alone, `parse`, the designs with both clocks, and with further features; and of the numbers of flows asked
-/// for: `spread` alone, and behind it the designs.
+/// Measures the designs. With one flow: `empty`, the two clocks alone, `parse`, and the designs
+/// with both clocks and with more features. With each requested number of flows: `spread` alone,
+/// and the designs on top of it.
 ///
 /// # Errors
-/// Where the kernel does not load the engine.
+/// When the kernel does not load the engine.
 pub fn run(options: &Options, emit: &mut dyn FnMut(Row)) -> Result<(), KernelError> {
     measure(one_flow()?, options, emit)?;
     for &flows in &options.flows {
@@ -52,10 +55,11 @@ pub fn run(options: &Options, emit: &mut dyn FnMut(Row)) -> Result<(), KernelErr
     Ok(())
 }
 
-/// Sends packets of so many flows, Internet-like, from an interface, as fast as the kernel can; how fast that was.
+/// Sends packets of `flows` flows of Internet-like skew from an interface, as fast as the kernel
+/// can, and returns the rate.
 ///
 /// # Errors
-/// Where there is no such interface, or the kernel does not send.
+/// When there is no such interface, or the kernel does not send.
 pub fn send(interface: &str, flows: u32, packets: u64) -> Result<Row, KernelError> {
     let tested = Tested {
         flows,
@@ -156,7 +160,8 @@ fn many_flows(
     ])
 }
 
-/// In turns, so that whoever else is on the machine meets all of them; the median of the runs counts.
+/// Runs the designs in turn, so that other load on the machine affects all of them. The median run
+/// counts.
 fn measure(
     mut contenders: Vec<Contender>,
     options: &Options,
@@ -201,7 +206,7 @@ impl Contender {
     }
 }
 
-/// The default definition, and so many features more.
+/// The default definition with `count` more features.
 fn with_features(count: usize) -> Layout {
     let feature = Feature::new;
     let more = [
@@ -212,7 +217,7 @@ fn with_features(count: usize) -> Layout {
     ];
     let mut definition = Definition::default();
     definition.features.extend_from_slice(&more[..count]);
-    Layout::compile(&definition, false).expect("it makes sense")
+    Layout::compile(&definition, false).expect("the benchmark's definition compiles")
 }
 
 fn config(tables: Tables, clock: Clock, tested: Tested) -> KernelConfig {
@@ -235,7 +240,7 @@ fn config(tables: Tables, clock: Clock, tested: Tested) -> KernelConfig {
     }
 }
 
-/// Constant keys: runs compare.
+/// Constant hash keys, so that runs are comparable.
 fn mixed(at: u64) -> u64 {
     const { assert!(KEY_HALVES < 64) };
     let word = (at + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Benchmarks behind `turboflow-lab bench`: every design runs in the same harness, on the same
-//! traffic, in one run, on one core unless it says otherwise.
+//! Benchmarks behind `turboflow-lab bench`. All designs of a benchmark run in one harness, on the
+//! same traffic, in one run, on one core unless stated otherwise.
 //!
-//! Numbers of different runs or machines do not compare; the designs of one run do.
+//! Only designs of one run compare. Numbers of different runs or machines do not.
 
 mod aggregate;
 mod export;
@@ -20,7 +20,7 @@ mod sweep;
 pub use report::{Row, Timer};
 use turboflow_workload::traffic::Skew;
 
-/// The benchmarks there are, with a sentence for each.
+/// The name of each benchmark, with a description.
 pub const BENCHES: [(&str, &str); 9] = [
     (
         "aggregate",
@@ -62,11 +62,11 @@ pub const BENCHES: [(&str, &str); 9] = [
 pub struct Options {
     /// Numbers of flows.
     pub flows: Vec<u64>,
-    /// Items (microflow records or packets) measured a row, besides those that warm up.
+    /// Items (microflow records or packets) per row, not counting the warm-up.
     pub items: u64,
-    /// Runs of each row; the median counts.
+    /// Runs per row; the median counts.
     pub repetitions: u32,
-    /// Where a Redis server listens, `host:port`; left out where none answers.
+    /// Address of a Redis server, `host:port`. Its rows are left out if none answers.
     pub redis: String,
 }
 
@@ -81,7 +81,7 @@ impl Default for Options {
     }
 }
 
-/// How traffic spreads over flows in every benchmark.
+/// How the packets of the traffic spread over its flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spread {
     Uniform,
@@ -98,7 +98,7 @@ impl Spread {
         }
     }
 
-    /// Zipf as the links of the paper's kind show it: exponent 1.05, trains of five packets.
+    /// Zipf as on the paper's links: exponent 1.05, trains of five packets.
     const fn skew(self) -> Skew {
         match self {
             Self::Uniform => Skew::Uniform,
@@ -110,7 +110,7 @@ impl Spread {
     }
 }
 
-/// Runs one benchmark and hands out each row as it is there.
+/// Runs one benchmark, and passes each row on as soon as it is measured.
 ///
 /// # Errors
 /// When there is no benchmark of that name.
@@ -130,7 +130,7 @@ pub fn run(bench: &str, options: &Options, row: &mut dyn FnMut(Row)) -> Result<(
     Ok(())
 }
 
-/// There is no benchmark of that name.
+/// No benchmark has that name.
 #[derive(Debug)]
 pub struct UnknownBench(String);
 

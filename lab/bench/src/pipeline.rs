@@ -17,9 +17,9 @@ use turboflow_workload::traffic::{FrameBuffer, Traffic, TrafficConfig};
 use crate::report::median;
 use crate::{Options, Row, Spread, Timer};
 
-/// Frames made at a time: more than fit the second-level cache, as packets in memory do.
+/// Frames made at a time. They exceed L2, as packets in memory do.
 const FRAMES: usize = 1 << 16;
-/// Packets a second of the traffic's own clock.
+/// Packets per second of the traffic's own clock.
 const PACKETS_PER_SECOND: f64 = 10e6;
 
 pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
@@ -62,7 +62,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Feeds the same frames to every design; only `work` is timed.
+    /// Feeds the same frames to every design. Only `work` is timed.
     fn feed(&self, name: &str, warm_up: u64, mut work: impl FnMut(&[Frame<'_>])) -> Row {
         let repetitions = u64::from(self.options.repetitions);
         let mut traffic = Traffic::new(TrafficConfig {
@@ -115,7 +115,7 @@ impl Run<'_> {
         };
         let mut meter = Meter::new(&config, |_shard| Box::new(|_records| {}))
             .expect("the default configuration compiles");
-        // Long enough that nearly every flow is open before the clock starts.
+        // The warm-up opens nearly every flow before the timer starts.
         let mut row = self.feed(name, 1_000_000.max(self.flows * 3), |frames| {
             meter.frames(frames)
         });

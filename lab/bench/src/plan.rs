@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A definition's compiled plan against the same work written by hand: packets become records and
+//! A definition's compiled plan against equivalent code written by hand. Packets become records and
 //! merge into the records of randomly drawn flows, a batch at a time, as in the pipeline.
 //!
 //! | design | what runs for each packet |
 //! |---|---|
-//! | `plan`, `by_hand` | a record is made of it, and merged into its flow's |
-//! | `plan_open`, `by_hand_open` | a record is made of it |
-//! | `plan_merge`, `by_hand_merge` | a record that is there is merged into its flow's |
+//! | `plan`, `by_hand` | the packet becomes a record, which is merged into its flow's record |
+//! | `plan_open`, `by_hand_open` | the packet becomes a record |
+//! | `plan_merge`, `by_hand_merge` | a prepared record is merged into its flow's record |
 //!
-//! Both ways are compiled for the vectors of this machine.
+//! Both are compiled for this machine's vector instructions.
 
 use std::hint::black_box;
 
@@ -21,13 +21,13 @@ use turboflow_workload::traffic::{FlowNumbers, keys};
 use crate::report::{Measured, in_turn, median};
 use crate::{Options, Row, Spread, Timer};
 
-/// Words that the definition's further features take.
+/// State words of the definition's additional features.
 const WORDS: usize = 24;
 /// Packets folded at a time.
 const BATCH: usize = 512;
-/// Flows of the two sizes: in the first-level cache, and far from it.
+/// Two numbers of flows: one that fits L1, and one far beyond the caches.
 const FLOWS: [u64; 2] = [256, 1_000_000];
-/// Packets a record is fetched ahead of its use, as engine and aggregator do.
+/// Distance, in packets, at which a record is prefetched, as in engine and aggregator.
 const AHEAD: usize = 12;
 
 pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
@@ -38,14 +38,14 @@ pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
         for work in Work::ALL {
             let designs: Vec<Box<dyn Measured + '_>> = vec![
                 Box::new(Run::new(work, flows, ByPlan(&layout))),
-                Box::new(Run::new(work, flows, ByHandWay)),
+                Box::new(Run::new(work, flows, ByHandCode)),
             ];
             in_turn(designs, options, row);
         }
     }
 }
 
-/// What is timed.
+/// The timed work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
     Both,
@@ -65,13 +65,13 @@ impl Work {
     }
 }
 
-/// A way to make records and merge them.
-trait Way {
+/// A way to make records and to merge them: the compiled plan, or code written by hand.
+trait Implementation {
     const NAME: &'static str;
     type Record: Clone + Zeroed;
-    /// Records that have merged but for what follows many at a time.
+    /// Merged records whose remaining features are computed in groups.
     type Pending: Default;
-    /// Writes the record of a packet.
+    /// Writes the record of one packet.
     fn open<V: Vectors>(
         &self,
         vectors: V,
@@ -80,7 +80,8 @@ trait Way {
         record: &mut Self::Record,
     );
     /// # Safety
-    /// Both records stay where they are until [`Way::finish`], and nobody else uses them.
+    /// Until [`Implementation::finish`], both records must stay in place, and nothing else may
+    /// access them.
     unsafe fn merge<V: Vectors>(
         &self,
         vectors: V,
@@ -93,7 +94,7 @@ trait Way {
 
 struct ByPlan<'a>(&'a Layout);
 
-impl Way for ByPlan<'_> {
+impl Implementation for ByPlan<'_> {
     const NAME: &'static str = "plan";
     type Record = Planned;
     type Pending = PendingStates<WORDS>;
@@ -124,7 +125,7 @@ impl Way for ByPlan<'_> {
         flow: *mut Planned,
         later: &Planned,
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller of `merge`.
         unsafe {
             vectors.merge_in_order(&mut (*flow).base, &later.base);
             pending.push(flow, later);
@@ -140,9 +141,9 @@ impl Way for ByPlan<'_> {
     }
 }
 
-struct ByHandWay;
+struct ByHandCode;
 
-impl Way for ByHandWay {
+impl Implementation for ByHandCode {
     const NAME: &'static str = "by_hand";
     type Record = ByHand;
     type Pending = ();
@@ -166,7 +167,7 @@ impl Way for ByHandWay {
         flow: *mut ByHand,
         later: &ByHand,
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller of `merge`.
         let flow = unsafe { &mut *flow };
         vectors.merge_in_order(&mut flow.base, &later.base);
         flow.merge(later);
@@ -178,7 +179,7 @@ impl Way for ByHandWay {
 
 type Planned = MicroflowRecord<WORDS_V4, WORDS>;
 
-/// The default definition and eight more features of many kinds.
+/// The default definition with eight more features of many kinds.
 fn definition() -> Definition {
     let mut definition = Definition::default();
     let edges = vec![64, 256, 512, 1_024];
@@ -195,7 +196,7 @@ fn definition() -> Definition {
     definition
 }
 
-/// The same record as a programmer would write it for this one definition.
+/// The record of this one definition, as a programmer would write it.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct ByHand {
@@ -205,7 +206,7 @@ struct ByHand {
     frame_squares: u128,
     bins: [u64; 5],
     payload: u64,
-    /// Plus one; 0 without.
+    /// Largest window plus one; 0 if there was none.
     largest_window: u64,
     longest_gap: u64,
     gap_sum: u128,
@@ -263,7 +264,7 @@ impl ByHand {
     }
 }
 
-/// Packets with and without a TCP window.
+/// Packets, some with and some without a TCP window.
 fn packets() -> Vec<(Packet, InputValues)> {
     let packet = |number: u64| {
         let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -287,15 +288,15 @@ fn packets() -> Vec<(Packet, InputValues)> {
     (0..BATCH as u64).map(packet).collect()
 }
 
-/// Merges a batch into the flows at `places`, each fetched ahead of its use.
-struct MergeBatch<'a, W: Way> {
-    way: &'a W,
+/// Merges a batch into the flows at `places`, each of which is prefetched.
+struct MergeBatch<'a, W: Implementation> {
+    code: &'a W,
     table: &'a mut [W::Record],
     places: &'a [usize; BATCH + AHEAD],
     batch: &'a [W::Record],
 }
 
-impl<W: Way> WithVectors for MergeBatch<'_, W> {
+impl<W: Implementation> WithVectors for MergeBatch<'_, W> {
     type Output = ();
 
     #[inline(always)]
@@ -305,37 +306,38 @@ impl<W: Way> WithVectors for MergeBatch<'_, W> {
         for (at, later) in self.batch.iter().enumerate() {
             prefetch(flows.wrapping_add(self.places[at + AHEAD]));
             assert!(self.places[at] < self.table.len());
-            // SAFETY: within the table, of which nobody else has any part before the end of this function.
+            // SAFETY: the index is within the table, and this function has the only reference to
+            // it.
             unsafe {
                 let flow = flows.add(self.places[at]);
-                self.way.merge(vectors, &mut pending, flow, later);
+                self.code.merge(vectors, &mut pending, flow, later);
             }
         }
-        self.way.finish(vectors, pending);
+        self.code.finish(vectors, pending);
     }
 }
 
-/// Makes records of a batch of packets.
-struct OpenBatch<'a, W: Way> {
-    way: &'a W,
+/// Makes the records of a batch of packets.
+struct OpenBatch<'a, W: Implementation> {
+    code: &'a W,
     packets: &'a [(Packet, InputValues)],
     batch: &'a mut [W::Record],
 }
 
-impl<W: Way> WithVectors for OpenBatch<'_, W> {
+impl<W: Implementation> WithVectors for OpenBatch<'_, W> {
     type Output = ();
 
     #[inline(always)]
     fn run<V: Vectors>(self, vectors: V) {
         for ((packet, values), record) in self.packets.iter().zip(self.batch) {
-            self.way.open(vectors, packet, values, record);
+            self.code.open(vectors, packet, values, record);
         }
     }
 }
 
-/// One way, its flows, and what its work took.
-struct Run<W: Way> {
-    way: W,
+/// One implementation, its flows, and the time its work took.
+struct Run<W: Implementation> {
+    code: W,
     work: Work,
     packets: Vec<(Packet, InputValues)>,
     batch: Vec<W::Record>,
@@ -344,10 +346,10 @@ struct Run<W: Way> {
     rounds: Vec<Row>,
 }
 
-impl<W: Way> Run<W> {
-    fn new(work: Work, flows: u64, way: W) -> Self {
+impl<W: Implementation> Run<W> {
+    fn new(work: Work, flows: u64, code: W) -> Self {
         let mut run = Self {
-            way,
+            code,
             work,
             packets: packets(),
             batch: vec![W::Record::ZERO; BATCH],
@@ -361,7 +363,7 @@ impl<W: Way> Run<W> {
 
     fn open(&mut self) {
         Machine::detect().run(OpenBatch {
-            way: &self.way,
+            code: &self.code,
             packets: black_box(&self.packets),
             batch: &mut self.batch,
         });
@@ -369,7 +371,7 @@ impl<W: Way> Run<W> {
 
     fn merge(&mut self, places: &[usize; BATCH + AHEAD]) {
         Machine::detect().run(MergeBatch {
-            way: &self.way,
+            code: &self.code,
             table: &mut self.table,
             places,
             batch: black_box(&self.batch),
@@ -377,7 +379,7 @@ impl<W: Way> Run<W> {
     }
 }
 
-impl<W: Way> Measured for Run<W> {
+impl<W: Implementation> Measured for Run<W> {
     fn round(&mut self, items: u64) {
         let mut places = [0; BATCH + AHEAD];
         let batches = items.div_ceil(BATCH as u64);
@@ -406,7 +408,7 @@ impl<W: Way> Measured for Run<W> {
     }
 }
 
-/// A record that no packet has reached.
+/// A record before its first packet.
 trait Zeroed {
     const ZERO: Self;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a benchmark says.
+//! The result of a benchmark.
 
 use std::time::{Duration, Instant};
 
@@ -7,28 +7,28 @@ use serde::Serialize;
 
 use crate::Options;
 
-/// One measurement: what was run, on what, and how fast.
+/// One measurement: design, traffic and speed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// Which benchmark: `aggregate`, `pipeline`, `features`, ...
+    /// The benchmark: `aggregate`, `pipeline`, `features`, ...
     pub bench: &'static str,
-    /// What was measured: `turboflow`, `paper`, `hashbrown`, `std`, `redis`, ...
+    /// The measured design: `turboflow`, `paper`, `hashbrown`, `std`, `redis`, ...
     pub design: String,
     /// Flows in the traffic.
     pub flows: u64,
-    /// How packets spread over flows: `uniform` or `zipf`, or the name of a workload.
+    /// How packets spread over flows (`uniform` or `zipf`), or the name of a workload.
     pub traffic: &'static str,
-    /// Items (microflow records or packets) a second, of all cores together.
+    /// Items (microflow records or packets) per second, over all cores.
     pub items_per_s: f64,
-    /// Nanoseconds an item.
+    /// Nanoseconds per item.
     pub ns_per_item: f64,
-    /// Memory of the design's table for each flow, in bytes; absent where it is not measured.
+    /// Memory of the design's table per flow, in bytes; absent if not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_flow: Option<f64>,
-    /// Microflow records for each packet; absent where packets were not metered.
+    /// Microflow records per packet; absent if no packets were metered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub microflows_per_packet: Option<f64>,
-    /// Cores that worked at the same time; absent where it is one.
+    /// Cores at work; absent if one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
 }
@@ -61,14 +61,14 @@ impl Row {
 
 /// A design being measured.
 pub(crate) trait Measured {
-    /// Works on that many items more, and keeps how long it took.
+    /// Works on `items` more items, and adds a run.
     fn round(&mut self, items: u64);
-    /// The round in the middle.
+    /// The median run.
     fn finish(self: Box<Self>) -> Row;
 }
 
-/// Measures designs side by side: every round runs each in turn, so that a busy minute of the
-/// machine hits all of them.
+/// Measures designs side by side. Each round runs every design in turn, so that other load on the
+/// machine affects all of them.
 pub(crate) fn in_turn(
     mut designs: Vec<Box<dyn Measured + '_>>,
     options: &Options,
@@ -82,14 +82,14 @@ pub(crate) fn in_turn(
     designs.into_iter().for_each(|design| row(design.finish()));
 }
 
-/// The run in the middle of several.
+/// The median of several runs.
 pub(crate) fn median(mut runs: Vec<Row>) -> Row {
     runs.sort_by(|a, b| a.ns_per_item.total_cmp(&b.ns_per_item));
     let middle = (runs.len() - 1) / 2;
     runs.swap_remove(middle)
 }
 
-/// Adds up time over many short stretches.
+/// Sums up the time of many short stretches of work.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Timer {
     total: Duration,
@@ -106,7 +106,7 @@ impl Timer {
         outcome
     }
 
-    /// The time so far.
+    /// The total so far.
     #[must_use]
     pub const fn total(&self) -> Duration {
         self.total

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The offload paper's sweep (Deri and others, section V): from 10,000 to 20 million active flows,
-//! a tenth of them replaced every second, at 10 M packets a second of the traffic's own time, from
-//! memory through the whole pipeline on one core.
+//! The sweep of the offload paper (Deri and others, section V): 10,000 to 20 million active flows,
+//! a tenth of which is replaced every second. Frames come from memory, at 10 M packets per second
+//! of the traffic's own clock, and take the whole pipeline on one core.
 
 use memmap2::MmapMut;
 use turboflow_merge::prefetch;
@@ -14,9 +14,9 @@ use crate::report::median;
 use crate::{Options, Row, Timer};
 
 const FRAMES: usize = 1 << 16;
-/// The rate that the paper's probe is offered, in packets a second.
+/// The rate offered to the paper's probe, in packets per second.
 const PACKETS_PER_SECOND: f64 = 10e6;
-/// New flows a second for each that is active.
+/// New flows per second for each active flow.
 const BIRTHS: f64 = 0.1;
 
 pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
@@ -26,12 +26,13 @@ pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
     }
 }
 
-/// What the machine's memory gives: of as many lines as there are flows, any one is changed for each item, and asked for ahead. A
-/// packet of a flow that no cache holds takes two at least, one with the tags and one with the record.
+/// The memory limit of this machine: one random cache line is changed per item, out of as many
+/// lines as there are flows, each prefetched. A packet whose flow is in no CPU cache needs at least
+/// two lines, one of tags and one of the record.
 fn lines(flows: u64, options: &Options) -> Row {
     const AHEAD: usize = 16;
     let mut memory = MmapMut::map_anon(64 * flows as usize).expect("there is memory for the lines");
-    // As the flow cache does. Where the system has no such pages, neither of them gets any.
+    // The flow cache asks for huge pages too. Without them, both use small pages.
     #[cfg(target_os = "linux")]
     let _ = memory.advise(memmap2::Advice::HugePage);
     memory.iter_mut().step_by(64).for_each(|byte| *byte = 1);
@@ -59,7 +60,8 @@ fn lines(flows: u64, options: &Options) -> Row {
 
 fn sweep(flows: u64, options: &Options) -> Row {
     let config = PipelineConfig {
-        // Flows that ended linger for two seconds and leave with a sweep each second: a third more.
+        // Ended flows linger for two seconds and are expired by a sweep each second: a third more
+        // flows.
         max_flows: (flows as usize * 3 / 2).max(1_000),
         seed: 1,
         ..PipelineConfig::default().live()
@@ -67,7 +69,7 @@ fn sweep(flows: u64, options: &Options) -> Row {
     let mut meter = Meter::new(&config, |_shard| Box::new(|_records| {}))
         .expect("the default configuration compiles");
     let repetitions = u64::from(options.repetitions);
-    // Long enough that nearly every flow is open before the clock starts.
+    // The warm-up opens nearly every flow before the timer starts.
     let warm_up = 1_000_000.max(flows * 3);
     let mut traffic = Traffic::new(TrafficConfig {
         packets: warm_up + (options.items + FRAMES as u64) * repetitions,
@@ -99,11 +101,11 @@ fn sweep(flows: u64, options: &Options) -> Row {
     assert_eq!(ledger.imbalances(), []);
     assert_eq!(
         ledger.flows_exported.lack_of_resources, 0,
-        "no flow left early"
+        "no flow expires early"
     );
     assert_eq!(
         ledger.packets_recorded, ledger.packets_received,
-        "no packet was lost"
+        "no packet is lost"
     );
     row.microflows_per_packet =
         Some(ledger.microflows_merged as f64 / ledger.packets_received as f64);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Microflow records for each packet by the size of the table, in the paper's form: records are
-//! evicted on collision alone, and a slot has 24 bytes (TurboFlow, Figure 11 and Table 10).
+//! Microflow records per packet by table size, in the paper's setting: records are evicted on
+//! collision only, and a slot takes 24 bytes (TurboFlow, Figure 11 and Table 10).
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use turboflow_engine::PacketEngine;
@@ -11,19 +11,19 @@ use turboflow_workload::workloads::{
     DataCenterConfig, InternetConfig, Kind, Switch, Workload, WorkloadConfig,
 };
 
-/// A record in the paper's table: 13 bytes of key and four counters.
+/// A slot of the paper's table: 13 bytes of key and four counters.
 const SLOT_BYTES: u32 = 24;
 
-/// How many microflow records a second come out of a table of so many bytes, and how many packets
-/// go in for each, after a time in which the table fills.
+/// Microflow records per second out of a table, and packets per record, measured once the table is
+/// full.
 struct Reduction {
     records_per_second: f64,
     packets_per_record: f64,
 }
 
 fn reduction(kind: Kind, table_bytes: u32, measured_ns: u64) -> Reduction {
-    // Until the table is full: three new flows for each slot, or a time as long as the measured
-    // one, in which flows under way do the rest.
+    // The fill time: until three new flows have come per slot, or as long as the measurement,
+    // because flows that are already active fill the table too.
     let slots = table_bytes / SLOT_BYTES;
     let flows_ns = 3e9 * f64::from(slots) / kind.asked().flows_per_second;
     let fill_ns = measured_ns.min(flows_ns as u64);
@@ -79,8 +79,8 @@ fn internet(table_bytes: u32) -> Reduction {
     reduction(kind, table_bytes, 10_000_000_000)
 }
 
-/// Bytes of table and megabits of records a second, as in Table 10. Its two larger tables take
-/// the switches' traffic long to fill.
+/// Bytes of table, and megabits of records per second, as in Table 10. Its two larger tables take
+/// too long to fill with the switches' traffic.
 const TABLE_10: [(u32, [f64; 3]); 3] = [
     (49_152, [22.57, 242.93, 856.99]),
     (98_304, [19.01, 173.06, 563.17]),
@@ -89,14 +89,14 @@ const TABLE_10: [(u32, [f64; 3]); 3] = [
 const INTERNET_LARGER: [(u32, f64); 2] = [(786_432, 9.27), (1_572_864, 7.05)];
 
 #[test]
-fn a_megabyte_of_table_leaves_a_tenth_of_the_internet_links_work() {
+fn a_megabyte_of_table_reduces_the_internet_links_records_to_a_tenth_of_its_packets() {
     let found = internet(1_000_000).packets_per_record;
     eprintln!("1 MB, Internet: {found:.1} packets a record");
     assert!(found >= 10.0, "{found}");
 }
 
 #[test]
-fn a_tenth_of_a_megabyte_does_in_the_data_center() {
+fn a_tenth_of_a_megabyte_reduces_the_data_centers_records_more() {
     let found = switch(Switch::Aggregation, 100_000).packets_per_record;
     eprintln!("100 KB, aggregation: {found:.1} packets a record");
     assert!(found >= 45.0, "{found}");
@@ -113,10 +113,11 @@ fn agrees(table_bytes: u32, found: &Reduction, megabits: f64, percent: f64) {
     assert!(off.abs() < percent, "{table_bytes} bytes: {off:.1} %");
 }
 
-/// The Internet column was used to calibrate. The others were not, and a fifth of a second of them
-/// differs from seed to seed by a tenth: few flows are under way, and some of them collide.
+/// The generator is calibrated with the Internet column, so 10 % is enough there. The other columns
+/// were not used. A fifth of a second of that traffic varies by a tenth from seed to seed, because
+/// few flows are active and some of them collide.
 #[test]
-fn the_bus_load_of_table_10_comes_out() {
+fn the_bus_load_is_that_of_table_10() {
     for (table_bytes, [link, top_of_rack, aggregation]) in TABLE_10 {
         agrees(table_bytes, &internet(table_bytes), link, 10.0);
         let found = switch(Switch::TopOfRack, table_bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was measured, one JSON object a line: `raw.jsonl` of a run.
+//! Measurements, one JSON object per line: `raw.jsonl` of a run.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-/// One measurement, or that a part is complete.
+/// One measurement, or the mark that a part is complete.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Fact {
-    /// Which part of the evaluation it belongs to.
+    /// The part of the evaluation.
     pub(crate) part: String,
-    /// Names: design, workload, traffic, ...
+    /// Labels and their names: design, workload, traffic, ...
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) of: BTreeMap<String, String>,
-    /// Numbers, with their units in their names.
+    /// Numbers. Their keys end with the unit.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) values: BTreeMap<String, f64>,
-    /// How long the whole part took, in seconds: its last line.
+    /// Duration of the whole part, in seconds. Only the part's last line has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) complete_after_s: Option<f64>,
 }
@@ -45,12 +45,12 @@ impl Fact {
         self
     }
 
-    /// The name under that label; empty where there is none.
+    /// The name under that label; empty if there is none.
     pub(crate) fn label(&self, label: &str) -> &str {
         self.of.get(label).map_or("", String::as_str)
     }
 
-    /// The number of that name; NaN where there is none, which no table or plot shows.
+    /// The number under that key; NaN if there is none. Tables and plots skip NaN.
     pub(crate) fn get(&self, name: &str) -> f64 {
         self.values.get(name).copied().unwrap_or(f64::NAN)
     }
@@ -61,19 +61,19 @@ impl Fact {
 pub(crate) struct Facts(pub(crate) Vec<Fact>);
 
 impl Facts {
-    /// Those with that name under that label.
+    /// The facts with that name under that label.
     pub(crate) fn with(&self, label: &str, name: &str) -> Self {
         let with = self.0.iter().filter(|fact| fact.label(label) == name);
         Self(with.cloned().collect())
     }
 
-    /// Those with that number.
+    /// The facts with that number.
     pub(crate) fn at(&self, name: &str, value: f64) -> Self {
         let at = self.0.iter().filter(|fact| fact.get(name) == value);
         Self(at.cloned().collect())
     }
 
-    /// The names under a label, each once, in the order of their first appearance.
+    /// The distinct names under a label, in the order of their first appearance.
     pub(crate) fn names(&self, label: &str) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for fact in &self.0 {
@@ -85,7 +85,7 @@ impl Facts {
         names
     }
 
-    /// The numbers of a name, each once, from small to large.
+    /// The distinct numbers under a key, ascending.
     pub(crate) fn numbers(&self, name: &str) -> Vec<f64> {
         let mut numbers: Vec<f64> = self.0.iter().map(|fact| fact.get(name)).collect();
         numbers.retain(|number| !number.is_nan());
@@ -94,13 +94,13 @@ impl Facts {
         numbers
     }
 
-    /// Pairs of two numbers.
+    /// Pairs of two numbers of each fact.
     pub(crate) fn points(&self, x: &str, y: &str) -> Vec<(f64, f64)> {
         let points = self.0.iter().map(|fact| (fact.get(x), fact.get(y)));
         points.filter(|(x, y)| !x.is_nan() && !y.is_nan()).collect()
     }
 
-    /// The number of the first fact that has it.
+    /// The number of the first fact that has one under that key.
     pub(crate) fn first(&self, name: &str) -> Option<f64> {
         self.0
             .iter()
@@ -108,21 +108,21 @@ impl Facts {
     }
 }
 
-/// `raw.jsonl` of a run, which grows line by line and can be taken up again.
+/// `raw.jsonl` of a run. It grows line by line, and an interrupted run can be resumed.
 pub(crate) struct Raw {
     path: PathBuf,
     facts: Vec<Fact>,
 }
 
 impl Raw {
-    /// Reads what is there; parts that are not complete are dropped.
+    /// Reads the existing file, without the parts that are not complete.
     pub(crate) fn open(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join("raw.jsonl");
         let mut facts = Vec::new();
         if path.exists() {
             let text =
                 fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-            // A last line that was cut short belongs to a part that is not complete.
+            // A truncated last line belongs to an incomplete part.
             facts.extend(
                 text.lines()
                     .filter_map(|line| serde_json::from_str(line).ok()),
@@ -159,7 +159,7 @@ impl Raw {
         Ok(())
     }
 
-    /// The measurements of a part; none where it is not complete.
+    /// The measurements of a part; empty if the part is not complete.
     pub(crate) fn part(&self, part: &str) -> Facts {
         if !self.is_complete(part) {
             return Facts::default();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_taken_up_where_its_last_complete_part_ended() {
+    fn a_run_resumes_after_its_last_complete_part() {
         let folder = tempfile::tempdir().unwrap();
         let mut raw = Raw::open(folder.path()).unwrap();
         raw.add(Fact::new("a").of("design", "x").value("n", 1.5))

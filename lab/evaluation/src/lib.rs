@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The evaluation of the TurboFlow paper, and what the offload paper and the sketches' papers
-//! claim, run again: `make evaluation`.
+//! The evaluation of the TurboFlow paper, and of claims in the offload paper and the sketches'
+//! papers: `make evaluation`.
 //!
-//! Every part is measured in a process of its own, so that one that fails does not take the others
-//! with it and leaves no memory behind. What is measured is kept line by line; a run that was
-//! interrupted goes on where it stopped.
+//! Every part is measured in its own process. So a failing part does not affect the others, and
+//! each starts with fresh memory. Results are stored line by line, and an interrupted run can be
+//! resumed.
 
 mod facts;
 mod machine;
@@ -20,15 +20,15 @@ pub use parts::Scale;
 pub use results::results;
 pub use run::{RunOptions, redraw, run};
 
-/// Measures one part and writes each of its facts as it is there, a JSON object a line.
+/// Measures one part, and writes each fact at once, one JSON object per line.
 ///
 /// # Errors
-/// When there is no part of that name, it cannot be measured, or `out` takes no more.
+/// When no part has that name, the part cannot be measured, or `out` cannot be written.
 pub fn measure(part: &str, scale: &Scale, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut broken = None;
     (parts::part(part)?.measure)(scale, &mut |fact| {
         let line = serde_json::to_string(&fact).expect("names and numbers are JSON");
-        // The reader takes each line when it is there.
+        // The reader processes each line as soon as it is complete.
         let written = writeln!(out, "{line}").and_then(|()| out.flush());
         broken = written.err().or(broken.take());
     })?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where and of what a run was: `machine.md`, `commit.txt`, and the name of its folder.
+//! The machine and the source of a run: `machine.md`, `commit.txt`, and the name of its folder.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What belongs into `machine.md`, a line each.
+/// The content of `machine.md`, one line per fact.
 pub(crate) fn describe() -> String {
     let memory_kb = first("/proc/meminfo", "MemTotal:")
         .and_then(|text| text.trim_end_matches(" kB").parse::<f64>().ok());
@@ -15,7 +15,7 @@ pub(crate) fn describe() -> String {
         || "unknown".to_owned(),
         |kb| format!("{:.1} GiB", kb / f64::from(1 << 20)),
     );
-    // Without what a distribution or a host adds to the version.
+    // Without the suffix that a distribution or a host adds to the version.
     let release = read("/proc/sys/kernel/osrelease");
     let kernel = release.split('-').next().unwrap_or_default().to_owned();
     let facts = [
@@ -52,7 +52,7 @@ pub(crate) fn load() -> String {
     text.split(' ').take(3).collect::<Vec<_>>().join(" ")
 }
 
-/// The commit of the tree, with a word where it was changed since, or where nobody knows it.
+/// The commit of the tree, marked if the tree has changes, or "unknown".
 pub(crate) fn commit() -> String {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).output().ok()?;
@@ -62,7 +62,7 @@ pub(crate) fn commit() -> String {
     let Some(head) = git(&["rev-parse", "HEAD"]) else {
         return "unknown: this is no git checkout".to_owned();
     };
-    // Without documents and runs, which this program writes itself.
+    // Documents and runs do not count as changes, because this program writes them.
     let sources = [":(top)", ":(top,exclude)docs", ":(top,exclude)bench/runs"];
     let mut status = vec!["status", "--porcelain", "--untracked-files=no", "--"];
     status.extend(sources);
@@ -79,7 +79,7 @@ pub(crate) fn commit() -> String {
     }
 }
 
-/// The date and the kind of machine: no host name.
+/// The date and the kind of machine. The host name stays out of published runs.
 pub(crate) fn folder_name() -> String {
     let words = ["(R)", "(TM)", "CPU"]
         .iter()
@@ -107,7 +107,8 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).map_or_else(|_| unknown(), |text| text.trim().to_owned())
 }
 
-/// The size of the cache with the highest number in a folder of the system's: `/proc/cpuinfo` has another one's on some processors.
+/// The size of the cache with the highest index in a sysfs folder. On some processors,
+/// `/proc/cpuinfo` gives the size of another cache.
 fn last_level_cache(folder: &str) -> String {
     let size = |index| fs::read_to_string(format!("{folder}/index{index}/size"));
     let mut sizes = (0..8).rev().filter_map(|index| size(index).ok());
@@ -116,7 +117,7 @@ fn last_level_cache(folder: &str) -> String {
         .map_or_else(unknown, |size| size.trim().to_owned())
 }
 
-/// What stands behind a name and a colon in the first line that begins with the name.
+/// The text after the colon, in the first line that begins with the name.
 fn first(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_cache_is_the_one_that_is_told() {
+    fn the_last_level_cache_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_str().unwrap();
         assert_eq!(last_level_cache(path), unknown());

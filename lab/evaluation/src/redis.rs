@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A Redis server for as long as it is needed, where one is installed.
+//! Starts a temporary Redis server, if Redis is installed.
 
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A server of our own; it ends with this value.
+/// A server process, which is killed on drop.
 pub(crate) struct Server {
     process: Child,
     pub(crate) address: String,
 }
 
 impl Server {
-    /// Starts one that keeps nothing on the disk; `None` where it is not installed or does not
-    /// answer.
+    /// Starts a server without persistence. `None` if Redis is not installed or does not answer.
     pub(crate) fn start() -> Option<Self> {
         let port = TcpListener::bind("127.0.0.1:0")
             .and_then(|listener| listener.local_addr())
@@ -55,7 +54,7 @@ fn wait(time: Duration) {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself; there is nobody to tell.
+        // The server may have exited already, and an error here could not be reported.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

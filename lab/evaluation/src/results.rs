@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The table of current results in a document, made from the rows of `turboflow-lab bench --json`.
 //!
-//! The document says which run it is of:
+//! The document names the run:
 //!
 //! ```text
 //! <!-- results: bench/runs/2026-11-26-machine -->
@@ -21,7 +21,7 @@ use crate::report::axis::short;
 const BEGIN: &str = "<!-- results: ";
 const END: &str = "<!-- end of results -->";
 
-/// A row of `raw.jsonl`, as far as the table needs it.
+/// The fields of a row of `raw.jsonl` that the table needs.
 #[derive(Debug, Deserialize)]
 struct Row {
     bench: String,
@@ -65,7 +65,7 @@ impl Rows {
         row.map(|row| row.ns_per_item)
     }
 
-    /// Numbers of flows and kinds of traffic that the aggregator was measured with.
+    /// Numbers of flows and kinds of traffic with which the aggregator was measured.
     fn places(&self) -> Vec<(u64, String)> {
         let ours = |row: &&Row| row.bench == "aggregate" && row.design == "turboflow";
         let mut places: Vec<(u64, String)> = self
@@ -79,7 +79,7 @@ impl Rows {
     }
 }
 
-/// Makes the table of the document anew; with `check` only compares, and fails where it differs.
+/// Rewrites the table of the document. With `check`, only compares, and fails on a difference.
 pub fn results(document: &Path, check: bool) -> anyhow::Result<()> {
     let text =
         fs::read_to_string(document).with_context(|| format!("reading {}", document.display()))?;
@@ -97,7 +97,7 @@ pub fn results(document: &Path, check: bool) -> anyhow::Result<()> {
         !run.contains("..") && run.starts_with("bench/runs/"),
         "{name} names no run of bench/runs: {run}"
     );
-    // Documents lie one folder below the root.
+    // Documents are one folder below the root.
     let root = document.parent().and_then(Path::parent);
     let root = root.with_context(|| format!("{name} lies in no folder of the project"))?;
     let rows = Rows::read(&root.join(run).join("raw.jsonl"))?;
@@ -152,7 +152,7 @@ fn block(run: &str, rows: &Rows) -> String {
     text
 }
 
-/// How many times as long another design takes.
+/// The factor by which another design is slower.
 fn times(ratio: f64) -> String {
     if ratio < 100.0 {
         format!("{ratio:.1}x")
@@ -161,7 +161,7 @@ fn times(ratio: f64) -> String {
     }
 }
 
-/// What has one or two rows only, a sentence each.
+/// Benchmarks with only one or two rows, as one sentence each.
 fn others(text: &mut String, rows: &Rows) {
     let mut say = |sentence: String| {
         writeln!(text, "- {sentence}").expect("a string takes any text");
@@ -212,7 +212,10 @@ mod tests {
         let document = folder.path().join("docs/page.md");
         let page = format!("Before.\n{BEGIN}bench/runs/x -->\nold\n{END}\nAfter.\n");
         fs::write(&document, page).unwrap();
-        assert!(results(&document, true).is_err(), "an old table is found");
+        assert!(
+            results(&document, true).is_err(),
+            "an outdated table is an error"
+        );
         results(&document, false).unwrap();
         results(&document, true).unwrap();
         let text = fs::read_to_string(&document).unwrap();
@@ -224,7 +227,7 @@ mod tests {
         fs::write(&document, text.replace("2.0x", "3.0x")).unwrap();
         assert!(
             results(&document, true).is_err(),
-            "a changed number is found"
+            "a changed number is an error"
         );
     }
 

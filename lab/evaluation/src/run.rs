@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A whole run: part by part, each in a process of its own, then the report.
+//! A whole run: each part in its own process, then the report.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -18,28 +18,33 @@ use crate::{machine, report};
 /// What to measure, and where to keep it.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// How much. Where no Redis server is named, one is started meanwhile if it is installed.
+    /// The amount of measuring. If no Redis server is named and Redis is installed, one is started
+    /// for the run.
     pub scale: Scale,
     /// Folder of the run; `bench/runs/DATE-MACHINE-evaluation` by default.
     pub out: Option<PathBuf>,
     /// Folder of the report; that of the run by default.
     pub report: Option<PathBuf>,
-    /// A sentence more for `machine.md`.
+    /// An additional sentence for `machine.md`.
     pub note: Option<String>,
-    /// Names of the parts; none for all of them.
+    /// Names of the parts; empty means all.
     pub parts: Vec<String>,
 }
 
-/// A command that measures a part: it calls [`measure`](crate::measure) and prints what that writes.
-type Measuring<'a> = &'a dyn Fn(&str, &Scale) -> anyhow::Result<Command>;
+/// Returns a command that measures a part, by calling [`measure`](crate::measure) and printing its
+/// output.
+type MeasureCommand<'a> = &'a dyn Fn(&str, &Scale) -> anyhow::Result<Command>;
 
-/// Measures all parts that are not in the run yet, each by the process that `measuring` describes, and
-/// writes the report. Gives the names of parts that failed.
+/// Measures all parts that the run lacks, each in the process that `measuring` describes, and
+/// writes the report. Returns the names of the parts that failed.
 ///
 /// # Errors
-/// When there is no part of a name, the run is one of another commit or scale, or its folder or that
-/// of the report cannot be written.
-pub fn run(options: &RunOptions, measuring: Measuring<'_>) -> anyhow::Result<Vec<&'static str>> {
+/// When a part is unknown, the run is of another commit or scale, or the folder of the run or of
+/// the report cannot be written.
+pub fn run(
+    options: &RunOptions,
+    measuring: MeasureCommand<'_>,
+) -> anyhow::Result<Vec<&'static str>> {
     let chosen = chosen(&options.parts)?;
     let out = options
         .out
@@ -92,10 +97,10 @@ pub fn run(options: &RunOptions, measuring: Measuring<'_>) -> anyhow::Result<Vec
     Ok(failed)
 }
 
-/// Writes the report of a run that was measured before, into `folder` or that of the run.
+/// Writes the report of an earlier run into `folder`, or into the folder of the run.
 ///
 /// # Errors
-/// When `out` is no run, or the report cannot be written.
+/// When `out` is not a run, or the report cannot be written.
 pub fn redraw(out: &Path, folder: Option<&Path>) -> anyhow::Result<()> {
     ensure!(
         out.join("raw.jsonl").exists(),
@@ -126,10 +131,10 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Part>> {
     names.iter().map(|name| part(name)).collect()
 }
 
-/// What quick runs have at the end of their commit.
+/// The suffix that quick runs add to their commit.
 const QUICK: &str = ", quick";
 
-/// Quick parts are none of a whole run, nor the other way round.
+/// Quick and full measurements must not mix in one run.
 fn check_scale(out: &Path, quick: bool) -> anyhow::Result<()> {
     let before = fs::read_to_string(out.join("commit.txt")).unwrap_or_default();
     ensure!(
@@ -145,7 +150,7 @@ fn check_scale(out: &Path, quick: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A run is of one commit: what was measured at another is not added to.
+/// All parts of a run are measured at one commit.
 fn claim(out: &Path, quick: bool) -> anyhow::Result<()> {
     let (path, mut commit) = (out.join("commit.txt"), machine::commit());
     if quick {
@@ -162,7 +167,7 @@ fn claim(out: &Path, quick: bool) -> anyhow::Result<()> {
     fs::write(&path, commit + "\n").with_context(|| format!("writing {}", path.display()))
 }
 
-/// Runs the process that measures a part and keeps what it prints.
+/// Runs the process that measures a part, and stores its output.
 fn measure(part: &Part, mut command: Command, raw: &mut Raw) -> anyhow::Result<()> {
     command.stdout(Stdio::piped());
     let mut timer = Timer::default();
@@ -213,8 +218,7 @@ fn write_circumstances(out: &Path, options: &RunOptions, load_before: &str) -> a
     Ok(())
 }
 
-/// The way from one folder to another, both below the one in which this runs; empty or with a slash
-/// at its end.
+/// The relative path between two folders below the current one; empty, or with a slash at its end.
 fn link(from: &Path, to: &Path) -> String {
     let parts = |path: &Path| -> Vec<PathBuf> {
         path.components()
@@ -247,12 +251,12 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_another_commit_is_left_alone() {
+    fn a_run_of_another_commit_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("commit.txt"), "0123\n").unwrap();
         let error = claim(folder.path(), false).unwrap_err().to_string();
         assert!(error.contains("was measured at 0123"), "{error}");
-        // Nor do quick parts and whole ones go together.
+        // Quick and full parts do not mix.
         let folder = tempfile::tempdir().unwrap();
         claim(folder.path(), true).unwrap();
         claim(folder.path(), true).unwrap();

@@ -91,7 +91,7 @@ enum Engine {
     Xdp,
 }
 
-/// A whole number from 1 on, also with K or M behind it.
+/// A positive whole number, optionally with the suffix K or M.
 fn number(text: &str) -> Result<u64, String> {
     let (digits, factor) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
@@ -108,16 +108,16 @@ fn number(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Benchmarks of numbers of flows that are given.
+/// Benchmarks that use the given numbers of flows.
 const OF_FLOWS: [&str; 4] = ["aggregate", "cores", "features", "pipeline"];
-/// Benchmarks in which Redis has a row.
+/// Benchmarks with a row for Redis.
 const OF_REDIS: [&str; 2] = ["aggregate", "cores"];
-/// The benchmark of one kind and length.
+/// The benchmark whose traffic and length are fixed.
 const FIXED: &str = "flood";
 
 impl BenchArgs {
-    /// An option that no benchmark asked for looks at is an error: it would be ignored.
-    fn refuse_what_is_of_no_use(&self) -> anyhow::Result<()> {
+    /// Options that none of the selected benchmarks uses are errors, because they would be ignored.
+    fn refuse_unused_options(&self) -> anyhow::Result<()> {
         let in_kernel = self.engine == Engine::Xdp;
         if self.send.is_some() && !in_kernel {
             bail!("--send is of no use without --engine xdp: add that, or leave it out");
@@ -170,7 +170,7 @@ impl BenchArgs {
 }
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
-    args.refuse_what_is_of_no_use()?;
+    args.refuse_unused_options()?;
     let options = args.options();
     if let (Engine::Xdp, Some(interface)) = (args.engine, &args.send) {
         return send(interface, &options, args.json);
@@ -206,7 +206,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
 
 #[cfg(all(target_os = "linux", feature = "kernel"))]
 fn in_kernel(options: &Options, json: bool) -> anyhow::Result<()> {
-    // The error's own words name its cause.
+    // The error's message names its cause.
     turboflow_bench::kernel::run(options, &mut |row| print(&row, json))
         .map_err(|error| anyhow!("{error}"))
 }
@@ -220,7 +220,7 @@ fn send(interface: &str, options: &Options, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is missing, and the mend.
+/// What is missing, and how to get it.
 #[cfg(not(all(target_os = "linux", feature = "kernel")))]
 const WITHOUT_KERNEL: &str = "this turboflow-lab was built without the engine in the kernel \
     (Linux; cargo build --features kernel, with clang, libelf-dev and zlib1g-dev); --engine software works";
@@ -235,7 +235,7 @@ fn send(_interface: &str, _options: &Options, _json: bool) -> anyhow::Result<()>
     bail!(WITHOUT_KERNEL)
 }
 
-/// A row appears when it is there, also where standard output is a file.
+/// Prints each row at once, even if standard output is a file.
 fn print(row: &Row, json: bool) {
     if json {
         let row = serde_json::to_string(row).expect("a row of numbers and names is JSON");

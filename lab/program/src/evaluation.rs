@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow-lab evaluation`: the papers' evaluation of `lab/evaluation`, a process a part.
+//! `turboflow-lab evaluation`: the papers' evaluation of `lab/evaluation`, each part in its own
+//! process.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,7 +9,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use turboflow_evaluation::{RunOptions, Scale};
 
-/// `turboflow-lab evaluation`, as typed.
+/// The command line of `turboflow-lab evaluation`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Measure all parts that are not in the run yet, and write the report
@@ -40,7 +41,7 @@ pub(crate) enum Command {
     },
 }
 
-/// How much to measure.
+/// The amount of measuring.
 #[derive(Debug, Args)]
 pub(crate) struct ScaleArgs {
     /// Little of everything: to see that it works, not to rely on
@@ -58,7 +59,7 @@ pub(crate) struct ScaleArgs {
     captures: PathBuf,
 }
 
-/// `turboflow-lab evaluation run`, as typed.
+/// The command line of `turboflow-lab evaluation run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -124,7 +125,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// This program, about to measure one part.
+/// A command that runs this program to measure one part.
 fn measuring(part: &str, scale: &Scale) -> anyhow::Result<std::process::Command> {
     let program = std::env::current_exe().context("finding this program")?;
     let mut command = std::process::Command::new(program);

@@ -33,7 +33,7 @@ enum Command {
     Evaluation(evaluation::Command),
 }
 
-/// The exit code of a command that could not run.
+/// The exit code of a command that could not be run.
 const COULD_NOT_RUN: u8 = 2;
 
 fn main() -> ExitCode {

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 
 use crate::COULD_NOT_RUN;
 
-/// Writes text at once. A reader that went away (`| head`) has what it wanted: the program ends, with
+/// Writes and flushes text. If the reader has closed its end (`| head`), the program exits with
 /// success.
 pub(crate) fn print_or_end(text: &str) {
     let mut stdout = std::io::stdout().lock();

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where another process is, as `/proc` tells.
+//! Tells from `/proc` which system call another process is blocked in.
 
 use std::fs;
 
-/// A system call that a thread may wait in.
+/// A system call that can block a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
-    /// `openat`, or `ppoll` where a program must hear signals meanwhile: of a named pipe whose
+    /// `openat`, or `ppoll` in a program that must react to signals: opening a named pipe whose
     /// other end is not open.
     Opening,
-    /// `read` from that file descriptor, or `ppoll` before it.
+    /// `read` from that file descriptor, or `ppoll` in front of it.
     Reading(u32),
     /// `clock_nanosleep` or `nanosleep`.
     Sleeping,
@@ -37,15 +37,15 @@ mod number {
     pub(super) const WRITE: u64 = 64;
 }
 
-/// Whether a thread of a process is blocked in that call at this moment. A child of this process
-/// can be looked at without further rights.
+/// Whether a thread of the process is blocked in that call now. For a child of this process, this
+/// needs no further rights.
 #[must_use]
 pub fn is_blocked(process: u32, call: Blocked) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else {
         return false;
     };
     threads.flatten().any(|thread| {
-        // "running", or number and arguments of the call that the thread sleeps in.
+        // "running", or the number and arguments of the system call that the thread is blocked in.
         let text = fs::read_to_string(thread.path().join("syscall")).unwrap_or_default();
         is_call(&text, call)
     })
@@ -63,7 +63,7 @@ fn is_call(text: &str, call: Blocked) -> bool {
         Blocked::Writing => ([number::WRITE; 2], None),
     };
     number.is_some_and(|number| wanted.contains(&number))
-        // A list of descriptors is no descriptor.
+        // The first argument of `ppoll` is a pointer, not a descriptor.
         && (number == Some(number::PPOLL)
             || descriptor.is_none_or(|wanted| first == Some(u64::from(wanted))))
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What tests need of the machine they run on, and how they wait. Nothing of the product depends
-//! on it.
+//! What tests need of their machine, and how they wait. The product does not depend on this crate.
 //!
-//! A test names its needs first and ends where one of them is missing:
+//! A test names its needs first, and returns if one is missing:
 //!
 //! ```
 //! use turboflow_testing::{Need, is_missing};
@@ -12,13 +11,12 @@
 //! }
 //! ```
 //!
-//! It then counts as skipped, not as passed: [`is_missing`] says so on standard error, past the
-//! capture of libtest, and in the file that [`REPORT`] names, which `scripts/run-tests.sh` adds up.
-//! In CI ([`CI`]) a missing need is a failure, except for those that [`LEFT_OUT`] lists.
+//! The test then counts as skipped, not as passed. [`is_missing`] says so on standard error, past
+//! libtest's capture, and in the file that [`REPORT`] names, which `scripts/run-tests.sh` sums up.
+//! In CI ([`CI`]) a missing need is a failure, unless [`LEFT_OUT`] lists it.
 //!
-//! A test never waits for time to pass. It waits [`until`] another process is where the test wants
-//! it: until it has said something ([`Talk`]), or until it is blocked in a system call
-//! (`is_blocked`).
+//! A test never waits for time to pass. It waits for a state of another process ([`until`]): a line
+//! it has written ([`Talk`]), or a system call it is blocked in (`is_blocked`).
 
 #[cfg(target_os = "linux")]
 mod blocked;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a test may need, and whether it is here.
+//! What a test may need, and whether the machine has it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use std::path::{Path, PathBuf};
 pub enum Need<'a> {
     /// The real captures beside the checkout, see [`captures_folder`].
     Captures,
-    /// An engine that is optional at compile time, and whether it was compiled in:
+    /// An optional engine, and whether it was compiled in:
     /// `Need::Engine("name", cfg!(feature = "its-feature"))`.
     Engine(&'static str, bool),
-    /// A library that is loaded at run time, and whether the test has found it.
+    /// A library loaded at run time, and whether the test found it.
     Library(&'static str, bool),
-    /// Something the system must permit, and whether it does: `Need::Right("mount", false)`.
+    /// A right of the process, and whether it has it: `Need::Right("mount", false)`.
     Right(&'static str, bool),
-    /// To run as root.
+    /// Root.
     Root,
-    /// A program in `PATH`, or at a path of its own.
+    /// A program in `PATH`, or at the given path.
     Tool(&'a str),
 }
 
 impl<'a> Need<'a> {
-    /// Whether it is here.
+    /// Whether the machine has it.
     #[must_use]
     pub fn is_met(&self) -> bool {
         match *self {
@@ -45,7 +45,7 @@ impl<'a> Need<'a> {
         }
     }
 
-    /// What a person reads behind "needs".
+    /// The text after "needs" in messages.
     pub(crate) fn text(&self) -> String {
         match *self {
             Self::Captures => "real captures".to_owned(),
@@ -64,7 +64,7 @@ pub fn captures_folder() -> Option<PathBuf> {
     folder.join("truth").is_dir().then_some(folder)
 }
 
-/// The path of a shared library below the folders of `/usr/lib` for an architecture.
+/// The path of a shared library in an architecture's folder below `/usr/lib`.
 #[must_use]
 pub fn library(name: &str) -> Option<PathBuf> {
     let folders = fs::read_dir("/usr/lib").ok()?;
@@ -75,7 +75,7 @@ pub fn library(name: &str) -> Option<PathBuf> {
 fn is_root() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    // Real and effective.
+    // Both the real and the effective user have to be root.
     line.is_some_and(|ids| ids.split_whitespace().nth(1) == Some("0"))
 }
 

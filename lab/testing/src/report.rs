@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tells which tests were skipped and why.
+//! Reports which tests were skipped, and why.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -8,31 +8,29 @@ use std::thread;
 
 use crate::Need;
 
-/// The environment variable that is set in CI, where no test may be skipped.
+/// The environment variable that is set in CI, where a skipped test is a failure.
 pub const CI: &str = "TURBOFLOW_CI";
 
-/// The environment variable with the names of the needs that may be missing in CI all the same,
-/// separated by commas: what the environment leaves out on purpose.
+/// The environment variable that lists needs which CI may lack on purpose, separated by commas.
 pub const LEFT_OUT: &str = "TURBOFLOW_LEFT_OUT";
 
-/// The environment variable with the path of the file to which a line for each skipped test is
-/// added.
+/// The environment variable with the path of a file, to which each skipped test adds a line.
 pub const REPORT: &str = "TURBOFLOW_SKIPPED";
 
-/// Whether one of the needs of a test is missing: the test is then reported as skipped, and ends.
+/// Whether a need of the test is missing. The test is then reported as skipped, and has to return.
 ///
 /// # Panics
-/// In CI, unless the need is left out there.
+/// In CI, unless [`LEFT_OUT`] lists the need.
 #[track_caller]
 #[must_use]
 pub fn is_missing(needs: &[Need<'_>]) -> bool {
     report("SKIPPED", needs, Location::caller())
 }
 
-/// As [`is_missing`], for a test that checks less where a need is missing, but still something.
+/// Like [`is_missing`], for a test that still checks something without the need.
 ///
 /// # Panics
-/// In CI, unless the need is left out there.
+/// In CI, unless [`LEFT_OUT`] lists the need.
 #[track_caller]
 #[must_use]
 pub fn is_missing_in_part(needs: &[Need<'_>]) -> bool {
@@ -51,27 +49,27 @@ fn report(what: &str, needs: &[Need<'_>], place: &Location<'_>) -> bool {
         need.text()
     );
     let line = format!("{what}: {}: needs {}\n", test_name(place), need.text());
-    // Past libtest, which captures what the print macros write.
+    // libtest captures what the print macros write, so this writes to standard error directly.
     let _ = std::io::stderr().write_all(line.as_bytes());
     if let Some(path) = std::env::var_os(REPORT) {
         let file = OpenOptions::new().create(true).append(true).open(&path);
-        // One write to a file opened for appending: lines of several processes do not mix.
+        // One write to a file opened for appending, so that lines of several processes do not mix.
         let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
         written.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
     true
 }
 
-/// Whether a list with commas has a name.
+/// Whether a comma-separated list contains a name.
 fn is_listed(list: &str, name: &str) -> bool {
     list.split(',').any(|listed| listed.trim() == name)
 }
 
-/// The test that runs on this thread, behind the name of its crate.
+/// The name of the test on this thread, prefixed with its crate.
 fn test_name(place: &Location<'_>) -> String {
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
     match thread::current().name() {
-        // With one thread for all tests, and on threads that tests start, libtest names none.
+        // libtest does not name the thread with `--test-threads 1`, nor threads that tests start.
         None | Some("main") => format!("{package} {}:{}", place.file(), place.line()),
         Some(name) => format!("{package} {name}"),
     }
@@ -82,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_have_whole_names() {
+    fn lists_match_whole_names() {
         assert!(is_listed("captures, xdp", "xdp"));
         assert!(!is_listed("captures,xdp", "captures,xdp"));
         assert!(!is_listed("captures", "capture"));
@@ -90,13 +88,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_here_is_not_missing() {
+    fn a_met_need_is_not_missing() {
         assert!(!is_missing(&[]));
         assert!(!is_missing(&[Need::Tool("sh"), Need::Engine("xdp", true)]));
     }
 
     #[test]
-    fn a_test_is_named_behind_its_crate() {
+    fn a_test_name_begins_with_its_crate() {
         let name = test_name(Location::caller());
         assert!(name.starts_with("turboflow-testing "), "{name}");
     }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Waiting for what other processes and threads do: the only place where tests look at a clock.
+//! Waiting for other processes and threads. This is the only place where tests read a clock.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A guard against hanging, far longer than anything takes on a busy machine.
+/// A guard against hanging, far longer than any wait on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Between two looks at what does not tell by itself.
+/// Interval between two polls.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 ///
 /// # Panics
 /// After [`PATIENCE`].
@@ -30,7 +30,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The lines that a process writes, as they come.
+/// The lines of a process's output, as they arrive.
 #[derive(Debug)]
 pub struct Talk {
     lines: Receiver<String>,
@@ -38,14 +38,13 @@ pub struct Talk {
 }
 
 impl Talk {
-    /// Reads a stream to its end on a thread of its own, so that the process never waits for a
-    /// reader.
+    /// Reads a stream to its end on a thread, so that the process never blocks on writing.
     #[must_use]
     pub fn of(stream: impl Read + Send + 'static) -> Self {
         let (sender, lines) = channel();
         thread::spawn(move || {
             for line in BufReader::new(stream).lines().map_while(Result::ok) {
-                // A test that has ended does not listen any more.
+                // The receiver is gone once the test has ended.
                 let _ = sender.send(line);
             }
         });
@@ -71,7 +70,7 @@ impl Talk {
         }
     }
 
-    /// Waits for the next line with these words.
+    /// Waits for the next line that contains these words.
     ///
     /// # Panics
     /// At the end, and after [`PATIENCE`].
@@ -85,7 +84,7 @@ impl Talk {
         panic!("said nothing of {words:?}: {}", self.said);
     }
 
-    /// Everything it has said, once it has said everything.
+    /// Everything the process wrote, once its output has ended.
     ///
     /// # Panics
     /// After [`PATIENCE`] without a line.
@@ -95,7 +94,7 @@ impl Talk {
         &self.said
     }
 
-    /// What was read of it so far.
+    /// What was read so far.
     #[must_use]
     pub fn said(&self) -> &str {
         &self.said
@@ -117,7 +116,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "said nothing of \"four\"")]
-    fn what_is_never_said_is_told() {
+    fn missing_words_are_reported() {
         Talk::of(&b"one\n"[..]).wait_for("four");
     }
 }

@@ -6,8 +6,8 @@ use turboflow_record::{Definition, Feature, Input, KeyField, Op};
 
 use crate::random::Random;
 
-/// A definition that has a layout: the default one, or a random key (the plain 5-tuple most often)
-/// with up to a dozen features of any op and input. It depends on the arguments alone.
+/// A definition that compiles: the default one, or a random key (most often the plain 5-tuple) with
+/// up to a dozen features of any op and input. It depends on the arguments alone.
 #[must_use]
 pub fn random_definition(seed: u64, biflow: bool) -> Definition {
     let mut random = Random::new(seed ^ 0xdef1);
@@ -21,7 +21,7 @@ pub fn random_definition(seed: u64, biflow: bool) -> Definition {
         features: Vec::new(),
     };
     for number in 0..wanted {
-        // What does not fit, or makes no sense, is left out.
+        // Features that do not fit or make no sense are left out.
         definition
             .features
             .push(random_feature(number, &mut random));
@@ -37,7 +37,8 @@ pub fn random_definition(seed: u64, biflow: bool) -> Definition {
     definition
 }
 
-/// The 5-tuple, more than it, or less; always both ends of what belongs to an end.
+/// The 5-tuple, with more fields or fewer. If one endpoint's field is in the key, the other's is
+/// too.
 fn random_key(biflow: bool, random: &mut Random) -> Vec<KeyField> {
     if random.percent(50) {
         return KeyField::FIVE_TUPLE.to_vec();
@@ -67,7 +68,7 @@ fn random_key(biflow: bool, random: &mut Random) -> Vec<KeyField> {
             key.extend_from_slice(group);
         }
     }
-    // A biflow has ends to join.
+    // A biflow key needs both endpoints.
     if !biflow && key.len() > addresses.len() && random.percent(15) {
         key.drain(..addresses.len());
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which flows had a packet, a bit for each.
+//! A bitmap of the flows that have had a packet.
 
-/// A set of flows that are numbered one after the other.
+/// A set of consecutively numbered flows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlowSet {
     words: Vec<u64>,
@@ -9,7 +9,8 @@ pub(crate) struct FlowSet {
 }
 
 impl FlowSet {
-    /// An empty one, with room for the flows below `flows`. Memory is taken where bits are set.
+    /// An empty set with room for the flows below `flows`. Memory is allocated as flows are
+    /// inserted.
     pub(crate) fn below(flows: u64) -> Self {
         let words = usize::try_from(flows.div_ceil(64)).expect("numbers of flows have 32 bits");
         Self {
@@ -18,7 +19,7 @@ impl FlowSet {
         }
     }
 
-    /// Takes a flow, once or again.
+    /// Adds a flow, which may already be in the set.
     #[inline(always)]
     pub(crate) fn insert(&mut self, flow: u64) {
         let word = (flow / 64) as usize;
@@ -35,7 +36,7 @@ impl FlowSet {
         self.words.resize((word + 1).next_power_of_two(), 0);
     }
 
-    /// How many flows it has.
+    /// Number of flows in the set.
     pub(crate) const fn count(&self) -> u64 {
         self.count
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What tests and benchmarks feed the product, and what they hold its answers against.
+//! Input for tests and benchmarks, and the oracle that they compare with.
 //!
 //! - [`mod@reference`]: the oracle, a per-packet flow meter that keeps every packet.
 //! - [`traffic`]: frames of millions of flows with stated skew, rates and mix.
-//! - [`workloads`]: the paper's traffic: an Internet link and data-centre switches, calibrated.
-//! - [`links`]: many links from the capture of one.
-//! - [`sequences`]: random packet sequences that sit on the edges of the rules.
+//! - [`workloads`]: the paper's traffic, calibrated: an Internet link and data-centre switches.
+//! - [`links`]: many links made from the capture of one.
+//! - [`sequences`]: random packet sequences around the edge cases of the rules.
 //! - [`definitions`]: random record definitions.
-//! - [`random`]: the numbers that all of these are made from.
+//! - [`random`]: the random numbers used by all of these.
 
 pub mod definitions;
 mod flow_set;

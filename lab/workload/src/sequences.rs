@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random packet sequences for property tests: few keys, and times that sit on the edges of the
-//! rules (timeouts give or take a nanosecond, cell boundaries, equal and disordered timestamps,
-//! clocks set back).
+//! Random packet sequences for property tests, with few keys and with times at the edge cases of
+//! the rules: timeouts plus or minus a nanosecond, cell boundaries, equal and reordered timestamps,
+//! and a clock that is set back.
 //!
-//! A sequence depends on its seed and shape alone. With the same seed and all else equal, fewer
-//! packets give a prefix, so that a property test can shrink its number of packets.
+//! A sequence depends on its seed and shape alone. Fewer packets, all else equal, give a prefix, so
+//! that a property test can shrink the number of packets.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -18,19 +18,18 @@ use crate::reference::MeterOptions;
 const TCP: u8 = 6;
 const TCP_PSH: u16 = 0x08;
 
-/// What a random sequence looks like.
+/// The shape of a random sequence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SequenceShape {
-    /// How many packets.
+    /// Number of packets.
     pub packets: usize,
-    /// How many flow keys at most (each may be seen from both directions).
+    /// Maximum number of flow keys (each may be seen from both directions).
     pub keys: usize,
-    /// Whose timeouts and cells the times sit around.
+    /// The options whose timeouts and cells the times are close to.
     pub options: MeterOptions,
-    /// The share of packets, in percent, whose clock was set back beyond the idle timeout.
+    /// Share of packets, in percent, at which the clock is set back by more than the idle timeout.
     pub clock_steps_percent: u64,
-    /// The share of packets, in percent, that are older than one before them, within the idle
-    /// timeout.
+    /// Share of packets, in percent, that are older than an earlier one, within the idle timeout.
     pub disorder_percent: u64,
     /// Time of the first packet, in ns since 1970.
     pub start_ns: u64,
@@ -51,7 +50,8 @@ impl Default for SequenceShape {
 
 impl SequenceShape {
     /// A shape drawn from `seed`: small and large numbers of keys, every combination of timeouts
-    /// (none, short, equal to each other, long; linger also 0), both kinds of flow, time near 1970.
+    /// (disabled, short, equal to each other, long; linger also 0), with and without biflows, and
+    /// times near 1970.
     #[must_use]
     pub fn random(seed: u64, packets: usize) -> Self {
         let mut random = Random::new(seed ^ 0x5ba9e);
@@ -86,7 +86,7 @@ impl SequenceShape {
 pub fn random_packets(seed: u64, shape: &SequenceShape) -> Vec<(Packet, InputValues)> {
     let mut times = Times::new(shape);
     let one = |number: usize| {
-        // Every packet has random numbers of its own: dropping the last ones changes nothing else.
+        // Every packet has its own random numbers, so dropping the last ones changes nothing else.
         let mut random = Random::new(mix(seed) ^ number as u64);
         let key = random.below(shape.keys.max(1) as u64) as usize;
         let timestamp_ns = times.next(key, &mut random);
@@ -103,13 +103,13 @@ pub fn random_packets(seed: u64, shape: &SequenceShape) -> Vec<(Packet, InputVal
     (0..shape.packets).map(one).collect()
 }
 
-/// Where the next timestamp falls.
+/// Draws the next timestamp.
 struct Times<'a> {
     shape: &'a SequenceShape,
     now_ns: u64,
     /// Previous time of each key.
     last_ns: Vec<u64>,
-    /// A time of each key from some packets ago.
+    /// A time of each key, some packets ago.
     first_ns: Vec<u64>,
 }
 
@@ -141,14 +141,14 @@ impl<'a> Times<'a> {
         time_ns
     }
 
-    /// Just beyond, or far beyond, what counts as a clock set back.
+    /// A time just beyond or far beyond the limit for a clock that was set back.
     fn behind_idle(&self, random: &mut Random) -> u64 {
         let idle_ns = self.shape.options.idle_timeout_ns.unwrap_or(10_000);
         let beyond_ns = random.pick(&[1, 2, idle_ns, 50 * idle_ns]);
         self.now_ns.saturating_sub(idle_ns + beyond_ns)
     }
 
-    /// Late, at most by the idle timeout.
+    /// A late time, by at most the idle timeout.
     fn disordered(&self, random: &mut Random) -> u64 {
         let cell_ns = self.shape.options.cell_ns();
         let idle_ns = self.shape.options.idle_timeout_ns.unwrap_or(10 * cell_ns);
@@ -161,7 +161,8 @@ impl<'a> Times<'a> {
         self.now_ns.saturating_sub(late_ns.min(idle_ns))
     }
 
-    /// Now or later: bursts, steps inside a cell, and the edges of every rule.
+    /// The current time or a later one: bursts, steps inside a cell, and the edge cases of every
+    /// rule.
     fn forward(&self, key: usize, random: &mut Random) -> u64 {
         let options = &self.shape.options;
         let cell_ns = options.cell_ns();
@@ -184,8 +185,8 @@ impl<'a> Times<'a> {
     }
 }
 
-/// Tuple number `key`: both families, TCP most of all, hosts shared between keys, one that talks
-/// to itself.
+/// The 5-tuple number `key`: both families, mostly TCP, hosts shared between keys, and one host
+/// that sends to itself.
 fn tuple(key: u64) -> FiveTuple {
     let host = |number: u64| -> IpAddr {
         if key % 3 == 1 {
@@ -233,7 +234,7 @@ fn packet(tuple: FiveTuple, timestamp_ns: u64, random: &mut Random) -> Packet {
     }
 }
 
-/// Connections begin and end often, and strange combinations occur.
+/// Connections begin and end often, and unusual combinations of flags occur.
 fn tcp_flags(random: &mut Random) -> u16 {
     match random.below(40) {
         0..=5 => TCP_SYN,
@@ -251,8 +252,8 @@ fn tcp_flags(random: &mut Random) -> u16 {
     }
 }
 
-/// Values for every input that packets carry; those that a packet need not carry are absent
-/// in about a third of all packets.
+/// Values for every input that packets carry. Optional ones are absent in about a third of all
+/// packets.
 fn input_values(packet: &Packet, random: &mut Random) -> InputValues {
     let mut values = InputValues::default();
     values.set(Input::IpLength, packet.ip_length_bytes.into());
@@ -265,7 +266,8 @@ fn input_values(packet: &Packet, random: &mut Random) -> InputValues {
     }
     for (input, bits) in optional_inputs() {
         if random.percent(65) {
-            // Few different values, so that keys made of them repeat; now and then any at all.
+            // Few distinct values, so that keys made of them repeat. Any value is possible now and
+            // then.
             let few = random.below(3);
             let any = random.word() >> (64 - bits);
             let value = if random.percent(80) { few } else { any };
@@ -278,7 +280,7 @@ fn input_values(packet: &Packet, random: &mut Random) -> InputValues {
     values
 }
 
-/// Inputs that a packet may lack, and their widths in bits. Flags are those of the packet.
+/// Inputs that a packet may lack, with their widths in bits. Flags are those of the packet.
 fn optional_inputs() -> impl Iterator<Item = (Input, u8)> {
     let is_drawn = |input: &Input| {
         let is_derived = InputSet::DERIVED.contains(*input);
@@ -286,7 +288,7 @@ fn optional_inputs() -> impl Iterator<Item = (Input, u8)> {
     };
     let inputs = Input::ALL.into_iter().filter(is_drawn);
     inputs.map(|input| match input {
-        // Sums of squares of 64 bits would leave 128.
+        // With 64 bits, sums of squares would exceed 128 bits.
         Input::HopLatency => (input, 50),
         _ => (input, input.bits()),
     })

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `docs/decisions/0001-cells.md` holds what it promises: an engine and an aggregator that follow
-//! it to the letter, however small or forgetful the engine's table, give the oracle's records.
+//! A check of `docs/decisions/0001-cells.md`: an engine and an aggregator that follow it literally
+//! give the oracle's records, even if the engine's table is tiny or evicts at random.
 //!
-//! Both are models of a page each, over lists; records and merges are those of `turboflow-record`.
+//! Both are small models over lists. Records and merges are those of `turboflow-record`.
 
 use turboflow_merge::{KeyWidths, Layout, Marks, MicroflowRecord};
 use turboflow_record::{
@@ -22,7 +22,7 @@ struct Lane<'a, const K: usize, const N: usize> {
     resident: Vec<MicroflowRecord<K, N>>,
     open: Vec<MicroflowRecord<K, N>>,
     exported: Vec<MicroflowRecord<K, N>>,
-    /// The aggregator's W and E.
+    /// W and E of the aggregator.
     watermark_ns: u128,
     cell_end_ns: u128,
     evictions: u64,
@@ -88,7 +88,7 @@ impl<'a, const K: usize, const N: usize> Lane<'a, K, N> {
 
     fn advance(&mut self, watermark_ns: u128, cell_end_ns: u128) {
         (self.watermark_ns, self.cell_end_ns) = (watermark_ns, cell_end_ns);
-        // An eager sweep now and then, a lazy one else.
+        // Every third sweep is eager, the others are lazy.
         if self.evictions.is_multiple_of(3) {
             let due: Vec<_> = self.open.iter().map(|flow| self.due(flow)).collect();
             for index in (0..due.len()).rev() {
@@ -103,10 +103,10 @@ impl<'a, const K: usize, const N: usize> Lane<'a, K, N> {
         self.options.linger_ns.is_some() && flow.base.marks.ended(self.layout.ending_fins())
     }
 
-    /// The silence that closes a flow, and the reason it then has.
+    /// The silence that closes a flow, and the end reason for it.
     fn limit(&self, flow: &MicroflowRecord<K, N>) -> (u128, EndReason) {
         if self.ended(flow) {
-            // No silence in a record is longer than the idle timeout, ended or not.
+            // No record holds a silence longer than the idle timeout, even after its end.
             let limit_ns =
                 or_never(self.options.linger_ns).min(or_never(self.options.idle_timeout_ns));
             (limit_ns, EndReason::EndOfFlow)
@@ -193,7 +193,7 @@ impl<'a, const K: usize, const N: usize> Lane<'a, K, N> {
     }
 }
 
-/// The clock of all lanes, and the lanes.
+/// The shared clock, and the lanes.
 struct Model<'a, const N: usize> {
     v4: Lane<'a, 2, N>,
     v6: Lane<'a, 5, N>,
@@ -301,7 +301,7 @@ fn check(definition: &Definition, shape: &SequenceShape, seed: u64) {
 }
 
 #[test]
-fn an_engine_and_an_aggregator_by_the_decision_give_the_oracles_records() {
+fn engine_and_aggregator_by_the_decision_give_the_oracles_records() {
     for seed in 0..1_500 {
         let packets = if seed % 10 == 0 {
             400

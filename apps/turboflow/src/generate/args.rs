@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow generate`, as typed.
+//! The command line of `turboflow generate`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -42,15 +42,15 @@ Examples:
   Straight into the meter
     turboflow generate -w - --packets 10M | turboflow record -r - -w flows.parquet
 
-The same options and seed give the same file, byte for byte.
+Equal options and an equal seed give the same file, byte for byte.
 
 Exit codes: 0 all well; 1 interrupted, or the interface took the packets more than 1 % too slowly;
 2 the options contradict each other, the file cannot be written or nothing can be sent.";
 
 /// Generate traffic of stated rates, sizes and skew, or after published measurements.
 ///
-/// Writes classic pcap with nanosecond times, Ethernet, or sends out of an interface. What was asked
-/// for and what came out is said on standard error.
+/// Writes classic pcap with nanosecond times, Ethernet, or sends out of an interface. Standard
+/// error shows the requested and the generated rates.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 #[command(group = ArgGroup::new("where").required(true).args(["write", "interface", "to_memory"]))]
@@ -86,8 +86,8 @@ pub(crate) struct GenerateArgs {
     )]
     pub(super) read: Option<PathBuf>,
 
-    /// A router of N links: copies of the capture with addresses of their own, merged by time, the
-    /// number of the link, 1 to N, as their outermost 802.1Q tag
+    /// A router of N links: copies of the capture with distinct addresses, merged by time, each
+    /// with its link number, 1 to N, as the outermost 802.1Q tag
     #[arg(long, value_name = "N", value_parser = count, requires = "read", help_heading = "What")]
     #[arg(conflicts_with_all = ["workload", "duration", "snap_length"])]
     pub(super) links: Option<u64>,
@@ -97,7 +97,7 @@ pub(crate) struct GenerateArgs {
     #[arg(help_heading = "How much")]
     pub(super) packets: Option<u64>,
 
-    /// Packets for so much of the traffic's own time, such as 10s or 100ms
+    /// Duration in the traffic's own time, such as 10s or 100ms
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "How much")]
     pub(super) duration: Option<Duration>,
 
@@ -182,7 +182,7 @@ pub(crate) struct GenerateArgs {
     pub(super) quiet: bool,
 }
 
-/// Traffic with a name.
+/// Predefined traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum WorkloadName {
     /// A 10 Gb/s link between core routers of the Internet
@@ -197,7 +197,7 @@ pub(super) enum WorkloadName {
     Adversarial,
 }
 
-/// What packets are made to do.
+/// The kinds of attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum AttackName {
     /// All flows send in turn, so that none has two packets close together
@@ -229,12 +229,12 @@ pub(super) enum Spread {
     Zipf,
 }
 
-/// How fast packets are sent.
+/// The speed of sending.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Speed {
-    /// As fast as the interface takes them.
+    /// As fast as the interface accepts frames.
     Max,
-    /// In the traffic's own time, so many times as fast.
+    /// This many times the speed of the traffic's own clock.
     Times(f64),
 }
 

@@ -10,10 +10,10 @@ use turboflow_workload::traffic::FrameBuffer;
 
 use super::{Generator, report};
 
-/// A link's reading of the capture.
-struct Reading(CaptureFile);
+/// Reads the capture for one link.
+struct LinkReader(CaptureFile);
 
-impl FrameSource for Reading {
+impl FrameSource for LinkReader {
     type Error = ReadError;
 
     fn read(&mut self, buffer: &mut FrameBuffer, frames: usize) -> Result<(), ReadError> {
@@ -29,12 +29,12 @@ impl FrameSource for Reading {
 
 /// Copies of a capture.
 pub(super) struct Copies {
-    links: Links<Reading>,
+    links: Links<LinkReader>,
     packets_left: u64,
 }
 
 impl Copies {
-    /// Opens the capture once for every link.
+    /// Opens the capture once per link.
     pub(super) fn open(
         links: u64,
         capture: &Path,
@@ -53,7 +53,7 @@ impl Copies {
                 "standard input can be read once, and --links reads it for each link: name a file"
             );
         }
-        let open = |_| Ok(Reading(CaptureFile::open(capture)?));
+        let open = |_| Ok(LinkReader(CaptureFile::open(capture)?));
         let sources = (0..links).map(open).collect::<anyhow::Result<Vec<_>>>()?;
         Ok(Self {
             links: Links::new(sources, seed)?,

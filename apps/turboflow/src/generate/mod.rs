@@ -4,12 +4,12 @@
 mod args;
 mod copies;
 mod report;
+mod request;
 #[cfg(target_os = "linux")]
 mod sending;
 #[cfg(not(target_os = "linux"))]
 #[path = "sending_elsewhere.rs"]
 mod sending;
-mod wishes;
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -29,14 +29,14 @@ use crate::exit::Outcome;
 use crate::log::say;
 use crate::signals::{self, STOP};
 
-/// Frames made at a time: their bytes stay in the second-level cache.
+/// Frames made at a time. Their bytes stay in L2.
 const FRAMES_AT_ONCE: usize = 1_024;
 
-/// What makes frames, in order of time.
+/// Makes frames in order of time.
 trait Generator {
-    /// Replaces the content of `buffer`; returns how many frames there are now, 0 at the end.
+    /// Replaces the content of `buffer`. Returns the number of frames, 0 at the end.
     fn fill(&mut self, buffer: &mut FrameBuffer, frames: usize) -> anyhow::Result<usize>;
-    /// What was asked for, and what came out.
+    /// The requested and the generated rates.
     fn report(&self, seed: u64) -> String;
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<Outcome> {
     Ok(Outcome::Well)
 }
 
-/// Makes all frames and keeps none.
+/// Makes all frames, and discards them.
 fn make(generator: &mut dyn Generator) -> anyhow::Result<()> {
     let mut buffer = FrameBuffer::with_capacity(FRAMES_AT_ONCE, 64);
     while generator.fill(&mut buffer, FRAMES_AT_ONCE)? > 0 && !STOP.asked() {}
@@ -96,7 +96,7 @@ fn write_capture(generator: &mut dyn Generator, path: &Path) -> anyhow::Result<(
         let stdout = io::stdout().as_fd().try_clone_to_owned();
         let file = File::from(stdout.context("cannot write standard output")?);
         let written = write(generator, file, "standard output");
-        // A reader that went away has what it wanted.
+        // A reader that has closed its end is not an error.
         return match written.map(drop) {
             Err(error) if is_broken_pipe(&error) => Ok(()),
             written => written,

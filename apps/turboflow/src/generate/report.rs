@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was asked for, and what came out.
+//! Reports requested and generated rates.
 
 use turboflow_formats::table;
 use turboflow_workload::links::LinksStatistics;
@@ -8,7 +8,7 @@ use turboflow_workload::workloads::{self, Asked};
 
 use crate::units::{counted, grouped};
 
-/// Of traffic of one's own.
+/// The report for traffic from options.
 pub(super) fn of_traffic(config: &TrafficConfig, statistics: &Statistics) -> String {
     let packets = statistics.packets.max(1) as f64;
     let share = |part: u64| 100.0 * part as f64 / packets;
@@ -72,7 +72,7 @@ pub(super) fn of_traffic(config: &TrafficConfig, statistics: &Statistics) -> Str
     lines.join("\n")
 }
 
-/// Of a workload.
+/// The report for a workload.
 pub(super) fn of_workload(asked: &Asked, hit: &workloads::Statistics, seed: u64) -> String {
     let mut lines = vec![
         format!(
@@ -111,7 +111,7 @@ pub(super) fn of_workload(asked: &Asked, hit: &workloads::Statistics, seed: u64)
             hit.mean_packet_bytes(),
         ),
     ] {
-        // Flows that do not come and go have no rate.
+        // Without births and ends of flows, there is no such rate.
         if asked == 0.0 || asked.is_infinite() {
             continue;
         }
@@ -130,7 +130,7 @@ pub(super) fn of_workload(asked: &Asked, hit: &workloads::Statistics, seed: u64)
     lines.join("\n")
 }
 
-/// Of a router's links.
+/// The report for the links of a router.
 pub(super) fn of_links(links: usize, hit: &LinksStatistics, seed: u64) -> String {
     let seconds = (hit.last_ns - hit.first_ns).max(1) as f64 / 1e9;
     let (packets, bits) = (hit.packets as f64, hit.wire_bytes as f64 * 8.0);
@@ -146,7 +146,7 @@ pub(super) fn of_links(links: usize, hit: &LinksStatistics, seed: u64) -> String
     )
 }
 
-/// Of packets sent out of an interface.
+/// The report for packets sent out of an interface.
 #[cfg(target_os = "linux")]
 pub(super) fn of_sending(name: &str, sent: &super::sending::Sent) -> String {
     let seconds = |ns: u64| ns.max(1) as f64 / 1e9;
@@ -170,7 +170,7 @@ pub(super) fn of_sending(name: &str, sent: &super::sending::Sent) -> String {
     )
 }
 
-/// A number with four digits and a unit.
+/// A number with four digits and a unit prefix.
 fn scaled(number: f64) -> String {
     let (number, unit) = match number {
         n if n >= 1e9 => (n / 1e9, " G"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames out of an interface, each when its time has come.
+//! Sends frames out of an interface at their times.
 
 use std::time::{Duration, Instant};
 
@@ -13,27 +13,26 @@ use crate::exit::Outcome;
 use crate::log::say;
 use crate::signals::{self, STOP};
 
-/// Longer than this a frame is slept for; shorter waits are spun, for sleep is late by as much.
+/// Longer waits sleep, shorter ones spin, because a sleep is late by about this much.
 const SLEEP_FROM_NS: u64 = 200_000;
-/// The longest sleep, so that Ctrl-C is heard.
+/// The longest sleep, so that Ctrl-C is noticed.
 const SLEEP_AT_MOST_NS: u64 = 50_000_000;
 
-/// What was sent.
+/// Totals of the frames sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sent {
     pub(super) packets: u64,
     pub(super) bytes: u64,
     /// Time from the first packet to the last.
     pub(super) took_ns: u64,
-    /// What it should have been; 0 where packets go as fast as they can.
+    /// The time it should have taken; 0 at maximum speed.
     pub(super) asked_ns: u64,
-    /// How often the interface took nothing.
+    /// Number of times the interface accepted nothing.
     pub(super) waits: u64,
 }
 
 impl Sent {
-    /// Whether the rate is off by more than 1 % of what was asked for, beyond a moment at the
-    /// beginning.
+    /// Whether the rate is off by more than 1 %, not counting a short time at the start.
     pub(super) fn misses_the_rate(&self) -> bool {
         const MOMENT_NS: u64 = 10_000_000;
         self.asked_ns > 0 && self.took_ns > self.asked_ns + self.asked_ns / 100 + MOMENT_NS
@@ -61,7 +60,7 @@ impl Pace {
         self.start.elapsed().as_nanos() as u64
     }
 
-    /// When a frame is due.
+    /// The time at which a frame is due.
     fn due_ns(&self, frame: &Frame<'_>) -> u64 {
         let own_ns = frame.timestamp_ns - self.first_ns;
         match self.speed {
@@ -71,7 +70,7 @@ impl Pace {
     }
 }
 
-/// Sends all that the generator makes, and says at which rate.
+/// Sends all frames of the generator, and reports the rate.
 pub(super) fn run(
     args: &GenerateArgs,
     name: &str,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Interfaces on systems other than Linux: nothing can be sent out of them.
+//! On systems other than Linux, nothing can be sent out of interfaces.
 
 use super::{GenerateArgs, Generator, Outcome};
 

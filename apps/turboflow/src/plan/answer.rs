@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The answer to a planner: a sentence, then tables; or one JSON object.
+//! The answer of the planner: a sentence and tables, or one JSON object.
 
 use serde::Serialize;
 use turboflow_formats::table::{self, Align, Table};
@@ -13,7 +13,7 @@ use crate::units::grouped;
 pub(super) struct Answer<'a> {
     /// The answer in a sentence or two.
     answer: String,
-    /// Where the traffic was measured; absent where it was stated.
+    /// The measured traffic; absent if rates were stated.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<&'a Source>,
     #[serde(flatten)]
@@ -117,7 +117,7 @@ fn sentence(plan: &Plan, target: Target) -> String {
     format!("{links} {needs} {table}, {rest}.{worst}")
 }
 
-/// How many links a machine carries, and what keeps it from carrying more.
+/// How many links a machine carries, and which limit it reaches first.
 fn carried(plan: &Plan, kind: &str) -> String {
     let Some(capacity) = &plan.capacity else {
         return String::new();
@@ -162,7 +162,7 @@ fn on_the_bus(need: &Need, plan: &Plan) -> String {
     format!("{load} on the bus")
 }
 
-/// Stated rates do not say how many flow records there are, but how many at most.
+/// Stated rates give only an upper bound on the flow records.
 fn at_most(plan: &Plan, amount: String) -> String {
     if plan.export.is_upper_bound {
         format!("at most {amount}")
@@ -171,7 +171,7 @@ fn at_most(plan: &Plan, amount: String) -> String {
     }
 }
 
-/// With fewer packets, or in less time, what was measured says little of a link.
+/// With fewer packets, a measurement is not representative of a link.
 const FEW_PACKETS: u64 = 1_000;
 const FEW_SECONDS: f64 = 1.0;
 
@@ -289,7 +289,7 @@ fn costs(plan: &Plan) -> String {
 
 fn sizes(plan: &Plan) -> String {
     let mut table = columns(["slots", "memory", "measured", "worst case"]);
-    // Every other of those that were simulated: a factor of four between rows.
+    // Every other simulated size, so that rows differ by a factor of four.
     let step = if plan.measured.is_some() { 2 } else { 1 };
     for row in plan.tables.iter().step_by(step) {
         let measured = row.measured_packets_per_microflow;
@@ -355,7 +355,7 @@ fn columns<const N: usize>(names: [&str; N]) -> Table {
     )
 }
 
-/// Three digits that count.
+/// A number with three significant digits.
 fn amount(value: f64) -> String {
     match value {
         0.0 => "0".to_owned(),
@@ -368,7 +368,7 @@ fn amount(value: f64) -> String {
     }
 }
 
-/// From here on amounts are written as powers of ten: there is no letter for them.
+/// Larger amounts are written as powers of ten, because they have no unit prefix.
 const COUNTED: f64 = 1e18;
 
 fn whole(value: f64) -> String {
@@ -379,7 +379,7 @@ fn whole(value: f64) -> String {
     }
 }
 
-/// Never less than is needed.
+/// Rounded up, so that the amount is sufficient.
 fn memory(bytes: f64) -> String {
     if bytes < COUNTED {
         table::bytes_needed(bytes.ceil() as u64)

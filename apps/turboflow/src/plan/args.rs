@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow plan` as typed.
+//! The command line of `turboflow plan`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,8 +39,8 @@ the rest; 2 the question cannot be answered: something is impossible, or contrad
 /// Plan before you deploy: how much table memory, how many cores, how much bandwidth, how many
 /// links, at what cost.
 ///
-/// Traffic comes from captures or an interface, on which tables of many sizes are simulated, or from
-/// stated rates. Answers are a sentence and tables; everything taken for granted is shown, and
+/// Traffic comes from captures or an interface, on which tables of many sizes are simulated, or
+/// from stated rates. Answers are a sentence and tables; all assumptions are shown, and
 /// --assume changes it. docs/planning.md explains the model.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -50,7 +50,8 @@ pub(crate) struct PlanArgs {
     #[arg(help_heading = "Traffic of one link")]
     read: Vec<PathBuf>,
 
-    /// Interface to watch; repeat for the parts of one link. Needs the right to capture (CAP_NET_RAW)
+    /// Interface to watch; repeat for the parts of one link. Needs the right to capture
+    /// (CAP_NET_RAW)
     #[arg(short, long, value_name = "IFACE", conflicts_with = "read")]
     #[arg(help_heading = "Traffic of one link")]
     interface: Vec<String>,
@@ -80,13 +81,13 @@ pub(crate) struct PlanArgs {
     #[arg(requires = "packets_per_second", help_heading = "Traffic of one link")]
     active_flows: Option<f64>,
 
-    /// Mean size of packets on the wire; without it nothing is said of the links' load
+    /// Mean size of packets on the wire; without it the load of the links is not shown
     #[arg(long, value_name = "BYTES", value_parser = number, allow_negative_numbers = true)]
     #[arg(requires = "packets_per_second", help_heading = "Traffic of one link")]
     mean_packet_bytes: Option<f64>,
 
-    /// Fill each link to that share of its capacity, with independent copies of its traffic: for captures
-    /// of links that are emptier than those planned for. Default: the traffic as it is
+    /// Fill each link to that share of its capacity, with independent copies of its traffic: for
+    /// captures of links that are emptier than those planned for. Default: the traffic as it is
     #[arg(long, value_name = "SHARE", value_parser = number, allow_negative_numbers = true)]
     #[arg(help_heading = "Question")]
     pub(super) utilization: Option<f64>,
@@ -96,37 +97,38 @@ pub(crate) struct PlanArgs {
     #[arg(help_heading = "Question")]
     links: Option<u64>,
 
-    /// A table that hands on one microflow record for so many packets. Default: 10, or four fifths of
-    /// what is possible where that is less
+    /// Target for the table: packets per microflow record. Default: 10, or four fifths of what is
+    /// possible if that is less
     #[arg(long, value_name = "PACKETS", value_parser = number, allow_negative_numbers = true)]
     #[arg(conflicts_with_all = ["target_rate", "cores", "table_memory"], help_heading = "Question")]
     target_ratio: Option<f64>,
 
-    /// A table that hands on at most so many microflow records a second, from all links
+    /// Target for the table: at most this many microflow records a second, over all links
     #[arg(long, value_name = "RATE", value_parser = number, allow_negative_numbers = true)]
     #[arg(conflicts_with_all = ["cores", "table_memory"], help_heading = "Question")]
     target_rate: Option<f64>,
 
-    /// A table with which so many cores can aggregate; with --table-memory: what they carry
+    /// Target for the table: this many cores can aggregate; with --table-memory: show the links
+    /// that these cores carry
     #[arg(long, value_name = "N", value_parser = number, allow_negative_numbers = true)]
     #[arg(help_heading = "Question")]
     cores: Option<f64>,
 
-    /// Memory of the table for all links, such as 1MB or 512KiB: what it gives
+    /// Memory of the table for all links, such as 1MB or 512KiB: show its effect
     #[arg(long, value_name = "SIZE", value_parser = size_bytes, help_heading = "Question")]
     table_memory: Option<u64>,
 
-    /// Take something else for granted, such as server_cost_usd=2000; repeat for more.
+    /// Change an assumption, such as server_cost_usd=2000; repeat for more.
     /// --assumptions lists them
     #[arg(long, value_name = "NAME=VALUE", help_heading = "Assumptions")]
     assume: Vec<String>,
 
-    /// Measure how many records a second a core of this machine merges, instead of assuming it. Takes
-    /// some seconds; leave the machine alone meanwhile
+    /// Measure how many records a second a core of this machine merges, instead of assuming it.
+    /// Takes some seconds, in which the machine should be idle
     #[arg(long, help_heading = "Assumptions")]
     pub(super) measure: bool,
 
-    /// A flow without packets for longer is over, and begins anew with its next packet. Default 30s
+    /// A flow without packets for longer ends; its next packet begins a new flow. Default 30s
     #[arg(long, value_name = "TIME", value_parser = duration)]
     #[arg(help_heading = "Assumptions")]
     idle_timeout: Option<Duration>,
@@ -148,7 +150,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,
 
-    /// List what is taken for granted, with defaults and sources
+    /// List the assumptions, with defaults and sources
     #[arg(long, conflicts_with_all = ["read", "interface"], help_heading = "Output")]
     pub(super) assumptions: bool,
 
@@ -158,20 +160,20 @@ pub(crate) struct PlanArgs {
     pub(super) paper: bool,
 }
 
-/// What an option says something of.
+/// What an option affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Use {
+enum OptionScope {
     /// Every answer.
     Any,
-    /// What is taken for granted.
+    /// Assumptions.
     Assumed,
-    /// What is seen at an interface.
+    /// Traffic watched at an interface.
     Interface,
-    /// Packets that are looked at.
+    /// Packets of captures or interfaces.
     Packets,
 }
 
-/// A number such as `0.5`, `40k` or `1.5M`; what it may be is said by whoever uses it.
+/// A number such as `0.5`, `40k` or `1.5M`. The caller checks its range.
 fn number(text: &str) -> Result<f64, String> {
     let plain = text.replace('_', "");
     let (digits, factor) = match plain.as_bytes().last() {
@@ -186,7 +188,7 @@ fn number(text: &str) -> Result<f64, String> {
     Ok(number * factor)
 }
 
-/// An argument that cannot be, as the command line has it.
+/// The error for an impossible argument, in terms of the command line.
 pub(super) fn refused(error: &Impossible) -> anyhow::Error {
     let Impossible { argument, mend, .. } = error;
     let value = error.written();
@@ -201,7 +203,7 @@ pub(super) fn refused(error: &Impossible) -> anyhow::Error {
 }
 
 impl PlanArgs {
-    /// The traffic, where somebody states it.
+    /// The stated traffic, if any.
     pub(super) fn stated(&self) -> Option<Traffic> {
         Some(Traffic {
             packets_per_second: self.packets_per_second?,
@@ -211,7 +213,7 @@ impl PlanArgs {
         })
     }
 
-    /// Whether there are packets to look at.
+    /// Whether packets are read from captures or interfaces.
     pub(super) const fn has_source(&self) -> bool {
         !self.read.is_empty() || !self.interface.is_empty()
     }
@@ -231,7 +233,7 @@ impl PlanArgs {
         }
     }
 
-    /// How many copies of a traffic fill a link as far as is asked for.
+    /// The number of copies that fill a link to the requested utilization.
     pub(super) fn copies(
         &self,
         traffic: &Traffic,
@@ -249,7 +251,7 @@ impl PlanArgs {
         Ok(share * assumptions.get(Assumption::LinkBitsPerSecond) / load)
     }
 
-    /// How long an interface is watched.
+    /// How long the interface is watched.
     pub(super) fn lasts(&self) -> Duration {
         self.lasts.unwrap_or(Duration::from_secs(60))
     }
@@ -262,17 +264,17 @@ impl PlanArgs {
         self.seed.unwrap_or(1)
     }
 
-    /// After how long a silence a flow is over.
+    /// The idle timeout.
     pub(super) fn idle_timeout(&self) -> Duration {
         self.idle_timeout.unwrap_or(Duration::from_secs(30))
     }
 
-    /// The filter of packets; empty where there is none.
+    /// The packet filter; empty if there is none.
     pub(super) fn filter(&self) -> String {
         self.filter.join(" ")
     }
 
-    /// What to simulate.
+    /// The configuration of the simulation.
     pub(super) fn simulation(&self, assumptions: &Assumptions) -> SimulationConfig {
         let active_timeout_seconds = assumptions.get(Assumption::ActiveTimeoutSeconds);
         SimulationConfig {
@@ -282,27 +284,36 @@ impl PlanArgs {
         }
     }
 
-    /// An option that changes nothing in the answer is an error: it would be ignored.
-    pub(super) fn refuse_what_is_of_no_use(&self) -> anyhow::Result<()> {
-        let find = |of: &[Use]| {
+    /// An option without effect on the answer is an error, because it would be ignored.
+    pub(super) fn refuse_unused_options(&self) -> anyhow::Result<()> {
+        let find = |of: &[OptionScope]| {
             let given = self.options().into_iter();
             let mut found = given.filter(|(_, is_given, its)| *is_given && of.contains(its));
             found.next().map(|(option, ..)| option)
         };
-        let all = &[Use::Any, Use::Assumed, Use::Interface, Use::Packets];
+        let all = &[
+            OptionScope::Any,
+            OptionScope::Assumed,
+            OptionScope::Interface,
+            OptionScope::Packets,
+        ];
         let (option, why) = if self.paper {
             (find(all), "with --paper, which has the paper's own inputs")
         } else if self.assumptions {
-            let others = &[Use::Any, Use::Interface, Use::Packets];
+            let others = &[
+                OptionScope::Any,
+                OptionScope::Interface,
+                OptionScope::Packets,
+            ];
             (find(others), "with --assumptions, which lists them alone")
         } else if self.packets_per_second.is_some() {
-            let others = &[Use::Interface, Use::Packets];
+            let others = &[OptionScope::Interface, OptionScope::Packets];
             (
                 find(others),
                 "with --packets-per-second, where no packets are read",
             )
         } else if !self.read.is_empty() {
-            (find(&[Use::Interface]), "without -i")
+            (find(&[OptionScope::Interface]), "without -i")
         } else {
             (None, "")
         };
@@ -323,29 +334,57 @@ impl PlanArgs {
         Ok(())
     }
 
-    /// What can be given and ignored: the option, whether it was given, and what it says something of.
-    fn options(&self) -> [(&'static str, bool, Use); 16] {
+    /// Options that may be without effect: name, whether given, and what they affect.
+    fn options(&self) -> [(&'static str, bool, OptionScope); 16] {
         [
-            ("FILTER", !self.filter.is_empty(), Use::Packets),
-            ("--for", self.lasts.is_some(), Use::Interface),
+            ("FILTER", !self.filter.is_empty(), OptionScope::Packets),
+            ("--for", self.lasts.is_some(), OptionScope::Interface),
             (
                 "--packets-per-second",
                 self.packets_per_second.is_some(),
-                Use::Any,
+                OptionScope::Any,
             ),
-            ("--utilization", self.utilization.is_some(), Use::Any),
-            ("--links", self.links.is_some(), Use::Any),
-            ("--target-ratio", self.target_ratio.is_some(), Use::Any),
-            ("--target-rate", self.target_rate.is_some(), Use::Any),
-            ("--cores", self.cores.is_some(), Use::Any),
-            ("--table-memory", self.table_memory.is_some(), Use::Any),
-            ("--assume", !self.assume.is_empty(), Use::Assumed),
-            ("--measure", self.measure, Use::Any),
-            ("--idle-timeout", self.idle_timeout.is_some(), Use::Any),
-            ("--decapsulate", self.decapsulate.is_some(), Use::Packets),
-            ("--ring-size", self.ring_size.is_some(), Use::Interface),
-            ("--seed", self.seed.is_some(), Use::Packets),
-            ("--assumptions", self.assumptions, Use::Assumed),
+            (
+                "--utilization",
+                self.utilization.is_some(),
+                OptionScope::Any,
+            ),
+            ("--links", self.links.is_some(), OptionScope::Any),
+            (
+                "--target-ratio",
+                self.target_ratio.is_some(),
+                OptionScope::Any,
+            ),
+            (
+                "--target-rate",
+                self.target_rate.is_some(),
+                OptionScope::Any,
+            ),
+            ("--cores", self.cores.is_some(), OptionScope::Any),
+            (
+                "--table-memory",
+                self.table_memory.is_some(),
+                OptionScope::Any,
+            ),
+            ("--assume", !self.assume.is_empty(), OptionScope::Assumed),
+            ("--measure", self.measure, OptionScope::Any),
+            (
+                "--idle-timeout",
+                self.idle_timeout.is_some(),
+                OptionScope::Any,
+            ),
+            (
+                "--decapsulate",
+                self.decapsulate.is_some(),
+                OptionScope::Packets,
+            ),
+            (
+                "--ring-size",
+                self.ring_size.is_some(),
+                OptionScope::Interface,
+            ),
+            ("--seed", self.seed.is_some(), OptionScope::Packets),
+            ("--assumptions", self.assumptions, OptionScope::Assumed),
         ]
     }
 
@@ -368,7 +407,7 @@ impl PlanArgs {
         Ok(assumptions)
     }
 
-    /// The run that reads the packets.
+    /// The configuration of the run that reads the packets.
     pub(super) fn to_run(&self) -> anyhow::Result<RunConfig> {
         let (mut files, mut filter) = (self.read.clone(), self.filter.clone());
         separate_filter(&mut files, &mut filter, self.decapsulate.as_ref())?;
@@ -395,7 +434,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_numbers_and_leaves_their_meaning_to_others() {
+    fn numbers_are_parsed_without_a_range_check() {
         for (text, value) in [
             ("7", 7.0),
             ("0.5", 0.5),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow plan --measure`: how fast one core of this machine aggregates.
+//! `turboflow plan --measure`: the speed of aggregation on one core of this machine.
 //!
-//! It is the first row of `turboflow-lab bench aggregate`: open flows in a flow cache of the default
-//! definition, and microflow records of flows drawn at random, the order that caches like least.
+//! It equals the first row of `turboflow-lab bench aggregate`: a flow cache of the default
+//! definition with open flows, and microflow records of randomly drawn flows, the worst order for
+//! CPU caches.
 
 use std::time::{Duration, Instant};
 
@@ -11,33 +12,33 @@ use turboflow_merge::{Complement, KeyHasher, Layout, MicroflowRecord};
 use turboflow_record::{Definition, Family, WORDS_V4};
 use turboflow_workload::traffic::{FlowNumbers, Skew, five_tuple, keys};
 
-/// Records of the default definition over IPv4.
+/// IPv4 record of the default definition.
 type Record = MicroflowRecord<WORDS_V4, 0>;
 
-/// Records merged at a time, as a run does those of the default definition.
+/// Records merged at a time, as in a run with the default definition.
 const BATCH: usize = 2_048;
-/// Records merged in one round.
+/// Records per round.
 const ROUND: u64 = 4_000_000;
-/// Rounds; the median counts.
+/// Number of rounds; the median counts.
 const ROUNDS: usize = 3;
-/// Constant, so that runs compare.
+/// A constant seed, so that runs are comparable.
 const SEED: u64 = 1;
 
-/// Microflow records that one core merges a second while `flows` flows are open.
+/// Microflow records per second that one core merges with `flows` open flows.
 ///
 /// # Panics
-/// When there is no flow, or there are more than the generator has.
+/// When `flows` is 0 or above the generator's limit.
 pub(super) fn aggregator_records_per_s(flows: u64) -> f64 {
     let mut cache = full_cache(flows);
-    let mut drawn = Drawn::new(flows);
+    let mut records = RandomRecords::new(flows);
     let batches = ROUND.div_ceil(BATCH as u64);
-    let mut rounds = [(); ROUNDS].map(|()| merged_in(&mut cache, &mut drawn, batches));
-    assert_eq!(cache.len() as u64, flows, "the flow cache lost flows");
+    let mut rounds = [(); ROUNDS].map(|()| merged_in(&mut cache, &mut records, batches));
+    assert_eq!(cache.len() as u64, flows, "the flow cache holds every flow");
     rounds.sort();
     (batches * BATCH as u64) as f64 / rounds[ROUNDS / 2].as_secs_f64()
 }
 
-/// A flow cache with every flow in it, of which none is due.
+/// A flow cache with every flow, none of which is due.
 fn full_cache(flows: u64) -> FlowCache<WORDS_V4, 0> {
     let layout = Layout::compile(&Definition::default(), false).expect("the default compiles");
     let config = CacheConfig {
@@ -59,17 +60,17 @@ fn full_cache(flows: u64) -> FlowCache<WORDS_V4, 0> {
         batch.extend((start..flows.min(start + BATCH as u64)).map(|flow| microflow(flow, 1)));
         cache.merge(&batch, &mut exported);
     }
-    assert!(exported.is_empty(), "a flow left before its time");
+    assert!(exported.is_empty(), "no flow expires early");
     cache
 }
 
-/// Microflow records of flows drawn at random.
-struct Drawn {
+/// Microflow records of randomly drawn flows.
+struct RandomRecords {
     numbers: FlowNumbers,
     at_ns: u64,
 }
 
-impl Drawn {
+impl RandomRecords {
     fn new(flows: u64) -> Self {
         let numbers = keys(flows, Skew::Uniform, SEED).expect("the planner's flows are in range");
         Self { numbers, at_ns: 1 }
@@ -83,15 +84,19 @@ impl Drawn {
     }
 }
 
-/// How long it takes to merge so many batches; making them does not count.
-fn merged_in(cache: &mut FlowCache<WORDS_V4, 0>, drawn: &mut Drawn, batches: u64) -> Duration {
+/// The time to merge that many batches, without the time to make them.
+fn merged_in(
+    cache: &mut FlowCache<WORDS_V4, 0>,
+    records: &mut RandomRecords,
+    batches: u64,
+) -> Duration {
     let (mut batch, mut exported) = (Vec::with_capacity(BATCH), Vec::new());
     let mut took = Duration::ZERO;
     for _ in 0..batches {
-        drawn.fill(&mut batch);
+        records.fill(&mut batch);
         took += timed(|| cache.merge(&batch, &mut exported));
     }
-    assert!(exported.is_empty(), "a flow left before its time");
+    assert!(exported.is_empty(), "no flow expires early");
     took
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow plan`: what it takes to meter links, before anything is bought or set up.
+//! `turboflow plan`: the resources that metering needs, before anything is bought or set up.
 
 mod answer;
 mod args;
@@ -18,7 +18,7 @@ use watch::Watched;
 pub(crate) use args::PlanArgs;
 
 pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<Outcome> {
-    args.refuse_what_is_of_no_use()?;
+    args.refuse_unused_options()?;
     if args.paper {
         print(&paper::render(args.json)?)?;
         return Ok(Outcome::Well);
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<Outcome> {
         print(&answer::assumptions(&assumptions.shown(), args.json)?)?;
         return Ok(Outcome::Well);
     }
-    // What nobody can be told is said before a capture is read, or an interface watched for a minute.
+    // Impossible targets are refused before a capture is read or an interface watched.
     args.target().check().map_err(|error| refused(&error))?;
     if args.links() == 0 {
         bail!("--links is 0: one link at least is needed");
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<Outcome> {
         question.answer().map_err(|error| refused(&error))
     };
     let mut plan = ask(&assumptions)?;
-    // What cannot be has been said before the benchmark runs.
+    // Impossible arguments have been refused before the benchmark runs.
     if args.measure {
         measure(args, &traffic, &mut assumptions)?;
         plan = ask(&assumptions)?;
@@ -62,19 +62,19 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<Outcome> {
     Ok(watched.map_or(Outcome::Well, |watched| watched.say()))
 }
 
-/// Takes the share of IPv6 from what was measured, unless somebody states it.
+/// Takes the share of IPv6 from the measurement, unless it is stated.
 fn weigh_ipv6(measured: &Measured, assumptions: &mut Assumptions) -> anyhow::Result<()> {
     if !assumptions.is_default(Assumption::Ipv6Share) {
         return Ok(());
     }
-    // Up to the next thousandth: it is shown.
+    // Rounded up to a thousandth, as it is shown.
     let share = (measured.ipv6_share() * 1e3).ceil() / 1e3;
     let source = "measured: the larger of its shares of packets and of flow records";
     let set = assumptions.set(Assumption::Ipv6Share, share, source);
     set.map_err(|error| refused(&error))
 }
 
-/// What passes on one link: measured, or stated.
+/// The traffic of one link, measured or stated.
 fn traffic(
     args: &PlanArgs,
     assumptions: &Assumptions,
@@ -98,7 +98,8 @@ fn traffic(
     Ok((traffic.map_err(|error| refused(&error))?, Some(watched)))
 }
 
-/// Flows with which the aggregator is measured: what is open at a time, within what a benchmark takes.
+/// Flows for the measurement of the aggregator: the number of open flows, within the benchmark's
+/// limits.
 const MEASURED_FLOWS: std::ops::RangeInclusive<f64> = 1e3..=20e6;
 
 fn measure(

@@ -14,11 +14,11 @@ picture. docs/planning.md has the inputs.
 
 #[derive(Serialize)]
 struct Paper {
-    cells: Vec<Named>,
+    cells: Vec<CellResult>,
 }
 
 #[derive(Serialize)]
-struct Named {
+struct CellResult {
     name: String,
     agreement: Option<Agreement>,
     reason: Option<&'static str>,
@@ -29,7 +29,7 @@ struct Named {
 
 pub(super) fn render(json: bool) -> anyhow::Result<String> {
     if json {
-        let cells = all().into_iter().map(|cell| Named {
+        let cells = all().into_iter().map(|cell| CellResult {
             name: cell.name(),
             agreement: cell.agreement(),
             reason: cell.reason(),
@@ -48,14 +48,14 @@ pub(super) fn render(json: bool) -> anyhow::Result<String> {
         let count = left.iter().take_while(|cell| cell.table == first.table);
         let (table, others) = left.split_at(count.count());
         text += &format!("\nTable {}\n", first.table);
-        text += &one(table);
+        text += &render_table(table);
         left = others;
     }
     text += &reasons(&cells);
     Ok(text)
 }
 
-/// How many cells agree how far, and why the others do not.
+/// The number of cells per degree of agreement, and the reasons for deviations.
 fn reasons(cells: &[Cell]) -> String {
     let of = |agreement: Option<Agreement>| {
         cells
@@ -90,8 +90,8 @@ fn percent(cell: &Cell) -> String {
     format!("{:+.1} %", 100.0 * cell.deviation().unwrap_or_default())
 }
 
-/// Rows and columns in the order in which they first come.
-fn one(cells: &[Cell]) -> String {
+/// One table, with rows and columns in the order of their first appearance.
+fn render_table(cells: &[Cell]) -> String {
     let (mut rows, mut columns): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
     for cell in cells {
         if !rows.contains(&cell.row.as_str()) {
@@ -117,7 +117,7 @@ fn one(cells: &[Cell]) -> String {
 }
 
 fn shown(cell: &Cell) -> String {
-    // One digit more than was printed.
+    // One digit more than the paper prints.
     let digits = (-cell.printed.step.log10()).round().max(0.0) as usize;
     let more = if cell.printed.step > 1.0 {
         0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets of captures or interfaces into the simulation.
+//! Feeds packets of captures or interfaces to the simulation.
 
 use anyhow::bail;
 use serde::Serialize;
@@ -15,30 +15,30 @@ use crate::log::say;
 use crate::record::{Frames, NotGiven};
 use crate::units::counted;
 
-/// What was watched, and what came of it.
+/// The simulation, and what was watched for it.
 pub(super) struct Watched {
     pub(super) source: Source,
     pub(super) measured: Measured,
     not_given: NotGiven,
 }
 
-/// Where measured numbers come from.
+/// The source of measured numbers.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Source {
-    /// Captures or interfaces, in words.
+    /// Captures or interfaces, as text.
     pub(super) name: String,
-    /// Packets of IP that were looked at.
+    /// IP packets metered.
     pub(super) packets: u64,
-    /// Frames in which there is none.
+    /// Frames without an IP packet.
     pub(super) frames_without_flow: u64,
-    /// Time that passed, without silences longer than the idle timeout.
+    /// Duration, without silences longer than the idle timeout.
     pub(super) seconds: f64,
-    /// Packets a second in the busiest half second.
+    /// Packets per second in the busiest half second.
     pub(super) busiest_packets_per_second: f64,
-    /// The idle timeout that says which flows are active, in seconds.
+    /// The idle timeout that defines active flows, in seconds.
     pub(super) idle_timeout_seconds: f64,
-    /// Whether that is all: nothing was damaged, dropped or cut short. What was is said on standard
-    /// error.
+    /// Whether everything was read: nothing was damaged, dropped or cut short. Standard error has
+    /// the details.
     pub(super) is_whole: bool,
 }
 
@@ -77,7 +77,7 @@ pub(super) fn watch(args: &PlanArgs, config: &SimulationConfig) -> anyhow::Resul
     })
 }
 
-/// Says that nothing is left of the packets, rather than that there are too few.
+/// An error for a filter that leaves no packets, which is clearer than "too few packets".
 fn refuse_the_filter(args: &PlanArgs, name: &str, frames_without_flow: u64) -> anyhow::Result<()> {
     let filter = args.filter();
     match frames_without_flow {
@@ -104,7 +104,7 @@ fn observe(hasher: &KeyHasher, packet: &Packet) -> Observed {
 }
 
 impl Watched {
-    /// Says what the answer does not know of.
+    /// Reports packets that the answer does not include.
     pub(super) fn say(&self) -> Outcome {
         let untracked = self.measured.untracked_packets;
         if untracked > 0 {

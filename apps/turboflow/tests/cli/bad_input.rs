@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bad input: one clear error each, and nothing that was recorded is lost.
+//! Bad input: each case gives one clear error, and no recorded packet is lost.
 
 use std::fs;
 use std::process::Command;
@@ -13,7 +13,7 @@ fn record(folder: &Folder, capture: &str) -> Ran {
     turboflow(["record", "-r", capture, "-w", &folder.file("a.csv")])
 }
 
-/// A run that must not start: exit 2, one error, no file.
+/// A run that is refused: exit code 2, one error, no file.
 #[track_caller]
 fn refused(args: &[&str], words: &[&str]) {
     let folder = Folder::new();
@@ -22,16 +22,16 @@ fn refused(args: &[&str], words: &[&str]) {
         .exits(2)
         .says(words);
     assert_eq!(ran.stdout, "");
-    assert_eq!(folder.names(), [""; 0], "no output is left behind");
+    assert_eq!(folder.names(), [""; 0], "no output remains");
     let errors = ran
         .stderr
         .lines()
         .filter(|l| l.starts_with("turboflow: ") || l.starts_with("error"));
-    assert_eq!(errors.count(), 1, "one error: {}", ran.stderr);
+    assert_eq!(errors.count(), 1, "not one error: {}", ran.stderr);
 }
 
 #[test]
-fn files_that_are_no_captures() {
+fn files_that_are_no_captures_are_refused() {
     let folder = Folder::new();
     let missing = folder.file("none.pcap");
     refused(&["record", "-r", &missing], &["none.pcap does not exist"]);
@@ -58,7 +58,7 @@ fn files_that_are_no_captures() {
 }
 
 #[test]
-fn a_capture_cut_inside_a_packet_keeps_all_packets_before() {
+fn a_capture_cut_inside_a_packet_keeps_all_packets_before_it() {
     let folder = Folder::new();
     let mut bytes = udp_capture(100);
     bytes.truncate(bytes.len() - 10);
@@ -83,7 +83,7 @@ fn a_capture_cut_inside_a_packet_keeps_all_packets_before() {
 }
 
 #[test]
-fn an_absurd_length_ends_the_file_there() {
+fn an_absurd_length_ends_the_file() {
     let folder = Folder::new();
     let mut bytes = udp_capture(10);
     let mut record = pcap_packet(1, &udp_frame(1));
@@ -104,7 +104,7 @@ fn record_fails_softly(folder: &Folder, capture: &str, words: &[&str]) {
 }
 
 #[test]
-fn damage_in_one_file_does_not_keep_the_next_from_being_read() {
+fn the_file_after_a_damaged_one_is_read() {
     let folder = Folder::new();
     let mut bytes = udp_capture(10);
     bytes.truncate(bytes.len() - 1);
@@ -140,7 +140,7 @@ fn a_clock_that_runs_backwards_is_counted_and_nothing_is_lost() {
     assert_eq!(json["balanced"], true);
 }
 
-/// A pcapng file with an Ethernet and a radio interface, and packets of both.
+/// A pcapng file with packets of an Ethernet and of a radio interface.
 fn two_interfaces() -> Vec<u8> {
     fn block(kind: u32, body: &[u8]) -> Vec<u8> {
         let length = (12 + body.len().next_multiple_of(4)) as u32;
@@ -167,7 +167,7 @@ fn two_interfaces() -> Vec<u8> {
 }
 
 #[test]
-fn packets_of_unknown_link_types_are_counted_and_said() {
+fn packets_of_unknown_link_types_are_counted_and_reported() {
     let folder = Folder::new();
     let capture = folder.write("radio.pcapng", two_interfaces());
     record(&folder, &capture)
@@ -181,7 +181,7 @@ fn packets_of_unknown_link_types_are_counted_and_said() {
 }
 
 #[test]
-fn options_that_make_no_sense() {
+fn options_that_make_no_sense_are_refused() {
     let office = office();
     let with = |more: &[&'static str], words: &[&str]| {
         refused(&[&["record", "-r", &office], more].concat(), words);
@@ -224,7 +224,7 @@ fn options_that_make_no_sense() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn interfaces_that_cannot_be_captured() {
+fn interfaces_that_cannot_be_captured_are_refused() {
     for (interface, words) in [
         ("nosuch0", &["there is no interface nosuch0", "lo"][..]),
         ("a-name-longer-than-any", &["there is no interface"]),
@@ -241,7 +241,7 @@ fn interfaces_that_cannot_be_captured() {
 }
 
 #[test]
-fn definitions_that_are_wrong() {
+fn wrong_definitions_are_refused() {
     let folder = Folder::new();
     let office = office();
     let feature = |text: &str| format!("[[feature]]\nname = \"x\"\n{text}\n");
@@ -279,7 +279,7 @@ fn definitions_that_are_wrong() {
 }
 
 #[test]
-fn stays_within_one_line_of_error() {
+fn an_error_is_one_line() {
     let ran = turboflow(["record", "-r", "/nonexistent.pcap"]).exits(2);
     assert_eq!(
         ran.stderr,
@@ -303,9 +303,9 @@ fn a_truncated_capture_of_every_length_never_loses_whole_packets() {
     }
 }
 
-/// A count of 0 of what is asked for at all would do nothing, or the contrary of what it says.
+/// A count of 0 would do nothing, or the opposite of what was requested.
 #[test]
-fn counts_that_mean_nothing_are_refused() {
+fn counts_of_0_are_refused() {
     let office = office();
     let live = ["record", "-i", "lo", "-w", "-", "--format", "csv"];
     let sent = ["record", "-r", &office, "-w", "ipfix+udp://127.0.0.1"];
@@ -320,11 +320,11 @@ fn counts_that_mean_nothing_are_refused() {
     }
 }
 
-/// A week of captures is more files than a process may have open.
+/// The captures of a week are more files than a process may have open.
 #[test]
-fn more_files_are_read_than_may_be_open() {
+fn more_files_are_read_than_may_be_open_at_once() {
     let folder = Folder::new();
-    // Longer than what is read as a whole.
+    // Longer than the files that are read as a whole.
     assert!(fs::metadata(office()).unwrap().len() > 1 << 20);
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -n 32; exec \"$0\" \"$@\""]);

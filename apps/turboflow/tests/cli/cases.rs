@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `samples/cases`: captures of a few frames, with their flows written down by hand.
+//! `samples/cases`: captures of a few frames, with their expected flows written by hand.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -45,7 +45,7 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
-/// Packets and bytes of every flow, and the counters of a run.
+/// Packets and bytes of every flow, and two counters of the run.
 fn metered(capture: &Path, options: &[String]) -> (BTreeMap<Key, (u64, u64)>, u64, u64) {
     let folder = Folder::new();
     let ledger = folder.file("l.json");
@@ -76,7 +76,7 @@ fn metered(capture: &Path, options: &[String]) -> (BTreeMap<Key, (u64, u64)>, u6
 }
 
 #[test]
-fn every_case_is_metered_as_a_person_wrote_it_down() {
+fn every_case_gives_the_flows_written_by_hand() {
     let cases = cases();
     assert!(cases.len() >= 61, "only {} cases", cases.len());
     let mut wrong = Vec::new();
@@ -93,7 +93,7 @@ fn every_case_is_metered_as_a_person_wrote_it_down() {
         assert_eq!(
             expected.len(),
             case.flow.len(),
-            "{}: a flow twice",
+            "{}: a duplicate flow",
             path.display()
         );
         let (flows, non_ip, malformed) = metered(&path.with_extension("pcap"), &case.options);

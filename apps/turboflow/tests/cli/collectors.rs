@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Collectors that are badly behaved, or not there. `tests/collectors` has real ones.
+//! Misbehaving and missing collectors. `tests/collectors` has real ones.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use crate::support::{Folder, command, finish, free_port, office, turboflow, udp_capture};
 
 #[test]
-fn the_same_capture_gives_the_same_ipfix_file() {
+fn an_ipfix_file_is_reproducible() {
     let folder = Folder::new();
     let capture = folder.write("c.pcap", udp_capture(200));
     for name in ["a.ipfix", "b.ipfix"] {
@@ -19,8 +19,8 @@ fn the_same_capture_gives_the_same_ipfix_file() {
     assert_eq!(read("a.ipfix"), read("b.ipfix"));
 }
 
-/// The messages of an IPFIX stream: of each its sequence number, its first set's id, and whether
-/// it has flow records (sets from 260 on).
+/// The messages of an IPFIX stream: sequence number, id of the first set, and whether the message
+/// has flow records (sets from 260 on).
 fn messages(mut stream: &[u8]) -> Vec<(u32, u16, bool)> {
     let two = |at: usize, bytes: &[u8]| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
     let mut messages = Vec::new();
@@ -58,12 +58,13 @@ fn a_collector_over_tcp_gets_templates_first_and_everything_once() {
     let messages = messages(&reader.join().unwrap());
     assert_eq!((messages[0].0, messages[0].1), (0, 2));
     assert!(messages.iter().filter(|message| message.2).count() > 10);
-    // Sampling, two kinds of statistics, then the flows; the last message has statistics again.
+    // First sampling and two kinds of statistics, then the flows; the last message has statistics
+    // again.
     assert_eq!(messages.last().unwrap().0, 3 + 5_000);
 }
 
 #[test]
-fn a_collector_that_comes_back_gets_templates_again() {
+fn a_reconnected_collector_gets_templates_again() {
     let (listener, folder) = (TcpListener::bind("127.0.0.1:0").unwrap(), Folder::new());
     let url = format!("ipfix+tcp://{}", listener.local_addr().unwrap());
     let capture = folder.write("c.pcap", udp_capture(20_000));
@@ -88,13 +89,13 @@ fn a_collector_that_comes_back_gets_templates_again() {
     assert_eq!(
         (messages[0].0, messages[0].1),
         (0, 2),
-        "a new session: {ran:?}"
+        "not a new session: {ran:?}"
     );
     assert!(messages.iter().any(|message| message.2));
 }
 
 #[test]
-fn a_collector_that_is_not_there_is_said_and_stalls_nothing() {
+fn a_missing_collector_is_reported_and_stalls_nothing() {
     let (port, folder) = (free_port(), Folder::new());
     let (capture, csv) = (office(), folder.file("flows.csv"));
     for scheme in ["ipfix+tcp", "ipfix+udp"] {
@@ -109,18 +110,18 @@ fn a_collector_that_is_not_there_is_said_and_stalls_nothing() {
         assert_eq!(
             folder.read("flows.csv").lines().count(),
             743,
-            "the file has everything"
+            "the file is complete"
         );
         assert!(folder.read("ledger.json").contains("\"balanced\": true"));
     }
 }
 
 #[test]
-fn a_collector_that_does_not_read_ends_in_a_count() {
+fn records_for_a_collector_that_does_not_read_are_counted() {
     let (listener, folder) = (TcpListener::bind("127.0.0.1:0").unwrap(), Folder::new());
     let url = format!("ipfix+tcp://{}", listener.local_addr().unwrap());
-    // More than the buffers of a connection hold, less than those of a few connections and the
-    // queue: a second connection to the backlog would take the rest, and nothing would seem lost.
+    // More than the buffers of one connection hold, but less than those of a few connections plus
+    // the queue. A second connection in the backlog would take the rest, and no loss would be seen.
     let mut capture = udp_capture(60_000);
     for _ in 0..2 {
         let more = udp_capture(60_000);
@@ -129,13 +130,13 @@ fn a_collector_that_does_not_read_ends_in_a_count() {
     let capture = folder.write("c.pcap", capture);
     let idle = ["--idle-timeout", "1ms", "--linger", "none"];
     let ran = finish(command(["record", "-q", "-r", &capture, "-w", &url]).args(idle));
-    // Nobody accepted: connections wait in the listener's backlog.
+    // Connections wait in the listener's backlog, because the test never accepts them.
     drop(listener);
     ran.exits(1).says(&["not written", "does not read"]);
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_starts() {
+fn collectors_that_make_no_sense_are_refused_at_the_start() {
     let (capture, folder) = (office(), Folder::new());
     let csv = folder.file("flows.csv");
     for (url, words) in [
@@ -158,7 +159,7 @@ fn what_makes_no_sense_is_refused_before_anything_starts() {
     turboflow(["record", "-r", &capture, "-w", v9, "-w", v9])
         .exits(2)
         .says(&["twice"]);
-    // A flood of templates would help nobody.
+    // Limits that would cause a flood of templates.
     let often = [
         "record",
         "-r",
@@ -171,7 +172,7 @@ fn what_makes_no_sense_is_refused_before_anything_starts() {
     turboflow(often)
         .exits(2)
         .says(&["--template-interval", "at least 1s"]);
-    // What UDP over IPv4 holds is the most.
+    // The maximum is what UDP over IPv4 can carry.
     for mtu in ["100", "65508"] {
         let mtu = ["record", "-r", &capture, "-w", v9, "--export-mtu", mtu];
         turboflow(mtu).exits(2).says(&["--export-mtu"]);

@@ -4,7 +4,7 @@
 use crate::support::{Folder, office, turboflow};
 
 #[test]
-fn what_it_prints_is_right_and_is_the_default() {
+fn the_printed_definition_is_valid_and_is_the_default() {
     let folder = Folder::new();
     let text = turboflow(["definition"]).exits(0).stdout;
     let path = folder.write("default.toml", text);
@@ -24,7 +24,7 @@ fn what_it_prints_is_right_and_is_the_default() {
 }
 
 #[test]
-fn a_wrong_one_is_refused_with_line_and_mend() {
+fn a_wrong_definition_is_refused_with_its_line_and_a_fix() {
     let folder = Folder::new();
     let path = folder.write("d.toml", "[[feature]]\nname = \"x\"\nop = \"summ\"\n");
     turboflow(["definition", "--check", &path])
@@ -35,9 +35,9 @@ fn a_wrong_one_is_refused_with_line_and_mend() {
         .says(&["/nonexistent"]);
 }
 
-/// An input that packets in files lack: right, and said; refused where files are read.
+/// An input that capture files lack: the definition is valid with a note, but refused for files.
 #[test]
-fn what_only_the_kernel_sees_is_said() {
+fn inputs_of_the_kernel_alone_are_noted() {
     let folder = Folder::new();
     let text = "[[feature]]\nname = \"queue\"\nop = \"last\"\nof = \"receive_queue\"\n";
     let path = folder.write("d.toml", text);
@@ -59,9 +59,9 @@ fn what_only_the_kernel_sees_is_said() {
     .says(&["d.toml, line 4", "`software` cannot see `receive_queue`"]);
 }
 
-/// What is right by itself and wrong for the use that is made of it.
+/// A definition may be valid in itself, but not for its use.
 #[test]
-fn a_use_that_does_not_fit_is_refused_with_its_line() {
+fn a_use_that_the_definition_does_not_fit_is_refused_with_its_line() {
     let folder = Folder::new();
     let refused = |text: &str, biflow: bool, words: &[&str]| {
         let path = folder.write("d.toml", text);
@@ -145,7 +145,7 @@ fn prints_columns_and_types() {
 }
 
 #[test]
-fn biflow_says_something_of_a_definition_alone() {
+fn biflow_needs_a_definition() {
     for words in [
         &["definition", "--biflow"][..],
         &["definition", "--list", "--biflow"],

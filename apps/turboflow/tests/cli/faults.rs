@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Collectors that are killed and come back while records are sent: what they got has no gap and no
-//! record twice, and the ledger says what they did not get.
+//! Collectors that are killed and restarted during an export: they miss and repeat no record within
+//! what they receive, and the ledger counts what they did not receive.
 
 use std::net::{TcpListener, UdpSocket};
 use std::process::{Child, Stdio};
@@ -13,7 +13,7 @@ use crate::support::{Folder, command, free_port, udp_capture};
 
 const FLOWS: u16 = 40_000;
 
-/// Sends all flows to a collector, in about two seconds. Gives the program and what it says.
+/// Sends all flows to a collector, over about two seconds. Returns the program and its messages.
 fn sending(folder: &Folder, url: &str) -> (Child, Talk) {
     let capture = folder.write("c.pcap", udp_capture(FLOWS));
     let ledger = folder.file("ledger.json");
@@ -24,7 +24,7 @@ fn sending(folder: &Folder, url: &str) -> (Child, Talk) {
     (child, talk)
 }
 
-/// Records sent and dropped, as the ledger has them; it balances.
+/// Records sent and dropped according to the ledger, which has to balance.
 fn ledger(folder: &Folder) -> (u64, u64) {
     let ledger: Value = serde_json::from_str(&folder.read("ledger.json")).unwrap();
     assert_eq!(ledger["balanced"], true);
@@ -33,7 +33,7 @@ fn ledger(folder: &Folder) -> (u64, u64) {
 }
 
 #[test]
-fn a_tcp_collector_is_killed_and_comes_back() {
+fn a_tcp_collector_is_killed_and_restarted() {
     let folder = Folder::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -54,13 +54,13 @@ fn a_tcp_collector_is_killed_and_comes_back() {
     }
     let all = u64::from(FLOWS);
     assert_eq!(ledger(&folder), (all, 0));
-    // What the first collector had not read when it was killed counts as sent: a few messages.
+    // A few messages that the killed collector had not read count as sent.
     let got = before.flows + after.flows;
     assert!((all - 2_000..=all).contains(&got), "{got}");
 }
 
 #[test]
-fn a_udp_collector_is_away_and_comes_back() {
+fn a_udp_collector_is_away_for_a_time() {
     let (folder, port) = (Folder::new(), free_port());
     let url = format!("ipfix+udp://127.0.0.1:{port}");
     let (mut child, mut talk) = sending(&folder, &url);
@@ -71,13 +71,13 @@ fn a_udp_collector_is_away_and_comes_back() {
     loop {
         let length = socket.recv(&mut datagram).unwrap();
         let message = &datagram[..length];
-        // Templates come within a second; what comes before cannot be read.
+        // Templates come within a second. Earlier records cannot be decoded.
         if reader.messages == 0 && message[16..18] != [0, 2] {
             before += 1;
             continue;
         }
         reader.message(message);
-        // The last message has the statistics alone.
+        // The last message has only statistics.
         if message[16..18] == [1, 1] {
             break;
         }
@@ -89,7 +89,7 @@ fn a_udp_collector_is_away_and_comes_back() {
     assert_eq!(code, Some(i32::from(lost > 0)), "{lost} lost: {said}");
     assert_eq!(sent + lost, u64::from(FLOWS));
     assert!(reader.flows > 1_000, "{}", reader.flows);
-    // A message holds some 20 flows; all that was sent arrived.
+    // A message holds about 20 flows, and everything that was sent arrived.
     let unread = sent - reader.flows;
     assert!(
         (before * 10..=before * 30).contains(&unread),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Filter expressions over files take what tcpdump takes.
+//! Filter expressions on files select the packets that tcpdump selects.
 
 use std::process::Command;
 
@@ -26,7 +26,7 @@ const EXPRESSIONS: [&str; 16] = [
     "net 192.0.2.0/24 and ip proto 47",
 ];
 
-/// How many packets tcpdump takes; `None`, loudly, where it is not installed.
+/// Number of packets that tcpdump selects; `None` if the test is skipped without tcpdump.
 fn by_tcpdump(capture: &str, expression: &str) -> Option<u64> {
     if is_missing(&[Need::Tool("tcpdump")]) {
         return None;
@@ -54,7 +54,7 @@ fn ledger(arguments: &[&str]) -> serde_json::Value {
 }
 
 #[test]
-fn takes_what_tcpdump_takes() {
+fn filters_select_what_tcpdump_selects() {
     if is_missing(&[libpcap()]) {
         return;
     }
@@ -63,7 +63,7 @@ fn takes_what_tcpdump_takes() {
         let Some(expected) = by_tcpdump(&office, expression) else {
             return;
         };
-        // Quoted behind the file, as tcpdump has it; and as words behind `--`.
+        // As one quoted argument after the file, as in tcpdump, and as words after `--`.
         let words: Vec<&str> = expression.split(' ').collect();
         for arguments in [
             vec!["-r", &office, expression],
@@ -83,13 +83,13 @@ fn every_link_type_of_a_capture_has_its_filter() {
     if is_missing(&[libpcap()]) {
         return;
     }
-    // Ethernet and raw IP in one file: tcpdump does not read it.
+    // tcpdump does not read a file with both Ethernet and raw IP.
     let links = project("samples/two-links.pcapng");
     let all = ledger(&["-r", &links]);
     let ip = ledger(&["-r", &links, "ip or ip6"]);
     assert_eq!(ip["packets_recorded"], all["packets_recorded"]);
     assert_eq!(ip["packets_filtered"], all["packets_non_ip"]);
-    // Raw IP has no such addresses, which libpcap refuses: nothing of it is taken.
+    // Raw IP has no MAC addresses. libpcap refuses the filter, so none of its packets are selected.
     let ethernet = ledger(&["-r", &links, "not ether host 02:00:00:00:00:99"]);
     let taken = ethernet["packets_recorded"].as_u64().unwrap();
     assert!(taken > 0 && ethernet["packets_filtered"].as_u64().unwrap() > 0);
@@ -106,7 +106,7 @@ fn names_of_files_may_begin_with_any_letter() {
         .says(&["öffice.pcap"]);
 }
 
-/// A capture of BSD loopback: IPv4 and, of every BSD, IPv6, UDP to port 53.
+/// A BSD loopback capture of UDP to port 53: IPv4, and IPv6 with the number of every BSD.
 fn bsd_loopback(link_type: u32, header: fn(u32) -> [u8; 4]) -> Vec<u8> {
     let udp = [0xd4, 0x31, 0, 53, 0, 8, 0, 0];
     let ipv4 = [
@@ -156,9 +156,9 @@ fn ipv6_of_every_bsd_is_ipv6() {
     }
 }
 
-/// A list of tunnels has a `=` before it; behind a space it is read as a filter.
+/// The list of tunnels needs a `=`. After a space it is read as a filter.
 #[test]
-fn tunnels_in_the_place_of_a_filter_are_told_where_they_belong() {
+fn tunnels_in_place_of_a_filter_are_refused_with_a_hint() {
     for tunnels in ["gre", "geneve", "gre,vxlan"] {
         let words = ["record", "-r", &office(), "--decapsulate", tunnels];
         let mend = format!("write --decapsulate={tunnels}");

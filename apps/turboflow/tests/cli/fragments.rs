@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--reassemble-flows`, and the time that fragments wait.
+//! `--reassemble-flows`, and the time for which fragments are held.
 
 use crate::support::{Folder, pcap_header, pcap_packet, rows, turboflow, udp_frame};
 
 const LATER: [u8; 2] = [0x00, 0x03];
 const WHOLE: [u8; 2] = [0x00, 0x00];
 
-/// A capture of packets of one size: seconds, number of the flow, flags and offset.
+/// A capture of packets of one size: seconds, flow number, flags and offset.
 fn capture(packets: &[(u64, u16, [u8; 2])]) -> Vec<u8> {
     let mut bytes = pcap_header(1);
     for (second, flow, fragment) in packets {
         let mut frame = udp_frame(*flow);
-        // A datagram of its own for every flow.
+        // Each flow has its own IP identification.
         frame[18..20].copy_from_slice(&flow.to_be_bytes());
         frame[20..22].copy_from_slice(fragment);
         bytes.extend(pcap_packet(
@@ -50,9 +50,9 @@ fn metered(packets: &[(u64, u16, [u8; 2])], options: &[&str]) -> (Vec<(String, S
     (records.collect(), ledger["clock_steps"].as_u64().unwrap())
 }
 
-/// A flow that lasts, and one fragment after another whose first one never comes.
+/// A long flow, and many fragments whose first fragment never comes.
 #[test]
-fn orphans_are_late_and_do_not_set_the_clock_back() {
+fn orphaned_fragments_are_late_and_do_not_set_the_clock_back() {
     let mut packets = Vec::new();
     for second in 0..90 {
         packets.push((second, 1, WHOLE));
@@ -72,7 +72,7 @@ fn orphans_are_late_and_do_not_set_the_clock_back() {
 }
 
 #[test]
-fn a_fragment_that_comes_with_an_old_time_sets_the_clock_back_itself() {
+fn a_fragment_with_an_old_timestamp_sets_the_clock_back() {
     let packets = [(2_000, 1, WHOLE), (1_000, 2, LATER), (1_001, 1, WHOLE)];
     let (records, clock_steps) = metered(&packets, &[]);
     assert_eq!(clock_steps, 1);

@@ -25,7 +25,7 @@ const MIXED: [&str; 14] = [
 ];
 
 #[test]
-fn the_same_seed_gives_the_same_file_and_the_meter_counts_what_was_asked() {
+fn a_seed_gives_one_file_and_the_meter_counts_the_requested_packets() {
     let folder = Folder::new();
     let files = ["a.pcap", "b.pcap", "c.pcap"].map(|name| folder.file(name));
     for (file, seed) in files.iter().zip(["5", "5", "6"]) {
@@ -44,7 +44,7 @@ fn the_same_seed_gives_the_same_file_and_the_meter_counts_what_was_asked() {
 }
 
 #[test]
-fn writes_to_standard_output_what_the_meter_reads_from_standard_input() {
+fn the_meter_reads_generated_traffic_from_a_pipe() {
     let mut generator = command(["generate", "-w", "-", "--packets", "20k", "-q"])
         .stdout(Stdio::piped())
         .spawn()
@@ -55,9 +55,9 @@ fn writes_to_standard_output_what_the_meter_reads_from_standard_input() {
     assert!(generator.wait().unwrap().success());
 }
 
-/// What is said of flows is what a meter finds in the file, not what was asked for.
+/// The report has the numbers of flows that a meter finds in the file, not the requested ones.
 #[test]
-fn flows_that_are_reported_are_those_in_the_file() {
+fn reported_flows_are_those_in_the_file() {
     let folder = Folder::new();
     let (file, ledger) = (folder.file("a.pcap"), folder.file("ledger.json"));
     for args in [
@@ -83,7 +83,7 @@ fn flows_that_are_reported_are_those_in_the_file() {
         ],
     ] {
         let said = turboflow(["generate", "-w", &file].iter().chain(args)).exits(0);
-        // Nothing but the end of the file ends a flow.
+        // Only the end of the file ends a flow.
         let whole = [
             "--idle-timeout=none",
             "--active-timeout=none",
@@ -167,7 +167,7 @@ fn contradictions_are_refused() {
 }
 
 #[test]
-fn workloads_come_out_as_published_and_the_meter_counts_the_same() {
+fn workloads_have_their_published_rates_and_the_meter_agrees() {
     for (workload, packets, flows) in [
         ("internet", "450.0 k", "9.10 k"),
         ("dc-tor", "124.0 M", "478.0 k"),
@@ -193,7 +193,7 @@ fn workloads_come_out_as_published_and_the_meter_counts_the_same() {
 }
 
 #[test]
-fn a_duration_is_the_traffics_own_time() {
+fn a_duration_is_in_the_traffics_own_time() {
     let common = ["generate", "--to-memory", "--duration"];
     let args = ["20ms", "--workload", "internet"];
     turboflow(common.into_iter().chain(args))
@@ -207,7 +207,7 @@ fn a_duration_is_the_traffics_own_time() {
 }
 
 #[test]
-fn a_workload_refuses_what_it_does_not_know() {
+fn a_workload_refuses_options_of_other_traffic() {
     for (args, words) in [
         (
             &["--workload", "internet", "--flows", "5"][..],
@@ -296,7 +296,7 @@ fn a_workload_refuses_what_it_does_not_know() {
 }
 
 #[test]
-fn collisions_defeat_the_table_of_the_meter_whose_seed_they_know() {
+fn collisions_defeat_the_table_only_with_the_right_seed() {
     let folder = Folder::new();
     let (file, ledger) = (folder.file("a.pcap"), folder.file("ledger.json"));
     let attack = ["--workload", "adversarial", "--attack", "collisions"];
@@ -319,7 +319,7 @@ fn collisions_defeat_the_table_of_the_meter_whose_seed_they_know() {
 }
 
 #[test]
-fn a_router_has_the_links_asked_for_each_with_flows_of_its_own() {
+fn a_router_has_the_requested_links_with_distinct_flows() {
     let folder = Folder::new();
     let (one, all) = (folder.file("one.pcap"), folder.file("all.pcap"));
     let args = ["--packets", "3000", "--flows", "100", "--ipv6-share", "0.5"];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Help texts that a person can learn from.
+//! Help texts are complete and readable.
 
 use crate::support::turboflow;
 
 #[test]
-fn the_picture_names_every_command() {
+fn the_overview_names_every_command() {
     let help = turboflow(["--help"]).exits(0).stdout;
     for words in [
         "record",
@@ -81,15 +81,15 @@ fn record_explains_every_option_with_default_and_unit() {
         "--quiet",
         "--format",
     ] {
-        assert!(help.contains(words), "nothing of {words:?} in {help}");
+        assert!(help.contains(words), "{words:?} is missing in {help}");
     }
     let plain = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(plain.contains("Worst-case memory") && plain.contains("245 bytes"));
 }
 
-/// The laboratory has commands that were once here, and that people may look for.
+/// These commands used to be here, so users may look for them.
 #[test]
-fn a_command_of_the_laboratory_says_where_it_is() {
+fn a_command_of_the_laboratory_names_its_program() {
     for (args, tip) in [
         (&["bench"][..], "turboflow-lab bench"),
         (

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The same records, whatever decides how fast they are made.
+//! Options that affect only speed and memory do not change the records.
 
 use crate::support::{Folder, office, project, rows, turboflow};
 
@@ -66,7 +66,7 @@ fn threads_seed_and_table_size_change_no_record() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes() {
+fn outputs_are_reproducible() {
     let office = office();
     let run = || {
         let args = [

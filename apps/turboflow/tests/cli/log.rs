@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::support::{Folder, office, turboflow};
 
-/// The lines as objects: all of them are.
+/// Parses every line as a JSON object.
 fn objects(stderr: &str) -> Vec<Value> {
     let lines = stderr.lines().map(serde_json::from_str);
     lines.collect::<Result<_, _>>().unwrap()
@@ -19,7 +19,7 @@ fn events(objects: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn a_run_is_events_with_numbers() {
+fn a_run_is_logged_as_events_with_numbers() {
     let folder = Folder::new();
     let to = folder.file("flows.csv");
     let more = [
@@ -53,7 +53,7 @@ fn a_run_is_events_with_numbers() {
 }
 
 #[test]
-fn what_is_wrong_is_an_event_too() {
+fn errors_are_events_too() {
     let folder = Folder::new();
     let mut bytes = std::fs::read(office()).unwrap();
     bytes.truncate(bytes.len() - 7);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Outputs that cannot be written, or whose reader goes away.
+//! Outputs that cannot be written, or whose reader closes its end.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -18,7 +18,7 @@ fn names_that_cannot_be_written_stop_the_run_before_it_starts() {
         turboflow(["record", "-r", &office, "-w", &good, "-w", bad])
             .exits(2)
             .says(words);
-        assert_eq!(folder.names(), [""; 0], "nothing is left behind");
+        assert_eq!(folder.names(), [""; 0], "no file remains");
     };
     refused(
         &folder.file("no/such/dir/a.csv"),
@@ -48,9 +48,10 @@ fn names_that_cannot_be_written_stop_the_run_before_it_starts() {
     assert_eq!(folder.names(), [""; 0]);
 }
 
-/// In a container every run may have the same process id, and one that was killed leaves its unfinished files behind.
+/// In containers, every run may have one and the same process id, and a killed run leaves
+/// unfinished files behind.
 #[test]
-fn unfinished_files_of_an_earlier_process_of_the_same_id_are_no_hindrance() {
+fn unfinished_files_of_an_earlier_process_with_this_id_are_replaced() {
     let folder = Folder::new();
     let program = command([""; 0]).get_program().to_os_string();
     let script = "touch .a.csv.$$-0.tmp .a.csv.$$-1.tmp .l.json.$$-0.tmp .l.json.$$-1.tmp .l.json.$$-file.tmp
@@ -68,7 +69,7 @@ fn named_pipes_wait_for_their_reader_but_not_for_ever() {
     let pipe = make_pipe(&folder, "pipe.csv");
     let office = office();
     let args = ["record", "-q", "-r", &office, "-w", &pipe];
-    // It looks for a reader again and again.
+    // It polls for a reader.
     let looks_for_reader = |child: &Child| {
         until("it looks for a reader", || {
             is_blocked(child.id(), Blocked::Sleeping)
@@ -79,7 +80,7 @@ fn named_pipes_wait_for_their_reader_but_not_for_ever() {
     let records = fs::read_to_string(&pipe).unwrap();
     assert_eq!(rows(&records).len(), 742);
     assert!(child.wait_with_output().unwrap().status.success());
-    // A signal is heard meanwhile.
+    // It still reacts to signals.
     let child = command(args).stderr(Stdio::piped()).spawn().unwrap();
     looks_for_reader(&child);
     signal(&child, "INT");
@@ -111,7 +112,7 @@ fn a_format_that_no_output_has_is_refused() {
         assert_eq!((ran.stdout.as_str(), folder.names()), ("", Vec::new()));
         ran.says(&[said]);
     }
-    // It agrees with one name, or is that of another output.
+    // The format must agree with the output's name, or must be that of another output.
     let same = ["record", "-q", "-r", &office, "-w", &csv, "--format", "csv"];
     turboflow(same).exits(0);
     let other = ["-w", &csv, "-w", "-", "--format", "jsonl"];
@@ -148,7 +149,7 @@ fn a_failed_run_leaves_an_old_output_as_it_was() {
 }
 
 #[test]
-fn a_full_device_is_said_and_the_other_outputs_are_whole() {
+fn a_full_device_is_reported_and_other_outputs_are_complete() {
     let folder = Folder::new();
     let csv = folder.file("a.csv");
     let ledger = folder.file("l.json");
@@ -191,7 +192,7 @@ fn a_device_that_is_full_from_the_start_stops_the_run() {
     assert_eq!(
         ran.stderr.matches("No space left").count(),
         1,
-        "said once: {}",
+        "not reported once: {}",
         ran.stderr
     );
     assert_eq!(folder.names(), [""; 0]);
@@ -213,9 +214,9 @@ fn a_ledger_or_a_summary_that_cannot_be_written_is_an_error() {
     assert_ne!(status.code(), Some(0));
 }
 
-/// Runs in a mount namespace of its own, so that nothing stays mounted.
+/// Runs in its own mount namespace, so that nothing stays mounted.
 #[test]
-fn a_full_disk_keeps_the_whole_records_that_fit() {
+fn a_full_disk_keeps_complete_records() {
     let folder = Folder::new();
     let disk = folder.path().join("disk");
     fs::create_dir(&disk).unwrap();
@@ -234,7 +235,7 @@ fn a_full_disk_keeps_the_whole_records_that_fit() {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    // Not root, or root in a container that may not mount.
+    // Neither without root, nor with root in some containers, is mounting allowed.
     let may_mount = output.status.code() != Some(99) && !said.starts_with("unshare:");
     if is_missing(&[Need::Right("mount", may_mount)]) {
         return;
@@ -248,14 +249,14 @@ fn a_full_disk_keeps_the_whole_records_that_fit() {
     let whole = folder.read("whole.csv");
     assert!(
         part.ends_with('\n') && whole.starts_with(&part),
-        "the first records, whole"
+        "the first records, complete"
     );
     assert!(part.lines().count() > 100);
     assert!(!folder.names().contains(&"a.csv".to_owned()));
 }
 
 #[test]
-fn a_reader_that_goes_away_is_a_success() {
+fn a_reader_that_closes_its_end_is_no_error() {
     let office = office();
     for args in [
         &["record", "-r", &office, "-w", "-", "--format", "csv"][..],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Debian package: what is in it, and that what is in it works.
+//! The Debian package has the right files, and they work.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use turboflow_testing::{Need, is_missing};
 use crate::support::{Folder, finish, project};
 
 #[test]
-fn the_debian_package_has_a_program_a_unit_and_a_right_configuration() {
+fn the_debian_package_has_program_unit_and_a_valid_configuration() {
     if is_missing(&[Need::Tool("dpkg-deb")]) {
         return;
     }
@@ -55,12 +55,12 @@ fn the_debian_package_has_a_program_a_unit_and_a_right_configuration() {
 }
 
 #[test]
-fn the_unit_is_one_that_systemd_takes() {
+fn systemd_accepts_the_unit() {
     if is_missing(&[Need::Tool("systemd-analyze")]) {
         return;
     }
     let folder = Folder::new();
-    // The program need not be installed for its unit to be right.
+    // The unit is checked without the installed program.
     let unit = fs::read_to_string(project("packaging/turboflow.service")).unwrap();
     let program = env!("CARGO_BIN_EXE_turboflow");
     let unit = folder.write(

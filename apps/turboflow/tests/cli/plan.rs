@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow plan`: answers that add up, and the examples of docs/planning.md as they stand there.
+//! `turboflow plan`: answers are consistent, and the examples of docs/planning.md give the answers
+//! shown there.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -24,7 +25,7 @@ fn number(value: &Value) -> f64 {
         .unwrap_or_else(|| panic!("no number: {value}"))
 }
 
-/// What an answer took for granted.
+/// The value of an assumption in an answer.
 fn assumed(plan: &Value, name: &str) -> f64 {
     let assumptions = plan["assumptions"].as_array().unwrap();
     let one = assumptions.iter().find(|one| one["name"] == name);
@@ -32,7 +33,7 @@ fn assumed(plan: &Value, name: &str) -> f64 {
 }
 
 #[test]
-fn answers_for_a_capture_in_a_sentence_and_tables() {
+fn the_answer_for_a_capture_is_a_sentence_and_tables() {
     let office = office();
     let ran = turboflow(["plan", "-r", &office, "--links", "40"]).exits(0);
     let first = ran.stdout.lines().next().unwrap();
@@ -44,7 +45,7 @@ fn answers_for_a_capture_in_a_sentence_and_tables() {
         "export bandwidth",
         "worst case",
     ] {
-        assert!(first.contains(words), "nothing of {words:?} in {first}");
+        assert!(first.contains(words), "{words:?} is missing in {first}");
     }
     for words in [
         "Links carried, by table memory and cores (measured)",
@@ -56,7 +57,7 @@ fn answers_for_a_capture_in_a_sentence_and_tables() {
     ] {
         assert!(
             ran.stdout.contains(words),
-            "nothing of {words:?} in {}",
+            "{words:?} is missing in {}",
             ran.stdout
         );
     }
@@ -65,7 +66,7 @@ fn answers_for_a_capture_in_a_sentence_and_tables() {
 }
 
 #[test]
-fn json_says_the_same_and_everything_adds_up() {
+fn json_is_consistent() {
     let office = office();
     let plan = answer(&["-r", &office, "--links", "40"]);
     assert_eq!(plan["source"]["packets"], 13_004);
@@ -116,7 +117,7 @@ fn several_captures_of_any_format_and_a_pipe_are_one_stream() {
         let some = answer(&["-r", &office, "tcp", "port", "443"]);
         assert!(packets(&some) > 0.0 && packets(&some) < 13_004.0);
     }
-    // A capture that is cut in its last packet.
+    // A capture that ends inside its last packet.
     let mut cut = udp_capture(100);
     cut.truncate(cut.len() - 5);
     let cut = folder.write("cut.pcap", cut);
@@ -133,7 +134,7 @@ fn several_captures_of_any_format_and_a_pipe_are_one_stream() {
 }
 
 #[test]
-fn rates_that_are_stated_give_the_worst_case() {
+fn stated_rates_give_the_worst_case() {
     let stated = [
         "--packets-per-second",
         "328k",
@@ -158,14 +159,14 @@ fn rates_that_are_stated_give_the_worst_case() {
         (rate / (8.9e3 + 319.1e3 * evicts) - 1.0).abs() < 1e-9,
         "{rate}"
     );
-    // A machine for twice as many links carries twice as many.
+    // A machine with twice the resources carries twice as many links.
     let machine = |table: &str, cores: &str| {
         let plan = ask(&["--table-memory", table, "--cores", cores]);
         number(&plan["capacity"]["links_worst_case"])
     };
     let (one, two) = (machine("1GB", "1"), machine("2GB", "2"));
     assert!((two / one - 2.0).abs() < 1e-3, "{one} and {two}");
-    // Half full of long packets, and twice as much of everything.
+    // The link is half full of long packets, so a full link has twice the rates.
     let utilized = ask(&["--mean-packet-bytes", "1000", "--utilization", "0.5248"]);
     assert!((number(&utilized["copies"]) - 2.0).abs() < 1e-9);
     assert_eq!(number(&utilized["traffic"]["packets_per_second"]), 656e3);
@@ -198,14 +199,14 @@ fn every_assumption_is_listed_and_can_be_changed() {
             plan["assumptions"] = Value::Null;
             plan
         };
-        // Nothing is listed that the answer does not depend on.
+        // Every listed assumption changes the answer.
         assert_ne!(kept(plan), kept(default), "{name}");
     }
 }
 
-/// Records of IPv6 take twice the table and the bus, and more of the export.
+/// IPv6 records need twice the table memory and bus bandwidth, and more export bandwidth.
 #[test]
-fn ipv6_takes_what_its_records_take() {
+fn ipv6_needs_more_of_everything() {
     let folder = Folder::new();
     let made = |name: &str, share: &str| {
         let path = folder.file(name);
@@ -230,7 +231,7 @@ fn ipv6_takes_what_its_records_take() {
     assert!((68.0..72.0).contains(&export_bytes), "{export_bytes}");
     let slots = |plan: &Value| number(&plan["worst_case"]["slots_per_link"]);
     assert_eq!((slots(&of_ipv4), slots(&of_ipv6)), (15_625.0, 7_812.0));
-    // Whoever knows better says so.
+    // A stated share overrides the measured one.
     let path = folder.file("6.pcap");
     let stated = answer(&["-r", &path, "--assume", "ipv6_share=0.25"]);
     assert_eq!(sizes(&stated), [80.0, 64.0]);
@@ -239,7 +240,7 @@ fn ipv6_takes_what_its_records_take() {
 }
 
 #[test]
-fn little_to_plan_with_is_said_and_what_holds_in_the_worst_case_too() {
+fn short_captures_are_flagged_and_worst_case_answers_are_marked() {
     let folder = Folder::new();
     let few = folder.write("few.pcap", udp_capture(100));
     let ran = turboflow(["plan", "-r", &few, "--target-ratio", "1"]).exits(0);
@@ -256,9 +257,9 @@ fn little_to_plan_with_is_said_and_what_holds_in_the_worst_case_too() {
     assert!(!office.contains("That is little"), "{office}");
 }
 
-/// However many cores there are, the bus carries what it carries.
+/// The bus has a limit that more cores do not raise.
 #[test]
-fn the_bus_limits_what_a_machine_carries_and_the_answer_says_so() {
+fn the_bus_limits_the_links_of_a_machine_and_the_answer_names_it() {
     let office = office();
     let machine = ["-r", &office, "--cores", "100", "--table-memory", "1MB"];
     let plan = answer(&machine);
@@ -269,7 +270,7 @@ fn the_bus_limits_what_a_machine_carries_and_the_answer_says_so() {
     ] {
         let links = number(&plan["capacity"][links]);
         assert_eq!(plan["capacity"][limit], "bus");
-        // No table makes more than a record for each packet, or fewer than one for 17.53.
+        // A table makes at least one record per 17.53 packets, and at most one per packet.
         let record_bytes = assumed(&plan, "microflow_record_bytes");
         let least = 31.5e9 / (per_link * record_bytes * 8.0);
         assert!((least..=17.6 * least).contains(&links), "{links}");
@@ -290,7 +291,7 @@ fn the_bus_limits_what_a_machine_carries_and_the_answer_says_so() {
         let words = ["-r", &office, "--cores", cores, "--table-memory", "64MB"];
         assert_eq!(answer(&words)["capacity"]["limit_worst_case"], limit);
     }
-    // A need that is more than the bus takes.
+    // A need that exceeds the bus.
     let over = ["plan", "-r", &office, "--assume", "bus_bits_per_second=1"];
     let over = turboflow(over).exits(0).stdout;
     let first = over.lines().next().unwrap();
@@ -304,7 +305,7 @@ fn the_bus_limits_what_a_machine_carries_and_the_answer_says_so() {
     assert!((number(&need["bus_share"]) / share - 1.0).abs() < 1e-9);
 }
 
-/// Flows too short for the active timeout have one record each, whatever was active.
+/// Flows that are too short for the active timeout have one record each.
 #[test]
 fn flow_records_are_counted_on_a_capture_and_bounded_for_stated_rates() {
     let folder = Folder::new();
@@ -348,7 +349,7 @@ fn flow_records_are_counted_on_a_capture_and_bounded_for_stated_rates() {
 }
 
 #[test]
-fn measures_the_aggregator_of_this_machine_where_asked() {
+fn the_aggregator_of_this_machine_is_measured_on_request() {
     let plan = answer(&["-r", &office(), "--measure"]);
     let assumptions = plan["assumptions"].as_array().unwrap();
     let name = "aggregator_records_per_second_per_core";
@@ -362,9 +363,9 @@ fn measures_the_aggregator_of_this_machine_where_asked() {
     );
 }
 
-/// What a flow record takes in IPFIX is what the planner assumes.
+/// The planner assumes the size that a flow record has in IPFIX.
 #[test]
-fn an_exported_record_has_the_size_that_is_assumed() {
+fn an_exported_record_has_the_assumed_size() {
     let folder = Folder::new();
     let bytes = |flows: u16| {
         let capture = folder.write("some.pcap", udp_capture(flows));
@@ -381,7 +382,7 @@ fn an_exported_record_has_the_size_that_is_assumed() {
 }
 
 #[test]
-fn the_papers_tables_stand_beside_what_was_printed() {
+fn the_papers_tables_show_computed_and_printed_values() {
     let text = turboflow(["plan", "--paper"]).exits(0).stdout;
     for words in [
         "0.65 (0.651)",
@@ -391,7 +392,7 @@ fn the_papers_tables_stand_beside_what_was_printed() {
         "600 Gb/s (653~)",
         "563.17 Mb/s (571.733~)",
     ] {
-        assert!(text.contains(words), "nothing of {words:?} in {text}");
+        assert!(text.contains(words), "{words:?} is missing in {text}");
     }
     assert!(!text.contains("not listed"), "{text}");
     let paper = turboflow(["plan", "--paper", "--json"]).exits(0).stdout;
@@ -402,7 +403,7 @@ fn the_papers_tables_stand_beside_what_was_printed() {
             .iter()
             .filter(move |cell| cell["agreement"] == agreement)
     };
-    // The document owns up to every one, with the reasons that the program gives.
+    // The document lists every deviation, with the reason that the program gives.
     let document = fs::read_to_string(project("docs/planning.md")).unwrap();
     let mut reason = "";
     for cell in of("deviates".into()) {
@@ -428,14 +429,14 @@ fn the_papers_tables_stand_beside_what_was_printed() {
          inputs themselves, and {deviate} deviate.",
         cells.len(),
     );
-    // One sentence a line.
+    // The document has one sentence per line.
     let document = document.replace('\n', " ");
     assert!(document.contains(&counts), "{counts}");
 }
 
-/// The blocks of docs/planning.md: a command behind `$`, and what it prints.
+/// The code blocks of docs/planning.md: a command after `$`, and its output.
 #[test]
-fn the_examples_of_the_document_are_answered_as_it_says() {
+fn the_examples_in_the_document_have_the_answers_shown() {
     let folder = Folder::new();
     let samples = fs::canonicalize(project("samples")).unwrap();
     symlink(samples, folder.path().join("samples")).unwrap();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow plan`: questions that have no answer are refused by name, before anything is read.
+//! `turboflow plan` refuses impossible questions with the name of the argument, before anything is
+//! read.
 
 use turboflow_testing::is_missing;
 
 use crate::support::{Folder, libpcap, office, pcap_header, pcap_packet, turboflow, udp_frame};
 
 #[test]
-fn active_flows_that_no_link_has_are_refused_with_the_bound() {
+fn impossible_active_flows_are_refused_with_their_bound() {
     let ask = |active: &str, idle: &str| {
         turboflow([
             "plan",
@@ -33,7 +34,7 @@ fn active_flows_that_no_link_has_are_refused_with_the_bound() {
 }
 
 #[test]
-fn what_would_change_nothing_is_refused() {
+fn options_without_effect_are_refused() {
     let office = office();
     let read = ["-r", &office];
     let stated = [
@@ -125,7 +126,7 @@ fn what_would_change_nothing_is_refused() {
 }
 
 #[test]
-fn filters_that_leave_nothing_are_refused() {
+fn filters_that_leave_no_packets_are_refused() {
     if is_missing(&[libpcap()]) {
         return;
     }
@@ -241,7 +242,7 @@ fn impossible_questions_get_one_error_that_names_the_argument() {
 }
 
 #[test]
-fn a_capture_that_tells_no_rate_is_refused() {
+fn a_capture_without_a_rate_is_refused() {
     let folder = Folder::new();
     let one = [pcap_header(1), pcap_packet(5, &udp_frame(1))].concat();
     let none = folder.write("none.pcap", pcap_header(1));

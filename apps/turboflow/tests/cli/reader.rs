@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a collector of IPFIX gets, read by hand.
+//! A simple IPFIX decoder for what a collector receives.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::TcpStream;
 
-/// Reads one stream of messages and holds it to its sequence numbers.
+/// Decodes one stream of messages and checks its sequence numbers.
 #[derive(Default)]
 pub(crate) struct Reader {
-    /// Octets of a record, by template.
+    /// Octets of a record, by template id.
     templates: BTreeMap<usize, usize>,
     pub(crate) messages: u64,
     pub(crate) flows: u64,
-    /// The first set of the stream.
+    /// Id of the first set in the stream.
     pub(crate) first_set: usize,
-    /// The number that the next message should have.
+    /// The expected sequence number of the next message.
     sequence: usize,
 }
 
@@ -43,7 +43,7 @@ impl Reader {
         }
     }
 
-    /// Templates whose fields are IANA's and have fixed lengths: those of the default definition.
+    /// Reads templates with IANA's fields of fixed length, as the default definition has.
     fn templates_in(&mut self, set: &[u8], of_options: bool) {
         let two = |at: usize| usize::from(u16::from_be_bytes([set[at], set[at + 1]]));
         let mut at = 0;
@@ -56,7 +56,7 @@ impl Reader {
         }
     }
 
-    /// Takes that many messages of a connection, or all that come.
+    /// Reads that many messages of a connection, or all until its end.
     pub(crate) fn read(&mut self, stream: &mut TcpStream, most: u64) {
         while self.messages < most {
             let mut message = vec![0; 16];

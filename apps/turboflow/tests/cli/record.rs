@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow record` when all is well.
+//! `turboflow record` without errors.
 
 use std::fs;
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use std::process::Stdio;
 use crate::support::{Folder, command, finish, office, project, rows, turboflow, udp_capture};
 
 #[test]
-fn without_outputs_it_prints_what_a_person_wants_to_see() {
+fn without_outputs_it_prints_a_summary() {
     let ran = turboflow(["record", "-r", &office()])
         .exits(0)
         .says(&["seed", "MiB", "1 thread"]);
@@ -30,18 +30,18 @@ fn without_outputs_it_prints_what_a_person_wants_to_see() {
     ] {
         assert!(
             ran.stdout.contains(words),
-            "nothing of {words:?} in {}",
+            "{words:?} is missing in {}",
             ran.stdout
         );
     }
     assert!(
         !ran.stderr.contains('\u{1b}'),
-        "no progress bar where there is no terminal"
+        "without a terminal there is no progress bar"
     );
 }
 
 #[test]
-fn quiet_says_nothing_when_all_is_well() {
+fn quiet_prints_nothing_without_errors() {
     let folder = Folder::new();
     let ran = turboflow(["record", "-q", "-r", &office(), "-w", &folder.file("a.csv")]).exits(0);
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
@@ -49,7 +49,7 @@ fn quiet_says_nothing_when_all_is_well() {
 }
 
 #[test]
-fn every_format_holds_the_same_records() {
+fn all_formats_hold_the_same_records() {
     let folder = Folder::new();
     let files = ["a.csv", "a.jsonl", "a.parquet"].map(|name| folder.file(name));
     turboflow([
@@ -86,7 +86,7 @@ fn every_format_holds_the_same_records() {
 }
 
 #[test]
-fn standard_output_is_data_and_nothing_else() {
+fn standard_output_has_only_data() {
     let folder = Folder::new();
     turboflow([
         "record",
@@ -121,7 +121,7 @@ fn standard_output_is_data_and_nothing_else() {
 }
 
 #[test]
-fn parquet_goes_through_a_pipe_and_says_where_it_comes_from() {
+fn parquet_goes_through_a_pipe_and_names_its_origin() {
     let folder = Folder::new();
     let args = ["record", "-r", &office(), "-w", "-", "--format", "parquet"];
     let output = command(args).output().unwrap();
@@ -133,7 +133,7 @@ fn parquet_goes_through_a_pipe_and_says_where_it_comes_from() {
             .stdout
             .windows(key.len())
             .any(|bytes| bytes == key.as_bytes());
-        assert!(found, "{key} is in the footer");
+        assert!(found, "{key} is missing in the footer");
     }
 }
 
@@ -180,7 +180,7 @@ fn the_ledger_file_has_every_counter() {
     let number = |key: &str| {
         json[key]
             .as_u64()
-            .unwrap_or_else(|| panic!("{key} in {json}"))
+            .unwrap_or_else(|| panic!("{key} is missing in {json}"))
     };
     assert_eq!(number("packets_received"), 13_035);
     assert_eq!(number("packets_recorded"), 13_004);
@@ -226,7 +226,7 @@ fn the_ledger_file_has_every_counter() {
 }
 
 #[test]
-fn a_full_cache_is_said_and_loses_nothing() {
+fn a_full_cache_is_reported_and_loses_nothing() {
     let folder = Folder::new();
     let capture = folder.write("many.pcap", udp_capture(5_000));
     let ledger = folder.file("l.json");
@@ -282,7 +282,7 @@ fn definition_biflow_and_icmp_ports_change_the_columns() {
 }
 
 #[test]
-fn help_states_what_max_flows_costs() {
+fn help_states_the_memory_of_max_flows() {
     let ran = turboflow(["record", "-r", &office()]).exits(0);
     let said: u64 = ran
         .stderr
@@ -302,7 +302,7 @@ fn help_states_what_max_flows_costs() {
     );
 }
 
-/// The software engine would pass over them in silence.
+/// The software engine would ignore them silently.
 #[test]
 fn options_of_the_other_engine_are_refused() {
     for options in [

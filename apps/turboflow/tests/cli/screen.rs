@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow top` at a terminal: keys do what they say, and the terminal is given back.
+//! `turboflow top` at a terminal: keys work, and the terminal is restored.
 
 use rustix::process::Signal;
 
@@ -13,7 +13,7 @@ fn top(options: &[&str]) -> Terminal {
 }
 
 #[test]
-fn keys_do_what_they_say() {
+fn keys_work() {
     let mut screen = top(&["--speed", "max"]);
     screen.wait_for("at its end");
     assert!(screen.text().contains("source"));
@@ -39,7 +39,7 @@ fn keys_do_what_they_say() {
             .filter(|row| !row.trim().is_empty());
         rows.clone().count() > 1 && rows.clone().all(|row| row.contains(":22"))
     });
-    // Escape comes alone: with a letter behind it, it would be Alt and that letter.
+    // Escape is sent alone, because with a following letter it would be Alt and that letter.
     screen.press("\x1b");
     screen.wait("without the filter", |text| !text.contains("filter: tcp"));
     screen.press("?");
@@ -55,7 +55,7 @@ fn keys_do_what_they_say() {
 }
 
 #[test]
-fn a_window_changes_its_size() {
+fn the_window_can_be_resized() {
     let mut screen = top(&["--speed", "max"]);
     screen.wait_for("at its end");
     screen.wait("many rows", |text| text.matches("tcp").count() > 5);
@@ -74,8 +74,8 @@ fn a_window_changes_its_size() {
 }
 
 #[test]
-fn the_terminal_is_given_back_in_the_middle() {
-    // The capture lasts 27 s and is shown as it happened.
+fn the_terminal_is_restored_when_top_is_interrupted() {
+    // The capture lasts 27 s and is replayed at its own speed.
     let mut screen = top(&[]);
     screen.wait("flows while it is read", |text| {
         text.contains("/s") && text.contains(":80")

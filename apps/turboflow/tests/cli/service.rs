@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Configurations of `turboflow run`: printed, checked, refused with line and mend.
+//! Configurations of `turboflow run`: printed, checked, and refused with line and fix.
 
 use std::fs;
 
 use crate::support::{Folder, libpcap, project, turboflow};
 
 #[test]
-fn the_printed_configuration_is_right() {
+fn the_printed_configuration_is_valid() {
     let folder = Folder::new();
     let printed = turboflow(["run", "--print-config"]).exits(0).stdout;
     assert!(printed.contains("\nidle = \"30s\"\n"), "{printed}");
@@ -68,7 +68,7 @@ fn a_wrong_configuration_is_refused_with_its_line() {
 }
 
 #[test]
-fn a_check_finds_what_the_start_would_refuse() {
+fn a_check_refuses_what_the_start_would_refuse() {
     let (folder, with_filters) = (Folder::new(), libpcap().is_met());
     let there = folder.file("flows.csv");
     let needed = format!("[source]\ninterfaces = \"lo\"\n[[output]]\nto = \"{there}\"\n");
@@ -155,7 +155,7 @@ fn a_check_finds_what_the_start_would_refuse() {
 }
 
 #[test]
-fn a_check_says_what_is_not_here_yet() {
+fn a_check_names_missing_interfaces_and_folders() {
     let folder = Folder::new();
     let text =
         "[source]\ninterfaces = [\"nowhere0\"]\n[[output]]\nto = \"/no/such/folder/a.csv\"\n";
@@ -164,9 +164,9 @@ fn a_check_says_what_is_not_here_yet() {
     ran.says(&["is right", "interface nowhere0, folder /no/such/folder"]);
 }
 
-/// Files of before there were sections.
+/// Configurations from before there were sections.
 #[test]
-fn old_keys_are_read_with_a_word_about_each() {
+fn old_keys_are_read_with_a_warning_for_each() {
     let folder = Folder::new();
     let there = folder.file("flows.csv");
     let text = format!("interface = \"lo\"\nwrite = [\"{there}\"]\n\nidle-timeout = \"5s\"\n");
@@ -180,7 +180,7 @@ fn old_keys_are_read_with_a_word_about_each() {
     ]);
 }
 
-/// Flags that work become a service's file.
+/// Working flags can be turned into a configuration file.
 #[test]
 fn flags_are_printed_as_a_configuration() {
     let folder = Folder::new();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow show`: wired to `apps/query`, which has its own tests.
+//! `turboflow show`: its use of `apps/query`, which has its own tests.
 
 use std::fs;
 use std::process::Stdio;
 
 use crate::support::{Folder, command, finish, office, rows, turboflow};
 
-/// The sample's records in every format.
+/// The records of the sample in every format.
 fn recorded(folder: &Folder) -> [String; 3] {
     let files = ["a.csv", "a.jsonl", "a.parquet"].map(|name| folder.file(name));
     let outputs = files
@@ -18,7 +18,7 @@ fn recorded(folder: &Folder) -> [String; 3] {
 }
 
 #[test]
-fn answers_the_same_from_every_format() {
+fn answers_do_not_depend_on_the_format() {
     let folder = Folder::new();
     let files = recorded(&folder);
     for question in [
@@ -54,7 +54,7 @@ fn answers_the_same_from_every_format() {
 }
 
 #[test]
-fn tables_say_what_they_stand_on() {
+fn tables_state_their_basis() {
     let folder = Folder::new();
     let [csv, ..] = recorded(&folder);
     let largest = turboflow(["show", &csv, "--top", "1"]).exits(0).stdout;
@@ -79,7 +79,7 @@ fn tables_say_what_they_stand_on() {
 }
 
 #[test]
-fn buckets_of_time_add_up_to_all() {
+fn time_buckets_add_up_to_the_total() {
     let folder = Folder::new();
     let [csv, ..] = recorded(&folder);
     let ask = |group_by: &str| {
@@ -110,7 +110,7 @@ fn buckets_of_time_add_up_to_all() {
         .says(&["--group-by", "write 5s"]);
 }
 
-/// Parquet files say by which definition they were made, whatever the columns are called.
+/// Parquet files contain their definition, so columns may have any name.
 #[test]
 fn groups_fold_by_the_ops_of_the_definition() {
     let folder = Folder::new();
@@ -161,7 +161,7 @@ fn groups_fold_by_the_ops_of_the_definition() {
         let line = text.lines().nth(1).unwrap().to_owned();
         line.split(',').map(str::to_owned).collect::<Vec<_>>()
     });
-    // The longest packet of all is that of every flow's longest, and what is called `packets` their sum.
+    // The maximum of a group is the maximum of its flows. The column named `packets` is a sum here.
     assert_eq!(of_max[1], "1500");
     assert_eq!(of_max[3], "1500");
     assert_eq!(of_sum[1], of_sum[2]);
@@ -181,7 +181,7 @@ fn groups_fold_by_the_ops_of_the_definition() {
 }
 
 #[test]
-fn records_of_a_definition_of_ones_own() {
+fn records_of_a_custom_definition_can_be_queried() {
     let folder = Folder::new();
     let text = "[[feature]]\nname = \"c\"\nop = \"count\"\n\n\
                 [[feature]]\nname = \"s\"\nop = \"sum\"\nof = \"ip_length\"\n";
@@ -227,7 +227,7 @@ fn records_of_a_definition_of_ones_own() {
 }
 
 #[test]
-fn reads_several_files_and_standard_input() {
+fn several_files_and_standard_input_are_read() {
     let folder = Folder::new();
     let [csv, ..] = recorded(&folder);
     let twice = turboflow(["show", &csv, &csv, "--group-by", "protocol"])
@@ -242,7 +242,7 @@ fn reads_several_files_and_standard_input() {
 }
 
 #[test]
-fn files_without_flow_records_say_what_they_are() {
+fn files_without_flow_records_are_refused_with_their_kind() {
     let folder = Folder::new();
     let says = |file: &str, words: &[&str]| {
         turboflow(["show", file]).exits(2).says(words).says(&[file]);
@@ -257,7 +257,7 @@ fn files_without_flow_records_say_what_they_are() {
     says(&letter, &["no header of flow records"]);
     says(&folder.write("flows.csv", ""), &["empty"]);
     says(&folder.write("random", b"packets\0\x01"), &["binary data"]);
-    // What a capture without flows makes.
+    // The output for a capture without flows.
     for (name, text) in [
         ("none.jsonl", ""),
         ("none", ""),
@@ -268,7 +268,7 @@ fn files_without_flow_records_say_what_they_are() {
 }
 
 #[test]
-fn questions_and_files_that_are_wrong() {
+fn wrong_questions_and_files_are_refused() {
     let folder = Folder::new();
     let [csv, ..] = recorded(&folder);
     let other = folder.write("other.csv", "a,b\n1,2\n");

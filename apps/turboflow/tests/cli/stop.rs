@@ -11,7 +11,7 @@ use turboflow_testing::{Blocked, Talk, is_blocked, until};
 
 use crate::support::{Folder, command, make_pipe, rows, signal, turboflow, udp_capture};
 
-/// A run that waits for more of its input: it has `packets` packets and an open pipe.
+/// A run that waits for more input: it has `packets` packets and an open pipe.
 fn waiting(folder: &Folder, packets: u16) -> (Child, ChildStdin) {
     let csv = folder.file("a.csv");
     let ledger = folder.file("l.json");
@@ -28,7 +28,7 @@ fn waiting(folder: &Folder, packets: u16) -> (Child, ChildStdin) {
     (child, pipe)
 }
 
-/// Whether everything that was written into a pipe has been read.
+/// Whether the reader of a pipe has read everything written to it.
 fn is_empty(pipe: &impl AsFd) -> bool {
     ioctl_fionread(pipe).unwrap() == 0
 }
@@ -44,7 +44,7 @@ fn the_first_signal_finishes_the_outputs() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains("not read to its end"), "{said}");
-        assert!(!said.contains("packet 101"), "a stop is no damage: {said}");
+        assert!(!said.contains("packet 101"), "a stop is not damage: {said}");
         assert_eq!(rows(&folder.read("a.csv")).len(), 100);
         assert_eq!(folder.names(), ["a.csv", "l.json"]);
         let json: serde_json::Value = serde_json::from_str(&folder.read("l.json")).unwrap();
@@ -55,7 +55,7 @@ fn the_first_signal_finishes_the_outputs() {
 }
 
 #[test]
-fn a_pipe_that_nobody_writes_to_can_be_stopped() {
+fn a_run_on_a_pipe_without_a_writer_can_be_stopped() {
     let folder = Folder::new();
     let fifo = make_pipe(&folder, "fifo");
     let child = command(["record", "-r", &fifo, "-w", &folder.file("a.csv")])
@@ -70,7 +70,7 @@ fn a_pipe_that_nobody_writes_to_can_be_stopped() {
     assert_eq!(
         output.status.code(),
         Some(2),
-        "nothing was read, nothing is written"
+        "without input there is no output"
     );
     assert_eq!(folder.names(), ["fifo"]);
 }
@@ -95,7 +95,8 @@ fn reads_a_named_pipe_to_its_end() {
 #[test]
 fn the_second_signal_aborts_and_removes_unfinished_outputs() {
     let folder = Folder::new();
-    // A pipe that nobody reads, and more records than wait for an output: the file stops with it.
+    // A pipe without a reader, and more records than the queue of an output holds, stop the other
+    // output as well.
     let many = ["generate", "-w", "-", "--packets", "1M", "--flows", "500k"];
     let mut traffic = command(many).stdout(Stdio::piped()).spawn().unwrap();
     let mut child = command(["record", "-r", "-", "-w", "-", "--format", "csv"])
@@ -108,7 +109,7 @@ fn the_second_signal_aborts_and_removes_unfinished_outputs() {
     assert!(traffic.wait().unwrap().success());
     let records = child.stdout.take().unwrap();
     until("it waits for its reader", || {
-        // A pipe of 64 KiB that is as good as full.
+        // The pipe of 64 KiB is almost full.
         ioctl_fionread(&records).unwrap() > 60_000 && is_blocked(child.id(), Blocked::Writing)
     });
     signal(&child, "INT");

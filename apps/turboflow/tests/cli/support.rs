@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Running the program, and captures made by hand.
+//! Runs the program, and makes captures.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 use turboflow_testing::Need;
 
-/// What a run of the program gave.
+/// The outcome of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -19,20 +19,20 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// Asserts the exit code; shows everything otherwise.
+    /// Asserts the exit code. On failure, shows all output.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
         self
     }
 
-    /// Asserts that standard error says all of it.
+    /// Asserts that standard error contains all the words.
     #[track_caller]
     pub(crate) fn says(self, words: &[&str]) -> Self {
         for word in words {
             assert!(
                 self.stderr.contains(word),
-                "nothing of {word:?} in {}",
+                "{word:?} is missing in {}",
                 self.stderr
             );
         }
@@ -40,7 +40,7 @@ impl Ran {
     }
 }
 
-/// The program, about to be started.
+/// The program, ready to start.
 pub(crate) fn command<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_turboflow"));
     command.args(args).stdin(Stdio::null());
@@ -62,28 +62,28 @@ pub(crate) fn finish(command: &mut Command) -> Ran {
     }
 }
 
-/// The library that compiles filters, found as the program finds it.
+/// The library that compiles filters, searched for as the program does.
 pub(crate) fn libpcap() -> Need<'static> {
     let ran = turboflow(["record", "-q", "-r", &office(), "tcp"]);
     Need::Library("libpcap", !ran.stderr.contains("need libpcap"))
 }
 
-/// A port of UDP that nobody uses at the moment.
+/// A free UDP port.
 pub(crate) fn free_port() -> u16 {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.local_addr().unwrap().port()
 }
 
-/// Tells a process that a signal has come.
+/// Sends a signal to a process.
 pub(crate) fn signal(child: &Child, name: &str) {
-    // The shell's own: small installations have no program of that name.
+    // The shell's builtin, because minimal systems have no `kill` program.
     let status = Command::new("sh")
         .args(["-c", &format!("kill -{name} {}", child.id())])
         .status();
     assert!(status.unwrap().success());
 }
 
-/// Makes a named pipe; gives its path.
+/// Makes a named pipe, and returns its path.
 pub(crate) fn make_pipe(folder: &Folder, name: &str) -> String {
     let path = folder.file(name);
     assert!(
@@ -96,7 +96,7 @@ pub(crate) fn make_pipe(folder: &Folder, name: &str) -> String {
     path
 }
 
-/// A folder for one test.
+/// A temporary folder of one test.
 pub(crate) struct Folder(TempDir);
 
 impl Folder {
@@ -108,7 +108,7 @@ impl Folder {
         self.0.path()
     }
 
-    /// The path of a file in it, as an argument.
+    /// The path of a file in the folder, as an argument.
     pub(crate) fn file(&self, name: &str) -> String {
         self.path().join(name).display().to_string()
     }
@@ -123,7 +123,7 @@ impl Folder {
         fs::read_to_string(self.path().join(name)).unwrap()
     }
 
-    /// The names of the files in it, sorted.
+    /// The names of the files in the folder, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.path()).unwrap();
         let mut names: Vec<_> = entries
@@ -134,18 +134,18 @@ impl Folder {
     }
 }
 
-/// A file of the project.
+/// The path of a file of the project.
 pub(crate) fn project(path: &str) -> String {
     let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     root.join(path).display().to_string()
 }
 
-/// The big sample.
+/// The large sample.
 pub(crate) fn office() -> String {
     project("samples/office.pcap")
 }
 
-/// The header of a pcap file with microseconds.
+/// The header of a pcap file with microsecond timestamps.
 pub(crate) fn pcap_header(link_type: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend(0xa1b2_c3d4_u32.to_le_bytes());
@@ -168,7 +168,7 @@ pub(crate) fn pcap_packet(microseconds: u64, frame: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// An Ethernet frame with UDP over IPv4 from that source port.
+/// An Ethernet frame with a UDP packet over IPv4 from that source port.
 pub(crate) fn udp_frame(source_port: u16) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00];
     frame.extend([
@@ -180,7 +180,7 @@ pub(crate) fn udp_frame(source_port: u16) -> Vec<u8> {
     frame
 }
 
-/// A pcap file of that many UDP packets, each of its own flow, a millisecond apart.
+/// A pcap file of that many UDP packets, one per flow, a millisecond apart.
 pub(crate) fn udp_capture(packets: u16) -> Vec<u8> {
     let mut bytes = pcap_header(1);
     for index in 0..packets {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A pseudo-terminal with the program at one end, and at the other what a person would see.
+//! A pseudo-terminal with the program at one end, and an emulated screen at the other.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -13,25 +13,25 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 use turboflow_testing::{PATIENCE, until};
 
-/// What the test writes behind the last word of the program: a mode that no terminal has.
+/// Written by the test after the program's last output: a mode that no terminal has.
 const END: &[u8] = b"\x1b[?9999h";
 
-/// The program on its screen.
+/// The program and its screen.
 pub(crate) struct Terminal {
     child: Child,
     keyboard: File,
-    /// The program's side, so that its settings can be read after it has ended.
+    /// The program's side of the terminal, to read its settings after the program has ended.
     settings: OwnedFd,
     before: Termios,
     output: Receiver<Vec<u8>>,
-    /// What it wrote and the emulation has not read.
+    /// Output of the program that the emulation has not processed.
     unread: Vec<u8>,
     cells: Vec<Vec<char>>,
     at: (usize, usize),
-    /// Whether it is on the other screen, without a cursor.
+    /// Whether it uses the alternate screen without a cursor.
     is_alternate: bool,
     is_cursor_shown: bool,
-    /// Whether [`END`] has come.
+    /// Whether [`END`] was received.
     is_over: bool,
 }
 
@@ -46,8 +46,8 @@ impl Terminal {
         tcsetwinsize(&slave, size(rows, columns)).unwrap();
         let before = tcgetattr(&slave).unwrap();
         let end = || Stdio::from(slave.try_clone().unwrap());
-        // A session of its own: programs ask the terminal that governs their session, which would be the one that the
-        // tests were started from.
+        // In its own session, because programs use the controlling terminal of their session.
+        // Otherwise that would be the terminal from which the tests were started.
         let child = Command::new("setsid")
             .arg("--ctty")
             .arg(command.get_program())
@@ -85,16 +85,16 @@ impl Terminal {
         }
     }
 
-    /// Types.
+    /// Sends key presses.
     pub(crate) fn press(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Makes the window larger or smaller.
+    /// Changes the size of the window.
     pub(crate) fn resize(&mut self, rows: u16, columns: u16) {
         self.cells = vec![vec![' '; columns.into()]; rows.into()];
-        // The kernel says so to the program, whose terminal it is. Once: crossterm loses a key that comes together with a signal, until
-        // the next one.
+        // The kernel sends SIGWINCH to the program. Only one, because crossterm holds back a key
+        // that arrives together with a signal until the next key.
         tcsetwinsize(&self.settings, size(rows, columns)).unwrap();
     }
 
@@ -102,7 +102,7 @@ impl Terminal {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits until the screen is as wanted.
+    /// Waits until the screen meets a condition.
     #[track_caller]
     pub(crate) fn wait(&mut self, what: &str, is_wanted: impl Fn(&str) -> bool) {
         while !is_wanted(&self.text()) {
@@ -112,13 +112,13 @@ impl Terminal {
         }
     }
 
-    /// Waits until the screen says so.
+    /// Waits until the screen shows these words.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, words: &str) {
         self.wait(words, |text| text.contains(words));
     }
 
-    /// What is on the screen.
+    /// The text on the screen.
     pub(crate) fn text(&self) -> String {
         let lines = self
             .cells
@@ -127,7 +127,7 @@ impl Terminal {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// Waits for the end. The terminal must be as it was; gives the exit code.
+    /// Waits for the end. Checks that the terminal is restored, and returns the exit code.
     #[track_caller]
     pub(crate) fn ends(mut self) -> i32 {
         let mut status = None;
@@ -136,7 +136,7 @@ impl Terminal {
             status.is_some()
         });
         let code = status.and_then(|status| status.code());
-        // A mark of our own, behind everything that the program wrote.
+        // A mark after everything that the program wrote.
         File::from(self.settings.try_clone().unwrap())
             .write_all(END)
             .unwrap();
@@ -144,8 +144,8 @@ impl Terminal {
             let bytes = self.output.recv_timeout(PATIENCE).unwrap();
             self.show(&bytes);
         }
-        assert!(!self.is_alternate, "it left the other screen");
-        assert!(self.is_cursor_shown, "the cursor is back");
+        assert!(!self.is_alternate, "the program left the alternate screen");
+        assert!(self.is_cursor_shown, "the cursor is shown");
         let after = tcgetattr(&self.settings).unwrap();
         assert_eq!(after.local_modes, self.before.local_modes);
         assert_eq!(after.input_modes, self.before.input_modes);
@@ -153,7 +153,8 @@ impl Terminal {
         code.unwrap_or_else(|| panic!("a signal ended it:\n{}", self.text()))
     }
 
-    /// As much of a terminal as the program uses: text, positions, the other screen, the cursor.
+    /// Emulates what the program uses of a terminal: text, positions, the alternate screen, the
+    /// cursor.
     fn show(&mut self, bytes: &[u8]) {
         self.unread.extend(bytes);
         let unread = std::mem::take(&mut self.unread);

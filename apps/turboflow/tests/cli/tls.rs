@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! IPFIX over TLS, with OpenSSL's server at the other end: what arrives, who is trusted, and what is
-//! said where somebody is not.
+//! IPFIX over TLS to OpenSSL's server: exported records arrive, certificates are checked, and
+//! refusals are reported.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -27,11 +27,11 @@ const FIELDS: [&str; 13] = [
 ];
 
 /// A folder with two authorities, and certificates of the first: for this host, for another name,
-/// one that has expired, and one for us.
+/// an expired one, and one for the client.
 struct Certificates(Folder);
 
 impl Certificates {
-    /// `None`, loudly, where OpenSSL is absent.
+    /// `None` if the test is skipped without OpenSSL.
     fn make() -> Option<Self> {
         if is_missing(&[Need::Tool("openssl")]) {
             return None;
@@ -75,12 +75,12 @@ impl Certificates {
         self.0.file(name)
     }
 
-    /// A server with that certificate, which writes what it gets to a file.
+    /// A server with that certificate, which writes what it receives to a file.
     fn serve(&self, certificate: &str, more: &[&str]) -> Server {
-        // Somebody else may take the port before it does: then it ends at once.
+        // Another process may take the port first. Then the server exits at once.
         let mut attempts = (0..10).map(|_| self.attempt(certificate, more));
         let server = attempts.find_map(Server::listening);
-        server.expect("a port that stays free")
+        server.expect("a port stays free")
     }
 
     fn attempt(&self, certificate: &str, more: &[&str]) -> Server {
@@ -97,7 +97,7 @@ impl Certificates {
             .args(["-key", &format!("{certificate}.key")])
             .args(more)
             .current_dir(self.0.path())
-            // Standard input that never ends: the server would end with it.
+            // Standard input stays open, because the server exits at its end.
             .stdin(Stdio::piped())
             .stdout(output)
             .stderr(errors)
@@ -112,7 +112,7 @@ impl Certificates {
     }
 }
 
-/// Ends with the test.
+/// Killed at the end of the test.
 struct Server {
     child: Child,
     port: u16,
@@ -121,9 +121,9 @@ struct Server {
 }
 
 impl Server {
-    /// Waits until it listens; `None` where it cannot.
+    /// Waits until the server listens; `None` if it exits.
     fn listening(mut self) -> Option<Self> {
-        // Whoever asked it by a connection would be among what it says.
+        // A test connection would appear in the server's output.
         let address = format!(":{:04X} 00000000:0000 0A", self.port);
         let (mut listens, mut has_ended) = (false, false);
         until("openssl listens", || {
@@ -147,7 +147,8 @@ impl Drop for Server {
     }
 }
 
-/// The flows in an IPFIX file, as tshark reads them: a column for each field, and two for complaints.
+/// The flows in an IPFIX file as tshark reads them: a column per field, and two for expert
+/// messages.
 fn flows(file: &Path) -> Vec<Vec<String>> {
     let mut tshark = Command::new("tshark");
     tshark.arg("-r").arg(file).args(["-T", "fields"]);
@@ -157,8 +158,8 @@ fn flows(file: &Path) -> Vec<Vec<String>> {
     tshark.args(["-e", "_ws.malformed", "-e", "_ws.expert.message"]);
     let ran = finish(&mut tshark);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    // A message is a line, and has the values of its flows in columns: whatever the messages, the
-    // columns are the same.
+    // tshark prints a line per message, with the values of its flows in columns. So the columns do
+    // not depend on how flows are spread over messages.
     let mut columns = vec![Vec::new(); FIELDS.len() + 2];
     for line in ran.stdout.lines() {
         for (column, values) in columns.iter_mut().zip(line.split('\t')) {
@@ -174,7 +175,7 @@ fn flows(file: &Path) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn a_collector_over_tls_gets_what_a_file_gets() {
+fn a_collector_over_tls_gets_the_records_of_a_file() {
     let Some(made) = Certificates::make() else {
         return;
     };
@@ -203,7 +204,7 @@ fn a_collector_over_tls_gets_what_a_file_gets() {
             "1",
         ];
         turboflow(args).exits(0);
-        // The server ends its side when ours has ended, and has written what it read by then.
+        // The server closes its side after the client does, and has written everything by then.
         let length = |path: &Path| path.metadata().unwrap().len();
         let (file, got) = (Path::new(&file), server.got.path().join("got.ipfix"));
         until("openssl has written what it got", || {
@@ -216,8 +217,8 @@ fn a_collector_over_tls_gets_what_a_file_gets() {
     }
 }
 
-/// Sends to a collector that is not to be reached, and gives what was said: once, and the records
-/// are counted.
+/// Sends to a collector that refuses the session. Checks that this is reported once and that the
+/// records are counted, and returns the run.
 fn refused(url: &str, options: &[&str]) -> Ran {
     let capture = office();
     let args = ["record", "-q", "-r", &capture, "-w", url];
@@ -228,14 +229,14 @@ fn refused(url: &str, options: &[&str]) -> Ran {
 }
 
 #[test]
-fn who_is_not_trusted_gets_nothing_and_it_is_said_why() {
+fn untrusted_collectors_get_no_records_and_the_reason_is_reported() {
     let Some(made) = Certificates::make() else {
         return;
     };
     let (ca, other) = (made.file("ca.pem"), made.file("other.pem"));
     let wants_us: &[&str] = &["-Verify", "2", "-CAfile", "ca.pem", "-verify_return_error"];
     let wants_us_1_2 = [wants_us, &["-tls1_2"]].concat();
-    // Each takes as long as a collector is waited for at the end: all of them at once.
+    // In parallel, because each run waits for its collector at the end.
     std::thread::scope(|scope| {
         for (certificate, server_options, ca, words) in [
             ("server", &[][..], &other, "not signed by a trusted"),
@@ -256,7 +257,7 @@ fn who_is_not_trusted_gets_nothing_and_it_is_said_why() {
 }
 
 #[test]
-fn a_collector_that_asks_who_we_are_is_told() {
+fn a_client_certificate_is_presented_on_request() {
     let Some(made) = Certificates::make() else {
         return;
     };
@@ -264,7 +265,7 @@ fn a_collector_that_asks_who_we_are_is_told() {
     let (ca, certificate, key) = (file("ca.pem"), file("client.pem"), file("client.key"));
     let wants_us = ["-Verify", "2", "-CAfile", "ca.pem", "-verify_return_error"];
     let (server, capture) = (made.serve("server", &wants_us), office());
-    // By address: the certificate is for that too.
+    // The certificate covers the address too.
     let url = server.url("127.0.0.1");
     let mut args = vec!["record", "-q", "-r", &capture, "-w", &url, "--tls-ca", &ca];
     args.extend(["--tls-cert", &certificate, "--tls-key", &key]);
@@ -273,12 +274,13 @@ fn a_collector_that_asks_who_we_are_is_told() {
 }
 
 #[test]
-fn a_port_that_speaks_no_tls_holds_nobody() {
+fn a_port_without_tls_delays_no_exit() {
     let Some(made) = Certificates::make() else {
         return;
     };
     let ca = made.file("ca.pem");
-    // One says something else, the other says nothing: connections wait in its backlog.
+    // One answers with another protocol, and one never answers: its connections wait in the
+    // backlog.
     let (talks, silent) = (
         TcpListener::bind("127.0.0.1:0").unwrap(),
         TcpListener::bind("127.0.0.1:0").unwrap(),
@@ -300,7 +302,7 @@ fn a_port_that_speaks_no_tls_holds_nobody() {
 }
 
 #[test]
-fn files_that_make_no_sense_are_refused_before_anything_starts() {
+fn wrong_certificate_files_are_refused_at_the_start() {
     let Some(made) = Certificates::make() else {
         return;
     };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow top` without a terminal: its screens as text, against `turboflow record`.
+//! `turboflow top` without a terminal: its screens as text, compared with `turboflow record`.
 
 use serde_json::Value;
 
 use crate::support::{Folder, command, finish, office, project, turboflow};
 
-/// A number with its thousands apart.
+/// Parses a number with thousands separators.
 fn number(text: &str) -> u64 {
     text.replace(',', "").parse().unwrap()
 }
@@ -70,7 +70,7 @@ fn every_flow_has_the_totals_of_its_record() {
     turboflow(record.into_iter().chain(exact)).exits(0);
     let read = folder.read("totals.csv");
     let flows = read.lines().count() - 1;
-    // Address, port and bytes of the largest, as a person compares them.
+    // Address, port and bytes of the largest flow.
     let mut command = command([
         "top", "-r", &office, "--batch", "1", "--sort", "total", "--rows", "1000",
     ]);
@@ -133,9 +133,9 @@ fn filters_choose_packets_and_flows() {
 }
 
 #[test]
-fn a_replay_takes_as_long_as_it_says_and_prints_its_screens() {
+fn a_replay_keeps_its_speed_and_prints_its_screens() {
     let office = office();
-    // 27 s of packets, 20 times as fast.
+    // 27 s of packets, at 20 times their speed.
     let top = [
         "top",
         "-r",
@@ -162,7 +162,7 @@ fn a_replay_takes_as_long_as_it_says_and_prints_its_screens() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_said_before_anything_starts() {
+fn impossible_views_are_refused_at_the_start() {
     let office = office();
     turboflow(["top", "-r", &office])
         .exits(2)

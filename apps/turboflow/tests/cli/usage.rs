@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The commands of docs/usage.md run as they stand.
+//! The commands in docs/usage.md run as printed.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::support::{Folder, project};
 
 #[test]
-fn every_command_of_the_manual_runs() {
+fn every_command_in_the_manual_runs() {
     let folder = Folder::new();
     symlink(
         fs::canonicalize(project("samples")).unwrap(),

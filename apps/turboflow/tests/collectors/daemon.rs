@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A collector that runs: started on a port of UDP, ended once it has taken in what it was sent.
+//! A running collector: it is started on a UDP port, and ended once it has read everything sent to
+//! it.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -15,7 +16,7 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts a program in a folder and waits until it listens. What it says is in `talk`.
+    /// Starts a program in a folder, and waits until it listens. Its output is in `talk`.
     pub(crate) fn start(command: &mut Command, folder: Folder, port: u16) -> Self {
         let talk = fs::File::create(folder.path().join("talk")).unwrap();
         let child = command
@@ -33,18 +34,18 @@ impl Daemon {
         daemon
     }
 
-    /// Waits until it has read every datagram, and sees that its socket dropped none.
+    /// Waits until the collector has read every datagram, and checks that its socket dropped none.
     pub(crate) fn has_read(&self) {
         until("it has read everything", || self.waiting() == 0);
         let (_, dropped) = self.socket().unwrap();
-        assert_eq!(dropped, 0, "its socket had no room: send slower");
+        assert_eq!(dropped, 0, "the socket was full: send slower");
     }
 
     fn waiting(&self) -> u64 {
         self.socket().unwrap().0
     }
 
-    /// Octets that wait in its socket, and datagrams that found no room (/proc/net/udp).
+    /// Octets in the socket's receive buffer, and dropped datagrams (/proc/net/udp).
     fn socket(&self) -> Option<(u64, u64)> {
         let table = fs::read_to_string("/proc/net/udp").unwrap();
         table.lines().skip(1).find_map(|line| {
@@ -55,7 +56,7 @@ impl Daemon {
         })
     }
 
-    /// Ends it with a signal, and gives its folder.
+    /// Ends it with a signal, and returns its folder.
     pub(crate) fn end(mut self, name: &str) -> Folder {
         signal(&self.child, name);
         self.child.wait().unwrap();
@@ -65,7 +66,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // After a test that failed; one that ended has gone already.
+        // After a failed test it may still run. Otherwise it has exited, and the error is ignored.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Collectors and exporters that are started anew, templates that are lost: no collector sees a
-//! sequence error, and from the next templates on it reads everything.
+//! Restarted collectors and exporters, and lost templates: no collector sees a sequence error, and
+//! each decodes everything from the next templates on.
 
 use turboflow_testing::until;
 
@@ -12,13 +12,13 @@ use crate::relay::Relay;
 use crate::support::{Folder, command, finish, free_port, office, udp_capture};
 
 const SCHEMES: [&str; 2] = ["ipfix+udp", "netflow9+udp"];
-/// Seconds of flows, a thousand in each, with templates every second.
+/// Seconds of flows, a thousand per second, with templates every second.
 const SHORT_S: u16 = 3;
 const LONG_S: u16 = 9;
 const OPTIONS: [&str; 4] = ["--export-rate", "1000", "--template-interval", "1s"];
 
-/// Sends flows through a relay that loses the first datagrams to the port of a collector;
-/// `meanwhile` happens while they travel. Gives the flows in the order in which they were sent.
+/// Sends flows through a relay that loses the first datagrams to a collector's port, and calls
+/// `meanwhile` during the transfer. Returns the flows in the order in which they were sent.
 fn send_through<C: Collector>(
     scheme: &str,
     seconds: u16,
@@ -41,9 +41,10 @@ fn send_through<C: Collector>(
     of_csv(&folder.read("flows.csv"))
 }
 
-/// What a collector may say that lacked templates for the first `unread` flows.
+/// Whether a complaint is expected from a collector that lacked templates for the first `unread`
+/// flows.
 fn is_of_templates(line: &str, unread: usize) -> bool {
-    // nfacctd cannot count records that it cannot read. The options among them are a few.
+    // nfacctd cannot count records that it cannot decode. A few of them are options.
     let counted = line.split_once("but received '").map(|(_, rest)| rest);
     let counted = counted.and_then(|rest| rest.split('\'').next()?.parse::<usize>().ok());
     let words = ["template", "muting", "goflow2_flow_decoder_error_total"];
@@ -51,8 +52,8 @@ fn is_of_templates(line: &str, unread: usize) -> bool {
         || words.iter().any(|word| line.contains(word))
 }
 
-/// A collector that knew no template at first read everything from some flow on, and complains of
-/// nothing but that.
+/// Checks that a collector without templates at first decoded everything from some flow on, and
+/// complained about the missing templates only.
 #[track_caller]
 fn reads_to_the_end(got: &Got, sent: &[Flow], what: &str) {
     assert!(
@@ -60,7 +61,7 @@ fn reads_to_the_end(got: &Got, sent: &[Flow], what: &str) {
         "{what}: nothing arrived: {:#?}",
         got.complaints
     );
-    assert!(got.flows.len() < sent.len(), "{what}: nothing was lost");
+    assert!(got.flows.len() < sent.len(), "{what}: no flow was lost");
     let unread = sent.len() - got.flows.len();
     let others = got.complaints.iter();
     let others: Vec<_> = others
@@ -70,7 +71,8 @@ fn reads_to_the_end(got: &Got, sent: &[Flow], what: &str) {
     same_keys(&got.flows, &sent[unread..], what);
 }
 
-/// The flows are the same; their times, which not every collector shows in full, are others' tests.
+/// Compares only the keys, because some collectors show times with less precision. Other tests
+/// cover the times.
 #[track_caller]
 fn same_keys(got: &[Flow], sent: &[Flow], what: &str) {
     let [got, sent] = [got, sent].map(|flows| {
@@ -103,7 +105,7 @@ fn templates_lost<C: Collector>(what: &str) {
         let Some(collector) = C::start(port) else {
             return;
         };
-        // The first datagram has the first template, the second the other ones.
+        // The first datagram has the first template, the second one all others.
         let sent = send_through::<C>(scheme, SHORT_S, port, 4, |_| ());
         let what = format!("{what}, {scheme}");
         reads_to_the_end(&collector.end(true), &sent, &what);
@@ -155,53 +157,53 @@ fn exporter_restarted<C: Collector>(what: &str) {
 }
 
 #[test]
-fn announcements_that_are_repeated_disturb_nobody() {
+fn repeated_templates_disturb_no_collector() {
     announcements_repeated::<Nfcapd>("nfcapd");
     announcements_repeated::<Goflow2>("goflow2");
     announcements_repeated::<Nfacctd>("nfacctd");
 }
 
 #[test]
-fn nfcapd_reads_on_from_the_next_templates() {
+fn nfcapd_resumes_with_the_next_templates() {
     templates_lost::<Nfcapd>("nfcapd");
 }
 
 #[test]
-fn goflow2_reads_on_from_the_next_templates() {
+fn goflow2_resumes_with_the_next_templates() {
     templates_lost::<Goflow2>("goflow2");
 }
 
 #[test]
-fn nfacctd_reads_on_from_the_next_templates() {
+fn nfacctd_resumes_with_the_next_templates() {
     templates_lost::<Nfacctd>("nfacctd");
 }
 
 #[test]
-fn a_restarted_nfcapd_reads_on_from_the_next_templates() {
+fn a_restarted_nfcapd_resumes_with_the_next_templates() {
     collector_restarted::<Nfcapd>("nfcapd");
 }
 
 #[test]
-fn a_restarted_goflow2_reads_on_from_the_next_templates() {
+fn a_restarted_goflow2_resumes_with_the_next_templates() {
     collector_restarted::<Goflow2>("goflow2");
 }
 
 #[test]
-fn a_restarted_nfacctd_reads_on_from_the_next_templates() {
+fn a_restarted_nfacctd_resumes_with_the_next_templates() {
     collector_restarted::<Nfacctd>("nfacctd");
 }
 
 #[test]
-fn a_restarted_exporter_makes_nfcapd_no_sequence_error() {
+fn a_restarted_exporter_causes_no_sequence_error_in_nfcapd() {
     exporter_restarted::<Nfcapd>("nfcapd");
 }
 
 #[test]
-fn a_restarted_exporter_makes_goflow2_no_error() {
+fn a_restarted_exporter_causes_no_error_in_goflow2() {
     exporter_restarted::<Goflow2>("goflow2");
 }
 
 #[test]
-fn a_restarted_exporter_makes_nfacctd_no_sequence_error() {
+fn a_restarted_exporter_causes_no_sequence_error_in_nfacctd() {
     exporter_restarted::<Nfacctd>("nfacctd");
 }

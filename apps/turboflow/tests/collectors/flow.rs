@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a flow is as far as every format tells it, and runs of the program that send flows.
+//! The fields of a flow that every format has, and runs of the program that export flows.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -8,7 +8,7 @@ use turboflow_testing::{Need, is_missing_in_part};
 
 use crate::support::{Folder, project, turboflow};
 
-/// A flow; its times are in ms since 1970.
+/// A flow with times in ms since 1970.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Flow {
     pub(crate) addresses: [IpAddr; 2],
@@ -19,34 +19,35 @@ pub(crate) struct Flow {
     pub(crate) packets: u64,
     pub(crate) octets: u64,
     pub(crate) tcp_flags: u64,
-    /// Why it ended; 0 where nobody tells.
+    /// End reason; 0 if the format or collector has none.
     pub(crate) end_reason: u64,
 }
 
-/// What a collector got, sorted, and what it complained of.
+/// The flows that a collector decoded, sorted, and its complaints.
 pub(crate) struct Got {
     pub(crate) flows: Vec<Flow>,
     pub(crate) complaints: Vec<String>,
 }
 
-/// A collector that listens on a port of UDP.
+/// A collector that listens on a UDP port.
 pub(crate) trait Collector: Sized {
-    /// Starts one; `None`, loudly, where there is none.
+    /// Starts a collector; `None` if the test is skipped without it.
     fn start(port: u16) -> Option<Self>;
 
-    /// Ends it: once it has taken in what it was sent, where that is `all`; at once otherwise.
+    /// Ends the collector: at once, or with `all` after it has read everything.
     fn end(self, all: bool) -> Got;
 
-    /// What we have to be told for its sake.
+    /// Options that the exporter needs for this collector.
     fn our_options(_scheme: &str) -> &'static [&'static str] {
         &[]
     }
 }
 
-/// The formats over UDP.
+/// The formats that can be exported over UDP.
 pub(crate) const OVER_UDP: [&str; 3] = ["ipfix+udp", "netflow9+udp", "netflow5+udp"];
 
-/// IPv4 and IPv6, VLANs, ICMP, fragments, tunnels, odd protocols, thousands of flows, years of time.
+/// IPv4 and IPv6, VLANs, ICMP, fragments, tunnels, unusual protocols, thousands of flows, years of
+/// time.
 const CAPTURES: [&str; 5] = [
     "samples/office.pcap",
     "samples/two-links.pcapng",
@@ -55,7 +56,7 @@ const CAPTURES: [&str; 5] = [
     "../shared/captures/large/els0r__default.pcap",
 ];
 
-/// The captures that are there; the project's own are.
+/// The captures that exist. The project's own always do.
 pub(crate) fn captures() -> Vec<String> {
     let (there, absent): (Vec<_>, Vec<_>) = CAPTURES
         .into_iter()
@@ -68,7 +69,7 @@ pub(crate) fn captures() -> Vec<String> {
     there
 }
 
-/// Sends the flows of a capture; gives those that the format can hold.
+/// Exports the flows of a capture. Returns the flows that the format can hold.
 pub(crate) fn send(capture: &str, url: &str, options: &[&str]) -> Vec<Flow> {
     let folder = Folder::new();
     let csv = folder.file("flows.csv");
@@ -77,14 +78,14 @@ pub(crate) fn send(capture: &str, url: &str, options: &[&str]) -> Vec<Flow> {
     let mut flows = of_csv(&folder.read("flows.csv"));
     let is_v4 = |flow: &Flow| flow.addresses[0].is_ipv4();
     let v4_only = url.starts_with("netflow5");
-    // Only what a format cannot hold is not written.
+    // Flows that the format cannot hold are the only ones that may be missing.
     ran.exits(i32::from(v4_only && !flows.iter().all(is_v4)));
     flows.retain(|flow| !v4_only || is_v4(flow));
     flows.sort();
     flows
 }
 
-/// The flows in our own CSV, in the order in which they are sent too.
+/// The flows in TurboFlow's CSV, in the order in which they are exported.
 pub(crate) fn of_csv(csv: &str) -> Vec<Flow> {
     let flow = |line: &str| -> Flow {
         let fields: Vec<_> = line.split(',').collect();
@@ -104,7 +105,7 @@ pub(crate) fn of_csv(csv: &str) -> Vec<Flow> {
     csv.lines().skip(1).map(flow).collect()
 }
 
-/// As they are where a format or a collector has eight TCP flags, or does not tell why they ended.
+/// The flows as shown by a format or collector with eight TCP flags or without end reasons.
 pub(crate) fn as_shown(flows: Vec<Flow>, eight_flags: bool, end_reasons: bool) -> Vec<Flow> {
     let shown = |flow: Flow| Flow {
         tcp_flags: flow.tcp_flags & if eight_flags { 0xff } else { u64::MAX },
@@ -149,7 +150,7 @@ pub(crate) fn protocol_of(name: &str) -> u64 {
     )
 }
 
-/// Both have the same flows; says the first that differ.
+/// Asserts that both have the same flows, and shows the first difference.
 #[track_caller]
 pub(crate) fn equal(got: &[Flow], sent: &[Flow], what: &str) {
     let differ = |(got, sent): &(&Flow, &Flow)| got != sent;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! netsampler's collector.
+//! goflow2, the collector of the netsampler project.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -13,13 +13,13 @@ use crate::daemon::Daemon;
 use crate::flow::{Collector, Flow, Got, OVER_UDP, as_shown, captures, equal, protocol_of, send};
 use crate::support::{Folder, free_port, project};
 
-/// A goflow2 that listens.
+/// A listening goflow2.
 pub(crate) struct Goflow2 {
     pub(crate) daemon: Daemon,
     metrics_port: u16,
 }
 
-/// Where `scripts/install-test-tools.sh` puts it, or wherever it is.
+/// The path that `scripts/install-test-tools.sh` uses, or the program in `PATH`.
 fn program() -> String {
     let ours = project("target/tools/goflow2");
     match std::path::Path::new(&ours).exists() {
@@ -39,7 +39,7 @@ impl Collector for Goflow2 {
         drop(metrics);
         let folder = Folder::new();
         let mut command = Command::new(program);
-        // With more threads than one it may look at a flow before the template that came first.
+        // With several workers it may decode a flow before a template that came earlier.
         let listen = format!("netflow://127.0.0.1:{port}?workers=1");
         command.args(["-listen", &listen]);
         command.args(["-addr", &format!("127.0.0.1:{metrics_port}")]);
@@ -55,7 +55,7 @@ impl Collector for Goflow2 {
     fn end(self, all: bool) -> Got {
         if all {
             self.daemon.has_read();
-            // Datagrams wait in a queue of its own too.
+            // Datagrams also wait in the collector's own queue.
             until("it has decoded everything", || {
                 let metrics = self.metrics();
                 let decoded = sum(&metrics, "goflow2_flow_decoding_time_seconds_count");
@@ -70,7 +70,7 @@ impl Collector for Goflow2 {
             .iter()
             .filter(|(name, count)| name.contains("error") && **count > 0.0);
         let counted = counted.map(|(name, count)| format!("{name} {count}"));
-        // Its threads put line ends where they like.
+        // Its threads may write line ends between the lines of others.
         let rows = folder.read("flows.jsonl");
         let rows = serde_json::Deserializer::from_str(&rows).into_iter::<Value>();
         let mut flows: Vec<_> = rows.map(|row| flow(&row.unwrap())).collect();
@@ -96,7 +96,7 @@ impl Goflow2 {
     }
 }
 
-/// A metric over all labels.
+/// Sums a metric over all labels.
 fn sum(metrics: &BTreeMap<String, f64>, name: &str) -> f64 {
     let named = metrics.iter().filter(|(key, _)| key.starts_with(name));
     named.map(|(_, value)| value).sum()
@@ -120,7 +120,7 @@ fn flow(row: &Value) -> Flow {
 }
 
 #[test]
-fn goflow2_gets_every_flow_as_it_is() {
+fn goflow2_decodes_every_flow() {
     for capture in captures() {
         for scheme in OVER_UDP {
             let Some(goflow2) = Goflow2::start(free_port()) else {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow records sent to real collectors: each gets every flow as it is, without an error, also when
-//! it was started anew, when templates were lost, when the exporter was started anew.
+//! Flow records sent to real collectors. Each decodes every flow without an error, also after a
+//! restart of the collector, lost templates, or a restart of the exporter.
 //!
-//! They need `scripts/install-test-tools.sh`; a test whose collector is absent is skipped. docs/interop.md has the command lines.
+//! The tests need `scripts/install-test-tools.sh`; a test without its collector is skipped.
+//! docs/interop.md has the command lines.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 

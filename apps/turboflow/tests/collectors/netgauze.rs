@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! NetGauze's decoder, a library: `netgauze/` shows what it reads. It knows IPFIX and NetFlow v9.
+//! NetGauze's decoder for IPFIX and NetFlow v9, a library. The program in `netgauze/` prints what
+//! it decodes.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -10,13 +11,13 @@ use turboflow_testing::{Need, is_missing};
 
 use crate::support::{Folder, project};
 
-/// The decoder; `None` where the test is skipped for want of it.
+/// Path of the decoder; `None` if the test is skipped without it.
 fn program() -> Option<String> {
     let program = project("target/tools/netgauze-flows");
     (!is_missing(&[Need::Tool(&program)])).then_some(program)
 }
 
-/// What it reads of messages.
+/// Flows and errors that the decoder finds in messages.
 fn decoded(program: &str, messages: &[Vec<u8>]) -> Got {
     let mut decoder = Command::new(program)
         .stdin(Stdio::piped())
@@ -36,8 +37,8 @@ fn decoded(program: &str, messages: &[Vec<u8>]) -> Got {
     got(&shown, messages.first().is_some_and(|first| first[1] == 10))
 }
 
-/// Flows, and errors: its own, and sequence numbers that do not follow. IPFIX counts data records,
-/// NetFlow v9 messages.
+/// Parses the decoder's output into flows and errors. A gap in the sequence numbers is an error
+/// too. IPFIX counts data records, NetFlow v9 counts messages.
 fn got(shown: &str, counts_records: bool) -> Got {
     let (mut flows, mut complaints, mut expected) = (Vec::new(), Vec::new(), None);
     for line in shown.lines() {
@@ -80,7 +81,7 @@ fn flow(fields: &str) -> Flow {
     }
 }
 
-/// IPFIX messages that follow one another, by the lengths in their headers.
+/// Splits consecutive IPFIX messages by the lengths in their headers.
 fn cut(mut stream: &[u8]) -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     while !stream.is_empty() {
@@ -95,12 +96,12 @@ fn cut(mut stream: &[u8]) -> Vec<Vec<u8>> {
 #[track_caller]
 fn is_as_sent(got: &Got, sent: Vec<Flow>, what: &str) {
     assert!(got.complaints.is_empty(), "{what}: {:#?}", got.complaints);
-    // It has a type of eight flags.
+    // NetGauze has only eight TCP flags.
     equal(&got.flows, &as_shown(sent, true, true), what);
 }
 
 #[test]
-fn netgauze_reads_every_flow_over_udp_as_it_is() {
+fn netgauze_decodes_every_flow_over_udp() {
     let Some(program) = program() else { return };
     for capture in captures() {
         for scheme in ["ipfix+udp", "netflow9+udp"] {
@@ -114,7 +115,7 @@ fn netgauze_reads_every_flow_over_udp_as_it_is() {
 }
 
 #[test]
-fn netgauze_reads_every_flow_over_tcp_as_it_is() {
+fn netgauze_decodes_every_flow_over_tcp() {
     let Some(program) = program() else { return };
     for capture in captures() {
         let sink = Sink::tcp();

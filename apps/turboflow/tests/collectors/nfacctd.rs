@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! pmacct's collector. It adds up what has one key and one time, and knows the times of NetFlow v5
-//! and v9 to the second; both sides are compared as it shows them.
+//! nfacctd, the collector of pmacct. It sums up flows with equal key and times, and has only
+//! seconds for the times of NetFlow v5 and v9. Both sides are compared in that form.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,10 +13,10 @@ use crate::daemon::Daemon;
 use crate::flow::{Collector, Flow, Got, OVER_UDP, captures, protocol_of, send};
 use crate::support::{Folder, free_port};
 
-/// An nfacctd that listens.
+/// A listening nfacctd.
 pub(crate) struct Nfacctd(pub(crate) Daemon);
 
-/// Rows are appended every second, with times since 1970; sequence numbers are looked at.
+/// Rows are appended every second, with times since 1970. Sequence numbers are checked.
 const CONFIG: &str = "daemonize: false\n\
     nfacctd_ip: 127.0.0.1\n\
     nfacctd_disable_checks: false\n\
@@ -47,7 +47,8 @@ impl Collector for Nfacctd {
     fn end(self, all: bool) -> Got {
         if all {
             self.0.has_read();
-            // A process of its own shows rows: what it has not yet been handed comes a second later.
+            // Another process prints the rows. Flows that are still in its queue follow a second
+            // later.
             let empty = || self.0.folder.read("talk").matches("QN: 0/0").count();
             let before = empty();
             until("it has shown everything", || empty() >= before + 2);
@@ -63,7 +64,7 @@ impl Collector for Nfacctd {
     }
 }
 
-/// Malformed templates and sequence errors are INFO to it.
+/// nfacctd logs malformed templates and sequence errors as INFO.
 fn is_complaint(line: &str) -> bool {
     let words = [
         "ERROR",
@@ -97,8 +98,8 @@ fn flow(line: &str) -> Flow {
     }
 }
 
-/// One flow of each key, and of each pair of times where `by_times`: sums, the earliest and the
-/// latest time, all flags.
+/// Merges flows of one key, and with `by_times` of equal times: sums, earliest and latest time, all
+/// flags.
 fn added_up(flows: Vec<Flow>, by_times: bool) -> Vec<Flow> {
     let mut sums: BTreeMap<Flow, Flow> = BTreeMap::new();
     for flow in flows {
@@ -127,7 +128,7 @@ fn added_up(flows: Vec<Flow>, by_times: bool) -> Vec<Flow> {
 }
 
 #[test]
-fn nfacctd_gets_every_flow_as_it_is() {
+fn nfacctd_decodes_every_flow() {
     for scheme in OVER_UDP {
         let Some(nfacctd) = Nfacctd::start(free_port()) else {
             return;
@@ -141,7 +142,7 @@ fn nfacctd_gets_every_flow_as_it_is() {
         assert!(got.complaints.is_empty(), "{scheme}: {:#?}", got.complaints);
         for flow in &mut sent {
             flow.end_reason = 0;
-            // Of two octets of flags it reads none.
+            // It ignores TCP flags of two octets.
             let is_read = scheme != "ipfix+udp" || flow.tcp_flags <= 0xff;
             flow.tcp_flags = if is_read { flow.tcp_flags & 0xff } else { 0 };
         }

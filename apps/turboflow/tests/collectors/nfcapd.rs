@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! nfdump's collector.
+//! nfcapd, the collector of nfdump.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::daemon::Daemon;
 use crate::flow::{Collector, Flow, Got, OVER_UDP, as_shown, captures, equal, send};
 use crate::support::{Folder, Ran, finish, free_port};
 
-/// An nfcapd that listens.
+/// A listening nfcapd.
 pub(crate) struct Nfcapd(pub(crate) Daemon);
 
 impl Collector for Nfcapd {
@@ -47,8 +47,8 @@ impl Collector for Nfcapd {
     }
 
     fn our_options(scheme: &str) -> &'static [&'static str] {
-        // RFC 7011, section 3.1: all data records count, those of options too. nfcapd 1.7.1 leaves
-        // those out, and finds a gap behind each.
+        // By RFC 7011, section 3.1, sequence numbers count all data records, including options
+        // records. nfcapd 1.7.1 does not count options, and reports a gap after each.
         match scheme {
             "ipfix+udp" => &["--no-export-options"],
             _ => &[],
@@ -92,7 +92,7 @@ fn flow(record: &str) -> Flow {
 }
 
 #[test]
-fn nfcapd_gets_every_flow_as_it_is() {
+fn nfcapd_decodes_every_flow() {
     for capture in captures() {
         for scheme in OVER_UDP {
             let Some(nfcapd) = Nfcapd::start(free_port()) else {

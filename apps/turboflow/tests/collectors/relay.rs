@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Between exporter and collector: loses the first datagrams.
+//! A relay between exporter and collector that loses the first datagrams.
 
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// Hands on to a port of this host what comes after so many datagrams.
+    /// Drops the first `lost` datagrams, and forwards all others to a port of this host.
     pub(crate) fn start(to: u16, lost: usize) -> Self {
         let near = UdpSocket::bind("127.0.0.1:0").unwrap();
         let port = near.local_addr().unwrap().port();
@@ -28,7 +28,7 @@ impl Relay {
                     return;
                 }
                 if count.fetch_add(1, Ordering::Relaxed) >= lost {
-                    // A collector that is being started anew is not there.
+                    // A collector that is being restarted may not be listening.
                     let _ = far.send_to(&buffer[..length], ("127.0.0.1", to));
                 }
             }
@@ -36,12 +36,12 @@ impl Relay {
         Self { port, seen, thread }
     }
 
-    /// Datagrams so far.
+    /// Number of datagrams received.
     pub(crate) fn seen(&self) -> usize {
         self.seen.load(Ordering::Relaxed)
     }
 
-    /// Ends it once it has handed on everything.
+    /// Ends the relay after it has forwarded everything.
     pub(crate) fn end(self) {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.send_to(&[], ("127.0.0.1", self.port)).unwrap();

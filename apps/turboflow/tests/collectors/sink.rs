@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A socket that keeps what it gets, for decoders that listen to none.
+//! A socket that stores what it receives, for decoders that do not listen.
 
 use std::io::Read;
 use std::net::{TcpListener, UdpSocket};
@@ -54,10 +54,10 @@ impl Sink {
         }
     }
 
-    /// What it got: datagrams, or a stream in the parts in which it came.
+    /// What it received: datagrams, or the parts of a stream.
     pub(crate) fn end(self) -> Vec<Vec<u8>> {
         if !self.is_stream {
-            // Nothing overtakes on loopback: the end comes last.
+            // Loopback does not reorder, so this empty datagram arrives last.
             let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
             socket.send_to(&[], ("127.0.0.1", self.port)).unwrap();
         }

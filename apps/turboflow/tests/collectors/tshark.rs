@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Wireshark's dissector, which looks at every octet and follows sequence numbers: of what a socket
-//! got, over UDP and TCP, and of files.
+//! tshark, Wireshark's dissector, which checks every octet and follows sequence numbers. It decodes
+//! what a socket received over UDP and TCP, and files.
 
 use std::process::Command;
 
@@ -12,12 +12,12 @@ use crate::support::{Folder, finish, office, pcap_header, pcap_packet, turboflow
 
 /// Raw IP: LINKTYPE_RAW.
 const RAW_IP: u32 = 101;
-/// Where IPFIX goes, and what tshark is told to read.
+/// The collector's port, which tshark is told to decode as IPFIX or NetFlow.
 const PORT: u16 = 4_739;
 const UDP: u8 = 17;
 const TCP: u8 = 6;
 
-/// What a sink got over UDP, as tshark sees it.
+/// Dissects what a sink received over UDP.
 fn of_datagrams(datagrams: &[Vec<u8>]) -> Dissected {
     let mut capture = pcap_header(RAW_IP);
     for datagram in datagrams {
@@ -30,13 +30,13 @@ fn of_datagrams(datagrams: &[Vec<u8>]) -> Dissected {
     Dissected::of_capture(&capture, "udp")
 }
 
-/// What a sink got over TCP, as tshark sees it.
+/// Dissects what a sink received over TCP.
 fn of_stream(parts: &[Vec<u8>]) -> Dissected {
     let (mut capture, mut sequence) = (pcap_header(RAW_IP), 1_u32);
     for part in parts {
         let mut segment = ports();
         segment.extend(sequence.to_be_bytes());
-        // Acknowledgement, 20 octets of header, ACK and PSH, a window.
+        // Acknowledgement number, 20 octets of header, ACK and PSH, a window.
         segment.extend([0, 0, 0, 1, 0x50, 0x18, 0xff, 0xff, 0, 0, 0, 0]);
         segment.extend(part);
         capture.extend(pcap_packet(0, &ip(TCP, &segment)));
@@ -45,7 +45,7 @@ fn of_stream(parts: &[Vec<u8>]) -> Dissected {
     Dissected::of_capture(&capture, "tcp")
 }
 
-/// Those of a collector, whatever ports the system gave: tshark sees traceroutes in some.
+/// Fixed ports, because tshark takes some ephemeral ports for traceroute.
 fn ports() -> Vec<u8> {
     [50_000_u16.to_be_bytes(), PORT.to_be_bytes()].concat()
 }
@@ -58,13 +58,13 @@ fn ip(protocol: u8, segment: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// What tshark makes of messages.
+/// Flows and complaints that tshark finds in messages.
 struct Dissected {
     flows: Vec<Flow>,
     complaints: Vec<String>,
 }
 
-/// The fields of a flow record that tshark shows, by name without `cflow.`.
+/// The fields of a flow record that tshark shows. Their names have no `cflow.` prefix.
 #[derive(Default)]
 struct Fields(Vec<(String, String, String)>);
 
@@ -75,13 +75,13 @@ impl Fields {
         named.next().map(|(_, show, _)| show.as_str())
     }
 
-    /// A number by its octets, whatever way it is shown; 0 where it is not there.
+    /// A number from its octets, independent of how it is shown; 0 if absent.
     fn number(&self, name: &str) -> u64 {
         let field = self.0.iter().find(|(field, ..)| field == name);
         field.map_or(0, |(.., octets)| u64::from_str_radix(octets, 16).unwrap())
     }
 
-    /// The flow of these fields; `None` where they are another kind of record.
+    /// The flow of these fields; `None` for other kinds of records.
     fn flow(&self, message: &Fields) -> Option<Flow> {
         let source = self.shown(["srcaddr", "srcaddrv6"])?;
         let destination = self.shown(["dstaddr", "dstaddrv6"])?;
@@ -108,7 +108,7 @@ impl Fields {
 }
 
 impl Dissected {
-    /// Messages in packets of one protocol.
+    /// Dissects messages in packets of one protocol.
     fn of_capture(capture: &[u8], carrier: &str) -> Self {
         let folder = Folder::new();
         let capture = folder.write("got.pcap", capture);
@@ -116,7 +116,7 @@ impl Dissected {
         Self::of(&["-r", &capture, "-d", &as_cflow])
     }
 
-    /// Reads tshark's PDML, which has a field a line.
+    /// Parses tshark's PDML, which has one field per line.
     fn of(args: &[&str]) -> Self {
         let read = finish(Command::new("tshark").args(args).args(["-T", "pdml"]));
         assert_eq!(read.code, Some(0), "{}", read.stderr);
@@ -154,7 +154,7 @@ fn attribute<'a>(line: &'a str, name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn tshark_reads_every_flow_over_udp_as_it_is() {
+fn tshark_decodes_every_flow_over_udp() {
     for capture in captures() {
         for scheme in OVER_UDP {
             if is_missing(&[Need::Tool("tshark")]) {
@@ -172,7 +172,7 @@ fn tshark_reads_every_flow_over_udp_as_it_is() {
 }
 
 #[test]
-fn tshark_reads_every_flow_over_tcp_as_it_is() {
+fn tshark_decodes_every_flow_over_tcp() {
     for capture in captures() {
         if is_missing(&[Need::Tool("tshark")]) {
             return;

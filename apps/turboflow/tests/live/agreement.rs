@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What collectors were sent, and what not: the metrics, the ledger and the options records that a
-//! collector got say the same.
+//! Records sent and not sent to collectors: metrics, ledger and the options records at a collector
+//! agree.
 
 use std::net::UdpSocket;
 use std::thread::JoinHandle;
@@ -11,7 +11,7 @@ use crate::link::{Ended, Link};
 use crate::service::page;
 use crate::support::{Folder, office};
 
-/// Lists of so many lengths are longer than a short message: flows of many packets cannot be sent.
+/// Flows of many packets cannot be exported, because their lists are longer than a short message.
 const DEFINITION: &str = "\
 [key]
 fields = [\"source_address\", \"destination_address\", \"source_port\", \"destination_port\", \"protocol\"]
@@ -27,7 +27,7 @@ k = 256
 const HERE: &str = "ipfix+udp://127.0.0.1:4739";
 const NOBODY: &str = "ipfix+udp://127.0.0.1:9";
 
-/// The statistics that options records tell.
+/// The statistics in options records.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Statistics {
     messages: u64,
@@ -37,7 +37,7 @@ struct Statistics {
 }
 
 impl Statistics {
-    /// Reads those of a message, if it has them: sets 257 and 258.
+    /// Reads the statistics of a message, if it has them: sets 257 and 258.
     fn read(&mut self, message: &[u8]) {
         let two = |at: usize| usize::from(u16::from_be_bytes([message[at], message[at + 1]]));
         let eight = |at: usize| u64::from_be_bytes(message[at..at + 8].try_into().unwrap());
@@ -57,8 +57,8 @@ impl Statistics {
     }
 }
 
-/// A collector that adds up messages and octets, and keeps the last statistics it was told, until
-/// it is told to end by an empty datagram.
+/// A collector that sums up messages and octets and keeps the last statistics, until an empty
+/// datagram ends it.
 fn collect(socket: UdpSocket) -> JoinHandle<(u64, u64, Statistics)> {
     std::thread::spawn(move || {
         let (mut told, mut datagram) = (Statistics::default(), [0; 2_048]);
@@ -83,7 +83,7 @@ pub(crate) fn metric(page: &str, name: &str, output: &str) -> u64 {
     value.parse().unwrap()
 }
 
-/// All samples of a name.
+/// The sum of all samples of a metric.
 pub(crate) fn sum(page: &str, name: &str) -> u64 {
     let name = format!("turboflow_{name}");
     let samples = page.lines().filter(|line| line.starts_with(&name));
@@ -91,7 +91,7 @@ pub(crate) fn sum(page: &str, name: &str) -> u64 {
     values.map(|value| value.parse::<u64>().unwrap()).sum()
 }
 
-/// A number of the ledger of an output.
+/// A counter of an output in the ledger.
 pub(crate) fn of_output(ended: &Ended, output: &str, name: &str) -> u64 {
     let outputs = ended.ledger["outputs"].as_array().unwrap();
     let is_it = |found: &&Value| found["name"] == output;
@@ -100,7 +100,7 @@ pub(crate) fn of_output(ended: &Ended, output: &str, name: &str) -> u64 {
 }
 
 #[test]
-fn metrics_ledger_and_options_say_the_same() {
+fn metrics_ledger_and_options_agree() {
     let Some(link) = Link::new() else { return };
     let socket = link.open(|| UdpSocket::bind("127.0.0.1:4739").unwrap());
     let end = link.open(|| UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -117,18 +117,19 @@ fn metrics_ledger_and_options_say_the_same() {
     );
     let running = link.start(folder, &["run", "--config", "turboflow.toml"], &[]);
     assert!(link.replay(&office(), &["--pps", "10000"]));
-    // All flows have ended, and nothing is under way to a collector.
+    // Waits until all flows have ended, and no record is on its way to a collector.
     let last = loop {
         let page = page(&link, "/metrics");
         let given = metric(&page, "output_records_total", HERE);
         let lost = metric(&page, "collector_records_lost_total", HERE);
         let sent = metric(&page, "collector_records_sent_total", HERE);
-        // Nobody has said yet that nobody is there to take the last message.
+        // The last message to the missing collector counts as sent until the network reports an
+        // error.
         let none_sent = metric(&page, "collector_records_sent_total", NOBODY) == 0;
         let at_rest = page.contains("\nturboflow_packets_received_total 13035\n")
             && page.contains("\nturboflow_flows_resident 0\n")
             && none_sent;
-        // Records that have ended may be on their way to the outputs.
+        // Ended records may still be in the queues of the outputs.
         let exported = sum(&page, "flows_exported_total{");
         let known = sum(&page, "records_written_total") + sum(&page, "records_dropped_total");
         let all_known = given == sent + lost && known == 2 * given;
@@ -152,13 +153,13 @@ fn metrics_ledger_and_options_say_the_same() {
             assert_eq!(of_output(&ended, HERE, in_ledger), in_options, "{on_page}");
         }
     }
-    // The message that tells it cannot count itself.
+    // The last statistics cannot count their own message.
     assert_eq!(of_page("messages_total", HERE), told.messages);
     assert_eq!(messages, told.messages + 1);
     assert_eq!(of_output(&ended, HERE, "bytes"), bytes);
     assert_eq!(of_page("up", HERE), 1);
     assert_eq!(of_page("queue_bytes", HERE), 0);
-    // The other output has no field too many, and nobody to send to.
+    // No record is too long for the other output, but it has no collector.
     assert_eq!(
         of_output(&ended, NOBODY, "records"),
         0,

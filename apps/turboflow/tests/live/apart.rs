@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Outputs of one configuration, each with options of its own: what arrives at the other ends.
+//! Several outputs in one configuration, each with its own options, checked at the receivers.
 
 use std::fs::{self, File};
 use std::net::UdpSocket;
@@ -10,7 +10,7 @@ use turboflow_testing::{Need, is_missing};
 use crate::link::Link;
 use crate::support::{Folder, office};
 
-/// An authority, and certificates of it for a collector on this host and for the exporter.
+/// An authority, and its certificates for a collector on this host and for the exporter.
 const CERTIFICATES: &str = "
 for name in a b; do
     new='openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes'
@@ -23,7 +23,7 @@ for name in a b; do
     done
 done 2>/dev/null";
 
-/// A TLS server that takes clients of its own authority alone, and writes what it gets.
+/// A TLS server that accepts only clients of its own authority, and writes what it receives.
 struct Server(Child);
 
 impl Server {
@@ -36,7 +36,7 @@ impl Server {
         command.args(["-key", &format!("{name}-server.key")]);
         command.args(["-CAfile", &format!("{name}-ca.pem")]);
         command.current_dir(folder.path());
-        // Standard input that never ends: the server would end with it.
+        // Standard input stays open, because the server exits at its end.
         command
             .stdin(Stdio::piped())
             .stdout(got)
@@ -56,7 +56,7 @@ impl Drop for Server {
     }
 }
 
-/// `theirs`: whose authority and client certificate are named for each of two collectors.
+/// `theirs`: for each of two collectors, the name of the authority and client certificate to use.
 fn configuration(theirs: [&str; 2]) -> String {
     let collectors = theirs.iter().zip([4803, 4804]).map(|(name, port)| {
         format!(
@@ -71,7 +71,7 @@ fn configuration(theirs: [&str; 2]) -> String {
         + &collectors.collect::<String>()
 }
 
-/// The sizes and domains of all datagrams that came.
+/// The sizes and observation domains of all received datagrams.
 fn datagrams(socket: &UdpSocket) -> Vec<(usize, u32)> {
     socket.set_nonblocking(true).unwrap();
     let mut buffer = [0; 2_048];
@@ -84,7 +84,7 @@ fn datagrams(socket: &UdpSocket) -> Vec<(usize, u32)> {
 }
 
 #[test]
-fn collectors_of_one_file_have_an_mtu_and_certificates_of_their_own() {
+fn each_collector_has_its_own_mtu_and_certificates() {
     let Some(link) = Link::new() else { return };
     if is_missing(&[Need::Tool("openssl")]) {
         return;
@@ -116,12 +116,12 @@ fn collectors_of_one_file_have_an_mtu_and_certificates_of_their_own() {
     assert!(large.iter().all(|(_, domain)| *domain == 2), "{large:?}");
     assert!(large.iter().any(|(size, _)| *size > 512), "{large:?}");
     for name in ["a", "b"] {
-        // A message of IPFIX: version 10.
+        // An IPFIX message begins with version 10.
         let got = fs::read(ended.folder.file(&format!("{name}.got"))).unwrap();
         assert_eq!(got.get(..2), Some(&[0, 10][..]), "{name}: {}", ended.said);
     }
 
-    // The other way round neither is trusted: it was each one's own that let it in.
+    // With swapped certificates both are refused, so each used its own before.
     let (ended, _) = run(["b", "a"]);
     assert_eq!(ended.code, Some(1), "{}", ended.said);
     for port in [4803, 4804] {
@@ -131,7 +131,7 @@ fn collectors_of_one_file_have_an_mtu_and_certificates_of_their_own() {
 }
 
 #[test]
-fn an_output_begins_anew_when_its_own_options_change_and_no_other_does() {
+fn an_output_restarts_only_when_its_own_options_change() {
     let Some(link) = Link::new() else { return };
     let _sockets = [4801_u16, 4802]
         .map(|port| link.open(move || UdpSocket::bind(("127.0.0.1", port)).unwrap()));

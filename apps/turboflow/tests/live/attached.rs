@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engine in the kernel on several interfaces, and when somebody takes it off one.
+//! The XDP engine on several interfaces, and its removal from one of them by another program.
 
 use crate::kernel::{XDP, has_program};
 use crate::link::{Ended, FAR, Link, NEAR};
 use crate::support::{Folder, office};
 
-/// Another pair on the link, as quiet as the first.
+/// A second pair on the link, without traffic of its own.
 const SECOND: [&str; 2] = ["vc", "vd"];
 
 fn two_pairs() -> Option<Link> {
@@ -19,7 +19,7 @@ fn two_pairs() -> Option<Link> {
     Some(link)
 }
 
-/// Sends so many packets of the sample into an end.
+/// Sends that many packets of the sample into one end.
 fn send(link: &Link, near: &str, packets: &str) {
     let mut replay = link.inside("tcpreplay");
     replay.args(["-q", "-i", near, "--pps", "10000", "--limit", packets]);
@@ -39,7 +39,7 @@ fn ended_early<'a>(ended: &'a Ended, name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn one_engine_counts_several_interfaces_each_for_itself() {
+fn one_engine_counts_each_of_several_interfaces() {
     let Some(link) = two_pairs() else { return };
     for table in ["per-cpu", "row-lock"] {
         let options = [&["-w", "live.csv", "--table", table], &XDP[..]].concat();
@@ -59,14 +59,14 @@ fn one_engine_counts_several_interfaces_each_for_itself() {
     }
 }
 
-/// The ring is one for all interfaces: what it has no room for is nobody's of them.
+/// All interfaces share one ring, so drops of the ring belong to no interface.
 #[test]
-fn a_full_ring_is_no_interfaces_fault_and_says_what_helps() {
+fn drops_of_a_full_ring_belong_to_no_interface_and_name_a_remedy() {
     let Some(link) = two_pairs() else { return };
     let fixed = "-w live.csv --ring-size 64KiB --microflow-slots 1 --linger none";
     let options: Vec<&str> = fixed.split(' ').chain(XDP).collect();
     let recording = link.record(&[FAR, SECOND[1]], &options);
-    // Nobody reads the ring meanwhile.
+    // While the program is stopped, the ring fills up.
     recording.signal("STOP");
     for near in [NEAR, SECOND[0]] {
         send(&link, near, "13035");
@@ -89,9 +89,10 @@ fn a_full_ring_is_no_interfaces_fault_and_says_what_helps() {
     assert!(!lost.unwrap().contains("filter"), "{}", ended.said);
 }
 
-/// Who is on an interface by a link is not taken off by just anybody; whoever has the right to is noticed.
+/// A BPF link protects the program from replacement. A privileged detach is still possible, and is
+/// noticed.
 #[test]
-fn a_program_that_takes_our_place_is_said_and_the_other_interface_goes_on() {
+fn a_replaced_program_is_reported_and_other_interfaces_go_on() {
     let Some(link) = two_pairs() else { return };
     let options = [&["-w", "live.csv"], &XDP[..]].concat();
     let mut recording = link.record(&[FAR, SECOND[1]], &options);
@@ -106,7 +107,7 @@ fn a_program_that_takes_our_place_is_said_and_the_other_interface_goes_on() {
     send(&link, NEAR, "50");
     send(&link, SECOND[0], "30");
     assert_eq!(other.interrupt().balanced(0).count("packets_received"), 50);
-    // It does not come back by itself.
+    // It does not attach again by itself.
     send(&link, NEAR, "20");
     let ended = recording.interrupt().balanced(1);
     assert_eq!(of_interface(&ended, FAR, "packets_seen"), 100);

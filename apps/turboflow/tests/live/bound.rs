@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What only a driver knows of a frame: the program in the kernel is bound to its interface, and asks.
+//! Metadata that only a driver has: the program is bound to its interface and asks the driver.
 
 use std::process::Command;
 
@@ -24,7 +24,7 @@ op = "bit_or"
 of = "vlan_priority"
 "#;
 
-/// Puts a tag on every frame that leaves, where a card's driver has one that it took out: beside the frame.
+/// Adds a tag beside every outgoing frame, where a driver puts a tag that it has stripped.
 const TAGGING: &str = r#"
 #include <linux/bpf.h>
 static long (*bpf_skb_vlan_push)(void *skb, __be16 protocol, __u16 control) = (void *)18;
@@ -59,9 +59,10 @@ fn recorded(link: &Link, options: &[&str]) -> Ended {
     recording.end().balanced(0)
 }
 
-/// The ring puts such tags back into the frames, and the driver tells them to the program that is bound.
+/// The packet ring puts such tags back into the frames. For the bound program, the driver provides
+/// them.
 #[test]
-fn tags_that_the_driver_took_out_are_seen() {
+fn tags_stripped_by_the_driver_are_seen() {
     let Some(link) = Link::for_xdp() else { return };
     let folder = Folder::new();
     let definition = folder.write("by-tag.toml", BY_TAG);
@@ -80,7 +81,7 @@ fn tags_that_the_driver_took_out_are_seen() {
         let options = [&unparsed, &XDP[..], &options].concat();
         let ended = recorded(&link, &options);
         equal(&ended, &expected);
-        // Frames that are no packet are handed up too, as they came: without that tag.
+        // Unparsed frames are handed up as they came, without that tag.
         assert_eq!(ended.count("packets_non_ip"), 31);
         let are_handed_up = ended.said.contains("other.pcap has 31 frames");
         assert!(are_handed_up, "{}", ended.said);
@@ -88,7 +89,7 @@ fn tags_that_the_driver_took_out_are_seen() {
         assert_eq!(bytes, of_ring.count("bytes_received"), "{options:?}");
         assert!(!ended.said.contains("rxvlan"), "{}", ended.said);
     }
-    // In generic mode nobody tells, which is said.
+    // In generic mode no driver provides tags, which is reported.
     let generic = [&XDP[..], &["--xdp-mode", "generic"]].concat();
     let generic = [&["--definition", &definition], &generic[..]].concat();
     let ended = recorded(&link, &generic);
@@ -101,8 +102,9 @@ fn tags_that_the_driver_took_out_are_seen() {
     assert_eq!(seen.iter().filter(is_tagged).count(), 0);
 }
 
-/// A driver that tells and refuses native mode, for its peer has more queues than it: tags are those of frames, which is said. With
-/// `hardware_timestamp` there is no such way out, and a program that had to go for this one is not forgotten.
+/// A driver that provides metadata but refuses native mode, because its peer has more queues: only
+/// tags in the frames are seen, which is reported. `hardware_timestamp` has no such fallback, and
+/// then a program that was removed for this one is named.
 #[test]
 fn a_driver_that_refuses_native_mode_is_not_bound_in_another() {
     let Some(link) = Link::for_xdp() else { return };
@@ -148,9 +150,9 @@ fn a_driver_that_refuses_native_mode_is_not_bound_in_another() {
     );
 }
 
-/// An interface that has no driver to ask has the program that does not.
+/// For an interface whose driver provides no metadata, the unbound program is used.
 #[test]
-fn without_a_driver_that_tells_tags_are_those_of_frames() {
+fn without_driver_metadata_tags_are_those_in_the_frames() {
     let Some(link) = Link::for_xdp() else { return };
     let folder = Folder::new();
     let definition = folder.write("by-tag.toml", BY_TAG);
@@ -161,8 +163,8 @@ fn without_a_driver_that_tells_tags_are_those_of_frames() {
     assert!(ended.said.contains("generic mode"), "{}", ended.said);
 }
 
-/// A veth pair has no clock: its driver tells none of a frame, and the feature is absent in every record, never 0. That it was asked is
-/// seen by the tags, which nobody else knows.
+/// A veth pair has no clock, so the feature is absent in every record and never 0. The tags, which
+/// only the driver has, show that the driver was asked.
 #[test]
 fn hardware_timestamps_are_the_drivers_or_absent() {
     let Some(link) = Link::for_xdp() else { return };
@@ -187,7 +189,7 @@ fn hardware_timestamps_are_the_drivers_or_absent() {
             .all(|cells| cells[0] == "7" && cells[3].is_empty()),
         "{records}"
     );
-    // Bound to one interface, in native mode: no other is possible.
+    // The bound program needs exactly one interface, in native mode.
     let inside = |words: &[&str]| {
         let mut command = link.inside(command([""; 0]).get_program().to_str().unwrap());
         let output = command

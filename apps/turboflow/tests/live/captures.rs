@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Real captures, replayed: the records of the file, one by one. They are no part of the project
-//! (licences differ); where they are not beside the checkout the test is skipped.
+//! Replays real captures, and compares record by record with the records of the files. The captures
+//! are not part of the project (licences differ); without them the tests are skipped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,40 +13,41 @@ use crate::exact::{NO_TIMEOUTS, equal, of_file};
 use crate::link::{FAR, Link};
 use crate::support::{Folder, pcap_header, pcap_packet};
 
-/// Of larger ones there are few, and no other headers in them.
+/// Larger captures are few, and have no other headers.
 const MOST_BYTES: u64 = 1 << 20;
-/// What a link takes: a whole Ethernet header, and no more than its ends were set to.
+/// What a link can send: at least an Ethernet header, at most the MTU of its ends.
 const FRAME_BYTES: std::ops::RangeInclusive<usize> = 14..=65_535;
 
-/// What the captures of a folder have for a link: one capture, as tcpreplay takes it.
+/// The sendable frames of a folder's captures, as one capture for tcpreplay.
 #[derive(Default)]
-struct Together {
+struct SendableFrames {
     captures: u64,
     frames: Vec<u8>,
     count: u64,
-    /// Captures that no file reader of ours reads to the end, those too large, frames of other links, frames that no link takes.
+    /// Captures that the file reader cannot read to the end; the next counters are captures that
+    /// are too large, frames of other link types, and frames that a link cannot send.
     broken: u64,
     large: u64,
     of_other_links: u64,
     unsendable: u64,
 }
 
-impl Together {
+impl SendableFrames {
     fn of(folder: &Path) -> Self {
-        let mut together = Self::default();
+        let mut sendable = Self::default();
         let mut paths: Vec<PathBuf> = files_below(folder);
         paths.sort();
         for path in paths {
             if fs::metadata(&path).unwrap().len() > MOST_BYTES {
-                together.large += 1;
+                sendable.large += 1;
                 continue;
             }
-            // What is no capture is not counted: notes lie beside them.
+            // Other files, such as notes, are not counted.
             if let Ok(file) = CaptureFile::open(&path) {
-                together.add(file);
+                sendable.add(file);
             }
         }
-        together
+        sendable
     }
 
     fn add(&mut self, mut file: CaptureFile) {
@@ -96,7 +97,7 @@ fn several_readers_give_the_records_of_one() {
     replayed(&link, &["--readers", "3"]);
 }
 
-/// Replays all of them to a program with these options, folder by folder.
+/// Replays them folder by folder to a program with these options.
 pub(crate) fn replayed(link: &Link, options: &[&str]) {
     if is_missing(&[Need::Captures]) {
         return;
@@ -107,25 +108,25 @@ pub(crate) fn replayed(link: &Link, options: &[&str]) {
     folders.sort();
     let (mut captures, mut packets) = (0, 0);
     for folder in folders {
-        let together = Together::of(&folder);
+        let sendable = SendableFrames::of(&folder);
         eprintln!(
             "{}: {} frames of {} captures; left out: {} captures too large, what follows in {} broken ones, {} frames of other links, \
              {} that none takes",
             folder.display(),
-            together.count,
-            together.captures,
-            together.large,
-            together.broken,
-            together.of_other_links,
-            together.unsendable
+            sendable.count,
+            sendable.captures,
+            sendable.large,
+            sendable.broken,
+            sendable.of_other_links,
+            sendable.unsendable
         );
-        if together.count == 0 {
+        if sendable.count == 0 {
             continue;
         }
         let files = Folder::new();
-        let capture = files.write("all.pcap", [pcap_header(1), together.frames].concat());
+        let capture = files.write("all.pcap", [pcap_header(1), sendable.frames].concat());
         let (count, expected) = of_file(&capture, &[]);
-        assert_eq!(count, together.count);
+        assert_eq!(count, sendable.count);
         let wanted = count.to_string();
         let fixed = ["-w", "live.csv", "--packets", &wanted];
         let recording = link.record(&[FAR], &[&fixed, options, &NO_TIMEOUTS].concat());
@@ -135,7 +136,7 @@ pub(crate) fn replayed(link: &Link, options: &[&str]) {
             folder.display()
         );
         equal(&recording.end().balanced(0), &expected);
-        captures += together.captures;
+        captures += sendable.captures;
         packets += count;
     }
     assert!(captures > 300, "{captures}");

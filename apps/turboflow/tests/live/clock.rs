@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The clock is set back by an hour, and forward again. The machine's clock stays as it is: the program
-//! has two sources of time that such a step moves, and both are moved for it alone. The kernel's
-//! stamps are those that senders give their packets (`SO_TXTIME`, which a veth pair hands on as the time
-//! of arrival), its own clock is libfaketime's.
+//! The clock is set back by an hour, and forward again. The machine's clock stays as it is. The
+//! program has two sources of time that such a step affects, and both are changed for it alone: the
+//! kernel's timestamps are set by the sender (`SO_TXTIME`, which a veth pair passes on as arrival
+//! time), and the program's own clock is that of libfaketime.
 
 use std::fs;
 use std::io::IoSlice;
@@ -21,19 +21,19 @@ use crate::support::Folder;
 
 const HOUR: i64 = 3_600;
 const FLOWS: u16 = 50;
-/// Each flow has a port of its own; those that the system picks may come twice.
+/// Each flow has a fixed port, because ports chosen by the system may repeat.
 const FIRST_PORT: u16 = 10_000;
-/// Far longer than a busy machine takes between two phases of the test: a flow is idle because the
-/// test sets the clock forward, not because the test is slow.
+/// Far longer than a busy machine needs between two phases of the test. So flows become idle
+/// because the test advances the clock, not because the test is slow.
 const TIMEOUTS: [&str; 4] = ["--idle-timeout", "10m", "--active-timeout", "none"];
-/// The idle timeout, a cell of the clock, and the lag of a live source.
+/// The idle timeout, plus a cell of the clock and the lag of a live source, in seconds.
 const UNTIL_IDLE: i64 = 600 + 2;
 const IDLE_REASON: &str = "1";
 const FORCED_REASON: &str = "4";
-/// Where the program's clock is looked up, each time it is.
+/// The file with the program's clock, which libfaketime reads on every call.
 const OFFSET: &str = "offset";
 
-/// Where the library lies; `None` where the test is skipped for want of it.
+/// Path of the library; `None` if the test is skipped without it.
 fn faketime() -> Option<String> {
     let found = library("faketime/libfaketimeMT.so.1");
     if is_missing(&[Need::Library("libfaketime", found.is_some())]) {
@@ -42,7 +42,7 @@ fn faketime() -> Option<String> {
     found.map(|path| path.display().to_string())
 }
 
-/// The link, with addresses between which UDP is sent.
+/// Adds addresses to the link, for UDP.
 fn addressed(link: Link) -> Link {
     link.ip(&["address", "add", "192.0.2.1/24", "dev", NEAR]);
     let neighbour = "neigh add 192.0.2.2 lladdr 02:00:00:00:00:02 nud permanent dev va";
@@ -50,14 +50,14 @@ fn addressed(link: Link) -> Link {
     link
 }
 
-/// The time by a clock that is so many seconds ahead of this machine's.
+/// The time of a clock that is ahead of this machine's by that many seconds.
 #[allow(clippy::disallowed_methods, reason = "the test is about time")]
 fn now(ahead_s: i64) -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     Duration::from_nanos((now.as_nanos() as i64 + ahead_s * 1_000_000_000) as u64)
 }
 
-/// Sends a packet of each flow, stamped with a time.
+/// Sends a packet of each flow with that timestamp.
 fn send_at(link: &Link, at: Duration) {
     let received = || metrics(link)["packets_received_total"];
     let before = received();
@@ -74,21 +74,22 @@ fn send_at(link: &Link, at: Duration) {
             sendmsg(&socket, &bytes, &mut control, SendFlags::empty()).unwrap();
         }
     });
-    // Before a clock is set again.
+    // The packets have to be metered before a clock is set again.
     until("they are metered", || {
         received() == before + u64::from(FLOWS)
     });
 }
 
-/// Sends a packet of each flow, stamped by a clock that is so many seconds ahead. Gives that time.
+/// Sends a packet of each flow, stamped by a clock that is ahead by that many seconds. Returns the
+/// timestamp.
 fn send(link: &Link, ahead_s: i64) -> Duration {
     let at = now(ahead_s);
     send_at(link, at);
     at
 }
 
-/// Sets the program's clock, as libfaketime reads it: seconds ahead of this machine's clock, or a
-/// time at which it stands.
+/// Sets the program's clock, in libfaketime's format: seconds ahead of this machine's clock, or a
+/// fixed time.
 fn set_clock(folder: &Folder, to: &str) {
     let next = folder.write("next", format!("{to}\n"));
     fs::rename(next, folder.path().join(OFFSET)).unwrap();
@@ -98,7 +99,7 @@ fn set_ahead(folder: &Folder, seconds: i64) {
     set_clock(folder, &format!("{seconds:+}"));
 }
 
-/// The program, with a clock of its own, and the header of what it writes.
+/// Starts the program with its own clock. Returns it with the header of its output.
 fn start(link: &Link, library: &str, clock: &str, options: &[&str]) -> (Recording, String) {
     let folder = Folder::new();
     set_clock(&folder, clock);
@@ -116,7 +117,8 @@ fn start(link: &Link, library: &str, clock: &str, options: &[&str]) -> (Recordin
     (running, header)
 }
 
-/// The flows of a phase have come out, for that reason and from that time, or from so much later.
+/// Checks that the flows of a phase were exported with that reason, and with start times from `at`
+/// to `late` after it.
 #[track_caller]
 fn ended(running: &mut Recording, header: &str, reason: &str, at: Duration, late: Duration) {
     let column = |name: &str| header.split(',').position(|column| column == name).unwrap();
@@ -129,7 +131,7 @@ fn ended(running: &mut Recording, header: &str, reason: &str, at: Duration, late
     }
 }
 
-/// `noticed_by_packets`: they come at once; otherwise silence shows the step.
+/// `noticed_by_packets`: packets reveal the step. Otherwise the clock does, during silence.
 fn steps(link: &Link, library: &str, readers: &str, noticed_by_packets: bool) {
     let options = ["--readers", readers];
     let options = [&options[..], &TIMEOUTS].concat();
@@ -147,7 +149,7 @@ fn steps(link: &Link, library: &str, readers: &str, noticed_by_packets: bool) {
         is_over(&mut running, FORCED_REASON, first);
         send(link, -HOUR)
     };
-    // Time goes on from there.
+    // Time continues from there.
     let later = UNTIL_IDLE - HOUR;
     set_ahead(&running.folder, later);
     is_over(&mut running, IDLE_REASON, second);
@@ -164,7 +166,7 @@ fn steps(link: &Link, library: &str, readers: &str, noticed_by_packets: bool) {
 }
 
 #[test]
-fn a_clock_that_is_set_back_an_hour_ends_what_is_open_and_metering_goes_on() {
+fn a_clock_set_back_by_an_hour_ends_open_flows_and_metering_goes_on() {
     let (Some(library), Some(link)) = (faketime(), Link::new()) else {
         return;
     };
@@ -174,12 +176,13 @@ fn a_clock_that_is_set_back_an_hour_ends_what_is_open_and_metering_goes_on() {
     }
 }
 
-/// The engine in the kernel stamps packets by the kernel's own clock, and by how far this program's wall clock is from it.
+/// The XDP engine stamps packets with the kernel's monotonic clock plus its offset to the program's
+/// wall clock.
 fn steps_of_the_engine(link: &Link, library: &str, table: &str) {
     let options = ["--engine", "xdp", "--table", table];
     let options = [&options[..], &TIMEOUTS].concat();
     let (mut running, header) = start(link, library, "+0", &options);
-    // What is stamped when it comes is stamped later than it is sent, if not by as much as here.
+    // Packets are stamped on arrival, later than they were sent.
     let late = Duration::from_secs(60);
     let is_over = |running: &mut Recording, reason, at| {
         ended(running, &header, reason, at, late);
@@ -203,7 +206,7 @@ fn steps_of_the_engine(link: &Link, library: &str, table: &str) {
 }
 
 #[test]
-fn the_engine_in_the_kernel_follows_a_clock_that_is_set() {
+fn the_xdp_engine_follows_a_clock_that_is_set() {
     let (Some(library), Some(link)) = (faketime(), Link::for_xdp()) else {
         return;
     };
@@ -213,10 +216,10 @@ fn the_engine_in_the_kernel_follows_a_clock_that_is_set() {
     }
 }
 
-/// A clock that stands still at a full second. Idle flows leave in the first cell of the clock that
-/// begins more than the idle timeout after their last packet, and not before.
+/// A clock that stands still at a full second. Idle flows expire in the first cell that begins more
+/// than the idle timeout after their last packet, and not before.
 #[test]
-fn idle_flows_leave_when_the_clock_says_so() {
+fn idle_flows_expire_by_the_clock() {
     let (Some(library), Some(link)) = (faketime(), Link::new()) else {
         return;
     };
@@ -228,10 +231,10 @@ fn idle_flows_leave_when_the_clock_says_so() {
         let (mut running, header) = start(&link, &library, &at(10), &options);
         let sent = Duration::from_secs(noon + 10);
         send_at(&link, sent);
-        // The lag of a live source is a tenth of a second: at :14 it is not yet the cell of :14.
+        // The lag of a live source is a tenth of a second, so :14 is not yet in the cell of :14.
         for second in 11..=14 {
             set_clock(&running.folder, &at(second));
-            // Questions are answered between two looks at the clock.
+            // Requests are answered between two reads of the clock.
             for _ in 0..3 {
                 assert_eq!(metrics(&link)["packets_resident"], u64::from(FLOWS));
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From an interface to a collector: one that is there gets every flow, one that is not stalls
+//! From an interface to a collector: a running collector gets every flow, and a missing one stalls
 //! nothing.
 
 use std::net::{TcpListener, UdpSocket};
@@ -21,7 +21,7 @@ fn replayed(link: &Link, url: &str) -> crate::link::Ended {
     recording.end()
 }
 
-/// The number behind a word in what `nfdump -I` says.
+/// The number after a word in the output of `nfdump -I`.
 fn number(statistics: &str, word: &str) -> u64 {
     let line = statistics.lines().find_map(|line| line.strip_prefix(word));
     line.unwrap_or_else(|| panic!("no {word} in {statistics}"))
@@ -30,7 +30,7 @@ fn number(statistics: &str, word: &str) -> u64 {
         .unwrap()
 }
 
-/// Octets that wait in each socket of UDP on the port of collectors.
+/// Octets in the receive buffer of each UDP socket on the collectors' port.
 fn waiting(link: &Link) -> Vec<String> {
     let mut ss = link.inside("ss");
     let output = ss.args(["-Hlun", "sport = 4739"]).output().unwrap();
@@ -55,7 +55,7 @@ fn a_collector_gets_every_flow_of_an_interface() {
     let mut nfcapd = nfcapd.spawn().unwrap();
     until("nfcapd listens", || !waiting(&link).is_empty());
     let ended = replayed(&link, "ipfix+udp://127.0.0.1:4739").balanced(0);
-    // What was sent has been handed to its socket; it writes what it has read before it ends.
+    // Everything sent is in the collector's socket. It writes what it has read before it exits.
     until("nfcapd has read it", || waiting(&link) == ["0"]);
     let stop = format!("kill -TERM {}", nfcapd.id());
     assert!(
@@ -85,10 +85,10 @@ fn a_collector_gets_every_flow_of_an_interface() {
     assert_eq!(number(&statistics, "Sequence failures:"), 0);
 }
 
-/// The way to a collector is gone when its first templates would go: they go again soon after it is back, and its coming and going
-/// is said.
+/// The route to the collector is missing when the first templates are due. They are sent again soon
+/// after the route is back, and both changes are reported.
 #[test]
-fn templates_that_did_not_leave_go_again_when_the_way_is_back() {
+fn unsent_templates_are_sent_again_when_the_route_is_back() {
     let Some(link) = Link::new() else { return };
     let collector = link.open(|| UdpSocket::bind("0.0.0.0:4739").unwrap());
     collector.set_nonblocking(true).unwrap();
@@ -110,12 +110,12 @@ fn templates_that_did_not_leave_go_again_when_the_way_is_back() {
         has_templates
     });
     recording.wait_for("192.0.2.9:4739 takes records again");
-    // Whether records were among what did not leave is chance.
+    // The unsent messages may or may not contain records.
     assert_eq!(recording.interrupt().ledger["balanced"], true);
 }
 
 #[test]
-fn a_collector_that_is_away_stalls_nothing() {
+fn a_missing_collector_stalls_nothing() {
     let Some(link) = Link::new() else { return };
     let ended = replayed(&link, "ipfix+tcp://127.0.0.1:9").balanced(1);
     assert_eq!(ended.count("source_dropped"), 0);
@@ -124,7 +124,7 @@ fn a_collector_that_is_away_stalls_nothing() {
 }
 
 #[test]
-fn a_collector_that_stalls_in_the_handshake_holds_nothing() {
+fn a_collector_that_stalls_in_the_handshake_stalls_nothing_else() {
     let Some(link) = Link::new() else { return };
     let folder = Folder::new();
     let mut openssl = Command::new("openssl");
@@ -143,7 +143,7 @@ fn a_collector_that_stalls_in_the_handshake_holds_nothing() {
             .status
             .success()
     );
-    // It takes connections, and never says a word.
+    // It accepts connections, and never sends a byte.
     let _silent = link.open(|| TcpListener::bind("127.0.0.1:4740").unwrap());
     let authority = folder.file("ca.pem");
     let url = "ipfix+tls://127.0.0.1";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A ring that is full: what the kernel drops is counted, exactly.
+//! Drops of a full ring are counted exactly.
 
 use crate::link::{FAR, Link};
 use crate::support::office;
@@ -17,7 +17,7 @@ fn drops_of_a_tiny_ring_are_counted_exactly() {
             readers,
         ];
         let recording = link.record(&[FAR], &options);
-        // Nobody reads the ring meanwhile.
+        // While the program is stopped, the ring fills up.
         recording.signal("STOP");
         assert!(link.replay(&office(), &["--topspeed"]));
         recording.signal("CONT");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Live is exact: what was replayed is recorded as it is from the file.
+//! Live capture is exact: a replay gives the records of its file.
 
 use crate::link::{Ended, FAR, Link, NEAR};
 use crate::support::{Folder, office, turboflow};
 
-/// Flows are cut by the replay's times otherwise.
+/// With timeouts, the times of the replay would split flows differently.
 pub(crate) const NO_TIMEOUTS: [&str; 6] = [
     "--idle-timeout",
     "none",
@@ -14,12 +14,12 @@ pub(crate) const NO_TIMEOUTS: [&str; 6] = [
     "none",
 ];
 const OFFICE_PACKETS: &str = "13035";
-/// Captured bytes of the sample: what tcpreplay sends.
+/// Captured bytes of the sample, which is what tcpreplay sends.
 const OFFICE_BYTES: u64 = 1_662_901;
 /// Frames with an 802.1Q or 802.1ad tag.
 const OFFICE_TAGGED: u64 = 690;
 
-/// The records of a CSV without their times and reasons, sorted.
+/// The records of a CSV without their times and end reasons, sorted.
 pub(crate) fn untimed(csv: &str) -> Vec<String> {
     let mut lines = csv.lines();
     let header: Vec<&str> = lines.next().unwrap().split(',').collect();
@@ -33,7 +33,7 @@ pub(crate) fn untimed(csv: &str) -> Vec<String> {
     rows
 }
 
-/// How many packets a file has, and the records that it gives.
+/// The number of packets in a file, and its records.
 pub(crate) fn of_file(capture: &str, options: &[&str]) -> (u64, Vec<String>) {
     let folder = Folder::new();
     let (output, ledger) = (folder.file("file.csv"), folder.file("ledger.json"));
@@ -46,7 +46,7 @@ pub(crate) fn of_file(capture: &str, options: &[&str]) -> (u64, Vec<String>) {
     (packets, untimed(&folder.read("file.csv")))
 }
 
-/// What its replay gives.
+/// The result of replaying the sample.
 fn of_replay(link: &Link, options: &[&str]) -> Ended {
     let fixed = ["-w", "live.csv", "--packets", OFFICE_PACKETS];
     let options: Vec<&str> = fixed
@@ -100,7 +100,7 @@ op = \"count\"
 ";
 
 #[test]
-fn tags_are_where_they_were_on_the_wire() {
+fn tags_are_in_the_frames_as_on_the_wire() {
     let Some(link) = Link::new() else { return };
     let folder = Folder::new();
     let definition = folder.write("by-tag.toml", BY_TAG);
@@ -145,7 +145,7 @@ fn every_interface_is_metered_and_short_snaps_lose_no_length() {
     for interface in interfaces {
         assert_eq!(interface["packets_delivered"], 200, "{interface}");
     }
-    // Both saw the same bytes on the wire, longer than what was kept of them.
+    // Both captured the same bytes on the wire, which exceed the snap length.
     assert!(ended.count("bytes_received") > 400 * 96);
     assert_eq!(ended.count("bytes_received") % 2, 0);
 }
@@ -167,7 +167,7 @@ fn loopback_shows_every_packet_once() {
 }
 
 #[test]
-fn a_limit_of_packets_is_for_all_readers() {
+fn a_limit_of_packets_covers_all_readers() {
     let Some(link) = Link::new() else { return };
     let options = ["-w", "live.csv", "--packets", "5000", "--readers", "2"];
     let recording = link.record(&[NEAR, FAR], &options);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Disks that fill up, and a program that is killed: what is lost is counted, or bounded.
+//! Full disks and a killed program: losses are counted or bounded.
 
 use std::fs;
 use std::process::Command;
@@ -9,11 +9,11 @@ use turboflow_testing::{Need, is_missing};
 use crate::link::Link;
 use crate::support::{Folder, office, rows, udp_capture};
 
-/// A small disk in a folder, until it is dropped.
+/// A small disk mounted on a folder until it is dropped.
 struct Disk(String);
 
 impl Disk {
-    /// `None` where the test is skipped because it cannot be.
+    /// `None` if the test is skipped because mounting is not possible.
     fn new(folder: &Folder, name: &str, size: &str) -> Option<Self> {
         let path = folder.file(name);
         fs::create_dir(&path).unwrap();
@@ -36,7 +36,7 @@ impl Drop for Disk {
 }
 
 #[test]
-fn a_full_disk_costs_one_output_its_records_and_the_other_none() {
+fn a_full_disk_costs_only_its_own_output_records() {
     let Some(link) = Link::new() else { return };
     let folder = Folder::new();
     let Some(disk) = Disk::new(&folder, "disk", "16k") else {
@@ -69,7 +69,7 @@ fn a_full_disk_costs_one_output_its_records_and_the_other_none() {
 }
 
 #[test]
-fn a_kill_loses_no_file_that_has_its_name() {
+fn a_kill_loses_no_finished_file() {
     let Some(link) = Link::new() else { return };
     let folder = Folder::new();
     let capture = folder.write("many.pcap", udp_capture(500));
@@ -86,13 +86,13 @@ fn a_kill_loses_no_file_that_has_its_name() {
     running.signal("KILL");
     let folder = running.killed();
     assert_eq!(records_in(&folder), 500);
-    // What was being written, if anything was, is beside them under no such name.
+    // An unfinished file has another name.
     let names = folder.names();
     let unfinished = names.iter().filter(|name| name.ends_with(".tmp"));
     assert!(unfinished.count() <= 1, "{names:?}");
 }
 
-/// Records in the files that have their names.
+/// Records in the finished files.
 fn records_in(folder: &Folder) -> usize {
     let names = folder.names();
     let files = names.iter().filter(|name| name.ends_with(".csv"));

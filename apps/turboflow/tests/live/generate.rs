@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow generate -i`: what it sends arrives, and none of it too early.
+//! `turboflow generate -i`: everything sent arrives, and nothing too early.
 
 use std::process::Output;
 
 use crate::link::{FAR, Link, NEAR};
 use crate::support::command;
 
-/// Sends out of the near end.
+/// Sends from the near end.
 fn generate(link: &Link, options: &[&str]) -> Output {
     let program = command([""; 0]).get_program().to_os_string();
     let mut command = link.inside(program.to_str().unwrap());
@@ -58,7 +58,7 @@ fn no_packet_is_sent_before_its_time() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_said() {
+fn unsendable_frames_are_reported() {
     let Some(link) = Link::new() else { return };
     link.ip(&["link", "set", NEAR, "mtu", "1000"]);
     for (options, words) in [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--engine xdp`: the engine in the kernel, on a veth pair. What it has to show is what packets through a ring show.
+//! `--engine xdp`: the XDP engine on a veth pair, which has to give what the packet ring gives.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -14,7 +14,8 @@ use crate::support::{Folder, command, office, turboflow};
 pub(crate) const XDP: [&str; 2] = ["--engine", "xdp"];
 pub(crate) const OFFICE_PACKETS: &str = "13035";
 
-/// A replay of a capture with few slots and many, in both designs, in both modes, on several threads: the records of the file.
+/// Replays a capture with few and with many slots, in both table designs and both modes, on several
+/// threads. The records are those of the file.
 #[test]
 fn a_replay_gives_the_records_of_its_file() {
     let Some(link) = Link::for_xdp() else { return };
@@ -90,11 +91,12 @@ op = "max"
 of = "tcp_acknowledgement"
 "#;
 
-/// A replay with record definitions of two keys, in both designs: the records of the file.
+/// Replays a capture with record definitions of two keys, in both table designs. The records are
+/// those of the file.
 #[test]
 fn a_definition_gives_the_records_of_its_file() {
     let Some(link) = Link::for_xdp() else { return };
-    // Tags are in the frames, where the program reads them.
+    // Tags have to be in the frames, where the program reads them.
     for end in [NEAR, FAR] {
         link.shell(&format!("ethtool -K {end} rxvlan off txvlan off"));
     }
@@ -112,7 +114,7 @@ fn a_definition_gives_the_records_of_its_file() {
             let definition = ["--definition", &definition];
             let options = [&fixed, &XDP[..], &NO_TIMEOUTS, &definition, &options].concat();
             let recording = link.record(&[FAR], &options);
-            // Lists and last values hang on the order of packets, too.
+            // Lists and last values also depend on the order of packets.
             assert!(link.replay(&office(), &["--pps", "10000"]));
             let ended = recording.end().balanced(0);
             assert_eq!(ended.count("source_seen"), 13_035, "{options:?}");
@@ -121,9 +123,9 @@ fn a_definition_gives_the_records_of_its_file() {
     }
 }
 
-/// What only an engine sees, in the key and as a feature.
+/// Inputs that only this engine has, in the key and as a feature.
 #[test]
-fn interface_and_queue_are_those_that_packets_came_in_by() {
+fn interface_and_queue_are_those_of_arrival() {
     let Some(link) = Link::for_xdp() else { return };
     let folder = Folder::new();
     let definition = r#"
@@ -166,7 +168,7 @@ of = "receive_queue"
 }
 
 #[test]
-fn flows_leave_a_silent_link() {
+fn flows_expire_on_a_silent_link() {
     let Some(link) = Link::for_xdp() else { return };
     for table in ["1 --table per-cpu", "2 --table row-lock"] {
         let mut recording = link.record(&[FAR], &[&options(table), &XDP[..]].concat());
@@ -177,9 +179,9 @@ fn flows_leave_a_silent_link() {
     }
 }
 
-/// Once it is on its interfaces, nothing needs root.
+/// Once attached to its interfaces, the program needs no root.
 #[test]
-fn rights_can_be_given_up() {
+fn privileges_can_be_dropped() {
     let Some(link) = Link::for_xdp() else { return };
     let folder = Folder::new();
     let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
@@ -193,7 +195,8 @@ fn rights_can_be_given_up() {
     assert_eq!(ended.count("source_seen"), 13_035);
 }
 
-/// Replays the office while nobody reads the ring, with tables in which every packet evicts a record.
+/// Replays the office sample while the program is stopped, with tables in which every packet evicts
+/// a record.
 fn with_a_full_ring(link: &Link, options: &[&str]) -> Ended {
     let fixed = "-w live.csv --ring-size 64KiB --microflow-slots 1 --linger none";
     let fixed: Vec<&str> = fixed.split(' ').collect();
@@ -213,13 +216,14 @@ fn a_full_ring_is_counted_exactly() {
         assert!(ended.count("source_dropped") > 1_000);
         assert!(ended.count("microflows_dropped") > 1_000);
         assert!(ended.said.contains("--ring-size"), "{}", ended.said);
-        short_flows_say_what_they_miss(&ended);
+        incomplete_flows_list_what_they_miss(&ended);
     }
 }
 
-/// Flows by another key than the 5-tuple are named as well, where records have further words too.
+/// Flows with another key than the 5-tuple are named as well, also when records have additional
+/// words.
 #[test]
-fn short_flows_of_any_definition_are_named() {
+fn incomplete_flows_of_any_definition_are_named() {
     let Some(link) = Link::for_xdp() else { return };
     let folder = Folder::new();
     let text = "[key]\nfields = [\"source_address\", \"vlan\"]\n\
@@ -237,8 +241,9 @@ fn short_flows_of_any_definition_are_named() {
     }
 }
 
-/// What is left of every flow, and what the ledger's file says is missing in it, are what its file has.
-fn short_flows_say_what_they_miss(ended: &Ended) {
+/// For every flow, the recorded part plus what the ledger lists as missing equals the flow in the
+/// file.
+fn incomplete_flows_list_what_they_miss(ended: &Ended) {
     let mut totals = totals(&ended.folder.read("live.csv"));
     let short = ended.ledger["flows_short"].as_array().unwrap();
     assert!(!short.is_empty());
@@ -262,7 +267,7 @@ fn short_flows_say_what_they_miss(ended: &Ended) {
 
 const KEY: [&str; 5] = ["src_addr", "dst_addr", "src_port", "dst_port", "protocol"];
 
-/// Packets and bytes by key, which comes first.
+/// Packets and bytes by key. The key is the first column.
 fn totals(csv: &str) -> BTreeMap<String, (u64, u64)> {
     let mut totals = BTreeMap::<String, (u64, u64)>::new();
     for line in csv.lines().skip(1) {
@@ -275,9 +280,9 @@ fn totals(csv: &str) -> BTreeMap<String, (u64, u64)> {
     totals
 }
 
-/// Metrics balance in the middle of traffic, when CPUs are in the middle of packets.
+/// Metrics balance during traffic, while CPUs are processing packets.
 #[test]
-fn a_service_balances_whenever_it_is_asked() {
+fn metrics_of_a_service_always_balance() {
     let Some(link) = Link::for_xdp() else { return };
     let running = serve(&link, "engine = \"xdp\"\nmicroflow-slots = 7\n");
     let mut flood = link.inside("tcpreplay");
@@ -301,7 +306,7 @@ fn a_service_balances_whenever_it_is_asked() {
     running.end().balanced(0);
 }
 
-/// Whether a program is on the interface.
+/// Whether a program is attached to the interface.
 pub(crate) fn has_program(link: &Link) -> bool {
     let mut command = link.inside("ip");
     let listed = command.args(["link", "show", FAR]).output().unwrap();
@@ -309,7 +314,7 @@ pub(crate) fn has_program(link: &Link) -> bool {
 }
 
 #[test]
-fn the_program_leaves_with_the_process() {
+fn the_program_is_detached_when_the_process_exits() {
     let Some(link) = Link::for_xdp() else { return };
     for signal in ["INT", "KILL"] {
         let recording = link.record(&[FAR], &[&["-w", "live.csv"], &XDP[..]].concat());
@@ -324,7 +329,7 @@ fn the_program_leaves_with_the_process() {
     }
 }
 
-/// What a second program says that wants the interface too.
+/// The exit code and message of a second program on the same interface.
 fn second(link: &Link, options: &[&str]) -> (Option<i32>, String) {
     let program = command([""; 0]).get_program().to_os_string();
     let folder = Folder::new();
@@ -337,7 +342,7 @@ fn second(link: &Link, options: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_program_that_is_there_stays_unless_it_is_to_be_replaced() {
+fn an_attached_program_stays_unless_replacement_is_requested() {
     let Some(link) = Link::for_xdp() else { return };
     let recording = link.record(&[FAR], &[&["-w", "live.csv"], &XDP[..]].concat());
     for mode in ["native", "generic", "auto"] {
@@ -355,18 +360,19 @@ fn a_program_that_is_there_stays_unless_it_is_to_be_replaced() {
     let replacing = link.start(folder, &args, &[]);
     assert!(link.replay(&office(), &["--pps", "10000", "--limit", "50"]));
     assert_eq!(replacing.interrupt().balanced(0).count("source_seen"), 50);
-    // The one whose place was taken has noticed, and nothing was left for it to do.
+    // The replaced one has noticed, and has nothing left to do.
     assert_eq!(recording.end().balanced(1).count("source_seen"), 100);
 }
 
-/// And a program on an interface of the same number in another namespace stays.
+/// A program on an interface with this index in another namespace must stay.
 #[test]
-fn one_that_no_link_holds_is_replaced_too() {
+fn a_program_without_a_bpf_link_is_replaced_too() {
     let (Some(link), Some(other)) = (Link::for_xdp(), Link::for_xdp()) else {
         return;
     };
     let elsewhere = other.record(&[FAR], &[&["-w", "live.csv"], &XDP[..]].concat());
-    // Any program will do; ip puts it there for good. It reads no frames of several buffers.
+    // Any program will do. ip attaches it permanently. It does not support frames of several
+    // buffers.
     for end in [NEAR, FAR] {
         link.ip(&["link", "set", end, "mtu", "1500"]);
     }
@@ -399,7 +405,7 @@ fn removal_ends_the_run_and_loses_nothing() {
 }
 
 #[test]
-fn what_it_cannot_do_is_said_with_the_mend() {
+fn unsupported_options_are_refused_with_a_fix() {
     let Some(link) = Link::for_xdp() else { return };
     let folder = Folder::new();
     let feature = |text: &str| format!("[[feature]]\nname = \"x\"\n{text}\n");

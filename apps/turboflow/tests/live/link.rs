@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A veth pair in a namespace of its own, and the program listening at one end.
+//! A veth pair in its own namespace, with the program listening at one end.
 
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
@@ -12,11 +12,11 @@ use turboflow_testing::{Need, Talk, is_missing};
 
 use crate::support::{Folder, command, signal};
 
-/// The end where packets are sent, and the end where the program listens.
+/// Packets are sent at this end.
 pub(crate) const NEAR: &str = "va";
 pub(crate) const FAR: &str = "vb";
 
-/// What every link takes.
+/// The needs of every link.
 const NEEDS: [Need<'static>; 4] = [
     Need::Root,
     Need::Tool("ip"),
@@ -24,23 +24,23 @@ const NEEDS: [Need<'static>; 4] = [
     Need::Tool("ethtool"),
 ];
 
-/// The xdp engine, where the program was built with it.
+/// The need for the xdp engine.
 pub(crate) const XDP_ENGINE: Need<'static> = Need::Engine("xdp", cfg!(feature = "kernel"));
 
 static LINKS: AtomicU32 = AtomicU32::new(0);
 
-/// A silent link: no addresses, no IPv6, nobody but the test sends.
+/// A silent link: no addresses, no IPv6, and only the test sends.
 pub(crate) struct Link {
     namespace: String,
 }
 
 impl Link {
-    /// Makes one; `None` where the test is skipped because that cannot be.
+    /// Makes a link; `None` if the test is skipped because that is not possible.
     pub(crate) fn new() -> Option<Self> {
         Self::with(&[])
     }
 
-    /// As [`Link::new`], for a test that needs the xdp engine.
+    /// Like [`Link::new`], for a test that needs the xdp engine.
     pub(crate) fn for_xdp() -> Option<Self> {
         Self::with(&[XDP_ENGINE])
     }
@@ -66,7 +66,7 @@ impl Link {
         Some(link)
     }
 
-    /// A command in the namespace.
+    /// A command that runs in the namespace.
     pub(crate) fn inside(&self, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.namespace, program]);
@@ -84,7 +84,7 @@ impl Link {
         succeed(Command::new("ip").args(["-n", &self.namespace]).args(words));
     }
 
-    /// What is opened in the namespace: a socket stays in it.
+    /// Opens something in the namespace, such as a socket, which stays in it.
     pub(crate) fn open<T: Send + 'static>(&self, open: impl FnOnce() -> T + Send + 'static) -> T {
         let path = format!("/run/netns/{}", self.namespace);
         let opening = std::thread::spawn(move || {
@@ -96,8 +96,9 @@ impl Link {
         opening.join().unwrap()
     }
 
-    /// Sends a capture into the near end. Says whether all of its frames could be sent. They arrive in their order, and on one CPU:
-    /// such a link has a queue on every CPU, and the scheduler may move a sender in the middle of a flow.
+    /// Sends a capture into the near end. True if all frames were sent. They arrive in order and on
+    /// one CPU. Without pinning, the scheduler might move the sender within a flow, and such a link
+    /// has a queue per CPU.
     #[track_caller]
     pub(crate) fn replay(&self, capture: &str, options: &[&str]) -> bool {
         let mut command = self.inside("taskset");
@@ -107,11 +108,11 @@ impl Link {
         let failed = said
             .lines()
             .find_map(|line| line.trim().strip_prefix("Failed packets:"));
-        // Where it gives up it says nothing.
+        // tcpreplay prints no count if it gives up.
         failed.is_some_and(|count| count.trim() == "0")
     }
 
-    /// Starts the program; it is listening when this returns.
+    /// Starts the program, and returns once it listens.
     pub(crate) fn record(&self, interfaces: &[&str], options: &[&str]) -> Recording {
         let mut args = vec!["record", "--ledger", "ledger.json"];
         args.extend(interfaces.iter().flat_map(|interface| ["-i", interface]));
@@ -119,7 +120,7 @@ impl Link {
         self.start(Folder::new(), &args, &[])
     }
 
-    /// Starts the program in a folder; it is listening when this returns.
+    /// Starts the program in a folder, and returns once it listens.
     pub(crate) fn start(
         &self,
         folder: Folder,
@@ -129,7 +130,7 @@ impl Link {
         self.start_by(&[], folder, args, environment)
     }
 
-    /// The same, by a command that becomes the program which its last words are.
+    /// Starts the program through a command that execs it as its last argument.
     pub(crate) fn start_by(
         &self,
         by: &[&str],
@@ -171,7 +172,7 @@ impl Drop for Link {
     }
 }
 
-/// A process that does not outlive a test that fails.
+/// A process that is killed if the test fails.
 struct Program(Child);
 
 impl Drop for Program {
@@ -181,7 +182,7 @@ impl Drop for Program {
     }
 }
 
-/// The program while it listens.
+/// The listening program.
 pub(crate) struct Recording {
     program: Program,
     pub(crate) folder: Folder,
@@ -189,7 +190,7 @@ pub(crate) struct Recording {
     stderr: Talk,
 }
 
-/// How a recording ended.
+/// The outcome of a recording.
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) said: String,
@@ -204,7 +205,7 @@ impl Recording {
         self.stderr.wait_for(words);
     }
 
-    /// What it has said so far.
+    /// Everything it has written to standard error so far.
     pub(crate) fn said(&self) -> &str {
         self.stderr.said()
     }
@@ -217,19 +218,19 @@ impl Recording {
         self.program.0.id()
     }
 
-    /// Asks it to end.
+    /// Asks it to end, and waits.
     pub(crate) fn interrupt(self) -> Ended {
         self.signal("INT");
         self.end()
     }
 
-    /// Waits until it is gone without a word.
+    /// Waits for the exit of a killed program.
     pub(crate) fn killed(mut self) -> Folder {
         assert_eq!(self.program.0.wait().unwrap().code(), None);
         self.folder
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until it exits by itself.
     pub(crate) fn end(mut self) -> Ended {
         let said = self.stderr.rest().to_owned();
         let code = self.program.0.wait().unwrap().code();
@@ -248,7 +249,7 @@ impl Ended {
         self.ledger[name].as_u64().unwrap()
     }
 
-    /// Asserts the exit code, and conservation as the kernel and the ledger have it.
+    /// Asserts the exit code, and conservation according to the kernel and the ledger.
     #[track_caller]
     pub(crate) fn balanced(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{}", self.said);
@@ -265,7 +266,7 @@ impl Ended {
     }
 }
 
-/// Root of a container may not.
+/// In containers, root may lack the right.
 fn may_make_namespaces() -> bool {
     static MAY: OnceLock<bool> = OnceLock::new();
     *MAY.get_or_init(|| {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow record -i` on real interfaces: captures replayed by tcpreplay through a veth pair, in
-//! a network namespace that each test makes for itself.
+//! `turboflow record -i` on real interfaces: tcpreplay replays captures through a veth pair, in a
+//! network namespace that each test makes.
 //!
-//! They need root and `scripts/install-test-tools.sh`, and are skipped without either. They wait for
-//! what the program says and does, never for time to pass.
+//! The tests need root and `scripts/install-test-tools.sh`, and are skipped without. They wait for
+//! outputs and states of the program, never for time to pass.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A collector whose name leads to another address from some moment on: the records go there, with
-//! the templates first. The names are those of a file of the test's own.
+//! A collector's name that resolves to another address from some moment on: the records go there,
+//! with the templates first. The names are in a hosts file of the test.
 
 use std::fs;
 use std::io::Write;
@@ -16,9 +16,9 @@ const NAME: &str = "collector.turboflow.test";
 const PORT: u16 = 4_739;
 const FIRST: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const SECOND: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
-/// Flows before the change, and behind it.
+/// Flows before and after the change.
 const FLOWS: u64 = 200;
-/// In a file system of its own, the program finds the names of the test where names are.
+/// In its own mount namespace, the program reads the hosts file of the test.
 const BY: [&str; 5] = [
     "unshare",
     "--mount",
@@ -27,7 +27,7 @@ const BY: [&str; 5] = [
     "mount --bind hosts /etc/hosts && exec \"$0\" \"$@\"",
 ];
 
-/// Writes into the same file: what is mounted is the file, not its name.
+/// Overwrites the file in place, because the mount is of the file, not of its name.
 fn lead_to(folder: &Folder, address: Ipv4Addr) {
     let hosts = folder.path().join("hosts");
     let file = fs::OpenOptions::new()
@@ -40,7 +40,7 @@ fn lead_to(folder: &Folder, address: Ipv4Addr) {
         .unwrap();
 }
 
-/// The program as it sends to the name.
+/// The program, exporting to the name.
 fn sending(link: &Link, scheme: &str) -> Recording {
     let folder = Folder::new();
     lead_to(&folder, FIRST);
@@ -60,7 +60,7 @@ fn replay(link: &Link, running: &Recording) {
     assert!(link.replay(&capture, &["--pps", "10000"]));
 }
 
-/// Both collectors together have every record, each from its templates on.
+/// Checks that both collectors together have every record, each from its templates on.
 fn has_all(ended: Ended, readers: [&Reader; 2]) {
     for reader in readers {
         assert_eq!(reader.first_set, 2, "templates first");
@@ -69,7 +69,8 @@ fn has_all(ended: Ended, readers: [&Reader; 2]) {
     let flows = readers.map(|reader| reader.flows);
     let got = flows.iter().sum::<u64>();
     assert_eq!(got, ended.count("records_written"), "{flows:?}");
-    // Most often a packet each. Where the kernel, short of a processor, delivers a round's packets only shortly before the next one's, a record has two.
+    // Usually one packet per record. If the kernel delivers a round's packets late, shortly before
+    // the next round's, a record has two.
     assert!(got >= FLOWS && got <= ended.count("packets_received"));
     assert_eq!(ended.count("records_dropped"), 0);
 }
@@ -88,7 +89,7 @@ fn udp_follows_a_name_within_half_a_minute() {
         before.message(&datagram[..length]);
     }
     lead_to(&running.folder, SECOND);
-    // Flows go on; at some moment they come to the other one.
+    // Flows continue, and at some moment they arrive at the second collector.
     for socket in [&first, &second] {
         socket.set_nonblocking(true).unwrap();
     }
@@ -104,13 +105,13 @@ fn udp_follows_a_name_within_half_a_minute() {
     }
     running.signal("TERM");
     let ended = running.end();
-    // The last ones to the old address may have come between two looks, just before the first to the new one.
+    // The last ones to the first address may have arrived just before the first one to the second.
     read_datagrams(&first, &mut before);
     read_datagrams(&second, &mut after);
     has_all(ended, [&before, &after]);
 }
 
-/// Reads all that has come.
+/// Reads everything that has arrived.
 fn read_datagrams(socket: &UdpSocket, reader: &mut Reader) {
     let mut datagram = [0; 2_048];
     while let Ok(length) = socket.recv(&mut datagram) {
@@ -143,6 +144,6 @@ fn read_flows(reader: &mut Reader, stream: &mut TcpStream) {
     while reader.flows < FLOWS {
         let messages = reader.messages;
         reader.read(stream, messages + 1);
-        assert!(reader.messages > messages, "the connection ended");
+        assert!(reader.messages > messages, "the connection ended early");
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow plan -i`: what is answered of an interface is answered of the same packets in a file.
+//! `turboflow plan -i`: the answer for an interface equals the answer for the same packets in a
+//! file.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
@@ -7,7 +8,7 @@ use std::process::Stdio;
 use crate::link::{FAR, Link};
 use crate::support::{Folder, command, pcap_header, pcap_packet, turboflow, udp_frame};
 
-/// Packets of a hundred flows in turn.
+/// Packets of a hundred interleaved flows.
 const PACKETS: u16 = 3_000;
 
 #[test]
@@ -51,7 +52,7 @@ fn an_interface_is_measured_like_a_file() {
             .map(|row| row["measured_packets_per_microflow"].as_f64().unwrap())
             .collect::<Vec<_>>()
     };
-    // Times differ, hashes do not.
+    // Times differ, but hashes do not.
     for (live, file) in measured(&live).into_iter().zip(measured(&file)) {
         assert!((live / file - 1.0).abs() < 1e-9, "{live} and {file}");
     }

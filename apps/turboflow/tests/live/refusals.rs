@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the engine in the kernel cannot start: one error that says what is missing, and nobody else's program is gone.
+//! Cases in which the XDP engine cannot start: one error names what is missing, and programs of
+//! others stay attached.
 
 use crate::kernel::has_program;
 use crate::link::{FAR, Link, NEAR};
@@ -14,7 +15,7 @@ fn with_bridge() -> Option<Link> {
     Some(link)
 }
 
-/// What the program says that ends with 2, by another one that becomes it.
+/// The error of the program, which must exit with 2. `by` is a command that execs the program.
 #[track_caller]
 fn refused(link: &Link, by: &[&str], options: &str) -> String {
     let program = command([""; 0]).get_program().to_os_string();
@@ -35,7 +36,7 @@ fn refused(link: &Link, by: &[&str], options: &str) -> String {
 }
 
 #[test]
-fn missing_rights_are_named_all_at_once() {
+fn all_missing_rights_are_named_at_once() {
     let Some(link) = Link::for_xdp() else { return };
     let lacks = |set: &str| {
         let by = ["setpriv", "--inh-caps=-all", "--bounding-set", set];
@@ -54,13 +55,13 @@ fn missing_rights_are_named_all_at_once() {
     }
     let said = lacks("-net_raw");
     assert!(said.contains("(CAP_NET_RAW)"), "{said}");
-    // An administrator of the system may load programs without these.
+    // CAP_SYS_ADMIN includes the rights to load programs.
     let said = lacks("-cap_38,-cap_39,-sys_admin");
     assert!(said.contains("(CAP_BPF, CAP_PERFMON)"), "{said}");
 }
 
 #[test]
-fn too_little_memory_is_no_lack_of_rights() {
+fn lack_of_memory_is_not_reported_as_lack_of_rights() {
     let Some(link) = Link::for_xdp() else { return };
     let said = refused(
         &link,
@@ -75,7 +76,7 @@ fn too_little_memory_is_no_lack_of_rights() {
 }
 
 #[test]
-fn without_native_mode_the_other_one_is_proposed() {
+fn without_native_mode_generic_mode_is_proposed() {
     let Some(link) = with_bridge() else { return };
     let said = refused(&link, &["env"], "-i bridge --xdp-mode native");
     for words in [
@@ -88,9 +89,9 @@ fn without_native_mode_the_other_one_is_proposed() {
     }
 }
 
-/// Puts a program on an interface that passes everything on.
+/// Attaches a program that passes everything on.
 fn put_program(link: &Link, on: &str, mode: &str) {
-    // It reads no frames of several buffers.
+    // It does not support frames of several buffers.
     for end in [NEAR, FAR] {
         link.ip(&["link", "set", end, "mtu", "1500"]);
     }
@@ -104,9 +105,10 @@ fn put_program(link: &Link, on: &str, mode: &str) {
     link.shell(&format!("ip link set dev {on} {mode} obj {object} sec xdp"));
 }
 
-/// Where one of several interfaces cannot be had, the programs on others stay, or are named.
+/// If one of several interfaces is not available, programs on the others stay, or are named if they
+/// were removed.
 #[test]
-fn programs_that_were_taken_off_in_vain_are_named() {
+fn programs_removed_in_vain_are_named() {
     let Some(link) = with_bridge() else { return };
     put_program(&link, FAR, "xdp");
     assert!(has_program(&link));
@@ -136,7 +138,7 @@ fn programs_that_were_taken_off_in_vain_are_named() {
 }
 
 #[test]
-fn a_file_for_strange_frames_is_a_file() {
+fn the_output_for_unparsed_frames_must_be_a_file() {
     let Some(link) = Link::for_xdp() else { return };
     for name in ["-", "strange-%Y.pcap"] {
         let said = refused(&link, &["env"], &format!("-i vb --unparsed-to {name}"));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow run`: metered by a file, asked while it runs, turned by SIGHUP, ended by SIGTERM.
+//! `turboflow run`: configured by a file, queried while it runs, reloaded by SIGHUP, ended by
+//! SIGTERM.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
@@ -24,7 +25,7 @@ pub(crate) fn serve(link: &Link, more: &str) -> Recording {
     link.start(folder, &["run", "--config", "turboflow.toml"], &[])
 }
 
-/// A page of the program, with its head.
+/// A page of the program, with the HTTP header.
 pub(crate) fn page(link: &Link, path: &str) -> String {
     let ask = format!(
         "exec 3<>/dev/tcp/127.0.0.1/9414; printf 'GET {path} HTTP/1.1\\r\\n\\r\\n' >&3; cat <&3"
@@ -33,7 +34,7 @@ pub(crate) fn page(link: &Link, path: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The samples without labels, by name without `turboflow_`.
+/// The samples without labels, by name without the prefix `turboflow_`.
 pub(crate) fn metrics(link: &Link) -> BTreeMap<String, u64> {
     let page = page(link, "/metrics");
     let (head, body) = page.split_once("\r\n\r\n").unwrap();
@@ -47,7 +48,7 @@ pub(crate) fn metrics(link: &Link) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// Every packet is in a record, resident, or in a counter, as the metrics have it.
+/// Conservation in the metrics: every packet is in a record, resident, or in a counter.
 #[track_caller]
 pub(crate) fn conserves(metrics: &BTreeMap<String, u64>) {
     let sum = |names: &[&str]| names.iter().map(|name| metrics[*name]).sum::<u64>();
@@ -73,7 +74,7 @@ pub(crate) fn conserves(metrics: &BTreeMap<String, u64>) {
 }
 
 #[test]
-fn meters_answers_turns_its_files_and_ends() {
+fn a_service_meters_answers_rotates_its_files_and_ends() {
     let Some(link) = Link::new() else { return };
     for threads in [
         "threads = 1\n",
@@ -121,7 +122,7 @@ fn meters_answers_turns_its_files_and_ends() {
 #[test]
 fn outputs_change_when_the_configuration_does() {
     let Some(link) = Link::new() else { return };
-    // Its port is left out: it is the same collector all the same.
+    // Written without its port, it is still the same collector.
     let _collector = link.open(|| UdpSocket::bind("127.0.0.1:4739").unwrap());
     let config = CONFIG.replace("csv\"]", "csv\", \"ipfix+udp://127.0.0.1\"]");
     let folder = Folder::new();
@@ -155,14 +156,14 @@ fn outputs_change_when_the_configuration_does() {
     assert_eq!(
         2 * in_files,
         ended.count("records_written"),
-        "the collector got all of them"
+        "the collector got every flow"
     );
     assert_eq!(ended.count("records_dropped"), 0);
 }
 
-/// Else its records would be gone, with nothing said.
+/// Otherwise its records would be overwritten silently.
 #[test]
-fn a_file_that_is_complete_is_not_begun_anew() {
+fn a_complete_file_is_not_overwritten() {
     let Some(link) = Link::new() else { return };
     let folder = Folder::new();
     let both = "interface = [\"vb\"]\nwrite = [\"a.csv\", \"b.csv\"]\nledger = \"ledger.json\"\n\
@@ -197,7 +198,8 @@ fn a_file_that_is_complete_is_not_begun_anew() {
     assert_eq!(sum as u64, ended.count("records_written"));
 }
 
-/// A collector sees no new domain, and no sequence that starts over, because files turn at another pace.
+/// A new rotation interval of files must not restart a collector's session, which would change its
+/// observation domain or sequence numbers.
 #[test]
 fn outputs_follow_their_own_options_alone() {
     let Some(link) = Link::new() else { return };
@@ -273,9 +275,10 @@ fn rights_are_dropped_once_the_interfaces_are_open() {
     assert_eq!(running.end().balanced(0).count("packets_received"), 100);
 }
 
-/// A definition and certificates that root alone may read are read once: to read them again is no longer allowed, and not needed.
+/// A definition and certificates that only root may read are read once, because after dropping
+/// privileges they cannot be read again.
 #[test]
-fn files_for_root_alone_do_not_stand_in_the_way_of_other_options() {
+fn files_readable_by_root_alone_do_not_block_other_changes() {
     let Some(link) = Link::new() else { return };
     let folder = Folder::new();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
@@ -303,7 +306,7 @@ fn files_for_root_alone_do_not_stand_in_the_way_of_other_options() {
     running.folder.write("turboflow.toml", config("7m"));
     running.signal("HUP");
     running.wait_for("that go on: 1, that begin: 1, that end: 1");
-    // Another one and back: that of the start is known, and need not be read again.
+    // Switching to another definition and back needs no new read of the first one.
     let features = fs::read(running.folder.file("own.toml")).unwrap();
     running.folder.write("other.toml", features);
     let other = config("7m").replace("own.toml", "other.toml");
@@ -317,9 +320,9 @@ fn files_for_root_alone_do_not_stand_in_the_way_of_other_options() {
     running.killed();
 }
 
-/// A pipe whose reader has gone to sleep keeps nothing else from being complete.
+/// A pipe whose reader has stopped must not keep other outputs from being completed.
 #[test]
-fn an_output_that_takes_nothing_is_given_up_at_the_end() {
+fn a_stalled_output_is_abandoned_at_the_end() {
     let Some(link) = Link::new() else { return };
     let folder = Folder::new();
     let pipe = folder.file("pipe.csv");
@@ -330,7 +333,7 @@ fn an_output_that_takes_nothing_is_given_up_at_the_end() {
     folder.write("turboflow.toml", config);
     let running = link.start(folder, &["run", "--config", "turboflow.toml"], &[]);
     let asleep = opens.join().unwrap();
-    // More flows than the pipe takes.
+    // More flows than fit in the pipe.
     assert!(link.replay(&office(), &["--pps", "20000"]));
     running.signal("TERM");
     let ended = running.end();
@@ -342,7 +345,7 @@ fn an_output_that_takes_nothing_is_given_up_at_the_end() {
     );
 }
 
-/// Nobody reads a pipe that is written to: the service does not start, or goes on as it was.
+/// If a pipe has no reader, the service does not start, or keeps its configuration.
 #[test]
 fn a_pipe_without_a_reader_is_refused() {
     let Some(link) = Link::new() else { return };
@@ -360,7 +363,7 @@ fn a_pipe_without_a_reader_is_refused() {
 }
 
 #[test]
-fn the_service_manager_hears_of_it() {
+fn the_service_manager_is_notified() {
     let Some(link) = Link::new() else { return };
     let folder = Folder::new();
     let path = folder.file("notify");
@@ -369,7 +372,7 @@ fn the_service_manager_hears_of_it() {
     let heard = || {
         let mut bytes = [0; 64];
         let length = loop {
-            // A debugger or a stopped terminal interrupts a call that has a time limit.
+            // A debugger or a stopped terminal may interrupt a call with a timeout.
             match manager.recv(&mut bytes) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 received => break received.unwrap(),

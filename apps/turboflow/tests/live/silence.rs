@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Idle flows leave without a packet to push them: on a silent link, and on one that shows nothing
-//! but frames that are no packets. When they leave is the clock's matter (`clock.rs`).
+//! Idle flows expire without further packets: on a silent link, and on a link with nothing but
+//! frames without packets. `clock.rs` tests the exact time.
 
 use std::process::Stdio;
 
@@ -8,10 +8,10 @@ use crate::link::{FAR, Link, NEAR, Recording};
 use crate::support::{Folder, office, pcap_header, pcap_packet};
 
 pub(crate) const PACKETS: u64 = 100;
-/// Of these.
+/// Non-IP frames among the sent ones.
 pub(crate) const PACKETS_NON_IP: u64 = 6;
 
-/// Records of the first packets of the sample come while nothing else does.
+/// Sends the first packets of the sample, and waits for their records while nothing else is sent.
 pub(crate) fn flows_leave(link: &Link, recording: &mut Recording) {
     let header = recording.stdout.line().unwrap();
     let at = |name: &str| header.split(',').position(|column| column == name).unwrap();
@@ -32,7 +32,7 @@ pub(crate) fn options(threads: &str) -> Vec<&str> {
 }
 
 #[test]
-fn on_a_silent_link() {
+fn flows_expire_on_a_silent_link() {
     let Some(link) = Link::new() else { return };
     for threads in ["1", "2", "1 --readers 2", "2 --readers 3"] {
         let mut recording = link.record(&[FAR], &options(threads));
@@ -44,10 +44,10 @@ fn on_a_silent_link() {
 }
 
 #[test]
-fn under_ten_thousand_malformed_frames_a_second() {
+fn flows_expire_under_ten_thousand_malformed_frames_a_second() {
     let Some(link) = Link::new() else { return };
     let folder = Folder::new();
-    // IPv4 by its type, of version 4 and a header of 8 bytes.
+    // IPv4 by its ethertype and version, with a header length of 8 bytes.
     let mut frame = [0; 60];
     frame[12] = 0x08;
     frame[14] = 0x42;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A collector over TCP that stops reading until its queue is full: metering goes on, what finds no
-//! room is counted, and once it reads again it gets whole messages whose numbers follow.
+//! A collector over TCP that stops reading until its queue is full: metering goes on, and dropped
+//! records are counted. When it reads again, it gets complete messages with consecutive sequence
+//! numbers.
 
 use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
@@ -19,17 +20,17 @@ use crate::service::page;
 use crate::support::{Folder, rows, udp_capture};
 
 const HERE: &str = "ipfix+tcp://127.0.0.1:4739";
-/// Flows of a capture that is sent again and again, each time as new ones.
+/// Flows of a capture that is sent repeatedly, each time as new flows.
 const FLOWS: u16 = 60_000;
 const PACKETS_PER_SECOND: &str = "12000";
-/// Records that find no room before the collector reads again, and packets by which they must
-/// have: the queue to a collector holds some 140,000 records.
+/// Records that must be dropped before the collector reads again, and the limit of packets for
+/// that. The queue to a collector holds about 140,000 records.
 const LOST: u64 = 10_000;
 const MOST_PACKETS: u64 = 1_000_000;
 const CONFIG: &str = "interface = [\"vb\"]\nwrite = [\"ipfix+tcp://127.0.0.1:4739\", \"whole.csv\"]\n\
                       ledger = \"ledger.json\"\nidle-timeout = \"1s\"\n";
 
-/// Buffers of the kernel as small as may be: what is in them counts as sent.
+/// Uses the smallest possible socket buffers, because records in them count as sent.
 fn listen(link: &Link) -> TcpListener {
     for name in ["tcp_rmem", "tcp_wmem"] {
         link.shell(&format!(
@@ -43,7 +44,7 @@ fn listen(link: &Link) -> TcpListener {
     })
 }
 
-/// Reads to the end; says how many flows came so far.
+/// Reads to the end, and publishes the number of flows so far.
 fn read_on(mut reader: Reader, mut stream: TcpStream, seen: &Arc<AtomicU64>) -> JoinHandle<Reader> {
     let seen = Arc::clone(seen);
     std::thread::spawn(move || {
@@ -59,7 +60,7 @@ fn read_on(mut reader: Reader, mut stream: TcpStream, seen: &Arc<AtomicU64>) -> 
 }
 
 #[test]
-fn a_collector_that_stops_reading_costs_what_finds_no_room() {
+fn a_collector_that_stops_reading_loses_only_what_its_queue_cannot_hold() {
     let Some(link) = Link::new() else { return };
     let listener = listen(&link);
     let folder = Folder::new();
@@ -79,13 +80,13 @@ fn a_collector_that_stops_reading_costs_what_finds_no_room() {
         (sum(&page, name), sent)
     };
     let (mut received, _) = of_page("packets_received_total");
-    // Metering goes on all the while that nothing is read.
+    // Metering continues while the collector does not read.
     while of_page("collector_records_lost_total").0 < LOST {
         until("packets are metered", || {
             let (now, _) = of_page("packets_received_total");
             std::mem::replace(&mut received, now) < now
         });
-        assert!(received < MOST_PACKETS, "nothing was lost");
+        assert!(received < MOST_PACKETS, "no record was dropped");
     }
     assert!(page(&link, "/healthz").contains("failed"));
     sending.kill().unwrap();

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Interfaces that go down, come up, or are removed while they are captured; and signals.
+//! Interfaces that go down, come up, or are removed during a capture; and signals.
 
 use turboflow_testing::is_missing_in_part;
 
 use crate::link::{FAR, Link, NEAR, XDP_ENGINE};
 use crate::support::office;
 
-/// Ways to read an interface, each as options.
+/// Options for the ways to read an interface.
 const WAYS: &[&[&str]] = &[
     &["--readers", "1"],
     &["--readers", "3"],
     &["--engine", "xdp"],
 ];
 
-/// Those that this program knows.
+/// The ways that this build supports.
 fn ways() -> impl Iterator<Item = &'static [&'static str]> {
     let is_known = |way: &&&[&str]| !way.contains(&"xdp") || !is_missing_in_part(&[XDP_ENGINE]);
     WAYS.iter().filter(is_known).copied()
@@ -43,13 +43,13 @@ fn survives(link: &Link, way: &[&str]) {
 }
 
 #[test]
-fn a_new_name_changes_nothing() {
+fn a_renamed_interface_is_still_metered() {
     let Some(link) = Link::new() else { return };
     let mut recording = link.record(&[FAR], &["-w", "live.csv", "--packets", "200"]);
     assert!(link.replay(&office(), &HUNDRED));
     link.ip(&["link", "set", FAR, "down"]);
     recording.wait_for("vb is down");
-    // Somebody else's name must not mislead it either.
+    // Another interface that takes over the old name must not be confused with it.
     link.ip(&["link", "set", FAR, "name", "vc"]);
     link.ip(&["link", "add", FAR, "type", "veth", "peer", "name", "vd"]);
     link.ip(&["link", "set", "vc", "up"]);
@@ -61,7 +61,7 @@ fn a_new_name_changes_nothing() {
 }
 
 #[test]
-fn one_that_is_down_at_the_start_is_waited_for() {
+fn an_interface_that_is_down_at_the_start_is_waited_for() {
     let Some(link) = Link::new() else { return };
     for way in ways() {
         link.ip(&["link", "set", FAR, "down"]);
@@ -92,7 +92,7 @@ fn removal_ends_the_run_and_loses_nothing() {
 }
 
 #[test]
-fn sigterm_and_a_limit_of_time_end_a_run_well() {
+fn sigterm_and_a_time_limit_end_a_run_cleanly() {
     let Some(link) = Link::new() else { return };
     for readers in ["1", "3"] {
         let recording = link.record(&[FAR], &["-w", "live.csv", "--readers", readers]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow top -i`: a flow shows its rate while it lasts, and nothing is missing from the sums.
+//! `turboflow top -i`: an active flow shows its rate, and the totals are complete.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -9,12 +9,12 @@ use turboflow_testing::is_missing_in_part;
 use crate::link::{FAR, Link, NEAR, XDP_ENGINE};
 use crate::support::{Folder, command, pcap_header, pcap_packet, udp_frame};
 
-/// Packets of the one flow, for 6 s.
+/// Packets of the one flow, within 6 s.
 const PACKETS: u64 = 1_200;
-/// Bytes of each, by its IP header.
+/// IP bytes of each packet.
 const BYTES: u64 = 46;
 
-/// The program prints screens; it is listening when this returns.
+/// Starts the program, which prints screens, and returns once it listens.
 fn watch(link: &Link, options: &[&str]) -> (Child, impl Iterator<Item = String> + use<>) {
     let program = command([""; 0]).get_program().to_os_string();
     let mut child = link
@@ -27,14 +27,14 @@ fn watch(link: &Link, options: &[&str]) -> (Child, impl Iterator<Item = String> 
         .unwrap();
     let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
     assert!(said.any(|line| line.unwrap().contains("listening on")));
-    // It goes on talking, and must not wait for a reader.
+    // Its standard error must be read, so that it does not block.
     std::thread::spawn(move || said.for_each(drop));
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     (child, lines.map_while(Result::ok))
 }
 
 #[test]
-fn a_long_flow_shows_its_rate_while_it_lasts() {
+fn a_long_flow_shows_its_rate_while_it_is_active() {
     let Some(link) = Link::new() else { return };
     for threads in ["1", "2", "1 --readers 2", "2 --readers 3", "1 --engine xdp"] {
         if threads.contains("xdp") && is_missing_in_part(&[XDP_ENGINE]) {
@@ -70,7 +70,7 @@ fn a_long_flow_shows_its_rate_while_it_lasts() {
             }
         }
         assert!(sending.wait().unwrap().success());
-        // A record that only comes when the flow is idle would show none.
+        // A record exported only when the flow becomes idle would show no rate.
         assert!(
             rates_before_the_end >= 2,
             "{rates_before_the_end} with {threads} threads"
@@ -83,7 +83,7 @@ fn a_long_flow_shows_its_rate_while_it_lasts() {
 }
 
 #[test]
-fn health_tells_of_frames_in_no_flow_and_of_the_interface() {
+fn health_shows_frames_without_a_flow_and_the_interface() {
     let Some(link) = Link::new() else { return };
     let folder = Folder::new();
     let mut frame = [0; 60];
@@ -96,7 +96,7 @@ fn health_tells_of_frames_in_no_flow_and_of_the_interface() {
     assert!(link.replay(&malformed, &["--pps", "1000"]));
     let mut wait_for = |wanted: &dyn Fn(&str) -> bool| {
         let found = lines.by_ref().take(2_000).find(|line| wanted(line));
-        found.expect("the health says so")
+        found.expect("the health line is shown")
     };
     wait_for(&|line| line.contains("malformed: ") && line.contains(" 50  "));
     wait_for(&|line| line.contains("up, 50 seen, 0 dropped"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--unparsed-to`: frames that are no packet come up as they were sent.
+//! `--unparsed-to`: unparsed frames are written as they were sent.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::kernel::XDP;
 use crate::link::{FAR, Link, NEAR};
 use crate::support::{Folder, office, pcap_header, pcap_packet, turboflow, udp_frame};
 
-/// Frames of a capture that `take` says are wanted, without their times.
+/// The frames of a capture for which `take` is true, without their times.
 fn frames_of(path: &str, take: impl Fn(&Frame<'_>) -> bool) -> Vec<Vec<u8>> {
     let mut file = CaptureFile::open(path.as_ref()).unwrap();
     let mut frames = Vec::new();
@@ -25,17 +25,17 @@ fn is_no_packet(frame: &Frame<'_>) -> bool {
     Parser::new(ParserConfig::default()).parse(frame).is_err()
 }
 
-/// Frames that no flow has, of many reasons and lengths, between ones that are packets.
+/// A capture of packets and, between them, frames without a flow, of many reasons and lengths.
 fn strange_capture() -> Vec<u8> {
     let header = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     let strange: [&[u8]; 6] = [
-        // Of no protocol that is known; ARP; LLDP; LLC; behind tags without an end.
+        // Unknown ethertype; ARP; LLDP; LLC; truncated after tags.
         &[0x12, 0x34, 1, 2, 3, 4],
         &[0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1],
         &[0x88, 0xcc, 2, 7, 4],
         &[0x00, 0x04, 0x42, 0x42, 0x03, 0x00],
         &[0x81, 0x00, 0, 1, 0x81, 0x00, 0, 2, 0x99, 0x99],
-        // IPv4 whose header is shorter than a header.
+        // IPv4 with a header length below the minimum.
         &[0x08, 0x00, 0x44, 0, 0, 20],
     ];
     let mut bytes = pcap_header(1);
@@ -45,14 +45,14 @@ fn strange_capture() -> Vec<u8> {
         bytes.extend(pcap_packet(number as u64, &frame));
         bytes.extend(pcap_packet(number as u64, &udp_frame(number as u16)));
     }
-    // As long as one can be there.
+    // The longest frame that the link can carry.
     let jumbo = [&header[..], &[0x12, 0x34], &[0xab; 8_986]].concat();
     bytes.extend(pcap_packet(9, &jumbo));
     bytes
 }
 
 #[test]
-fn what_is_no_packet_is_in_the_file_as_it_was_sent() {
+fn unparsed_frames_are_in_the_file_as_they_were_sent() {
     let Some(link) = Link::for_xdp() else { return };
     let folder = Folder::new();
     let strange = folder.write("strange.pcap", strange_capture());
@@ -77,9 +77,9 @@ fn what_is_no_packet_is_in_the_file_as_it_was_sent() {
     }
 }
 
-/// Times are those of their arrival, and cut frames say how long they were.
+/// Times are those of arrival, and truncated frames keep their original length.
 #[test]
-fn frames_are_kept_as_far_as_was_asked_for() {
+fn frames_are_cut_at_the_snap_length() {
     let Some(link) = Link::for_xdp() else { return };
     let folder = Folder::new();
     let strange = folder.write("strange.pcap", strange_capture());
@@ -89,7 +89,7 @@ fn frames_are_kept_as_far_as_was_asked_for() {
     assert!(link.replay(&strange, &["--pps", "10000"]));
     let ended = recording.interrupt().balanced(0);
     let kept = frames_of(&ended.folder.file("un.pcap"), |frame| {
-        // After this test was written, and before it may have to be mended.
+        // A plausible arrival time: after this test was written, and for decades to come.
         (1_700_000_000..4_000_000_000).contains(&(frame.timestamp_ns / 1_000_000_000))
     });
     let whole = frames_of(&strange, is_no_packet);
@@ -108,9 +108,10 @@ fn frames_are_kept_as_far_as_was_asked_for() {
     assert_eq!(lengths(&ended.folder.file("un.pcap")), lengths(&strange));
 }
 
-/// More than its ring holds, while nobody reads it: what is missing is counted, and the records are whole.
+/// More frames than the ring holds, while the program is stopped: drops are counted, and the
+/// records are complete.
 #[test]
-fn frames_that_come_too_fast_are_counted_and_cost_no_record() {
+fn dropped_unparsed_frames_are_counted_and_cost_no_record() {
     let Some(link) = Link::for_xdp() else { return };
     let folder = Folder::new();
     let mut flood = pcap_header(1);
@@ -147,7 +148,7 @@ fn frames_that_come_too_fast_are_counted_and_cost_no_record() {
 }
 
 #[test]
-fn it_is_for_the_engine_in_the_kernel() {
+fn unparsed_to_needs_the_xdp_engine() {
     for source in [["-r", &office()], ["-i", NEAR]] {
         let args = [
             "record",

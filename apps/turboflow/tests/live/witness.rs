@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What others say of the packets that the engine in the kernel has metered: a capture behind it, and the driver before it.
+//! Independent witnesses of the packets that the XDP engine metered: a capture behind it, and the
+//! driver before it.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +16,11 @@ use crate::link::{Ended, FAR, Link, NEAR};
 use crate::support::udp_frame;
 use crate::support::{Folder, office};
 
-/// They are microseconds apart where the machine does nothing else between engine and capture.
+/// Normally they are microseconds apart. A busy machine may run other work between engine and
+/// capture.
 const MOST_APART_NS: u64 = 50_000_000;
 
-/// First and last times of each flow, by the five columns of its key and the counts of packets and bytes.
+/// First and last times of each flow, by the five columns of its key and its packets and bytes.
 fn times(ended: &Ended) -> BTreeMap<String, [u64; 2]> {
     let csv = ended.folder.read("live.csv");
     let mut lines = csv.lines();
@@ -33,9 +35,10 @@ fn times(ended: &Ended) -> BTreeMap<String, [u64; 2]> {
     lines.map(flow).collect()
 }
 
-/// Passed on, every packet meets a capture on the same interface, at the time that the engine says; dropped, none does.
+/// Passed packets reach a capture on the interface at the times that the engine has. Dropped
+/// packets do not.
 #[test]
-fn packets_pass_on_or_end_as_asked_and_times_are_those_of_a_capture() {
+fn packets_pass_or_drop_as_requested_with_the_times_of_a_capture() {
     let Some(link) = Link::for_xdp() else { return };
     for (options, mode, passed) in [
         (&["--xdp-mode", "native"][..], "native", 13_035),
@@ -81,9 +84,9 @@ fn packets_pass_on_or_end_as_asked_and_times_are_those_of_a_capture() {
     }
 }
 
-/// The driver counts what each of its queues gave to a program; so does the feature.
+/// The driver's count of packets per queue has to agree with the feature.
 #[test]
-fn receive_queues_are_those_of_the_driver() {
+fn receive_queues_agree_with_the_driver() {
     let Some(link) = Link::for_xdp() else { return };
     link.ip(&["link", "del", NEAR]);
     let queues = ["numrxqueues", "4", "numtxqueues", "4"];
@@ -148,9 +151,10 @@ fn receive_queues_are_those_of_the_driver() {
     assert!(used > 1, "{by_driver:?}");
 }
 
-/// A frame that no wire carries stands for several: it is told before there are any, counted, and said at the end.
+/// A frame longer than any on a wire is several merged packets. The program warns at the start,
+/// counts them, and reports them at the end.
 #[test]
-fn merged_packets_are_told_and_counted() {
+fn merged_packets_are_reported_and_counted() {
     let Some(link) = Link::for_xdp() else { return };
     link.ip(&["link", "set", FAR, "mtu", "100"]);
     let options = [
@@ -171,7 +175,7 @@ fn merged_packets_are_told_and_counted() {
         "{}",
         recording.said()
     );
-    // Frames that are longer come by all the same from now on.
+    // Longer frames can now arrive all the same.
     link.ip(&["link", "set", FAR, "mtu", "65535"]);
     assert!(link.replay(&office(), &["--pps", "10000"]));
     let ended = recording.end().balanced(0);
@@ -196,7 +200,8 @@ fn merged_packets_are_told_and_counted() {
 }
 
 #[cfg(feature = "kernel")]
-/// Sends that many packets of 1,000 flows from the near end: the kernel makes them, as fast as it can.
+/// Sends that many packets of 1,000 flows from the near end with the kernel's generator, as fast as
+/// it can.
 fn send_by_the_kernel(link: &Link, packets: u32) {
     link.open(move || {
         let tested = Tested {
@@ -228,7 +233,8 @@ fn send_by_the_kernel(link: &Link, packets: u32) {
     });
 }
 
-/// Packets that the kernel itself makes and sends, as fast as it can: nothing that came in is missing.
+/// Packets from the kernel's own generator at full speed: every packet that arrived is accounted
+/// for.
 #[cfg(feature = "kernel")]
 #[test]
 fn packets_of_the_kernels_own_generator_are_all_accounted_for() {
@@ -243,7 +249,7 @@ fn packets_of_the_kernels_own_generator_are_all_accounted_for() {
         send_by_the_kernel(&link, 300_000);
         let ended = recording.interrupt().balanced(0);
         let seen = ended.count("source_seen");
-        // What finds the link's queue full is lost before anybody sees it.
+        // Packets that find the link's queue full are lost before they arrive.
         assert!((1_000..=400_000).contains(&seen), "{seen}");
         assert_eq!(ended.count("packets_recorded"), seen);
     }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every capture against its ground truth, through the whole product: for any size of the
-//! microflow table, any number of threads and any seed, with no timeout the records of a key add
-//! up to what tshark says of it.
+//! Every capture against its ground truth, through the whole product. Without timeouts, the records
+//! of a key add up to tshark's numbers, for any size of the microflow table, any number of threads
+//! and any seed.
 //!
-//! The captures of `shared/captures` are no part of the project (licences differ): where the
-//! folder is not there the test says so. The project's own samples are always compared.
+//! The captures of `shared/captures` are not part of the project (licences differ), and the test
+//! reports when the folder is missing. The project's own samples are always compared.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 #[path = "../../../../crates/packet/tests/support/ground_truth.rs"]
 mod ground_truth;
 mod plan;
-mod ways;
+mod variants;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -25,7 +25,7 @@ use ground_truth::{
 use turboflow_capture::{CaptureFile, Counters, OpenError};
 use turboflow_run::Ledger;
 use turboflow_testing::{Need, captures_folder, is_missing, is_missing_in_part};
-use ways::{Flows, Way, merge, meter};
+use variants::{Flows, Variant, merge, meter};
 
 #[derive(Default)]
 struct Report {
@@ -39,10 +39,10 @@ struct Report {
     differences: Vec<String>,
 }
 
-/// What the truth says of a capture.
+/// The ground truth of a capture.
 struct Truth {
     rows: Vec<(Key, Totals)>,
-    /// Keys of stacks that are not read: what is metered of them is not compared.
+    /// Keys in unsupported header stacks, which are not compared.
     left_out: HashSet<Key>,
     counts: [u64; 3],
 }
@@ -96,14 +96,14 @@ impl Report {
         let truth = self.truth(csv);
         self.files += 1;
         self.rows += truth.rows.len() as u64;
-        for way in Way::all() {
-            let (flows, ledger, counters) = meter(open().unwrap(), way);
+        for variant in Variant::all() {
+            let (flows, ledger, counters) = meter(open().unwrap(), variant);
             self.runs += 1;
             self.packets += ledger.packets_received;
             let found = differences(capture, &truth, flows, &ledger, counters);
             let found = found
                 .into_iter()
-                .map(|what| format!("{name}, {way:?}: {what}"));
+                .map(|what| format!("{name}, {variant:?}: {what}"));
             self.differences.extend(found.take(5));
         }
     }
@@ -157,7 +157,7 @@ fn differences(
             found.push(format!("{key:?}\n   ours {ours:?}\n  truth {totals:?}"));
         }
     }
-    // Where some stack or link type is not read, its frames are counted elsewhere than in tshark.
+    // Frames of unsupported header stacks or link types are counted differently by tshark.
     if !truth.left_out.is_empty() || counters.packets_unknown_link_type > 0 {
         return found;
     }
@@ -185,7 +185,7 @@ fn project() -> PathBuf {
 }
 
 #[test]
-fn samples_equal_their_truth_any_way_they_are_metered() {
+fn samples_equal_their_truth_with_any_options() {
     let samples = project().join("samples");
     let mut report = Report::default();
     report.compare(
@@ -216,7 +216,7 @@ fn pairs(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
 }
 
 #[test]
-fn every_capture_equals_its_truth_any_way_it_is_metered() {
+fn every_capture_equals_its_truth_with_any_options() {
     if is_missing(&[Need::Captures]) {
         return;
     }
@@ -228,11 +228,11 @@ fn every_capture_equals_its_truth_any_way_it_is_metered() {
     report.conclude();
 }
 
-/// Every so many-th capture goes through the program itself.
+/// One capture in this many goes through the program itself.
 const SAMPLED: usize = 12;
 
 #[test]
-fn the_program_writes_what_the_truth_says() {
+fn the_program_writes_the_flows_of_the_truth() {
     let mut chosen = vec![
         (
             project().join("samples/office.pcap"),
@@ -271,7 +271,7 @@ fn the_program_writes_what_the_truth_says() {
     report.conclude();
 }
 
-/// The flows that `turboflow record` writes; `None` where it does not read the link type.
+/// The flows that `turboflow record` writes; `None` for an unsupported link type.
 fn record(capture: &Path, index: usize) -> Option<Flows> {
     let (slots, threads) = ([1, 7, 1_024][index % 3], [1, 2][index % 2]);
     let output = Command::new(env!("CARGO_BIN_EXE_turboflow"))
@@ -301,7 +301,7 @@ fn record(capture: &Path, index: usize) -> Option<Flows> {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     match output.status.code() {
         Some(0) => {}
-        Some(1) => assert!(!said.is_empty(), "exit 1 says why"),
+        Some(1) => assert!(!said.is_empty(), "exit 1 comes with a message"),
         Some(2) if said.contains("has link type") => return None,
         code => panic!("{}: exit {code:?}: {said}", capture.display()),
     }

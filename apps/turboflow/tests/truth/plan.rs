@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The planner on captures: its tables evict what the engine's do, and never more than the worst case
-//! (TurboFlow, section 5.4 and Figure 14).
+//! The planner on captures: its tables evict what the engine's table evicts, and never more than
+//! the worst case (TurboFlow, section 5.4 and Figure 14).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use turboflow_plan::{Measured, Observed, Simulation, SimulationConfig};
 use turboflow_record::{Definition, Family, Packet, WORDS_V4};
 use turboflow_testing::{Need, captures_folder, is_missing_in_part};
 
-/// The captures that are always there, and the large ones where they lie beside the checkout.
+/// The project's own captures, and the large ones if they are beside the checkout.
 fn captures() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let samples = ["samples/office.pcap", "samples/two-links.pcapng"];
@@ -67,10 +67,10 @@ fn simulate(packets: &[Packet], seed: u64, table_slots: Vec<u32>) -> Measured {
     simulation.finish()
 }
 
-/// The bound is one of expectation over the hash function, so it is the mean of several that is held to
-/// it: a single one can be a record or two above, where hardly a flow has a second packet.
+/// The bound is an expectation over the hash function, so the mean of several is compared. A single
+/// one may exceed it by a record or two if hardly any flow has a second packet.
 #[test]
-fn what_is_measured_stays_below_the_worst_case_on_every_capture() {
+fn measurements_stay_below_the_worst_case_on_every_capture() {
     const SEEDS: u64 = 16;
     for capture in captures() {
         let (packets, name) = (packets(&capture), capture.display());
@@ -81,7 +81,7 @@ fn what_is_measured_stays_below_the_worst_case_on_every_capture() {
             let worst = runs[0].worst_case_to_measured(table) * table.microflows as f64;
             let sum: u64 = runs.iter().map(|run| run.tables[index].microflows).sum();
             let mean = sum as f64 / SEEDS as f64;
-            // Where every packet evicts, the two are equal but for rounding.
+            // If every packet evicts, both are equal up to rounding.
             assert!(
                 mean <= worst * (1.0 + 1e-12),
                 "{name}: {mean} of {worst} with {table:?}"
@@ -101,7 +101,7 @@ fn tables_evict_what_the_engines_table_does() {
     let (seed, plan) = (5, layout.plan().clone());
     for capture in captures() {
         let mut packets = packets(&capture);
-        // The engine has a table for each width of keys.
+        // The engine has one table per key width.
         packets.retain(|packet| packet.tuple.family() == Family::V4);
         let records: Vec<MicroflowRecord<WORDS_V4, 0>> =
             packets.iter().map(MicroflowRecord::of_v4).collect();
@@ -111,8 +111,8 @@ fn tables_evict_what_the_engines_table_does() {
                 sizing: Sizing::Fixed(slots),
                 evict_after: 0,
             };
-            // One cell from the beginning of time: nothing leaves but by collision, or where a record
-            // is cut without making room for another flow.
+            // One cell for all time, so that records are evicted by collision only, or are cut in
+            // place.
             let mut engine = SoftwareEngine::new(config, plan.clone(), KeyHasher::new(seed));
             let mut evicted = Vec::new();
             engine.observe(&records, &mut evicted);

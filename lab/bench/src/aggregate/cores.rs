@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The aggregator on one core, two, and so on to all of the machine (TurboFlow, Figure 12): every
-//! core has a table and flows of its own, as microflow records are dealt out by key.
+//! The aggregator on one core, two, and so on up to all cores of the machine (TurboFlow, Figure
+//! 12). Every core has its own table and its own flows, as when microflow records are sharded by
+//! key.
 
 use std::sync::Barrier;
 use std::thread;
@@ -12,10 +13,11 @@ use crate::microflows::{BATCH, Microflows, every_flow};
 use crate::report::{Measured, in_turn, median};
 use crate::{Options, Row, Spread, Timer};
 
-/// Records made beforehand for each core and merged over and over: 16 MB, more than caches close to
-/// a core hold, as a ring that an engine fills.
+/// Records made beforehand for each core, and merged repeatedly. They take 16 MB: more than the
+/// caches private to a core, like a ring that an engine fills.
 const POOL_BATCHES: usize = (1 << 18) / BATCH;
-/// Five tables of more flows would fill the memory of a small machine; `aggregate` measures those.
+/// With more flows, the five tables would fill the memory of a small machine; `aggregate` measures
+/// those sizes.
 const FLOWS_MAX: u64 = 1_000_000;
 
 pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
@@ -32,7 +34,7 @@ pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
                 ];
                 in_turn(designs, options, row);
             }
-            // One server works on one core; its client takes another.
+            // A Redis server uses one core, and its client another.
             if let Some(mut measured) = redis::measure(flows, spread, options) {
                 measured.bench = "cores";
                 measured.cores = Some(1);
@@ -42,7 +44,7 @@ pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
     }
 }
 
-/// One core's table and the records that it merges.
+/// One core's table, and the records that it merges.
 struct Worker<D> {
     design: D,
     pool: Vec<Vec<Record>>,
@@ -82,7 +84,7 @@ struct Run<D> {
 }
 
 impl<D: Design> Run<D> {
-    /// The flows are shared out among the cores.
+    /// Splits the flows evenly among the cores.
     fn new(flows: u64, spread: Spread, cores: usize) -> Self {
         let share = flows.div_ceil(cores as u64);
         Self {
@@ -97,7 +99,7 @@ impl<D: Design> Run<D> {
 }
 
 impl<D: Design> Measured for Run<D> {
-    /// As long as the slowest core takes from a common start.
+    /// Measures from a common start to the end of the slowest core.
     fn round(&mut self, items: u64) {
         let cores = self.workers.len() as u64;
         let batches = items.div_ceil(BATCH as u64 * cores);

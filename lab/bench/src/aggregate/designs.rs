@@ -14,16 +14,16 @@ pub(super) type Record = MicroflowRecord<2, 0>;
 /// A table that merges microflow records into flows.
 pub(super) trait Design: Send {
     const NAME: &'static str;
-    /// An empty table that will hold `flows`.
+    /// An empty table for `flows` flows.
     fn new(flows: usize) -> Self;
     fn merge(&mut self, batch: &[Record]);
-    /// All packets in it: nothing may get lost.
+    /// All packets in the table, to check that none was lost.
     fn packets(self) -> u64;
     /// Memory of the table.
     fn size_bytes(&self) -> Option<usize>;
 }
 
-/// Ours.
+/// TurboFlow's flow cache.
 pub(super) struct TurboflowCache {
     cache: FlowCache<2, 0>,
     exported: Vec<Record>,
@@ -54,7 +54,7 @@ impl Design for TurboflowCache {
     }
 }
 
-/// The hashbrown crate with its own default hasher.
+/// The hashbrown crate with its default hasher.
 pub(super) struct HashbrownTable(hashbrown::HashMap<[u64; 2], Base>);
 
 impl Design for HashbrownTable {
@@ -82,7 +82,7 @@ impl Design for HashbrownTable {
     }
 }
 
-/// The standard library's map with its own default hasher.
+/// The standard library's map with its default hasher.
 pub(super) struct StdTable(HashMap<[u64; 2], Base>);
 
 impl Design for StdTable {

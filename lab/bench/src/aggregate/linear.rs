@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The paper's aggregator rebuilt, and the steps that lead to it (TurboFlow, section 5.2, Figure
-//! 12): linear probing over a flat table at load one half.
+//! The paper's aggregator, rebuilt in the steps that lead to it (TurboFlow, section 5.2, Figure
+//! 12): linear probing over a flat table at load factor one half.
 //!
 //! | design | keys | lookups |
 //! |---|---|---|
@@ -15,7 +15,7 @@ use turboflow_merge::{KeyHasher, prefetch};
 use super::designs::{Design, Record};
 
 /// How keys are hashed and compared.
-pub(super) trait KeyWay: Send {
+pub(super) trait KeyScheme: Send {
     fn new() -> Self;
     fn hash(&self, key: &[u64; 2]) -> u64;
     fn same(a: &[u64; 2], b: &[u64; 2]) -> bool;
@@ -24,7 +24,7 @@ pub(super) trait KeyWay: Send {
 /// Two 64-bit integers.
 pub(super) struct Integers(KeyHasher);
 
-impl KeyWay for Integers {
+impl KeyScheme for Integers {
     fn new() -> Self {
         Self(KeyHasher::new(1))
     }
@@ -40,7 +40,7 @@ impl KeyWay for Integers {
     }
 }
 
-/// A 5-tuple as one declares it without thinking of speed.
+/// A 5-tuple declared in the obvious way, without regard to speed.
 #[derive(Hash, PartialEq)]
 struct Fields {
     source: [u8; 4],
@@ -51,7 +51,7 @@ struct Fields {
 }
 
 impl Fields {
-    /// The key's words are the wire bytes in their order.
+    /// The words of the key are the bytes on the wire, in order.
     #[inline(always)]
     fn of(key: &[u64; 2]) -> Self {
         let [a, b, c, d, e, f, g, h] = key[0].to_le_bytes();
@@ -69,7 +69,7 @@ impl Fields {
 /// A structure of fields, hashed by the standard library.
 pub(super) struct ByFields(RandomState);
 
-impl KeyWay for ByFields {
+impl KeyScheme for ByFields {
     fn new() -> Self {
         Self(RandomState::new())
     }
@@ -85,21 +85,21 @@ impl KeyWay for ByFields {
     }
 }
 
-/// Linear probing over a flat table; lookups in groups of `GROUP` whose slots are prefetched.
+/// Linear probing over a flat table. Lookups run in groups of `GROUP` with prefetched slots.
 pub(super) struct LinearTable<W, const GROUP: usize> {
     slots: Vec<Record>,
     mask: usize,
-    way: W,
+    scheme: W,
 }
 
-/// Fields, one by one.
+/// Keys of fields, one lookup at a time.
 pub(super) type FlatTable = LinearTable<ByFields, 1>;
-/// Integers, one by one.
+/// Integer keys, one lookup at a time.
 pub(super) type IntegerTable = LinearTable<Integers, 1>;
-/// The paper's: integers, ten at a time.
+/// The paper's design: integer keys, ten lookups at a time.
 pub(super) type PaperTable = LinearTable<Integers, 10>;
 
-/// What a design is called.
+/// The name of a design in the results.
 trait Named {
     const NAME: &'static str;
 }
@@ -116,7 +116,7 @@ impl Named for PaperTable {
     const NAME: &'static str = "paper";
 }
 
-impl<W: KeyWay, const GROUP: usize> Design for LinearTable<W, GROUP>
+impl<W: KeyScheme, const GROUP: usize> Design for LinearTable<W, GROUP>
 where
     Self: Named,
 {
@@ -127,7 +127,7 @@ where
         Self {
             slots: vec![Record::default(); slots],
             mask: slots - 1,
-            way: W::new(),
+            scheme: W::new(),
         }
     }
 
@@ -135,7 +135,7 @@ where
         for group in batch.chunks(GROUP) {
             let mut homes = [0; GROUP];
             for (home, record) in homes.iter_mut().zip(group) {
-                *home = self.way.hash(&record.key) as usize & self.mask;
+                *home = self.scheme.hash(&record.key) as usize & self.mask;
                 prefetch(&raw const self.slots[*home]);
             }
             for (&home, record) in homes.iter().zip(group) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The paper's other baseline (TurboFlow, section 6.3): a Redis server as aggregator. One hash a
-//! flow, two `HINCRBY` a record (packets and bytes), pipelined over a local connection.
+//! The paper's other baseline (TurboFlow, section 6.3): a Redis server as aggregator. Each flow is
+//! one hash, and each record is two `HINCRBY` (packets and bytes), pipelined over a local
+//! connection.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
@@ -12,12 +13,12 @@ use turboflow_record::WORDS_V4;
 use crate::microflows::{BATCH, Microflows};
 use crate::{Options, Row, Spread, Timer};
 
-/// A server is slow; this many records say how slow.
+/// Redis is slow: this many records are enough to measure it.
 const ITEMS: u64 = 200_000;
-/// More flows than this would measure the server's memory.
+/// With more flows, the server's memory would be the limit.
 const FLOWS_MAX: u64 = 1_000_000;
 
-/// Measures a server, where one answers and the flows are few enough for it.
+/// Measures a server. `None` if none answers, or if there are more than [`FLOWS_MAX`] flows.
 pub(super) fn measure(flows: u64, spread: Spread, options: &Options) -> Option<Row> {
     if flows > FLOWS_MAX {
         return None;
@@ -59,7 +60,8 @@ impl Connection {
             replies,
             commands: String::new(),
         };
-        // The last of the server's sixteen databases, which is emptied afterwards: only where nobody keeps anything in it.
+        // Database 15 is the last of Redis's default sixteen. It is emptied afterwards, so it is
+        // used only if it holds nothing.
         connection.commands.push_str("SELECT 15\r\nDBSIZE\r\n");
         connection.send(1)?;
         let mut keys = String::new();
@@ -85,7 +87,7 @@ impl Connection {
         self.send(1)
     }
 
-    /// Sends what was collected and reads that many replies.
+    /// Sends the collected commands and reads that many replies.
     fn send(&mut self, replies: usize) -> Option<()> {
         self.stream.write_all(self.commands.as_bytes()).ok()?;
         self.commands.clear();

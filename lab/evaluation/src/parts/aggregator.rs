@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Figure 12: throughput of the aggregator with one optimisation after the other, on 1 to all
-//! cores.
+//! Figure 12: throughput of the aggregator, optimisation by optimisation, on 1 to all cores.
 
 use turboflow_bench::Options;
 
-use super::{Give, Part, Scale, benches};
+use super::{FactSink, Part, Scale, benches};
 use crate::facts::{Facts, Raw};
 use crate::report::axis::{Spacing, short};
-use crate::report::panels::{Of, Panels, Row};
+use crate::report::panels::{BarSource, Panels, Row};
 use crate::report::{Section, number};
 
 pub(super) const PART: Part = Part {
@@ -17,10 +16,10 @@ pub(super) const PART: Part = Part {
     report,
 };
 
-/// What the paper's optimisations add up to, in M microflow records a second on 1 to 4 cores of an
-/// Intel D1517 (TurboFlow, section 6.3: 13.73, and 8.4, 8.9 and 7.79 more).
+/// Throughput of the paper with all optimisations, in M microflow records per second, on 1 to 4
+/// cores of an Intel D1517 (TurboFlow, section 6.3: 13.73, then 8.4, 8.9 and 7.79 more).
 const PAPERS: [f64; 4] = [13.73, 22.13, 31.03, 38.82];
-/// How many times that is of Redis and of `std::unordered_map`, by the same section.
+/// Speedup over Redis and over `std::unordered_map`, from that section.
 const PAPERS_FACTORS: [(&str, &str, f64); 2] = [("redis", "Redis", 20.0), ("std", "std", 5.67)];
 
 /// Designs in the order of the paper's bars.
@@ -33,7 +32,7 @@ const DESIGNS: [(&str, &str); 6] = [
     ("turboflow", "TurboFlow"),
 ];
 
-fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
+fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
     let options = Options {
         flows: scale.pick(vec![100_000], vec![100_000, 1_000_000]),
         items: scale.pick(2_000_000, 20_000_000),
@@ -60,7 +59,7 @@ fn report(raw: &Raw, section: &mut Section) {
     compare(facts, section);
 }
 
-/// M items a second of a design on so many cores.
+/// M items per second of a design on that many cores.
 fn rate(facts: &Facts, design: &str, cores: f64) -> Option<f64> {
     let rate = facts.with("design", design).at("cores", cores);
     rate.first("items_per_s").map(|rate| rate / 1e6)
@@ -71,8 +70,8 @@ fn cluster(facts: &Facts, flows: f64, traffic: &str, section: &mut Section) {
     let title = format!("{} flows, {traffic} traffic", short(flows));
     let rows = DESIGNS.iter().map(|(design, name)| {
         let of = match *design {
-            "turboflow" => Of::Ours,
-            _ => Of::Others,
+            "turboflow" => BarSource::Ours,
+            _ => BarSource::Others,
         };
         let values = cores.iter().map(|cores| rate(facts, design, *cores));
         Row::new(*name, of, values.collect())
@@ -107,23 +106,24 @@ fn cluster(facts: &Facts, flows: f64, traffic: &str, section: &mut Section) {
     section.table(&names, &rows);
 }
 
-/// The paper's bars, as far as its text says them: baselines on one core, its own on 1 to 4.
+/// The paper's bars, as far as its text states them: baselines on one core, its own design on 1 to
+/// 4.
 fn papers(cores: &[f64]) -> Vec<Row> {
     let mut rows: Vec<Row> = PAPERS_FACTORS
         .iter()
         .map(|(_, name, factor)| {
             let on_one = |cores: &f64| (*cores == 1.0).then_some(PAPERS[0] / factor);
             let name = format!("{name}, in the paper");
-            Row::new(name, Of::Paper, cores.iter().map(on_one).collect())
+            Row::new(name, BarSource::Paper, cores.iter().map(on_one).collect())
         })
         .collect();
     let batched = |cores: &f64| PAPERS.get(*cores as usize - 1).copied();
     let values = cores.iter().map(batched).collect();
-    rows.push(Row::new("batched, in the paper", Of::Paper, values));
+    rows.push(Row::new("batched, in the paper", BarSource::Paper, values));
     rows
 }
 
-/// A number of cores in words.
+/// A number of cores, with its noun.
 pub(super) fn plural(cores: f64) -> String {
     let plural = if cores == 1.0 { "" } else { "s" };
     format!("{cores} core{plural}")

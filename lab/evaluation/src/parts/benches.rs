@@ -3,15 +3,15 @@
 
 use turboflow_bench::{Options, Row};
 
-use super::Give;
+use super::FactSink;
 use crate::facts::Fact;
 
-/// Runs a benchmark and gives its rows to `part`.
+/// Runs a benchmark and passes its rows on as facts of `part`.
 pub(super) fn run(
     bench: &str,
     part: &'static str,
     options: &Options,
-    give: Give<'_>,
+    give: FactSink<'_>,
 ) -> anyhow::Result<()> {
     turboflow_bench::run(bench, options, &mut |row| give(fact(part, &row)))?;
     Ok(())

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Table 9: what four more features cost.
+//! Table 9: the cost of four more features.
 
 use turboflow_bench::Options;
 
-use super::{Give, Part, Scale, benches};
+use super::{FactSink, Part, Scale, benches};
 use crate::facts::Raw;
 use crate::report::axis::short;
 use crate::report::{Section, number};
@@ -15,10 +15,10 @@ pub(super) const PART: Part = Part {
     report,
 };
 
-/// M microflow records a second with 4 and with 8 features (TurboFlow, Table 9).
+/// M microflow records per second with 4 and with 8 features (TurboFlow, Table 9).
 const PAPERS: (f64, f64) = (13.73, 12.57);
 
-fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
+fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
     let options = Options {
         flows: scale.pick(vec![10_000], vec![10_000, 1_000_000]),
         items: scale.pick(1_000_000, 20_000_000),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Figure 11: packets for each microflow record, by memory of the table, on each workload.
+//! Figure 11: packets per microflow record, by memory of the table, on each workload.
 
 use turboflow_plan::SimulationConfig;
 
 use super::links::{Link, PAPERS_RECORD_BYTES, Simulated, links, simulate};
-use super::{Give, Part, Scale};
+use super::{FactSink, Part, Scale};
 use crate::facts::{Fact, Facts, Raw};
 use crate::report::axis::{Spacing, short};
 use crate::report::chart::{Plot, Series};
@@ -17,7 +17,7 @@ pub(super) const PART: Part = Part {
     report,
 };
 
-/// What section 6.3 says: packets for each record with that memory, in bytes, at least.
+/// The claims of section 6.3: at least that many packets per record, with that memory in bytes.
 const STATED: [(&str, f64, f64); 5] = [
     ("Internet link", 1e6, 10.0),
     ("ToR switch", 1e6, 10.0),
@@ -26,9 +26,9 @@ const STATED: [(&str, f64, f64); 5] = [
     ("aggregation switch", 100e3, 45.0),
 ];
 
-fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
+fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
     for link in links() {
-        // A minute and more of an Internet link, seconds of switches that forward as much in one.
+        // More than a minute of an Internet link, or about two seconds of a switch.
         let full = if link.gigabits < 100.0 {
             40_000_000
         } else {
@@ -41,7 +41,7 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn facts(link: &Link, simulated: &Simulated, give: Give<'_>) -> anyhow::Result<()> {
+fn facts(link: &Link, simulated: &Simulated, give: FactSink<'_>) -> anyhow::Result<()> {
     let Simulated {
         measured,
         flows_per_second,
@@ -76,7 +76,7 @@ fn facts(link: &Link, simulated: &Simulated, give: Give<'_>) -> anyhow::Result<(
     Ok(())
 }
 
-/// Packets for each record with so much memory, on the logarithmic line between measured sizes.
+/// Packets per record with that memory, interpolated between measured sizes on logarithmic axes.
 fn ratio_at(facts: &Facts, bytes: f64) -> f64 {
     let points = facts.points("table_bytes", "packets_per_microflow");
     let pairs = points
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ratios_lie_on_the_line_between_measured_sizes() {
+    fn ratios_are_interpolated_between_measured_sizes() {
         let fact = |bytes: f64, ratio: f64| {
             Fact::new("x")
                 .value("table_bytes", bytes)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Figure 13: how the rate of microflow records goes over time.
+//! Figure 13: the rate of microflow records over time.
 
 use turboflow_plan::{SimulationConfig, worst_case_microflows_per_second};
 
 use super::links::{PAPERS_RECORD_BYTES, Simulated, links, simulate};
-use super::{Give, Part, Scale};
+use super::{FactSink, Part, Scale};
 use crate::facts::{Fact, Raw};
 use crate::report::axis::{Spacing, short};
 use crate::report::chart::{Marks, Plot, Series};
@@ -18,10 +18,10 @@ pub(super) const PART: Part = Part {
 };
 
 const SLOTS: [u32; 3] = [2_048, 8_192, 65_536];
-/// Of the line of the worst case: the darkest.
+/// Colour of the worst case: the darkest.
 const WORST_COLOUR: usize = 7;
 
-fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
+fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
     let [internet, ..] = links();
     let config = SimulationConfig {
         table_slots: SLOTS.to_vec(),
@@ -35,7 +35,7 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
         anyhow::bail!("the workload made no packets");
     };
     let first_ns = first.start_ns;
-    // The first and the last interval are not whole ones.
+    // The first and the last interval are incomplete.
     let whole = 1..measured.intervals.len().saturating_sub(1);
     for interval in &measured.intervals[whole] {
         for (table, &microflows) in measured.tables.iter().zip(&interval.microflows) {

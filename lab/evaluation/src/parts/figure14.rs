@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Figure 14: the worst case by Equation 2 over what was measured, which has to stay above 1.
+//! Figure 14: the ratio of the worst case (Equation 2) to the measured rate, which has to be above
+//! 1.
 
 use turboflow_plan::{Measured, SimulationConfig};
 use turboflow_workload::workloads::{InternetConfig, Kind};
 
 use super::links::{Simulated, captures, links, simulate, simulate_capture};
-use super::{Give, Part, Scale};
+use super::{FactSink, Part, Scale};
 use crate::facts::{Fact, Facts, Raw};
 use crate::report::axis::Spacing;
-use crate::report::panels::{Of, Panels, Row};
+use crate::report::panels::{BarSource, Panels, Row};
 use crate::report::{Section, number};
 
 pub(super) const PART: Part = Part {
@@ -18,24 +19,24 @@ pub(super) const PART: Part = Part {
     report,
 };
 
-/// Eight Internet links, as the paper has eight traces: from the least to the greatest of Table 6's
-/// packets and flows a second.
+/// Eight Internet links for the paper's eight traces. They span the packets and flows per second of
+/// Table 6.
 const TRACES: u32 = 8;
 /// Kinds of traffic, in the order of the report.
 const GROUPS: [&str; 3] = ["Internet links", "data centre", "captures"];
 
-fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
+fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
     let config = SimulationConfig::default();
-    // Captures first: a file that cannot be read is told before the long part.
+    // Captures come first, so that an unreadable file is reported before the long part.
     for path in captures(&scale.captures) {
         let first = simulate_capture(&path, 0, &config)?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        // Of a few packets there is no rate.
+        // A few packets have no rate.
         if first.packets == 0 || first.traffic().is_err() {
             continue;
         }
-        // Equation 2 is an expectation, from which a few packets stray: the mean of many hash
-        // functions.
+        // Equation 2 is an expectation, and few packets deviate from it. The mean over many hash
+        // functions deviates less.
         let more = if first.packets < SHORT_CAPTURE {
             HASH_FUNCTIONS
         } else {
@@ -71,12 +72,12 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A capture of fewer packets is run through tables of several hash functions.
+/// Captures with fewer packets run through tables of several hash functions.
 const SHORT_CAPTURE: u64 = 1_000_000;
 const HASH_FUNCTIONS: u64 = 32;
 
-/// The same traffic through tables of one or several hash functions.
-fn facts(group: &str, trace: &str, runs: &[Measured], give: Give<'_>) {
+/// One fact per table size, from runs of the same traffic with different hash functions.
+fn facts(group: &str, trace: &str, runs: &[Measured], give: FactSink<'_>) {
     for (index, table) in runs[0].tables.iter().enumerate() {
         let ratios = runs
             .iter()
@@ -95,7 +96,7 @@ fn facts(group: &str, trace: &str, runs: &[Measured], give: Give<'_>) {
     }
 }
 
-/// The mean, and how far it may be off by chance; 0 of a single value, which tells nothing of it.
+/// The mean and its standard error; 0 for a single value, whose error is unknown.
 fn mean_and_error(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -153,7 +154,7 @@ fn report(raw: &Raw, section: &mut Section) {
     }
 }
 
-/// Whether the bound holds: every mean lies above 1, or below by no more than chance does.
+/// Whether the bound holds: every mean is above 1, or below it by less than three standard errors.
 fn verdict(facts: &Facts) -> String {
     let (mut broken, mut by_chance) = (Vec::new(), 0);
     for fact in &facts.0 {
@@ -186,7 +187,7 @@ fn verdict(facts: &Facts) -> String {
     )
 }
 
-/// Ratios in steps, for each group of traffic.
+/// Ratios in steps, per group of traffic.
 fn histogram(facts: &Facts) -> String {
     const EDGES: [f64; 8] = [1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, f64::INFINITY];
     let steps = EDGES.windows(2).map(|pair| match pair[1] {
@@ -206,7 +207,7 @@ fn histogram(facts: &Facts) -> String {
     }
     let rows = names.into_iter().zip(counts).map(|(name, counts)| {
         let counts = counts.into_iter().map(|count| Some(f64::from(count)));
-        Row::new(name, Of::Ours, counts.collect())
+        Row::new(name, BarSource::Ours, counts.collect())
     });
     let plot = Panels {
         title: "Figure 14: worst case divided by measured, all table sizes",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The paper's three workloads, and captures, as a microflow table sees them.
+//! Simulates microflow tables on the paper's three workloads and on captures.
 
 use std::fs;
 use std::path::Path;
@@ -14,15 +14,15 @@ use turboflow_workload::workloads::{
     Asked, DataCenterConfig, InternetConfig, Kind, Switch, Workload, WorkloadConfig,
 };
 
-/// Bytes of a microflow record in the paper's switch: what 49 KB, 98 KB and so on in its Table 10
-/// are powers of two of.
+/// Bytes of a microflow record in the paper's switch. Divided by this, the table sizes of Table 10
+/// (49 KB, 98 KB, ...) are powers of two.
 pub(super) const PAPERS_RECORD_BYTES: f64 = 24.0;
-/// Bytes of ours, IPv4 with the default definition.
+/// Bytes of TurboFlow's record: IPv4 with the default definition.
 pub(super) const OUR_RECORD_BYTES: f64 = 64.0;
 
 /// Packets simulated at a time.
 const BATCH: usize = 1 << 14;
-/// Ethernet header.
+/// Bytes of an Ethernet header.
 const ETHERNET_BYTES: u32 = 14;
 
 /// A workload of the paper's Table 6.
@@ -32,7 +32,7 @@ pub(super) struct Link {
     pub(super) kind: Kind,
     /// Capacity in Gb/s.
     pub(super) gigabits: f64,
-    /// Its loads on the bus in Table 10, in Mb/s, for tables of these slots.
+    /// Bus load in Table 10, in Mb/s, by slots of the table.
     pub(super) papers_bus_mbits: [(u32, f64); 5],
 }
 
@@ -48,7 +48,7 @@ const fn loads(mbits: [f64; 5]) -> [(u32, f64); 5] {
     loads
 }
 
-/// All three, at the rates of the paper.
+/// The three workloads, at the rates of the paper.
 pub(super) fn links() -> [Link; 3] {
     [
         Link {
@@ -72,17 +72,16 @@ pub(super) fn links() -> [Link; 3] {
     ]
 }
 
-/// A workload that went through tables.
+/// The result of running a workload through tables.
 pub(super) struct Simulated {
     pub(super) measured: Measured,
-    /// Flows born a second. The simulation cannot tell these from flows that were under way when it
-    /// began.
+    /// Births per second. The simulation counts flows that are active at its start as births too.
     pub(super) flows_per_second: f64,
-    /// What the paper states, or its sources.
+    /// What the paper or its sources state.
     pub(super) asked: Asked,
 }
 
-/// Runs so many packets of a workload through tables.
+/// Runs that many packets of a workload through tables.
 pub(super) fn simulate(
     kind: Kind,
     packets: u64,
@@ -119,7 +118,7 @@ pub(super) fn simulate(
     }
 }
 
-/// Runs the packets of a capture file through tables; those that are none are left out.
+/// Runs the packets of a capture file through tables. Frames without an IP packet are left out.
 pub(super) fn simulate_capture(
     path: &Path,
     seed: u64,
@@ -151,7 +150,7 @@ pub(super) fn simulate_capture(
     Ok(simulation.finish())
 }
 
-/// The capture files of a folder, by name; none where it is not there.
+/// The capture files of a folder, sorted by name; empty if there is no such folder.
 pub(super) fn captures(folder: &Path) -> Vec<std::path::PathBuf> {
     let is_capture = |path: &std::path::PathBuf| {
         let ending = path.extension().and_then(|ending| ending.to_str());

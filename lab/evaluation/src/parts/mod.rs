@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The parts of the evaluation: each measures by itself, in a process of its own, and reports from
-//! what was measured.
+//! The parts of the evaluation. Each part is measured in its own process, and its report is made
+//! from the stored facts.
 
 mod accuracy;
 mod aggregator;
@@ -20,44 +20,44 @@ use std::path::PathBuf;
 use crate::facts::{Fact, Raw};
 use crate::report::Section;
 
-/// How much to measure.
+/// The amount of measuring.
 #[derive(Clone, Debug)]
 pub struct Scale {
-    /// Little: every part within seconds, numbers for nobody to rely on.
+    /// Takes seconds per part, and gives numbers not to rely on.
     pub quick: bool,
-    /// Where a Redis server listens, `host:port`; without one its rows are left out.
+    /// Address of a Redis server, `host:port`. Without one, its rows are left out.
     pub redis: Option<String>,
-    /// Folder of captures of real traffic; it need not be there.
+    /// Folder of captures of real traffic, which may be missing.
     pub captures: PathBuf,
 }
 
 impl Scale {
-    /// One of two numbers.
+    /// Chooses between the numbers for a quick and a full run.
     pub(crate) fn pick<T>(&self, quick: T, full: T) -> T {
         if self.quick { quick } else { full }
     }
 
-    /// Where a benchmark looks for a Redis server; where none is named, none answers.
+    /// The address for benchmarks. Without a server it is empty, and no connection succeeds.
     fn redis(&self) -> String {
         self.redis.clone().unwrap_or_default()
     }
 }
 
-/// Takes each fact as it is there.
-pub(crate) type Give<'a> = &'a mut dyn FnMut(Fact);
+/// Receives each fact as soon as it is measured.
+pub(crate) type FactSink<'a> = &'a mut dyn FnMut(Fact);
 
 /// A part of the evaluation.
 pub(crate) struct Part {
-    /// As on the command line and in `raw.jsonl`.
+    /// Name on the command line and in `raw.jsonl`.
     pub(crate) name: &'static str,
     /// Its heading in the report.
     pub(crate) title: &'static str,
-    pub(crate) measure: fn(&Scale, Give<'_>) -> anyhow::Result<()>,
-    /// Also from what other parts measured, as far as they did.
+    pub(crate) measure: fn(&Scale, FactSink<'_>) -> anyhow::Result<()>,
+    /// May also use facts of other parts, if they were measured.
     pub(crate) report: fn(&Raw, &mut Section),
 }
 
-/// All of them, in the order of the report.
+/// All parts, in the order of the report.
 pub(crate) const PARTS: [Part; 12] = [
     paper_tables::TABLE_5,
     figure11::PART,
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_found_by_their_names_and_names_are_told() {
+    fn parts_are_found_by_name_and_errors_list_the_names() {
         for expected in &PARTS {
             assert_eq!(part(expected.name).unwrap().title, expected.title);
         }

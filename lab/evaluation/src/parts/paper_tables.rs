@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables that follow from the paper's own inputs: 5, 12 and 13, cell by cell, as `turboflow-plan`
+//! Tables 5, 12 and 13, which follow from the paper's own inputs, cell by cell, as `turboflow-plan`
 //! computes them.
 
 use turboflow_plan::paper::{self, Agreement, Cell};
 
-use super::{Give, Part};
+use super::{FactSink, Part};
 use crate::facts::{Fact, Facts};
 use crate::report::{Section, number};
 
@@ -61,10 +61,10 @@ pub(super) const TABLE_13: Part = Part {
     },
 };
 
-/// Flows of the simulation beside Table 5: many, so that chance does not show.
+/// Flows of the simulation beside Table 5. Many flows keep the variance low.
 const FLOWS: u64 = 10_000;
 
-fn measure_5(give: Give<'_>) -> anyhow::Result<()> {
+fn measure_5(give: FactSink<'_>) -> anyhow::Result<()> {
     use turboflow_merge::KeyHasher;
     use turboflow_plan::{Observed, Simulation, SimulationConfig, eviction_probability};
     use turboflow_record::Family;
@@ -109,7 +109,7 @@ fn simulated_row(fact: &Fact) -> Vec<String> {
     ]
 }
 
-/// The word of a fact for how far a cell agrees.
+/// The name that facts use for the agreement of a cell.
 const fn agreement(agreement: Option<Agreement>) -> &'static str {
     match agreement {
         Some(Agreement::ToTheDigit) => "digit",
@@ -119,8 +119,8 @@ const fn agreement(agreement: Option<Agreement>) -> &'static str {
     }
 }
 
-/// Gives the cells of a table.
-pub(super) fn cells(part: &str, cells: Vec<Cell>, give: Give<'_>) -> anyhow::Result<()> {
+/// Passes the cells of a table on as facts.
+pub(super) fn cells(part: &str, cells: Vec<Cell>, give: FactSink<'_>) -> anyhow::Result<()> {
     for cell in cells {
         let reason = cell.reason();
         let agrees = agreement(cell.agreement());
@@ -142,7 +142,7 @@ pub(super) fn cells(part: &str, cells: Vec<Cell>, give: Give<'_>) -> anyhow::Res
     Ok(())
 }
 
-/// The cells in rows and columns, printed and computed, and what deviates.
+/// A table of printed and computed cells, and a list of deviations.
 pub(super) fn table(facts: &Facts, section: &mut Section) {
     let columns = facts.names("column");
     let mut names = vec![""];

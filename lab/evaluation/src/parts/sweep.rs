@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The offload paper's sweep of active flows, a tenth of them born anew every second.
+//! The offload paper's sweep of active flows, a tenth of which is replaced every second.
 
 use turboflow_bench::Options;
 
-use super::{Give, Part, Scale, benches};
+use super::{FactSink, Part, Scale, benches};
 use crate::facts::Raw;
 use crate::report::axis::{Spacing, short};
 use crate::report::chart::{Marks, Plot, Series};
@@ -18,12 +18,12 @@ pub(super) const PART: Part = Part {
 
 /// Numbers of active flows (Deri and others, section V).
 const FLOWS: [u64; 5] = [10_000, 100_000, 1_000_000, 10_000_000, 20_000_000];
-/// What the paper's software probe metered on each of its 16 cores, without deep packet inspection
-/// and without offload: 10 M packets/s less the drops of its Table I.
+/// Fraction of packets that the paper's software probe dropped on each of its 16 cores, without
+/// deep packet inspection and without offload (Table I). The probe was offered 10 M packets/s.
 const PAPERS_DROPS: [f64; 5] = [0.0, 0.0, 0.0, 0.40, 0.63];
 const PAPERS_RATE: f64 = 10e6;
 
-fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
+fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
     let options = Options {
         flows: scale.pick(FLOWS[..3].to_vec(), FLOWS.to_vec()),
         items: scale.pick(2_000_000, 40_000_000),
@@ -88,7 +88,7 @@ fn report(raw: &Raw, section: &mut Section) {
     }
 }
 
-/// Numbers of flows, and M packets or lines a second with so many.
+/// Pairs of a number of flows and a rate, in M packets or lines per second.
 type Rates = [(f64, f64)];
 
 fn table(ours: &Rates, papers: &Rates, lines: &Rates, section: &mut Section) {

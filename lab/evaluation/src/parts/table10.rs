@@ -67,7 +67,7 @@ fn rate(facts: &Facts, slots: f64) -> f64 {
     at.first("microflows_per_s").unwrap_or(f64::NAN)
 }
 
-/// Flow records to the collector, of 24 bytes.
+/// Network load of flow records to the collector, 24 bytes each.
 fn network(measured: &Facts) -> Vec<String> {
     const PAPERS: [f64; 3] = [1.75, 89.71, 247.92];
     let mut row = vec!["network, flow records of 24 B".to_owned()];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Table 11: how much one machine monitors, by memory and cores.
+//! Table 11: how much traffic one machine can monitor, by memory and cores.
 
 use turboflow_plan::{ShareCurve, links_carried, paper};
 
@@ -66,7 +66,7 @@ fn report(raw: &Raw, section: &mut Section) {
     );
 }
 
-/// Cores, and records a second that they merge: ours, the most flows, uniform.
+/// Cores, and the records per second that TurboFlow merges with the most flows and uniform traffic.
 fn merging(rates: &Facts) -> Vec<(f64, f64)> {
     let most = rates.numbers("flows").last().copied().unwrap_or(f64::NAN);
     let ours = rates.at("flows", most).with("design", "turboflow");
@@ -89,7 +89,7 @@ mod tests {
     use crate::facts::Fact;
 
     #[test]
-    fn capacity_is_of_ours_with_the_most_flows() {
+    fn capacity_is_that_of_turboflow_with_the_most_flows() {
         let fact = |design: &str, flows: f64, cores: f64, rate: f64| {
             Fact::new("figure12")
                 .of("design", design)

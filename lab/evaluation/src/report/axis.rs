@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An axis: from numbers to places on the paper, and where its ticks are.
+//! An axis: maps numbers to positions, and chooses ticks.
 
-/// The most steps of a linear axis, about.
+/// Approximate maximum number of steps on a linear axis.
 const STEPS: f64 = 6.0;
 
-/// How numbers are spread along an axis.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spacing {
     Linear,
-    /// By powers of ten.
+    /// Equal distances for powers of ten.
     Logarithmic,
 }
 
-/// An axis that holds all its numbers.
+/// An axis that covers all its numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
     spacing: Spacing,
@@ -21,7 +21,7 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// One that reaches from the least to the greatest of the numbers, from 0 if it is linear.
+    /// An axis from the smallest to the largest number. A linear axis starts at 0.
     pub(crate) fn over(spacing: Spacing, numbers: impl Iterator<Item = f64>) -> Self {
         let usable =
             |number: &f64| number.is_finite() && (spacing == Spacing::Linear || *number > 0.0);
@@ -50,7 +50,7 @@ impl Axis {
         }
     }
 
-    /// The share of the axis, 0 to 1, at which a number lies.
+    /// The position of a number on the axis, from 0 to 1.
     pub(crate) fn share(&self, number: f64) -> f64 {
         let share = match self.spacing {
             Spacing::Linear => (number - self.low) / (self.high - self.low),
@@ -61,7 +61,7 @@ impl Axis {
         share.clamp(0.0, 1.0)
     }
 
-    /// Numbers to write at the axis.
+    /// The numbers at the ticks.
     pub(crate) fn ticks(&self) -> Vec<f64> {
         match self.spacing {
             Spacing::Linear => {
@@ -71,7 +71,7 @@ impl Axis {
             }
             Spacing::Logarithmic => {
                 let (first, last) = (self.low.log10().floor(), self.high.log10().ceil());
-                // Powers of ten are enough where there are several of them.
+                // Across several decades, powers of ten are enough.
                 let digits: &[f64] = if (self.high / self.low).log10() > 2.5 {
                     &[1.0]
                 } else {
@@ -85,8 +85,7 @@ impl Axis {
         }
     }
 
-    /// The ends of a linear axis and its middle, the powers of ten of a logarithmic one: for axes
-    /// that are too short for more.
+    /// Ticks of a short axis: ends and middle of a linear axis, powers of ten of a logarithmic one.
     pub(crate) fn few_ticks(&self) -> Vec<f64> {
         match self.spacing {
             Spacing::Linear => vec![0.0, self.high / 2.0, self.high],
@@ -98,7 +97,7 @@ impl Axis {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, not below the number.
+/// The smallest number of the form 1, 2 or 5 times a power of ten that is not below `least`.
 fn round_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
     let step = [1.0, 2.0, 5.0].map(|digit| digit * power);
@@ -107,7 +106,7 @@ fn round_step(least: f64) -> f64 {
         .unwrap_or(10.0 * power)
 }
 
-/// A number in as few characters as tell it: 950, 1.5K, 20M, 0.04.
+/// The shortest form of a number: 950, 1.5K, 20M, 0.04.
 pub(crate) fn short(number: f64) -> String {
     let magnitude = number.abs();
     let (value, unit) = match magnitude {
@@ -152,7 +151,7 @@ mod tests {
         assert_eq!(axis.ticks(), [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]);
         assert_eq!(axis.few_ticks(), [0.0, 25.0, 50.0]);
         assert_eq!(axis.share(25.0), 0.5);
-        // No empty step beyond the greatest.
+        // The axis has no empty step above the largest number.
         let axis = Axis::over(Spacing::Linear, [119.5].into_iter());
         assert_eq!(axis.ticks().last(), Some(&120.0));
     }
@@ -163,13 +162,13 @@ mod tests {
         assert_eq!(axis.ticks(), [20.0, 50.0, 100.0, 200.0, 500.0]);
         assert_eq!(axis.few_ticks(), [100.0]);
         assert!((axis.share(100.0) - 0.5).abs() < 1e-9);
-        // Over many decades, the powers of ten.
+        // Over many decades, the ticks are powers of ten.
         let axis = Axis::over(Spacing::Logarithmic, [24.0, 25e6].into_iter());
         assert_eq!(axis.ticks(), [100.0, 1e3, 1e4, 1e5, 1e6, 1e7]);
     }
 
     #[test]
-    fn an_axis_of_nothing_is_an_axis() {
+    fn an_axis_without_numbers_is_valid() {
         for spacing in [Spacing::Linear, Spacing::Logarithmic] {
             let axis = Axis::over(spacing, std::iter::empty());
             assert!(axis.ticks().len() > 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Plots: lines over two axes, each with its name at its end.
+//! Plots: lines over two axes, labelled at their ends.
 
 use super::axis::{Axis, Spacing, short};
 use super::svg::{Anchor, COLOURS, Drawing, Stroke, text_width};
@@ -9,30 +9,30 @@ const HEIGHT: f64 = 420.0;
 const LEFT: f64 = 76.0;
 const TOP: f64 = 62.0;
 const BOTTOM: f64 = 360.0;
-/// The least distance between the names of two lines.
+/// Minimum distance between the labels of two lines.
 const NAME_HEIGHT: f64 = 18.0;
 const GRID: &str = "#ddd";
 const INK: &str = "#222";
 
-/// What a series is drawn with.
+/// How a series is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Marks {
     LineAndDots,
-    /// Each dot with its number.
+    /// Dots labelled with their numbers.
     LineAndNumbers,
     /// For many points.
     Line,
 }
 
-/// Points that belong together.
+/// A line of points.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
-    /// At the end of the line; empty where the line of the same colour has it.
+    /// Label at the end of the line; empty if another line of the same colour is labelled.
     pub(crate) name: String,
     pub(crate) points: Vec<(f64, f64)>,
     pub(crate) stroke: Stroke,
     pub(crate) marks: Marks,
-    /// Which colour; series of the same subject share one.
+    /// Index of the colour. Series of one subject share it.
     pub(crate) colour: usize,
 }
 
@@ -66,7 +66,7 @@ impl Series {
 /// Lines over two axes.
 pub(crate) struct Plot<'a> {
     pub(crate) title: &'a str,
-    /// Below the title: what is drawn how.
+    /// A line below the title that explains the drawing.
     pub(crate) note: &'a str,
     pub(crate) x: (&'a str, Spacing),
     pub(crate) y: (&'a str, Spacing),
@@ -99,10 +99,10 @@ impl Plot<'_> {
         ends.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut next = f64::NEG_INFINITY;
         for (at, series) in ends {
-            // A name that would lie on the one above it moves down.
+            // A label that would overlap the one above it moves down.
             let at = at.max(next);
             next = at + NAME_HEIGHT;
-            // Below the number of the last dot.
+            // Below the number at the last dot.
             let below = match series.marks {
                 Marks::LineAndNumbers => 8.0,
                 Marks::Line | Marks::LineAndDots => 4.5,
@@ -170,7 +170,7 @@ mod tests {
             Series::ours("ours", 0, vec![(10.0, 1.0), (1_000.0, 5.0)]),
             Series::papers("paper", 0, vec![(100.0, 2.0)]),
         ]);
-        // The upper right corner, beside the longest name: the greatest of both.
+        // The top right corner, left of the longest label, is the largest number of both series.
         let right = WIDTH - 24.0 - text_width("paper");
         assert!(svg.contains(&format!("{right:.1},{TOP:.1}")), "{svg}");
         assert_eq!(svg.matches("stroke-dasharray").count(), 1);
@@ -182,8 +182,12 @@ mod tests {
         let line = |name: &str| Series::ours(name, 0, vec![(10.0, 1.0), (100.0, 1.0)]);
         let svg = plot(vec![line("one"), line("two")]);
         let height = |name: &str| -> f64 {
-            let at = svg.find(&format!(">{name}<")).expect("it is named");
-            let (_, after) = svg[..at].rsplit_once(" y=\"").expect("it has a place");
+            let at = svg
+                .find(&format!(">{name}<"))
+                .expect("the line has a label");
+            let (_, after) = svg[..at]
+                .rsplit_once(" y=\"")
+                .expect("the label has a position");
             after.split('"').next().unwrap().parse().unwrap()
         };
         assert!(height("two") - height("one") >= NAME_HEIGHT);

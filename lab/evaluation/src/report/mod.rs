@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The report: a page of Markdown with plots beside it.
+//! The report: a Markdown page with plots beside it.
 
 pub(crate) mod axis;
 pub(crate) mod chart;
@@ -15,22 +15,22 @@ use anyhow::Context;
 use crate::facts::Raw;
 use crate::parts::PARTS;
 
-/// What the report says of one part.
+/// The report of one part.
 #[derive(Default)]
 pub(crate) struct Section {
     text: String,
-    /// Names without their ending, and drawings.
+    /// File names without extension, and the drawings.
     plots: Vec<(String, String)>,
 }
 
 impl Section {
-    /// A paragraph, one sentence a line.
+    /// Adds a paragraph, one sentence per line.
     pub(crate) fn say(&mut self, text: impl AsRef<str>) {
         let text = text.as_ref().replace(". ", ".\n");
         writeln!(self.text, "{text}\n").expect("a string takes any text");
     }
 
-    /// A table; the first row names the columns.
+    /// Adds a table. `names` is its header.
     pub(crate) fn table(&mut self, names: &[&str], rows: &[Vec<String>]) {
         let mut line = |cells: &[&str]| {
             writeln!(self.text, "| {} |", cells.join(" | ")).expect("a string takes any text");
@@ -43,7 +43,7 @@ impl Section {
         self.text.push('\n');
     }
 
-    /// A drawing, kept in a file of that name.
+    /// Adds a drawing, kept in a file of that name.
     pub(crate) fn plot(&mut self, name: &str, shows: &str, svg: String) {
         self.say(format!("![{shows}]({name}.svg)"));
         self.plots.push((name.to_owned(), svg));
@@ -54,9 +54,9 @@ impl Section {
 pub(crate) struct Origin<'a> {
     /// The run's name.
     pub(crate) run: &'a str,
-    /// Leads from the report to the folder of the run; empty, or with a slash at its end.
+    /// Relative path from the report to the folder of the run; empty, or with a slash at its end.
     pub(crate) link: &'a str,
-    /// What has to be known of it.
+    /// Notes on the run, shown at the top of the report.
     pub(crate) notes: &'a [String],
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn write(folder: &Path, origin: &Origin<'_>, raw: &Raw) -> anyhow::Re
         .with_context(|| format!("writing {}", path.display()))
 }
 
-/// A number with that many digits behind the point; `-` where there is none.
+/// A number with that many decimals; `-` for NaN.
 pub(crate) fn number(value: f64, digits: usize) -> String {
     if value.is_nan() {
         "-".to_owned()

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bars: a row for each subject, with its name before it and its number behind, and a panel for
-//! each thing that is compared.
+//! Bar charts: one row per subject with its name and its numbers, one panel per compared quantity.
 
 use super::axis::{Axis, Spacing, short};
 use super::svg::{Anchor, COLOURS, Drawing, Stroke, text_width};
@@ -9,56 +8,60 @@ const WIDTH: f64 = 760.0;
 const TOP: f64 = 66.0;
 const ROW_HEIGHT: f64 = 24.0;
 const BAR_HEIGHT: f64 = 15.0;
-/// Between panels.
+/// Gap between panels.
 const GAP: f64 = 18.0;
-/// For the number behind the longest bar.
+/// Room for the number at the longest bar.
 const NUMBER_WIDTH: f64 = 46.0;
 const GRID: &str = "#ddd";
 const INK: &str = "#222";
-/// What others than ours are drawn in.
+/// Colour of designs other than TurboFlow.
 const GREY: &str = "#8a8a8a";
 
-/// Whose numbers a row has.
+/// The source of a row's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Of {
+pub(crate) enum BarSource {
     Ours,
-    /// Measured here, for comparison.
+    /// Another design, measured here for comparison.
     Others,
-    /// Read in the paper.
+    /// Stated in the paper.
     Paper,
 }
 
 /// One bar in each panel.
 pub(crate) struct Row {
     pub(crate) name: String,
-    pub(crate) of: Of,
-    /// For each panel; `None` where there is none.
+    pub(crate) source: BarSource,
+    /// One number per panel; `None` if there is no bar.
     pub(crate) values: Vec<Option<f64>>,
 }
 
 impl Row {
-    pub(crate) fn new(name: impl Into<String>, of: Of, values: Vec<Option<f64>>) -> Self {
+    pub(crate) fn new(
+        name: impl Into<String>,
+        source: BarSource,
+        values: Vec<Option<f64>>,
+    ) -> Self {
         Self {
             name: name.into(),
-            of,
+            source,
             values,
         }
     }
 
     fn draw(&self, drawing: &mut Drawing, corner: (f64, f64), width: f64) {
-        let (colour, stroke) = match self.of {
-            Of::Ours => (COLOURS[0], Stroke::Solid),
-            Of::Others => (GREY, Stroke::Solid),
-            Of::Paper => (COLOURS[1], Stroke::Dashed),
+        let (colour, stroke) = match self.source {
+            BarSource::Ours => (COLOURS[0], Stroke::Solid),
+            BarSource::Others => (GREY, Stroke::Solid),
+            BarSource::Paper => (COLOURS[1], Stroke::Dashed),
         };
         drawing.rectangle(corner, (width, BAR_HEIGHT), colour, stroke);
     }
 }
 
-/// Bars in rows and panels, all on the same axis.
+/// Bars in rows and panels, with one scale for all panels.
 pub(crate) struct Panels<'a> {
     pub(crate) title: &'a str,
-    /// Unit of the axis, and how it is spread.
+    /// Unit and scale of the axis.
     pub(crate) axis: (&'a str, Spacing),
     pub(crate) panels: Vec<String>,
     pub(crate) rows: Vec<Row>,
@@ -115,18 +118,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_bar_has_its_name_and_its_number_and_one_that_is_missing_has_none() {
+    fn bars_have_names_and_numbers_and_missing_bars_have_none() {
         let panels = Panels {
             title: "throughput",
             axis: ("M/s", Spacing::Linear),
             panels: vec!["1 core".to_owned(), "2 cores".to_owned()],
             rows: vec![
-                Row::new("a", Of::Ours, vec![Some(1.25), Some(2.0)]),
-                Row::new("b", Of::Paper, vec![None, Some(4.0)]),
+                Row::new("a", BarSource::Ours, vec![Some(1.25), Some(2.0)]),
+                Row::new("b", BarSource::Paper, vec![None, Some(4.0)]),
             ],
         };
         let svg = panels.svg();
-        // Three bars, and the sheet.
+        // Three bars and the background.
         assert_eq!(svg.matches("<rect").count(), 4);
         assert_eq!(svg.matches("stroke-dasharray").count(), 1);
         for text in ["1 core", "2 cores", "a", "b", "1.25"] {

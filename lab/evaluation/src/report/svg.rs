@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A drawing: lines, boxes, dots and text, as SVG that every browser shows.
+//! Drawings of lines, boxes, dots and text, as SVG that every browser shows.
 
 use std::fmt::Write as _;
 
-/// Colours that people who are colour-blind tell apart (Okabe and Ito), darkest first.
+/// Colours that colour-blind people can tell apart (Okabe and Ito), darkest first.
 pub(crate) const COLOURS: [&str; 8] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#222222",
 ];
 
 const FONT_SIZE: f64 = 13.0;
 
-/// How wide a text is, about: enough to leave room for it.
+/// Approximate width of a text, enough to reserve space for it.
 pub(crate) fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * FONT_SIZE * 0.6
 }
@@ -37,11 +37,11 @@ impl Anchor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stroke {
     Solid,
-    /// The paper's numbers.
+    /// For the paper's numbers.
     Dashed,
 }
 
-/// Grows by what is drawn.
+/// The SVG elements drawn so far.
 pub(crate) struct Drawing {
     body: String,
     width: f64,
@@ -80,7 +80,7 @@ impl Drawing {
     }
 
     pub(crate) fn dot(&mut self, (x, y): (f64, f64), colour: &str, stroke: Stroke) {
-        // Hollow where the line is dashed.
+        // Dots of dashed lines are hollow.
         let fill = if stroke == Stroke::Solid {
             colour
         } else {
@@ -119,7 +119,7 @@ impl Drawing {
         ));
     }
 
-    /// In bold, from its place to the right.
+    /// Draws bold text to the right of its position.
     pub(crate) fn coloured_text(&mut self, (x, y): (f64, f64), colour: &str, text: &str) {
         self.add(format_args!(
             r#"<text x="{x:.1}" y="{y:.1}" fill="{colour}" font-weight="bold">{}</text>"#,
@@ -134,7 +134,7 @@ impl Drawing {
         ));
     }
 
-    /// From bottom to top, in the middle of its height.
+    /// Draws text from bottom to top, vertically centred.
     pub(crate) fn upright_text(&mut self, (x, y): (f64, f64), text: &str) {
         self.add(format_args!(
             r#"<text transform="translate({x:.1} {y:.1}) rotate(-90)" text-anchor="middle">{}</text>"#,
@@ -142,7 +142,7 @@ impl Drawing {
         ));
     }
 
-    /// The whole file, on white paper so that it can be read on any page.
+    /// The complete SVG file, on a white background that stays readable on any page.
     pub(crate) fn finish(self) -> String {
         let (width, height) = (self.width, self.height);
         format!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow-lab bench`: what it is asked for and cannot do, and a reader that goes away.
+//! `turboflow-lab bench`: options without effect, and a reader that closes its end.
 
 use std::fs::OpenOptions;
 use std::process::Stdio;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow-lab evaluation` as `make evaluation` runs it: goes on after a part that fails, and where it stopped.
+//! `turboflow-lab evaluation` as `make evaluation` runs it: it continues after a part that fails,
+//! and resumes an interrupted run.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::process::Output;
 
 use crate::support::command;
 
-/// Parts that take no time, and one that reads the captures it is given.
+/// Parts that take no time, one of which reads captures.
 const PARTS: &str = "figure14,table12,table13";
 
 fn run(folder: &Path, captures: &Path, parts: &str) -> Output {
@@ -50,7 +51,7 @@ fn a_part_that_fails_is_named_and_measured_by_the_next_run() {
     assert_eq!(second.status.code(), Some(0), "{said}");
     assert!(
         said.contains("[1/1] Figure 14"),
-        "only what is missing: {said}"
+        "measured more than the missing part: {said}"
     );
     let report = fs::read_to_string(out.join("report.md")).unwrap();
     assert!(report.contains("Note: a quick run"));
@@ -61,7 +62,7 @@ fn a_part_that_fails_is_named_and_measured_by_the_next_run() {
 }
 
 #[test]
-fn a_part_that_there_is_not_is_refused_with_those_that_there_are() {
+fn an_unknown_part_is_refused_with_a_list_of_the_known_ones() {
     let folder = tempfile::tempdir().unwrap();
     let output = run(folder.path(), folder.path(), "figure12,table99");
     let said = talk(&output);

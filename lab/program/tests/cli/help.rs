@@ -22,7 +22,7 @@ fn help_names_the_commands_and_fits_a_terminal() {
     ] {
         let help = lab(args).exits(0).stdout;
         for word in words {
-            assert!(help.contains(word), "nothing of {word:?} in {help}");
+            assert!(help.contains(word), "{word:?} is missing in {help}");
         }
         let wide = help.lines().find(|line| line.chars().count() > 100);
         assert_eq!(wide, None, "{args:?} is too wide");

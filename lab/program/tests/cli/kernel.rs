@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow-lab bench --engine xdp` on this machine's kernel. It needs root: without, it says so and
-//! passes, unless `TURBOFLOW_CI` is set.
+//! `turboflow-lab bench --engine xdp` on this machine's kernel. It needs root; without root the
+//! tests are skipped, or fail if `TURBOFLOW_CI` is set.
 
 use std::process::Command;
 
@@ -21,7 +21,7 @@ fn is_root() -> bool {
     is_root
 }
 
-/// Every row that is promised, with a cost of it: the empty program's is the least.
+/// Checks that every design has a row and a cost, and that the empty program is the cheapest.
 #[test]
 fn the_bench_of_the_engine_measures_every_design() {
     if !is_root() {
@@ -52,9 +52,9 @@ fn the_bench_of_the_engine_measures_every_design() {
     assert!(cost("per_cpu") > cost("empty"));
 }
 
-/// An interface that is not there is an error that names it.
+/// A missing interface is an error that names it.
 #[test]
-fn an_interface_to_send_from_has_to_be_there() {
+fn a_missing_interface_is_an_error() {
     if !is_root() {
         return;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The laboratory's program from the outside.
+//! The laboratory's program, run from the outside.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod bench;

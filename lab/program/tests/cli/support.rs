@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 
-/// What a run of the program gave.
+/// The outcome of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -13,25 +13,25 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// Asserts the exit code; shows everything otherwise.
+    /// Asserts the exit code. On failure, shows all output.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
         self
     }
 
-    /// Asserts that standard error says all of it.
+    /// Asserts that standard error contains all the words.
     #[track_caller]
     pub(crate) fn says(self, words: &[&str]) -> Self {
         for word in words {
             let said = &self.stderr;
-            assert!(said.contains(word), "nothing of {word:?} in {said}");
+            assert!(said.contains(word), "{word:?} is missing in {said}");
         }
         self
     }
 }
 
-/// The program, about to be started.
+/// The program, ready to start.
 pub(crate) fn command<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_turboflow-lab"));
     command.args(args).stdin(Stdio::null());

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A router of many links from the capture of one: copies with addresses, times and a link number
-//! of their own, merged by time, as the paper models a router (TurboFlow, section 6.2).
+//! A router with many links, made from the capture of one. Each link is a copy with its own
+//! addresses, times and link number, and the copies are merged by time, as the paper models a
+//! router (TurboFlow, section 6.2).
 //!
-//! The number of a link is the 802.1Q tag that its frames get, outermost, from 1 on: every tool
-//! shows it, and it survives classic pcap and interfaces. Addresses are exchanged by adding, bit by
-//! bit without carry, a number of the link's to each, so networks stay networks and copies do not
-//! meet; checksums follow. A copy begins up to a second after the capture does.
+//! The link number is the outermost 802.1Q tag, from 1 on. Every tool shows it, and it survives
+//! classic pcap and network interfaces. Each address is XORed with a mask of the link. So prefixes
+//! stay prefixes, and the copies have distinct addresses. Checksums are updated. A copy starts up
+//! to one second after the capture.
 
 mod readdress;
 
@@ -17,41 +18,41 @@ use turboflow_packet::LinkType;
 use crate::random::Random;
 use crate::traffic::FrameBuffer;
 
-/// The most links: VLAN numbers end there.
+/// Maximum number of links, limited by the VLAN numbers.
 pub const LINKS_MAX: u16 = 4_094;
-/// Copies begin within this time.
+/// Copies start within this time.
 const PHASES_NS: u64 = 1_000_000_000;
-/// Frames of a link read at a time.
+/// Frames read from a link at a time.
 const FRAMES_AT_ONCE: usize = 64;
 
-/// Where the frames of a copy come from, in order of time.
+/// The source of a copy's frames, in order of time.
 pub trait FrameSource {
-    /// Why frames cannot be had.
+    /// Why frames cannot be read.
     type Error;
 
-    /// Appends at most so many frames to `buffer`; none at the end.
+    /// Appends at most `frames` frames to `buffer`; none at the end.
     ///
     /// # Errors
     /// When the frames cannot be read.
     fn read(&mut self, buffer: &mut FrameBuffer, frames: usize) -> Result<(), Self::Error>;
 }
 
-/// Why there are no copies.
+/// Why links cannot be made or read.
 #[derive(Debug, thiserror::Error)]
 pub enum LinksError<E> {
-    /// No number of links.
+    /// The number of links is out of range.
     #[error("{links} links asked for; ask for 1 to {LINKS_MAX}")]
     Count {
-        /// What was asked for.
+        /// The requested number.
         links: usize,
     },
-    /// A frame that can have no tag.
+    /// The frame cannot carry a tag.
     #[error(
         "a frame of link type {link_type:?}: a link's number is a tag of Ethernet, so copies can \
          be made of captures of Ethernet only"
     )]
     NotEthernet {
-        /// The type.
+        /// The frame's link type.
         link_type: LinkType,
     },
     /// The capture cannot be read.
@@ -59,7 +60,7 @@ pub enum LinksError<E> {
     Source(E),
 }
 
-/// A copy.
+/// One copy of the capture.
 struct Link<S> {
     source: S,
     buffer: FrameBuffer,
@@ -68,29 +69,29 @@ struct Link<S> {
     address_mask: u32,
 }
 
-/// What the copies sent.
+/// Totals of the frames sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinksStatistics {
     /// Frames.
     pub packets: u64,
-    /// Their bytes on the wire, tags included.
+    /// Bytes on the wire, tags included.
     pub wire_bytes: u64,
-    /// Times of the first and the last, in ns since 1970.
+    /// Time of the first frame, in ns since 1970.
     pub first_ns: u64,
-    /// See `first_ns`.
+    /// Time of the last frame, in ns since 1970.
     pub last_ns: u64,
 }
 
-/// Copies of a capture, merged.
+/// The copies of a capture, merged by time.
 pub struct Links<S> {
     links: Vec<Link<S>>,
-    /// When the next frame of each link comes, earliest first.
+    /// Time of the next frame of each link, earliest first.
     next: BinaryHeap<Reverse<(u64, usize)>>,
     statistics: LinksStatistics,
 }
 
 impl<S: FrameSource> Links<S> {
-    /// A link for each source; all sources give the same capture.
+    /// Makes one link per source. All sources read the same capture.
     ///
     /// # Errors
     /// When there are no links or too many, or the capture cannot be read.
@@ -119,11 +120,11 @@ impl<S: FrameSource> Links<S> {
         Ok(links)
     }
 
-    /// Replaces the content of `buffer` by the next `frames` frames, fewer at the end. Returns how
-    /// many there are now: 0 after the last.
+    /// Replaces the content of `buffer` by the next `frames` frames, or fewer at the end. Returns
+    /// their number: 0 after the last frame.
     ///
     /// # Errors
-    /// When the capture cannot be read, or is not Ethernet's.
+    /// When the capture cannot be read, or is not of Ethernet.
     pub fn fill(
         &mut self,
         buffer: &mut FrameBuffer,
@@ -134,7 +135,7 @@ impl<S: FrameSource> Links<S> {
             let Some(Reverse((timestamp_ns, index))) = self.next.pop() else {
                 break;
             };
-            // A capture need not be in order of time; what comes out is.
+            // Timestamps in a capture may go backwards; those of the output must not.
             let timestamp_ns = timestamp_ns.max(self.statistics.last_ns);
             let link = &mut self.links[index];
             let frame = link.buffer.frame(link.next);
@@ -160,19 +161,19 @@ impl<S: FrameSource> Links<S> {
         Ok(buffer.len())
     }
 
-    /// What was sent so far.
+    /// Totals of the frames sent so far.
     #[must_use]
     pub const fn statistics(&self) -> LinksStatistics {
         self.statistics
     }
 
-    /// How many links there are.
+    /// Number of links.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.links.len()
     }
 
-    /// Puts a link's next frame in line, if there is one.
+    /// Queues a link's next frame, if there is one.
     fn wait_for(&mut self, index: usize) -> Result<(), LinksError<S::Error>> {
         let link = &mut self.links[index];
         if link.next == link.buffer.len() {

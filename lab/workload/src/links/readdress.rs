@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A frame with a further tag and other addresses, its checksums kept right.
+//! Adds a tag to a frame, and changes its addresses with correct checksums.
 
-/// What a tag adds to a frame.
+/// Bytes that a tag adds to a frame.
 pub(super) const TAG_BYTES: u32 = 4;
-/// Both addresses of Ethernet, which a tag follows.
+/// Bytes of both MAC addresses, which a tag follows.
 const MAC_BYTES: usize = 12;
-/// Tags and extension headers that are passed over in search of addresses and checksums.
+/// Maximum number of tags and extension headers that are skipped.
 const HEADERS_MAX: usize = 16;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMP_V6: u8 = 58;
 
-/// Appends the frame, tagged and readdressed. One that is cut within its headers, or is not IP, is
-/// tagged only.
+/// Appends the frame with the tag and new addresses. A frame that is truncated within its headers,
+/// or is not IP, gets only the tag.
 pub(super) fn copy(frame: &[u8], tag: u16, address_mask: u32, to: &mut Vec<u8>) {
     let (addresses, rest) = frame.split_at(frame.len().min(MAC_BYTES));
     to.extend_from_slice(addresses);
@@ -26,7 +26,7 @@ pub(super) fn copy(frame: &[u8], tag: u16, address_mask: u32, to: &mut Vec<u8>) 
     let _ = readdress(&mut to[payload..], address_mask);
 }
 
-/// `None` where the bytes end too early.
+/// `None` if the bytes end too early.
 fn readdress(bytes: &mut [u8], mask: u32) -> Option<()> {
     let mut at = 0;
     for _ in 0..HEADERS_MAX {
@@ -42,7 +42,7 @@ fn readdress(bytes: &mut [u8], mask: u32) -> Option<()> {
 
 fn readdress_v4(packet: &mut [u8], mask: u32) -> Option<()> {
     let header_bytes = usize::from(packet.first()? & 0xf) * 4;
-    // Both addresses have to be there before one is changed.
+    // Both addresses have to be captured before one is changed.
     packet.get(..20)?;
     let fragment_offset = word(packet, 6)? & 0x1fff;
     let protocol = packet[9];
@@ -57,7 +57,7 @@ fn readdress_v4(packet: &mut [u8], mask: u32) -> Option<()> {
     Some(())
 }
 
-/// The mask goes into the second 32 bits: the first ones say what kind of address it is.
+/// The mask changes the second 32 bits, because the first 32 bits give the type of the address.
 fn readdress_v6(packet: &mut [u8], mask: u32) -> Option<()> {
     packet.get(..40)?;
     let transport = transport_v6(packet);
@@ -71,7 +71,7 @@ fn readdress_v6(packet: &mut [u8], mask: u32) -> Option<()> {
     Some(())
 }
 
-/// Where the transport header begins, and whose it is; `None` in later fragments.
+/// Offset of the transport header and its protocol number; `None` in later fragments.
 fn transport_v6(packet: &[u8]) -> Option<(usize, u8)> {
     const FRAGMENT: u8 = 44;
     let (mut next, mut at) = (packet[6], 40);
@@ -79,7 +79,7 @@ fn transport_v6(packet: &[u8]) -> Option<(usize, u8)> {
         let header_bytes = match next {
             FRAGMENT if word(packet, at + 2)? >> 3 != 0 => return None,
             FRAGMENT => 8,
-            // Hop by hop, routing, destination.
+            // Hop-by-hop options, routing, destination options.
             0 | 43 | 60 => 8 * (usize::from(*packet.get(at + 1)?) + 1),
             _ => return Some((at, next)),
         };
@@ -89,7 +89,7 @@ fn transport_v6(packet: &[u8]) -> Option<(usize, u8)> {
     None
 }
 
-/// Adds the mask to the 32 bits at `at`, and lets `corrected` know each 16 that change.
+/// XORs the mask into the 32 bits at `at`, and passes each changed 16-bit word to `corrected`.
 fn change(packet: &mut [u8], at: usize, mask: u32, corrected: impl Fn(&mut [u8], u16, u16)) {
     for (at, mask) in [(at, (mask >> 16) as u16), (at + 2, mask as u16)] {
         let old = u16::from_be_bytes([packet[at], packet[at + 1]]);
@@ -102,7 +102,7 @@ fn change(packet: &mut [u8], at: usize, mask: u32, corrected: impl Fn(&mut [u8],
 fn correct_transport(packet: &mut [u8], start: usize, protocol: u8, old: u16, new: u16) {
     let at = match protocol {
         TCP => start + 16,
-        // 0: the sender made none (RFC 768).
+        // A checksum of 0 means that the sender made none (RFC 768).
         UDP if word(packet, start + 6) != Some(0) => start + 6,
         ICMP_V6 => start + 2,
         _ => return,
@@ -113,8 +113,7 @@ fn correct_transport(packet: &mut [u8], start: usize, protocol: u8, old: u16, ne
     }
 }
 
-/// Corrects the checksum at `at`, if it was captured, for a word that changed (RFC 1624, equation
-/// 3).
+/// Updates the checksum at `at`, if it was captured, for a changed word (RFC 1624, equation 3).
 fn correct(packet: &mut [u8], at: usize, old: u16, new: u16) {
     let Some(checksum) = word(packet, at) else {
         return;

@@ -7,7 +7,7 @@ use turboflow_packet::{Parser, ParserConfig};
 use super::*;
 use crate::traffic::{FrameSizes, Skew, Traffic, TrafficConfig};
 
-/// Some frames, all over again for each link.
+/// A source that repeats some frames for each link.
 #[derive(Clone)]
 struct Recorded {
     frames: FrameBuffer,
@@ -25,7 +25,7 @@ impl FrameSource for Recorded {
     }
 }
 
-/// A mix of all that has addresses and checksums.
+/// A mix of all protocols with addresses and checksums.
 fn recorded(packets: u64) -> Recorded {
     let mut traffic = Traffic::new(TrafficConfig {
         packets,
@@ -55,7 +55,7 @@ fn merged(recorded: &Recorded, links: usize) -> FrameBuffer {
     all
 }
 
-/// The one's complement sum of all words.
+/// The one's complement sum of all 16-bit words.
 fn sum(words: &[u8]) -> u32 {
     let sum: u32 = words
         .chunks(2)
@@ -65,7 +65,7 @@ fn sum(words: &[u8]) -> u32 {
     (sum & 0xffff) + (sum >> 16)
 }
 
-/// Whether the checksums of IP and of TCP or UDP are right.
+/// Whether the checksums of IP and of TCP or UDP are correct.
 fn sums_up(frame: &[u8]) -> bool {
     let mut ip = 14;
     while frame[ip - 2] == 0x81 {
@@ -111,7 +111,7 @@ fn links_have_every_packet_once_with_their_tag_and_in_order() {
 }
 
 #[test]
-fn links_have_flows_of_their_own() {
+fn links_have_distinct_flows() {
     let recorded = recorded(2_000);
     let flows = |frames: &FrameBuffer| {
         let mut parser = Parser::new(ParserConfig::default());
@@ -123,7 +123,7 @@ fn links_have_flows_of_their_own() {
 }
 
 #[test]
-fn checksums_stay_right() {
+fn checksums_stay_correct() {
     let recorded = recorded(2_000);
     assert!(recorded.frames.frames().all(|frame| sums_up(frame.bytes)));
     let all = merged(&recorded, 5);
@@ -148,7 +148,7 @@ fn no_links_and_other_link_types_are_refused() {
 }
 
 proptest! {
-    /// Whatever the bytes: nothing panics, and but for addresses and checksums all is kept.
+    /// For any bytes, nothing panics, and only addresses and checksums change.
     #[test]
     fn any_frame_is_copied(
         bytes in prop::collection::vec(any::<u8>(), 0..120),
@@ -172,7 +172,7 @@ proptest! {
         if tag_bytes == 4 {
             back.drain(12..16);
         }
-        // Checksums 0 and 0xffff are the same number, so they may differ.
+        // The checksums 0 and 0xffff are equivalent, so they may differ.
         let differ = back.iter().zip(&frame).filter(|(a, b)| a != b).count();
         prop_assert!(differ <= 4, "{:?} {:?}", frame, back);
     }

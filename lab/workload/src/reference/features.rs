@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every feature computed from the list of a flow's packets.
+//! Computes every feature from the list of a flow's packets.
 
 use turboflow_record::{Definition, EndReason, Feature, Input, InputValues, Op, Packet};
 
 use super::MeterOptions;
-use super::flow::{OpenFlow, Seen};
+use super::flow::{OpenFlow, SeenPacket};
 use super::key::{FlowKey, reverse};
 use super::records::{OwnedValue, Record};
 
@@ -46,28 +46,28 @@ pub(super) fn record(
     record
 }
 
-/// A packet and its side of the flow.
+/// A packet with its direction in the flow.
 #[derive(Clone, Copy)]
 struct Directed<'a> {
-    seen: &'a Seen,
+    seen: &'a SeenPacket,
     from_responder: bool,
 }
 
 fn all(flow: &OpenFlow, turned: bool) -> Vec<Directed<'_>> {
     let direct = |seen| Directed {
         seen,
-        from_responder: Seen::is_reversed(seen) != turned,
+        from_responder: SeenPacket::is_reversed(seen) != turned,
     };
     flow.packets.iter().map(direct).collect()
 }
 
-/// In a biflow: whether the feature folds both directions into one column.
+/// In a biflow: whether the feature covers both directions in one column.
 fn is_of_both_directions(feature: &Feature) -> bool {
     feature.per_biflow || feature.of == Some(Input::Direction)
 }
 
 /// The initiator is the sender of the first packet, unless exactly one side sent a SYN without ACK.
-fn initiator_is_reversed(packets: &[Seen]) -> bool {
+fn initiator_is_reversed(packets: &[SeenPacket]) -> bool {
     let sent_syn = |reversed| {
         packets
             .iter()
@@ -80,7 +80,7 @@ fn initiator_is_reversed(packets: &[Seen]) -> bool {
     }
 }
 
-/// What a packet itself carries; `None` where it does not.
+/// The input's value in one packet; `None` if the packet has none.
 pub(super) fn input_of_packet(input: Input, packet: &Packet, values: &InputValues) -> Option<u64> {
     match input {
         Input::IpLength => Some(packet.ip_length_bytes.into()),
@@ -92,7 +92,7 @@ pub(super) fn input_of_packet(input: Input, packet: &Packet, values: &InputValue
     }
 }
 
-/// The gaps between consecutive packets, in ns; 0 where the clock ran backwards.
+/// The gaps between consecutive packets, in ns; 0 if the clock went backwards.
 fn gaps_ns(packets: &[Directed<'_>]) -> Vec<u64> {
     let time = |packet: &Directed<'_>| packet.seen.packet.timestamp_ns;
     packets
@@ -101,7 +101,7 @@ fn gaps_ns(packets: &[Directed<'_>]) -> Vec<u64> {
         .collect()
 }
 
-/// The values of `input`, packet by packet, without those that are absent.
+/// The values of `input`, packet by packet, without absent ones.
 fn values_of(input: Input, packets: &[Directed<'_>], biflow: bool) -> Vec<u64> {
     match input {
         Input::Gap => gaps_ns(packets),
@@ -121,11 +121,11 @@ fn value(feature: &Feature, packets: &[Directed<'_>], biflow: bool) -> OwnedValu
     let values = match (&feature.op, feature.of) {
         (Op::GapMin | Op::GapMax | Op::GapMean | Op::GapVariance, _) => gaps_ns(packets),
         (_, Some(input)) => values_of(input, packets, biflow),
-        // `count` and `rate` of nothing count packets; `duration` looks at times alone.
+        // Without an input, `count` and `rate` count packets, and `duration` uses times only.
         (_, None) => vec![1; packets.len()],
     };
     let values = match (&feature.op, feature.of) {
-        // Flags that a packet lacks are 0 in it, which an OR does not see; so parsers need not
+        // Packets without TCP flags have 0 there, which does not change an OR. So parsers need not
         // fill in the input.
         (Op::BitOr, Some(Input::TcpFlags)) => packets
             .iter()
@@ -157,7 +157,7 @@ fn sum(values: &[u64]) -> u128 {
     values.iter().map(|&value| u128::from(value)).sum()
 }
 
-/// The sum as 64-bit counters have it: it wraps.
+/// The sum modulo 2^64, as in 64-bit counters.
 fn sum_64(values: &[u64]) -> u64 {
     sum(values) as u64
 }
@@ -166,9 +166,9 @@ fn mean(values: &[u64]) -> Option<f64> {
     (!values.is_empty()).then(|| sum(values) as f64 / values.len() as f64)
 }
 
-/// Population variance in two passes; `None` too where the sum of squares leaves 128 bits, as the
-/// record's exact moments do. Deviations are taken from the first value in integers, so
-/// that large values close to each other lose nothing.
+/// Population variance in two passes. Also `None` if the sum of squares exceeds 128 bits, like the
+/// record's exact moments. Deviations are taken from the first value in integers, so that large
+/// values close to each other keep their precision.
 fn variance(values: &[u64]) -> Option<f64> {
     let mut squares = 0_u128;
     for &value in values {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An open flow and when it closes: the rules of `docs/decisions/0001-cells.md`.
+//! Open flows and the rules for closing them: `docs/decisions/0001-cells.md`.
 //!
-//! All arithmetic is in `u128`, where no sum of a time and a timeout overflows.
+//! All arithmetic is in `u128`, in which no sum of a time and a timeout overflows.
 
 use turboflow_record::{EndReason, InputValues, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 
@@ -9,14 +9,14 @@ use super::MeterOptions;
 
 /// One packet of a flow.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct SeenPacket {
     pub(super) packet: Packet,
     pub(super) values: InputValues,
-    /// It runs against the flow's key; only in biflows.
+    /// Whether it runs against the flow's key; only in biflows.
     pub(super) reversed: bool,
 }
 
-impl Seen {
+impl SeenPacket {
     pub(super) fn is_syn_without_ack(&self) -> bool {
         self.packet.tcp_flags & (TCP_SYN | TCP_ACK) == TCP_SYN
     }
@@ -30,10 +30,10 @@ impl Seen {
     }
 }
 
-/// The cell that the clock is in, in ns.
+/// The current cell of the clock, in ns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
-    /// W: the watermark.
+    /// W: the watermark, which is the start of the current cell.
     pub(super) start_ns: u128,
     /// E: the start of the next cell.
     pub(super) end_ns: u128,
@@ -42,10 +42,10 @@ pub(super) struct Clock {
 /// All packets of an open flow, in order of arrival.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OpenFlow {
-    pub(super) packets: Vec<Seen>,
+    pub(super) packets: Vec<SeenPacket>,
 }
 
-/// A timeout that is switched off never comes.
+/// A disabled timeout. It is never reached.
 const NEVER: u128 = u128::MAX / 4;
 
 fn or_never(timeout_ns: Option<u64>) -> u128 {
@@ -53,7 +53,7 @@ fn or_never(timeout_ns: Option<u64>) -> u128 {
 }
 
 impl OpenFlow {
-    pub(super) fn push(&mut self, seen: Seen) {
+    pub(super) fn push(&mut self, seen: SeenPacket) {
         self.packets.push(seen);
     }
 
@@ -71,7 +71,8 @@ impl OpenFlow {
         self.times_ns().max().expect("an open flow has packets")
     }
 
-    /// It holds RST, or FIN from every direction that counts. Without a linger these end nothing.
+    /// Whether the flow has RST, or FIN from every direction that counts. Without a linger, neither
+    /// ends it.
     pub(super) fn has_ended(&self, options: &MeterOptions) -> bool {
         let rst = self.packets.iter().any(|seen| seen.has(TCP_RST));
         let fin = |reversed| {
@@ -82,10 +83,10 @@ impl OpenFlow {
         options.linger_ns.is_some() && (rst || fin(false) && (!options.biflow || fin(true)))
     }
 
-    /// The silence that closes it, in ns.
+    /// The silence that closes the flow, in ns.
     fn limit_ns(&self, options: &MeterOptions) -> u128 {
         if self.has_ended(options) {
-            // Law 5: no record holds a silence longer than the idle timeout, ended or not.
+            // Law 5: no record holds a silence longer than the idle timeout, even after its end.
             or_never(options.linger_ns).min(or_never(options.idle_timeout_ns))
         } else {
             or_never(options.idle_timeout_ns)
@@ -100,7 +101,7 @@ impl OpenFlow {
         }
     }
 
-    /// Rule 1: what the clock alone says.
+    /// Rule 1: whether the clock alone closes the flow, and why.
     pub(super) fn due(&self, clock: &Clock, options: &MeterOptions) -> Option<EndReason> {
         let silent_ns = self.last_ns() + self.limit_ns(options);
         let too_long_ns = self.first_ns() + or_never(options.active_timeout_ns);
@@ -113,10 +114,10 @@ impl OpenFlow {
         }
     }
 
-    /// Rules 1 and 2: why `next` cannot join, or `None` where it joins.
+    /// Rules 1 and 2: why `next` cannot join the flow; `None` if it can.
     pub(super) fn export_before(
         &self,
-        next: &Seen,
+        next: &SeenPacket,
         clock: &Clock,
         options: &MeterOptions,
     ) -> Option<EndReason> {
@@ -130,7 +131,7 @@ impl OpenFlow {
         if next_ns > self.last_ns() + self.limit_ns(options) {
             return Some(self.reason_of_silence(options));
         }
-        // Written as a sum: the end of the cell is later than both times only if the clock is.
+        // As a sum, because the end of the cell is beyond both times only if the clock is.
         let first_ns = self.first_ns().min(next_ns);
         if clock.end_ns > first_ns + or_never(options.active_timeout_ns) {
             return Some(EndReason::ActiveTimeout);

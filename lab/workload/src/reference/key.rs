@@ -31,7 +31,7 @@ impl From<&KeyValue> for OwnedValue {
 }
 
 /// The key of a packet's flow, and whether the packet runs against it. In biflows both directions
-/// have one key: the smaller of the two.
+/// share a key: the smaller of the two.
 pub(super) fn of_packet(
     definition: &Definition,
     packet: &Packet,
@@ -51,7 +51,7 @@ pub(super) fn of_packet(
     }
 }
 
-/// The same key seen from the other side.
+/// The key with its endpoints swapped.
 pub(super) fn reverse(definition: &Definition, key: &FlowKey) -> FlowKey {
     let place = |field| definition.key.iter().position(|&other| other == field);
     let other_side =
@@ -89,7 +89,7 @@ fn value_of(field: KeyField, packet: &Packet, values: &InputValues) -> KeyValue 
     }
 }
 
-/// An outer address. IPv4 lies in the first four bytes; two addresses of zeros mean no tunnel.
+/// An outer address. IPv4 uses the first four bytes; two all-zero addresses mean no tunnel.
 fn outer_address(values: &InputValues, end: usize) -> KeyValue {
     let both = values.outer_addresses;
     let bytes = both[end];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The oracle: a per-packet flow meter that keeps every packet of every open flow, follows
+//! The oracle: a per-packet flow meter that keeps every packet of every open flow. It follows
 //! `docs/decisions/0001-cells.md` packet by packet, and computes each feature from the list of
 //! packets when the flow is exported.
 //!
-//! It shares the vocabulary of `turboflow-record` and none of its layouts, plans or merge code:
-//! where the two agree, they agree for independent reasons. Slow and memory-hungry on purpose.
+//! It shares the vocabulary of `turboflow-record`, and none of its layouts, plans or merge code. So
+//! agreement with the product is independent evidence. Slow and memory-hungry on purpose.
 //!
 //! ```
 //! use turboflow_record::{Definition, InputValues};
@@ -29,15 +29,15 @@ use flow::{Clock, OpenFlow};
 use key::FlowKey;
 pub use records::{OwnedValue, Record, Records, assert_same_records};
 
-/// The rules that a definition does not hold.
+/// The meter's options that are not part of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterOptions {
-    /// Longest silence inside a record, in ns. Default 30 s; `None` switches it off.
+    /// Longest silence inside a record, in ns. Default 30 s; `None` disables it.
     pub idle_timeout_ns: Option<u64>,
-    /// Longest record, in ns. Default 120 s; `None` switches it off.
+    /// Longest record, in ns. Default 120 s; `None` disables it.
     pub active_timeout_ns: Option<u64>,
-    /// How long an ended flow waits for late packets, in ns. Default 2 s; `None` means that FIN and
-    /// RST end nothing, `Some(0)` that they close the record at once.
+    /// How long an ended flow waits for late packets, in ns. Default 2 s. With `None`, FIN and RST
+    /// do not end a flow; with `Some(0)`, they close the record at once.
     pub linger_ns: Option<u64>,
     /// Bound on the age of a packet at the aggregator, in ns. Default 1 s.
     pub max_age_ns: u64,
@@ -59,7 +59,7 @@ impl Default for MeterOptions {
 }
 
 impl MeterOptions {
-    /// Every timeout switched off: one record a key, until the input ends.
+    /// Options with every timeout disabled: one record per key, until the input ends.
     #[must_use]
     pub fn without_timeouts() -> Self {
         Self {
@@ -70,10 +70,10 @@ impl MeterOptions {
         }
     }
 
-    /// Length of a cell, in ns: the smallest of what is set and not 0.
+    /// Length of a cell, in ns: the smallest timeout that is enabled and not 0.
     ///
     /// # Panics
-    /// When `max_age_ns` is 0 and nothing else is set.
+    /// When `max_age_ns` is 0 and no other timeout is set.
     #[must_use]
     pub fn cell_ns(&self) -> u64 {
         [
@@ -90,18 +90,18 @@ impl MeterOptions {
     }
 }
 
-/// What the oracle says about a sequence of packets.
+/// The oracle's answer for a sequence of packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metered {
     /// The flow records.
     pub records: Records,
-    /// How often the clock was set back.
+    /// Number of times the clock was set back.
     pub clock_steps: u64,
-    /// Records by their reason, in the order of [`EndReason::ALL`].
+    /// Records by end reason, in the order of [`EndReason::ALL`].
     pub records_by_reason: [u64; EndReason::ALL.len()],
 }
 
-/// Meters a whole sequence of packets, in order of arrival.
+/// Meters a whole sequence of packets, given in order of arrival.
 #[must_use]
 pub fn meter(
     definition: &Definition,
@@ -115,8 +115,8 @@ pub fn meter(
     meter.finish()
 }
 
-/// Where the flow records of an engine, merged until there is one for each key, differ from what
-/// the oracle says of its packets without timeouts, as text for a person; `None` where they do not.
+/// Compares an engine's flow records, merged into one per key, with the oracle's records of its
+/// packets without timeouts. Returns a readable difference, or `None` if they agree.
 #[must_use]
 pub fn difference_of_flows(
     definition: &Definition,
@@ -133,7 +133,7 @@ pub fn difference_of_flows(
     expected.difference(&Records::from_batch(schema, flows))
 }
 
-/// The oracle, fed packet by packet.
+/// The oracle, fed one packet at a time.
 #[derive(Debug)]
 pub struct Meter {
     definition: Definition,
@@ -147,21 +147,21 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A meter that has seen nothing.
+    /// A meter without packets.
     ///
     /// # Panics
-    /// When the idle or active timeout is 0: only the linger may be.
+    /// When the idle or active timeout is 0. Only the linger may be 0.
     #[must_use]
     pub fn new(definition: &Definition, options: &MeterOptions) -> Self {
         assert_ne!(
             options.idle_timeout_ns,
             Some(0),
-            "an idle timeout of 0 means nothing"
+            "the idle timeout is positive"
         );
         assert_ne!(
             options.active_timeout_ns,
             Some(0),
-            "an active timeout of 0 means nothing"
+            "the active timeout is positive"
         );
         Self {
             definition: definition.clone(),
@@ -174,12 +174,12 @@ impl Meter {
         }
     }
 
-    /// One packet arrives.
+    /// Meters one packet.
     pub fn observe(&mut self, packet: Packet, values: InputValues) {
         self.follow_clock(packet.timestamp_ns);
         let clock = self.clock();
         let (key, reversed) = key::of_packet(&self.definition, &packet, &values, &self.options);
-        let seen = flow::Seen {
+        let seen = flow::SeenPacket {
             packet,
             values,
             reversed,
@@ -196,7 +196,7 @@ impl Meter {
         }
     }
 
-    /// The end of the input: everything open is exported.
+    /// Ends the input: every open flow is exported.
     #[must_use]
     pub fn finish(mut self) -> Metered {
         self.export_everything();
@@ -207,7 +207,7 @@ impl Meter {
         }
     }
 
-    /// The decision's rule 4, and the largest timestamp so far.
+    /// Rule 4 of the decision, and the largest timestamp so far.
     fn follow_clock(&mut self, timestamp_ns: u64) {
         if let (Some(now_ns), Some(idle_ns)) = (self.now_ns, self.options.idle_timeout_ns)
             && now_ns.saturating_sub(timestamp_ns) > idle_ns
@@ -231,7 +231,7 @@ impl Meter {
         }
     }
 
-    /// The decision's rule 3: those due get their reason, the rest is forced out.
+    /// Rule 3 of the decision: due flows get their own end reason, all others a forced end.
     fn export_everything(&mut self) {
         let clock = self.clock();
         let keys: Vec<FlowKey> = self.open.keys().cloned().collect();

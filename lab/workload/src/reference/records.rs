@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sets of flow records that can be compared, whoever made them.
+//! Sets of flow records that can be compared, independent of their source.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -8,13 +8,13 @@ use std::net::IpAddr;
 
 use turboflow_record::{Column, FlowBatch, Value};
 
-/// Two reals are one when they differ by less than this share of the larger.
+/// Two floats are equal when they differ by less than this share of the larger one.
 const RELATIVE_TOLERANCE: f64 = 1e-12;
 
 /// One value of one record.
 #[derive(Clone, Debug)]
 pub enum OwnedValue {
-    /// The record has none.
+    /// The record has no value.
     Absent,
     /// An IP address.
     Address(IpAddr),
@@ -106,7 +106,7 @@ impl Record {
         }
     }
 
-    /// Columns and values, by name.
+    /// Columns and values, ordered by column name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &OwnedValue)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
@@ -116,13 +116,14 @@ impl Record {
         assert!(before.is_none(), "two columns are named {column}");
     }
 
-    /// Addresses first, then what is neither address nor real.
+    /// Orders by addresses first, then by everything except floats.
     fn exact_order(&self, other: &Self) -> Ordering {
         self.order_by(&[1], other)
             .then_with(|| self.order_by(&[0, 2, 4], other))
     }
 
-    /// Reals last: records that differ in the last bits of a real lie near each other.
+    /// Orders floats last, so that records that differ only in the last bits of a float are
+    /// neighbours.
     fn order(&self, other: &Self) -> Ordering {
         self.exact_order(other)
             .then_with(|| self.order_by(&[3], other))
@@ -154,7 +155,7 @@ impl Record {
     }
 }
 
-/// Orders values totally, to sort by.
+/// A total order of values, for sorting.
 struct Sortable<'a>(&'a OwnedValue);
 
 impl PartialEq for Sortable<'_> {
@@ -187,7 +188,7 @@ impl fmt::Debug for Record {
     }
 }
 
-/// Flow records in canonical order: the order in which they were made does not matter.
+/// Flow records in canonical order, independent of the order in which they were made.
 #[derive(Clone, Default)]
 pub struct Records(Vec<Record>);
 
@@ -199,20 +200,20 @@ impl PartialEq for Records {
 }
 
 impl Records {
-    /// These records, sorted.
+    /// The given records, sorted.
     #[must_use]
     pub fn new(mut records: Vec<Record>) -> Self {
         records.sort_by(Record::order);
         Self(records)
     }
 
-    /// The records of the product.
+    /// The product's records.
     #[must_use]
     pub fn from_batch(schema: &[Column], batch: &FlowBatch) -> Self {
         Self::from_batches(schema, [batch])
     }
 
-    /// The records of the product, from several batches of one schema.
+    /// The product's records, from several batches of one schema.
     #[must_use]
     pub fn from_batches<'a>(
         schema: &[Column],
@@ -231,13 +232,13 @@ impl Records {
         Self::new(records)
     }
 
-    /// How many there are.
+    /// Number of records.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -248,7 +249,7 @@ impl Records {
         self.0.iter()
     }
 
-    /// Where `actual` differs from `self` as text for a person; `None` where both are equal.
+    /// The differences of `actual` from `self`, readable; `None` if both are equal.
     #[must_use]
     pub fn difference(&self, actual: &Self) -> Option<String> {
         const SHOWN: usize = 5;
@@ -279,9 +280,9 @@ impl Records {
         Some(text)
     }
 
-    /// Records of `self` that `other` lacks, and the other way round.
+    /// Records of `self` that `other` lacks, and records of `other` that `self` lacks.
     ///
-    /// Both are sorted; records that are alike but for their reals may be in any order.
+    /// Both are sorted. Records that differ only in their floats may be in any order.
     fn unmatched<'a>(&'a self, other: &'a Self) -> (Vec<&'a Record>, Vec<&'a Record>) {
         let (mut missing, mut extra) = (Vec::new(), Vec::new());
         let (mut mine, mut theirs) = (&self.0[..], &other.0[..]);

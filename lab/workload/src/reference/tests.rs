@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The oracle against answers worked out by hand, and against the laws.
+//! The oracle against results computed by hand, and against the laws.
 
 use turboflow_record::{
     Column, ColumnKind, Feature, FiveTuple, FlowBatch, Input, KeyField, Op, TCP_ACK, TCP_FIN,
@@ -11,7 +11,7 @@ use crate::sequences::{SequenceShape, random_packets};
 
 const FORWARD: FiveTuple = FiveTuple::v4([10, 0, 0, 1, 10, 0, 0, 2], [0, 9, 0, 80], 6);
 
-/// Timeouts of 100, 1,000 and 50 with cells of 10.
+/// Timeouts of 100, 1,000 and 50 ns with cells of 10 ns.
 fn options() -> MeterOptions {
     MeterOptions {
         idle_timeout_ns: Some(100),
@@ -35,7 +35,7 @@ fn packet(tuple: FiveTuple, timestamp_ns: u64, tcp_flags: u16) -> (Packet, Input
     (packet, InputValues::default())
 }
 
-/// (packets, first, last, reason) of each record of packets of one key.
+/// (packets, first, last, reason) of each record, for packets of one key.
 fn cuts(options: &MeterOptions, packets: &[(u64, u16)]) -> Vec<(u64, u64, u64, u64)> {
     let packets = packets
         .iter()
@@ -63,12 +63,14 @@ fn a_silence_of_the_idle_timeout_joins_and_one_more_nanosecond_cuts() {
 #[test]
 fn the_active_cut_is_at_the_cell_that_would_exceed_it() {
     let steps: Vec<_> = (0..13).map(|step| (5 + 90 * step, TCP_ACK)).collect();
-    // 995 lies in the cell [990, 1000): 1000 - 5 <= 1000. 1085 lies in [1080, 1090).
+    // The packet at 995 is in the cell [990, 1000): 1000 - 5 <= 1000. The one at 1085 is in [1080,
+    // 1090).
     assert_eq!(
         cuts(&options(), &steps),
         [(12, 5, 995, 2), (1, 1085, 1085, 4)]
     );
-    // [1000, 1010) reaches to 1005 past the first packet, although the packet itself would fit.
+    // The cell [1000, 1010) reaches to 1005 after the first packet, although the packet itself
+    // would fit.
     let steps = [
         (5, 16),
         (100, 16),
@@ -103,7 +105,7 @@ fn an_ended_flow_lingers_and_a_new_syn_opens_another() {
         cuts(&options(), &[(1, 2), (2, end), (3, TCP_SYN), (4, TCP_SYN)]),
         expected
     );
-    // A SYN with ACK is an answer, not a beginning.
+    // A SYN with ACK answers a connection and does not begin one.
     assert_eq!(
         cuts(&options(), &[(1, 2), (2, end), (3, TCP_SYN | TCP_ACK)]),
         [(3, 1, 3, 4)]
@@ -134,7 +136,7 @@ fn with_the_linger_switched_off_fin_and_rst_end_nothing() {
 }
 
 #[test]
-fn at_the_end_those_due_get_their_reason_and_the_rest_is_forced() {
+fn at_the_end_due_flows_keep_their_reason_and_the_rest_is_forced() {
     let other = FiveTuple::v4([10, 0, 0, 3, 10, 0, 0, 4], [0, 9, 0, 80], 17);
     let reasons = |until_ns| {
         let packets = [packet(FORWARD, 5, 0), packet(other, until_ns, 0)];
@@ -170,7 +172,7 @@ fn a_biflow_starts_with_its_initiator_and_ends_from_both_sides() {
     let run = |packets: &[(Packet, InputValues)]| {
         meter(&Definition::default(), &biflow, packets.to_vec()).records
     };
-    // The answer was captured first; the SYN says who began.
+    // The response was captured first. The SYN identifies the initiator.
     let records = run(&[
         packet(FORWARD, 1, TCP_SYN | TCP_ACK),
         packet(back, 2, TCP_SYN),
@@ -205,7 +207,7 @@ fn a_biflow_starts_with_its_initiator_and_ends_from_both_sides() {
 }
 
 #[test]
-fn features_are_what_a_person_would_compute() {
+fn features_are_those_computed_by_hand() {
     let feature = Feature::new;
     let length = Some(Input::IpLength);
     let definition = Definition {
@@ -318,7 +320,7 @@ fn assert_cut_as_law_5_says(record: &Record, options: &MeterOptions) {
     let Some(idle_ns) = options.idle_timeout_ns else {
         return;
     };
-    // A linger beyond the idle timeout keeps an ended flow longer than law 5 allows.
+    // A linger beyond the idle timeout would keep an ended flow longer than law 5 allows.
     let linger_ns = options.linger_ns.unwrap_or(0);
     let Some(OwnedValue::List(times)) = record.get("times") else {
         panic!("{record:?}")
@@ -354,7 +356,7 @@ fn fewer_packets_are_a_prefix() {
 }
 
 #[test]
-fn reads_the_records_of_the_product_and_says_what_differs() {
+fn reads_the_products_records_and_names_their_differences() {
     let packets = [packet(FORWARD, 10, 16), packet(FORWARD, 20, 16)];
     let expected = meter(&Definition::default(), &options(), packets).records;
     let record = expected.iter().next().unwrap();
@@ -396,7 +398,7 @@ fn reads_the_records_of_the_product_and_says_what_differs() {
 }
 
 #[test]
-fn reals_are_equal_within_the_tolerance() {
+fn floats_are_equal_within_the_tolerance() {
     assert_eq!(OwnedValue::Float(1e9), OwnedValue::Float(1e9 + 1e-4));
     assert_ne!(OwnedValue::Float(1e9), OwnedValue::Float(1e9 + 1e-2));
     assert_ne!(OwnedValue::Float(0.0), OwnedValue::Unsigned(0));

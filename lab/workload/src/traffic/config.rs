@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a generator is asked for, and what it refuses.
+//! The configuration of a generator, and its checks.
 
-/// What traffic to generate. Every number is kept, or refused with a [`ConfigError`].
+/// The traffic to generate. Every number is met exactly, or refused with a [`ConfigError`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrafficConfig {
-    /// How many packets in all.
+    /// Number of packets.
     pub packets: u64,
     /// Flows active at any time, at most [`FLOWS_MAX`].
     pub flows: u64,
-    /// New flows per second of the traffic's own time; each takes the place of an old one.
+    /// New flows per second of the traffic's own time. Each replaces an old one.
     pub births_per_second: f64,
     /// Packets per second of the traffic's own time, evenly spaced.
     pub packets_per_second: f64,
@@ -16,24 +16,24 @@ pub struct TrafficConfig {
     pub frame_sizes: FrameSizes,
     /// How packets spread over the flows.
     pub skew: Skew,
-    /// Share of the flows that are IPv6, 0 to 1. Like the other two shares it is spread evenly
-    /// over heavy and light flows, so the packets' share comes close to it under any skew.
+    /// Share of the flows that are IPv6, 0 to 1. All three shares are spread evenly over heavy and
+    /// light flows, so the share of the packets comes close to it under any skew.
     pub ipv6_share: f64,
     /// Share of the flows whose frames have an 802.1Q tag, 0 to 1.
     pub vlan_share: f64,
     /// Share of the flows that are UDP, 0 to 1; the others are TCP.
     pub udp_share: f64,
-    /// Captured bytes a frame, at least 64; `None` captures all. Lengths on the wire, and those in
-    /// the headers, stay what they are.
+    /// Captured bytes per frame, at least 64; `None` captures all. Lengths on the wire and in
+    /// headers do not change.
     pub snap_length_bytes: Option<u32>,
     /// Time of the first packet, in ns since 1970.
     pub start_ns: u64,
-    /// Everything random comes from it.
+    /// Seed of everything random.
     pub seed: u64,
 }
 
 impl Default for TrafficConfig {
-    /// A million packets of 64 bytes over 10,000 flows, uniform, at a million packets a second.
+    /// A million packets of 64 bytes over 10,000 flows, uniform, at a million packets per second.
     fn default() -> Self {
         Self {
             packets: 1_000_000,
@@ -58,9 +58,9 @@ impl Default for TrafficConfig {
 /// A frame is never shorter than its headers: TCP over IPv6 has 74 bytes, 78 with a tag.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FrameSizes {
-    /// All alike.
+    /// One size for all frames.
     Fixed(u32),
-    /// The "simple IMIX" of device testers: 7 of 64, 4 of 594 and 1 of 1,518 bytes.
+    /// The "simple IMIX" of network testers: 7 frames of 64 bytes, 4 of 594 and 1 of 1,518.
     Imix,
     /// Sizes with their weights, at most [`SIZES_MAX`].
     Mix(Vec<(u32, f64)>),
@@ -82,9 +82,9 @@ impl FrameSizes {
 pub const FRAME_BYTES_MIN: u32 = 64;
 /// The largest frame, in bytes.
 pub const FRAME_BYTES_MAX: u32 = 9_000;
-/// The most sizes in a mix.
+/// Maximum number of sizes in a mix.
 pub const SIZES_MAX: usize = 64;
-/// The most flows active at a time.
+/// Maximum number of active flows.
 pub const FLOWS_MAX: u64 = u32::MAX as u64;
 /// The largest exponent of a Zipf law.
 pub const EXPONENT_MAX: f64 = 8.0;
@@ -92,11 +92,11 @@ pub const EXPONENT_MAX: f64 = 8.0;
 /// How packets spread over flows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Skew {
-    /// Every packet belongs to any flow with the same probability, whatever came before.
+    /// Each packet belongs to any flow with equal probability, independent of earlier packets.
     Uniform,
-    /// Internet-like: the k-th heaviest flow has a share of the packets that goes as
-    /// `k^-exponent`, and packets come in trains of geometric length. A few dozen trains are
-    /// under way at a time, and their packets interleave.
+    /// Internet-like: the k-th heaviest flow has a share of the packets proportional to
+    /// `k^-exponent`, and packets come in trains of geometric length. A few dozen trains are active
+    /// at a time, and their packets interleave.
     Zipf {
         /// 0 to [`EXPONENT_MAX`]; links show about 1.05.
         exponent: f64,
@@ -108,91 +108,91 @@ pub enum Skew {
 /// What is wrong with a [`TrafficConfig`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
-    /// There would be no packet.
+    /// No packets are requested.
     #[error("0 packets asked for; ask for at least 1")]
     NoPackets,
-    /// There would be no flow, or more than numbers for them.
+    /// No flows are requested, or more than there are numbers for.
     #[error("{flows} flows asked for; ask for 1 to {FLOWS_MAX}")]
     Flows {
-        /// What was asked for.
+        /// The requested number.
         flows: u64,
     },
-    /// The rate is no rate.
+    /// The packet rate is not positive or not finite.
     #[error("{value} packets per second asked for; ask for more than 0")]
     PacketRate {
-        /// What was asked for.
+        /// The requested rate.
         value: f64,
     },
-    /// The rate is no rate.
+    /// The birth rate is negative or not finite.
     #[error("{value} births per second asked for; ask for 0 or more")]
     BirthRate {
-        /// What was asked for.
+        /// The requested rate.
         value: f64,
     },
-    /// A flow is born with a packet.
+    /// There are more births than packets, but each birth needs a packet.
     #[error(
         "{births} births per second cannot come from {packets} packets per second; each birth \
          takes a packet: lower the births or raise the packets"
     )]
     MoreBirthsThanPackets {
-        /// Births per second asked for.
+        /// Requested births per second.
         births: f64,
-        /// Packets per second asked for.
+        /// Requested packets per second.
         packets: f64,
     },
     /// A share is not between 0 and 1.
     #[error("{name} is {value}; a share lies between 0 and 1")]
     Share {
-        /// Which one.
+        /// The name of the share.
         name: &'static str,
-        /// What was asked for.
+        /// The requested share.
         value: f64,
     },
     /// A frame is too short or too long.
     #[error("frames of {bytes} bytes; sizes lie between {FRAME_BYTES_MIN} and {FRAME_BYTES_MAX}")]
     FrameSize {
-        /// What was asked for.
+        /// The requested size.
         bytes: u32,
     },
-    /// A mix without sizes, with too many, or with weights that choose nothing.
+    /// The mix has no sizes, too many, or weights that select none.
     #[error("a mix has 1 to {SIZES_MAX} frame sizes with weights of 0 or more, not all of them 0")]
     FrameMix,
-    /// The captured part is too short.
+    /// The snap length is too short.
     #[error("snap length {bytes}; it is at least {FRAME_BYTES_MIN} bytes")]
     SnapLength {
-        /// What was asked for.
+        /// The requested length.
         bytes: u32,
     },
-    /// The skew is too large or no number.
+    /// The exponent is too large or not a number.
     #[error("Zipf exponent {value}; it lies between 0 and {EXPONENT_MAX}")]
     Exponent {
-        /// What was asked for.
+        /// The requested exponent.
         value: f64,
     },
-    /// Trains have at least one packet.
+    /// Trains have fewer than one packet.
     #[error("packet trains of mean length {value}; it is at least 1")]
     TrainLength {
-        /// What was asked for.
+        /// The requested length.
         value: f64,
     },
-    /// The clock would overflow.
+    /// The last timestamp would overflow.
     #[error(
         "{packets} packets at {rate} per second end after the year 2554, where 64 bits of \
          nanoseconds end; lower the packets, raise the rate or start earlier"
     )]
     TooLong {
-        /// Packets asked for.
+        /// Requested packets.
         packets: u64,
-        /// Packets per second asked for.
+        /// Requested packets per second.
         rate: f64,
     },
 }
 
 impl TrafficConfig {
-    /// Says what is wrong, if anything is.
+    /// Checks all numbers.
     ///
     /// # Errors
-    /// The first of the reasons in [`ConfigError`].
+    /// The first problem found, see [`ConfigError`].
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.packets == 0 {
             return Err(ConfigError::NoPackets);
@@ -225,7 +225,7 @@ impl TrafficConfig {
             return Err(ConfigError::MoreBirthsThanPackets { births, packets });
         }
         let end_ns = self.start_ns as f64 + self.packets as f64 / packets * 1e9;
-        // One part in a thousand is left for rounding.
+        // A thousandth is reserved for rounding.
         if end_ns >= u64::MAX as f64 * 0.999 {
             return Err(ConfigError::TooLong {
                 packets: self.packets,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which flow comes next, and what a flow of a number looks like. No table of flows: everything
-//! is a function of the number.
+//! Chooses the next flow, and derives a flow's addresses from its number. There is no table of
+//! flows: everything is a function of the number.
 
 use turboflow_record::{Family, FiveTuple};
 
@@ -8,11 +8,11 @@ use super::config::{ConfigError, Skew, check_flows};
 use super::zipf::Zipf;
 use crate::random::{Random, mix, scale};
 
-/// Trains under way at a time: between two packets of one train lie this many others on average.
+/// Trains active at a time. On average, this many other packets lie between two packets of a train.
 pub const CONCURRENT_TRAINS: usize = 32;
 
-/// An endless sequence of flow numbers, `0..flows`, of a given skew; under Zipf's law number 0 is
-/// the heaviest flow.
+/// An endless sequence of flow numbers, `0..flows`, with a given skew. Under Zipf's law, number 0
+/// is the heaviest flow.
 #[derive(Clone, Debug)]
 pub struct FlowNumbers {
     random: Random,
@@ -32,7 +32,7 @@ enum Draws {
     },
 }
 
-/// Flow numbers for benchmarks that need keys and no frames; see [`five_tuple`].
+/// Flow numbers for benchmarks that need keys but no frames; see [`five_tuple`].
 ///
 /// # Errors
 /// When there are no flows or too many, or the skew is out of range.
@@ -48,7 +48,7 @@ pub fn keys(flows: u64, skew: Skew, seed: u64) -> Result<FlowNumbers, ConfigErro
         } => {
             let zipf = Zipf::new(flows, exponent);
             let trains = Box::new(std::array::from_fn(|_| zipf.draw(&mut random)));
-            // A train ends after a packet with probability 1 / mean, as a 32-bit fraction.
+            // After each packet, the train ends with probability 1 / mean, as a 32-bit fraction.
             let ends = ((1_u64 << 32) as f64 / mean_train_length).round() as u64;
             Draws::Zipf { zipf, trains, ends }
         }
@@ -84,7 +84,7 @@ impl FlowNumbers {
         }
     }
 
-    /// How many packet trains have begun; 0 without trains.
+    /// Number of packet trains begun; 0 without trains.
     #[must_use]
     pub const fn trains_begun(&self) -> u64 {
         self.trains_begun
@@ -100,33 +100,33 @@ impl Iterator for FlowNumbers {
     }
 }
 
-/// A flow: its place among those active, and its number among all that ever were.
+/// A flow: its rank among the active flows, and its number among all flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flow {
     /// Below the number of active flows; 0 is the heaviest.
     pub(super) rank: u64,
-    /// The rank, plus the number of active flows for every flow that had the rank before.
+    /// The rank, plus the number of active flows for each earlier flow with this rank.
     pub(super) number: u64,
 }
 
-/// Addresses and ports of a flow: a bijection of the flow's number, so no two numbers share them.
+/// Addresses and ports of a flow: a bijection of the flow's number, so they are unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoints {
-    /// The low 32 bits of the source address, in host order: all of it in IPv4.
+    /// The low 32 bits of the source address, in host order. In IPv4, the whole address.
     pub(crate) source: u32,
     pub(crate) destination: u32,
     pub(crate) source_port: u16,
     pub(crate) destination_port: u16,
 }
 
-/// Leading bytes of every generated IPv6 address, from the range for documentation (RFC 3849).
+/// Leading bytes of every generated IPv6 address, from the documentation range (RFC 3849).
 pub(super) const PREFIX_V6: [u8; 12] = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0];
 
 const DESTINATION_PORTS: [u16; 4] = [443, 80, 53, 8_080];
 
 impl Endpoints {
-    /// The 64 bits of the mixed number are dealt out: 23 to each address (clients in 10.0.0.0/9,
-    /// servers in 10.128.0.0/9), 16 to the source port, 2 to the destination port.
+    /// Uses the 64 bits of the mixed number: 23 for each address (clients in 10.0.0.0/9, servers in
+    /// 10.128.0.0/9), 16 for the source port, 2 for the destination port.
     #[inline(always)]
     pub(crate) const fn of(flow_number: u64) -> Self {
         let bits = mix(flow_number.wrapping_add(0x9e37_79b9_7f4a_7c15));
@@ -161,7 +161,7 @@ impl Endpoints {
     }
 }
 
-/// The 5-tuple of a flow: different for every number, and never another's reversed.
+/// The 5-tuple of a flow. It is unique, also against all reversed 5-tuples.
 #[inline(always)]
 #[must_use]
 pub fn five_tuple(flow_number: u64, family: Family, protocol: u8) -> FiveTuple {
@@ -175,28 +175,28 @@ fn address_v6(low: [u8; 4]) -> [u8; 16] {
     address
 }
 
-/// The order in which flows give way to new ones: all of them once in every round, heavy and
-/// light ones mixed, as a multiplication modulo their number.
+/// The order in which new flows replace old ones. Every rank has one turn per round, heavy and
+/// light flows mixed, by multiplication modulo the number of flows.
 #[derive(Clone, Debug)]
 pub(super) struct Births {
     flows: u64,
     multiplier: u64,
-    /// Turns a flow's rank back into its turn, as a share of all turns: a 64-bit fraction, rounded
-    /// up. With fewer than 2^32 ranks what is too much never makes a turn of its own, and what
-    /// exceeds whole rounds falls off without a division.
+    /// Maps a rank to its turn, as a share of all turns: a 64-bit fraction, rounded up. With fewer
+    /// than 2^32 ranks, the rounding error is less than a turn. Whole rounds overflow, so no
+    /// division is needed.
     share_by_rank: u64,
-    /// Rounds that are over.
+    /// Completed rounds.
     round: u64,
     /// Births in this round.
     turn: u64,
-    /// The same, as a share of all turns, rounded down.
+    /// Births in this round as a share of all turns, rounded down.
     turn_share: u64,
     count: u64,
 }
 
 impl Births {
     pub(super) fn new(flows: u64) -> Self {
-        // The golden section spreads neighbouring turns as far from each other as can be.
+        // The golden ratio spreads neighbouring turns as far from each other as possible.
         let start = (flows as f64 * 0.618_033_988_749_894_9) as u64;
         let multiplier = (start.max(1)..=flows.max(1))
             .find(|&candidate| inverse(candidate, flows).is_some())
@@ -206,7 +206,7 @@ impl Births {
         Self {
             flows,
             multiplier,
-            // An inverse is less than the number of flows, so that its share is less than 1 and fits.
+            // An inverse is less than the number of flows, so its share is less than 1 and fits.
             share_by_rank: share_by_rank as u64,
             round: 0,
             turn: 0,
@@ -219,7 +219,7 @@ impl Births {
         self.count
     }
 
-    /// The flow that has this rank now. Numbers below `flows` are the first ones.
+    /// The flow that has this rank now. The initial flows have numbers below `flows`.
     #[inline(always)]
     pub(super) const fn flow(&self, rank: u64) -> Flow {
         if self.count == 0 {
@@ -232,14 +232,14 @@ impl Births {
         }
     }
 
-    /// The flow that is next to go.
-    pub(super) const fn next_to_go(&self) -> Flow {
+    /// The flow that is replaced next.
+    pub(super) const fn next_replaced(&self) -> Flow {
         self.flow(self.turn * self.multiplier % self.flows)
     }
 
-    /// Replaces the flow that is next to go, and returns its successor.
+    /// Replaces that flow, and returns the new one.
     pub(super) const fn give_birth(&mut self) -> Flow {
-        let Flow { rank, number } = self.next_to_go();
+        let Flow { rank, number } = self.next_replaced();
         self.count += 1;
         self.turn += 1;
         if self.turn == self.flows {
@@ -254,7 +254,8 @@ impl Births {
     }
 }
 
-/// `value`'s inverse modulo `modulus`, by Euclid; `None` where they have a common divisor.
+/// The inverse of `value` modulo `modulus`, by Euclid's algorithm; `None` if they have a common
+/// divisor.
 fn inverse(value: u64, modulus: u64) -> Option<u64> {
     let (mut r0, mut r1) = (i128::from(modulus), i128::from(value % modulus));
     let (mut t0, mut t1) = (0, 1);
@@ -283,8 +284,8 @@ mod tests {
             births.turn = turn % flows;
             births.count = births.turn;
             let Flow { rank: born, .. } = births.give_birth();
-            let next_to_go = births.turn * births.multiplier % flows;
-            for rank in ranks.into_iter().map(|rank| rank % flows).chain([born, next_to_go]) {
+            let next_replaced = births.turn * births.multiplier % flows;
+            for rank in ranks.into_iter().map(|rank| rank % flows).chain([born, next_replaced]) {
                 let had_its_turn = rank * inverse % flows < births.turn || births.round == 1;
                 prop_assert_eq!(births.flow(rank).number, u64::from(had_its_turn) * flows + rank);
             }

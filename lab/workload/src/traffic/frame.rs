@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames: headers with right lengths and checksums before a payload of zeros, and the buffer
-//! that holds them one after the other.
+//! Frames: headers with correct lengths and checksums, a payload of zeros, and a buffer of
+//! consecutive frames.
 
 use turboflow_packet::{Frame, LinkType};
 use turboflow_record::{Family, TCP_ACK};
@@ -12,10 +12,10 @@ pub(crate) const TCP: u8 = 6;
 /// Protocol number of UDP.
 pub(crate) const UDP: u8 = 17;
 
-/// Room for the longest headers, Ethernet with tag, IPv6 and TCP (78 bytes), in whole words.
+/// Room for the longest headers: Ethernet with tag, IPv6 and TCP (78 bytes), in whole words.
 const HEADERS_BYTES_MAX: usize = 80;
 
-/// Frames in one piece of memory, with their times and lengths.
+/// Frames in one block of memory, with their times and lengths.
 #[derive(Clone, Debug, Default)]
 pub struct FrameBuffer {
     bytes: Vec<u8>,
@@ -31,8 +31,8 @@ struct Place {
 }
 
 impl FrameBuffer {
-    /// An empty buffer with memory for so many frames of so many captured bytes each; it grows
-    /// where they turn out longer.
+    /// An empty buffer with memory for that many frames of that many captured bytes. It grows if
+    /// needed.
     #[must_use]
     pub fn with_capacity(frames: usize, captured_bytes: usize) -> Self {
         Self {
@@ -41,25 +41,25 @@ impl FrameBuffer {
         }
     }
 
-    /// How many frames it holds.
+    /// Number of frames.
     #[must_use]
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether it holds none.
+    /// Whether there are no frames.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// The captured bytes of all frames, one after the other.
+    /// The captured bytes of all frames, concatenated.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Removes all frames and keeps the memory.
+    /// Removes all frames, and keeps the allocation.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.places.clear();
@@ -103,7 +103,7 @@ impl FrameBuffer {
         }
     }
 
-    /// Appends a frame whose bytes `append` appends.
+    /// Appends a frame whose bytes are written by `append`.
     pub(crate) fn push_with(
         &mut self,
         timestamp_ns: u64,
@@ -119,11 +119,11 @@ impl FrameBuffer {
         });
     }
 
-    /// Appends a frame; returns its length on the wire and how much of it was captured, in bytes.
+    /// Appends a frame. Returns its length on the wire and its captured length, in bytes.
     #[inline(always)]
     pub(crate) fn push(&mut self, headers: &Headers, shape: &Shape) -> (u32, u32) {
         let start = self.bytes.len();
-        // Written where they stay: a copy of them would wait until their stores are done.
+        // Headers are written in place. Copying them would stall until their stores complete.
         self.bytes.extend_from_slice(&[0; HEADERS_BYTES_MAX]);
         let room = self.bytes.last_chunk_mut().expect("it was just appended");
         let headers_bytes = headers.encode(room, shape);
@@ -142,18 +142,18 @@ impl FrameBuffer {
     }
 }
 
-/// What is a packet's own, beside its flow's.
+/// The properties of a packet that are not those of its flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// Length asked for, in bytes.
+    /// Requested length of the frame, in bytes.
     pub(crate) frame_bytes: u32,
     pub(crate) snap_bytes: u32,
     pub(crate) timestamp_ns: u64,
-    /// Number of the packet: its IP identification and TCP sequence number.
+    /// Number of the packet. Its IP identification and TCP sequence number are made from it.
     pub(crate) number: u64,
 }
 
-/// What the headers of a packet say of its flow.
+/// The header fields that depend on the flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers {
     pub(crate) ends: Endpoints,
@@ -164,7 +164,7 @@ pub(crate) struct Headers {
     pub(crate) tcp_flags: u16,
 }
 
-/// The one's complement sum of the words given (RFC 1071), folded and inverted.
+/// The Internet checksum of a sum of words: folded and inverted (RFC 1071).
 #[inline(always)]
 fn checksum(sum: u64) -> u16 {
     let sum = (sum & 0xffff_ffff) + (sum >> 32);
@@ -174,22 +174,22 @@ fn checksum(sum: u64) -> u16 {
     !(sum as u16)
 }
 
-/// Bytes of the IPv6 prefix of both addresses as a sum of 16-bit words.
+/// The sum of the 16-bit words in the IPv6 prefixes of both addresses.
 const PREFIXES_SUM: u64 = 2 * (0x2001 + 0x0db8);
 
-/// Where headers are written: zeros before.
+/// Space for headers, filled with zeros.
 type Room = [u8; HEADERS_BYTES_MAX];
 
-/// Writes a big-endian word, or other bytes, where they belong.
+/// Writes bytes at an offset.
 #[inline(always)]
 fn put<const N: usize>(room: &mut Room, at: usize, bytes: [u8; N]) {
     room[at..at + N].copy_from_slice(&bytes);
 }
 
 impl Headers {
-    /// Writes all headers; returns how many bytes they take.
+    /// Writes all headers, and returns their length in bytes.
     ///
-    /// All is inlined, so that each branch knows where its headers begin when it is compiled.
+    /// Everything is inlined, so that each branch has constant header offsets.
     #[inline(always)]
     fn encode(&self, room: &mut Room, shape: &Shape) -> u32 {
         const LOCAL_ADDRESSES: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
@@ -227,7 +227,7 @@ impl Headers {
         }
     }
 
-    /// From the two bytes before the header on, which say what it is.
+    /// Writes the IPv4 header and the ethertype before it. `at` is the offset of the ethertype.
     #[inline(always)]
     fn encode_v4(&self, room: &mut Room, at: usize, ip_bytes: u16, identification: u16) {
         const TYPE_VERSION: u32 = 0x0800_4500;
@@ -252,7 +252,7 @@ impl Headers {
         put(room, at + 12, addresses.to_be_bytes());
     }
 
-    /// From the two bytes before the header on, which say what it is.
+    /// Writes the IPv6 header and the ethertype before it. `at` is the offset of the ethertype.
     #[inline(always)]
     fn encode_v6(&self, room: &mut Room, at: usize, payload_bytes: u16) {
         const TYPE_VERSION: u64 = 0x86dd_6000 << 32;
@@ -265,7 +265,7 @@ impl Headers {
         put(room, at + 36, self.ends.destination.to_be_bytes());
     }
 
-    /// `prefixes_sum` is that of what addresses have before their last 32 bits.
+    /// `prefixes_sum` is the checksum contribution of the addresses, without their last 32 bits.
     #[inline(always)]
     fn encode_transport(
         &self,
@@ -277,7 +277,7 @@ impl Headers {
     ) {
         let ends = &self.ends;
         let ports = u32::from(ends.source_port) << 16 | u32::from(ends.destination_port);
-        // Of halves of words: their carries are folded in at the end.
+        // The sum of 16-bit halves. Carries are folded in at the end.
         let sum = prefixes_sum
             + u64::from(ends.source)
             + u64::from(ends.destination)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which flows are IPv6, tagged, UDP.
+//! Assigns IPv6, VLAN tags and UDP to flows.
 
 use turboflow_record::Family;
 
@@ -7,7 +7,7 @@ use super::config::{Skew, TrafficConfig};
 use super::flows::{Endpoints, Flow};
 use super::frame::{Headers, TCP, UDP};
 
-/// What kind of flow a rank is.
+/// Derives the kind of a flow from its rank.
 #[derive(Clone, Debug)]
 pub(super) struct Kinds {
     ipv6: Share,
@@ -24,8 +24,8 @@ impl Kinds {
         }
     }
 
-    /// The headers of a packet of that flow. A new flow is of the kind of the one whose rank it
-    /// takes, so births do not change the shares.
+    /// The headers of a packet of that flow. The kind depends on the rank alone, so births do not
+    /// change the shares.
     #[inline(always)]
     pub(super) fn headers(&self, flow: Flow, tcp_flags: u16) -> Headers {
         let ends = Endpoints::of(flow.number);
@@ -45,31 +45,31 @@ impl Kinds {
     }
 }
 
-/// Three multipliers of ranks whose products, as fractions, fill a cube evenly: inverse
-/// powers of the root of x^4 = x + 1 (Roberts' generalised golden ratio).
+/// Three multipliers of ranks. Their products, as fractions, fill a cube evenly: inverse powers of
+/// the root of x^4 = x + 1 (Roberts' generalised golden ratio).
 const SPREAD: [u64; 3] = [
     0xd1b5_4a32_d192_ed03,
     0xabc9_8388_fb8f_ac03,
     0x8cb9_2ba7_2f3d_8dd7,
 ];
 
-/// A property that a share of the flows has.
+/// A property of a share of the flows.
 #[derive(Clone, Debug)]
 struct Share {
-    /// As a 64-bit fraction; `None` for all.
+    /// Threshold as a 64-bit fraction; `None` if all flows have the property.
     below: Option<u64>,
     spread: u64,
     offset: u64,
 }
 
-/// How many of the heaviest flows are looked at one by one.
+/// Number of heaviest flows that are summed up exactly.
 const HEAVY_FLOWS: u64 = 4_096;
-/// How many offsets are tried.
+/// Number of candidate offsets.
 const OFFSETS: u64 = 256;
 
 impl Share {
-    /// Under a skew a few flows carry much of the traffic: of some offsets the one is taken that
-    /// gives the packets, too, nearly the share asked for.
+    /// With a skew, few flows carry much of the traffic. Therefore the offset is chosen for which
+    /// the share of the packets is closest to the requested share of the flows.
     fn new(share: f64, spread: u64, config: &TrafficConfig) -> Self {
         let below = (share < 1.0).then_some((share * u64::MAX as f64) as u64);
         let with_offset = |index: u64| Self {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traffic: frames of many flows with stated rates, sizes, skew, births and mix of protocols, at
-//! tens of millions of packets a second, the same for the same seed.
+//! Traffic: frames of many flows with stated rates, sizes, skew, births and protocol mix, at tens
+//! of millions of packets per second, reproducible by seed.
 //!
-//! A flow is a number and nothing is stored for it but a bit, that it had a packet: its addresses,
-//! ports and kind are functions of the number, so twenty million active flows cost 2.5 MB.
+//! A flow is a number. Its addresses, ports and kind are functions of the number, and the only
+//! state is one bit: whether it has had a packet. So twenty million active flows take 2.5 MB.
 //!
 //! ```
 //! use turboflow_workload::traffic::{FrameBuffer, Traffic, TrafficConfig};
@@ -44,20 +44,20 @@ use schedule::{Event, Schedule, Sizes};
 
 const TCP_PSH: u16 = 0x08;
 
-/// What was generated so far.
+/// Totals of the traffic generated so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Packets.
     pub packets: u64,
     /// Bytes on the wire.
     pub wire_bytes: u64,
-    /// Bytes in the buffers.
+    /// Captured bytes.
     pub captured_bytes: u64,
-    /// Flows with a packet: those that were born, and those of the beginning whose turn came.
+    /// Flows with a packet: births, and initial flows that have been drawn.
     pub flows: u64,
-    /// Flows that took the place of another.
+    /// Flows that replaced another.
     pub births: u64,
-    /// Flows that left with a FIN (a UDP flow, with a last packet).
+    /// Flows that ended with a FIN or, for UDP, with a last packet.
     pub deaths: u64,
     /// Packets of IPv6.
     pub ipv6_packets: u64,
@@ -81,7 +81,7 @@ pub struct Traffic {
     schedule: Schedule,
     sizes: Sizes,
     random: Random,
-    /// The flows of the beginning that had a packet.
+    /// The initial flows that have had a packet.
     seen: FlowSet,
     statistics: Statistics,
 }
@@ -90,7 +90,7 @@ impl Traffic {
     /// A generator at its first packet.
     ///
     /// # Errors
-    /// When the configuration asks for something impossible.
+    /// When the configuration is not valid.
     pub fn new(config: TrafficConfig) -> Result<Self, ConfigError> {
         config.check()?;
         Ok(Self {
@@ -106,18 +106,18 @@ impl Traffic {
         })
     }
 
-    /// Replaces the content of `buffer` by the next `frames` frames, fewer at the end. Returns how
-    /// many there are now: 0 when all packets were generated.
+    /// Replaces the content of `buffer` by the next `frames` frames, or fewer at the end. Returns
+    /// their number: 0 after the last packet.
     pub fn fill(&mut self, buffer: &mut FrameBuffer, frames: usize) -> usize {
         buffer.clear();
         let left = self.config.packets - self.statistics.packets;
         let frames = usize::try_from(left).unwrap_or(usize::MAX).min(frames);
         let snap_bytes = self.config.snap_length_bytes.unwrap_or(u32::MAX);
-        // Counted in a local copy, which the compiler can keep in registers.
+        // A local copy of the counters, which the compiler can keep in registers.
         let mut statistics = self.statistics;
         for _ in 0..frames {
             let (flow, tcp_flags) = self.next_packet();
-            // Once all have been seen nothing is looked up any more.
+            // Once all initial flows have had a packet, the lookups are skipped.
             if flow.number < self.config.flows && self.seen.count() < self.config.flows {
                 self.seen.insert(flow.number);
             }
@@ -138,7 +138,7 @@ impl Traffic {
         frames
     }
 
-    /// What was generated so far.
+    /// Totals of the traffic generated so far.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         Statistics {
@@ -150,21 +150,21 @@ impl Traffic {
         }
     }
 
-    /// What was asked for.
+    /// The configuration.
     #[must_use]
     pub const fn config(&self) -> &TrafficConfig {
         &self.config
     }
 
-    /// The 5-tuple of a flow. Numbers below the configured `flows` are the flows of the beginning;
-    /// each new flow has the number of the one it replaces plus `flows`.
+    /// The 5-tuple of a flow. The initial flows have numbers below the configured `flows`; each new
+    /// flow has the number of the flow it replaces plus `flows`.
     #[must_use]
     pub fn five_tuple(&self, flow_number: u64) -> FiveTuple {
         let headers = self.headers(flow_number);
         five_tuple(flow_number, headers.family, headers.protocol)
     }
 
-    /// The VLAN of a flow; `None` where its frames have no tag.
+    /// The VLAN of a flow; `None` if its frames have no tag.
     #[must_use]
     pub fn vlan(&self, flow_number: u64) -> Option<u16> {
         self.headers(flow_number).vlan
@@ -181,17 +181,17 @@ impl Traffic {
         )
     }
 
-    /// Flow and TCP flags of the packet that comes next.
+    /// Flow and TCP flags of the next packet.
     #[inline(always)]
     fn next_packet(&mut self) -> (Flow, u16) {
         match self.schedule.next() {
             Event::Ordinary => {
                 let flow = self.births.flow(self.ranks.next_number());
-                // Every other packet of a connection, more or less, carries data.
+                // About every other packet of a connection carries data.
                 let psh = (self.random.word() >> 63) as u16 * TCP_PSH;
                 (flow, TCP_ACK | psh)
             }
-            Event::Death => (self.births.next_to_go(), TCP_FIN | TCP_ACK),
+            Event::Death => (self.births.next_replaced(), TCP_FIN | TCP_ACK),
             Event::Birth => (self.births.give_birth(), TCP_SYN),
         }
     }

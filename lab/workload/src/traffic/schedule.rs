@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When packets come, when flows are born, and how long frames are: in fixed point, without drift.
+//! Packet times, births of flows and frame sizes, in fixed point without drift.
 
 use super::config::{FRAME_BYTES_MIN, FrameSizes, TrafficConfig};
 use crate::random::Random;
 
 const TWO_POW_64: f64 = u64::MAX as f64;
 
-/// What the next packet is.
+/// The role of the next packet in its flow.
 #[derive(Clone, Copy)]
 pub(super) enum Event {
-    /// One of a flow under way.
+    /// A packet of an active flow.
     Ordinary,
-    /// The last one of a flow.
+    /// The last packet of a flow.
     Death,
-    /// The first one of a flow.
+    /// The first packet of a flow.
     Birth,
 }
 
-/// When packets come and flows are born, in fixed point: evenly spaced, without drift.
+/// Evenly spaced packets and births, in fixed point without drift.
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
     start_ns: u64,
@@ -25,10 +25,10 @@ pub(super) struct Schedule {
     step: u128,
     /// Births per packet, as a 64-bit fraction.
     births_per_packet: u64,
-    /// The part of a birth that is due.
+    /// The fraction of the next birth that is due.
     due: u64,
-    /// Whether flows leave with a packet of their own; only where births leave room for it.
-    says_farewell: bool,
+    /// Whether flows end with a last packet. Only if births leave room for these packets.
+    ends_with_packet: bool,
     birth_is_next: bool,
     deaths: u64,
 }
@@ -40,9 +40,9 @@ impl Schedule {
             start_ns: config.start_ns,
             step: (1e9 / config.packets_per_second * TWO_POW_64) as u128,
             births_per_packet: (ratio * TWO_POW_64) as u64,
-            // Half a birth: their number is then rounded, not cut off.
+            // Starting with half a birth rounds the number of births instead of truncating it.
             due: 1 << 63,
-            says_farewell: ratio <= 0.5,
+            ends_with_packet: ratio <= 0.5,
             birth_is_next: false,
             deaths: 0,
         }
@@ -50,13 +50,13 @@ impl Schedule {
 
     #[inline(always)]
     pub(super) fn timestamp_ns(&self, packet: u64) -> u64 {
-        // The configuration was checked: the last packet's time fits.
+        // The configuration was checked, so the last packet's time does not overflow.
         let whole = (self.step >> 64) as u64 * packet;
         let fraction = ((u128::from(self.step as u64) * u128::from(packet)) >> 64) as u64;
         self.start_ns + whole + fraction
     }
 
-    /// Flows that left so far.
+    /// Flows that have ended.
     pub(super) const fn deaths(&self) -> u64 {
         self.deaths
     }
@@ -72,7 +72,7 @@ impl Schedule {
         if !birth_is_due {
             return Event::Ordinary;
         }
-        if self.says_farewell {
+        if self.ends_with_packet {
             self.birth_is_next = true;
             self.deaths += 1;
             return Event::Death;
@@ -81,10 +81,10 @@ impl Schedule {
     }
 }
 
-/// Frame sizes with the cumulated weights at which each begins, as 64-bit fractions.
+/// Frame sizes with the cumulative weights at which they begin, as 64-bit fractions.
 #[derive(Clone, Debug)]
 pub(super) struct Sizes {
-    /// Falls from the last size's beginning to the first one's, which is 0.
+    /// Descending, from the last size's begin to the first one's, which is 0.
     begins: Vec<(u64, u32)>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a generator states is what its frames show.
+//! The generated frames match the generator's statistics and configuration.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use turboflow_record::{TCP_ACK, TCP_FIN, TCP_SYN};
 
 use super::*;
 
-/// A frame read back by hand: what the product's parser finds is not asked here.
+/// A frame decoded by hand, independent of the product's parser.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Read {
     tuple: FiveTuple,
@@ -20,7 +20,7 @@ fn word(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// The one's complement sum of RFC 1071, word by word: 0xffff where the checksum is right.
+/// The one's complement sum of RFC 1071, word by word: 0xffff if the checksum is correct.
 fn sum(parts: &[&[u8]]) -> u16 {
     let words = parts.iter().flat_map(|part| part.chunks(2));
     let total: u64 = words
@@ -38,7 +38,7 @@ fn sum(parts: &[&[u8]]) -> u16 {
     folded as u16
 }
 
-/// Reads a frame and checks lengths and, where all of it was captured, checksums.
+/// Decodes a frame, and checks its lengths and, if it was captured completely, its checksums.
 fn read(frame: &Frame<'_>) -> Read {
     let bytes = frame.bytes;
     let (vlan, ip) = if word(bytes, 12) == 0x8100 {
@@ -108,7 +108,7 @@ fn zipf(exponent: f64, mean_train_length: f64) -> Skew {
     }
 }
 
-/// Everything at once: both families, tags, UDP, sizes, births.
+/// All options at once: both families, tags, UDP, sizes, births.
 fn mixed() -> TrafficConfig {
     TrafficConfig {
         packets: 200_000,
@@ -134,18 +134,18 @@ fn each_frame(config: TrafficConfig, mut visit: impl FnMut(Frame<'_>)) -> Traffi
 }
 
 #[test]
-fn frames_are_valid_and_those_of_the_flows() {
+fn frames_are_valid_and_belong_to_their_flows() {
     let mut seen = HashMap::new();
     let traffic = each_frame(mixed(), |frame| {
         let read = read(&frame);
         seen.insert(read.tuple, read.vlan);
     });
     let mut known = HashMap::new();
-    // 3,000 births among 2,000 flows: one round is over, half of the next one too.
+    // 3,000 births among 2,000 flows: one and a half rounds.
     let numbers = 0..3 * 2_000;
     numbers.for_each(|number| {
         let before = known.insert(traffic.five_tuple(number), traffic.vlan(number));
-        assert_eq!(before, None, "two flows have one tuple");
+        assert_eq!(before, None, "5-tuples are unique");
     });
     assert!(
         seen.iter()
@@ -155,7 +155,7 @@ fn frames_are_valid_and_those_of_the_flows() {
 }
 
 #[test]
-fn the_products_parser_reads_the_same() {
+fn the_products_parser_agrees() {
     let mut parser = Parser::new(ParserConfig::default());
     each_frame(mixed(), |frame| {
         let packet = parser.parse(&frame).unwrap();
@@ -170,7 +170,7 @@ fn the_products_parser_reads_the_same() {
 }
 
 #[test]
-fn statistics_are_what_was_asked_for_and_what_frames_show() {
+fn statistics_match_configuration_and_frames() {
     let (mut packets, mut wire_bytes, mut last_ns) = (0_u64, 0_u64, 0);
     let (mut ipv6, mut vlan, mut udp) = (0_u64, 0_u64, 0_u64);
     let traffic = each_frame(mixed(), |frame| {
@@ -193,14 +193,14 @@ fn statistics_are_what_was_asked_for_and_what_frames_show() {
         (ipv6, vlan, udp)
     );
     assert_eq!(packets, 200_000);
-    // 200,000 packets at a third of a million a second last 0.6 s.
+    // 200,000 packets at a third of a million per second last 0.6 s.
     assert_eq!(last_ns - mixed().start_ns, 599_997_000);
     assert_eq!((stated.births, stated.deaths), (3_000, 3_000));
     for (part, share) in [(ipv6, 0.3), (vlan, 0.2), (udp, 0.4)] {
         let achieved = part as f64 / packets as f64;
         assert!((achieved - share).abs() < 0.02, "{achieved} of {share}");
     }
-    // The mean of 7 x 64, 4 x 594, 1 x 1,518, but for frames that IPv6 and tags make longer.
+    // The mean of 7 x 64, 4 x 594 and 1 x 1,518. IPv6 and tags make some frames longer.
     let mean_bytes = wire_bytes as f64 / packets as f64;
     assert!((355.0..370.0).contains(&mean_bytes), "{mean_bytes}");
 }
@@ -308,7 +308,7 @@ fn uniform_traffic_favours_no_flow() {
 }
 
 #[test]
-fn heavy_flows_have_the_share_of_the_law() {
+fn heavy_flows_have_their_share_by_zipfs_law() {
     const FLOWS: u64 = 10_000;
     const DRAWS: u64 = 4_000_000;
     let weight = |rank: u64| (rank as f64).powf(-1.05);
@@ -331,7 +331,7 @@ fn heavy_flows_have_the_share_of_the_law() {
 #[test]
 fn trains_have_their_mean_length_and_interleave() {
     const DRAWS: u64 = 2_000_000;
-    // With so many flows of equal weight, packets of one flow nearby are packets of one train.
+    // With so many flows of equal weight, nearby packets of one flow belong to one train.
     let mut numbers = keys(4_000_000_000, zipf(0.0, 5.0), 9).unwrap();
     let mut places: HashMap<u64, Vec<u64>> = HashMap::new();
     for place in 0..DRAWS {
@@ -400,7 +400,7 @@ fn a_snap_length_cuts_bytes_and_nothing_else() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_one_sentence() {
+fn impossible_configurations_are_refused_with_one_sentence() {
     let refused = |change: fn(&mut TrafficConfig)| {
         let mut config = TrafficConfig::default();
         change(&mut config);

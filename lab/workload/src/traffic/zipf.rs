@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ranks by Zipf's law, for any number of them, in a few nanoseconds and a few tens of kilobytes.
+//! Ranks by Zipf's law, for any number of ranks, in a few nanoseconds and a few tens of kilobytes.
 //!
-//! The heaviest ranks have a bucket each; the others share buckets of ranks whose probabilities
-//! differ by at most a few percent. An alias table (Walker, in Vose's form) draws a bucket, and a
-//! rejection step inside it makes each rank's probability the law's own.
+//! Each of the heaviest ranks has its own bucket. The others share buckets of ranks whose
+//! probabilities differ by a few percent at most. An alias table (Walker, in Vose's form) draws a
+//! bucket, and a rejection step inside it gives each rank its exact probability.
 
 use crate::random::Random;
 
-/// Ranks that have a bucket of their own.
+/// Ranks that have their own bucket.
 const SINGLE_RANKS: u64 = 1_024;
 /// A shared bucket that begins at rank `k` holds `k / SHARED_RATIO` ranks.
 const SHARED_RATIO: u64 = 64;
 
-/// A sampler of ranks 0 to `ranks - 1`, rank `r` with a probability that goes as
-/// `(r + 1)^-exponent`.
+/// A sampler of ranks 0 to `ranks - 1`, where rank `r` has a probability proportional to `(r +
+/// 1)^-exponent`.
 #[derive(Clone, Debug)]
 pub(super) struct Zipf {
-    /// A power of two of them.
+    /// Their number is a power of two.
     buckets: Box<[Bucket]>,
     shift: u32,
     exponent: f64,
 }
 
-/// Ranks, counted from 1, and the entry of the alias table at the same index.
+/// A range of ranks, counted from 1, and the entry of the alias table at the same index.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bucket {
     first: u32,
     count: u32,
-    /// Up to this 32-bit fraction the draw means this bucket, above it the alias.
+    /// Draws below this 32-bit fraction select this bucket, all others the alias.
     own: u32,
     alias: u32,
-    /// Probability of the last rank over that of the first, as a 32-bit fraction: below it no
-    /// draw needs a power.
-    surely: u32,
+    /// Probability of the last rank over that of the first, as a 32-bit fraction. Draws below it
+    /// are accepted without computing a power.
+    always_below: u32,
 }
 
 impl Zipf {
@@ -83,7 +83,7 @@ impl Zipf {
             let rank = u64::from(bucket.first) + offset;
             let fraction = word as u32;
             let ratio = || (f64::from(bucket.first) / rank as f64).powf(self.exponent);
-            if fraction < bucket.surely || f64::from(fraction) < ratio() * TWO_POW_32 {
+            if fraction < bucket.always_below || f64::from(fraction) < ratio() * TWO_POW_32 {
                 return rank - 1;
             }
         }
@@ -98,15 +98,15 @@ impl Bucket {
         Self {
             first: first as u32,
             count: count as u32,
-            // Floating point to integer saturates: a ratio of 1 becomes the largest fraction.
-            surely: (ratio * TWO_POW_32) as u32,
+            // Float-to-integer casts saturate, so a ratio of 1 becomes the largest fraction.
+            always_below: (ratio * TWO_POW_32) as u32,
             ..Self::default()
         }
     }
 }
 
-/// Sum of `k^-exponent` over `count` ranks from `first` on. Shared buckets lie so far out that the
-/// integral with the midpoint rule's correction is exact to more than ten digits.
+/// The sum of `k^-exponent` over `count` ranks from `first` on. Shared buckets begin at ranks so
+/// high that the integral with the midpoint correction is exact to more than ten digits.
 fn weight(first: u64, count: u64, exponent: f64) -> f64 {
     if count == 1 {
         return (first as f64).powf(-exponent);
@@ -117,12 +117,12 @@ fn weight(first: u64, count: u64, exponent: f64) -> f64 {
     } else {
         (to.powf(1.0 - exponent) - from.powf(1.0 - exponent)) / (1.0 - exponent)
     };
-    // Euler-Maclaurin: the sum is the integral less 1/24 of the change of the derivative.
+    // Euler-Maclaurin: the sum is the integral minus 1/24 of the change of the derivative.
     let derivative = |at: f64| -exponent * at.powf(-exponent - 1.0);
     integral - (derivative(to) - derivative(from)) / 24.0
 }
 
-/// Walker's alias table by Vose's two stacks.
+/// Walker's alias table, built with Vose's two stacks.
 fn fill_alias_table(buckets: &mut [Bucket], weights: &[f64]) {
     let mean = weights.iter().sum::<f64>() / weights.len() as f64;
     let mut share: Vec<f64> = weights.iter().map(|weight| weight / mean).collect();
@@ -137,7 +137,7 @@ fn fill_alias_table(buckets: &mut [Bucket], weights: &[f64]) {
             light.push(large);
         }
     }
-    // What is left has a share of 1 but for rounding.
+    // The remaining buckets have a share of 1, up to rounding.
     for index in light.into_iter().chain(heavy) {
         buckets[index].own = u32::MAX;
         buckets[index].alias = index as u32;
@@ -176,7 +176,8 @@ mod tests {
             let mut counts = vec![0_u64; ranks as usize];
             (0..DRAWS).for_each(|_| counts[zipf.draw(&mut random) as usize] += 1);
             let total: f64 = (1..=ranks).map(|k| (k as f64).powf(-exponent)).sum();
-            // Chi-square over ranks that expect enough draws: its mean is their number.
+            // Chi-square over ranks with enough expected draws. Its mean is the number of these
+            // ranks.
             let (mut chi_square, mut ranks_tested) = (0.0, 0.0);
             for (index, &count) in counts.iter().enumerate() {
                 let expected = (index as f64 + 1.0).powf(-exponent) / total * DRAWS as f64;
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn twenty_million_ranks_keep_the_law() {
+    fn twenty_million_ranks_follow_the_law() {
         const RANKS: u64 = 20_000_000;
         const DRAWS: u64 = 2_000_000;
         let zipf = Zipf::new(RANKS, 1.05);

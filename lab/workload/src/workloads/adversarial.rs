@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traffic of somebody who wants the meter to work as much as it can.
+//! Traffic of an attacker who maximises the meter's work.
 
 use turboflow_merge::KeyHasher;
 use turboflow_record::{Family, TCP_ACK, TCP_SYN, WORDS_V4};
@@ -8,53 +8,53 @@ use super::{Arrival, FlowCounts, Source, WorkloadError};
 use crate::random::mix;
 use crate::traffic::{Endpoints, TCP};
 
-/// IP bytes of every packet: the shortest frame of Ethernet.
+/// IP bytes of every packet, for the shortest Ethernet frame.
 pub const ATTACK_IP_BYTES: u16 = 46;
-/// Most keys that are tried in search of those that collide.
+/// Maximum number of keys tried in the search for collisions.
 const TRIES_MAX: u64 = 1 << 32;
-/// Most keys that collide.
+/// Maximum number of colliding flows.
 pub const COLLIDING_FLOWS_MAX: u64 = 10_000_000;
 
-/// How a table places keys.
+/// The hash function that selects a key's slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placing {
-    /// CRC-32 of the 13 bytes of addresses, ports and protocol, as switches compute it (the P4
-    /// code of the slides): no secret, so anybody can choose keys.
+    /// CRC-32 over the 13 bytes of addresses, ports and protocol, as in switches (the P4 code of
+    /// the slides). It has no secret, so any sender can choose colliding keys.
     Crc32,
-    /// This house's keyed hash: keys can be chosen by whoever knows the seed.
+    /// TurboFlow's keyed hash. Choosing keys requires the seed.
     Engine {
         /// The meter's `--seed`.
         seed: u64,
     },
 }
 
-/// What the packets are made to do.
+/// The kind of attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attack {
-    /// So many flows that send in turn: between two packets of one come packets of all others.
+    /// Flows that send in turn: between two packets of a flow, every other flow sends one.
     AllAtOnce {
         /// Flows.
         flows: u64,
     },
-    /// Flows, in turn, that a table puts into few of its slots, so that every packet evicts.
+    /// Flows that share few slots of a table and send in turn, so that every packet evicts.
     Collisions {
         /// Flows.
         flows: u64,
-        /// Who places them.
+        /// The hash function of the table.
         placing: Placing,
         /// Slots of the table.
         slots: u32,
-        /// Slots that the flows fall into, the first ones of the table.
+        /// Number of slots that the flows fall into: the first ones of the table.
         into_slots: u32,
     },
-    /// A flow of its own for every packet.
+    /// Every packet starts a new flow.
     SinglePackets,
 }
 
-/// What adversarial traffic is asked for.
+/// Configuration of adversarial traffic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdversarialConfig {
-    /// What the packets do.
+    /// The kind of attack.
     pub attack: Attack,
     /// Packets per second, evenly spaced.
     pub packets_per_second: f64,
@@ -63,7 +63,7 @@ pub struct AdversarialConfig {
 impl AdversarialConfig {
     pub(super) fn check(&self) -> Result<(), WorkloadError> {
         let rate = self.packets_per_second;
-        // A packet a nanosecond is the most that the times can tell apart.
+        // Timestamps have a resolution of one nanosecond.
         if !(rate > 0.0 && rate <= 1e9) {
             return Err(WorkloadError::PacketRate { value: rate });
         }
@@ -107,9 +107,9 @@ impl AdversarialConfig {
 /// The flows of an attack.
 #[derive(Clone, Debug)]
 enum Flows {
-    /// The first so many numbers.
+    /// The flows 0 up to this number.
     First(u64),
-    /// Chosen ones.
+    /// Selected flows.
     Chosen(Box<[u64]>),
 }
 
@@ -117,12 +117,12 @@ enum Flows {
 #[derive(Clone, Debug)]
 pub(super) struct Adversarial {
     flows: Flows,
-    /// Where in the flows the next packet is.
+    /// Index of the next packet's flow.
     turn: u64,
     packets: u64,
     start_ns: u64,
     gap_ns: f64,
-    /// Sets the numbers of one seed apart from those of another.
+    /// Separates the flow numbers of different seeds.
     salt: u64,
 }
 
@@ -157,8 +157,8 @@ impl Adversarial {
     }
 }
 
-/// The first so many flows that fall into the first slots. Their order is that of their numbers,
-/// which says nothing of their slots.
+/// That many flows that fall into the first slots, ordered by number. The order is independent of
+/// their slots.
 fn colliding(flows: u64, placing: Placing, slots: u32, into: u32, salt: u64) -> Box<[u64]> {
     let hasher = match placing {
         Placing::Crc32 => None,
@@ -268,7 +268,7 @@ mod tests {
         Workload::new(&config).unwrap().collect()
     }
 
-    /// How many of the packets find another flow in their slot, or nobody.
+    /// Number of packets whose slot is empty or holds another flow.
     fn evictions(packets: &[Arrival], place: impl Fn(&Arrival) -> u32) -> usize {
         let mut table = HashMap::new();
         let misses = packets
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(evictions(&found, place), 5_000);
         let flows: HashSet<_> = found.iter().map(|packet| packet.flow).collect();
         assert_eq!(flows.len(), 500);
-        // Who does not know the seed gets flows like any others.
+        // Without the seed, the chosen keys collide no more than others.
         assert!(evictions(&packets(attack(8), 5_000), place) < 1_000);
     }
 
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn single_packets_are_flows_of_their_own() {
+    fn each_single_packet_is_a_new_flow() {
         let found = packets(Attack::SinglePackets, 100_000);
         let keys: HashSet<_> = found.iter().map(Arrival::five_tuple).collect();
         assert_eq!(keys.len(), 100_000);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_collide_is_refused() {
+    fn impossible_collisions_are_refused() {
         let collisions = |flows, slots, into_slots| Attack::Collisions {
             flows,
             placing: Placing::Crc32,

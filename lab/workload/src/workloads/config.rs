@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a workload is asked for, and what is refused.
+//! The configuration of a workload, and its checks.
 
 use super::adversarial::{ATTACK_IP_BYTES, AdversarialConfig, COLLIDING_FLOWS_MAX};
 use super::data_center::{ACK_IP_BYTES, DATA_IP_BYTES, DataCenterConfig, LOAD, LOAD_MAX, LOAD_MIN};
@@ -7,23 +7,23 @@ use super::internet::{FLOW_PACKETS_MAX, InternetConfig};
 use super::statistics::Asked;
 use crate::traffic::FRAME_BYTES_MIN;
 
-/// Whose traffic it is.
+/// The kind of traffic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// Packets that make work.
+    /// Attacks that maximise the meter's work.
     Adversarial(AdversarialConfig),
-    /// What crosses a switch of a data centre.
+    /// Traffic through a switch of a data centre.
     DataCenter(DataCenterConfig),
-    /// What passes between two core routers of the Internet.
+    /// Traffic between two core routers of the Internet.
     Internet(InternetConfig),
 }
 
-/// Mean IP length of the packets in the slides' trace: 2 Gb/s over 328 K packets a second. (They
-/// write "2GB per second", more than the 10 Gb/s that the link has.)
+/// Mean IP length of the packets in the slides' trace: 2 Gb/s over 328 K packets per second. (The
+/// slides write "2GB per second", which exceeds the link's 10 Gb/s.)
 const INTERNET_PACKET_BYTES: f64 = 2e9 / 8.0 / 328e3;
 
 impl Kind {
-    /// What the paper, or the caller, wants of the packets.
+    /// The rates that the paper or the configuration states.
     #[must_use]
     pub fn asked(&self) -> Asked {
         match self {
@@ -38,7 +38,7 @@ impl Kind {
                 Asked {
                     packets_per_second: packets * scale,
                     flows_per_second: flows * scale,
-                    // One acknowledgement a data packet.
+                    // One acknowledgement per data packet.
                     mean_packet_bytes: f64::from(DATA_IP_BYTES + ACK_IP_BYTES) / 2.0,
                 }
             }
@@ -51,25 +51,25 @@ impl Kind {
     }
 }
 
-/// What to generate.
+/// The traffic to generate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WorkloadConfig {
     /// Whose traffic.
     pub kind: Kind,
-    /// How many packets in all; `None` leaves it to the duration.
+    /// Number of packets; `None` leaves it to the duration.
     pub packets: Option<u64>,
-    /// How much of the traffic's own time, in ns; `None` goes on for ever.
+    /// Duration in the traffic's own time, in ns; `None` is endless.
     pub duration_ns: Option<u64>,
-    /// Captured bytes a frame, at least 64; `None` captures all.
+    /// Captured bytes per frame, at least 64; `None` captures all.
     pub snap_length_bytes: Option<u32>,
-    /// When it begins, in ns since 1970.
+    /// Start time, in ns since 1970.
     pub start_ns: u64,
-    /// Everything random comes from it.
+    /// Seed of everything random.
     pub seed: u64,
 }
 
 impl WorkloadConfig {
-    /// Endless traffic of a kind.
+    /// Endless traffic of that kind.
     #[must_use]
     pub const fn new(kind: Kind) -> Self {
         Self {
@@ -82,10 +82,10 @@ impl WorkloadConfig {
         }
     }
 
-    /// Says what is wrong, if anything is.
+    /// Checks all numbers.
     ///
     /// # Errors
-    /// The first of the reasons in [`WorkloadError`].
+    /// The first problem found, see [`WorkloadError`].
     pub fn check(&self) -> Result<(), WorkloadError> {
         if self.packets == Some(0) || self.duration_ns == Some(0) {
             return Err(WorkloadError::Nothing);
@@ -98,7 +98,7 @@ impl WorkloadConfig {
         self.check_end()
     }
 
-    /// Times have 64 bits: they end in the year 2554.
+    /// Checks that the 64-bit timestamps, which end in the year 2554, do not overflow.
     fn check_end(&self) -> Result<(), WorkloadError> {
         let takes_ns =
             |packets: u64| (packets as f64 / self.kind.asked().packets_per_second * 1e9) as u64;
@@ -107,7 +107,7 @@ impl WorkloadConfig {
             (Some(lasts_ns), None) | (None, Some(lasts_ns)) => lasts_ns,
             (None, None) => return Ok(()),
         };
-        // A tenth is left for packets that come late by chance.
+        // A tenth is reserved for packets that come late by chance.
         if self.start_ns.saturating_add(lasts_ns) < u64::MAX / 10 * 9 {
             return Ok(());
         }
@@ -126,92 +126,92 @@ impl WorkloadConfig {
 /// What is wrong with a [`WorkloadConfig`].
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum WorkloadError {
-    /// Too few or too many flows.
+    /// The number of flows is out of range.
     #[error(
         "{flows} flows asked for; ask for at least 1, and for 2 to {COLLIDING_FLOWS_MAX} that \
          collide"
     )]
     Flows {
-        /// What was asked for.
+        /// The requested number.
         flows: u64,
     },
-    /// Memory would not hold them.
+    /// The active flows would not fit in memory.
     #[error(
         "{active:.0} flows would be under way at a time; ask for fewer packets or new flows per second"
     )]
     ActiveFlows {
-        /// How many.
+        /// The number of active flows.
         active: f64,
     },
-    /// Flows of no law that is known.
+    /// No size distribution has this mean.
     #[error(
         "flows of {mean:.1} packets on average; packets per second over new flows per second \
          lies between 1 and about 10,000, and no flow has more than {FLOW_PACKETS_MAX} packets"
     )]
     FlowSize {
-        /// Packets for each flow.
+        /// Packets per flow.
         mean: f64,
     },
-    /// The rate is no rate.
+    /// The flow rate is not positive or not finite.
     #[error("{value} new flows per second asked for; ask for more than 0")]
     FlowRate {
-        /// What was asked for.
+        /// The requested rate.
         value: f64,
     },
-    /// Queues would grow without end, or nothing would come.
+    /// The load would make queues grow without end, or send nothing.
     #[error("load {value}; it lies between {LOAD_MIN} and {LOAD_MAX} of the links")]
     Load {
-        /// What was asked for.
+        /// The requested load.
         value: f64,
     },
-    /// A flow has at least a packet.
+    /// There are more flows than packets, but each flow needs a packet.
     #[error(
         "{flows} new flows per second cannot come from {packets} packets per second; each flow \
          has at least one packet: lower the flows or raise the packets"
     )]
     MoreFlowsThanPackets {
-        /// New flows per second asked for.
+        /// Requested new flows per second.
         flows: f64,
-        /// Packets per second asked for.
+        /// Requested packets per second.
         packets: f64,
     },
-    /// There would be no packet.
+    /// No packets are requested.
     #[error("0 packets asked for, or no time at all; ask for more than 0")]
     Nothing,
-    /// The traffic would end after all times.
+    /// The traffic would end after the last timestamp.
     #[error(
         "traffic that ends after the year 2495; ask for fewer packets or less time, or for more packets per second"
     )]
     TooLong,
-    /// The rate is no rate.
+    /// The packet rate is not positive or not finite.
     #[error("{value} packets per second asked for; ask for more than 0, and for 1 billion at most")]
     PacketRate {
-        /// What was asked for.
+        /// The requested rate.
         value: f64,
     },
-    /// No share.
+    /// The share is not between 0 and 1.
     #[error("share of IPv6 {value}; a share lies between 0 and 1")]
     Share {
-        /// What was asked for.
+        /// The requested share.
         value: f64,
     },
-    /// Flows that cannot be found.
+    /// No such colliding flows can be found.
     #[error(
         "{flows} flows into {into_slots} of {slots} slots; the slots that they fall into are at \
          least 1 and at most all, and not so few that 2 billion keys do not hold the flows"
     )]
     Slots {
-        /// Flows asked for.
+        /// Requested flows.
         flows: u64,
         /// Slots of the table.
         slots: u32,
-        /// Slots that the flows are to fall into.
+        /// Requested slots for the flows.
         into_slots: u32,
     },
-    /// The captured part is too short.
+    /// The snap length is too short.
     #[error("snap length {bytes}; it is at least {FRAME_BYTES_MIN} bytes")]
     SnapLength {
-        /// What was asked for.
+        /// The requested length.
         bytes: u32,
     },
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Workloads after published measurements: the traffic that the paper's evaluation is built on
-//! (TurboFlow, section 6.2 and Table 6), with real births and deaths; and attacks on meters.
+//! Workloads after published measurements: the traffic of the paper's evaluation (TurboFlow,
+//! section 6.2 and Table 6), with births and deaths of flows; and attacks on meters.
 //!
-//! Packets come one at a time, as [`Arrival`]s, or as frames; memory grows with the flows under
-//! way, not with the packets. The same seed gives the same packets.
+//! Packets come one at a time, as [`Arrival`]s, or as frames. Memory depends on the number of
+//! active flows, not on the number of packets. Packets are reproducible by seed.
 //!
 //! ```
 //! use turboflow_workload::workloads::{InternetConfig, Kind, Workload, WorkloadConfig};
@@ -40,12 +40,12 @@ use internet::Internet;
 
 const ETHERNET_BYTES: u32 = 14;
 
-/// A packet as it arrives, before a frame is made of it.
+/// A packet as it arrives, without a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When, in ns since 1970; never before the packet that came last.
+    /// Time in ns since 1970, never before the preceding packet's.
     pub timestamp_ns: u64,
-    /// Which flow: no two flows of a workload have the same number.
+    /// Number of the flow, unique within a workload.
     pub flow: u64,
     /// IP version.
     pub family: Family,
@@ -66,7 +66,7 @@ impl Arrival {
         self.ends.five_tuple(self.family, self.protocol)
     }
 
-    /// The packet as a parser would give it.
+    /// The packet as a parser would return it.
     #[inline(always)]
     #[must_use]
     pub fn packet(&self) -> Packet {
@@ -100,9 +100,9 @@ impl Arrival {
 
 /// An endless source of packets.
 pub(crate) trait Source {
-    /// The packet that comes next; `None` where it would come at `end_ns` or later.
+    /// The next packet; `None` if it would come at `end_ns` or later.
     fn next_arrival(&mut self, end_ns: u64) -> Option<Arrival>;
-    /// Flows since the first packet.
+    /// Totals of flows since the first packet.
     fn flow_counts(&self) -> FlowCounts;
 }
 
@@ -113,7 +113,7 @@ enum Traffic {
     Internet(Box<Internet>),
 }
 
-/// Runs the same code for every source, without asking which for each packet.
+/// Runs code for any source, compiled once per source instead of dispatched per packet.
 macro_rules! with_source {
     ($traffic:expr, $source:ident => $work:expr) => {
         match $traffic {
@@ -139,7 +139,7 @@ impl Workload {
     /// A generator at its first packet.
     ///
     /// # Errors
-    /// When the configuration asks for something impossible.
+    /// When the configuration is not valid.
     pub fn new(config: &WorkloadConfig) -> Result<Self, WorkloadError> {
         config.check()?;
         let (start_ns, seed) = (config.start_ns, config.seed);
@@ -163,7 +163,7 @@ impl Workload {
         })
     }
 
-    /// The packet that comes next; `None` after the last.
+    /// The next packet; `None` after the last.
     #[inline(always)]
     pub fn next_packet(&mut self) -> Option<Arrival> {
         if self.packets_left == 0 {
@@ -180,14 +180,14 @@ impl Workload {
         Some(arrival)
     }
 
-    /// Replaces the content of `buffer` by the next `frames` frames, fewer at the end. Returns how
-    /// many there are now: 0 after the last packet.
+    /// Replaces the content of `buffer` by the next `frames` frames, or fewer at the end. Returns
+    /// their number: 0 after the last packet.
     pub fn fill(&mut self, buffer: &mut FrameBuffer, frames: usize) -> usize {
         buffer.clear();
         let wanted = usize::try_from(self.packets_left).unwrap_or(usize::MAX);
         let wanted = wanted.min(frames);
         let (end_ns, snap_bytes) = (self.end_ns, self.snap_bytes);
-        // Counted in a local copy, which the compiler can keep in registers.
+        // A local copy of the counters, which the compiler can keep in registers.
         let mut statistics = self.statistics;
         with_source!(&mut self.traffic, source => {
             for _ in 0..wanted {
@@ -207,7 +207,7 @@ impl Workload {
         buffer.len()
     }
 
-    /// What was generated so far.
+    /// Totals of the traffic generated so far.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         Statistics {
@@ -216,7 +216,7 @@ impl Workload {
         }
     }
 
-    /// What was asked for.
+    /// The stated rates.
     #[must_use]
     pub const fn asked(&self) -> &Asked {
         &self.asked
@@ -232,7 +232,7 @@ impl Iterator for Workload {
     }
 }
 
-/// Appends the frame of a packet; returns how many bytes of it were captured.
+/// Appends the frame of a packet. Returns its captured length in bytes.
 #[inline(always)]
 fn push(buffer: &mut FrameBuffer, arrival: &Arrival, snap_bytes: u32, number: u64) -> u32 {
     let shape = Shape {

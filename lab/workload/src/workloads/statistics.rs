@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was asked for, and what came out.
+//! The stated rates of a workload, and the totals of the generated traffic.
 
 use turboflow_record::Family;
 
 use super::{Arrival, UDP};
 
-/// Flows since the first packet.
+/// Totals of flows since the first packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCounts {
     /// Flows with a packet, whenever they were born: the keys that a meter sees.
     pub seen: u64,
-    /// Flows whose first packet came.
+    /// Flows with their first packet.
     pub births: u64,
-    /// Flows that ended, those included that were under way at the first packet.
+    /// Flows that ended, including those active at the first packet.
     pub deaths: u64,
-    /// Flows under way now.
+    /// Active flows.
     pub active: u64,
 }
 
 impl FlowCounts {
-    /// A flow ended; one that was never seen does not count.
+    /// Counts the end of a flow. A flow without a packet does not count.
     pub(super) const fn end(&mut self, was_seen: bool) {
         self.deaths += was_seen as u64;
         self.active -= was_seen as u64;
     }
 }
 
-/// What was asked for: of the paper's workloads, what is published of them.
+/// The stated rates: for the paper's workloads, the published ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Asked {
     /// Packets per second.
     pub packets_per_second: f64,
-    /// New flows per second; 0 where flows do not come and go.
+    /// New flows per second; 0 if flows do not come and go.
     pub flows_per_second: f64,
     /// Mean length of the IP packets, in bytes.
     pub mean_packet_bytes: f64,
@@ -44,21 +44,21 @@ impl Asked {
         self.packets_per_second * self.mean_packet_bytes * 8.0
     }
 
-    /// Mean size of a flow, in packets; infinite where flows do not come and go.
+    /// Mean size of a flow, in packets; infinite if flows do not come and go.
     #[must_use]
     pub const fn mean_flow_packets(&self) -> f64 {
         self.packets_per_second / self.flows_per_second
     }
 }
 
-/// What was generated so far.
+/// Totals of the traffic generated so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Packets.
     pub packets: u64,
     /// Bytes of IP packets.
     pub ip_bytes: u64,
-    /// Bytes of frames, in the buffers only.
+    /// Captured bytes; 0 unless frames are made.
     pub captured_bytes: u64,
     /// Packets of IPv6.
     pub ipv6_packets: u64,
@@ -66,7 +66,7 @@ pub struct Statistics {
     pub udp_packets: u64,
     /// Flows.
     pub flows: FlowCounts,
-    /// When the traffic begins, in ns since 1970.
+    /// Start of the traffic, in ns since 1970.
     pub start_ns: u64,
     /// Time of the last packet, in ns since 1970.
     pub last_ns: u64,
@@ -90,7 +90,7 @@ impl Statistics {
         self.last_ns = arrival.timestamp_ns;
     }
 
-    /// The time that the packets took, in seconds.
+    /// Duration of the packets so far, in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         (self.last_ns - self.start_ns).max(1) as f64 / 1e9
@@ -114,7 +114,7 @@ impl Statistics {
         self.flows.births as f64 / self.seconds()
     }
 
-    /// Packets for each new flow; in the steady state, the mean size of a flow.
+    /// Packets per new flow; in the steady state, the mean size of a flow.
     #[must_use]
     pub fn mean_flow_packets(&self) -> f64 {
         self.packets as f64 / self.flows.births.max(1) as f64

@@ -26,7 +26,7 @@ fn data_center(switch: Switch) -> Kind {
     Kind::DataCenter(DataCenterConfig::new(switch))
 }
 
-/// The kinds, and a time in which tens of thousands of flows begin.
+/// The kinds of traffic, with durations in which tens of thousands of flows begin.
 fn kinds() -> [(Kind, u64); 3] {
     [
         (internet(), 2 * SECOND_NS),
@@ -45,7 +45,7 @@ fn within(percent: f64, found: f64, asked: f64) {
 }
 
 #[test]
-fn table_6_is_met_within_a_tenth() {
+fn rates_meet_table_6_within_a_tenth() {
     for seed in 1..4 {
         for (kind, duration_ns) in kinds() {
             let mut workload = workload(kind, duration_ns, seed);
@@ -60,7 +60,7 @@ fn table_6_is_met_within_a_tenth() {
 }
 
 #[test]
-fn an_internet_link_has_the_rates_asked_for_over_the_whole_range_of_table_6() {
+fn an_internet_link_has_the_requested_rates_over_the_whole_range_of_table_6() {
     for (packets_per_second, flows_per_second) in [(250e3, 5e3), (600e3, 40e3), (250e3, 40e3)] {
         let kind = Kind::Internet(InternetConfig {
             packets_per_second,
@@ -75,7 +75,7 @@ fn an_internet_link_has_the_rates_asked_for_over_the_whole_range_of_table_6() {
     }
 }
 
-/// A link that began empty would take minutes to its rate.
+/// A link that starts empty would take minutes to reach its rate.
 #[test]
 fn an_internet_link_begins_in_its_steady_state() {
     let mut workload = workload(internet(), 10 * SECOND_NS, 1);
@@ -92,7 +92,7 @@ fn an_internet_link_begins_in_its_steady_state() {
     within(5.0, workload.statistics().flows.active as f64, began as f64);
 }
 
-/// Flows by their number: packets, and whether they were opened and closed.
+/// Packets per flow, and whether the flow began and ended.
 fn flows_of(workload: &mut Workload) -> HashMap<u64, (u64, bool, bool)> {
     let mut flows = HashMap::new();
     for packet in workload {
@@ -114,8 +114,8 @@ fn births_are_the_flows_that_appear() {
         let counts = workload.statistics().flows;
         let seen = flows.len() as u64;
         assert_eq!(counts.seen, seen);
-        // Of the flows under way at the first packet not all come again in the time; a few have
-        // ended, and only their acknowledgements come.
+        // Some flows that are active at the first packet send nothing in this time. A few have
+        // ended, and only their acknowledgements cross.
         assert!(seen + AT_THE_EDGES >= counts.births, "{counts:?} {seen}");
         assert!(
             seen <= counts.births + before + AT_THE_EDGES,
@@ -143,7 +143,7 @@ fn data_center_flows_have_the_published_sizes() {
     let flows = flows_of(&mut workload);
     let all = flows.len() as f64;
     for (packets, up_to) in FLOW_PACKETS {
-        // An acknowledgement for each.
+        // Each packet has an acknowledgement.
         let held = flows
             .values()
             .filter(|&&(count, ..)| count as f64 <= 2.0 * packets)
@@ -179,7 +179,7 @@ fn no_two_flows_share_a_key() {
 }
 
 #[test]
-fn rates_that_no_time_or_memory_holds_are_refused() {
+fn rates_beyond_time_resolution_or_memory_are_refused() {
     let check = |packets_per_second, flows_per_second| {
         let config = InternetConfig {
             packets_per_second,
@@ -198,9 +198,9 @@ fn rates_that_no_time_or_memory_holds_are_refused() {
     check(100e6, 2e6).unwrap();
 }
 
-/// Gaps between births are whole nanoseconds, and add up all the same.
+/// Gaps between births are rounded to nanoseconds without a drift of the rate.
 #[test]
-fn births_come_at_the_rate_asked_for_however_close_they_are() {
+fn close_births_keep_the_requested_rate() {
     let config = InternetConfig {
         packets_per_second: 1e9,
         flows_per_second: 1e9,
@@ -212,9 +212,9 @@ fn births_come_at_the_rate_asked_for_however_close_they_are() {
     assert!((births / 1e6 - 1.0).abs() < 0.01, "{births}");
 }
 
-/// Packets so rare that by chance fewer come than were asked for before times have no number.
+/// At such a low rate, the timestamps may end before all requested packets have come.
 #[test]
-fn a_workload_ends_with_all_times() {
+fn a_workload_ends_with_the_last_timestamp() {
     for seed in 0..100 {
         let config = InternetConfig {
             packets_per_second: 3e-10,
@@ -236,7 +236,7 @@ fn a_workload_ends_with_all_times() {
 }
 
 #[test]
-fn frames_are_the_packets() {
+fn frames_match_the_packets() {
     let of_both_families = InternetConfig {
         ipv6_share: 0.5,
         ..InternetConfig::default()
@@ -296,7 +296,7 @@ proptest! {
 }
 
 #[test]
-fn a_packet_a_century_is_a_packet_a_century() {
+fn one_packet_per_century_is_possible() {
     let kind = Kind::Internet(InternetConfig {
         packets_per_second: 3e-10,
         flows_per_second: 3e-10,
@@ -309,7 +309,7 @@ fn a_packet_a_century_is_a_packet_a_century() {
 }
 
 #[test]
-fn impossible_wishes_are_refused() {
+fn impossible_configurations_are_refused() {
     let rates = |packets_per_second, flows_per_second| {
         Kind::Internet(InternetConfig {
             packets_per_second,

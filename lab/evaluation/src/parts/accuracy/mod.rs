@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What sampling and sketches miss that TurboFlow keeps, on the same traffic (TurboFlow, section
-//! 2.2 and Table 3).
+//! Accuracy of sampling and sketches against TurboFlow, on the same traffic (TurboFlow, section 2.2
+//! and Table 3).
 
 mod report;
 
@@ -18,7 +18,7 @@ use turboflow_record::{Column, FiveTuple, FlowBatch, InputValues, Packet, Value,
 use turboflow_run::{Meter, PipelineConfig};
 use turboflow_workload::workloads::{Arrival, InternetConfig, Kind, Workload, WorkloadConfig};
 
-use super::{Give, Part, Scale};
+use super::{FactSink, Part, Scale};
 use crate::facts::Fact;
 
 pub(super) const PART: Part = Part {
@@ -30,13 +30,13 @@ pub(super) const PART: Part = Part {
 
 type Key = [u64; WORDS_V4];
 
-/// Memory that each sketch gets, and our microflow table: 1 MiB.
+/// Memory of each sketch, and of TurboFlow's microflow table: 1 MiB.
 const FAST_BYTES: usize = 1 << 20;
-/// Ethernet header.
+/// Bytes of an Ethernet header.
 const ETHERNET_BYTES: u32 = 14;
 const SEED: u64 = 1;
 
-fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
+fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
     let packets = link_traffic(scale.pick(1_000_000, 10_000_000))?;
     let keys: Vec<Key> = packets.iter().map(|packet| key(&packet.tuple)).collect();
     let mut truth = Truth::default();
@@ -54,8 +54,8 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
             run.counter(&design, Sampling::new(pick, interval, SEED));
         }
     }
-    // 40 bits a flow and ten hash functions: not one flow passes for a known one. With ten bits
-    // some do.
+    // With 40 bits per flow and ten hash functions, the filter has no false positives. With ten
+    // bits per flow, it has some.
     let radars = [
         ("FlowRadar, 1.3 cells a flow", 1.3, 40, 10),
         ("FlowRadar, 1.1 cells a flow", 1.1, 40, 10),
@@ -75,7 +75,7 @@ fn measure(scale: &Scale, give: Give<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A quarter of the memory for the heavy part, the rest for the light one.
+/// A quarter of the memory is for the heavy part, the rest for the light part.
 fn elastic() -> ElasticConfig {
     let one = ElasticConfig {
         buckets: 1,
@@ -91,7 +91,7 @@ fn elastic() -> ElasticConfig {
     }
 }
 
-/// Packets of the paper's Internet link, which are IPv4.
+/// IPv4 packets like those of the paper's Internet link.
 fn link_traffic(packets: u64) -> anyhow::Result<Vec<Packet>> {
     let workload = Workload::new(&WorkloadConfig {
         packets: Some(packets),
@@ -110,7 +110,7 @@ fn link_traffic(packets: u64) -> anyhow::Result<Vec<Packet>> {
     Ok(workload.map(packet).collect())
 }
 
-/// The words of an IPv4 5-tuple.
+/// The key words of an IPv4 5-tuple.
 fn key(tuple: &FiveTuple) -> Key {
     let [first, second, ..] = *tuple.raw_words();
     [first, second]
@@ -119,7 +119,7 @@ fn key(tuple: &FiveTuple) -> Key {
 struct Run<'a> {
     keys: &'a [Key],
     truth: &'a Truth<WORDS_V4>,
-    give: Give<'a>,
+    give: FactSink<'a>,
 }
 
 impl Run<'_> {
@@ -132,7 +132,7 @@ impl Run<'_> {
         self.give(design, &score, &timer, size_bytes, 0);
     }
 
-    /// The product itself: engine with a microflow table of that memory, aggregator, records.
+    /// The product itself: an engine with a microflow table of that memory, aggregator and records.
     fn turboflow(&mut self, packets: &[Packet]) -> anyhow::Result<()> {
         let table_bytes = SoftwareEngine::<WORDS_V4, 0>::size_bytes_of;
         let slots = (FAST_BYTES / (table_bytes(1 << 10) >> 10)) as u32;
@@ -145,7 +145,7 @@ impl Run<'_> {
         let mut meter = Meter::new(&config, |_shard| {
             let delivered = Arc::clone(&delivered);
             Box::new(move |batch| {
-                let mut delivered = delivered.lock().expect("nobody panics with it");
+                let mut delivered = delivered.lock().expect("the holder does not panic");
                 delivered.push(batch.clone());
                 batch.clear();
             })
@@ -163,14 +163,14 @@ impl Run<'_> {
             ledger.imbalances().is_empty(),
             "the ledger does not balance"
         );
-        let batches = delivered.lock().expect("nobody panics with it");
+        let batches = delivered.lock().expect("the holder does not panic");
         let answer = Answer {
             listed: packets_by_flow(&schema, &batches)?,
             others: None,
         };
         let score = Score::new(self.truth, &answer);
-        // A flow cache that may hold as many flows as were open at most. There are tables for IPv6
-        // besides, which these packets do not touch.
+        // The maximum size of a flow cache for the peak number of open flows. The tables for IPv6
+        // are not counted, because these packets do not use them.
         let cache_bytes = FlowCache::<WORDS_V4, 0>::max_size_bytes(ledger.flows_peak as usize);
         self.give("TurboFlow", &score, &timer, table_bytes(slots), cache_bytes);
         Ok(())
@@ -203,12 +203,12 @@ impl Run<'_> {
     }
 }
 
-/// The name of the share of flows that are off by no more.
+/// The key of the share of flows whose error is within a step.
 fn within_name(step: f64) -> String {
     format!("share_within_{step}")
 }
 
-/// The packets of all records of each flow.
+/// The packets of each flow, summed over its records.
 fn packets_by_flow(schema: &[Column], batches: &[FlowBatch]) -> anyhow::Result<HashMap<Key, u64>> {
     let column = |name: &str| {
         let place = schema.iter().position(|column| column.name == name);

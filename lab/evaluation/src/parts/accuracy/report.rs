@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the report says of accuracy.
+//! The report on accuracy.
 
 use turboflow_accuracy::ERROR_STEPS;
 
 use super::{PART, within_name};
 use crate::facts::{Fact, Facts, Raw};
 use crate::report::axis::{Spacing, short};
-use crate::report::panels::{Of, Panels, Row};
+use crate::report::panels::{BarSource, Panels, Row};
 use crate::report::{Section, number, percent};
 
 pub(super) fn report(raw: &Raw, section: &mut Section) {
@@ -78,21 +78,21 @@ fn row(fact: &Fact) -> Vec<String> {
     row
 }
 
-/// TurboFlow's row stands out.
-fn of(design: &str) -> Of {
+/// TurboFlow's row is drawn in another colour.
+fn source(design: &str) -> BarSource {
     match design {
-        "TurboFlow" => Of::Ours,
-        _ => Of::Others,
+        "TurboFlow" => BarSource::Ours,
+        _ => BarSource::Others,
     }
 }
 
-/// Flows that each method names, and small ones that it misses.
+/// Flows that each method lists, and small flows that it misses.
 fn named(facts: &Facts) -> String {
     let rows = facts.0.iter().map(|fact| {
         let shares = ["listed_share", "small_missed_share"];
         let values = shares.map(|name| Some(fact.get(name) * 100.0));
         let design = fact.label("design");
-        Row::new(design, of(design), values.to_vec())
+        Row::new(design, source(design), values.to_vec())
     });
     let plot = Panels {
         title: "Flows that a method can name, and small flows that it misses",
@@ -106,7 +106,7 @@ fn named(facts: &Facts) -> String {
     plot.svg()
 }
 
-/// How many flows are off by no more than each step, for one design of each kind.
+/// Shares of flows within each error step, for one design of each kind.
 fn errors(facts: &Facts) -> String {
     const SHOWN: [&str; 7] = [
         "TurboFlow",
@@ -127,7 +127,7 @@ fn errors(facts: &Facts) -> String {
             let share = of_design.first(&within_name(step));
             share.map(|share| share * 100.0)
         });
-        Row::new(*design, of(design), shares.to_vec())
+        Row::new(*design, source(design), shares.to_vec())
     });
     let plot = Panels {
         title: "Flows whose packet count is off by no more than an error",

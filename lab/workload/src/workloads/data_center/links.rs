@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The links whose packets cross a switch, slot by slot.
+//! The links whose packets cross the watched switch, slot by slot.
 
-use super::sender::{Nursery, Owner, Sender};
+use super::sender::{FlowSource, HostLink, Sender};
 use super::{
     DATA_IP_BYTES, DataCenterConfig, HOST_BITS_PER_SECOND, HOSTS, HOSTS_PER_RACK, SLOT_NS, Switch,
 };
 use crate::random::{Random, mix};
 
-/// The links, and who sends next.
+/// The links, and the order in which they send.
 #[derive(Clone, Debug)]
 pub(super) struct Links {
-    /// In the order of their phases.
+    /// Sorted by phase.
     senders: Vec<Sender>,
-    /// Those that have a packet, or had one in the last round, in the same order.
+    /// Indices of links that have a packet or had one in the last round, in the same order.
     busy: Vec<u16>,
-    /// Which of them comes next.
+    /// Index in `busy` of the next sender.
     turn: usize,
     round_ns: u64,
     next_birth_ns: u64,
     mean_birth_gap_ns: f64,
-    nursery: Nursery,
+    flow_source: FlowSource,
     random: Random,
 }
 
@@ -28,7 +28,7 @@ impl Links {
         let mut random = Random::new(mix(seed) ^ 0x11a7);
         let mut senders = senders(config.switch, &mut random);
         senders.sort_by_key(|sender| sender.phase_ns);
-        let bits = Nursery::mean_packets() * f64::from(DATA_IP_BYTES) * 8.0;
+        let bits = FlowSource::mean_packets() * f64::from(DATA_IP_BYTES) * 8.0;
         let births_per_ns = config.load * HOST_BITS_PER_SECOND / bits / 1e9;
         let shares: f64 = senders.iter().map(|sender| sender.share).sum();
         Self {
@@ -38,12 +38,12 @@ impl Links {
             round_ns: begin_ns,
             next_birth_ns: begin_ns,
             mean_birth_gap_ns: 1.0 / (births_per_ns * shares),
-            nursery: Nursery::new(seed),
+            flow_source: FlowSource::new(seed),
             random,
         }
     }
 
-    /// The next slot with a packet: who sends it, and when.
+    /// The sender and time of the next slot with a packet.
     #[inline(always)]
     pub(super) fn next_slot(&mut self) -> (&mut Sender, u64) {
         let place = loop {
@@ -73,8 +73,7 @@ impl Links {
         }
     }
 
-    /// Poisson processes at all links together are one, whose events fall to each link by its
-    /// share.
+    /// The Poisson processes of all links add up to one, whose events go to each link by its share.
     fn give_birth(&mut self) {
         let place = loop {
             let place = self.random.below(self.senders.len() as u64) as usize;
@@ -82,7 +81,7 @@ impl Links {
                 break place;
             }
         };
-        self.senders[place].admit(&mut self.nursery);
+        self.senders[place].admit(&mut self.flow_source);
         if let Err(at) = self.busy.binary_search(&(place as u16)) {
             self.busy.insert(at, place as u16);
         }
@@ -92,10 +91,10 @@ impl Links {
 fn senders(switch: Switch, random: &mut Random) -> Vec<Sender> {
     let elsewhere = (HOSTS - HOSTS_PER_RACK) as f64 / (HOSTS - 1) as f64;
     let (hosts, kinds): (u64, &[_]) = match switch {
-        // What a rack's hosts send, and what comes for them from other racks: the links down are
-        // queues by least left, as the links up are.
+        // Links from the rack's hosts, and links to them with traffic from other racks. Both queue
+        // the flow with the fewest packets left first.
         Switch::TopOfRack => (HOSTS_PER_RACK, &[(true, 1.0), (false, elsewhere)]),
-        // Of all hosts, what leaves their racks.
+        // From all hosts, only traffic that leaves their racks.
         Switch::Aggregation => (HOSTS, &[(true, elsewhere)]),
     };
     let links = kinds
@@ -103,12 +102,12 @@ fn senders(switch: Switch, random: &mut Random) -> Vec<Sender> {
         .flat_map(|&kind| (0..hosts).map(move |host| (host, kind)));
     links
         .map(|(host, (is_up, share))| {
-            let owner = Owner {
+            let link = HostLink {
                 host: host as u8,
                 is_up,
                 leaves_rack: switch == Switch::Aggregation,
             };
-            Sender::new(owner, random.below(SLOT_NS), share)
+            Sender::new(link, random.below(SLOT_NS), share)
         })
         .collect()
 }

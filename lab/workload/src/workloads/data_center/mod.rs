@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A switch of the simulated data centre that the paper measured (TurboFlow, section 6.2).
 //!
-//! The paper's traces come from YAPS, a simulator of two tiers of switches fed with the flow
-//! sizes that Benson, Akella and Maltz measured (IMC 2010). Nothing here is fitted to Table 6 or
-//! Figure 11; they follow from the simulator's published parameters:
+//! The paper's traces come from YAPS, a simulator with two tiers of switches and the flow sizes
+//! measured by Benson, Akella and Maltz (IMC 2010). Nothing here is fitted to Table 6 or Figure 11.
+//! They follow from the simulator's published parameters:
 //!
 //! - 144 hosts in 9 racks at 40 Gb/s, 4 aggregation switches (the paper, section 6.2);
-//! - a load of 0.6, flows that arrive as a Poisson process between any two hosts, sizes by
-//!   [`FLOW_PACKETS`], 1,460 bytes of payload a packet, an ACK of 40 bytes for each, packets and
-//!   ACKs sprayed over the aggregation switches one by one, links of 200 ns (YAPS's defaults);
-//! - the flow with least left goes first on every link, at its full rate (pFabric, SIGCOMM 2013).
+//! - YAPS's defaults: a load of 0.6, a Poisson process of flows between any two hosts, sizes by
+//!   [`FLOW_PACKETS`], 1,460 bytes of payload per packet, an ACK of 40 bytes for each, packets and
+//!   ACKs sprayed over the aggregation switches one by one, links of 200 ns;
+//! - on every link, the flow with the fewest packets left goes first, at full rate (pFabric,
+//!   SIGCOMM 2013).
 //!
-//! A link sends in slots of 300 ns, a packet's time at 40 Gb/s, at a phase of its own, so time order
-//! costs no sorting.
+//! A link sends in slots of 300 ns, a packet's time at 40 Gb/s. Each link has its own phase, so
+//! ordering packets by time needs no sorting.
 //!
 //! Deviation: queues in switches, losses and retransmissions are left out. An acknowledgement has
-//! the key of its flow, not the reversed one: Table 6's flows come out that way only.
+//! the key of its flow, not the reversed one, because only that reproduces the flow counts of Table
+//! 6.
 
 mod links;
 mod sender;
@@ -32,33 +34,33 @@ use links::Links;
 use sender::{Route, Transfer};
 use spray::Spray;
 
-/// Hosts.
+/// Number of hosts.
 pub const HOSTS: u64 = 144;
-/// Racks, each with a top-of-rack switch.
+/// Number of racks, each with a top-of-rack switch.
 pub const RACKS: u64 = 9;
-/// Aggregation switches.
+/// Number of aggregation switches.
 pub const AGGREGATION_SWITCHES: u64 = 4;
 /// Rate of a host's link, in bits per second.
 pub const HOST_BITS_PER_SECOND: f64 = 40e9;
-/// IP bytes of a full packet: 1,460 of payload, 40 of headers.
+/// IP bytes of a full packet: 1,460 of payload and 40 of headers.
 pub const DATA_IP_BYTES: u16 = 1_500;
 /// IP bytes of an acknowledgement.
 pub const ACK_IP_BYTES: u16 = 40;
 
 const HOSTS_PER_RACK: u64 = HOSTS / RACKS;
-/// A full packet's time on a host's link.
+/// Transmission time of a full packet on a host's link.
 const SLOT_NS: u64 = 300;
-/// Time on any link.
+/// Propagation delay of each link.
 const PROPAGATION_NS: u64 = 200;
-/// An acknowledgement's time on a host's link.
+/// Transmission time of an acknowledgement on a host's link.
 const ACK_NS: u64 = 8;
-/// What is simulated before the first packet, so that no link begins empty: thirty times the
-/// time that the largest flow takes.
+/// Simulated time before the first packet, so that links do not start empty: thirty times the
+/// duration of the largest flow.
 const WARM_UP_NS: u64 = 20_000_000;
 
-/// Cumulated shares of flows up to so many packets, with straight lines between: the sizes that
-/// YAPS draws from for this measurement ("IMC10": Benson and others, 2010). Half of the flows are
-/// one packet, and 15 % of them carry 96 % of the packets.
+/// Cumulative share of flows by size in packets, with linear interpolation: the sizes that YAPS
+/// uses for this measurement ("IMC10": Benson and others, 2010). Half of the flows have one packet,
+/// and 15 % of the flows carry 96 % of the packets.
 pub const FLOW_PACKETS: [(f64, f64); 11] = [
     (1.0, 0.5),
     (2.0, 0.6),
@@ -73,17 +75,17 @@ pub const FLOW_PACKETS: [(f64, f64); 11] = [
     (2_107.0, 1.0),
 ];
 
-/// Which switch is watched.
+/// The watched switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch {
-    /// Between the racks: 1,440 Gb/s, 1,291 K flows and 134.0 M packets a second (Table 6).
+    /// Between the racks: 1,440 Gb/s, 1,291 K flows and 134.0 M packets per second (Table 6).
     Aggregation,
-    /// Of a rack of 16 hosts: 1,280 Gb/s, 478 K flows and 124.0 M packets a second (Table 6).
+    /// Of a rack of 16 hosts: 1,280 Gb/s, 478 K flows and 124.0 M packets per second (Table 6).
     TopOfRack,
 }
 
 impl Switch {
-    /// Packets and flows a second in Table 6.
+    /// Packets and flows per second in Table 6.
     #[must_use]
     pub const fn published(self) -> (f64, f64) {
         match self {
@@ -93,20 +95,20 @@ impl Switch {
     }
 }
 
-/// What data-centre traffic is asked for.
+/// Configuration of data-centre traffic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DataCenterConfig {
-    /// The switch that is watched.
+    /// The watched switch.
     pub switch: Switch,
-    /// Share of every host's link that data packets take, [`LOAD_MIN`] to [`LOAD_MAX`].
+    /// Share of each host's link that data packets use, [`LOAD_MIN`] to [`LOAD_MAX`].
     pub load: f64,
 }
 
 /// The load of the paper's simulator.
 pub const LOAD: f64 = 0.6;
-/// The least load.
+/// The minimum load.
 pub const LOAD_MIN: f64 = 0.01;
-/// The greatest load: beyond it queues would grow without end.
+/// The maximum load. Beyond it, queues would grow without end.
 pub const LOAD_MAX: f64 = 0.95;
 
 impl DataCenterConfig {
@@ -125,7 +127,7 @@ impl DataCenterConfig {
     }
 }
 
-/// A packet that crosses the watched switch.
+/// A packet at the watched switch.
 #[derive(Clone, Copy, Debug)]
 struct Crossing {
     timestamp_ns: u64,
@@ -136,18 +138,19 @@ struct Crossing {
     tcp_flags: u16,
 }
 
-/// The packets that cross a switch.
+/// All packets that cross the watched switch.
 #[derive(Clone, Debug)]
 pub(super) struct DataCenter {
     switch: Switch,
     links: Links,
-    /// The data packet that comes next.
+    /// The next data packet.
     data: Crossing,
-    /// Acknowledgements on their way, by how far they have to go: each in order of time.
+    /// Acknowledgements in flight, by the distance to the receiver; each queue is in order of time.
     near: VecDeque<Crossing>,
     far: VecDeque<Crossing>,
     spray: Spray,
-    /// The flows that had a packet: of some only acknowledgements cross, after their end.
+    /// The flows that have had a packet. Of some flows, only acknowledgements cross, after the
+    /// flow's end.
     seen: FlowSet,
     counts: FlowCounts,
 }
@@ -207,8 +210,8 @@ impl DataCenter {
         queue.pop_front().expect("the earliest time is a queue's")
     }
 
-    /// Goes from slot to slot until a data packet crosses the switch. The acknowledgements of the
-    /// packets passed go on their way.
+    /// Advances until a data packet crosses the switch. Acknowledgements of the skipped packets are
+    /// queued.
     #[inline(always)]
     fn next_data(&mut self) -> Crossing {
         loop {
@@ -255,8 +258,8 @@ impl DataCenter {
     }
 }
 
-/// From the watched switch over so many links to the receiver, and back. Switches forward before
-/// a packet is complete, so it waits for its bytes once.
+/// Time from the watched switch over `links` links to the receiver and back. Switches forward
+/// cut-through, so the serialisation delay counts once.
 const fn ack_delay_ns(links: u64) -> u64 {
     2 * links * PROPAGATION_NS + SLOT_NS + ACK_NS
 }
@@ -288,7 +291,7 @@ impl Source for DataCenter {
     }
 }
 
-/// Hosts are 10.rack.0.host; the ports are the flow's number, so no two flows share them.
+/// Hosts are 10.rack.0.host. The ports are the flow's number, so they are unique.
 #[inline(always)]
 const fn ends(crossing: &Crossing) -> Endpoints {
     const fn address(host: u8) -> u32 {

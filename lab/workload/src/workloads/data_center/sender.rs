@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A link of a host: flows that wait for it, and which of them sends.
+//! A link of a host: the flows waiting for it, and the choice of the next sender.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -9,18 +9,18 @@ use turboflow_record::{TCP_ACK, TCP_FIN, TCP_SYN};
 use super::{ACK_IP_BYTES, DATA_IP_BYTES, FLOW_PACKETS, FlowCounts, HOSTS, HOSTS_PER_RACK};
 use crate::random::Random;
 
-/// How far the receiver is from the watched switch.
+/// Distance of the receiver from the watched switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// One link: in the switch's own rack.
+    /// One link: the receiver is in the switch's rack.
     Near,
-    /// Two: from an aggregation switch.
+    /// Two links, from an aggregation switch.
     Middle,
-    /// Three: in another rack.
+    /// Three links: the receiver is in another rack.
     Far,
 }
 
-/// A flow that has packets left.
+/// The remaining packets of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Transfer {
     pub(super) flow: u64,
@@ -30,12 +30,12 @@ pub(super) struct Transfer {
     pub(super) destination: u8,
     pub(super) route: Route,
     has_begun: bool,
-    /// Whether a packet of it crossed the watched switch.
+    /// Whether one of its packets crossed the watched switch.
     is_seen: bool,
 }
 
 impl Transfer {
-    /// None at all.
+    /// No flow.
     const NONE: Self = Self {
         flow: 0,
         packets_left: 0,
@@ -49,7 +49,7 @@ impl Transfer {
 }
 
 impl Ord for Transfer {
-    /// The greatest has least left; of equals, the oldest.
+    /// The flow with the fewest packets left is the greatest; among equals, the oldest.
     fn cmp(&self, other: &Self) -> Ordering {
         let left = other.packets_left.cmp(&self.packets_left);
         left.then(other.flow.cmp(&self.flow))
@@ -62,9 +62,9 @@ impl PartialOrd for Transfer {
     }
 }
 
-/// Whose link it is.
+/// The host and direction of a link.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Owner {
+pub(super) struct HostLink {
     pub(super) host: u8,
     /// From the host, or to it from other racks.
     pub(super) is_up: bool,
@@ -72,14 +72,14 @@ pub(super) struct Owner {
     pub(super) leaves_rack: bool,
 }
 
-/// Where flows come from.
+/// Creates flows.
 #[derive(Clone, Debug)]
-pub(super) struct Nursery {
+pub(super) struct FlowSource {
     random: Random,
     flows: u64,
 }
 
-impl Nursery {
+impl FlowSource {
     pub(super) const fn new(seed: u64) -> Self {
         Self {
             random: Random::new(seed),
@@ -87,7 +87,7 @@ impl Nursery {
         }
     }
 
-    /// Mean size of a flow in packets, as full ones.
+    /// Mean size of a flow, in full packets.
     pub(super) fn mean_packets() -> f64 {
         let first = FLOW_PACKETS[0].1;
         let rest = FLOW_PACKETS.windows(2).map(|pair| {
@@ -97,7 +97,7 @@ impl Nursery {
         first + rest.sum::<f64>()
     }
 
-    /// Size of a flow, in packets; the last one need not be full.
+    /// Size of a flow, in full packets. The fraction is the size of the last packet.
     fn size(&mut self) -> f64 {
         let share = self.random.fraction();
         let above = FLOW_PACKETS.partition_point(|(_, up_to)| *up_to < share);
@@ -108,24 +108,24 @@ impl Nursery {
         from + (to - from) * (share - below) / (up_to - below)
     }
 
-    fn transfer(&mut self, owner: Owner) -> Transfer {
+    fn transfer(&mut self, link: HostLink) -> Transfer {
         let size = self.size();
         let payload = f64::from(DATA_IP_BYTES - ACK_IP_BYTES);
         let packets = size.ceil();
         let last = (size - packets + 1.0) * payload;
-        let own_rack = u64::from(owner.host) / HOSTS_PER_RACK;
+        let own_rack = u64::from(link.host) / HOSTS_PER_RACK;
         let outside = || (own_rack + 1) * HOSTS_PER_RACK;
-        let peer = if owner.is_up && !owner.leaves_rack {
+        let peer = if link.is_up && !link.leaves_rack {
             // Any other host.
-            (u64::from(owner.host) + 1 + self.random.below(HOSTS - 1)) % HOSTS
+            (u64::from(link.host) + 1 + self.random.below(HOSTS - 1)) % HOSTS
         } else {
             (outside() + self.random.below(HOSTS - HOSTS_PER_RACK)) % HOSTS
         };
-        let (source, destination) = match owner.is_up {
-            true => (owner.host, peer as u8),
-            false => (peer as u8, owner.host),
+        let (source, destination) = match link.is_up {
+            true => (link.host, peer as u8),
+            false => (peer as u8, link.host),
         };
-        let route = match (owner.leaves_rack, owner.is_up && peer >= HOSTS_PER_RACK) {
+        let route = match (link.leaves_rack, link.is_up && peer >= HOSTS_PER_RACK) {
             (true, _) => Route::Middle,
             (false, true) => Route::Far,
             (false, false) => Route::Near,
@@ -144,10 +144,10 @@ impl Nursery {
     }
 }
 
-/// A packet that was sent.
+/// A packet with its flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
-    /// The flow as it was before.
+    /// The flow's state before this packet.
     pub(super) transfer: Transfer,
     pub(super) ip_length_bytes: u16,
 }
@@ -162,25 +162,25 @@ impl Sent {
     }
 }
 
-/// A link in slots.
+/// A link that sends in slots.
 #[derive(Clone, Debug)]
 pub(super) struct Sender {
-    /// Where in a round its slot lies.
+    /// Offset of its slot in a round.
     pub(super) phase_ns: u64,
-    /// Its flows, as a share of those of a host.
+    /// Its birth rate, relative to that of a host.
     pub(super) share: f64,
-    owner: Owner,
-    /// Without packets where nothing is sent.
+    link: HostLink,
+    /// The sending flow. It has no packets left if the link is idle.
     current: Transfer,
     waiting: BinaryHeap<Transfer>,
 }
 
 impl Sender {
-    pub(super) fn new(owner: Owner, phase_ns: u64, share: f64) -> Self {
+    pub(super) fn new(link: HostLink, phase_ns: u64, share: f64) -> Self {
         Self {
             phase_ns,
             share,
-            owner,
+            link,
             current: Transfer::NONE,
             waiting: BinaryHeap::new(),
         }
@@ -191,7 +191,7 @@ impl Sender {
         self.current.packets_left > 0
     }
 
-    /// Sends a packet that does not cross the watched switch, nor its acknowledgement.
+    /// Sends a packet when neither it nor its acknowledgement crosses the watched switch.
     #[inline(always)]
     pub(super) fn send_elsewhere(&mut self, counts: &mut FlowCounts) {
         self.current.has_begun = true;
@@ -202,7 +202,7 @@ impl Sender {
         }
     }
 
-    /// Sends a packet that crosses the watched switch, or its acknowledgement does.
+    /// Sends a packet when it or its acknowledgement crosses the watched switch.
     #[inline(always)]
     pub(super) fn send(&mut self, counts: &mut FlowCounts) -> Sent {
         let transfer = self.current;
@@ -229,9 +229,9 @@ impl Sender {
         self.current = self.waiting.pop().unwrap_or(Transfer::NONE);
     }
 
-    /// Lets a flow in that is born.
-    pub(super) fn admit(&mut self, nursery: &mut Nursery) {
-        let newcomer = nursery.transfer(self.owner);
+    /// Adds a new flow.
+    pub(super) fn admit(&mut self, flow_source: &mut FlowSource) {
+        let newcomer = flow_source.transfer(self.link);
         if self.current.packets_left == 0 {
             self.current = newcomer;
         } else if newcomer > self.current {

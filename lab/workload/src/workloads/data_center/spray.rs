@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which packets go over the watched aggregation switch.
+//! Selects the packets that cross the watched aggregation switch.
 
 use crate::random::{Random, mix};
 
-/// Deals packets out over the aggregation switches: one in four goes over the watched one.
+/// Spreads packets over the aggregation switches: one in four crosses the watched one.
 #[derive(Clone, Debug)]
 pub(super) struct Spray {
     random: Random,

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a flow of the Internet spends its time, and how long its packets are.
+//! The times and sizes of an Internet flow's packets.
 //!
 //! Packets come in trains (Jain and Routhier, IEEE JSAC 1986), spaced by the slowest link they
-//! passed. From train to train a flow takes a time of its own: a round trip for a fast one, the
-//! seconds of a user or of a timer for a slow one. Times of all orders of magnitude are as
-//! frequent, and large flows are fast ones (Zhang and others, SIGCOMM 2002: rates spread widely,
-//! and go with sizes).
+//! passed. The time between trains is a property of the flow: a round trip for a fast flow, the
+//! seconds of a user or of a timer for a slow one. It is log-uniform, and large flows are fast
+//! (Zhang and others, SIGCOMM 2002: rates vary widely and correlate with sizes).
 //!
-//! Nothing is published of the times between packets on the paper's links but what they do to a
-//! microflow table: the first column of Table 10, records a second at five sizes. The spread of
-//! times and the mean train are chosen after it, and meet its five numbers within a tenth
+//! The packet times on the paper's links are not published. Only their effect on a microflow table
+//! is: the first column of Table 10, records per second at five sizes. The range of times and the
+//! mean train length are calibrated to it, and meet its five numbers within a tenth
 //! (`lab/bench/tests/figure_11.rs`).
 //!
 //! | what | value |
@@ -24,23 +23,23 @@ use turboflow_record::{TCP_ACK, TCP_FIN, TCP_SYN};
 use super::turn::Sent;
 use crate::random::Random;
 
-/// Mean length of a train.
+/// Mean packets per train.
 const TRAIN_PACKETS: f64 = 3.0;
 /// Median time between packets of a train.
 const SPACING_NS: f64 = 150e3;
-/// Deviation of its logarithm.
+/// Standard deviation of the spacing's logarithm.
 const SPACING_DEVIATION: f64 = 1.0;
-/// Mean time from train to train: of the fastest and of the slowest flows.
+/// Mean time between trains: of the fastest and of the slowest flows.
 const PACE_NS: (f64, f64) = (5e6, 20e9);
-/// Longest mean duration of a flow: the larger it is, the faster it has to be.
+/// Longest mean duration of a flow. The larger a flow, the faster it has to be.
 const DURATION_NS: f64 = 1_200e9;
 
-/// What a size says about a flow's time.
+/// The timing of flows of one size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
-    /// Gaps between packets.
+    /// Number of gaps between packets.
     gaps: f64,
-    /// Time from train to train of the slowest flows of the size.
+    /// Time between trains of the slowest flows of this size.
     slowest_ns: f64,
 }
 
@@ -54,7 +53,7 @@ impl Pace {
         }
     }
 
-    /// Mean time from packet to packet, that between trains and that within them.
+    /// Mean time per gap, split into the time between trains and the time within trains.
     fn mean_gaps_ns(self) -> (f64, f64) {
         let (fastest_ns, slowest_ns) = (PACE_NS.0, self.slowest_ns);
         let between_ns = (slowest_ns - fastest_ns) / (slowest_ns / fastest_ns).ln();
@@ -76,45 +75,45 @@ impl Pace {
     }
 }
 
-/// What a flow's packets are.
+/// The kind of a flow's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Mostly full packets.
     Data,
-    /// Acknowledgements of data that goes the other way, of 40 or 52 bytes.
+    /// Acknowledgements of data in the other direction, of 40 or 52 bytes.
     Acknowledgements,
-    /// Short exchanges in TCP.
+    /// Short TCP exchanges.
     Other,
-    /// Questions, answers, calls: UDP.
+    /// UDP: requests, responses, calls.
     Datagrams,
 }
 
-/// A flow under way.
+/// An active flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flow {
     pub(super) number: u64,
     packets_left: u32,
     spacing_ns: u32,
-    /// Mean time from train to train.
+    /// Mean time between trains.
     pace_ns: f32,
     kind: Kind,
     /// Whether it was born before its next packet.
     is_born: bool,
-    /// Whether a packet was sent.
+    /// Whether it has sent a packet.
     is_seen: bool,
 }
 
-/// Hundreds of thousands may be under way.
+/// Hundreds of thousands of flows may be active.
 const _: () = assert!(size_of::<Flow>() == 24);
 
 /// Probability that a train ends after a packet, as a 32-bit fraction.
 const TRAIN_ENDS: u32 = ((1_u64 << 32) as f64 / TRAIN_PACKETS) as u32;
 
 impl Flow {
-    /// A flow that is born.
+    /// A new flow.
     pub(super) fn new(number: u64, size: u32, random: &mut Random) -> Self {
         let spacing_ns = SPACING_NS * (random.normal() * SPACING_DEVIATION).exp();
-        // A question or two are no bulk transfer.
+        // One or two data packets are not a bulk transfer.
         let kind = match random.below(100) {
             0..47 if size > 2 => Kind::Data,
             0..86 => Kind::Acknowledgements,
@@ -132,8 +131,8 @@ impl Flow {
         }
     }
 
-    /// A flow that is met on its way, and when its next packet comes.
-    pub(super) fn met(number: u64, size: u32, random: &mut Random) -> (Self, u64) {
+    /// A flow that is active at the start, and the time until its next packet.
+    pub(super) fn in_progress(number: u64, size: u32, random: &mut Random) -> (Self, u64) {
         let mut flow = Self::new(number, size, random);
         flow.is_born = true;
         flow.packets_left = 1 + random.below(u64::from(size) - 1) as u32;
@@ -143,8 +142,8 @@ impl Flow {
             let wait_ns = f64::from(flow.spacing_ns) * random.fraction();
             return (flow, wait_ns as u64);
         }
-        // A slow flow is met between trains as much more often as it is slower, which makes
-        // log-uniform times uniform ones.
+        // The chance to find a flow between trains is proportional to its pace, so log-uniform
+        // paces become uniform ones.
         let further_ns = (pace.slowest_ns - PACE_NS.0) * random.fraction();
         flow.pace_ns = (PACE_NS.0 + further_ns) as f32;
         let wait_ns = flow.pause_ns(random);
@@ -159,7 +158,7 @@ impl Flow {
         (random.exponential() * f64::from(self.pace_ns)) as u64
     }
 
-    /// The packet at `at_ns`, and when the next one comes: `None` after the last.
+    /// The packet at `at_ns`, and the time of the next one; `None` after the last.
     #[inline(always)]
     pub(super) fn send(&mut self, at_ns: u64, random: &mut Random) -> (Sent, Option<u64>) {
         let word = random.word();
@@ -187,7 +186,7 @@ impl Flow {
             if (word as u32) < TRAIN_ENDS {
                 at_ns + self.pause_ns(random)
             } else {
-                // Half to one and a half times the flow's spacing.
+                // 0.5 to 1.5 times the flow's spacing.
                 let spacing_ns = u64::from(self.spacing_ns);
                 at_ns + spacing_ns / 2 + ((spacing_ns * (word >> 48)) >> 16)
             }
@@ -199,7 +198,7 @@ impl Flow {
     fn ip_length_bytes(&self, bits: u16) -> u16 {
         let lengths = &LENGTHS[self.kind as usize];
         let steps = ((u32::from(bits) * u32::from(lengths.steps)) >> 16) as u16;
-        // By arithmetic: a branch would be guessed wrong every other time.
+        // Branch-free, because a branch would be mispredicted half the time.
         let is_full = u16::from(bits & lengths.full_unless_0 != 0);
         let length_bytes = lengths.least_bytes + steps * lengths.step_bytes;
         length_bytes + is_full * (FULL_BYTES - length_bytes)
@@ -209,17 +208,17 @@ impl Flow {
 /// IP length of a full packet.
 const FULL_BYTES: u16 = 1_500;
 
-/// Lengths of packets of a kind.
+/// Packet lengths of one kind of flow.
 struct Lengths {
     least_bytes: u16,
     step_bytes: u16,
-    /// How many lengths there are, a step apart.
+    /// Number of lengths, `step_bytes` apart.
     steps: u16,
-    /// Bits of which any makes a packet full.
+    /// Mask. A packet is full if any of these random bits is set.
     full_unless_0: u16,
 }
 
-/// Of each [`Kind`].
+/// Indexed by [`Kind`].
 const LENGTHS: [Lengths; 4] = [
     // Seven packets in eight are full.
     Lengths {
@@ -228,7 +227,7 @@ const LENGTHS: [Lengths; 4] = [
         steps: 1_460,
         full_unless_0: 7,
     },
-    // Without and with TCP's timestamps.
+    // Without and with TCP timestamps.
     Lengths {
         least_bytes: 40,
         step_bytes: 12,

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How many packets flows have.
+//! The distribution of flow sizes.
 
 use super::FLOW_PACKETS_MAX;
 use crate::random::Random;
 
-/// The exponent of the tail: sizes follow Zipf's law of exponent 1.05 by rank, which is what
-/// links show, so the share of flows of at least `k` packets falls as `k^(-1/1.05)`.
+/// The exponent of the tail. By rank, sizes follow Zipf's law with exponent 1.05, as on real links.
+/// So the share of flows with at least `k` packets falls as `k^(-1/1.05)`.
 const TAIL: f64 = 1.0 / 1.05;
 
-/// A discrete Pareto law with an offset: the share of flows of at least `k` packets goes as
-/// `(k + offset)^-TAIL`, up to `largest` packets.
+/// A discrete Pareto law with an offset: the share of flows with at least `k` packets is
+/// proportional to `(k + offset)^-TAIL`, up to `largest` packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SizeLaw {
     offset: f64,
     largest: f64,
-    /// Share of the flows that would be larger, were there no largest.
+    /// Share of the flows that would exceed `largest`.
     beyond: f64,
 }
 
 impl SizeLaw {
-    /// The law of a mean: with an offset where the mean is large, with a smaller largest flow
-    /// where it is small. `None` where no law of the family has it.
+    /// The law with that mean. A large mean gets an offset, a small one a lower `largest`. `None`
+    /// if no law of the family has it.
     pub(super) fn of_mean(mean: f64) -> Option<Self> {
         let largest = f64::from(FLOW_PACKETS_MAX);
         let bare = Self::new(0.0, largest);
@@ -57,7 +57,7 @@ impl SizeLaw {
         }
     }
 
-    /// Share of the flows that have at least `packets`.
+    /// Share of the flows with at least `packets` packets.
     pub(super) fn at_least(&self, packets: f64) -> f64 {
         if packets > self.largest {
             return 0.0;
@@ -66,7 +66,8 @@ impl SizeLaw {
         (unbounded - self.beyond) / (1.0 - self.beyond)
     }
 
-    /// Mean number of packets: the sum of [`SizeLaw::at_least`] over all sizes, by strides.
+    /// Mean number of packets: the sum of [`SizeLaw::at_least`] over all sizes, computed in
+    /// strides.
     pub(super) fn mean(&self) -> f64 {
         strides(self.largest)
             .map(|(from, to)| (to - from) * self.at_least((from + to - 1.0) / 2.0))
@@ -79,14 +80,14 @@ impl SizeLaw {
         size.clamp(1.0, self.largest) as u32
     }
 
-    /// Sizes from `.0` up to but without `.1`, each with its share of the flows.
+    /// Size ranges, `.0` inclusive and `.1` exclusive, each with its share of the flows.
     pub(super) fn cells(self) -> impl Iterator<Item = (f64, f64, f64)> {
         let share = move |from, to| self.at_least(from) - self.at_least(to);
         strides(self.largest).map(move |(from, to)| (from, to, share(from, to)))
     }
 }
 
-/// Sizes from 1 on: one by one, then in strides of a thirty-second.
+/// Ranges of sizes from 1 on: single sizes first, then strides of a thirty-second.
 fn strides(largest: f64) -> impl Iterator<Item = (f64, f64)> {
     let end = largest.floor() + 1.0;
     let next = move |from: f64| (from + (from / 32.0).floor().max(1.0)).min(end);
@@ -100,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn laws_have_the_mean_asked_for() {
+    fn laws_have_the_requested_mean() {
         for mean in [1.0, 1.5, 11.25, 49.0, 300.0] {
             let law = SizeLaw::of_mean(mean).unwrap();
             assert!((law.mean() / mean - 1.0).abs() < 1e-3, "{mean}");

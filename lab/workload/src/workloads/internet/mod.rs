@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A link between core routers of the Internet (TurboFlow, section 6.2 and Table 6; the slides).
 //!
-//! Flows are born as a Poisson process, have sizes of a heavy tail, send trains of packets, and
-//! end. The rates are the paper's; how a flow spends its time is in [`flow`]. The link begins in
-//! its steady state, with the flows that are under way at any time.
+//! Flows are born as a Poisson process, have heavy-tailed sizes, send trains of packets, and end.
+//! The rates are the paper's; [`flow`] has the timing within a flow. The link starts in its steady
+//! state, with its active flows.
 
 mod flow;
 mod law;
@@ -24,7 +24,7 @@ use wheels::{Due, Wheels};
 /// The largest flow, in packets.
 pub const FLOW_PACKETS_MAX: u32 = 100_000;
 
-/// What Internet traffic is asked for.
+/// Configuration of Internet traffic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InternetConfig {
     /// Packets per second; 250 K to 600 K in Table 6.
@@ -36,9 +36,9 @@ pub struct InternetConfig {
 }
 
 impl Default for InternetConfig {
-    /// A 10 Gb/s link of the paper's: 450 K packets a second, between the slides' trace of 328 K
-    /// and their average of 500 K; 9.1 K flows a second, which are Table 10's 1.75 Mb/s of flow
-    /// records of 24 bytes.
+    /// One of the paper's 10 Gb/s links. Its 450 K packets per second are between the slides' trace
+    /// (328 K) and their average (500 K). Its 9.1 K flows per second give Table 10's 1.75 Mb/s of
+    /// flow records of 24 bytes.
     fn default() -> Self {
         Self {
             packets_per_second: 450e3,
@@ -51,7 +51,7 @@ impl Default for InternetConfig {
 impl InternetConfig {
     pub(super) fn check(&self) -> Result<(), WorkloadError> {
         let (packets, flows) = (self.packets_per_second, self.flows_per_second);
-        // A packet a nanosecond is the most that the times can tell apart.
+        // Timestamps have a resolution of one nanosecond.
         if !(packets > 0.0 && packets <= 1e9) {
             return Err(WorkloadError::PacketRate { value: packets });
         }
@@ -76,48 +76,48 @@ impl InternetConfig {
     }
 }
 
-/// Headers without options.
+/// Bytes of headers without options.
 const IPV6_BYTES: u16 = 40;
 const TCP_BYTES: u16 = 20;
 const UDP_BYTES: u16 = 8;
 
-/// The most flows under way at a time: 8 GB of memory.
+/// Maximum number of active flows: 8 GB of memory.
 const ACTIVE_FLOWS_MAX: f64 = 100e6;
 
-/// The longest tick is of 18 minutes, where packets are rarer than that.
+/// The longest tick, for very low packet rates: 18 minutes.
 const TICK_SHIFT_MAX: u32 = 40;
 
-/// How many entries ahead of its turn a flow is asked for from memory.
+/// Distance, in entries, at which flows are prefetched.
 const AHEAD: usize = 8;
 
-/// The packets of an Internet link.
+/// Generates the packets of an Internet link.
 #[derive(Clone, Debug)]
 pub(super) struct Internet {
     mean_birth_gap_ns: f64,
     ipv6_below: u64,
     law: SizeLaw,
-    /// Flows that wait for their next packet.
+    /// The flows, by the time of their next packet.
     wheels: Wheels,
-    /// A turn has two to this power nanoseconds.
+    /// A turn has 2^`turn_shift` nanoseconds.
     turn_shift: u32,
-    /// The packets of this turn.
+    /// The packets of the current turn.
     turn: Turn,
     next_birth_ns: u64,
-    /// What rounding has left of the times between births.
+    /// Rounding error of the birth times so far.
     birth_rest_ns: f64,
-    /// Flows under way, by their entry in the wheels.
+    /// Active flows, by their entry in the wheels.
     flows: Vec<Flow>,
-    /// Those that have packets in a turn.
+    /// Entries with packets in the current turn.
     due: Vec<Due>,
-    /// Entries whose flows have ended.
+    /// Entries of ended flows, for reuse.
     free: Vec<u32>,
     random: Random,
     flow_numbers: u64,
     counts: FlowCounts,
 }
 
-/// Ranges of flow sizes, and how many flows of each are under way for every flow that is born in a second. Flows of one packet take no
-/// time.
+/// Ranges of flow sizes, each with the number of its active flows per birth per second. Flows of
+/// one packet have no duration.
 fn under_way(law: SizeLaw) -> impl Iterator<Item = (f64, f64, f64)> {
     let longer = law.cells().filter(|(from, ..)| *from > 1.0);
     longer.map(|(from, to, share)| {
@@ -133,7 +133,7 @@ impl Internet {
     pub(super) fn new(config: InternetConfig, start_ns: u64, seed: u64) -> Self {
         let mean = config.packets_per_second / config.flows_per_second;
         let law = SizeLaw::of_mean(mean).expect("the configuration was checked");
-        // A tick holds half a packet at most.
+        // A tick holds half a packet on average.
         let tick_ns = (0.5e9 / config.packets_per_second) as u64;
         let tick_shift = tick_ns.max(1).ilog2().min(TICK_SHIFT_MAX);
         let turn_shift = tick_shift + TICKS_SHIFT;
@@ -157,18 +157,20 @@ impl Internet {
         internet
     }
 
-    /// Begins the flows that are under way in the steady state: by Little's law their number is
-    /// the rate of births times the mean duration, and a size is met as often as its flows last.
+    /// Adds the active flows of the steady state. By Little's law, their number is the birth rate
+    /// times the mean duration, so longer flows are more frequent among them.
     fn put_under_way(&mut self, start_ns: u64, flows_per_second: f64) {
         let mut expected = 0.0;
         for (from, to, seconds) in under_way(self.law) {
             expected += flows_per_second * seconds;
-            // What is left of a flow is carried over, so the sum is right for rare sizes too.
+            // The fraction of a flow is carried over to the next range, so that rare sizes are not
+            // lost.
             while expected >= 1.0 {
                 expected -= 1.0;
                 let size = from + (to - from) * self.random.fraction();
                 self.flow_numbers += 1;
-                let (flow, wait_ns) = Flow::met(self.flow_numbers, size as u32, &mut self.random);
+                let (flow, wait_ns) =
+                    Flow::in_progress(self.flow_numbers, size as u32, &mut self.random);
                 let entry = self.enter(flow);
                 let at_ns = start_ns + wait_ns;
                 self.wheels.insert(Due { at_ns, entry });
@@ -177,7 +179,7 @@ impl Internet {
         self.counts.active = self.flows.len() as u64;
     }
 
-    /// Gives a flow an entry in the wheels.
+    /// Allocates an entry in the wheels for a flow.
     fn enter(&mut self, flow: Flow) -> u32 {
         if let Some(entry) = self.free.pop() {
             self.flows[entry as usize] = flow;
@@ -187,8 +189,8 @@ impl Internet {
         u32::try_from(self.flows.len() - 1).expect("fewer than 2^32 flows are under way")
     }
 
-    /// Goes on to the next turn: its packets flow by flow, so that each is looked up once, then in
-    /// order of time.
+    /// Generates the next turn flow by flow, so that each flow is loaded once, and then sorts its
+    /// packets by time.
     #[inline(never)]
     fn begin_turn(&mut self) {
         let mut due = std::mem::take(&mut self.due);
@@ -200,14 +202,14 @@ impl Internet {
             self.send(due[place], turn);
         }
         self.due = due;
-        // At the end of all times nobody is born.
+        // The last turn of the clock has no births.
         while self.next_birth_ns >> self.turn_shift == turn && self.next_birth_ns < u64::MAX {
             self.give_birth(turn);
         }
         self.turn.order();
     }
 
-    /// Sends what a flow has to send in this turn.
+    /// Sends the flow's packets of this turn.
     #[inline(always)]
     fn send(&mut self, due: Due, turn: u64) {
         let Due { mut at_ns, entry } = due;
@@ -253,14 +255,14 @@ impl Source for Internet {
                 Read::All => self.begin_turn(),
             }
         };
-        // Counted here, where they come, and not where they are sent: that is a turn ahead.
+        // Counted on output, because packets are generated up to a turn ahead.
         let (birth, last) = (u64::from(sent.is_birth), u64::from(sent.is_last));
         self.counts.seen += u64::from(sent.is_first);
         self.counts.births += birth;
         self.counts.deaths += last;
         self.counts.active = self.counts.active + birth - last;
         let is_ipv6 = crate::random::mix(sent.flow) < self.ipv6_below;
-        // Lengths are those of IPv4; the headers of IPv6 alone may be longer.
+        // Lengths are drawn for IPv4. IPv6 headers alone may be longer.
         let (family, least_bytes) = match (is_ipv6, sent.is_udp) {
             (true, true) => (Family::V6, IPV6_BYTES + UDP_BYTES),
             (true, false) => (Family::V6, IPV6_BYTES + TCP_BYTES),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The packets of a short time, written flow by flow and read in order of time.
+//! The packets of a short time, generated flow by flow and read in order of time.
 //!
-//! A turn has [`TICKS`] ticks, so short that one rarely holds two packets. Packets of a tick come
-//! out as they were written, at a time that is never before the last one's: those of a flow stay
-//! in order.
+//! A turn has [`TICKS`] ticks, so short that few hold two packets. Packets within a tick keep the
+//! order in which they were written, and each time is raised to at least the preceding one. So the
+//! packets of a flow stay in order.
 
-/// Two to this power ticks make a turn.
+/// A turn has 2^`TICKS_SHIFT` ticks.
 pub(super) const TICKS_SHIFT: u32 = 10;
 const TICKS: usize = 1 << TICKS_SHIFT;
 
@@ -18,37 +18,37 @@ pub(super) struct Sent {
     pub(super) ip_length_bytes: u16,
     pub(super) tcp_flags: u16,
     pub(super) is_udp: bool,
-    /// Whether the flow was born with it.
+    /// Whether it is the flow's first packet.
     pub(super) is_birth: bool,
-    /// Whether it is the first one that was sent of the flow: of one met on its way too.
+    /// Whether it is the first packet sent of the flow, which may have been active at the start.
     pub(super) is_first: bool,
     /// Whether it is the last packet of the flow.
     pub(super) is_last: bool,
 }
 
-/// Written and copied for every packet.
+/// One is written and copied per packet.
 const _: () = assert!(size_of::<Sent>() == 24);
 
-/// What comes next in a turn.
+/// The outcome of reading a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Read {
     Sent(Sent),
-    /// A packet that comes later than was asked for; it stays.
+    /// The next packet is later than requested; it stays in the turn.
     Later,
-    /// All packets were read.
+    /// All packets have been read.
     All,
 }
 
 /// The packets of a turn.
 #[derive(Clone, Debug)]
 pub(super) struct Turn {
-    /// A tick has two to this power nanoseconds.
+    /// A tick has 2^`tick_shift` nanoseconds.
     tick_shift: u32,
     written: Vec<Sent>,
-    /// How many packets each tick has; while they are put in order, where its next one goes.
+    /// Packets per tick. While sorting, the position of the tick's next packet.
     ticks: Box<[u32; TICKS]>,
     ordered: Vec<Sent>,
-    /// How many of them were read.
+    /// Number of packets read.
     read: usize,
     now_ns: u64,
 }
@@ -66,14 +66,14 @@ impl Turn {
         }
     }
 
-    /// Adds a packet to those that are put in order next; all of them are of one turn.
+    /// Adds a packet to be sorted next. All packets must be of one turn.
     #[inline(always)]
     pub(super) fn write(&mut self, sent: Sent) {
         self.ticks[(sent.at_ns >> self.tick_shift) as usize % TICKS] += 1;
         self.written.push(sent);
     }
 
-    /// Puts what was written in order, to be read instead of what was there.
+    /// Sorts the written packets, which replace the previous ones.
     pub(super) fn order(&mut self) {
         let mut place = 0;
         for tick in &mut *self.ticks {
@@ -92,7 +92,7 @@ impl Turn {
         self.read = 0;
     }
 
-    /// The packet that comes next, if it comes before `end_ns`.
+    /// The next packet, if it is before `end_ns`.
     #[inline(always)]
     pub(super) fn read(&mut self, end_ns: u64) -> Read {
         let Some(&sent) = self.ordered.get(self.read) else {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_read_in_order_of_time_and_those_of_a_flow_as_they_were_written() {
+    fn packets_are_read_by_time_and_keep_their_order_within_a_flow() {
         let mut turn = Turn::new(TICK_SHIFT);
         let mut random = Random::new(5);
         let mut last_ns = 0;
@@ -165,7 +165,7 @@ mod tests {
                 let of_flow: Vec<_> = read.iter().filter(|r| r.flow == pair[0].flow).collect();
                 assert!(
                     of_flow[0].at_ns >= pair[0].at_ns,
-                    "never earlier than it was sent"
+                    "no packet is read before its time"
                 );
                 assert!(of_flow[0].at_ns - pair[0].at_ns < 1 << TICK_SHIFT);
                 assert!(of_flow[1].at_ns == pair[1].at_ns);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_without_packets_has_none_of_the_last_one() {
+    fn an_empty_turn_drops_the_packets_before_it() {
         let mut turn = Turn::new(TICK_SHIFT);
         turn.write(sent(1, 100));
         turn.order();

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A hierarchy of timing wheels (Varghese and Lauck, SOSP 1987): which of many entries are due in
-//! the turn that comes.
+//! A hierarchy of timing wheels (Varghese and Lauck, SOSP 1987): finds the entries that are due in
+//! the next turn.
 //!
-//! The lowest wheel has a list for each of the next turns, every other one a list for each round
-//! of the wheel below. An entry waits in the lowest wheel whose round it shares with the turn that
-//! comes, and goes down when its list's time begins. Most wait for a few turns only, so that few
-//! lists are written to: their ends stay in the first-level cache, their pages in the TLB.
+//! The lowest wheel has one list per turn. Each higher wheel has one list per round of the wheel
+//! below it. An entry is in the lowest wheel whose current round includes its turn, and moves down
+//! when the time of its list begins. Most entries wait for a few turns only, so few lists are
+//! written to. Their ends stay in L1, and their pages in the TLB.
 
-/// Two to this power lists make a wheel.
+/// A wheel has 2^`LISTS_SHIFT` lists.
 const LISTS_SHIFT: u32 = 6;
 const LISTS: usize = 1 << LISTS_SHIFT;
 
-/// An entry, a small number, and when it is due.
+/// An entry and its due time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Due {
     pub(super) at_ns: u64,
     pub(super) entry: u32,
 }
 
-/// When entries are due.
+/// Entries by due time.
 #[derive(Clone, Debug)]
 pub(super) struct Wheels {
-    /// A turn has two to this power nanoseconds.
+    /// A turn has 2^`turn_shift` nanoseconds.
     turn_shift: u32,
-    /// The turn that comes.
+    /// Number of the next turn.
     next_turn: u64,
-    /// Of the lowest wheel first, then of those above, which reach to the end of time.
+    /// The lists of all wheels, lowest wheel first. The highest wheel covers all 64-bit times.
     lists: Box<[Vec<Due>]>,
 }
 
@@ -40,7 +40,7 @@ impl Wheels {
         }
     }
 
-    /// When the turn that comes begins; after the last one of all times, `u64::MAX`.
+    /// Start of the next turn; `u64::MAX` after the last turn of the clock.
     pub(super) const fn next_ns(&self) -> u64 {
         match self.next_turn >> (u64::BITS - self.turn_shift) {
             0 => self.next_turn << self.turn_shift,
@@ -48,21 +48,22 @@ impl Wheels {
         }
     }
 
-    /// Makes an entry due, not before the turn that comes.
+    /// Adds an entry, which must not be due before the next turn.
     #[inline(always)]
     pub(super) fn insert(&mut self, due: Due) {
         let turn = due.at_ns >> self.turn_shift;
-        debug_assert!(turn >= self.next_turn, "that turn is over");
-        // The highest bit that differs is in the number of the list.
+        debug_assert!(turn >= self.next_turn, "the turn of the entry is not over");
+        // The highest differing bit determines the wheel.
         let wheel = ((turn ^ self.next_turn) | 1).ilog2() / LISTS_SHIFT;
         self.lists[place(wheel, turn)].push(due);
     }
 
-    /// Goes on to the next turn: puts what is due in it into `due`, whose content is lost, in any
-    /// order, and returns its number: its times, shifted.
+    /// Advances to the next turn. Replaces the content of `due` by the entries of that turn, in any
+    /// order. Returns the number of the turn, which is their time shifted right.
     pub(super) fn turn(&mut self, due: &mut Vec<Due>) -> u64 {
         let turn = self.next_turn;
-        // From the highest wheel whose list's time begins now, for its entries go down step by step.
+        // Starts with the highest wheel whose list begins now, because its entries move down step
+        // by step.
         let begins = (turn.trailing_zeros() / LISTS_SHIFT) as usize;
         for wheel in (1..=begins.min(self.lists.len() / LISTS - 1)).rev() {
             self.send_down(place(wheel as u32, turn));
@@ -82,7 +83,7 @@ impl Wheels {
     }
 }
 
-/// Which list of a wheel a turn is in.
+/// Index of the list for a turn in a wheel.
 #[inline(always)]
 const fn place(wheel: u32, turn: u64) -> usize {
     wheel as usize * LISTS + (turn >> (wheel * LISTS_SHIFT)) as usize % LISTS
@@ -94,12 +95,12 @@ mod tests {
     use crate::random::Random;
 
     #[test]
-    fn entries_come_out_in_their_turn() {
+    fn entries_are_due_in_their_turn() {
         const START_NS: u64 = 1_000_000;
         const TURN_SHIFT: u32 = 16;
         let mut wheel = Wheels::new(START_NS, TURN_SHIFT);
         let mut random = Random::new(3);
-        // The lowest wheel's round takes 2^22 ns here, that of the next one 2^28 ns.
+        // Here a round of the lowest wheel takes 2^22 ns, and one of the next wheel 2^28 ns.
         let spans = [1, 100, 100_000, 1 << 25, 1 << 29];
         let mut waiting: Vec<_> = (0..1_000)
             .map(|entry| Due {

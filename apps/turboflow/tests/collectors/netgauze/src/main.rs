@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads messages from standard input, each behind its length in four octets, in network order, and
-//! shows them line by line: `message,SEQUENCE,RECORDS` for each with its data records, those of
-//! options included; `flow,...` for each flow with what every format tells of it, times in ms since
-//! 1970; `error,...` for a message that cannot be read.
+//! Decodes messages from standard input, each after its length in four octets in network order.
+//! Prints `message,SEQUENCE,RECORDS` for each message with its number of data records, including
+//! options records; `flow,...` for each flow with the fields that every format has, times in ms
+//! since 1970; and `error,...` for a message that cannot be decoded.
 
 use std::io::{self, Read};
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use netgauze_flow_pkt::netflow::{self, NetFlowV9Packet};
 use netgauze_parse_utils::reader::SliceReader;
 use netgauze_parse_utils::traits::ParseFromWithOneInput;
 
-/// What was announced so far.
+/// The templates received so far.
 #[derive(Default)]
 struct Templates {
     ipfix: ipfix::TemplatesMap,
@@ -22,7 +22,7 @@ struct Templates {
 }
 
 impl Templates {
-    /// A message; octets behind it are an error too.
+    /// Decodes a message. Octets after it are an error too.
     fn read(&mut self, message: &[u8]) -> Result<FlowInfo, String> {
         let mut reader = SliceReader::new(message);
         let read = match message
@@ -43,7 +43,7 @@ impl Templates {
     }
 }
 
-/// A flow, as far as a data record tells of it.
+/// The fields of a flow in a data record.
 #[derive(Default)]
 struct Flow {
     addresses: [Option<IpAddr>; 2],
@@ -66,7 +66,7 @@ impl Flow {
         flow
     }
 
-    /// Takes over a field. `started_ms`: when the exporter was started, which NetFlow counts from.
+    /// Adds a field. `started_ms` is the start of the exporter, from which NetFlow counts times.
     fn take(&mut self, field: &Field, started_ms: i64) {
         match field {
             Field::sourceIPv4Address(address) => self.addresses[0] = Some((*address).into()),
@@ -88,7 +88,7 @@ impl Flow {
         }
     }
 
-    /// Records of options have no addresses.
+    /// Options records have no addresses, and are not printed.
     fn show(&self) {
         let [Some(source), Some(destination)] = self.addresses else {
             return;

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-//! As much of the HTTP client of this name as the build script of netgauze-flow-pkt names: it must
-//! not ask anybody anything, and fails where it tries to.
+//! A stub of the HTTP client of this name, with the part of its interface that the build script of
+//! netgauze-flow-pkt uses. The build must not access the network, so every request fails.
 
 use std::fmt::{self, Display};
 
-/// A request was made.
+/// The error of every request.
 #[derive(Debug)]
 pub struct Error;
 
 impl Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("this build asks nobody: registries come with the crate")
+        formatter.write_str("this build uses no network: registries come with the crate")
     }
 }
 
 impl std::error::Error for Error {}
 
-/// The client that waits for its answers.
+/// The blocking client.
 pub mod blocking {
     use super::Error;
 
-    /// Never makes a [`Client`].
+    /// A builder that never makes a [`Client`].
     #[derive(Default)]
     pub struct ClientBuilder;
 
     impl ClientBuilder {
-        /// One that refuses.
+        /// A builder that always fails.
         #[must_use]
         pub fn new() -> Self {
             Self
         }
 
-        /// Changes nothing.
+        /// Has no effect.
         #[must_use]
         pub fn user_agent(self, _name: &str) -> Self {
             self
@@ -44,7 +44,7 @@ pub mod blocking {
         }
     }
 
-    /// There is none.
+    /// A type without values.
     pub enum Client {}
 
     impl Client {
@@ -57,7 +57,7 @@ pub mod blocking {
         /// Cannot be called.
         ///
         /// # Errors
-        /// Would be those of the request.
+        /// Never returned, because no client exists.
         pub fn send(self) -> Result<Self, Error> {
             match self {}
         }
@@ -65,7 +65,7 @@ pub mod blocking {
         /// Cannot be called.
         ///
         /// # Errors
-        /// Would be those of the answer.
+        /// Never returned, because no client exists.
         pub fn text(self) -> Result<String, Error> {
             match self {}
         }

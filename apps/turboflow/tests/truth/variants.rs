@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Metering a capture in any of the ways that must not change its records.
+//! The options that must not change the records of a capture.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -21,27 +21,27 @@ const SIZINGS: [Sizing; 4] = [
 const THREADS: [usize; 2] = [1, 2];
 const SEEDS: [u64; 3] = [1, 0x0123_4567_89ab_cdef, u64::MAX];
 
-/// A way to meter.
+/// One combination of such options.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
+pub(crate) struct Variant {
     pub(crate) sizing: Sizing,
     pub(crate) threads: usize,
     pub(crate) seed: u64,
 }
 
-impl Way {
+impl Variant {
     pub(crate) fn all() -> Vec<Self> {
-        let mut ways = Vec::new();
+        let mut variants = Vec::new();
         for sizing in SIZINGS {
             for threads in THREADS {
-                ways.extend(SEEDS.map(|seed| Self {
+                variants.extend(SEEDS.map(|seed| Self {
                     sizing,
                     threads,
                     seed,
                 }));
             }
         }
-        ways
+        variants
     }
 
     pub(crate) fn config(self) -> PipelineConfig {
@@ -61,7 +61,7 @@ impl Way {
 
 pub(crate) type Flows = HashMap<Key, Totals>;
 
-/// Adds the records of a batch up by key.
+/// Sums of records by key.
 struct Sums {
     columns: [usize; 12],
     flows: Flows,
@@ -139,9 +139,9 @@ pub(crate) fn merge(flows: &mut Flows, key: Key, record: Totals) {
     flow.max_ip_length = flow.max_ip_length.max(record.max_ip_length);
 }
 
-/// What a capture gives when it is metered one way.
-pub(crate) fn meter(mut file: CaptureFile, way: Way) -> (Flows, Ledger, Counters) {
-    let config = way.config();
+/// The result of metering a capture with these options.
+pub(crate) fn meter(mut file: CaptureFile, variant: Variant) -> (Flows, Ledger, Counters) {
+    let config = variant.config();
     let layout = config.compile().unwrap();
     let sums = Arc::new(Mutex::new(Sums::new(layout.schema())));
     let mut meter = Meter::new(&config, |_shard| {
@@ -152,7 +152,7 @@ pub(crate) fn meter(mut file: CaptureFile, way: Way) -> (Flows, Ledger, Counters
         })
     })
     .unwrap();
-    // Damage ends the file: what came before counts, as it does for tshark.
+    // Damage ends the file. Earlier packets count, as in tshark.
     while let Ok(Some(batch)) = file.next_batch(1_024) {
         meter.frames(batch.frames());
     }

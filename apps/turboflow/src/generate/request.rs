@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From what was typed to the traffic that is meant.
+//! Converts command-line options to traffic.
 
 use std::path::Path;
 
@@ -14,15 +14,15 @@ use super::Generator;
 use super::args::{AttackName, GenerateArgs, Spread, WorkloadName};
 use super::copies::Copies;
 
-/// What traffic an option belongs to.
+/// The kinds of traffic that options apply to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Traffics {
+enum TrafficKind {
     Links,
     Own,
     Workload(WorkloadName),
 }
 
-impl Traffics {
+impl TrafficKind {
     fn words(self) -> String {
         match self {
             Self::Links => "with --links".to_owned(),
@@ -32,14 +32,14 @@ impl Traffics {
     }
 }
 
-/// Packets where neither their number nor a time was asked for.
+/// Packets, if neither their number nor a duration is given.
 const PACKETS: u64 = 1_000_000;
 
 impl GenerateArgs {
-    /// The generator that was asked for.
+    /// The generator for these options.
     pub(super) fn generator(&self) -> anyhow::Result<Box<dyn Generator>> {
         self.refuse_other_formats()?;
-        self.refuse_what_is_of_no_use()?;
+        self.refuse_unused_options()?;
         if let (Some(links), Some(capture)) = (self.links, &self.read) {
             let copies = Copies::open(links, capture, self.packets, self.seed)?;
             return Ok(Box::new(copies));
@@ -70,16 +70,18 @@ impl GenerateArgs {
         Some(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
     }
 
-    /// An option that the traffic asked for does not know is an error: it would be ignored.
-    fn refuse_what_is_of_no_use(&self) -> anyhow::Result<()> {
+    /// An option that the traffic does not use is an error, because it would be ignored.
+    fn refuse_unused_options(&self) -> anyhow::Result<()> {
         if self.speed.is_some() && self.interface.is_none() {
             bail!("--speed is of no use without -i: it says how fast packets are sent");
         }
         let now = match self.links {
-            Some(_) => Traffics::Links,
-            None => self.workload.map_or(Traffics::Own, Traffics::Workload),
+            Some(_) => TrafficKind::Links,
+            None => self
+                .workload
+                .map_or(TrafficKind::Own, TrafficKind::Workload),
         };
-        for (option, is_given, belongs_to) in self.options_of_some() {
+        for (option, is_given, belongs_to) in self.options_of_some_traffic() {
             if is_given && !belongs_to.contains(&now) {
                 let names: Vec<_> = belongs_to.iter().map(|traffic| traffic.words()).collect();
                 bail!(
@@ -101,7 +103,7 @@ impl GenerateArgs {
         self.refuse_without_collisions()
     }
 
-    /// A name that says another format than the one that is written.
+    /// Refuses file names with the extension of another format.
     fn refuse_other_formats(&self) -> anyhow::Result<()> {
         let path = self.write.as_deref().unwrap_or_else(|| Path::new("-"));
         let extension = path.extension().and_then(|extension| extension.to_str());
@@ -114,17 +116,17 @@ impl GenerateArgs {
         Ok(())
     }
 
-    /// Options that not every traffic knows: whether each was given, and to whom it belongs.
-    fn options_of_some(&self) -> [(&'static str, bool, &'static [Traffics]); 16] {
-        use Traffics::{Own, Workload};
+    /// Options that apply to some kinds of traffic only: name, whether given, and the kinds.
+    fn options_of_some_traffic(&self) -> [(&'static str, bool, &'static [TrafficKind]); 16] {
+        use TrafficKind::{Own, Workload};
         use WorkloadName::{Adversarial, DcAggregation, DcTor, Internet, ProbeStress};
-        const OWN: &[Traffics] = &[Own];
-        const ATTACK: &[Traffics] = &[Workload(Adversarial)];
-        const STRESS: &[Traffics] = &[Own, Workload(ProbeStress)];
-        const SHARES: &[Traffics] = &[Own, Workload(ProbeStress), Workload(Internet)];
-        const FLOWS: &[Traffics] = &[Own, Workload(ProbeStress), Workload(Adversarial)];
-        const DATA_CENTER: &[Traffics] = &[Workload(DcTor), Workload(DcAggregation)];
-        const RATES: &[Traffics] = &[
+        const OWN: &[TrafficKind] = &[Own];
+        const ATTACK: &[TrafficKind] = &[Workload(Adversarial)];
+        const STRESS: &[TrafficKind] = &[Own, Workload(ProbeStress)];
+        const SHARES: &[TrafficKind] = &[Own, Workload(ProbeStress), Workload(Internet)];
+        const FLOWS: &[TrafficKind] = &[Own, Workload(ProbeStress), Workload(Adversarial)];
+        const DATA_CENTER: &[TrafficKind] = &[Workload(DcTor), Workload(DcAggregation)];
+        const RATES: &[TrafficKind] = &[
             Own,
             Workload(Internet),
             Workload(ProbeStress),
@@ -224,8 +226,8 @@ impl GenerateArgs {
         })
     }
 
-    /// As the offload paper stresses probes (section V): packets of any active flow in turn, and a
-    /// tenth of the flows new every second.
+    /// The stress of the offload paper (section V): every active flow sends in turn, and a tenth of
+    /// the flows is replaced each second.
     fn probe_stress(&self) -> anyhow::Result<TrafficConfig> {
         let flows = self.flows.unwrap_or(10_000);
         let config = TrafficConfig {
@@ -280,11 +282,11 @@ impl GenerateArgs {
         }
     }
 
-    /// As many packets as were asked for, or as the time asked for holds.
+    /// Sets the number of packets, from the number or the duration given.
     fn with_packets(&self, config: TrafficConfig) -> anyhow::Result<TrafficConfig> {
         config.check()?;
         let in_time = |time: std::time::Duration| {
-            // Evenly spaced packets; the first comes at once.
+            // Packets are evenly spaced, and the first one is at time 0.
             (time.as_secs_f64() * config.packets_per_second).ceil() as u64
         };
         let packets = self.packets.or(self.duration.map(in_time));
