@@ -15,6 +15,9 @@ use crate::exit::{Outcome, print};
 use crate::record::{Seen, read_definition};
 use crate::units::counted;
 
+/// Behind `-h`, which is one screen.
+const SHORT: &str = "--help has examples and exit codes.";
+
 const EXAMPLES: &str = "\
 Examples:
   Start a definition of your own from the default
@@ -35,7 +38,7 @@ Exit codes: 0 all well; 2 the definition is wrong or cannot be read.";
 /// Without options, prints the default definition: TOML with a comment on every line, made to be
 /// changed. docs/definition.md is the reference.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct DefinitionArgs {
     /// Check a definition: its first mistake with line and mend, or what its records hold
     #[arg(long, value_name = "FILE", group = "what")]

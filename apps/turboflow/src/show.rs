@@ -14,6 +14,9 @@ use turboflow_record::{Column, ColumnKind};
 use crate::exit::{Outcome, print};
 use crate::units::{count, grouped};
 
+/// Behind `-h`, which is one screen.
+const SHORT: &str = "--help has examples, the language of --where and of groups, and exit codes.";
+
 const EXAMPLES: &str = "\
 Examples:
   The largest flow records
@@ -58,7 +61,7 @@ not be read.";
 /// content, and so do gzip and zstd. Fields are the names of the files' columns, `duration`, and of
 /// biflows `total_packets` and `total_bytes`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct ShowArgs {
     /// Files of flow records with the same columns; `-` is standard input (CSV or JSON lines)
     #[arg(value_name = "FILE", required = true)]

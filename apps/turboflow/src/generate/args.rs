@@ -9,6 +9,9 @@ use turboflow_workload::traffic::FrameSizes;
 
 use crate::units::{count, duration, seed};
 
+/// Behind `-h`, which is one screen.
+const SHORT: &str = "--help has all options, examples, what each workload is, and exit codes.";
+
 const EXAMPLES: &str = "\
 Workloads (what each is calibrated to: docs/workloads.md):
   internet        a 10 Gb/s link between core routers; --packets-per-second, --births-per-second
@@ -52,7 +55,7 @@ Exit codes: 0 all well; 1 interrupted, or the interface took the packets more th
 /// Writes classic pcap with nanosecond times, Ethernet, or sends out of an interface. Standard
 /// error shows the requested and the generated rates.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = SHORT, after_long_help = EXAMPLES)]
 #[command(group = ArgGroup::new("where").required(true).args(["write", "interface", "to_memory"]))]
 pub(crate) struct GenerateArgs {
     /// The capture file; `-` is standard output
@@ -63,9 +66,9 @@ pub(crate) struct GenerateArgs {
     #[arg(short, long, value_name = "INTERFACE", conflicts_with = "snap_length")]
     pub(super) interface: Option<String>,
 
-    /// How fast the traffic's time passes with -i: twice as fast with 2, or `max`
-    /// Default 1
+    /// How fast the traffic's time passes with -i: twice as fast with 2, or `max`. Default 1
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
+    #[arg(hide_short_help = true)]
     pub(super) speed: Option<Speed>,
 
     /// Write nothing: make the frames in memory and say what came out
@@ -117,6 +120,7 @@ pub(crate) struct GenerateArgs {
 
     /// dc-tor, dc-aggregation: share of every host's link that is used, 0.01 to 0.95. Default 0.6
     #[arg(long, value_name = "SHARE", help_heading = "How much")]
+    #[arg(hide_short_help = true)]
     pub(super) load: Option<f64>,
 
     /// adversarial: what the packets are made to do
@@ -126,14 +130,17 @@ pub(crate) struct GenerateArgs {
     /// collisions: the seed of the meter attacked (`record --seed`). Without it keys collide under
     /// CRC-32, as switches compute it
     #[arg(long, value_name = "N", value_parser = seed, help_heading = "Attack")]
+    #[arg(hide_short_help = true)]
     pub(super) meter_seed: Option<u64>,
 
     /// collisions: slots of the table attacked. Default 32768
     #[arg(long, value_name = "N", value_parser = count, help_heading = "Attack")]
+    #[arg(hide_short_help = true)]
     pub(super) table_slots: Option<u64>,
 
     /// collisions: slots that all flows fall into. Default 16
     #[arg(long, value_name = "N", value_parser = count, help_heading = "Attack")]
+    #[arg(hide_short_help = true)]
     pub(super) into_slots: Option<u64>,
 
     /// How packets spread over flows. Default uniform
@@ -142,10 +149,12 @@ pub(crate) struct GenerateArgs {
 
     /// Zipf: the k-th heaviest flow has a share that goes as k^-EXPONENT, 0 to 8. Default 1.05
     #[arg(long, value_name = "EXPONENT", help_heading = "Skew")]
+    #[arg(hide_short_help = true)]
     pub(super) zipf_exponent: Option<f64>,
 
     /// Zipf: mean number of packets a flow sends in one go, at least 1. Default 10
     #[arg(long, value_name = "PACKETS", help_heading = "Skew")]
+    #[arg(hide_short_help = true)]
     pub(super) train_length: Option<f64>,
 
     /// Size of every frame in bytes without FCS, 64 to 9000. Default 64
@@ -159,14 +168,17 @@ pub(crate) struct GenerateArgs {
 
     /// Share of the flows that are IPv6, 0 to 1. Default 0
     #[arg(long, value_name = "SHARE", help_heading = "Frames")]
+    #[arg(hide_short_help = true)]
     pub(super) ipv6_share: Option<f64>,
 
     /// Share of the flows with an 802.1Q tag, 0 to 1. Default 0
     #[arg(long, value_name = "SHARE", help_heading = "Frames")]
+    #[arg(hide_short_help = true)]
     pub(super) vlan_share: Option<f64>,
 
     /// Share of the flows that are UDP, 0 to 1; the others are TCP. Default 0
     #[arg(long, value_name = "SHARE", help_heading = "Frames")]
+    #[arg(hide_short_help = true)]
     pub(super) udp_share: Option<f64>,
 
     /// Bytes captured of every frame, at least 64. Default: all
@@ -179,6 +191,7 @@ pub(crate) struct GenerateArgs {
 
     /// Say nothing on standard error
     #[arg(short, long)]
+    #[arg(hide_short_help = true)]
     pub(super) quiet: bool,
 }
 

@@ -13,6 +13,10 @@ use turboflow_run::{FlowConfig, RunConfig, Size, SourceConfig};
 use crate::record::{joined_filter, separate_filter};
 use crate::units::{count, duration, seed, size_bytes};
 
+/// Behind `-h`, which is one screen.
+const SHORT: &str =
+    "--help has all options, examples and exit codes; docs/planning.md explains the model.";
+
 const EXAMPLES: &str = "\
 Examples:
   What does it take to meter 40 links like the one in this capture?
@@ -43,7 +47,7 @@ the rest; 2 the question cannot be answered: something is impossible, or contrad
 /// from stated rates. Answers are a sentence and tables; all assumptions are shown, and
 /// --assume changes it. docs/planning.md explains the model.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct PlanArgs {
     /// Capture files of one link, as one stream of packets; `-` is standard input
     #[arg(short, long = "read", value_name = "FILE", num_args = 1..)]
@@ -84,6 +88,7 @@ pub(crate) struct PlanArgs {
     /// Mean size of packets on the wire; without it the load of the links is not shown
     #[arg(long, value_name = "BYTES", value_parser = number, allow_negative_numbers = true)]
     #[arg(requires = "packets_per_second", help_heading = "Traffic of one link")]
+    #[arg(hide_short_help = true)]
     mean_packet_bytes: Option<f64>,
 
     /// Fill each link to that share of its capacity, with independent copies of its traffic: for
@@ -106,6 +111,7 @@ pub(crate) struct PlanArgs {
     /// Target for the table: at most this many microflow records a second, over all links
     #[arg(long, value_name = "RATE", value_parser = number, allow_negative_numbers = true)]
     #[arg(conflicts_with_all = ["cores", "table_memory"], help_heading = "Question")]
+    #[arg(hide_short_help = true)]
     target_rate: Option<f64>,
 
     /// Target for the table: this many cores can aggregate; with --table-memory: show the links
@@ -131,19 +137,23 @@ pub(crate) struct PlanArgs {
     /// A flow without packets for longer ends; its next packet begins a new flow. Default 30s
     #[arg(long, value_name = "TIME", value_parser = duration)]
     #[arg(help_heading = "Assumptions")]
+    #[arg(hide_short_help = true)]
     idle_timeout: Option<Duration>,
 
     /// Enter tunnels, as `turboflow record` does: all, or those listed
     #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "all", help_heading = "Assumptions")]
+    #[arg(hide_short_help = true)]
     decapsulate: Option<TunnelSet>,
 
     /// Memory in which the kernel keeps packets of an interface until they are read. Default 64MiB
     #[arg(long, value_name = "SIZE", value_parser = size_bytes, help_heading = "Assumptions")]
+    #[arg(hide_short_help = true)]
     ring_size: Option<u64>,
 
     /// Seed of the hash function that chooses slots. Default 1
     #[arg(long, value_name = "N", value_parser = seed, help_heading = "Assumptions")]
+    #[arg(hide_short_help = true)]
     seed: Option<u64>,
 
     /// Print one JSON object

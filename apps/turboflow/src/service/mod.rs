@@ -15,6 +15,9 @@ use crate::log::say;
 use crate::record;
 use reread::Rereading;
 
+/// Behind `-h`, which is one screen.
+const SHORT: &str = "--help has examples, signals and exit codes.";
+
 const EXAMPLES: &str = "\
 Examples:
   A configuration to start from: every key with its default and what it means
@@ -34,7 +37,7 @@ line and what to write instead.";
 
 /// Meter interfaces as a service, told by a file what `record` is told by flags.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct RunArgs {
     /// The configuration, as TOML
     #[arg(short, long, value_name = "FILE.toml")]

@@ -28,6 +28,9 @@ fn the_overview_names_every_command() {
     );
 }
 
+/// Lines of a terminal window of today.
+const SCREEN_LINES: usize = 50;
+
 #[test]
 fn every_command_has_examples_and_exit_codes() {
     for name in [
@@ -54,6 +57,10 @@ fn every_command_has_examples_and_exit_codes() {
                 "{name} is too wide"
             );
         }
+        let short = turboflow([name, "-h"]).exits(0).stdout;
+        let lines = short.lines().count();
+        assert!(lines <= SCREEN_LINES, "{name} -h has {lines} lines");
+        assert!(short.contains("--help"), "{name} -h does not lead on");
     }
 }
 
