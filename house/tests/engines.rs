@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An engine is known in its own folder and in the program's list of engines, and hardly anywhere else,
-//! so that a new one is added without a search through the house.
+//! An engine is known in its own folder and in the program's list of engines, and hardly anywhere
+//! else, so that a new one is added without a search through the house.
 
 use turboflow_house::sources;
 
 /// The list of engines of the program.
 const REGISTRY: &str = "apps/turboflow/src/engines.rs";
-/// Source files besides an engine's folder and the list that may name the engine: the program's adapter of it,
-/// and the laboratory's benchmark.
+/// Source files besides an engine's folder and the list that may name the engine: the program's
+/// adapter of it, and the laboratory's benchmark.
 const MAX_FILES: usize = 4;
 
 #[test]

@@ -2,15 +2,13 @@
 //! Screens as text, compared with `golden`. `UPDATE=1` rewrites the files, and the difference is
 //! reviewed.
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::{Delta, batch, key, schema};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use support::{Delta, batch, key, schema};
 use turboflow_run::Ledger;
 use turboflow_top::{
     BIN_NS, Colours, Health, InterfaceHealth, Key, Moment, Picture, Screen, Source, Sums, Traffic,

@@ -3,12 +3,10 @@
 //! although the meter still holds open flows.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
-mod support;
-
 use std::sync::{Arc, Mutex};
 
+use crate::support::schema;
 use proptest::prelude::*;
-use support::schema;
 use turboflow_record::{FiveTuple, InputValues, Packet, TCP_ACK, TCP_FIN, TCP_SYN};
 use turboflow_run::{Meter, PipelineConfig};
 use turboflow_top::{BIN_NS, BINS_A_SECOND, Sums, Traffic};

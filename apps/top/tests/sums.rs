@@ -2,14 +2,12 @@
 //! Compares the screen with plain sums of the records.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 
+use crate::support::{Delta, batch, key, schema};
 use proptest::prelude::*;
-use support::{Delta, batch, key, schema};
 use turboflow_formats::FlowWriter;
 use turboflow_top::{
     BIN_NS, BINS_A_SECOND, FlowFilter, FlowKey, Picture, Screen, Sums, Traffic, TrafficWriter,

@@ -3,14 +3,12 @@
 //! equal content from a file, memory, a pipe, gzip and zstd.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
-mod support;
-
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+use crate::support::{Content, Dribble, captures, read_all};
 use serde_json::Value;
-use support::{Content, Dribble, captures, read_all};
 use turboflow_capture::{CaptureFile, Container, OpenError};
 use turboflow_testing::{Need, captures_folder, is_missing};
 

@@ -3,12 +3,11 @@
 //! is wrong.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
-mod support;
-
+use crate::support;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use support::{Content, Dribble, read_all, read_bytes};
+use crate::support::{Content, Dribble, read_all, read_bytes};
 use turboflow_capture::write::{InterfaceOptions, PcapWriter, PcapngWriter};
 use turboflow_capture::{ByteOrder, CaptureFile, Damage, OpenError};
 use turboflow_packet::LinkType;

@@ -2,13 +2,11 @@
 //! Every variant of both formats, and the writers against the reader.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
-mod support;
-
 use std::io::Write;
 
+use crate::support::{Dribble, Owned, read_all, read_bytes};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use support::{Dribble, Owned, read_all, read_bytes};
 use turboflow_capture::write::{InterfaceOptions, PcapWriter, PcapngWriter};
 use turboflow_capture::{ByteOrder, CaptureFile, Compression, Container};
 use turboflow_packet::LinkType;

@@ -2,16 +2,14 @@
 //! Files get their name when they are complete. Errors are reported once, with place and advice.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod support;
-
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::{default_batch, default_options, default_schema, records_in};
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
-use support::{default_batch, default_options, default_schema, records_in};
 use turboflow_formats::{
     ExportError, FlowWriter, Format, ReadError, WriteOptions, create, from_stream, read, to_writer,
 };
@@ -258,7 +256,11 @@ fn keeps_what_was_written_on_a_full_disk() {
     let outcome = Command::new("sh")
         .args(["-c", "trap '' XFSZ; ulimit -f 1024; exec \"$0\" \"$@\""])
         .arg(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "writes_until_the_disk_is_full"])
+        .args([
+            "--ignored",
+            "--exact",
+            "files::writes_until_the_disk_is_full",
+        ])
         .env("TURBOFLOW_TEST_DIRECTORY", directory.path())
         .output()
         .unwrap();

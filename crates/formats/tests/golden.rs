@@ -3,12 +3,10 @@
 //! golden files.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::{Owned, batch, default_batch, default_schema, read_all, write};
 use parquet::file::reader::FileReader;
-use support::{Owned, batch, default_batch, default_schema, read_all, write};
 use turboflow_formats::Format;
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema};
 

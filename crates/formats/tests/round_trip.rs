@@ -2,10 +2,9 @@
 //! Records are read back unchanged in every format, for random schemas and records.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{Owned, batch, default_batch, default_schema, read_all, table, write};
 use parquet::basic::Encoding;
 use parquet::data_type::DoubleType;
 use parquet::file::metadata::KeyValue;
@@ -13,7 +12,6 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::FileReader;
 use parquet::file::writer::SerializedFileWriter;
 use proptest::prelude::*;
-use support::{Owned, batch, default_batch, default_schema, read_all, table, write};
 use turboflow_formats::Format;
 use turboflow_record::{ColumnKind, FlowBatch, Schema, Value};
 

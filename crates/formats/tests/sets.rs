@@ -2,9 +2,7 @@
 //! Messages in the form that most collectors support, octet by octet.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod support;
-
-use support::{default_batch, default_schema};
+use crate::support::{default_batch, default_schema};
 use turboflow_formats::wire::{Protocol, Refresh, Session, WireOptions, encoder};
 use turboflow_record::{Definition, ElementOptions};
 

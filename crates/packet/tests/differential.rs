@@ -4,16 +4,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "support/build.rs"]
-mod build;
-#[path = "support/generate.rs"]
-mod generate;
-
+use crate::generate;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Mutex;
 
-use build::frame_of;
+use crate::build::frame_of;
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
 use proptest::prelude::*;
 use proptest::test_runner::{FileFailurePersistence, TestRunner};

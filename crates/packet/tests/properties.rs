@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Properties that hold for any bytes.
 
-#[path = "support/build.rs"]
-mod build;
-#[path = "support/generate.rs"]
-mod generate;
-
-use build::frame_of;
+use crate::build;
+use crate::build::frame_of;
+use crate::generate;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use turboflow_packet::{

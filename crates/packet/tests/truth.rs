@@ -8,8 +8,8 @@
 
 #[path = "support/ground_truth.rs"]
 mod ground_truth;
-mod support;
 
+use crate::support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;

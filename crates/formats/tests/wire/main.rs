@@ -5,7 +5,5 @@
 mod decode;
 mod refused;
 mod sessions;
-#[path = "../support/mod.rs"]
-mod support;
 mod templates;
 mod values;

@@ -4,8 +4,8 @@
 use turboflow_formats::wire::{Protocol, WireOptions, encoder};
 use turboflow_record::{Definition, ElementOptions, Feature, Input, KeyField, Op, TimeUnit};
 
-use crate::decode::{options, schema_of};
-use crate::templates::rich;
+use super::decode::{options, schema_of};
+use super::templates::rich;
 
 #[test]
 fn records_that_a_protocol_cannot_hold_are_refused_with_a_reason() {

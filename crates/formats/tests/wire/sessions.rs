@@ -6,10 +6,10 @@ use turboflow_formats::wire::{Message, Protocol, Refresh, Session, WireOptions, 
 use turboflow_formats::{Format, to_writer};
 use turboflow_record::{Definition, TimeUnit};
 
-use crate::decode::{NOW_MS, decode, ipfix_records, messages, options, schema_of, send};
+use super::decode::{NOW_MS, decode, ipfix_records, messages, options, schema_of, send};
+use super::templates::{rich, rich_row};
 use crate::support;
 use crate::support::default_schema;
-use crate::templates::{rich, rich_row};
 
 #[test]
 fn sessions_begin_with_templates_and_repeat_them_in_time() {

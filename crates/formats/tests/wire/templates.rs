@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use turboflow_formats::wire::{Message, Protocol, WireOptions};
 use turboflow_record::{Definition, ElementOptions, Feature, Input, KeyField, Op, TimeUnit};
 
-use crate::decode::{T0_NS, decode, messages, number, options, schema_of};
+use super::decode::{T0_NS, decode, messages, number, options, schema_of};
 use crate::support::Owned;
 
 /// A definition with absent values and lists.

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use turboflow_formats::wire::Protocol;
 use turboflow_record::{Definition, TimeUnit};
 
-use crate::decode::{T0_NS, decode, messages, number, options};
+use super::decode::{T0_NS, decode, messages, number, options};
 use crate::support::{Owned, default_schema};
 
 /// Records of the default definition.

@@ -5,8 +5,8 @@ use turboflow_packet::{
 };
 use turboflow_record::{Input, InputValues, Packet};
 
+use super::flow;
 use crate::build::{ethernet, extension, fragment, frame_of, ipv4, ipv4_fragment, ipv6, udp};
-use crate::flow;
 
 const FIRST: u16 = 0x2000;
 const LATER: u16 = 0x0003;

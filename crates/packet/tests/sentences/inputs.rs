@@ -3,11 +3,11 @@
 use turboflow_packet::TunnelSet;
 use turboflow_record::{Input, InputValues};
 
+use super::{inner, values_of};
 use crate::build::{
     ethernet, extension, fragment, ipv4, ipv4_fragment, ipv4_with_options, ipv6, join, tag, tcp,
     udp,
 };
-use crate::{inner, values_of};
 
 fn values(bytes: &[u8]) -> InputValues {
     values_of(bytes, TunnelSet::EMPTY).1
@@ -175,7 +175,7 @@ fn only_needed_inputs_are_extracted() {
     let bytes = ethernet(0x0800, &inner());
     let mut values = InputValues::default();
     values.set(Input::Vlan, 9);
-    let frame = crate::frame_of(&bytes, LinkType::Ethernet);
+    let frame = super::frame_of(&bytes, LinkType::Ethernet);
     parser.parse_with_inputs(&frame, &mut values).unwrap();
     for input in Input::ALL {
         assert_eq!(values.get(input), (input == Input::Ttl).then_some(61));

@@ -4,11 +4,11 @@ use turboflow_packet::{
     LinkType, MAX_EXTENSION_HEADERS, Parser, ParserConfig, RejectClass, Rejected,
 };
 
+use super::{flow, flow_of, inner, parse};
 use crate::build::{
     ethernet, extension, fragment, frame_of, ipv4, ipv4_fragment, ipv4_with_options, ipv6, join,
     tcp, udp,
 };
-use crate::{flow, flow_of, inner, parse};
 
 fn v4(datagram: &[u8]) -> Vec<u8> {
     ethernet(0x0800, datagram)

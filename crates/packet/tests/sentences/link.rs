@@ -2,8 +2,8 @@
 
 use turboflow_packet::{LinkType, MAX_LINK_HEADERS, RejectClass, Rejected};
 
+use super::{flow, flow_of, inner, parse, parse_as};
 use crate::build::{ethernet, ipv4, ipv6, join, tag, udp};
-use crate::{flow, flow_of, inner, parse, parse_as};
 
 const UDP_53: (u8, u16, u16) = (17, 53, 5353);
 

@@ -3,8 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "../support/build.rs"]
-mod build;
 mod fragments;
 mod inputs;
 mod ip;
@@ -12,7 +10,8 @@ mod link;
 mod transport;
 mod tunnels;
 
-use build::frame_of;
+use crate::build;
+use crate::build::frame_of;
 use turboflow_packet::{LinkType, PARSED_INPUTS, Parser, ParserConfig, Rejected, TunnelSet};
 use turboflow_record::{InputValues, Packet};
 

@@ -2,8 +2,8 @@
 
 use turboflow_packet::{LinkType, Parser, ParserConfig};
 
+use super::{flow, flow_of, parse};
 use crate::build::{ethernet, frame_of, ipv4, ipv4_fragment, ipv6, tcp, udp};
-use crate::{flow, flow_of, parse};
 
 #[test]
 fn five_protocols_have_ports() {

@@ -3,8 +3,8 @@
 use turboflow_packet::{MAX_TUNNEL_DEPTH, Tunnel, TunnelSet};
 use turboflow_record::{Input, InputValues, Packet};
 
+use super::{flow, inner, values_of};
 use crate::build::{DESTINATION, SOURCE, ethernet, ipv4, ipv4_fragment, ipv6, join, tag, udp};
-use crate::{flow, inner, values_of};
 
 const INNER: (u8, u16, u16) = (17, 53, 5353);
 

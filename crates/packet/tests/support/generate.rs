@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 
-use crate::build;
+use super::build;
 
 /// A source of choices, read from arbitrary bytes. All are 0 once the bytes are used up.
 struct Choices<'a>(&'a [u8]);

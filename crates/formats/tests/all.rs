@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The integration tests of this crate in one program, which links once.
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
+
+mod files;
+mod golden;
+mod round_trip;
+mod sets;
+mod support;
+#[path = "wire/main.rs"]
+mod wire;
