@@ -12,8 +12,8 @@ use libbpf_rs::libbpf_sys::{
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo};
 use libbpf_rs::{Xdp, XdpFlags};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 
+use crate::interface::control_socket;
 use crate::link::{Attachment, Link};
 use crate::{KernelEngine, KernelError};
 
@@ -179,26 +179,6 @@ fn refusal(
         source,
         mend,
     }
-}
-
-fn control_socket() -> rustix::io::Result<OwnedFd> {
-    socket(AddressFamily::INET, SocketType::DGRAM, None)
-}
-
-/// The index of an interface.
-///
-/// # Errors
-/// Where there is no interface of that name.
-pub fn interface_index(name: &str) -> Result<u32, KernelError> {
-    let index = control_socket().and_then(|socket| netdevice::name_to_index(&socket, name));
-    index.map_err(|_| KernelError::NoInterface {
-        name: name.to_owned(),
-    })
-}
-
-pub(crate) fn exists(index: u32) -> bool {
-    let name = control_socket().and_then(|socket| netdevice::index_to_name(&socket, index));
-    !matches!(name, Err(Errno::NODEV | Errno::NXIO))
 }
 
 /// The id of the program on an interface.

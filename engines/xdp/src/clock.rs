@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reads the program's clock in user space, so that both sides agree on the order of events.
 
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::Clock;
+use crate::config::ns;
 use crate::ticks::Ticks;
 
 /// How far the kernel's fast clock may be behind a reading on another CPU, because its rate is
@@ -98,12 +99,6 @@ fn wall_offset_ns(wall_ns: fn() -> u64) -> u64 {
     };
     let best = (0..READINGS).map(reading).min();
     best.map_or(0, |(_, offset_ns)| offset_ns)
-}
-
-pub(crate) fn ns(time: Timespec) -> u64 {
-    (time.tv_sec as u64)
-        .wrapping_mul(1_000_000_000)
-        .wrapping_add(time.tv_nsec as u64)
 }
 
 #[cfg(test)]

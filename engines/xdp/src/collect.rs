@@ -17,12 +17,12 @@ use std::sync::atomic::Ordering;
 use turboflow_engine::{Collected, MicroflowBatch, PlainRows};
 
 use crate::clock::{EngineClock, Step};
-use crate::engine::{ROW_WORDS_V4, ROW_WORDS_V6};
 use crate::grace::Grace;
 use crate::in_use::InUse;
 use crate::layout::record_word;
 use crate::link::Link;
 use crate::memory::SharedMemory;
+use crate::object::{ROW_WORDS_V4, ROW_WORDS_V6};
 use crate::{KernelConfig, KernelCounters, KernelEngine, KernelError, planned};
 
 /// Word offsets in `struct control` of `bpf/layout.h`.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Configuration of the program before it is loaded.
 
+use libbpf_rs::OpenMapMut;
+use rustix::time::{ClockId, Timespec, clock_getres};
 use turboflow_merge::Layout;
 
+use crate::KernelError;
 use crate::layout::{INTERFACES, KEY_HALVES, TUPLE_HALVES};
-use crate::ticks::tick_ns;
-use crate::{HandUp, KernelError};
 
 /// The clock for timestamps of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +38,53 @@ pub enum Tables {
     /// One table with a lock per row: a flow has one record at a time, whichever CPUs its packets
     /// arrive on (TurboFlow, Figure 9).
     RowLock,
+}
+
+/// Maps that exist only if frames are handed up.
+const UNPARSED_MAPS: [&str; 3] = ["unparsed", "unparsed_copy", "unparsed_lost"];
+
+/// How frames that are not packets are handed up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandUp {
+    /// Bytes kept of a frame.
+    pub snap_bytes: u32,
+    /// Bytes of the ring buffer for these frames: a power of two, and a multiple of the page size.
+    /// It bounds their rate: frames that arrive while it is full are only counted.
+    pub ring_bytes: u32,
+}
+
+impl HandUp {
+    /// Maximum bytes kept of a frame.
+    pub const MAX_SNAP_BYTES: u32 = 16_384;
+
+    /// The bytes of `struct unparsed_config` in `bpf/unparsed.h`.
+    fn config_bytes(this: Option<Self>) -> [u8; 8] {
+        let snap_bytes = this.map_or(0, |this| this.snap_bytes.min(Self::MAX_SNAP_BYTES));
+        u64::from(snap_bytes).to_le_bytes()
+    }
+
+    /// Configures a map before anything is loaded into the kernel. Returns whether it is one of
+    /// [`UNPARSED_MAPS`].
+    pub(crate) fn configure(
+        this: Option<Self>,
+        map: &mut OpenMapMut<'_>,
+    ) -> libbpf_rs::Result<bool> {
+        let name = map.name().to_owned();
+        if name == ".rodata.unparsed" {
+            map.set_initial_value(&Self::config_bytes(this))?;
+            return Ok(true);
+        }
+        if !UNPARSED_MAPS.iter().any(|own| name == *own) {
+            return Ok(false);
+        }
+        match this {
+            // The instructions that use it are dead code.
+            None => map.set_autocreate(false)?,
+            Some(this) if name == "unparsed" => map.set_max_entries(this.ring_bytes)?,
+            Some(_) => {}
+        }
+        Ok(true)
+    }
 }
 
 /// Configuration of programs that only tests and measurements run.
@@ -210,4 +258,17 @@ impl KernelConfig {
         bytes.resize(CONFIG_BYTES, 0);
         bytes
     }
+}
+
+/// Nanoseconds per tick, if the kernel derives ticks from its clock.
+fn tick_ns() -> Option<u64> {
+    const FINE_NS: u64 = 1;
+    let is_fine = ns(clock_getres(ClockId::Monotonic)) == FINE_NS;
+    is_fine.then(|| ns(clock_getres(ClockId::MonotonicCoarse)))
+}
+
+pub(crate) fn ns(time: Timespec) -> u64 {
+    (time.tv_sec as u64)
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(time.tv_nsec as u64)
 }

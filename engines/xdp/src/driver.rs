@@ -11,7 +11,7 @@ use turboflow_merge::Layout;
 use turboflow_record::Input;
 
 use crate::KernelError;
-use crate::attach::interface_index;
+use crate::interface::interface_index;
 
 /// Metadata of frames that only a driver has: as needed by a definition, or as provided by a
 /// driver.

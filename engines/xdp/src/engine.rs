@@ -1,45 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Loads the program, and owns its maps.
+//! The engine: the loaded program, its maps and its interfaces.
 
 use std::sync::Arc;
 
-use libbpf_rs::libbpf_sys::BPF_F_XDP_DEV_BOUND_ONLY;
-use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject};
-use turboflow_engine::{PlainRows, RecordShape};
-use turboflow_record::WORDS_V4;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use turboflow_engine::RecordShape;
 
-use crate::attach::interface_index;
 use crate::clock::EngineClock;
 use crate::collect::{Collecting, RECORD_BYTES};
-use crate::driver::splits_headers;
 use crate::grace::Grace;
 use crate::inbox::Inbox;
+use crate::interface::interface_index;
 use crate::link::Link;
 use crate::memory::SharedMemory;
+use crate::object::{map, program_name, shared_memory};
 use crate::plan::KernelPlan;
-use crate::planned::row_words;
 use crate::ring::Ring;
-use crate::ticks::{TICK_NAME, Ticks};
+use crate::ticks::Ticks;
 use crate::unparsed::Unparsed;
-use crate::{HandUp, KernelConfig, KernelCounters, KernelError, Tables, Tester, short};
-
-/// The compiled program, aligned as its ELF headers require.
-#[repr(C, align(8))]
-struct Aligned<Bytes: ?Sized>(Bytes);
-
-static PROGRAM: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(
-    env!("OUT_DIR"),
-    "/microflow.bpf.o"
-)));
-
-/// The device-bound program. It is a separate object, because it needs the kernel's types (BTF) and
-/// another licence.
-static BOUND: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/bound.bpf.o")));
-
-/// Words between two IPv4 rows of a table: a cache line.
-pub(crate) const ROW_WORDS_V4: usize = PlainRows::<WORDS_V4>::WORDS;
-/// Words between two IPv6 rows: two cache lines.
-pub(crate) const ROW_WORDS_V6: usize = 16;
+use crate::{KernelConfig, KernelCounters, KernelError, Tables, Tester, object, short};
 
 /// The engine in the kernel: the loaded program, and its interfaces.
 pub struct KernelEngine {
@@ -92,23 +71,11 @@ impl KernelEngine {
             .tables(cpu_numbers("present")?, cpus)
             .ok_or(KernelError::TooManyRows { slots, cpus })?;
         let is_bound = config.is_bound && plan.is_some();
-        let program = if is_bound { BOUND } else { PROGRAM };
-        let mut open = ObjectBuilder::default()
-            .open_memory(&program.0)
-            .map_err(KernelError::refused("read its own program"))?;
         let interfaces = config.interfaces.iter();
         let interfaces = interfaces
             .map(|name| Ok((name.clone(), interface_index(name)?)))
             .collect::<Result<Vec<_>, KernelError>>()?;
-        let indices: Vec<u32> = interfaces.iter().map(|(_, index)| *index).collect();
-        configure(&mut open, config, tables, &indices, plan.as_ref(), shape)?;
-        let object = open.load().map_err(|source| match &interfaces[..] {
-            [(name, _)] if is_bound && is_no_driver(source.kind()) => {
-                let name = name.clone();
-                KernelError::NoDriver { name, source }
-            }
-            _ => KernelError::refused("load its program")(source),
-        })?;
+        let object = object::load(config, tables, &interfaces, plan.as_ref(), shape)?;
         let shared = (config.tables == Tables::RowLock).then_some(slots);
         let what = "ring";
         let ring = Ring::map(&map(&object, "evicted")?)
@@ -211,30 +178,6 @@ impl KernelEngine {
     }
 }
 
-const fn program_name(has_plan: bool, is_bound: bool) -> &'static str {
-    match (has_plan, is_bound) {
-        (false, _) => PROGRAM_NAME,
-        (true, false) => PLANNED_NAME,
-        (true, true) => BOUND_NAME,
-    }
-}
-
-/// Program for the default definition.
-pub(crate) const PROGRAM_NAME: &str = "microflows";
-/// Program for any other definition.
-pub(crate) const PLANNED_NAME: &str = "planned";
-/// Program for any other definition, bound to an interface: the only program of its object.
-const BOUND_NAME: &str = "bound";
-/// The program for the default definition on generated packets, for tests and measurements.
-const FIRE_NAME: &str = "fire";
-/// Metering programs of one object, of which one is loaded: the verifier takes time for each.
-const METERING: [&str; 2] = [PROGRAM_NAME, PLANNED_NAME];
-
-/// Error of loading a bound program: the device does not support it, or the kernel does not.
-const fn is_no_driver(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::InvalidInput | ErrorKind::Unsupported)
-}
-
 /// One more than the highest `present` or `possible` CPU number; some numbers may not be used.
 fn cpu_numbers(which: &str) -> Result<usize, KernelError> {
     let what = "CPUs";
@@ -244,76 +187,4 @@ fn cpu_numbers(which: &str) -> Result<usize, KernelError> {
     let last = last.and_then(|number| number.parse::<usize>().ok());
     last.map(|last| last + 1)
         .ok_or(KernelError::Incomplete { name: what })
-}
-
-/// Sets sizes and constants before anything is loaded into the kernel.
-fn configure(
-    open: &mut OpenObject,
-    config: &KernelConfig,
-    tables: u32,
-    interfaces: &[u32],
-    plan: Option<&KernelPlan>,
-    shape: Option<RecordShape>,
-) -> Result<(), KernelError> {
-    const DOING: &str = "set up its program";
-    let mine = program_name(plan.is_some(), config.is_bound);
-    for mut program in open.progs_mut() {
-        let name = program.name().to_str().unwrap_or_default();
-        let is_beside = !METERING.contains(&name) && (plan.is_none() || name != FIRE_NAME);
-        let wanted = match name {
-            TICK_NAME => config.clock.tick_ns().is_some(),
-            _ => name == mine || config.tested.is_some() && is_beside,
-        };
-        program.set_autoload(wanted);
-        if name == BOUND_NAME {
-            program.set_ifindex(interfaces[0]);
-            program.set_flags(BPF_F_XDP_DEV_BOUND_ONLY);
-        }
-    }
-    let rows = config.slots * tables * 2;
-    let has_v4 = shape.is_none_or(|shape| shape.wide_key_words.is_none());
-    let row_v4 = shape.map_or(ROW_WORDS_V4, |shape| row_words(shape.words_v4()));
-    let row_v6 = shape.map_or(ROW_WORDS_V6, |shape| row_words(shape.words_v6()));
-    for mut map in open.maps_mut() {
-        if HandUp::configure(config.hand_up, &mut map).map_err(KernelError::refused(DOING))? {
-            continue;
-        }
-        match map.name().to_str() {
-            Some("table_v4") if !has_v4 => Ok(()),
-            Some("table_v4") => map
-                .set_max_entries(rows)
-                .and_then(|()| map.set_value_size(8 * row_v4 as u32)),
-            Some("table_v6") => map
-                .set_max_entries(rows)
-                .and_then(|()| map.set_value_size(8 * row_v6 as u32)),
-            Some("locks") if config.tables == Tables::RowLock => map.set_max_entries(config.slots),
-            Some("evicted") => map.set_max_entries(config.ring_bytes),
-            Some("short_flows") => map.set_key_size(8 * short::key_words(shape) as u32),
-            Some(".rodata.config") => {
-                let mut named = config.interfaces.iter().zip(interfaces);
-                let splits_headers = named.any(|(name, index)| splits_headers(name, *index));
-                map.set_initial_value(&config.bytes(interfaces, plan.is_some(), splits_headers))
-            }
-            Some(".rodata.plan") => match plan {
-                Some(plan) => map.set_initial_value(&plan.bytes(&config.hash_keys)),
-                None => Ok(()),
-            },
-            _ => Ok(()),
-        }
-        .map_err(KernelError::refused(DOING))?;
-    }
-    Ok(())
-}
-
-pub(crate) fn map(object: &Object, name: &'static str) -> Result<MapHandle, KernelError> {
-    let map = object
-        .maps()
-        .find(|map| map.name() == name)
-        .ok_or(KernelError::Incomplete { name })?;
-    MapHandle::try_from(&map).map_err(KernelError::refused("open its maps"))
-}
-
-fn shared_memory(object: &Object, what: &'static str) -> Result<SharedMemory, KernelError> {
-    let map = map(object, what)?;
-    SharedMemory::map(&map).map_err(|source| KernelError::Map { what, source })
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The words that program and user space share: `bpf/layout.h` is the other side.
 
+use turboflow_engine::RecordShape;
 use turboflow_merge::WORDS_WIDE;
 use turboflow_record::{Rejected, WORDS_V6};
 
@@ -31,6 +32,13 @@ pub(crate) const fn record_word(at: usize, word: u64) -> u64 {
     } else {
         word
     }
+}
+
+/// Words of a key in the kernel's map: an IPv4 key is padded with zeros.
+pub(crate) fn short_flow_key_words(shape: Option<RecordShape>) -> usize {
+    shape
+        .and_then(|shape| shape.wide_key_words)
+        .unwrap_or(WORDS_V6)
 }
 
 #[cfg(test)]

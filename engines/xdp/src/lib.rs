@@ -40,11 +40,15 @@ mod in_use;
 #[cfg(feature = "kernel")]
 mod inbox;
 #[cfg(feature = "kernel")]
+mod interface;
+#[cfg(feature = "kernel")]
 mod layout;
 #[cfg(feature = "kernel")]
 mod link;
 #[cfg(feature = "kernel")]
 mod memory;
+#[cfg(feature = "kernel")]
+mod object;
 #[cfg(feature = "kernel")]
 mod plan;
 #[cfg(feature = "kernel")]
@@ -65,15 +69,15 @@ mod unparsed;
 pub use abilities::{ABILITIES, INPUTS};
 #[cfg(feature = "kernel")]
 pub use {
-    attach::{XdpMode, interface_index},
-    config::{Clock, KernelConfig, Tables, Tested},
+    attach::XdpMode,
+    config::{Clock, HandUp, KernelConfig, Tables, Tested},
     counters::KernelCounters,
     driver::DriverKnows,
     engine::KernelEngine,
     error::KernelError,
+    interface::interface_index,
     layout::{INTERFACES, KEY_HALVES},
     link::Attachment,
     plan::check_layout,
     tested::{TestRun, TestedProgram, Tester},
-    unparsed::HandUp,
 };

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use libbpf_rs::libbpf_sys::{bpf_link_detach, bpf_link_info, bpf_obj_get_info_by_fd};
 
-use crate::attach::exists;
+use crate::interface::exists;
 
 /// Whether packets of an interface still reach the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 //! Flows with dropped records, because the ring was full.
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use turboflow_engine::{RecordShape, ShortFlow};
-use turboflow_record::{WORDS_V4, WORDS_V6};
+use turboflow_engine::ShortFlow;
+use turboflow_record::WORDS_V4;
 
 use crate::layout::words;
 use crate::{KernelEngine, KernelError};
@@ -12,13 +12,6 @@ use crate::{KernelEngine, KernelError};
 const MISSING_WORDS: usize = 3;
 /// Approximate overhead of a map element in the kernel, beside key and value.
 const ELEMENT_BYTES: u64 = 48;
-
-/// Words of a key in the kernel's map: an IPv4 key is padded with zeros.
-pub(crate) fn key_words(shape: Option<RecordShape>) -> usize {
-    shape
-        .and_then(|shape| shape.wide_key_words)
-        .unwrap_or(WORDS_V6)
-}
 
 impl KernelEngine {
     /// Every flow with dropped records that the kernel could note (`bpf/dropped.h` has the limit).

@@ -8,7 +8,7 @@ use libbpf_rs::libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES;
 use libbpf_rs::{MapCore, MapFlags, Object, ProgramInput};
 
 use crate::KernelError;
-use crate::engine::{PLANNED_NAME, PROGRAM_NAME, map};
+use crate::object::{PLANNED_NAME, PROGRAM_NAME, map};
 
 /// Size of `struct outcome` in `bpf/layout.h`.
 const OUTCOME_BYTES: usize = 56;

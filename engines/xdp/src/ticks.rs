@@ -9,12 +9,12 @@
 use std::sync::atomic::Ordering;
 
 use libbpf_rs::{Object, ProgramInput};
-use rustix::time::{ClockId, clock_getres, clock_gettime};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::KernelError;
-use crate::clock::ns;
-use crate::engine::map;
+use crate::config::ns;
 use crate::memory::SharedMemory;
+use crate::object::{TICK_NAME, map};
 
 /// The times of the kernel's ticks on its monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,21 +25,12 @@ pub(crate) struct Ticks {
     pub(crate) zero_ns: u64,
 }
 
-/// The program that reads a tick.
-pub(crate) const TICK_NAME: &str = "read_tick";
 /// Word offsets in `struct tick` of `bpf/layout.h`.
 const NUMBER_AT: usize = 0;
 const READ_NS_AT: usize = 1;
 /// Number of ticks for which readings are taken. The earliest reading after a tick counts; others
 /// may be late.
 const TICKS_READ: u64 = 3;
-
-/// Nanoseconds per tick, if the kernel derives ticks from its clock.
-pub(crate) fn tick_ns() -> Option<u64> {
-    const FINE_NS: u64 = 1;
-    let is_fine = ns(clock_getres(ClockId::Monotonic)) == FINE_NS;
-    is_fine.then(|| ns(clock_getres(ClockId::MonotonicCoarse)))
-}
 
 impl Ticks {
     /// Takes readings until some ticks have passed, for some tens of milliseconds.

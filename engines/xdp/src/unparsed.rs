@@ -1,63 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Frames that are not packets, handed up whole on request.
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, OpenMapMut};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use turboflow_engine::UnparsedFrame;
 
-use crate::engine::map;
 use crate::layout::words;
+use crate::object::map;
 use crate::ring::Ring;
-use crate::{KernelEngine, KernelError};
+use crate::{HandUp, KernelEngine, KernelError};
 
 /// Size of `struct unparsed_frame` in `bpf/unparsed.h` without the frame.
 const HEADER_BYTES: usize = 16;
-/// Maps that exist only if frames are handed up.
-const MAPS: [&str; 3] = ["unparsed", "unparsed_copy", "unparsed_lost"];
-
-/// How frames that are not packets are handed up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HandUp {
-    /// Bytes kept of a frame.
-    pub snap_bytes: u32,
-    /// Bytes of the ring buffer for these frames: a power of two, and a multiple of the page size.
-    /// It bounds their rate: frames that arrive while it is full are only counted.
-    pub ring_bytes: u32,
-}
-
-impl HandUp {
-    /// Maximum bytes kept of a frame.
-    pub const MAX_SNAP_BYTES: u32 = 16_384;
-
-    /// The bytes of `struct unparsed_config` in `bpf/unparsed.h`.
-    fn config_bytes(this: Option<Self>) -> [u8; 8] {
-        let snap_bytes = this.map_or(0, |this| this.snap_bytes.min(Self::MAX_SNAP_BYTES));
-        u64::from(snap_bytes).to_le_bytes()
-    }
-
-    /// Configures a map before anything is loaded into the kernel. Returns whether it is one of
-    /// [`MAPS`].
-    pub(crate) fn configure(
-        this: Option<Self>,
-        map: &mut OpenMapMut<'_>,
-    ) -> libbpf_rs::Result<bool> {
-        let name = map.name().to_owned();
-        if name == ".rodata.unparsed" {
-            map.set_initial_value(&Self::config_bytes(this))?;
-            return Ok(true);
-        }
-        if !MAPS.iter().any(|own| name == *own) {
-            return Ok(false);
-        }
-        match this {
-            // The instructions that use it are dead code.
-            None => map.set_autocreate(false)?,
-            Some(this) if name == "unparsed" => map.set_max_entries(this.ring_bytes)?,
-            Some(_) => {}
-        }
-        Ok(true)
-    }
-}
-
 /// The frame in an item of the ring.
 fn frame_of(item: &[u8]) -> Option<UnparsedFrame<'_>> {
     let (header, bytes) = item.split_at_checked(HEADER_BYTES)?;
