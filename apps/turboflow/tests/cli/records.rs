@@ -145,7 +145,7 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
         ),
         (
             &[&records[..], &from, &["--decapsulate"]].concat(),
-            "does not know --decapsulate",
+            "does not support --decapsulate",
         ),
         (&from[..], "is for engine `records`: add --engine records"),
     ] {

@@ -140,7 +140,9 @@ fn frames_that_come_too_fast_are_counted_and_cost_no_record() {
     let file = fs::metadata(ended.folder.file("un.pcap")).unwrap().len();
     assert_eq!(file, 24 + written * (16 + 1_014));
     assert!(
-        ended.said.contains("came faster than they are handed up"),
+        ended
+            .said
+            .contains("came too fast for the engine to hand over"),
         "{}",
         ended.said
     );
