@@ -381,7 +381,7 @@ fn totals(counts: crate::meter::Counts, sources: &[Source], clock_ns: u64) -> To
         ports: ports
             .map(|port| (port.name.clone(), port.counters, port.state))
             .collect(),
-        dropped_of_all: sum(sources).packets_dropped,
+        dropped_on_shared_path: sum(sources).packets_dropped,
         unread: 0,
         clock_ns,
     }

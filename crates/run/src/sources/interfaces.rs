@@ -339,7 +339,7 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
         let mut totals = Totals {
             counts,
             ports: self.count_source(),
-            dropped_of_all: 0,
+            dropped_on_shared_path: 0,
             unread: 0,
             clock_ns: self.clock_ns,
         };
@@ -366,7 +366,7 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
         let mut totals = Totals {
             counts: self.sink.finish(),
             ports: interfaces,
-            dropped_of_all: 0,
+            dropped_on_shared_path: 0,
             unread: self.unread,
             clock_ns: self.clock_ns,
         };

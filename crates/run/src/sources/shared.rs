@@ -21,7 +21,7 @@ pub(super) struct Totals {
     pub(super) counts: Counts,
     pub(super) ports: Vec<(String, PortCounters, PortState)>,
     /// Packets dropped on a path that all ports share, so that no port counts them.
-    pub(super) dropped_of_all: u64,
+    pub(super) dropped_on_shared_path: u64,
     /// Packets that the kernel has counted, but that are neither metered nor dropped.
     pub(super) unread: u64,
     /// Everything before this time has been metered.
@@ -37,7 +37,7 @@ impl Totals {
                 *state = *other;
             }
         }
-        self.dropped_of_all += other.dropped_of_all;
+        self.dropped_on_shared_path += other.dropped_on_shared_path;
         self.unread += other.unread;
         self.clock_ns = self.clock_ns.min(other.clock_ns);
     }
@@ -57,7 +57,7 @@ impl Totals {
             ledger.source_seen += counters.seen - counters.copies;
             ledger.source_dropped += counters.dropped;
         }
-        ledger.source_dropped += self.dropped_of_all;
+        ledger.source_dropped += self.dropped_on_shared_path;
         ledger.source_unread = self.unread;
         ledger
     }
