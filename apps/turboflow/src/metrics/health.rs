@@ -14,7 +14,7 @@ pub(super) fn page(snapshot: &LiveSnapshot) -> Reply {
     for (name, _, state) in &snapshot.interfaces {
         match state {
             PortState::Displaced => problems.push(format!(
-                "interface {name}: the xdp engine is no longer attached"
+                "interface {name}: the engine is no longer attached"
             )),
             PortState::Gone => problems.push(format!("interface {name} was removed")),
             PortState::Down => notes.push(format!("interface {name} is down")),

@@ -190,7 +190,7 @@ pub(crate) struct RecordArgs {
     /// Size of the ring in which the kernel keeps packets until they are read
     ///
     /// There is one per interface and reader, from 64KiB to 2GiB. When it is full, packets are
-    /// dropped and counted. The xdp engine has one ring, for the microflow records of all
+    /// dropped and counted. The engine in the kernel has one ring, for the microflow records of all
     /// interfaces; its size is rounded down to a power of two.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = str::parse::<Size>)]
     #[arg(
@@ -366,8 +366,8 @@ pub(crate) struct RecordArgs {
     /// Slots of the microflow table in front of the flow cache, over all threads
     ///
     /// Default: 32,768 per thread, bypassed while too few packets hit; a given number is always
-    /// used. For the xdp engine: slots of each of its tables, by default 16,384. Records do not
-    /// depend on it.
+    /// used. For the engine in the kernel: slots of each of its tables, by default 16,384. Records
+    /// do not depend on it.
     #[arg(long, value_name = "N", value_parser = str::parse::<Count>, help_heading = "Memory and speed")]
     #[arg(hide_short_help = true)]
     microflow_slots: Option<Count>,

@@ -78,7 +78,7 @@ pub(super) const fn limits(run: &RunConfig) -> Limits {
 fn say_change(name: &str, state: PortState) {
     match state {
         PortState::Displaced => say!(Error EngineDisplaced, interface = name;
-            "{name}: the xdp engine was detached, or replaced by another program; packets up to \
+            "{name}: the engine was detached, or replaced by another program; packets up to \
              then are metered"),
         PortState::Down => say!(Warning InterfaceDown, interface = name;
             "{name} is down; its packets are metered again once it is up"),

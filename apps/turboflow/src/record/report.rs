@@ -368,7 +368,7 @@ impl Live {
             match seen.ended_early {
                 Some(EndedEarly::Displaced) => {
                     say!(Error EngineDisplaced, interface = name.as_str();
-                    "{name}: the xdp engine was detached during the run")
+                    "{name}: the engine was detached during the run")
                 }
                 Some(EndedEarly::Removed) => say!(Error InterfaceGone, interface = name.as_str();
                     "{name} was removed during the run"),
