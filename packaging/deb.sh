@@ -23,7 +23,7 @@ package=$folder/turboflow_${version}_$architecture.deb
 root=$(mktemp -d)
 chmod 755 "$root"
 trap 'rm -rf "$root"' EXIT
-# The same tree gives the same package.
+# Equal trees give equal packages.
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 
 documents=$root/usr/share/doc/turboflow

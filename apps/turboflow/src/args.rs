@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The command line as typed; each subcommand turns its part into what is meant.
+//! The command line as typed. Each subcommand converts its arguments into a configuration.
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue};
@@ -27,7 +27,7 @@ Start here:
   turboflow show FLOWS.parquet --top 10          ask who talks most
   turboflow plan -r FILE.pcap --links 40         what metering 40 such links takes
 
-Exit codes: 0 all well; 1 it ran, but something was damaged or lost (said on standard error);
+Exit codes: 0 all well; 1 it ran, but something was damaged or lost (see standard error);
 2 it could not run; 130 aborted by a second Ctrl-C.
 `turboflow help COMMAND` explains each command with examples.";
 
@@ -46,20 +46,20 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// What stands for a number in help texts.
+/// Value names of numeric options.
 const NUMBERS: [&str; 10] = [
     "BYTES", "EXPONENT", "FACTOR", "N", "N,...", "PACKETS", "RATE", "SHARE", "SIZE", "TIME",
 ];
 
-/// Lets a number through that begins with a minus, so that its own range is said rather than that
-/// there is no option of that name.
+/// Accepts a leading minus in a number, so that the error names the valid range and not an unknown
+/// option.
 fn with_minus(option: Arg) -> Arg {
     let names = option.get_value_names().unwrap_or_default();
     let is_number = names.iter().any(|name| NUMBERS.contains(&name.as_str()));
     if !is_number || option.is_positional() {
         return option;
     }
-    // A number that may be left out is not to swallow the option behind it.
+    // An optional number must not consume the next option.
     let may_lack = option
         .get_num_args()
         .is_some_and(|range| range.min_values() == 0);
@@ -70,10 +70,10 @@ fn with_minus(option: Arg) -> Arg {
     }
 }
 
-/// Commands of `turboflow-lab`, which people may look for here.
+/// Commands of `turboflow-lab` that users may look for here.
 const LABORATORY: [&str; 2] = ["bench", "evaluation"];
 
-/// Where a command is unknown because the laboratory has it, the error says so.
+/// Adds a tip to the error if an unknown command belongs to `turboflow-lab`.
 fn with_laboratory(mut error: clap::Error) -> clap::Error {
     let typed = match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(typed)) => typed.clone(),
@@ -93,7 +93,7 @@ fn with_laboratory(mut error: clap::Error) -> clap::Error {
 }
 
 impl Args {
-    /// The command line; says what is wrong with it, and ends the program then.
+    /// Parses the command line. Prints errors and exits.
     pub(crate) fn understand() -> Self {
         let command = Self::command().mut_subcommands(|command| command.mut_args(with_minus));
         let matches = command

@@ -12,7 +12,7 @@ use turboflow_record::{Column, ColumnKind, Definition, Input, InputSet, KeyField
 
 use crate::engines::{self, EngineKind};
 use crate::exit::{Outcome, print};
-use crate::record::{Seen, read_definition};
+use crate::record::{AvailableInputs, read_definition};
 use crate::units::counted;
 
 /// Behind `-h`, which is one screen.
@@ -35,24 +35,25 @@ Exit codes: 0 all well; 2 the definition is wrong or cannot be read.";
 
 /// Print, check and explain the definition of a flow record.
 ///
-/// Without options, prints the default definition: TOML with a comment on every line, made to be
-/// changed. docs/definition.md is the reference.
+/// Without options, prints the default definition: TOML with a comment on every line, as a starting
+/// point. docs/definition.md is the reference.
 #[derive(Debug, Args)]
 #[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct DefinitionArgs {
-    /// Check a definition: its first mistake with line and mend, or what its records hold
+    /// Check a definition: print its first error, or what its records hold
     #[arg(long, value_name = "FILE", group = "what")]
     check: Option<PathBuf>,
 
-    /// List every key field, input and op with one line each
+    /// List every key field, input and op, one per line
     #[arg(long, group = "what")]
     list: bool,
 
-    /// Print the columns of a definition's records and their types; of the default one without FILE
+    /// Print the columns of a definition's records and their types. Without FILE: the default
+    /// definition
     #[arg(long, value_name = "FILE", num_args = 0..=1, group = "what")]
     schema: Option<Option<PathBuf>>,
 
-    /// With --check or --schema: as with `turboflow record --biflow`
+    /// With --check or --schema: as in `turboflow record --biflow`
     #[arg(long)]
     biflow: bool,
 }
@@ -77,9 +78,9 @@ pub(crate) fn run(args: &DefinitionArgs) -> anyhow::Result<Outcome> {
 fn compile(path: Option<&PathBuf>, biflow: bool) -> anyhow::Result<(Definition, Layout)> {
     let definition = match path {
         Some(path) => {
-            // A definition is right if any engine sees all that it asks for.
+            // A definition is valid if at least one engine supports all its inputs.
             let inputs = |engine: &dyn EngineKind| engine.abilities().inputs;
-            let seen = Seen {
+            let seen = AvailableInputs {
                 inputs: engines::all()
                     .fold(InputSet::EMPTY, |all, engine| all.union(inputs(engine))),
                 by: "this program".to_owned(),
@@ -104,11 +105,11 @@ fn check(path: &PathBuf, biflow: bool) -> anyhow::Result<String> {
         false => format!(
             "; {} with --engine {} only",
             elsewhere.names(),
-            engines::listed(engines::that_see(inputs).into_iter())
+            engines::listed(engines::supporting(inputs).into_iter())
         ),
     };
     Ok(format!(
-        "{} is right: {}, {}, {}{note}\n",
+        "{} is valid: {}, {}, {}{note}\n",
         path.display(),
         counted(definition.key.len() as u64, "key field"),
         counted(definition.features.len() as u64, "feature"),
@@ -138,7 +139,7 @@ fn schema(path: Option<&PathBuf>, biflow: bool) -> anyhow::Result<String> {
     Ok(table.render(None))
 }
 
-/// What values of a kind are in text files and in Parquet.
+/// How values of a kind appear in text files and in Parquet.
 fn types(kind: ColumnKind) -> (&'static str, String) {
     match kind {
         ColumnKind::Address => ("address as text", "string".to_owned()),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engines of this program. This is the one list of them: an engine is a file in `engines/`, a
-//! row of [`ENGINES`] and a field of [`EngineArgs`].
+//! The engines of this program, in one list. An engine is a file in `engines/`, a row of
+//! [`ENGINES`] and a field of [`EngineArgs`].
 
 mod options;
 mod records;
@@ -25,7 +25,7 @@ use crate::keys::Key;
 pub(crate) use options::EngineOption;
 pub(crate) use refuse::refuse_demands;
 
-/// Every engine, the default first.
+/// Every engine. The first is the default.
 static ENGINES: [&dyn EngineKind; 3] = [&software::Software, &xdp::Xdp, &records::Records];
 
 /// The engine and its options, as typed.
@@ -46,7 +46,7 @@ pub(crate) struct EngineArgs {
 }
 
 impl EngineArgs {
-    /// The section `[engine]` that these arguments mean.
+    /// Converts the arguments into the section `[engine]`.
     pub(crate) fn into_config(
         self,
         microflow_slots: Option<Count>,
@@ -67,10 +67,10 @@ pub(crate) trait EngineKind: Sync {
     /// What it can do, and its name.
     fn abilities(&self) -> Abilities;
 
-    /// What it is, in a sentence without its name.
+    /// A description without its name.
     fn about(&self) -> &'static str;
 
-    /// An example of its use, for the help of `turboflow record`.
+    /// An example for the help of `turboflow record`.
     fn example(&self) -> &'static str {
         ""
     }
@@ -80,7 +80,7 @@ pub(crate) trait EngineKind: Sync {
         &[]
     }
 
-    /// Whether a service can use it: `turboflow run` meters interfaces until it is stopped.
+    /// Whether a service can use it. `turboflow run` meters interfaces until it is stopped.
     fn is_for_services(&self) -> bool {
         true
     }
@@ -90,56 +90,56 @@ pub(crate) trait EngineKind: Sync {
         toml::Table::new()
     }
 
-    /// Says what is wrong with `[engine.NAME]` as it stands in a file.
+    /// Checks the types in `[engine.NAME]` while their positions in the file are known.
     ///
     /// # Errors
-    /// The first value that has the wrong type, with its place.
+    /// The first value of the wrong type, with its position.
     fn check_written(&self, _table: Spanned<DeTable<'_>>) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Writes the engine's options the one way that they are compared in: all of them, or none
-    /// where they are the defaults.
+    /// Normalises the engine's options for comparison: all of them, or none if they equal the
+    /// defaults.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The options are invalid.
     fn normalise(&self, _config: &mut EngineConfig) -> anyhow::Result<()> {
         Ok(())
     }
 
-    /// The remote engine that a run means; `None` for the engine in this process.
+    /// The remote engine of a run; `None` for the engine in this process.
     ///
     /// # Errors
-    /// What is wrong with its options.
+    /// The options are invalid.
     fn of(&self, _run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
         Ok(None)
     }
 }
 
-/// A remote engine with its options read, and not opened yet.
+/// A remote engine with parsed options, not yet opened.
 pub(crate) trait RemoteSetup: Send + Sync {
-    /// The capture file of frames that the engine cannot read, if it is to hand them up.
+    /// The capture file for frames that the engine cannot parse, if requested.
     fn unparsed_to(&self) -> Option<&Path> {
         None
     }
 
-    /// Options of other sections that this engine does not know, in the words of the user.
+    /// Options of other sections that this engine does not support, as the user wrote them.
     fn unknown_options(&self, _run: &RunConfig) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether the engine has room for records of that layout.
+    /// Whether the engine supports records of this layout.
     ///
     /// # Errors
-    /// What there is no room for.
+    /// What does not fit.
     fn has_room(&self, _layout: &Layout) -> anyhow::Result<()> {
         Ok(())
     }
 
-    /// Says what is wrong with the options, as far as that can be told without opening anything.
+    /// Checks the options as far as possible without opening anything.
     ///
     /// # Errors
-    /// The first fault, with its mend.
+    /// The first invalid option, and how to fix it.
     fn check(
         &self,
         run: &RunConfig,
@@ -147,10 +147,10 @@ pub(crate) trait RemoteSetup: Send + Sync {
         layout: &Layout,
     ) -> anyhow::Result<()>;
 
-    /// Starts the engine, on all its ports or on none.
+    /// Starts the engine on all its ports, or on none.
     ///
     /// # Errors
-    /// Why it cannot start, with the mend.
+    /// Why it cannot start, and how to fix it.
     fn open(
         &self,
         run: &RunConfig,
@@ -158,21 +158,21 @@ pub(crate) trait RemoteSetup: Send + Sync {
         layout: &Layout,
     ) -> anyhow::Result<OpenEngines>;
 
-    /// Why microflow records are lost between the engine and here, and the mend: the rest of a
-    /// sentence.
+    /// Why microflow records were lost between the engine and this process, and the remedy.
+    /// Completes a sentence.
     fn why_records_are_lost(&self) -> String;
 }
 
-/// Remote engines that have started.
+/// Remote engines that are running.
 pub(crate) struct OpenEngines {
     /// Where their packets or records come from, in words.
     pub(crate) name: String,
     pub(crate) engines: Vec<Box<dyn RemoteEngine>>,
-    /// What keeps their ports as they need them, until the run is over.
+    /// Guards that keep the ports configured until the run ends.
     pub(crate) held: Vec<Box<dyn Any + Send>>,
 }
 
-/// The engine of a run, with its options read.
+/// The engine of a run, with parsed options.
 pub(crate) struct Engine {
     pub(crate) abilities: Abilities,
     /// `None`: packets become microflow records in this process.
@@ -180,7 +180,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// The engine that a run names. Refuses options of other engines, which would have no effect.
+    /// The engine of a run. Refuses options of other engines, which would have no effect.
     pub(crate) fn of(run: &RunConfig) -> anyhow::Result<Self> {
         let kind = kind_of(run)?;
         let name = kind.abilities().name;
@@ -200,24 +200,23 @@ impl Engine {
         })
     }
 
-    /// The capture file of frames that the engine cannot read, if it is to hand them up.
+    /// The capture file for frames that the engine cannot parse, if requested.
     pub(crate) fn unparsed_to(&self) -> Option<&Path> {
         self.remote.as_ref()?.unparsed_to()
     }
 
-    /// Why records are lost between the engine and here, and the mend.
+    /// Why records were lost between the engine and this process, and the remedy.
     pub(crate) fn why_records_are_lost(&self) -> String {
         let remote = self.remote.as_ref();
         remote.map_or_else(String::new, |remote| remote.why_records_are_lost())
     }
 }
 
-/// Every engine.
 pub(crate) fn all() -> impl Iterator<Item = &'static dyn EngineKind> {
     ENGINES.iter().copied()
 }
 
-/// The engines with what each is, for help texts.
+/// Engines with their descriptions, for help texts.
 fn values() -> impl Iterator<Item = PossibleValue> {
     all().map(|engine| PossibleValue::new(engine.abilities().name).help(engine.about()))
 }
@@ -226,7 +225,7 @@ fn names() -> impl Iterator<Item = &'static str> {
     all().map(|engine| engine.abilities().name)
 }
 
-/// The engine that a run names.
+/// The kind of engine that a run names.
 pub(crate) fn kind_of(run: &RunConfig) -> anyhow::Result<&'static dyn EngineKind> {
     let mut found = all().filter(|engine| engine.abilities().name == run.engine.name);
     match found.next() {
@@ -239,16 +238,16 @@ pub(crate) fn kind_of(run: &RunConfig) -> anyhow::Result<&'static dyn EngineKind
     }
 }
 
-/// The names of the engines that see all of `inputs`.
-pub(crate) fn that_see(inputs: InputSet) -> Vec<&'static str> {
+/// Names of the engines that support all of `inputs`.
+pub(crate) fn supporting(inputs: InputSet) -> Vec<&'static str> {
     let sees = |engine: &Abilities| inputs.iter().all(|input| engine.inputs.contains(input));
     let able = all().map(EngineKind::abilities).filter(sees);
     able.map(|engine| engine.name).collect()
 }
 
-/// What is said behind an input in a list of inputs, where not every engine sees it.
+/// A note for a list of inputs, if not every engine supports this one.
 pub(crate) fn note_on(input: Input) -> String {
-    let able = that_see(InputSet::EMPTY.with(input));
+    let able = supporting(InputSet::EMPTY.with(input));
     match &able[..] {
         [] => " (not in capture files)".to_owned(),
         [EngineConfig::SOFTWARE, ..] => String::new(),
@@ -259,7 +258,7 @@ pub(crate) fn note_on(input: Input) -> String {
     }
 }
 
-/// Names as a sentence lists alternatives.
+/// Joins names as alternatives in a sentence.
 pub(crate) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.collect::<Vec<_>>().join(" or ")
 }

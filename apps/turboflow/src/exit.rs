@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the program ends, and what it prints.
+//! Exit codes, and output on standard output.
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
 
-/// How a command ended, where it could run at all.
+/// How a command ended, if it could run at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Everything is well.
     Well,
-    /// It ran, and something was damaged or lost; what it was has been said.
+    /// It ran, but something was damaged or lost and has been reported.
     Lossy,
 }
 
-/// The exit code of a command that could not run.
+/// Exit code of a command that could not run.
 pub(crate) const COULD_NOT_RUN: u8 = 2;
-/// The exit code of a program that a signal aborted: 128 + SIGINT.
+/// Exit code after an abort by a signal: 128 + SIGINT.
 pub(crate) const ABORTED: u8 = 130;
 
 impl From<Outcome> for ExitCode {
@@ -29,7 +28,7 @@ impl From<Outcome> for ExitCode {
     }
 }
 
-/// Writes text to standard output; a reader that went away (`| head`) has what it wanted.
+/// Writes text to standard output. A reader that closed its pipe (`| head`) is not an error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     match write(text) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -43,7 +42,7 @@ fn write(text: &str) -> io::Result<()> {
     stdout.flush()
 }
 
-/// An error with its causes; those that its own words repeat are left out.
+/// An error with its causes, except causes that its own message repeats.
 pub(crate) fn in_words(error: &anyhow::Error) -> String {
     let mut words = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -61,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_are_said_once() {
+    fn causes_are_not_repeated() {
         let full = anyhow::anyhow!("no space").context("cannot write a.csv");
         assert_eq!(in_words(&full), "cannot write a.csv: no space");
         let twice = anyhow::anyhow!("cannot write a.csv: there is no directory");

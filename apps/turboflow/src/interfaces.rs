@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Network interfaces as a source: they are checked, opened, and announced.
+//! Network interfaces as a source: checks, opens and announces them.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use turboflow_run::RunConfig;
 use crate::log::say;
 use crate::units::grouped;
 
-/// Opens all interfaces, or none, for each reader a ring of every one. No more rights are needed
-/// then.
+/// Opens a ring of every interface for each reader, or none at all. No privileges are needed after
+/// that.
 pub(crate) fn open_all(run: &RunConfig) -> anyhow::Result<Vec<Vec<Interface>>> {
     check_names(run)?;
     let ring = RingSize::new(run.source.ring_size.0)?;
@@ -33,19 +33,19 @@ pub(crate) fn open_all(run: &RunConfig) -> anyhow::Result<Vec<Vec<Interface>>> {
     Ok(readers)
 }
 
-/// Says what is captured, and what of it is not as it was on the wire.
+/// Announces what is captured, and warns if it differs from what was on the wire.
 pub(crate) fn announce_all(run: &RunConfig, readers: &[Vec<Interface>]) {
     let interfaces = readers.first().into_iter().flatten();
     interfaces.for_each(|interface| announce(run, interface));
 }
 
-/// Says what is wrong with the rings, as far as that can be told without an interface.
+/// Checks the rings as far as possible without an interface.
 pub(crate) fn check_rings(run: &RunConfig) -> anyhow::Result<()> {
     RingSize::new(run.source.ring_size.0)?;
     Ok(())
 }
 
-/// Says which interface cannot be, or would be metered twice.
+/// Reports an interface that has an invalid name, or that would be metered twice.
 pub(crate) fn check_names(run: &RunConfig) -> anyhow::Result<()> {
     for (index, name) in run.source.interfaces.iter().enumerate() {
         Interface::check_name(name)?;
@@ -56,7 +56,7 @@ pub(crate) fn check_names(run: &RunConfig) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Interfaces that are not there.
+/// Interfaces that do not exist.
 pub(crate) fn absent(run: &RunConfig) -> Vec<&str> {
     let names = run.source.interfaces.iter().map(String::as_str);
     let is_absent = |name: &&str| !Path::new("/sys/class/net").join(name).exists();
@@ -105,7 +105,7 @@ pub(crate) fn warn_of_offloads(name: &str, active: &[Offload]) {
     if !received.is_empty() {
         say!(Warning PacketsMerged, interface = name;
             "{name} merges packets that come in ({}), so fewer and longer ones \
-             are counted than were on the wire; mend: ethtool -K {name} {}",
+             are counted than were on the wire; remedy: ethtool -K {name} {}",
             received.join(", "),
             switched_off(&received),
         );

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a run can be told: each value has a flag of `turboflow record` and a key in a section of
-//! the configuration file. Messages call it as the user has written it.
+//! The settings of a run. Each has a flag of `turboflow record` and a key in a section of the
+//! configuration file. Messages use the form that the user wrote.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,10 +10,10 @@ use turboflow_run::Field;
 
 use crate::engines::{self, EngineOption};
 
-/// Whether this run was told by a file.
+/// Whether this run is configured by a file.
 static FROM_FILE: AtomicBool = AtomicBool::new(false);
 
-/// From now on, messages name keys of the file rather than flags.
+/// From now on, messages name keys of the file instead of flags.
 pub(crate) fn speak_of_keys() {
     FROM_FILE.store(true, Ordering::Relaxed);
 }
@@ -24,7 +24,7 @@ fn is_from_file() -> bool {
 
 macro_rules! keys {
     ($($variant:ident $flag:literal $section:literal $name:literal;)*) => {
-        /// One value of a configuration.
+        /// One setting of a run.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Key {
             $($variant,)*
@@ -33,15 +33,15 @@ macro_rules! keys {
         }
 
         impl Key {
-            /// All that are not an engine's own, in the order of the file.
+            /// All settings except those of engines, in the order of the file.
             const OF_EVERY_RUN: &[Self] = &[$(Self::$variant),*];
 
-            /// The flag without its dashes, which was the key, too, when files had no sections.
+            /// The flag without leading dashes. It was also the key when files had no sections.
             pub(crate) const fn flag(self) -> &'static str {
                 match self { $(Self::$variant => $flag,)* Self::Of(option) => option.flag }
             }
 
-            /// The section, with a dot where one is in another.
+            /// The section; nested sections are joined by a dot.
             pub(crate) const fn section(self) -> &'static str {
                 match self { $(Self::$variant => $section,)* Self::Of(option) => option.section }
             }
@@ -107,16 +107,15 @@ pub(crate) fn sections() -> impl Iterator<Item = &'static str> {
     before.chain(of_engines).chain(after)
 }
 
-/// Whether there is such a section.
 pub(crate) fn is_section(name: &str) -> bool {
     sections().any(|section| section == name)
 }
 
-/// The section that there may be several of.
+/// The section that may occur several times.
 pub(crate) const OUTPUT: &str = "output";
 
 impl Key {
-    /// All, those of engines last.
+    /// All settings; those of engines last.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         let of_engines = engines::all().flat_map(|engine| engine.options());
         let common = Self::OF_EVERY_RUN.iter().copied();
@@ -131,17 +130,17 @@ impl Key {
         Self::all().filter(move |key| key.section() == section)
     }
 
-    /// Whether the key is true where the flag is left out.
+    /// Whether the key is true by default and its flag turns it off.
     pub(crate) const fn is_inverted(self) -> bool {
         matches!(self, Self::Promiscuous | Self::ExportOptions)
     }
 
-    /// The section as it is written in the file.
+    /// The header of the section in the file.
     pub(crate) fn header(self) -> String {
         header(self.section())
     }
 
-    /// The key with a value, as the user writes it.
+    /// The setting with a value, in the form that the user writes.
     pub(crate) fn with(self, value: &str) -> String {
         match is_from_file() {
             true => format!("`{} = \"{value}\"` in {}", self.name(), self.header()),
@@ -150,19 +149,19 @@ impl Key {
         }
     }
 
-    /// The key in the file, whatever the user wrote.
+    /// The key in the file, even if the user wrote a flag.
     pub(crate) fn in_file(self) -> String {
         format!("`{}` in {}", self.name(), self.header())
     }
 }
 
-/// A library's message in the user's words. Libraries know no flags: they name a value by section
-/// and key, as `` `output.mtu` `` or `` `engine.name=software` ``.
+/// Rewrites a library's message for the user. Libraries know no flags: they name a setting by
+/// section and key, as `` `output.mtu` `` or `` `engine.name=software` ``.
 pub(crate) fn spelled(text: &str) -> Cow<'_, str> {
     if !text.contains('`') {
         return Cow::Borrowed(text);
     }
-    // Every second part was between two of them.
+    // Every second part stands between backquotes.
     let mut spelled = String::with_capacity(text.len());
     for (index, part) in text.split('`').enumerate() {
         match (index % 2, meant(part)) {
@@ -172,13 +171,13 @@ pub(crate) fn spelled(text: &str) -> Cow<'_, str> {
         }
     }
     if text.matches('`').count() % 2 == 1 {
-        // One is left over: whatever it is, it is no key.
+        // An unpaired backquote: this message names no key.
         return Cow::Borrowed(text);
     }
     Cow::Owned(spelled)
 }
 
-/// A key that a room names, as the user writes it.
+/// A key that a library names, in the form that the user writes.
 fn meant(part: &str) -> Option<String> {
     let (path, value) = match part.split_once('=') {
         Some((path, value)) => (path, Some(value)),
@@ -202,7 +201,7 @@ pub(crate) fn header(section: &str) -> String {
     }
 }
 
-/// As the user has written it: the flag, or the key and its section.
+/// The form that the user writes: the flag, or the key and its section.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -228,13 +227,13 @@ impl From<Field> for Key {
     }
 }
 
-/// The name that was probably meant.
+/// The closest name, as a suggestion for a misspelled one.
 pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let near = names.map(|name| (edits(wrong, name), name)).min()?;
     (near.0 <= 1 + wrong.len() / 4).then_some(near.1)
 }
 
-/// How many letters must be put in, taken out or replaced (Levenshtein's distance).
+/// Levenshtein distance: how many letters must be inserted, removed or replaced.
 fn edits(from: &str, to: &str) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (index, letter) in from.bytes().enumerate() {
@@ -253,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_the_name_that_was_meant() {
+    fn suggests_the_nearest_name() {
         let names = || ["idle-timeout", "active-timeout", "linger", "write"].into_iter();
         assert_eq!(nearest("idel-timeout", names()), Some("idle-timeout"));
         assert_eq!(nearest("idle_timeout", names()), Some("idle-timeout"));
@@ -262,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn rooms_speak_of_keys_and_users_read_flags() {
+    fn library_keys_become_flags_in_messages() {
         for (text, words) in [
             (
                 "raise `output.mtu`, or use TCP",
@@ -280,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_keys_have_one_name() {
+    fn key_names_are_unique() {
         let all: Vec<Key> = Key::all().collect();
         for (index, key) in all.iter().enumerate() {
             assert!(is_section(key.section()), "{key:?}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the program says on standard error: a line an event, as text for people or as JSON for
-//! programs. Never for a packet.
+//! Log lines on standard error, one per event: text for people, or JSON for programs. Never one per
+//! packet.
 
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -13,7 +13,7 @@ use turboflow_run::LogFormat;
 
 use crate::keys::spelled;
 
-/// How bad it is, by syslog's numbers (RFC 5424, section 6.2.1), which the journal takes.
+/// Severity, with the numbers of syslog (RFC 5424, section 6.2.1), which the journal understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     Error = 3,
@@ -33,7 +33,7 @@ impl Level {
 
 macro_rules! events {
     ($($(#[$attribute:meta])* $variant:ident $name:literal)*) => {
-        /// What happened, by a name that programs may rely on.
+        /// An event. Programs may rely on its name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Event { $($(#[$attribute])* $variant),* }
 
@@ -86,11 +86,11 @@ events! {
     UnknownLinkType "unknown_link_type"
 }
 
-/// How this process writes lines.
+/// Format of the lines of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
-    /// For systemd's journal, which knows whose line it is and takes its level in front (`man
-    /// sd-daemon`).
+    /// For systemd's journal, which adds the name of the process and reads the level as a prefix
+    /// (`man sd-daemon`).
     Journal,
     Json,
     Text,
@@ -98,7 +98,7 @@ enum Style {
 
 static STYLE: OnceLock<Style> = OnceLock::new();
 
-/// Decides how lines are written, once.
+/// Sets the format of lines. Only the first call counts.
 pub(crate) fn set_format(format: LogFormat) {
     let _ = STYLE.set(match format {
         LogFormat::Auto => default_style(),
@@ -107,14 +107,14 @@ pub(crate) fn set_format(format: LogFormat) {
     });
 }
 
-/// Whether a person may be watching: then a progress bar is of use.
+/// Whether a person may be watching, so that a progress bar is useful.
 pub(crate) fn is_watched() -> bool {
     *STYLE.get_or_init(default_style) == Style::Text && std::io::stderr().is_terminal()
 }
 
 fn default_style() -> Style {
-    // The journal's own name for the stream, which a child with another standard error inherits
-    // too.
+    // The journal identifies its stream in this variable. A child whose standard error is
+    // redirected inherits it too, so this compares the stream.
     let journal = std::env::var("JOURNAL_STREAM").ok();
     let ours = rustix::fs::fstat(std::io::stderr().as_fd())
         .map(|stat| format!("{}:{}", stat.st_dev, stat.st_ino));
@@ -124,8 +124,8 @@ fn default_style() -> Style {
     }
 }
 
-/// Says one line; where nobody reads standard error any more, there is nobody to tell. `say!` is
-/// the way to call it.
+/// Writes one line. Called through `say!`. Errors are ignored, because there is no other place to
+/// report them.
 pub(crate) fn write(level: Level, event: Event, fields: &[(&str, Value)], message: &str) {
     let style = *STYLE.get_or_init(default_style);
     let message = &*spelled(message);
@@ -134,7 +134,7 @@ pub(crate) fn write(level: Level, event: Event, fields: &[(&str, Value)], messag
         Style::Journal => format!("<{}>{}\n", level as u8, message.replace('\n', "; ")),
         Style::Text => text(level, message),
     };
-    // One write: lines of several threads do not mix.
+    // A single write, so that lines of several threads do not mix.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
@@ -171,8 +171,8 @@ fn wall_ns() -> u64 {
     since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(0))
 }
 
-/// Says what happened: `say!(Warning InterfaceDown, interface = name; "{name} is down")`, with a
-/// level, an event, what it is about, and the words for people.
+/// Logs an event: `say!(Warning InterfaceDown, interface = name; "{name} is down")`, with level,
+/// event, fields, and a message for people.
 macro_rules! say {
     ($level:ident $event:ident $(, $field:ident = $value:expr)* ; $($words:tt)*) => {
         $crate::log::write(
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_an_object_a_line() {
+    fn an_event_is_one_json_object_per_line() {
         let fields = [
             ("interface", Value::from("vb")),
             ("packets", Value::from(7)),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn people_read_who_says_it_and_how_bad_it_is() {
+    fn text_lines_have_program_and_severity() {
         assert_eq!(
             text(Level::Warning, "it rains"),
             "turboflow: warning: it rains\n"
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_manual_knows_every_event() {
+    fn the_manual_lists_every_event() {
         let manual = include_str!("../../../docs/operating.md");
         for event in Event::ALL {
             let row = format!("| `{}` |", event.name());

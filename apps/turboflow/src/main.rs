@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The `turboflow` program: reads the command line, wires the crates together, reports.
+//! The `turboflow` program: parses the command line, connects the crates, and reports.
 
 #![forbid(unsafe_code)]
 
 mod args;
-mod beside;
+mod config_error;
 mod definition;
 mod engines;
 mod exit;
@@ -13,7 +13,6 @@ mod generate;
 mod interfaces;
 mod keys;
 mod log;
-mod mend;
 #[cfg_attr(not(target_os = "linux"), path = "metrics_elsewhere.rs")]
 mod metrics;
 mod pipe;
@@ -27,6 +26,7 @@ mod signals;
 #[cfg(target_os = "linux")]
 mod systemd;
 mod top;
+mod unfinished_file;
 mod units;
 
 use std::process::ExitCode;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Metrics of running captures on systems other than Linux: there are no such captures.
+//! Metrics on systems other than Linux, which have no live captures.
 
 use std::net::SocketAddr;
 
 use anyhow::bail;
 use turboflow_run::Snapshots;
 
-/// No run on such a system is asked.
+/// Requests for snapshots, which no run here answers.
 pub(crate) static SNAPSHOTS: Snapshots = Snapshots::new();
 
 pub(crate) fn serve(address: SocketAddr) -> anyhow::Result<SocketAddr> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Named pipes that are written to: to open one waits for its reader, and no signal ends that.
+//! Named pipes as outputs. Opening one blocks until it has a reader, and a signal would not end
+//! that.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -12,20 +13,19 @@ use rustix::io::Errno;
 
 use crate::signals::STOP;
 
-/// How often a reader is looked for.
+/// How often to check for a reader.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long interfaces may wait for a reader: packets come meanwhile.
+/// How long a live run waits for a reader while packets arrive.
 pub(crate) const LIVE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whether a path is that of a named pipe.
 pub(crate) fn is_pipe(path: &Path) -> bool {
     path.metadata()
         .is_ok_and(|metadata| metadata.file_type().is_fifo())
 }
 
-/// Opens a named pipe for writing as soon as somebody reads it: within `patience`, or until a
-/// signal asks the run to end.
+/// Opens a named pipe for writing once it has a reader. Gives up after `patience`, or when a signal
+/// asks the run to end.
 pub(crate) fn open_to_write(path: &Path, patience: Option<Duration>) -> anyhow::Result<File> {
     let name = path.display();
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
@@ -45,7 +45,7 @@ pub(crate) fn open_to_write(path: &Path, patience: Option<Duration>) -> anyhow::
             Err(error) => return Err(error).with_context(|| format!("cannot write {name}")),
         }
         if STOP.asked() || patience.is_some_and(|patience| waited >= patience) {
-            bail!("cannot write {name}: nobody reads this named pipe; start its reader first");
+            bail!("cannot write {name}: this named pipe has no reader; start it first");
         }
         pause();
         waited += PAUSE;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--user`: once the interfaces are open, nothing needs root any more.
+//! `--user`: drops root once the interfaces are open.
 
 use anyhow::{Context, bail};
 use rustix::process::{Gid, Uid, geteuid};
@@ -7,13 +7,14 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use crate::keys::Key;
 
-/// Where users are listed. Those that only a directory service knows are named by number.
+/// The list of local users. Users known only to a directory service must be named by number.
 const USERS: &str = "/etc/passwd";
 
-/// Becomes `user`, a name or `UID:GID`, for good.
+/// Switches to `user`, a name or `UID:GID`, permanently.
 ///
-/// The kernel changes the calling thread and those that it starts later: this is called before
-/// there is any other. With the last user id that is 0 all capabilities go (`man 7 capabilities`).
+/// The kernel changes only the calling thread and threads that it starts later, so this must run
+/// before there are others. When the last user id becomes non-zero, all capabilities are dropped
+/// (`man 7 capabilities`).
 pub(crate) fn drop_to(user: &str) -> anyhow::Result<()> {
     if !geteuid().is_root() {
         bail!(
@@ -30,7 +31,7 @@ pub(crate) fn drop_to(user: &str) -> anyhow::Result<()> {
         .with_context(|| format!("cannot become user {user}"))
 }
 
-/// Whether there is such a user, and one that gives anything up.
+/// Checks that the user exists and is not root.
 pub(crate) fn check(user: &str) -> anyhow::Result<()> {
     ids_of(user).map(|_| ())
 }
@@ -57,7 +58,7 @@ fn ids_of(user: &str) -> anyhow::Result<(u32, u32)> {
             })?
         }
     };
-    // The number -1 means "leave it" to the kernel, and 0 would drop nothing.
+    // To the kernel, -1 means "unchanged", and 0 would drop nothing.
     if ids.0 == 0 || ids.0 == u32::MAX || ids.1 == u32::MAX {
         bail!("{}: name a user other than root", Key::User.with(user));
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ctrl-C and SIGTERM: the first asks to finish, the second aborts. SIGHUP: new files.
+//! Signals. Ctrl-C and SIGTERM: the first asks the run to finish, the second aborts. SIGHUP: new
+//! files.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -17,22 +18,22 @@ use crate::log::{self, say};
 /// Whether the run should end.
 pub(crate) static STOP: Stop = Stop::new();
 
-/// What else SIGHUP asks for.
+/// Receives a message on every SIGHUP.
 pub(crate) type Hangups = std::sync::mpsc::Sender<()>;
 
-/// How many times SIGHUP asked for new files.
+/// How many times SIGHUP has requested new files.
 static TURNS: AtomicU64 = AtomicU64::new(0);
 
 /// Directories in which this process may have unfinished files.
 static UNFINISHED_IN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// How many times new files have been asked for.
+/// How many times new files have been requested.
 pub(crate) fn turns_asked() -> u64 {
     TURNS.load(Ordering::Relaxed)
 }
 
-/// Lets the first signal ask [`STOP`], and the second end the process. A run whose files can be
-/// turned does so at SIGHUP, which ends any other; `hangups` hears of it too.
+/// Lets the first signal set [`STOP`], and the second end the process. SIGHUP starts new files if
+/// the outputs of the run rotate, and notifies `hangups`; otherwise it ends the run.
 pub(crate) fn listen(
     first: &'static str,
     turns_files: bool,
@@ -45,7 +46,7 @@ pub(crate) fn listen(
         for signal in &mut signals {
             if signal == SIGHUP {
                 TURNS.fetch_add(1, Ordering::Relaxed);
-                // Once the run is over nobody listens any more.
+                // An error means that the run has ended.
                 let _ = hangups.as_ref().map(|hangups| hangups.send(()));
                 continue;
             }
@@ -56,7 +57,7 @@ pub(crate) fn listen(
             }
             STOP.ask();
             if log::is_watched() {
-                // Behind the terminal's `^C`.
+                // Ends the line on which the terminal shows `^C`.
                 let _ = std::io::stderr().write_all(b"\n");
             }
             say!(Info Finishing; "{first}; once more aborts at once");
@@ -69,8 +70,8 @@ pub(crate) fn listen(
     Ok(())
 }
 
-/// Lets the first signal ask [`STOP`] without a word, and the second end the process at once:
-/// `restore` gives the terminal back first.
+/// Lets the first signal set [`STOP`] without a message, and the second end the process at once.
+/// `restore` resets the terminal before that.
 pub(crate) fn listen_at_screen(restore: fn()) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot listen for signals")?;
     let wait = move || {
@@ -89,7 +90,7 @@ pub(crate) fn listen_at_screen(restore: fn()) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says where a file is being written, so that an abort can remove it.
+/// Registers the directory of an unfinished file, so that an abort can remove the file.
 pub(crate) fn will_write_in(directory: PathBuf) {
     if let Ok(mut directories) = UNFINISHED_IN.lock() {
         directories.push(directory);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What systemd is told (`man sd_notify`): that packets are metered, that they still are, and that
-//! the end has begun. A run that systemd did not start tells nobody.
+//! Notifies systemd (`man sd_notify`) when metering starts, that it is alive, and when it ends.
+//! Does nothing if systemd did not start this process.
 
 use std::ffi::OsStr;
 use std::io;
@@ -10,38 +10,37 @@ use std::time::{Duration, Instant};
 
 use crate::signals::STOP;
 
-/// Where the service manager listens.
+/// The socket of the service manager.
 struct Manager {
     socket: UnixDatagram,
     address: SocketAddr,
-    /// How often it wants to hear that all is well.
+    /// Interval of watchdog notifications.
     watchdog: Option<Duration>,
 }
 
 impl Manager {
-    /// The service manager that started this process, if one did and listens.
+    /// The service manager that started this process, if there is one.
     fn from_environment() -> Option<Self> {
         let name = std::env::var_os("NOTIFY_SOCKET")?;
         let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
-        // Meant for another process of the same service, perhaps.
+        // The variables may be meant for another process of this service.
         let is_ours = number("WATCHDOG_PID").is_none_or(|id| id == u64::from(std::process::id()));
         let interval_us = number("WATCHDOG_USEC").filter(|_| is_ours);
         Some(Self {
             socket: UnixDatagram::unbound().ok()?,
             address: address_of(&name).ok()?,
-            // Half the time that is allowed, as sd_watchdog_enabled(3) advises.
+            // Half the timeout, as sd_watchdog_enabled(3) advises.
             watchdog: interval_us.map(|us| Duration::from_micros(us) / 2),
         })
     }
 
-    /// Tells it; where that fails there is nobody to tell.
+    /// Sends a notification. Errors are ignored, because there is no other place to report them.
     fn tell(&self, state: &str) {
         let _ = self.socket.send_to_addr(state.as_bytes(), &self.address);
     }
 }
 
-/// A run as its service manager hears of it, from the thread that meters: a run that hangs is
-/// silent.
+/// Watchdog notifications, sent by the metering thread, so that they stop if it hangs.
 pub(crate) struct Heartbeat {
     manager: Option<Manager>,
     beaten: Instant,
@@ -49,7 +48,7 @@ pub(crate) struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Says that packets are metered from now on.
+    /// Notifies that metering has started.
     pub(crate) fn start() -> Self {
         let manager = Manager::from_environment();
         if let Some(manager) = &manager {
@@ -62,7 +61,7 @@ impl Heartbeat {
         }
     }
 
-    /// Says that all is well, if that is due. Called many times a second.
+    /// Sends a watchdog notification if one is due. Called many times a second.
     pub(crate) fn beat(&mut self) {
         let Some(manager) = &self.manager else { return };
         if STOP.asked() && !self.stopping {
@@ -87,7 +86,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// A path, or behind `@` a name in Linux's abstract namespace.
+/// A path, or after `@` a name in Linux's abstract namespace.
 fn address_of(name: &OsStr) -> io::Result<SocketAddr> {
     match name.as_bytes() {
         #[cfg(target_os = "linux")]
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_by_path_and_by_abstract_name() {
+    fn notifies_by_path_and_by_abstract_name() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notify");
         let listener = UnixDatagram::bind(&path).unwrap();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Durations, counts and sizes as people write and read them.
+//! Formats of counts for people.
 
 pub(crate) use turboflow_formats::table::grouped;
 pub(crate) use turboflow_run::units::{
     count, count_above_zero, duration, seed, size_bytes, time_unit,
 };
 
-/// `number` of them in words: `1 packet`, `2,000 packets`.
+/// A count with its noun: `1 packet`, `2,000 packets`.
 pub(crate) fn counted(number: u64, one: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {one}{plural}", grouped(number))

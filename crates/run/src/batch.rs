@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets on their way to a shard, as records of one packet, by key width.
+//! Batches of single-packet records on their way to a shard, by key width.
 
 use turboflow_engine::MicroflowBatch;
 use turboflow_merge::{MicroflowRecord, WORDS_WIDE};
@@ -8,11 +8,11 @@ use turboflow_record::{WORDS_V4, WORDS_V6};
 /// Target size of a batch of IPv4 records. 128 KiB leave room in a typical L2 cache for the tables;
 /// a larger batch wakes a waiting shard less often and keeps the aggregator's prefetching going.
 const BATCH_BYTES: usize = 128 << 10;
-/// Of large records, enough to keep the prefetch pipelines of engine and aggregator busy.
+/// Minimum for large records: keeps the prefetch pipelines of engine and aggregator busy.
 const MIN_BATCH_RECORDS: usize = 512;
 
-/// Records of one kind in a batch for a shard, on a thread of its own or on the front's, and for
-/// the aggregator.
+/// Records per key width in a batch, for shards with and without a thread of their own, and for the
+/// aggregator.
 pub(crate) const fn batch_records<const N: usize>() -> usize {
     let records = BATCH_BYTES / size_of::<MicroflowRecord<WORDS_V4, N>>();
     if records > MIN_BATCH_RECORDS {
@@ -22,7 +22,6 @@ pub(crate) const fn batch_records<const N: usize>() -> usize {
     }
 }
 
-/// A batch for one shard.
 pub(crate) struct ShardBatch<const N: usize> {
     pub(crate) v4: Vec<MicroflowRecord<WORDS_V4, N>>,
     pub(crate) v6: Vec<MicroflowRecord<WORDS_V6, N>>,
@@ -53,9 +52,10 @@ impl<const N: usize> ShardBatch<N> {
     }
 }
 
-/// Takes a batch whole, where a batch for a shard has records of the same type.
+/// Takes a whole batch at once, where the batch of a shard has records of its type.
 pub(crate) trait TakeBatch {
-    /// Moves the records of the default definition out of `batch` without a copy; whether it could.
+    /// Moves the records of the default definition out of `batch` without copying them. Returns
+    /// false, and leaves `batch` as it is, for any other definition.
     fn take_batch(&mut self, batch: &mut MicroflowBatch) -> bool;
 }
 

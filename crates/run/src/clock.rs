@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The clock of a run: the packets' own timestamps, and for a live source that is silent the wall
-//! clock, cut into cells (`docs/decisions/0001-cells.md`).
+//! The clock of a run, cut into cells (`docs/decisions/0001-cells.md`). Packet timestamps drive it;
+//! the wall clock does while a live source is silent.
 
 use turboflow_aggregate::{Cell, Timeouts};
 
-/// What a timestamp does to the clock.
+/// The effect of a timestamp on the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tick {
-    /// It belongs to the current cell, or is a little late.
+    /// The timestamp is in the current cell, or slightly late.
     Stays,
-    /// A new cell begins.
+    /// The timestamp begins a new cell.
     Enters(Cell),
-    /// The clock was set back: everything open ends.
+    /// The clock was set back: all open flows end.
     SetBack(Cell),
 }
 
-/// How far behind its packets the time of a live source may be without the clock having been set
-/// back, whatever the idle timeout.
+/// How far the time of a live source may be behind its packets before the clock counts as set back,
+/// even with a shorter idle timeout.
 const LIVE_TOLERANCE_NS: u64 = 10_000_000_000;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CellClock {
     cell: Cell,
     cell_ns: u64,
-    /// How far behind `now_ns` a packet is late rather than of another time.
+    /// A packet that is further behind `now_ns` than this sets the clock back; otherwise it is
+    /// late.
     tolerance_ns: u64,
     /// Largest timestamp since the clock was last set back.
     now_ns: u64,
@@ -46,15 +47,15 @@ impl CellClock {
         self.now_ns
     }
 
-    /// Start and length of the current cell, for a loop over packets that all lie inside; its
-    /// length is 0 before the first packet.
+    /// Start and length of the current cell, so that a loop over packets can test whether all lie
+    /// inside. The length is 0 before the first packet.
     #[inline(always)]
     pub(crate) const fn cell(&self) -> (u64, u64) {
         let length_ns = if self.started { self.cell_ns } else { 0 };
         (self.cell.watermark_ns, length_ns)
     }
 
-    /// Takes note of the largest timestamp of such a loop.
+    /// Records the largest timestamp of such a loop.
     #[inline(always)]
     pub(crate) fn passed(&mut self, timestamp_ns: u64) {
         self.now_ns = self.now_ns.max(timestamp_ns);
@@ -62,7 +63,7 @@ impl CellClock {
 
     #[inline(always)]
     pub(crate) fn tick(&mut self, timestamp_ns: u64) -> Tick {
-        // One unsigned comparison says "not before the cell and not after it".
+        // One unsigned comparison tests both ends of the cell.
         let inside = timestamp_ns.wrapping_sub(self.cell.watermark_ns) < self.cell_ns;
         self.now_ns = self.now_ns.max(timestamp_ns);
         if inside && self.started {
@@ -72,8 +73,8 @@ impl CellClock {
         }
     }
 
-    /// Takes the time up to which a live source has delivered every packet. It is behind the
-    /// packets' own as a rule, and then says nothing new.
+    /// Advances to a time before which a live source has delivered every packet. It usually lies
+    /// behind the packet timestamps, and then changes nothing.
     pub(crate) fn advance(&mut self, delivered_ns: u64) -> Tick {
         let tolerance_ns = self.tolerance_ns.max(LIVE_TOLERANCE_NS);
         let is_late = delivered_ns <= self.now_ns;
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_moves_it_and_a_wall_clock_set_back_too() {
+    fn the_wall_clock_moves_it_forward_and_back() {
         let timeouts = Timeouts {
             idle_ns: Some(SECOND_NS / 20),
             ..Timeouts::default()
@@ -137,7 +138,7 @@ mod tests {
         let mut clock = CellClock::new(&timeouts, SECOND_NS);
         assert!(matches!(clock.advance(100 * SECOND_NS), Tick::Enters(_)));
         assert!(matches!(clock.tick(101 * SECOND_NS), Tick::Enters(_)));
-        // Behind the packets, by more than the idle timeout even: nothing new.
+        // Behind the packets, even by more than the idle timeout: no change.
         assert_eq!(clock.advance(100 * SECOND_NS), Tick::Stays);
         assert!(matches!(clock.advance(102 * SECOND_NS), Tick::Enters(_)));
         assert!(matches!(clock.advance(91 * SECOND_NS), Tick::SetBack(_)));

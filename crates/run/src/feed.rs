@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Feeds shards: records to the shard of their key, cells of the clock to all of them.
+//! Feeds the shards: each record goes to the shard of its key, each new cell to all shards.
 
 use turboflow_aggregate::Cell;
 use turboflow_engine::MicroflowBatch;
@@ -9,22 +9,21 @@ use crate::PipelineConfig;
 use crate::batch::{ShardBatch, TakeBatch, batch_records};
 use crate::clock::{CellClock, Tick};
 
-/// Where records go.
+/// The destination of records: one or more shards.
 pub(crate) trait Shards<const N: usize> {
-    /// Takes a batch; it comes back empty.
+    /// Takes the records of a batch and leaves it empty.
     fn take(&mut self, shard: usize, batch: &mut ShardBatch<N>);
-    /// All shards enter a cell.
+    /// Makes all shards enter a cell.
     fn enter(&mut self, cell: Cell);
-    /// All shards export everything and enter a cell of another time.
+    /// Makes all shards flush and enter a cell of another time.
     fn set_back(&mut self, cell: Cell);
 }
 
 pub(crate) struct Feed<const N: usize> {
     pub(crate) clock: CellClock,
     hasher: KeyHasher,
-    /// A batch for each shard.
     pub(crate) pending: Vec<ShardBatch<N>>,
-    /// Times the clock was set back.
+    /// How many times the clock was set back.
     pub(crate) clock_steps: u64,
 }
 
@@ -61,7 +60,7 @@ impl<const N: usize> Feed<N> {
         }
     }
 
-    /// Hands over what waits, and enters the cell that a tick of the clock begins.
+    /// Hands over pending records, then enters the cell that the tick begins.
     pub(crate) fn change_cell(&mut self, tick: Tick, shards: &mut impl Shards<N>) {
         self.hand_over(shards);
         match tick {
@@ -74,7 +73,7 @@ impl<const N: usize> Feed<N> {
         }
     }
 
-    /// Hands over what waits.
+    /// Hands over pending records.
     pub(crate) fn hand_over(&mut self, shards: &mut impl Shards<N>) {
         for (shard, batch) in self.pending.iter_mut().enumerate() {
             if !batch.is_empty() {
@@ -88,7 +87,7 @@ impl<const N: usize> Feed<N>
 where
     ShardBatch<N>: TakeBatch,
 {
-    /// Passes the records of an engine elsewhere on to their shards: records of this layout.
+    /// Passes records of a remote engine to their shards. They must have this layout.
     pub(crate) fn microflows(
         &mut self,
         batch: &mut MicroflowBatch,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The front of the pipeline: frames to packets, packets to cells of the clock and to shards.
+//! The front of the pipeline: parses frames into packets, moves the clock, and distributes packets
+//! to shards.
 
 use turboflow_engine::EngineCounters;
 use turboflow_merge::{
@@ -13,11 +14,11 @@ use crate::batch::{ShardBatch, batch_records};
 use crate::clock::Tick;
 use crate::feed::{Feed, Shards};
 
-/// Frames fetched ahead of their parsing: a page of short ones, since processors' own reading ahead
-/// ends with each page.
+/// Frames prefetched ahead of the parser: one page of short frames, because hardware prefetchers
+/// stop at page boundaries.
 const FRAMES_AHEAD: usize = 64;
 
-/// The frames of a batch, taken in code for the vectors of the machine.
+/// The frames of a batch, processed by code compiled for the vector instructions of this machine.
 struct TakeFrames<'a, 'f, S, const N: usize> {
     front: &'a mut Front<N>,
     frames: &'a [Frame<'f>],
@@ -33,7 +34,7 @@ impl<S: Shards<N>, const N: usize> WithVectors for TakeFrames<'_, '_, S, N> {
     }
 }
 
-/// What the front has counted, for the ledger.
+/// Counters of the front, for the ledger.
 #[derive(Clone, Debug)]
 pub(crate) struct FrontReport {
     pub(crate) frames: u64,
@@ -46,7 +47,7 @@ pub(crate) struct FrontReport {
     pub(crate) rejected: [u64; Rejected::COUNT],
     pub(crate) rejected_bytes: [u64; Rejected::COUNT],
     pub(crate) clock_steps: u64,
-    /// Fragments waiting for their first one, at the moment.
+    /// Fragments that wait for their first fragment now.
     pub(crate) held: u64,
     pub(crate) held_frame_bytes: u64,
 }
@@ -69,7 +70,7 @@ impl Default for FrontReport {
 }
 
 impl FrontReport {
-    /// Frames that were looked at and not metered.
+    /// Frames that were inspected, not metered.
     pub(crate) fn of_frames(frames: u64, frame_bytes: u64) -> Self {
         Self {
             frames,
@@ -80,9 +81,9 @@ impl FrontReport {
         }
     }
 
-    /// What an engine elsewhere counted in the place of a front. The frame bytes of dropped records
-    /// are unknown: they are among those received. An engine goes on while its counters are read,
-    /// so differences may be off by what it does meanwhile.
+    /// Counters of a remote engine, in the form of a front's. Frame bytes of dropped records are
+    /// unknown: they are part of the bytes received. An engine keeps running while its counters are
+    /// read, so differences between them may be off by what it does meanwhile.
     pub(crate) fn of_engine(
         engine: &EngineCounters,
         packets_recorded: u64,
@@ -106,7 +107,7 @@ impl FrontReport {
         }
     }
 
-    /// Adds that of another reader.
+    /// Adds the counters of another reader.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.frames += other.frames;
         self.frame_bytes += other.frame_bytes;
@@ -119,7 +120,7 @@ impl FrontReport {
         for (sum, more) in self.rejected_bytes.iter_mut().zip(other.rejected_bytes) {
             *sum += more;
         }
-        // Every reader sees the same clock set back.
+        // All readers see one clock, so each counts all steps.
         self.clock_steps = self.clock_steps.max(other.clock_steps);
         self.held += other.held;
         self.held_frame_bytes += other.held_frame_bytes;
@@ -128,12 +129,12 @@ impl FrontReport {
 
 /// How a packet becomes a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Make {
-    /// The default definition: copied field by field.
+enum RecordKind {
+    /// Default definition: copied field by field.
     Default,
-    /// A plan over the 5-tuple.
+    /// Compiled plan with the 5-tuple as key, in records for IPv4 and for IPv6.
     ByFamily,
-    /// A plan over any key.
+    /// Compiled plan with any key.
     Wide,
 }
 
@@ -141,7 +142,7 @@ pub(crate) struct Front<const N: usize> {
     parser: Parser,
     feed: Feed<N>,
     layout: Layout,
-    make: Make,
+    record_kind: RecordKind,
     values: InputValues,
     machine: Machine,
     reassembles: bool,
@@ -151,10 +152,10 @@ pub(crate) struct Front<const N: usize> {
 
 impl<const N: usize> Front<N> {
     pub(crate) fn new(config: &PipelineConfig, layout: &Layout) -> Self {
-        let make = match layout.key_widths() {
-            KeyWidths::Wide => Make::Wide,
-            KeyWidths::ByFamily if N == 0 && !config.biflow => Make::Default,
-            KeyWidths::ByFamily => Make::ByFamily,
+        let record_kind = match layout.key_widths() {
+            KeyWidths::Wide => RecordKind::Wide,
+            KeyWidths::ByFamily if N == 0 && !config.biflow => RecordKind::Default,
+            KeyWidths::ByFamily => RecordKind::ByFamily,
         };
         let parser = ParserConfig {
             decapsulate: config.decapsulate,
@@ -166,7 +167,7 @@ impl<const N: usize> Front<N> {
             parser: Parser::new(parser),
             feed: Feed::new(config),
             layout: layout.clone(),
-            make,
+            record_kind,
             values: InputValues::default(),
             machine: Machine::detect(),
             reassembles: config.reassemble_flows.is_some(),
@@ -179,7 +180,7 @@ impl<const N: usize> Front<N> {
         &self.report
     }
 
-    /// Every packet up to this time has come.
+    /// Every packet up to this time has arrived.
     pub(crate) fn advance(&mut self, delivered_ns: u64, shards: &mut impl Shards<N>) {
         match self.feed.clock.advance(delivered_ns) {
             Tick::Stays => {}
@@ -190,17 +191,20 @@ impl<const N: usize> Front<N> {
         }
     }
 
-    /// Takes frames in the order of their arrival.
+    /// Takes frames in order of arrival.
     pub(crate) fn frames(&mut self, frames: &[Frame<'_>], shards: &mut impl Shards<N>) {
-        if self.make == Make::Default && self.feed.pending.len() == 1 && !self.reassembles {
+        if self.record_kind == RecordKind::Default
+            && self.feed.pending.len() == 1
+            && !self.reassembles
+        {
             self.frames_to_one_shard(frames, shards);
         } else {
             self.frames_to_any_shard(frames, shards);
         }
     }
 
-    /// The hot path: default definition, one shard. Runs of plain packets, and between them what
-    /// is not.
+    /// The hot path: default definition, one shard. Takes runs of plain packets, and single frames
+    /// of any other kind between them.
     fn frames_to_one_shard(&mut self, frames: &[Frame<'_>], shards: &mut impl Shards<N>) {
         let mut rest = frames;
         while !rest.is_empty() {
@@ -216,8 +220,8 @@ impl<const N: usize> Front<N> {
         }
     }
 
-    /// Makes records of plain IPv4 packets of the current cell, until a frame is none or the batch
-    /// is full; says how many there were. Everything it counts with stays in registers.
+    /// Makes records of plain IPv4 packets of the current cell until it meets another frame or the
+    /// batch is full. Returns how many frames it took. All its counters stay in registers.
     fn plain_frames(&mut self, frames: &[Frame<'_>]) -> usize {
         let records = &mut self.feed.pending[0].v4;
         let room = batch_records::<N>().saturating_sub(records.len());
@@ -240,7 +244,7 @@ impl<const N: usize> Front<N> {
             slot.write(MicroflowRecord::of_v4(&packet));
             count += 1;
         }
-        // SAFETY: the loop wrote that many records behind those that were there.
+        // SAFETY: the loop initialised `count` records past the previous length.
         unsafe { records.set_len(records.len() + count) };
         self.feed.clock.passed(latest_ns);
         self.report.frame_bytes += frame_bytes;
@@ -268,8 +272,8 @@ impl<const N: usize> Front<N> {
         for frame in frames {
             self.report.frame_bytes += u64::from(frame.wire_length_bytes);
             values.clear();
-            let parsed = match self.make {
-                Make::Default => self.parser.parse(frame),
+            let parsed = match self.record_kind {
+                RecordKind::Default => self.parser.parse(frame),
                 _ => self.parser.parse_with_inputs(frame, &mut values),
             };
             // At every frame, so that records do not depend on how frames were batched.
@@ -290,14 +294,14 @@ impl<const N: usize> Front<N> {
         self.values = values;
     }
 
-    /// Takes one packet that was parsed elsewhere.
+    /// Takes a packet that the caller has parsed.
     pub(crate) fn parsed(
         &mut self,
         packet: &Packet,
         values: &InputValues,
         shards: &mut impl Shards<N>,
     ) {
-        // Whoever parsed it need not know of a last time, as those who read captures do.
+        // Capture readers clamp timestamps to the last time; other callers may not.
         if packet.timestamp_ns > LAST_TIME_NS {
             let packet = Packet {
                 timestamp_ns: LAST_TIME_NS,
@@ -311,7 +315,7 @@ impl<const N: usize> Front<N> {
         self.meter(self.machine, packet, values, shards);
     }
 
-    /// Makes the record of a packet, whenever it came.
+    /// Makes the record of a packet, whether in time or late.
     #[inline(always)]
     fn meter<V: Vectors>(
         &mut self,
@@ -321,28 +325,28 @@ impl<const N: usize> Front<N> {
         shards: &mut impl Shards<N>,
     ) {
         self.report.packet_bytes += u64::from(packet.ip_length_bytes);
-        match (self.make, packet.tuple.family()) {
-            (Make::Default, Family::V4) => {
+        match (self.record_kind, packet.tuple.family()) {
+            (RecordKind::Default, Family::V4) => {
                 let record = MicroflowRecord::of_v4(packet);
                 self.feed.push(record, |pending| &mut pending.v4, shards);
             }
-            (Make::Default, Family::V6) => {
+            (RecordKind::Default, Family::V6) => {
                 let record = MicroflowRecord::of_v6(packet);
                 self.feed.push(record, |pending| &mut pending.v6, shards);
             }
-            (Make::ByFamily, Family::V4) => {
+            (RecordKind::ByFamily, Family::V4) => {
                 self.open::<_, WORDS_V4>(vectors, packet, values, |to| &mut to.v4, shards);
             }
-            (Make::ByFamily, Family::V6) => {
+            (RecordKind::ByFamily, Family::V6) => {
                 self.open::<_, WORDS_V6>(vectors, packet, values, |to| &mut to.v6, shards);
             }
-            (Make::Wide, _) => {
+            (RecordKind::Wide, _) => {
                 self.open::<_, WORDS_WIDE>(vectors, packet, values, |to| &mut to.wide, shards);
             }
         }
     }
 
-    /// Makes the record of a packet where it stays until its shard takes it.
+    /// Adds the record of a packet to the batch of its shard.
     #[inline(always)]
     fn open<V: Vectors, const K: usize>(
         &mut self,
@@ -381,7 +385,7 @@ impl<const N: usize> Front<N> {
     #[inline(never)]
     fn change_cell(&mut self, tick: Tick, shards: &mut impl Shards<N>) {
         if self.reassembles && matches!(tick, Tick::SetBack(_)) {
-            // What came before, while that is still the time.
+            // Meters held fragments before the clock goes back.
             let now_ns = self.feed.clock.now_ns();
             self.meter_released(shards, |parser, out| parser.set_back(now_ns, out));
         }
@@ -400,23 +404,23 @@ impl<const N: usize> Front<N> {
         }
     }
 
-    /// A packet has come, and will be metered or held. Fragments that have waited for too long go
-    /// before it: beside flows that this packet begins, they would be later than the law on late
-    /// packets has them.
+    /// Notes the arrival of a packet that will be metered or held. Fragments that have waited too
+    /// long are metered first: after the flows that this packet opens, they would be later than a
+    /// late packet may be.
     fn arrive(&mut self, timestamp_ns: u64, shards: &mut impl Shards<N>) {
         self.tick(timestamp_ns, shards);
         let now_ns = self.feed.clock.now_ns();
         self.meter_released(shards, |parser, out| parser.expire(now_ns, out));
     }
 
-    /// Meters fragments whose first one has come, or does not come any more.
+    /// Meters fragments whose first fragment has arrived, or is no longer expected.
     fn release(&mut self, shards: &mut impl Shards<N>) {
         let now_ns = self.feed.clock.now_ns();
         self.meter_released(shards, |parser, out| parser.release(now_ns, out));
     }
 
-    /// Meters what the parser hands out. It came some time ago, and the clock has seen it: it is
-    /// late, and tells nothing of what time it is now.
+    /// Meters packets that the parser releases. They arrived earlier and have already moved the
+    /// clock, so they do not move it again.
     fn meter_released(
         &mut self,
         shards: &mut impl Shards<N>,
@@ -432,13 +436,13 @@ impl<const N: usize> Front<N> {
         self.released = released;
     }
 
-    /// The input has ended.
+    /// Meters held fragments at the end of the input.
     pub(crate) fn finish(&mut self, shards: &mut impl Shards<N>) {
         self.meter_released(shards, Parser::release_all);
         self.settle(shards);
     }
 
-    /// Hands over what waits and closes the sums: the report is then that of this moment.
+    /// Hands over pending records, so that the report is up to date.
     pub(crate) fn settle(&mut self, shards: &mut impl Shards<N>) {
         self.feed.hand_over(shards);
         self.report.clock_steps = self.feed.clock_steps;
@@ -449,8 +453,8 @@ impl<const N: usize> Front<N> {
     }
 }
 
-/// How fragments are joined. None waits longer than the idle timeout: it would come back later than
-/// a late packet may be.
+/// Settings of reassembly. No fragment waits longer than the idle timeout: it would be later than a
+/// late packet may be.
 fn reassembly(config: &PipelineConfig) -> Option<ReassemblyConfig> {
     let idle_ns = config.timeouts.idle_ns.unwrap_or(u64::MAX);
     config.reassemble_flows.map(|reassembly| ReassemblyConfig {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ledger: where every packet and every record went. Its sums are checked after every run.
+//! The ledger: accounts for every packet and every record. Its sums are checked after every run.
 
 use std::fmt::{self, Display};
 
@@ -13,7 +13,7 @@ use crate::shard::ShardReport;
 /// Frames that are in no flow for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReasonCount {
-    /// The reason, as [`Rejected::name`] has it.
+    /// The reason: [`Rejected::name`].
     pub reason: &'static str,
     /// `non_ip` or `malformed`.
     pub class: &'static str,
@@ -39,7 +39,7 @@ pub struct Exported {
 }
 
 impl Exported {
-    /// Records for all reasons.
+    /// Records of all reasons.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.idle_timeout
@@ -50,20 +50,20 @@ impl Exported {
     }
 }
 
-/// Every counter of a run, under the names that all engines and stages share.
+/// All counters of a run. Their names are the same for all engines and stages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Ledger {
-    /// Whether the kernel counts what the source sees, so that [`Self::source_seen`] is held
-    /// against the rest.
+    /// Whether the kernel counts the packets that the source sees, so that [`Self::source_seen`]
+    /// can be checked against the other counters.
     #[serde(skip)]
     pub is_live: bool,
-    /// Frames that the source delivered, those of unknown link types included.
+    /// Frames that the source delivered, including those of unknown link types.
     pub packets_received: u64,
     /// Their bytes on the wire.
     pub bytes_received: u64,
     /// Packets in exported flow records.
     pub packets_recorded: u64,
-    /// Bytes in exported flow records, as the IP headers declare them.
+    /// Bytes in exported flow records, as declared by the IP headers.
     pub bytes_recorded: u64,
     /// Bytes that the IP headers of all metered packets declared.
     pub bytes_metered: u64,
@@ -73,64 +73,64 @@ pub struct Ledger {
     pub packets_non_ip: u64,
     /// Their bytes on the wire.
     pub bytes_non_ip: u64,
-    /// Frames whose IP header cannot be one, or was not captured.
+    /// Frames whose IP header is invalid or was not completely captured.
     pub packets_malformed: u64,
     /// Their bytes on the wire.
     pub bytes_malformed: u64,
-    /// Frames that an engine could not read far enough to tell. The user-space parser always can:
-    /// it counts a cut IP header as malformed, a cut link-layer header as non-IP.
+    /// Frames that an engine could not read far enough to classify. The user-space parser always
+    /// can: it counts a cut IP header as malformed, and a cut link-layer header as non-IP.
     pub packets_truncated: u64,
     /// Their bytes on the wire.
     pub bytes_truncated: u64,
-    /// Frames that a filter left out.
+    /// Frames that the filter excluded.
     pub packets_filtered: u64,
     /// Their bytes on the wire.
     pub bytes_filtered: u64,
-    /// Frames of interfaces whose link type TurboFlow does not read.
+    /// Frames of interfaces whose link type is not supported.
     pub packets_unknown_link_type: u64,
     /// Their bytes on the wire.
     pub bytes_unknown_link_type: u64,
-    /// Packets that the kernel saw at the interfaces, past the filter; 0 for files.
+    /// Packets that the kernel saw at the interfaces and that passed the filter; 0 for files.
     pub source_seen: u64,
-    /// Packets that the source lost before it delivered them, as far as it says.
+    /// Packets that the source lost before delivery, as far as it reports them.
     pub source_dropped: u64,
-    /// Packets in the kernel's ring past as many as the run was to take; or that a run which failed
-    /// could not read.
+    /// Packets left in the kernel's ring: those past the packet limit of the run, or those that a
+    /// failed run could not read.
     pub source_unread: u64,
-    /// Packets metered that are in no record yet: in open flows, in the microflow table, or
-    /// fragments that wait for their first one. 0 when a run is over.
+    /// Metered packets that are in no flow record yet: in open flows, in the microflow table, or
+    /// held fragments. 0 at the end of a run.
     pub packets_resident: u64,
-    /// Times the clock was set back.
+    /// How many times the clock was set back.
     pub clock_steps: u64,
-    /// Microflow records that left the engine.
+    /// Microflow records that the engine evicted.
     pub microflows_evicted: Evicted,
     /// Microflow records that the aggregator merged.
     pub microflows_merged: u64,
     /// Microflow records lost between engine and aggregator.
     pub microflows_dropped: u64,
-    /// Microflow records evicted that wait to be merged. 0 when a run is over.
+    /// Microflow records evicted but not yet merged. 0 at the end of a run.
     pub microflows_resident: u64,
     /// Flows opened.
     pub flows_opened: u64,
-    /// Flows open now. 0 when a run is over.
+    /// Flows open now. 0 at the end of a run.
     pub flows_resident: u64,
-    /// Most flows open at once (with threads: the sum over shards).
+    /// Largest number of flows open at once (with threads: the sum over shards).
     pub flows_peak: u64,
     /// Flow records exported.
     pub flows_exported: Exported,
-    /// Flow records that all outputs wrote, once for each. While a run goes on, those in files that
-    /// have their name, with readers of streams and with collectors.
+    /// Flow records written, counted once per output. During a run: those in finished files, and
+    /// those that readers of streams and collectors have received.
     pub records_written: u64,
-    /// Flow records that an output could not write, once for each.
+    /// Flow records that an output could not write, counted once per output.
     pub records_dropped: u64,
-    /// Frames in no flow, by reason; reasons without a frame are left out.
+    /// Frames in no flow, by reason. Reasons without frames are omitted.
     pub rejected: Vec<ReasonCount>,
 }
 
-/// Two sides of the ledger that should be equal and are not: a bug in TurboFlow.
+/// Two sums of the ledger that differ but should be equal: a bug in TurboFlow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Imbalance {
-    /// What the sides are.
+    /// What is compared.
     pub what: &'static str,
     /// What came in.
     pub left: u64,
@@ -205,7 +205,7 @@ impl Ledger {
         });
     }
 
-    /// Frames that are in no flow, for whatever reason.
+    /// Frames that are in no flow, for any reason.
     #[must_use]
     pub const fn packets_rejected(&self) -> u64 {
         self.packets_non_ip
@@ -215,8 +215,8 @@ impl Ledger {
             + self.packets_unknown_link_type
     }
 
-    /// Checks conservation: every packet and byte that came in is in a flow record or a counter,
-    /// and no record was lost or made up on the way.
+    /// Checks conservation: every packet and byte received is in a flow record or a counter, and no
+    /// record was lost or invented.
     #[must_use]
     pub fn imbalances(&self) -> Vec<Imbalance> {
         let bytes_rejected = self.bytes_non_ip
@@ -247,7 +247,7 @@ impl Ledger {
             (
                 "IP bytes metered against recorded",
                 self.bytes_metered,
-                // Bytes of open flows are in no counter.
+                // No counter has the bytes of open flows.
                 match self.packets_resident {
                     0 => self.bytes_recorded,
                     _ => self.bytes_metered.max(self.bytes_recorded),
@@ -272,7 +272,7 @@ impl Ledger {
 }
 
 impl Ledger {
-    /// [`Ledger::imbalances`] of a run that is over: nothing may be on its way any more.
+    /// [`Ledger::imbalances`] at the end of a run, when nothing may be resident either.
     #[must_use]
     pub fn imbalances_at_the_end(&self) -> Vec<Imbalance> {
         let left = [
@@ -302,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_counts_for_live_runs_even_if_it_counted_nothing() {
+    fn live_runs_are_checked_against_a_kernel_count_of_zero() {
         let files = Ledger {
             packets_received: 5,
             packets_non_ip: 5,

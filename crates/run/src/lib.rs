@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Composes the rooms: frames come in, go through parser, clock, engine and aggregator, and leave
-//! as flow records; nothing is lost on the way without being counted.
+//! Connects the stages of a run: frames pass through parser, clock, engine and aggregator and
+//! become flow records. Every loss on the way is counted.
 //!
 //! ```text
 //!              front (one thread)                    shard (one or more threads)       outputs
@@ -8,8 +8,8 @@
 //!              └─▶ counters by reason                                            (one thread)
 //! ```
 //!
-//! [`Meter`] is the part without files and threads of its own. [`run`] is a whole run: it meters a
-//! [`Source`] (capture files, network interfaces, remote engines) and writes the outputs.
+//! [`Meter`] is the pipeline in memory, without files. [`run`] is a whole run: it meters a
+//! [`Source`] (capture files, network interfaces or remote engines) and writes the outputs.
 
 mod batch;
 mod clock;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Merges the microflow records of engines elsewhere: batches in, flow records out, in memory.
+//! Merges the microflow records of remote engines: batches in, flow records out, in memory.
 
 use turboflow_engine::{EngineCounters, MicroflowBatch};
 use turboflow_engine_software::SoftwareEngines;
@@ -14,7 +14,7 @@ use crate::meter::{
 use crate::shard::{Shard, ShardReport};
 use crate::{ConfigError, PipelineConfig};
 
-/// What merges the records of engines elsewhere.
+/// Merges the records of remote engines.
 pub(crate) struct Merger {
     work: Box<dyn MergeWork>,
 }
@@ -28,11 +28,11 @@ trait MergeWork {
 }
 
 impl Merger {
-    /// A merger that has seen nothing. `deliver` is asked once for every shard, and what it gives
-    /// is called on that shard's thread.
+    /// A merger without records. `deliver` is called once per shard; the closure that it returns
+    /// runs on the thread of that shard.
     ///
     /// # Errors
-    /// What is wrong with the configuration.
+    /// The configuration is invalid.
     pub(crate) fn new(
         config: &PipelineConfig,
         layout: &Layout,
@@ -44,19 +44,19 @@ impl Merger {
         Ok(Self { work })
     }
 
-    /// Merges records of the current cell's packets. They do not move the clock.
+    /// Merges records of the current cell. They do not move the clock.
     pub(crate) fn microflows(&mut self, batch: &mut MicroflowBatch) {
         self.work.microflows(batch);
     }
 
-    /// Moves the clock: the records of all packets before this time have been merged, in
-    /// nanoseconds since 1970.
+    /// Moves the clock. The records of all packets before this time, in nanoseconds since 1970,
+    /// have been merged.
     pub(crate) fn advance(&mut self, complete_ns: u64) {
         self.work.advance(complete_ns);
     }
 
-    /// What was counted up to this moment, with what `engine` says that the engines counted: it is
-    /// asked after the shards, for an engine is never behind them.
+    /// Counters up to now. `engine` reads those of the engines. It is called after the shards,
+    /// because an engine is never behind them.
     pub(crate) fn counts<E>(
         &mut self,
         engine: impl FnOnce() -> Result<EngineCounters, E>,
@@ -69,7 +69,7 @@ impl Merger {
         ))
     }
 
-    /// Exports everything that is open; what was counted in all.
+    /// Flushes everything and returns the final counters.
     pub(crate) fn finish(self, engine: &EngineCounters) -> Counts {
         let clock_steps = self.work.clock_steps();
         Counts::of_engine(self.work.finish(), engine, clock_steps)
@@ -85,32 +85,32 @@ where
     ShardBatch<N>: TakeBatch,
 {
     let (feed, layout) = (Feed::<N>::new(config), layout.clone());
-    // No shard has a packet engine; their type is that of the meter's, so that they are compiled
-    // once.
+    // These shards have no packet engine. Their type is that of the meter's, so that they are
+    // compiled only once.
     let none = None::<SoftwareEngines>;
     if !config.has_shard_threads() {
         let shards = OwnShard(Shard::new(config, &layout, none.as_ref(), deliver(0)));
-        return Ok(Box::new(Merging {
+        return Ok(Box::new(RunningMerger {
             feed,
             layout,
             shards,
         }));
     }
     let shards = start_threads::<_, N>(config, &layout, none, deliver)?;
-    Ok(Box::new(Merging {
+    Ok(Box::new(RunningMerger {
         feed,
         layout,
         shards,
     }))
 }
 
-struct Merging<const N: usize, S> {
+struct RunningMerger<const N: usize, S> {
     feed: Feed<N>,
     layout: Layout,
     shards: S,
 }
 
-impl<const N: usize, S: Shards<N> + FinishShards> MergeWork for Merging<N, S>
+impl<const N: usize, S: Shards<N> + FinishShards> MergeWork for RunningMerger<N, S>
 where
     ShardBatch<N>: TakeBatch,
 {

@@ -15,13 +15,13 @@ use crate::shard::{Shard, ShardReport};
 use crate::threads::ThreadedShards;
 use crate::{ConfigError, Ledger, PipelineConfig};
 
-/// Takes batches of finished flow records; it may take the batch's contents out and leave an empty
+/// Takes batches of finished flow records. It may take the contents of a batch and leave an empty
 /// batch of the same schema.
 pub type DeliverRecords = Box<dyn FnMut(&mut FlowBatch) + Send>;
 
-/// Runs an expression with `N` standing for a number of state words. This crate's own unit tests
-/// have definitions of few: engines and flow caches of every record size are not compiled once more
-/// for them. `tests/` and the program's tests have the others.
+/// Runs an expression with `N` as the number of state words. The unit tests of this crate use small
+/// definitions only, so the larger sizes are not compiled once more for them. `tests/` and the
+/// tests of the program cover those.
 macro_rules! with_state_words {
     ($words:expr, $n:ident => $body:expr) => {{
         match $words {
@@ -51,20 +51,20 @@ macro_rules! with_state_words {
             #[cfg(test)]
             other => unreachable!("{other} state words are for tests/, not for unit tests"),
             #[cfg(not(test))]
-            other => unreachable!("{other} is no number of state words"),
+            other => unreachable!("{other} is not a supported number of state words"),
         }
     }};
 }
 pub(crate) use with_state_words;
 
-/// What a meter has done.
+/// The result of a meter.
 #[derive(Clone, Debug)]
 pub struct MeterReport {
-    /// Every counter; sources and outputs add theirs.
+    /// The counters of the meter; those of source and outputs are still 0.
     pub ledger: Ledger,
 }
 
-/// What front and shards have counted at a moment.
+/// Counters of the front and the shards at one moment.
 pub(crate) struct Counts {
     front: FrontReport,
     shards: ShardReport,
@@ -75,7 +75,7 @@ impl Counts {
         Ledger::new(&self.front, &self.shards)
     }
 
-    /// Frames that were looked at and not metered.
+    /// Frames that were inspected, not metered.
     pub(crate) fn of_frames(frames: u64, bytes: u64) -> Self {
         Self {
             front: FrontReport::of_frames(frames, bytes),
@@ -83,7 +83,7 @@ impl Counts {
         }
     }
 
-    /// What engines elsewhere counted, and the shards that merged their records.
+    /// Counters of remote engines, and of the shards that merged their records.
     pub(crate) fn of_engine(
         mut shards: ShardReport,
         engine: &EngineCounters,
@@ -101,17 +101,16 @@ impl Counts {
         Self { front, shards }
     }
 
-    /// Adds those of another meter.
+    /// Adds the counters of another meter.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.front.merge(&other.front);
         self.shards.merge(&other.shards);
     }
 }
 
-/// The pipeline without files: give it frames, then finish it.
+/// The pipeline without files: takes frames until it is finished.
 ///
-/// Threads of its own, if the configuration asks for them, start with it and end with
-/// [`Meter::finish`].
+/// If the configuration asks for threads, they start with the meter and end in [`Meter::finish`].
 pub struct Meter {
     work: Box<dyn MeterWork>,
     layout: Layout,
@@ -126,11 +125,11 @@ trait MeterWork {
 }
 
 impl Meter {
-    /// A meter that has seen nothing. `deliver` is asked once for every shard, and what it
-    /// gives is called on that shard's thread.
+    /// A meter without flows. `deliver` is called once per shard; the closure that it returns runs
+    /// on the thread of that shard.
     ///
     /// # Errors
-    /// What is wrong with the configuration.
+    /// The configuration is invalid.
     pub fn new(
         config: &PipelineConfig,
         mut deliver: impl FnMut(usize) -> DeliverRecords,
@@ -151,42 +150,42 @@ impl Meter {
         Ok(Self { work, layout })
     }
 
-    /// The columns of its records.
+    /// The layout of its records.
     #[must_use]
     pub const fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Meters frames, in the order of their arrival.
+    /// Meters frames in order of arrival.
     pub fn frames(&mut self, frames: &[Frame<'_>]) {
         self.work.frames(frames);
     }
 
-    /// Meters one packet that was parsed elsewhere, with the inputs that the layout needs.
+    /// Meters a packet that the caller has parsed, with the inputs that the layout needs.
     pub fn packet(&mut self, packet: &Packet, values: &InputValues) {
         self.work.packet(packet, values);
     }
 
     /// Moves the clock without a packet: a live source has delivered every packet up to this time,
-    /// in nanoseconds since 1970. Flows that are due leave, however silent the source is.
+    /// in nanoseconds since 1970. Due flows are exported even while the source is silent.
     pub fn advance(&mut self, delivered_ns: u64) {
         self.work.advance(delivered_ns);
     }
 
-    /// Where everything is at this moment, all threads at the same point of the input: every packet
-    /// is in a record, resident, or in a counter.
+    /// The ledger at this moment, with all threads at one point of the input: every packet is in a
+    /// record, resident, or in a counter.
     ///
-    /// It waits until what is queued for the shards is metered, some ten thousand packets.
+    /// Waits until the records queued for the shards are metered, some ten thousand packets.
     pub fn snapshot(&mut self) -> Ledger {
         self.counts().ledger()
     }
 
-    /// What was counted up to this moment.
+    /// Counters up to now.
     pub(crate) fn counts(&mut self) -> Counts {
         self.work.snapshot()
     }
 
-    /// Exports everything that is open.
+    /// Flushes everything.
     #[must_use]
     pub fn finish(self) -> MeterReport {
         MeterReport {
@@ -194,13 +193,13 @@ impl Meter {
         }
     }
 
-    /// Exports everything that is open; what was counted in all.
+    /// Flushes everything and returns the final counters.
     pub(crate) fn finish_counting(self) -> Counts {
         self.work.finish()
     }
 }
 
-/// Where packets are metered in this process.
+/// The engines that meter packets in this process.
 type Engines = SoftwareEngines;
 
 fn start<const N: usize>(
@@ -214,13 +213,13 @@ fn start<const N: usize>(
     };
     if !config.has_shard_threads() {
         let shards = OwnShard(Shard::new(config, layout, Some(&engines), deliver(0)));
-        return Ok(Box::new(Running { front, shards }));
+        return Ok(Box::new(RunningMeter { front, shards }));
     }
     let shards = start_threads::<_, N>(config, layout, Some(engines), deliver)?;
-    Ok(Box::new(Running { front, shards }))
+    Ok(Box::new(RunningMeter { front, shards }))
 }
 
-/// A thread for every shard.
+/// Starts one thread per shard.
 pub(crate) fn start_threads<F: PacketEngines, const N: usize>(
     config: &PipelineConfig,
     layout: &Layout,
@@ -238,20 +237,20 @@ pub(crate) fn start_threads<F: PacketEngines, const N: usize>(
     })
 }
 
-/// Shards that can be asked for their reports.
+/// Shards that report their counters.
 pub(crate) trait FinishShards {
-    /// When everything that was given to them is metered.
+    /// The report once everything they were given is metered.
     fn snapshot(&mut self) -> ShardReport;
-    /// At the end.
+    /// Flushes, and returns the final report.
     fn finish(self) -> ShardReport;
 }
 
-struct Running<const N: usize, S> {
+struct RunningMeter<const N: usize, S> {
     front: Front<N>,
     shards: S,
 }
 
-impl<const N: usize, S: Shards<N> + FinishShards> MeterWork for Running<N, S> {
+impl<const N: usize, S: Shards<N> + FinishShards> MeterWork for RunningMeter<N, S> {
     fn frames(&mut self, frames: &[Frame<'_>]) {
         self.front.frames(frames, &mut self.shards);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The flows of one shard: tables, and the columns their records leave in.
+//! The flows of one shard: its tables, and the columns for its finished records.
 
 use turboflow_aggregate::{CacheCounters, Cell, ExportSink};
 use turboflow_engine::{Evicted, PacketEngines};
@@ -11,10 +11,10 @@ use crate::batch::ShardBatch;
 use crate::meter::DeliverRecords;
 use crate::tables::Tables;
 
-/// Records that leave together.
+/// Finished records that are delivered together.
 const BATCH_RECORDS: usize = 8_192;
 
-/// What a shard has done, for the ledger.
+/// Counters of a shard, for the ledger.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ShardReport {
     pub(crate) evicted: Evicted,
@@ -22,7 +22,7 @@ pub(crate) struct ShardReport {
     /// Packets that came in.
     pub(crate) packets_in: u64,
     pub(crate) microflows_waiting: u64,
-    /// Records that an engine elsewhere could not hand over.
+    /// Records that a remote engine could not hand over.
     pub(crate) microflows_dropped: u64,
     pub(crate) packets_recorded: u64,
     pub(crate) bytes_recorded: u64,
@@ -38,8 +38,8 @@ pub(crate) struct Shard<F: PacketEngines, const N: usize> {
 }
 
 impl<F: PacketEngines, const N: usize> Shard<F, N> {
-    /// A shard that meters packets with one of `engines`, or merges the records of engines
-    /// elsewhere.
+    /// A shard that meters packets with one of `engines`, or, without them, merges the records of
+    /// remote engines.
     pub(crate) fn new(
         config: &PipelineConfig,
         layout: &Layout,
@@ -85,7 +85,7 @@ impl<F: PacketEngines, const N: usize> Shard<F, N> {
         }
     }
 
-    /// The clock was set back: everything ends, and a cell of another time begins.
+    /// The clock was set back: flushes, and enters a cell of another time.
     pub(crate) fn set_back(&mut self, cell: Cell) {
         self.flush();
         self.enter(cell);
@@ -140,7 +140,7 @@ impl ShardReport {
     }
 }
 
-/// Turns finished records into columns and counts what they hold.
+/// Turns finished records into columns and counts their packets and bytes.
 struct Columns {
     layout: Layout,
     batch: FlowBatch,

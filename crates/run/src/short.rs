@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flows whose records are short because an engine lost some of their microflow records: lists each
-//! affected flow, so that a partial record is not mistaken for a complete one.
+//! Flows whose records are incomplete because an engine lost some of their microflow records. Lists
+//! each affected flow, so that a partial record is not mistaken for a complete one.
 
 use std::io;
 
@@ -10,25 +10,25 @@ use turboflow_record::{
     Definition, Feature, FlowBatch, Input, KeyField, Op, Schema, WORDS_V4, WORDS_V6,
 };
 
-/// Flows that engines lost records of, and what of each is missing.
+/// Flows with lost microflow records, and what each of them lacks.
 #[derive(Clone, Debug, Default)]
 pub struct ShortFlows {
-    /// The key's columns, `packets_dropped`, `bytes_dropped`, and `end_reason`, which says nothing
-    /// here.
+    /// The columns of the key, `packets_dropped`, `bytes_dropped`, and `end_reason`, which is
+    /// meaningless here.
     pub schema: Schema,
-    /// A row for each flow, those that miss most packets first.
+    /// One row per flow, in descending order of lost packets.
     pub flows: FlowBatch,
-    /// Microflow records lost of each, in the same order.
+    /// Lost microflow records of each flow, in the order of `flows`.
     pub microflows: Vec<u64>,
-    /// Records lost of flows that are not named, because there were too many.
+    /// Lost microflow records of flows that are not listed, because there were too many.
     pub microflows_unnamed: u64,
 }
 
 impl ShortFlows {
-    /// The flows of keys that a layout has for these fields.
+    /// The listed flows, in the layout of these key fields.
     ///
     /// # Errors
-    /// Where what the flows miss is not what was dropped.
+    /// The records lost by flow do not add up to the records that the engine dropped.
     pub(crate) fn new(
         key: &[KeyField],
         mut flows: Vec<ShortFlow>,
@@ -49,7 +49,7 @@ impl ShortFlows {
                 Feature::new("bytes_dropped", Op::Sum, Some(Input::IpLength)),
             ],
         };
-        let layout = Layout::compile(&definition, false).expect("the run's own key is right");
+        let layout = Layout::compile(&definition, false).expect("the key of the run is valid");
         flows.sort_by(|a, b| (b.packets, &a.key).cmp(&(a.packets, &b.key)));
         let mut batch = FlowBatch::new(layout.schema());
         for flow in &flows {
@@ -68,7 +68,7 @@ impl ShortFlows {
     }
 }
 
-/// A record without further features that holds what is missing.
+/// A record without features of its own that holds the lost packets and bytes of a flow.
 fn record<const K: usize>(flow: &ShortFlow) -> MicroflowRecord<K, 0> {
     let mut key = [0; K];
     key[..flow.key.len()].copy_from_slice(&flow.key);

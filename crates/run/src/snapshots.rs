@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a run stands while it goes on: one thread asks, the metering thread answers between two
-//! blocks of packets. Nothing is counted twice, and nothing is done while nobody asks.
+//! Snapshots of a run in progress. One thread requests a snapshot; the metering thread answers
+//! between two blocks of packets. Without a request it does no extra work.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -10,31 +10,31 @@ use turboflow_engine::{PortCounters, PortState};
 
 use crate::{Ledger, OutputSnapshot};
 
-/// A run at one moment.
+/// The state of a run at one moment.
 #[derive(Clone, Debug)]
 pub struct LiveSnapshot {
-    /// Where everything is; `source_unread` is what waits in the rings. It balances.
+    /// The counters. They balance; `source_unread` is what waits in the rings.
     pub ledger: Ledger,
-    /// Up to which time everything has been metered, in nanoseconds since 1970; 0 before the first
+    /// Everything before this time has been metered, in nanoseconds since 1970; 0 before the first
     /// packet.
     pub clock_ns: u64,
-    /// What each interface counted, and what it is doing.
+    /// Counters and state of each interface.
     pub interfaces: Vec<(String, PortCounters, PortState)>,
-    /// What each output was given.
+    /// The state of each output.
     pub outputs: Vec<OutputSnapshot>,
 }
 
-/// Where snapshots are asked for and answered.
+/// Where snapshots are requested and answered.
 #[derive(Debug)]
 pub struct Snapshots {
     wanted: AtomicBool,
-    /// How many answers there were, and the last one.
+    /// The number of answers, and the last answer.
     last: Mutex<(u64, Option<Arc<LiveSnapshot>>)>,
     answered: Condvar,
 }
 
 impl Snapshots {
-    /// A place where nobody has asked yet.
+    /// No snapshot has been requested yet.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -44,8 +44,8 @@ impl Snapshots {
         }
     }
 
-    /// A snapshot that came after this call began; `None` where none came for that long, since
-    /// metering stands still or is over.
+    /// Requests a snapshot and waits for it. `None` after `patience`: metering is blocked or has
+    /// ended.
     pub fn ask(&self, patience: Duration) -> Option<Arc<LiveSnapshot>> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let before = last.0;

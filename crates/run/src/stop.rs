@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a run is asked to end.
+//! The request to end a run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Stop(AtomicBool);
 
 impl Stop {
-    /// Not asked yet.
+    /// A request that has not been made.
     #[must_use]
     pub const fn new() -> Self {
         Self(AtomicBool::new(false))
     }
 
-    /// Asks.
+    /// Makes the request.
     pub fn ask(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was asked.
+    /// Whether the request was made.
     #[must_use]
     pub fn asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)

@@ -8,16 +8,16 @@ use turboflow_merge::{KeyHasher, Layout, Marks, MicroflowRecord};
 use crate::PipelineConfig;
 use crate::batch::batch_records;
 
-/// What a tables has counted.
+/// Counters of one engine and its flow cache.
 pub(crate) struct TableCounters {
     pub(crate) evicted: Evicted,
     pub(crate) cache: CacheCounters,
-    /// Records evicted and not merged yet.
+    /// Records evicted but not yet merged.
     pub(crate) waiting: u64,
 }
 
 pub(crate) struct Tables<E, const K: usize, const N: usize> {
-    /// `None` where records come from an engine elsewhere: they are merged as they come.
+    /// `None` if records come from a remote engine. They are merged as they arrive.
     engine: Option<E>,
     cache: FlowCache<K, N>,
     evicted: Vec<MicroflowRecord<K, N>>,
@@ -48,7 +48,7 @@ impl<E: PacketEngine<K, N>, const K: usize, const N: usize> Tables<E, K, N> {
         }
     }
 
-    /// Takes packets for the engine, or where there is none, the records of one elsewhere.
+    /// Takes packets for the engine, or, without one, the records of a remote engine.
     pub(crate) fn take(
         &mut self,
         records: &[MicroflowRecord<K, N>],
@@ -63,13 +63,14 @@ impl<E: PacketEngine<K, N>, const K: usize, const N: usize> Tables<E, K, N> {
             return;
         }
         engine.observe(records, &mut self.evicted);
-        // Evicted records wait until merging them pays.
+        // Merging pays off only for many records at once.
         if self.evicted.len() >= batch_records::<N>() || engine.is_bypassed() {
             self.merge_evicted(sink);
         }
     }
 
-    /// The clock enters a cell: what the engine holds belongs to the one before.
+    /// Enters a cell of the clock: evicts what the engine holds, which belongs to the previous
+    /// cell.
     pub(crate) fn enter(&mut self, cell: Cell, sink: &mut impl ExportSink<K, N>) {
         self.evict_all(EvictAll::Cell, sink);
         self.cache.advance(cell, sink);
@@ -79,7 +80,7 @@ impl<E: PacketEngine<K, N>, const K: usize, const N: usize> Tables<E, K, N> {
         }
     }
 
-    /// Everything open ends.
+    /// Flushes engine and flow cache.
     pub(crate) fn flush(&mut self, sink: &mut impl ExportSink<K, N>) {
         self.evict_all(EvictAll::Flush, sink);
         self.cache.flush(sink);
@@ -107,10 +108,9 @@ impl<E: PacketEngine<K, N>, const K: usize, const N: usize> Tables<E, K, N> {
     }
 }
 
-/// The share of packets that must hit the microflow table for it to pay, by the size of the flow
-/// cache behind it: a merge costs little while the cache lies in the processor's own, and several
-/// times a table lookup when it lies in memory. Estimates from the pipeline benchmark, where
-/// `straight` and `table` are rows of their own.
+/// The hit rate at which the microflow table pays off, by the size of the flow cache behind it. A
+/// merge is cheap while the flow cache fits the processor's caches, and costs several table lookups
+/// when it does not. Estimates from the pipeline benchmark, rows `straight` and `table`.
 fn hits_needed_percent(flow_cache_bytes: usize) -> u64 {
     match flow_cache_bytes {
         0..=0x20_0000 => 90,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Shards on threads of their own, behind bounded queues.
 //!
-//! A queue that is full makes the front wait: reading a file is never faster than metering it, and
-//! memory stays bounded. Batches go back to the front empty, so nothing is allocated once the
-//! queues have filled.
+//! A full queue blocks the front: a file is never read faster than it is metered, and memory stays
+//! bounded. Emptied batches go back to the front, so nothing is allocated once the queues have
+//! filled.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -20,13 +20,13 @@ use crate::feed::Shards;
 use crate::meter::FinishShards;
 use crate::shard::{Shard, ShardReport};
 
-/// Bytes of IPv4 packets that wait for shards at most, all of them together: a millisecond of work,
-/// longer than the front is away to ask for the next piece of a file.
+/// Upper limit of the IPv4 packets queued for all shards, in bytes: a millisecond of work, which is
+/// longer than the front takes to read the next piece of a file.
 const QUEUE_BYTES: usize = 2 << 20;
-/// One that is metered, and one that comes.
+/// One batch is metered while the next one arrives.
 const MIN_QUEUE_BATCHES: usize = 2;
 
-/// Batches that wait for each of `shards` at most; those of records with much state are few.
+/// Upper limit of batches queued for each of `shards`. Batches with large records are few.
 fn queue_batches<const N: usize>(shards: usize) -> usize {
     let batch_bytes = batch_records::<N>() * size_of::<MicroflowRecord<WORDS_V4, N>>();
     (QUEUE_BYTES / batch_bytes / shards).max(MIN_QUEUE_BATCHES)
@@ -50,10 +50,11 @@ pub(crate) struct ThreadedShards<const N: usize> {
 }
 
 impl<const N: usize> ThreadedShards<N> {
-    /// Starts a thread for every shard; each makes its own, so that its memory is near.
+    /// Starts one thread per shard. Each thread builds its own shard, so that its memory is on its
+    /// NUMA node.
     ///
     /// # Errors
-    /// The system starts no more threads; those that have started end.
+    /// The system refuses a thread. Threads that have started are ended.
     pub(crate) fn start<F, M>(makers: impl ExactSizeIterator<Item = M>) -> io::Result<Self>
     where
         F: PacketEngines,
@@ -76,7 +77,7 @@ impl<const N: usize> ThreadedShards<N> {
                     thread,
                 }),
                 Err(refused) => {
-                    // What they hold of the outputs goes with them.
+                    // Ends the other shards, so that they release the outputs.
                     shards.finish();
                     return Err(refused);
                 }
@@ -103,13 +104,13 @@ fn run<F: PacketEngines, const N: usize>(
             Work::Packets(mut batch) => {
                 shard.take(&batch);
                 batch.clear();
-                // The front is gone, or has enough of them: then this one is dropped.
+                // Dropped if the front has ended or has enough empty batches.
                 let _ = give_back.try_send(batch);
             }
             Work::Enter(cell) => shard.enter(cell),
             Work::SetBack(cell) => shard.set_back(cell),
             Work::Report(asked) => {
-                // Whoever asked waits for it; if not, nobody needs it.
+                // An error means that the requester no longer waits.
                 let _ = asked.send(shard.report());
             }
         }

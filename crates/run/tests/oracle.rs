@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The whole pipeline behind the parser against a plain per-packet meter, record by record: every
-//! op, any timeouts, any table size, any number of shards, any seed.
+//! The whole pipeline after the parser, compared record by record with a plain per-packet meter:
+//! every op, any timeouts, any table size, any number of shards, any seed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -30,16 +30,16 @@ fn config(definition: &Definition, options: &MeterOptions) -> PipelineConfig {
     }
 }
 
-/// When a live source says that it has delivered everything up to some time.
+/// Whether the source reports a time up to which it has delivered everything.
 #[derive(Clone, Copy, Debug)]
 enum Silence {
-    /// Never, as files.
-    Unsaid,
-    /// Between any two packets of which the second is not late.
-    Said,
+    /// Never, like files.
+    Unreported,
+    /// Before each packet that is not late, like a silent live source.
+    Reported,
 }
 
-/// What the product makes of the packets.
+/// The records of the product.
 fn record(
     config: &PipelineConfig,
     packets: &[(Packet, InputValues)],
@@ -55,7 +55,7 @@ fn record(
     let mut now_ns = 0;
     for (packet, values) in packets {
         let next_ns = packet.timestamp_ns;
-        if matches!(silence, Silence::Said) && now_ns < next_ns && now_ns > 0 {
+        if matches!(silence, Silence::Reported) && now_ns < next_ns && now_ns > 0 {
             product.advance(now_ns + (next_ns - now_ns) / 2);
             product.advance(next_ns);
         }
@@ -69,7 +69,7 @@ fn record(
 
 fn check(config: &PipelineConfig, options: &MeterOptions, packets: &[(Packet, InputValues)]) {
     let expected = meter(&config.definition, options, packets.iter().cloned());
-    for silence in [Silence::Unsaid, Silence::Said] {
+    for silence in [Silence::Unreported, Silence::Reported] {
         check_one(config, options, packets, silence, &expected);
     }
 }
@@ -103,7 +103,7 @@ fn sizing() -> impl Strategy<Value = Sizing> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The default definition, which runs through code of its own.
+    /// The default definition, which has its own code path.
     #[test]
     fn records_equal_the_oracles(
         seed: u64,
@@ -123,7 +123,7 @@ proptest! {
         check(&config, &shape.options, &packets);
     }
 
-    /// Random definitions over every op and input, in one direction and as biflows.
+    /// Random definitions with every op and input, unidirectional and as biflows.
     #[test]
     fn records_of_any_definition_equal_the_oracles(
         seed: u64,
@@ -151,7 +151,7 @@ proptest! {
         shape.clock_steps_percent = 0;
         let packets = random_packets(seed, &shape);
         let config = config(&Definition::default(), &shape.options);
-        let (records, _) = record(&config, &packets, Silence::Unsaid);
+        let (records, _) = record(&config, &packets, Silence::Unreported);
         let mut spans: BTreeMap<Vec<String>, Vec<(u64, u64)>> = BTreeMap::new();
         for record in records.iter() {
             let (first_ns, last_ns) = (record.unsigned("first_ns"), record.unsigned("last_ns"));
@@ -170,7 +170,7 @@ proptest! {
         }
     }
 
-    /// A cache too small for the traffic lets flows go early and loses nothing.
+    /// A cache that is too small evicts flows early and loses nothing.
     #[test]
     fn a_full_cache_conserves_packets(seed: u64, max_flows in 1usize..8, threads in 1usize..3) {
         let mut shape = SequenceShape::random(seed, 300);
@@ -181,7 +181,7 @@ proptest! {
             sizing: Sizing::Fixed(2),
             ..config(&Definition::default(), &shape.options)
         };
-        let (_, ledger) = record(&config, &packets, Silence::Unsaid);
+        let (_, ledger) = record(&config, &packets, Silence::Unreported);
         prop_assert_eq!(ledger.imbalances(), []);
         prop_assert!(ledger.flows_peak <= (max_flows.div_ceil(threads) * threads * 2) as u64);
         prop_assert_eq!(ledger.packets_recorded, packets.len() as u64);

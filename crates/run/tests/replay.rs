@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Replays: the records of the file itself, at the pace that was asked for.
+//! Replays: the records equal those of the file, at the requested pace.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,10 +15,10 @@ use turboflow_run::{
 };
 use turboflow_testing::{PATIENCE, until};
 
-/// Gives every batch to the test.
-struct Kept(Sender<FlowBatch>);
+/// Sends every batch to the test.
+struct SendsBatches(Sender<FlowBatch>);
 
-impl FlowWriter for Kept {
+impl FlowWriter for SendsBatches {
     fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
         self.0.send(batch.clone()).unwrap();
         Ok(())
@@ -29,11 +29,11 @@ impl FlowWriter for Kept {
     }
 }
 
-/// What a run gave: its report, and its records as sorted lines.
-fn ran(run: impl FnOnce(Vec<Output>) -> RunReport) -> (RunReport, Vec<String>) {
+/// Runs a source and returns its report, and its records as sorted lines.
+fn run_source(run: impl FnOnce(Vec<Output>) -> RunReport) -> (RunReport, Vec<String>) {
     let (sender, receiver) = channel();
     let name = "kept".to_owned();
-    let writer = Box::new(Kept(sender));
+    let writer = Box::new(SendsBatches(sender));
     let report = run(vec![Output {
         name,
         writer,
@@ -111,7 +111,7 @@ fn config(threads: usize) -> PipelineConfig {
     config.live()
 }
 
-/// A clock that goes on by what is waited.
+/// A clock that advances only by waiting.
 const PASSING: PaceClock = PaceClock {
     now: || Duration::from_nanos(PASSED_NS.load(Ordering::SeqCst)),
     wait: |time| {
@@ -121,17 +121,18 @@ const PASSING: PaceClock = PaceClock {
 static PASSED_NS: AtomicU64 = AtomicU64::new(0);
 
 #[test]
-fn records_are_those_of_the_file_at_any_speed() {
+fn any_speed_gives_the_records_of_the_file() {
     let office = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/office.pcap");
     let files = || vec![CaptureFile::open(office.as_ref()).unwrap()];
     let asked = (&Stop::new(), &Snapshots::new());
-    let (report, expected) = ran(|outputs| replay(&config(1), files(), None, outputs, asked));
+    let (report, expected) =
+        run_source(|outputs| replay(&config(1), files(), None, outputs, asked));
     assert!(expected.len() > 700);
     for (threads, speed) in [(1, None), (1, Some(200.0)), (2, Some(0.5))] {
         let clock = PASSING;
         let pace = speed.map(|speed| Pace { speed, clock });
         let (replayed, records) =
-            ran(|outputs| replay(&config(threads), files(), pace, outputs, asked));
+            run_source(|outputs| replay(&config(threads), files(), pace, outputs, asked));
         assert_eq!(records, expected, "{threads} threads, {speed:?}");
         let packets = replayed.ledger.packets_received;
         assert_eq!(packets, report.ledger.packets_received);
@@ -139,7 +140,7 @@ fn records_are_those_of_the_file_at_any_speed() {
     }
 }
 
-/// A clock that goes on by what is waited, up to [`LIMIT_MS`]; there it stands still.
+/// A clock that advances only by waiting, and stops at [`LIMIT_MS`].
 const HELD: PaceClock = PaceClock {
     now: || Duration::from_nanos(HELD_NS.load(Ordering::SeqCst)),
     wait: |time| {
@@ -153,14 +154,14 @@ static HELD_NS: AtomicU64 = AtomicU64::new(0);
 static LIMIT_MS: AtomicU64 = AtomicU64::new(500);
 
 #[test]
-fn packets_come_when_they_are_due_and_questions_are_answered() {
+fn packets_come_when_due_and_snapshots_are_answered() {
     let (stop, snapshots) = (Stop::new(), Snapshots::new());
     std::thread::scope(|scope| {
         let replay = scope.spawn(|| {
             let files = capture(&[0, 10, 900]);
             let clock = HELD;
             let pace = Some(Pace { speed: 1.0, clock });
-            ran(|outputs| replay(&config(1), files, pace, outputs, (&stop, &snapshots))).0
+            run_source(|outputs| replay(&config(1), files, pace, outputs, (&stop, &snapshots))).0
         });
         until("half a second has passed", || {
             HELD_NS.load(Ordering::SeqCst) == 500_000_000
@@ -173,13 +174,13 @@ fn packets_come_when_they_are_due_and_questions_are_answered() {
         LIMIT_MS.store(60_000, Ordering::SeqCst);
         assert_eq!(replay.join().unwrap().ledger.packets_recorded, 3);
     });
-    // To the microsecond of the last packet, but for what a float cannot hold.
+    // Exact to a microsecond, the precision of a float here.
     let ended_ns = HELD_NS.load(Ordering::SeqCst);
     assert!((900_000_000..900_001_000).contains(&ended_ns), "{ended_ns}");
 }
 
 #[test]
-fn no_hour_is_waited_for_and_nothing_after_asking_to_stop() {
+fn long_gaps_are_skipped_and_a_stop_ends_waiting() {
     let clock = PaceClock {
         now: || Duration::ZERO,
         wait: |time| panic!("waits for {time:?}"),
@@ -188,9 +189,9 @@ fn no_hour_is_waited_for_and_nothing_after_asking_to_stop() {
     let pace = Some(Pace { speed: 1.0, clock });
     let run = |times: &[u64]| {
         let files = capture(times);
-        ran(|outputs| replay(&config(1), files, pace, outputs, (&stop, &snapshots))).0
+        run_source(|outputs| replay(&config(1), files, pace, outputs, (&stop, &snapshots))).0
     };
-    // An hour ahead, and back.
+    // A gap of an hour, then a clock set back.
     let report = run(&[0, 3_600_000, 5]);
     assert_eq!(report.ledger.packets_recorded, 3);
     stop.ask();

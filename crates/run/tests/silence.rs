@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A live source that falls silent: flows leave on time though no packet comes to push them.
+//! A live source that falls silent: flows are exported on time although no packet arrives.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use turboflow_workload::sequences::{SequenceShape, random_packets};
 const SECOND_NS: u64 = 1_000_000_000;
 const START_NS: u64 = 1_700_000_000 * SECOND_NS;
 
-/// A packet of some flow that neither FIN nor RST ends.
+/// A packet without FIN or RST.
 fn packet(timestamp_ns: u64) -> (Packet, InputValues) {
     let (mut packet, values) = random_packets(1, &SequenceShape::random(1, 1)).remove(0);
     packet.timestamp_ns = timestamp_ns;
@@ -32,7 +32,7 @@ fn live_meter(threads: usize) -> (Meter, Reasons) {
         .schema()
         .iter()
         .position(|column| column.name == "end_reason");
-    let reason_at = reason_at.expect("the defaults hold it");
+    let reason_at = reason_at.expect("the default definition has an end reason");
     let meter = Meter::new(&config.live(), |_shard| {
         let reasons = Arc::clone(&reasons);
         Box::new(move |batch: &mut FlowBatch| {
@@ -65,7 +65,7 @@ fn an_idle_flow_leaves_on_time() {
 }
 
 #[test]
-fn what_is_behind_the_packets_changes_nothing() {
+fn a_time_behind_the_packets_changes_nothing() {
     let (mut meter, reasons) = live_meter(2);
     let (packet, values) = packet(START_NS);
     meter.packet(&packet, &values);
@@ -78,7 +78,7 @@ fn what_is_behind_the_packets_changes_nothing() {
 }
 
 #[test]
-fn a_wall_clock_set_back_an_hour_ends_what_is_open() {
+fn a_wall_clock_set_back_an_hour_ends_open_flows() {
     let (mut meter, reasons) = live_meter(1);
     let (first, values) = packet(START_NS);
     meter.packet(&first, &values);

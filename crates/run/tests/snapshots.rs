@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where everything is while a run goes on: what a snapshot calls resident is what ending the run
-//! at that moment exports.
+//! The ledger during a run: what a snapshot counts as resident is exported if the run ends at that
+//! moment.
 
 use proptest::prelude::*;
 use turboflow_engine_software::Sizing;
@@ -8,7 +8,7 @@ use turboflow_record::{InputValues, Packet};
 use turboflow_run::{Ledger, Meter, PipelineConfig};
 use turboflow_workload::sequences::{SequenceShape, random_packets};
 
-/// Meters packets and ends; gives the last snapshot and the ledger of the end.
+/// Meters packets and finishes. Returns the last snapshot and the final ledger.
 fn meter(
     config: &PipelineConfig,
     packets: &[(Packet, InputValues)],
@@ -31,7 +31,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_is_resident_is_exported_at_the_end(
+    fn resident_packets_are_exported_at_the_end(
         seed in any::<u64>(), packets in 1_usize..3_000, threads in 1_usize..4,
         asked_every in 1_usize..1_000, slots in 1_u32..128,
     ) {
@@ -50,7 +50,7 @@ proptest! {
         prop_assert_eq!(ended.flows_exported.total(), ended.flows_opened);
         let left = (ended.packets_resident, ended.flows_resident, ended.microflows_resident);
         prop_assert_eq!(left, (0, 0, 0));
-        // Asking changes no record.
+        // Snapshots change no record.
         let (_, unasked) = meter(&config, &packets, usize::MAX);
         prop_assert_eq!(ended.flows_exported, unasked.flows_exported);
     }

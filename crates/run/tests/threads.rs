@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A system that starts no more threads: one error, before anything is metered.
+//! A system that refuses threads: one error, before anything is metered.
 
 use std::process::Command;
 
@@ -10,10 +10,10 @@ use turboflow_run::{
     Stop, run,
 };
 
-/// A stack that no machine has room for.
+/// A stack larger than the memory of any machine.
 const STACK_BYTES: &str = "1000000000000000";
 
-/// An output that nothing comes to.
+/// An output that gets no records.
 struct Unused;
 
 impl FlowWriter for Unused {
@@ -26,7 +26,7 @@ impl FlowWriter for Unused {
     }
 }
 
-/// Not a test of its own: runs in a process whose threads would need [`STACK_BYTES`] each.
+/// A helper: runs in a process whose threads would need [`STACK_BYTES`] each.
 #[test]
 #[ignore = "started by a_refused_thread_is_an_error"]
 fn no_thread_starts() {
@@ -71,7 +71,7 @@ fn no_thread_starts() {
 
 #[test]
 fn a_refused_thread_is_an_error() {
-    // One thread of tests is the process's own, which starts all the same.
+    // The test harness can run one test on the main thread, which needs no new stack.
     let outcome = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "no_thread_starts"])
         .args(["--test-threads", "1"])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets at the end of time.
+//! Packets past the last representable time.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use turboflow_run::{Meter, PipelineConfig};
 use turboflow_workload::sequences::{SequenceShape, random_packets};
 
 #[test]
-fn a_packet_after_the_last_time_has_the_last_time() {
+fn timestamps_are_clamped_to_the_last_time() {
     let mut definition = Definition::default();
     definition.features.push(Feature {
         name: "longest_gap".to_owned(),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Microflow records in the wire form ([`turboflow_engine::wire`]) as an engine: replays what other
-//! engines wrote to files.
+//! Microflow records in the wire form ([`turboflow_engine::wire`]) as an engine: replays files that
+//! other engines wrote.
 //!
-//! The records of every sender are merged as if that engine were here. What a sender counted, and
-//! what was lost on the way, goes into the ledger.
+//! The records of every sender are merged as if its engine ran here. The ledger includes the
+//! counters of the senders and the losses on the way.
 
 mod messages;
 mod senders;
@@ -25,11 +25,11 @@ use turboflow_record::{Input, InputSet};
 use messages::{Messages, Unreadable};
 use senders::Senders;
 
-/// Records that are handed over together: what stays in a processor's cache until it is merged.
+/// Records handed over at once: few enough to stay in the processor's cache until they are merged.
 const RECORDS_AT_ONCE: usize = 2_048;
 
-/// What a replay can do: everything that the engine which wrote the records could do. The layout id
-/// of the messages says whether their definition is this run's.
+/// The abilities of a replay: all of them, since the engine that wrote the records may have had
+/// any. The layout id in the messages shows whether their definition is that of the run.
 #[must_use]
 pub fn abilities() -> Abilities {
     Abilities {
@@ -53,17 +53,17 @@ pub enum RecordsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The file has something else than a message of this run's definition.
+    /// The file contains something other than messages for the definition of this run.
     #[error("{path}, at byte {offset}: {source}")]
     Message {
         /// The file.
         path: PathBuf,
-        /// Where the message begins.
+        /// Offset of the message in the file.
         offset: u64,
-        /// What is wrong with it.
+        /// Why it is invalid.
         source: WireError,
     },
 }
@@ -78,7 +78,7 @@ pub struct RecordsEngine {
 }
 
 impl RecordsEngine {
-    /// Opens files of messages whose records are of `layout`; `-` is standard input.
+    /// Opens files with messages for `layout`; `-` is standard input.
     ///
     /// # Errors
     /// The first file that cannot be opened.
@@ -101,13 +101,13 @@ impl RecordsEngine {
         })
     }
 
-    /// What is read, in words.
+    /// What is replayed, in words.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Appends records until there are many, or a cell is complete.
+    /// Appends records until a batch is full or a cell is complete.
     fn read(&mut self, batch: &mut MicroflowBatch) -> Result<Collected, RecordsError> {
         while let Some(file) = self.files.last_mut() {
             let offset = file.offset();
@@ -126,7 +126,7 @@ impl RecordsEngine {
                 Ok(decoded) => decoded,
                 Err(unreadable) => return Err(unreadable.at(file.path(), offset)),
             };
-            if let Some(complete_ns) = self.senders.hear(&decoded) {
+            if let Some(complete_ns) = self.senders.note(&decoded) {
                 return Ok(Collected::all_before(complete_ns));
             }
             if batch.len() >= RECORDS_AT_ONCE {
@@ -181,7 +181,7 @@ impl RemoteEngine for RecordsEngine {
         self.read(batch).map_err(EngineError::new)
     }
 
-    /// A file is read as fast as it can be merged.
+    /// A file is read as fast as its records can be merged.
     fn longest_pause(&self) -> Duration {
         Duration::ZERO
     }
@@ -211,7 +211,7 @@ impl RemoteEngine for RecordsEngine {
         self.files.is_empty()
     }
 
-    /// What was not read stays in the files.
+    /// Unread messages stay in the files.
     fn finish(&mut self) -> Result<(), EngineError> {
         self.files.clear();
         Ok(())

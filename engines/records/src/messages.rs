@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The messages of a stream, one after the other.
+//! Splits a stream into messages.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use turboflow_engine::wire::{HEADER_BYTES, MAX_MESSAGE_BYTES, WireError, message_bytes};
 
-/// Bytes read at a time: the longest message fits.
+/// Bytes read at a time. The longest message fits.
 const BUFFER_BYTES: usize = 2 * MAX_MESSAGE_BYTES;
 
 /// Why the next message cannot be read.
@@ -33,9 +33,9 @@ pub(crate) struct Messages<R> {
     path: PathBuf,
     stream: R,
     buffer: Vec<u8>,
-    /// The part of the buffer that is not read yet.
+    /// The unread part of the buffer.
     unread: std::ops::Range<usize>,
-    /// Where in the stream that part begins.
+    /// Offset of the unread part in the stream.
     offset: u64,
 }
 
@@ -81,7 +81,7 @@ impl<R: Read> Messages<R> {
         }
     }
 
-    /// Reads more of the stream; returns how many bytes.
+    /// Reads more of the stream. Returns the number of bytes.
     fn fill(&mut self) -> io::Result<usize> {
         if self.unread.end == self.buffer.len() || self.unread.is_empty() {
             self.buffer.copy_within(self.unread.clone(), 0);
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives a few bytes at a time.
+    /// Returns a few bytes per read.
     struct Slow<'a>(&'a [u8], usize);
 
     impl Read for Slow<'_> {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_found_however_they_are_cut() {
+    fn messages_are_found_however_reads_split_them() {
         let stream = stream();
         for piece in [1, 31, 33, 4_096] {
             let mut messages = Messages::new(PathBuf::new(), Slow(&stream, piece));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_ends_within_a_message_is_said() {
+    fn a_stream_that_ends_within_a_message_is_an_error() {
         let stream = stream();
         let mut messages = Messages::new(PathBuf::new(), &stream[..stream.len() - 1]);
         let error = loop {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the engines that sent the records say of themselves, and what was received of them.
+//! The engines that sent the records: their counters, and what was received from them.
 
 use std::collections::BTreeMap;
 
 use turboflow_engine::EngineCounters;
 use turboflow_engine::wire::{Decoded, Decoder};
 
-/// One engine that sends.
+/// The state of one sending engine.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sender {
     watermark_ns: u64,
@@ -14,7 +14,7 @@ struct Sender {
     counters: EngineCounters,
 }
 
-/// All engines that send, by their ids.
+/// All sending engines, by id.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Senders {
     senders: BTreeMap<u32, Sender>,
@@ -25,9 +25,9 @@ pub(crate) struct Senders {
 }
 
 impl Senders {
-    /// Takes note of a message. Returns the time up to which all senders have sent everything, if
-    /// it is new.
-    pub(crate) fn hear(&mut self, decoded: &Decoded) -> Option<u64> {
+    /// Notes a message. Returns the time up to which all senders have sent everything, if that has
+    /// advanced.
+    pub(crate) fn note(&mut self, decoded: &Decoded) -> Option<u64> {
         self.records += decoded.records as u64;
         self.packets += decoded.packets;
         self.bytes += decoded.bytes;
@@ -43,9 +43,9 @@ impl Senders {
         })
     }
 
-    /// What the senders counted, and what was lost on the way. While records arrive, the counters
-    /// of a sender may be behind them or ahead of them. At the end, packets that were counted and
-    /// did not arrive are lost.
+    /// The counters of the senders, with the losses on the way. While records arrive, a sender's
+    /// counters may be ahead of them or behind. At the end, counted packets that did not arrive are
+    /// lost.
     pub(crate) fn counters(&self, decoder: &Decoder, is_over: bool) -> EngineCounters {
         let mut sum = EngineCounters::default();
         for sender in self.senders.values() {
@@ -53,7 +53,7 @@ impl Senders {
         }
         let lost = decoder.lost();
         let sent = self.records + lost;
-        // Records that their sender has not counted yet, or does not count at all.
+        // Records that their sender has not counted yet, or never counts.
         sum.evicted.age += (sent + sum.microflows_dropped).saturating_sub(sum.evicted.total());
         sum.microflows_dropped += lost;
         sum.microflows_unnamed = sum.microflows_dropped;

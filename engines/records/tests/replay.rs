@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was written is what is handed over: records, watermarks, counters and losses.
+//! A replay hands over what was written: records, watermarks, counters and losses.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ fn layout() -> Layout {
     Layout::compile(&Definition::default(), false).unwrap()
 }
 
-/// A batch with records of one packet of 100 bytes each, of a second.
+/// A batch of records in the given second, each of one packet of 100 bytes.
 fn batch(second: u64, records: u64) -> MicroflowBatch {
     let mut batch = MicroflowBatch::default();
     for index in 0..records {
@@ -38,7 +38,7 @@ fn batch(second: u64, records: u64) -> MicroflowBatch {
     batch
 }
 
-/// The messages of an engine: for each second so many records, and then counters.
+/// The messages of an engine: for each second its number of records, then counters.
 fn messages(engine_id: u32, seconds: &[(u64, u64)]) -> Vec<Vec<u8>> {
     let mut encoder = Encoder::new(&layout(), engine_id, 1_400);
     let (mut messages, mut counters) = (Vec::new(), EngineCounters::default());
@@ -59,7 +59,7 @@ fn messages(engine_id: u32, seconds: &[(u64, u64)]) -> Vec<Vec<u8>> {
     messages
 }
 
-/// An engine over a file of these messages.
+/// An engine that replays a file of these messages.
 fn engine(folder: &TempDir, messages: impl IntoIterator<Item = Vec<u8>>) -> RecordsEngine {
     let path = folder.path().join("microflows.records");
     let bytes: Vec<u8> = messages.into_iter().flatten().collect();
@@ -67,7 +67,7 @@ fn engine(folder: &TempDir, messages: impl IntoIterator<Item = Vec<u8>>) -> Reco
     RecordsEngine::open(&[path], &layout()).unwrap()
 }
 
-/// Everything that an engine hands over: records for each watermark.
+/// Everything that an engine hands over: watermarks, each with its number of records.
 fn collected(engine: &mut RecordsEngine) -> Vec<(u64, usize)> {
     let (mut told, mut records) = (Vec::new(), 0);
     while !engine.has_ended() {
@@ -110,7 +110,7 @@ fn the_clock_follows_the_slowest_of_several_senders() {
         messages(1, &[(10, 1), (20, 1)]),
         messages(2, &[(5, 1), (12, 1)]),
     );
-    // Counters of the fast one come first, at 11 s, then the slow one's, at 6 s.
+    // First the counters of the fast sender, at 11 s, then those of the slow one, at 6 s.
     let order = [&fast[..2], &slow[..2], &fast[2..], &slow[2..]].concat();
     let mut engine = engine(&folder, order);
     let told: Vec<u64> = collected(&mut engine).iter().map(|(ns, _)| *ns).collect();
@@ -119,7 +119,7 @@ fn the_clock_follows_the_slowest_of_several_senders() {
 }
 
 #[test]
-fn a_message_that_is_missing_is_lost_records_and_packets() {
+fn a_missing_message_counts_as_lost_records_and_packets() {
     let folder = TempDir::new().unwrap();
     let mut sent = messages(7, &[(10, 100)]);
     let whole = engine(&folder, sent.clone()).counters().unwrap();
@@ -137,7 +137,7 @@ fn a_message_that_is_missing_is_lost_records_and_packets() {
 }
 
 #[test]
-fn what_is_no_message_is_said_with_its_place() {
+fn an_invalid_message_is_reported_with_its_offset() {
     let folder = TempDir::new().unwrap();
     let mut sent = messages(7, &[(10, 1)]);
     let offset: usize = sent.iter().map(Vec::len).sum();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--engine records`: microflow records in the wire form, as the program knows them.
+//! `--engine records`: the program's side of the engine that replays microflow records.
 
 use std::path::PathBuf;
 
@@ -24,8 +24,8 @@ use crate::keys::Key;
 pub(super) struct RecordsOptions {
     /// records: files of microflow records in the wire form; `-` is standard input
     ///
-    /// The records of every file are merged as if the engine that wrote them were here. They must
-    /// be of the definition of this run (--definition).
+    /// The records of all files are merged as if the engines that wrote them ran here. They must
+    /// have the definition of this run (--definition).
     #[arg(long = "records-from", value_name = "FILE", num_args = 1.., group = "source")]
     #[arg(conflicts_with = "read", hide_short_help = true)]
     #[serde(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a run demands and its engine lacks, in the words of the user, with the engines that can.
+//! Refuses demands that the engine of a run cannot meet. Names the options, and the engines that
+//! can.
 
 use anyhow::bail;
 use turboflow_engine::{Abilities, Demands, Lacking};
@@ -9,7 +10,7 @@ use turboflow_run::{PipelineConfig, RunConfig};
 use super::{Engine, EngineKind, all, listed};
 use crate::keys::Key;
 
-/// Refuses a run that asks more of its engine than that can do.
+/// Refuses a run that needs abilities which its engine lacks.
 pub(crate) fn refuse_demands(
     run: &RunConfig,
     engine: &Engine,
@@ -33,18 +34,18 @@ pub(crate) fn refuse_demands(
         false => format!(", or use {}", listed(able.iter().map(String::as_str))),
     };
     bail!(
-        "engine `{}` does not know {}; leave it out{other}",
+        "engine `{}` does not support {}; leave it out{other}",
         engine.abilities.name,
         words.join(", ")
     );
 }
 
-/// Whether another engine can do everything.
+/// Whether another engine meets all demands.
 fn can(other: &Abilities, engine: &Abilities, demands: &Demands) -> bool {
     other.name != engine.name && other.lacks(demands).is_empty()
 }
 
-/// What a run asks of its engine.
+/// What a run needs from its engine.
 fn demands(run: &RunConfig, config: &PipelineConfig, layout: &Layout) -> Demands {
     Demands {
         inputs: config.definition.inputs(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--engine xdp`: the engine in the Linux kernel, as the program knows it.
+//! `--engine xdp`: the program's side of the engine in the Linux kernel.
 
 #[cfg(all(target_os = "linux", feature = "kernel"))]
 mod open;
@@ -19,35 +19,35 @@ use super::options::{self, EngineOption, Options};
 use super::{EngineKind, OpenEngines, RemoteSetup};
 use crate::keys::Key;
 
-/// Where a packet meets the engine.
+/// Attachment mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Mode {
-    /// Native if the driver can.
+    /// Native if the driver supports it, otherwise generic.
     #[default]
     Auto,
     /// In the driver.
     Native,
-    /// Behind it.
+    /// After the driver.
     Generic,
 }
 
-/// Whose the microflow tables are.
+/// How CPUs share the microflow tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Table {
-    /// One for each CPU.
+    /// One per CPU.
     #[default]
     PerCpu,
-    /// One for all, with a lock for each row.
+    /// One for all CPUs, with a lock per row.
     RowLock,
 }
 
-/// What stamps packets.
+/// The clock that timestamps packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Clock {
-    /// Nanoseconds.
+    /// Nanosecond resolution.
     #[default]
     Precise,
     /// The kernel's tick.
@@ -59,10 +59,10 @@ enum Clock {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Engine")]
 pub(super) struct XdpOptions {
-    /// xdp: where it meets packets: native, generic or auto
+    /// xdp: attachment mode: native, generic or auto
     ///
-    /// `native` is in the driver. `generic` is behind the driver: slower, on every interface.
-    /// `auto` is native where the driver can.
+    /// `native` runs in the driver. `generic` runs after the driver: slower, but on every
+    /// interface. `auto` is native if the driver supports it.
     #[arg(long = "xdp-mode", value_enum, default_value_t = Mode::Auto, conflicts_with = "read")]
     #[arg(
         hide_possible_values = true,
@@ -73,9 +73,9 @@ pub(super) struct XdpOptions {
 
     /// xdp: microflow tables: per-cpu or row-lock
     ///
-    /// `per-cpu` is a microflow table on every CPU. `row-lock` is one for all, with a lock for each
-    /// row: the records of a flow whose packets come to several CPUs then do not overlap in time.
-    /// Totals are the same.
+    /// `per-cpu` has a microflow table per CPU. `row-lock` has one table for all CPUs, with a lock
+    /// per row. If the packets of a flow come to several CPUs, its records then do not overlap in
+    /// time. Totals are equal.
     #[arg(long, value_enum, default_value_t = Table::PerCpu, conflicts_with = "read")]
     #[arg(
         hide_possible_values = true,
@@ -86,8 +86,8 @@ pub(super) struct XdpOptions {
 
     /// xdp: the clock: precise or coarse
     ///
-    /// `precise` has nanoseconds. `coarse` is the kernel's tick: packets cost less, and times are
-    /// up to 10 ms too early.
+    /// `precise` has nanosecond resolution. `coarse` is the kernel's tick: cheaper per packet, but
+    /// times are up to 10 ms too early.
     #[arg(long = "xdp-clock", value_enum, default_value_t = Clock::Precise)]
     #[arg(
         conflicts_with = "read",
@@ -97,23 +97,23 @@ pub(super) struct XdpOptions {
     #[arg(hide_short_help = true)]
     clock: Clock,
 
-    /// xdp: packets end here once they are metered. Default: they pass on
+    /// xdp: drop packets once they are metered. Default: pass them on
     ///
-    /// For interfaces at a mirror port, which only receive copies. Never on an interface that is
-    /// used for anything else: it receives nothing any more.
+    /// For interfaces at a mirror port, which only receive copies. Do not use it on an interface
+    /// that carries traffic for this host: it will receive nothing.
     #[arg(long = "xdp-drop", conflicts_with = "read", hide_short_help = true)]
     drop: bool,
 
-    /// xdp: take the place of an XDP program that is on the interface already
+    /// xdp: replace an XDP program that is already on the interface
     ///
-    /// The other program is not put back.
+    /// The other program is not restored.
     #[arg(long, conflicts_with = "read", hide_short_help = true)]
     replace: bool,
 
-    /// xdp: write frames that are no packet (not IP, or malformed) into this capture file
+    /// xdp: write frames that are not packets (not IP, or malformed) to this capture file
     ///
-    /// It has the frames of all interfaces, 20 MiB a second at most; more are only counted. The
-    /// software engine has no such file: tcpdump can write one.
+    /// The file has frames of all interfaces, at most 20 MiB a second; the rest are only counted.
+    /// With the software engine, use tcpdump instead.
     #[arg(
         long,
         value_name = "FILE.pcap",
@@ -157,11 +157,11 @@ impl EngineKind for Xdp {
     }
 
     fn about(&self) -> &'static str {
-        "in the Linux kernel, where packets arrive: those that come in, not those that this host sends; needs root"
+        "in the Linux kernel, where packets arrive (incoming packets only); needs root"
     }
 
     fn example(&self) -> &'static str {
-        "  Meter it in the kernel, where packets arrive: a fraction of the work\n    \
+        "  Meter it in the kernel, where packets arrive, at a fraction of the work\n    \
          turboflow record -i eth0 --engine xdp -w flows.parquet\n"
     }
 
@@ -221,8 +221,8 @@ impl RemoteSetup for XdpOptions {
             let path = path.to_string_lossy();
             if path == "-" || path.contains('%') {
                 bail!(
-                    "{}: one capture file for the whole run, which has its name once it is complete, at the end; \
-                     it does not go to standard output, nor begin anew: choose a name without `%`",
+                    "{}: the whole run writes one capture file, which cannot be standard output and does \
+                     not rotate: choose a name without `%`",
                     Key::Of(UNPARSED_TO).with(&path)
                 );
             }
@@ -251,8 +251,8 @@ impl RemoteSetup for XdpOptions {
 
     fn why_records_are_lost(&self) -> String {
         format!(
-            "its ring was full; raise {} to ride out bursts, {} so that fewer records leave its tables early, \
-             {} where one merges too slowly",
+            "its ring was full; raise {} to absorb bursts, {} so that fewer records are evicted \
+             early, or {} to merge faster",
             Key::RingSize,
             Key::MicroflowSlots,
             Key::Threads,
@@ -260,7 +260,7 @@ impl RemoteSetup for XdpOptions {
     }
 }
 
-/// What a program without this engine says, and the mend.
+/// The error of a program that was built without this engine, and how to fix it.
 #[cfg(not(all(target_os = "linux", feature = "kernel")))]
 fn without_it() -> String {
     format!(

@@ -24,10 +24,10 @@ use turboflow_workload::workloads::Workload;
 
 pub(crate) use args::GenerateArgs;
 
-use crate::beside::Beside;
 use crate::exit::Outcome;
 use crate::log::say;
 use crate::signals::{self, STOP};
+use crate::unfinished_file::UnfinishedFile;
 
 /// Frames made at a time. Their bytes stay in L2.
 const FRAMES_AT_ONCE: usize = 1_024;
@@ -103,7 +103,7 @@ fn write_capture(generator: &mut dyn Generator, path: &Path) -> anyhow::Result<(
         };
     }
     let cannot_write = || format!("cannot write {}", path.display());
-    let file = Beside::create(path, None).with_context(cannot_write)?;
+    let file = UnfinishedFile::create(path, None).with_context(cannot_write)?;
     let file = write(generator, file, &path.display().to_string())?;
     if STOP.asked() {
         return Ok(());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `/metrics`: Prometheus's text format, version 0.0.4. The words are those of the ledger.
+//! `/metrics`: Prometheus's text format, version 0.0.4. Names are those of the ledger.
 
 use std::fmt::Write;
 
@@ -9,19 +9,20 @@ use turboflow_run::{Ledger, LiveSnapshot};
 
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Name without `turboflow_` and `_total`, what it says, value.
+/// Name without `turboflow_` and `_total`, help text, value.
 type Metric = (&'static str, &'static str, fn(&Ledger) -> u64);
 
-/// Counters of the ledger.
 const COUNTERS: [Metric; 24] = [
     (
         "packets_received",
-        "Packets metered or counted by reason",
+        "Packets received: metered, or counted by reason",
         |l| l.packets_received,
     ),
-    ("bytes_received", "Their bytes on the wire", |l| {
-        l.bytes_received
-    }),
+    (
+        "bytes_received",
+        "Wire bytes of the packets received",
+        |l| l.bytes_received,
+    ),
     (
         "packets_recorded",
         "Packets in exported flow records",
@@ -35,21 +36,23 @@ const COUNTERS: [Metric; 24] = [
     }),
     (
         "frame_bytes_metered",
-        "Bytes on the wire of all metered packets",
+        "Wire bytes of all metered packets",
         |l| l.frame_bytes_metered,
     ),
     ("packets_non_ip", "Frames that carry no IP", |l| {
         l.packets_non_ip
     }),
-    ("bytes_non_ip", "Their bytes on the wire", |l| {
-        l.bytes_non_ip
-    }),
+    (
+        "bytes_non_ip",
+        "Wire bytes of frames that carry no IP",
+        |l| l.bytes_non_ip,
+    ),
     (
         "packets_malformed",
-        "Frames whose IP header cannot be one",
+        "Frames with an invalid or incompletely captured IP header",
         |l| l.packets_malformed,
     ),
-    ("bytes_malformed", "Their bytes on the wire", |l| {
+    ("bytes_malformed", "Wire bytes of malformed frames", |l| {
         l.bytes_malformed
     }),
     (
@@ -57,33 +60,33 @@ const COUNTERS: [Metric; 24] = [
         "Frames cut before their headers end",
         |l| l.packets_truncated,
     ),
-    ("bytes_truncated", "Their bytes on the wire", |l| {
+    ("bytes_truncated", "Wire bytes of truncated frames", |l| {
         l.bytes_truncated
     }),
-    (
-        "packets_filtered",
-        "Frames that a filter of ours left out",
-        |l| l.packets_filtered,
-    ),
-    ("bytes_filtered", "Their bytes on the wire", |l| {
+    ("packets_filtered", "Frames excluded by the filter", |l| {
+        l.packets_filtered
+    }),
+    ("bytes_filtered", "Wire bytes of filtered frames", |l| {
         l.bytes_filtered
     }),
     (
         "packets_unknown_link_type",
-        "Frames of link types not read",
+        "Frames of unsupported link types",
         |l| l.packets_unknown_link_type,
     ),
-    ("bytes_unknown_link_type", "Their bytes on the wire", |l| {
-        l.bytes_unknown_link_type
-    }),
+    (
+        "bytes_unknown_link_type",
+        "Wire bytes of frames of unknown link types",
+        |l| l.bytes_unknown_link_type,
+    ),
     (
         "source_seen",
-        "Packets that the kernel saw, past the filter",
+        "Packets that the kernel saw and the filter passed",
         |l| l.source_seen,
     ),
     (
         "source_dropped",
-        "Packets for which the ring had no room",
+        "Packets dropped because the ring was full",
         |l| l.source_dropped,
     ),
     ("clock_steps", "Times the clock was set back", |l| {
@@ -92,23 +95,24 @@ const COUNTERS: [Metric; 24] = [
     ("microflows_merged", "Microflow records merged", |l| {
         l.microflows_merged
     }),
-    ("microflows_dropped", "Microflow records lost inside", |l| {
-        l.microflows_dropped
-    }),
+    (
+        "microflows_dropped",
+        "Microflow records lost before merging",
+        |l| l.microflows_dropped,
+    ),
     ("flows_opened", "Flows opened", |l| l.flows_opened),
     (
         "records_written",
-        "Flow records in complete files, with readers of streams and with collectors, of all outputs",
+        "Flow records in complete files, read from streams or sent to collectors, over all outputs",
         |l| l.records_written,
     ),
     (
         "records_dropped",
-        "Flow records that an output could not write, of all outputs",
+        "Flow records that could not be written, over all outputs",
         |l| l.records_dropped,
     ),
 ];
 
-/// Gauges of the ledger.
 const GAUGES: [Metric; 6] = [
     (
         "source_unread",
@@ -117,7 +121,7 @@ const GAUGES: [Metric; 6] = [
     ),
     (
         "packets_resident",
-        "Packets metered and in no record yet",
+        "Metered packets in no flow record yet",
         |l| l.packets_resident,
     ),
     (
@@ -134,7 +138,7 @@ const GAUGES: [Metric; 6] = [
     ),
 ];
 
-/// Name without `turboflow_collector_`, kind, what it says, value.
+/// Name without `turboflow_collector_`, type, help text, value.
 type SendMetric = (
     &'static str,
     &'static str,
@@ -142,35 +146,27 @@ type SendMetric = (
     fn(&SendSnapshot) -> u64,
 );
 
-/// How the sending to collectors stands.
+/// Metrics of collectors.
 const SENDING: [SendMetric; 7] = [
     (
         "up",
         "gauge",
-        "1 while there is a connection; over UDP, while nothing says that nobody is there",
+        "1 while connected; over UDP, unless the collector is reported unreachable",
         |s| u64::from(s.is_up),
     ),
-    (
-        "records_sent_total",
-        "counter",
-        "Flow records that left",
-        |s| s.records_sent,
-    ),
+    ("records_sent_total", "counter", "Flow records sent", |s| {
+        s.records_sent
+    }),
     (
         "records_lost_total",
         "counter",
         "Flow records that could not be sent",
         |s| s.records_lost,
     ),
-    ("messages_total", "counter", "Messages that left", |s| {
-        s.messages
+    ("messages_total", "counter", "Messages sent", |s| s.messages),
+    ("bytes_total", "counter", "Bytes of messages sent", |s| {
+        s.bytes
     }),
-    (
-        "bytes_total",
-        "counter",
-        "Bytes of messages that left",
-        |s| s.bytes,
-    ),
     (
         "connections_total",
         "counter",
@@ -182,7 +178,6 @@ const SENDING: [SendMetric; 7] = [
     }),
 ];
 
-/// A page under construction.
 struct Page(String);
 
 impl Page {
@@ -217,7 +212,7 @@ impl Page {
     }
 }
 
-/// A label's value as the format has it.
+/// Escapes the value of a label.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('"', "\\\"")
@@ -228,7 +223,7 @@ fn escaped(text: &str) -> String {
 pub(super) fn render(snapshot: &LiveSnapshot) -> String {
     let mut page = Page(String::new());
     let ledger = &snapshot.ledger;
-    page.head("build_info", "gauge", "The version that runs");
+    page.head("build_info", "gauge", "The running version");
     page.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
     for (name, help, value) in COUNTERS {
         let name = format!("{name}_total");
@@ -271,12 +266,12 @@ pub(super) fn render(snapshot: &LiveSnapshot) -> String {
     page.0
 }
 
-/// What is told apart by reason.
+/// Metrics with a reason as label.
 fn reasons(page: &mut Page, ledger: &Ledger) {
     page.family(
         "rejected_total",
         "counter",
-        "Frames in no flow, by reason; their sum by class is in the counters of that name",
+        "Frames in no flow, by reason; the counter of each class is their sum",
         ledger.rejected.iter().map(|rejected| {
             let labels = vec![("class", rejected.class), ("reason", rejected.reason)];
             (labels, rejected.packets)
@@ -293,7 +288,7 @@ fn reasons(page: &mut Page, ledger: &Ledger) {
     page.family(
         "flows_exported_total",
         "counter",
-        "Flow records exported, by why they ended (flowEndReason)",
+        "Flow records exported, by flowEndReason",
         by_reason
             .into_iter()
             .map(|(reason, count)| (vec![("reason", reason)], count)),
@@ -309,7 +304,7 @@ fn reasons(page: &mut Page, ledger: &Ledger) {
     page.family(
         "microflows_evicted_total",
         "counter",
-        "Microflow records that left the engine, by cause",
+        "Microflow records evicted by the engine, by cause",
         by_cause
             .into_iter()
             .map(|(cause, count)| (vec![("cause", cause)], count)),
@@ -332,19 +327,19 @@ fn interfaces(page: &mut Page, snapshot: &LiveSnapshot) {
     page.family(
         "interface_packets_seen_total",
         "counter",
-        "Packets that the kernel saw, past the filter",
+        "Packets that the kernel saw and the filter passed",
         all().map(|(labels, counters, _)| (labels, counters.seen - counters.copies)),
     );
     page.family(
         "interface_packets_dropped_total",
         "counter",
-        "Packets for which the ring had no room",
+        "Packets dropped because the ring was full",
         all().map(|(labels, counters, _)| (labels, counters.dropped)),
     );
     page.family(
         "interface_packets_merged_total",
         "counter",
-        "Packets that stood for several on the wire (GRO, LRO)",
+        "Packets merged from several on the wire (GRO, LRO)",
         all().map(|(labels, counters, _)| (labels, counters.merged)),
     );
 }
@@ -357,7 +352,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_of_the_ledger_is_there_once() {
+    fn every_counter_of_the_ledger_is_exposed_once() {
         let snapshot = LiveSnapshot {
             ledger: Ledger::default(),
             clock_ns: 0,

@@ -1,40 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `/healthz`: whether the run does what it was started for, and what is in its way.
+//! `/healthz`: whether the run works, and what is wrong if not.
 
 use turboflow_engine::PortState;
 use turboflow_run::LiveSnapshot;
 
 use super::http::Reply;
 
-/// 200 while every interface is there, every output takes records and the ledger balances; 503 with
-/// one line for each that does not. An interface that is down is waited for, and only said.
+/// 200 while every interface exists, every output takes records, and the ledger balances. Otherwise
+/// 503, with one line per problem. An interface that is down is only mentioned, because it may come
+/// back.
 pub(super) fn page(snapshot: &LiveSnapshot) -> Reply {
-    let (mut ills, mut notes) = (Vec::new(), Vec::new());
+    let (mut problems, mut notes) = (Vec::new(), Vec::new());
     for (name, _, state) in &snapshot.interfaces {
         match state {
-            PortState::Displaced => ills.push(format!(
-                "interface {name}: the engine in the kernel is not on it any more"
+            PortState::Displaced => problems.push(format!(
+                "interface {name}: the engine is no longer attached"
             )),
-            PortState::Gone => ills.push(format!("interface {name} was removed")),
+            PortState::Gone => problems.push(format!("interface {name} was removed")),
             PortState::Down => notes.push(format!("interface {name} is down")),
             PortState::Up => {}
         }
     }
     let failed = snapshot.outputs.iter().filter(|output| output.failed);
-    ills.extend(failed.map(|output| format!("output {} failed", output.name)));
+    problems.extend(failed.map(|output| format!("output {} failed", output.name)));
     let imbalances = snapshot.ledger.imbalances();
-    ills.extend(
+    problems.extend(
         imbalances
             .iter()
             .map(|what| format!("ledger: {what}: a bug in turboflow")),
     );
-    let (status, word) = match ills.is_empty() {
+    let (status, word) = match problems.is_empty() {
         true => (200, "ok"),
         false => (503, "ill"),
     };
     let lines: Vec<_> = [word.to_owned()]
         .into_iter()
-        .chain(ills)
+        .chain(problems)
         .chain(notes)
         .collect();
     Reply::text(status, lines.join("\n") + "\n")
@@ -65,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_ill() {
+    fn lists_every_problem() {
         let well = page(&snapshot(PortState::Up, false, Ledger::default()));
         assert_eq!((well.status, well.body.as_str()), (200, "ok\n"));
         let down = page(&snapshot(PortState::Down, false, Ledger::default()));
@@ -80,7 +81,7 @@ mod tests {
         for (ill, words) in [
             (
                 snapshot(PortState::Displaced, false, Ledger::default()),
-                "not on it any more",
+                "no longer attached",
             ),
             (
                 snapshot(PortState::Gone, false, Ledger::default()),

@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-//! As much HTTP/1.1 as a scraper needs (RFC 9112): one request a connection, bounded in bytes and
-//! time, so that nobody can hold the thread or its memory for long.
+//! The subset of HTTP/1.1 that a scraper needs (RFC 9112): one request per connection, bounded in
+//! bytes and time, so that no client can occupy the thread or its memory for long.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Bytes of a request's line and headers at most.
+/// Maximum bytes of request line and headers.
 const REQUEST_BYTES: usize = 8 << 10;
-/// How long a request, and the wait for its reply to be taken, may last.
+/// Maximum duration of a request, and of the wait for its reply to be read.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long to wait where the system is out of descriptors, rather than to ask again and again.
+/// Pause after a failed accept, for example without free descriptors, to avoid a busy loop.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What somebody wants.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Request {
-    /// Without what stands behind `?`.
+    /// Without the query after `?`.
     pub(super) path: String,
-    /// Whether the reply goes without its body.
+    /// Whether the reply omits its body.
     is_head: bool,
 }
 
-/// What is answered.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -70,7 +68,7 @@ impl Reply {
     }
 }
 
-/// Answers one connection after the other, for ever.
+/// Answers connections one after another, without end.
 #[allow(
     clippy::disallowed_methods,
     reason = "a system without descriptors gets a pause"
@@ -78,7 +76,7 @@ impl Reply {
 pub(super) fn serve(listener: &TcpListener, answer: impl Fn(&Request) -> Reply) {
     loop {
         match listener.accept() {
-            // A scraper that goes away in between asks again.
+            // A scraper whose connection breaks will ask again.
             Ok((stream, _)) => drop(converse(stream, &answer)),
             Err(_) => std::thread::sleep(PAUSE),
         }
@@ -100,7 +98,7 @@ fn converse(mut stream: TcpStream, answer: impl Fn(&Request) -> Reply) -> io::Re
     stream.shutdown(std::net::Shutdown::Write)
 }
 
-/// Reads until the empty line behind the headers, or as much as a request may have.
+/// Reads until the empty line after the headers, or to the maximum length.
 #[allow(
     clippy::disallowed_methods,
     reason = "a request has to come within its time, however slowly its bytes do"
@@ -165,7 +163,7 @@ mod tests {
             converse(stream, |request| Reply::text(200, request.path.clone()))
         });
         let mut stream = TcpStream::connect(address).unwrap();
-        // The other side may have refused before all of it was written.
+        // The server may have refused the request before all of it was written.
         let _ = stream.write_all(request);
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let mut reply = Vec::new();

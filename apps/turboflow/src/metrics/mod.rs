@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--metrics ADDRESS:PORT`: the ledger of the moment for Prometheus, and a health page, over
-//! HTTP/1.1 from a thread of its own.
+//! `--metrics ADDRESS:PORT`: serves the current ledger for Prometheus and a health page, over
+//! HTTP/1.1, on a thread of its own.
 
 mod exposition;
 mod health;
@@ -15,13 +15,14 @@ use turboflow_run::{LiveSnapshot, Snapshots};
 use crate::keys::Key;
 use http::{Reply, Request};
 
-/// Where the run that goes on is asked.
+/// Requests for snapshots of the current run.
 pub(crate) static SNAPSHOTS: Snapshots = Snapshots::new();
 
-/// How long the metering thread may take for an answer: it looks many times a second.
+/// How long the metering thread may take to answer. It checks for requests many times a second.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Serves metrics until the process ends. Gives the address: port 0 asks for any that is free.
+/// Serves metrics until the process ends. Returns the bound address, because port 0 means any free
+/// port.
 pub(crate) fn serve(address: SocketAddr) -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind(address).with_context(|| {
         format!(
@@ -42,10 +43,13 @@ fn answer(request: &Request) -> Reply {
         "/metrics" => |snapshot| Reply::ok(exposition::CONTENT_TYPE, exposition::render(snapshot)),
         "/healthz" => health::page,
         "/" => return Reply::text(200, "turboflow: /metrics, /healthz\n"),
-        _ => return Reply::text(404, "there are /metrics and /healthz\n"),
+        _ => return Reply::text(404, "not found: try /metrics or /healthz\n"),
     };
     match SNAPSHOTS.ask(PATIENCE) {
         Some(snapshot) => page(&snapshot),
-        None => Reply::text(503, "metering does not answer: it starts, ends or waits\n"),
+        None => Reply::text(
+            503,
+            "metering does not answer: it is starting, ending or blocked\n",
+        ),
     }
 }

@@ -19,7 +19,7 @@ use super::{filter, shared};
 use crate::engines::{self, EngineArgs};
 use crate::units::time_unit;
 
-/// Behind `-h`, which is one screen.
+/// Follows the options in `-h`, which is one screen.
 const SHORT: &str = "\
 These are the options most used; --help has all of them, examples and exit codes.";
 
@@ -59,7 +59,7 @@ Exit codes:
   2  it could not run (options, definition, missing or foreign files); no output was touched
   130  aborted by a second Ctrl-C; the unfinished outputs are removed
 Packets that the capturing side of a file lost (source_dropped) and frames that are not IP,
-malformed or truncated are counted and said. They do not change the exit code.";
+malformed or truncated are counted and reported. They do not change the exit code.";
 
 /// Meter capture files or network interfaces: packets in, flow records out.
 ///
@@ -92,8 +92,8 @@ pub(crate) struct RecordArgs {
     /// Only packets that match, in tcpdump's filter language
     ///
     /// The language is that of `man pcap-filter`; it needs libpcap. The expression may be one
-    /// argument or several. Behind -r FILE, it begins with the first word that is no file and can
-    /// begin an expression, or behind `--`.
+    /// argument or several. After -r FILE, it begins at the first word that is not a file and can
+    /// begin an expression, or after `--`.
     #[arg(value_name = "FILTER", help_heading = "Input and output")]
     filter: Vec<String>,
 
@@ -117,19 +117,19 @@ pub(crate) struct RecordArgs {
 
     /// Write every counter of the run to this file, as JSON
     ///
-    /// It also has the seed, version, sizes, damage and outputs.
+    /// The file also has seed, version, table sizes, damaged files and outputs.
     #[arg(long, value_name = "FILE.json", help_heading = "Input and output")]
     ledger: Option<PathBuf>,
 
-    /// Begin a new file each time this much time has passed, such as 5m
+    /// Start a new file at this interval, such as 5m
     ///
-    /// Times are aligned to the clock (UTC). Concerns files whose names have a time, such as
-    /// -w flows-%Y%m%dT%H%M%S.parquet. A file gets its name once it is complete.
+    /// Intervals are aligned to UTC. Requires a time in the file name, such as -w
+    /// flows-%Y%m%dT%H%M%S.parquet. A file gets its name once it is complete.
     #[arg(long, value_name = "TIME", value_parser = str::parse::<Rotation>, conflicts_with = "read")]
     #[arg(help_heading = "Input and output")]
     rotate: Option<Rotation>,
 
-    /// Begin a new file when one has this many bytes, such as 1GiB
+    /// Start a new file when the current one has this many bytes, such as 1GiB
     ///
     /// Parquet files end after a whole row group.
     #[arg(long, value_name = "SIZE", value_parser = str::parse::<Size>, conflicts_with = "read")]
@@ -138,13 +138,13 @@ pub(crate) struct RecordArgs {
 
     /// No progress bar and no summary on standard error
     ///
-    /// Errors and losses are still said.
+    /// Errors and losses are still reported.
     #[arg(short, long, help_heading = "Input and output")]
     quiet: bool,
 
-    /// Lines on standard error: auto, json or text
+    /// Format of lines on standard error: auto, json or text
     ///
-    /// `auto` is text, with levels in systemd's journal. `json` is an object a line.
+    /// `auto` is text, with levels in systemd's journal. `json` is one object per line.
     #[arg(long, value_parser = log_format(), hide_possible_values = true)]
     #[arg(default_value = "auto", value_name = "FORMAT", hide_short_help = true)]
     #[arg(help_heading = "Input and output")]
@@ -160,15 +160,15 @@ pub(crate) struct RecordArgs {
 
     /// End after this many packets
     ///
-    /// Engines other than `software` end soon after.
+    /// Engines other than `software` may meter some more.
     #[arg(long, value_name = "N", value_parser = str::parse::<CountAboveZero>, conflicts_with = "read")]
     #[arg(help_heading = "Interfaces")]
     packets: Option<CountAboveZero>,
 
     /// Bytes kept of a packet. Default: all
     ///
-    /// 128 or more keep the headers of most packets. With --unparsed-to, bytes kept of the frames
-    /// that it writes; the default is then 16,384.
+    /// 128 or more keep the headers of most packets. With --unparsed-to: bytes kept of each written
+    /// frame, by default 16,384.
     #[arg(
         long,
         value_name = "BYTES",
@@ -178,7 +178,7 @@ pub(crate) struct RecordArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(14..), hide_short_help = true)]
     snap_length: Option<u32>,
 
-    /// Only frames for this host, not all that the interface sees
+    /// Capture only frames for this host, not all that the interface sees
     #[arg(
         long,
         conflicts_with = "read",
@@ -187,11 +187,11 @@ pub(crate) struct RecordArgs {
     )]
     no_promiscuous: bool,
 
-    /// Memory in which the kernel keeps packets until they are read
+    /// Size of the ring in which the kernel keeps packets until they are read
     ///
-    /// It is for one interface and one reader, from 64KiB to 2GiB. When it is full, packets are
-    /// dropped and counted. The engine in the kernel keeps microflow records in it, of all
-    /// interfaces; its size is then a power of two, or the next lower one.
+    /// There is one per interface and reader, from 64KiB to 2GiB. When it is full, packets are
+    /// dropped and counted. The engine in the kernel has one ring, for the microflow records of all
+    /// interfaces; its size is rounded down to a power of two.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = str::parse::<Size>)]
     #[arg(
         conflicts_with = "read",
@@ -208,17 +208,18 @@ pub(crate) struct RecordArgs {
     #[arg(long, help_heading = "What a flow is")]
     biflow: bool,
 
-    /// Enter tunnels, all or those listed: the innermost packet is the flow
+    /// Meter the packets inside tunnels: of all kinds, or of those listed
     ///
-    /// The list has commas: ipip, 6in4, gre, vxlan, geneve, gtp-u, teredo, l2tp. Default: none.
+    /// The flow is that of the innermost packet. Separate kinds by commas: ipip, 6in4, gre, vxlan,
+    /// geneve, gtp-u, teredo, l2tp. Default: none.
     #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "all", help_heading = "What a flow is")]
     decapsulate: Option<TunnelSet>,
 
     /// Give later fragments the ports of their first fragment
     ///
-    /// A fragmented datagram is then in one flow. 65,536 datagrams are known at a time (88 MB), for
-    /// 30 s. Default: ports 0/0.
+    /// All fragments of a datagram are then in one flow. At most 65,536 datagrams are tracked (88
+    /// MB), for 30 s each. Default: ports 0/0.
     #[arg(long, help_heading = "What a flow is", hide_short_help = true)]
     reassemble_flows: bool,
 
@@ -230,67 +231,69 @@ pub(crate) struct RecordArgs {
 
     /// A flow ends after this much time without packets; `none`: never
     ///
-    /// A number with ns, us, ms, s, m, h or d.
+    /// A number with a unit: ns, us, ms, s, m, h or d.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = str::parse::<Timeout>)]
     #[arg(help_heading = "When flows end")]
     idle_timeout: Timeout,
 
-    /// No record lasts longer; the flow goes on in the next record
+    /// Maximum duration of a record; the flow continues in the next record
     ///
-    /// `none` switches it off.
+    /// `none` disables it.
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = str::parse::<Timeout>)]
     #[arg(help_heading = "When flows end")]
     active_timeout: Timeout,
 
     /// How long a flow that saw FIN or RST waits for its last packets
     ///
-    /// It may be 0. `none`: FIN and RST end nothing.
+    /// It may be 0. `none`: FIN and RST end no flow.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = str::parse::<Linger>)]
     #[arg(help_heading = "When flows end", hide_short_help = true)]
     linger: Linger,
 
-    /// Flow records a second that a collector is sent at most, such as 50k
+    /// Maximum flow records per second to a collector, such as 50k
     ///
-    /// A capture is read as fast as its records leave. Default: as fast as the socket takes them.
+    /// A capture is then read no faster than its records are sent. Default: as fast as the socket
+    /// accepts them.
     #[arg(long, value_name = "N", value_parser = str::parse::<CountAboveZero>)]
     #[arg(help_heading = "Sending to collectors", hide_short_help = true)]
     export_rate: Option<CountAboveZero>,
 
-    /// Bytes of a message over UDP at most
+    /// Maximum bytes of a message over UDP
     ///
     /// The default leaves room for IPv6, UDP and a tunnel on paths with an MTU of 1500. Lower it
-    /// where yours is smaller, so that nothing is fragmented.
+    /// for paths with a smaller MTU, to avoid fragmentation.
     #[arg(long, value_name = "BYTES", default_value_t = 1400)]
     #[arg(help_heading = "Sending to collectors", hide_short_help = true)]
     #[arg(value_parser = clap::value_parser!(u16).range(512..=65_507))]
     export_mtu: u16,
 
-    /// How often templates and options are sent again over UDP
+    /// How often templates and options are repeated over UDP
     ///
-    /// They are also sent every 4,096 messages. A collector that was restarted, or missed them,
-    /// reads no flow before it has them. Over TCP, only statistics are sent again.
+    /// They are also repeated every 4,096 messages. A collector that restarted or missed them
+    /// cannot read flows until the next repetition. Over TCP, only statistics are repeated.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = str::parse::<Interval>)]
     #[arg(help_heading = "Sending to collectors", hide_short_help = true)]
     template_interval: Interval,
 
     /// Send templates and flow records only
     ///
-    /// Sampling, statistics and descriptions of elements are left out, for collectors that take
-    /// such records for lost ones (nfcapd 1.7 does, of IPFIX).
+    /// Leaves out sampling, statistics and descriptions of elements, for collectors that count such
+    /// records as lost flow records (nfcapd 1.7 does so with IPFIX).
     #[arg(long, help_heading = "Sending to collectors", hide_short_help = true)]
     no_export_options: bool,
 
     /// Unit of first and last times in IPFIX: ms, us or ns
     ///
-    /// Every collector knows ms.
+    /// Every collector supports ms.
     #[arg(long, value_name = "UNIT", default_value = "ms", value_parser = time_unit)]
     #[arg(help_heading = "Sending to collectors", hide_short_help = true)]
     export_time: TimeUnit,
 
     /// Observation domain of IPFIX, source id of NetFlow v9
     ///
-    /// Its low 8 bits are the engine id of NetFlow v5. Default: one for each run and output, made
-    /// from the process id, so that two exporters on a host are never taken for one; 1 in files.
+    /// Its low 8 bits are the engine id of NetFlow v5. Default: derived from the process id,
+    /// different for each run and output, so that collectors can tell exporters on one host apart;
+    /// 1 in files.
     #[arg(
         long,
         value_name = "N",
@@ -299,7 +302,7 @@ pub(crate) struct RecordArgs {
     )]
     observation_domain: Option<u32>,
 
-    /// Certificates of the authorities that collectors over TLS are trusted by, in PEM
+    /// CA certificates to trust for collectors over TLS, in PEM
     ///
     /// Default: those that the system trusts.
     #[arg(
@@ -310,30 +313,30 @@ pub(crate) struct RecordArgs {
     )]
     tls_ca: Option<PathBuf>,
 
-    /// Our certificate for collectors over TLS, in PEM
+    /// Client certificate for collectors over TLS, in PEM
     ///
-    /// The certificates between it and its authority follow it in the file.
+    /// Intermediate certificates follow it in the file.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     #[arg(help_heading = "Sending to collectors", hide_short_help = true)]
     tls_cert: Option<PathBuf>,
 
-    /// Key of that certificate, in PEM, without a password
+    /// Private key of that certificate, in PEM, without a password
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     #[arg(help_heading = "Sending to collectors", hide_short_help = true)]
     tls_key: Option<PathBuf>,
 
-    /// Private enterprise number of the information elements that IANA does not have
+    /// Private enterprise number of the information elements that IANA does not define
     ///
-    /// The default is the number for documentation: set your organisation's.
+    /// The default is the number for documentation: set that of your organisation.
     #[arg(long, value_name = "N", default_value_t = turboflow_record::DOCUMENTATION_ENTERPRISE)]
     #[arg(help_heading = "Sending to collectors", hide_short_help = true)]
     enterprise_number: u32,
 
-    /// Threads that meter, each with a share of the flows, for each reader
+    /// Metering threads per reader, each with a share of the flows
     ///
-    /// More than 1 adds a thread that reads and parses. Records are the same with any number.
-    /// Default: 1, which reads and parses too; of capture files a second thread does, if there are
-    /// two processors.
+    /// More than 1 adds a thread that reads and parses. Records do not depend on it. Default: 1,
+    /// which also reads and parses; for capture files a second thread does that, if there are two
+    /// processors.
     #[arg(long, value_name = "N", value_parser = str::parse::<Count>)]
     #[arg(help_heading = "Memory and speed")]
     threads: Option<Count>,
@@ -350,44 +353,44 @@ pub(crate) struct RecordArgs {
     )]
     readers: Count,
 
-    /// Flows open at once, over all threads
+    /// Maximum number of open flows, over all threads
     ///
-    /// When that many are open, the oldest leave early with end reason 5, counted. Worst-case
-    /// memory with the default definition is about 245 bytes for each (either IP version may fill
-    /// its own table), 2.4 GB at the default, taken only under a flood. The first line on standard
-    /// error says what this run may take.
+    /// At the limit, the oldest flows end early with end reason 5, and are counted. Worst-case
+    /// memory with the default definition is about 245 bytes per flow (either IP version may fill
+    /// its own table), 2.4 GB at the default; only a flood takes that much. The first line on
+    /// standard error shows what this run may take.
     #[arg(long, value_name = "N", default_value = "10M", value_parser = str::parse::<Count>)]
     #[arg(help_heading = "Memory and speed")]
     max_flows: Count,
 
     /// Slots of the microflow table in front of the flow cache, over all threads
     ///
-    /// Default: 32,768 a thread, not used while too few packets hit; a given number is always used.
-    /// Of the engine in the kernel: slots of each of its tables, by default 16,384. Records are the
-    /// same with any number.
+    /// Default: 32,768 per thread, bypassed while too few packets hit; a given number is always
+    /// used. For the engine in the kernel: slots of each of its tables, by default 16,384. Records
+    /// do not depend on it.
     #[arg(long, value_name = "N", value_parser = str::parse::<Count>, help_heading = "Memory and speed")]
     #[arg(hide_short_help = true)]
     microflow_slots: Option<Count>,
 
     /// Seed of the hash function
     ///
-    /// Default: random, so that keys that collide cannot be chosen; it is printed. Records are the
-    /// same with any seed, their order is not.
+    /// Default: random, so that colliding keys cannot be chosen; it is printed. The seed changes
+    /// the order of records, but not the records.
     #[arg(long, value_name = "N", value_parser = str::parse::<Seed>, help_heading = "Memory and speed")]
     #[arg(hide_short_help = true)]
     seed: Option<Seed>,
 
-    /// Serve metrics for Prometheus and a health page here, such as 127.0.0.1:9414
+    /// Serve Prometheus metrics and a health page at this address, such as 127.0.0.1:9414
     ///
-    /// The paths are /metrics and /healthz; `none` serves none. Everyone who reaches the address
+    /// The paths are /metrics and /healthz; `none` disables them. Anyone who reaches the address
     /// can read them.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = str::parse::<MetricsAt>, conflicts_with = "read")]
     #[arg(help_heading = "Service")]
     metrics: Option<MetricsAt>,
 
-    /// Become this user once the interfaces are open: a name or UID:GID
+    /// Switch to this user once the interfaces are open: a name or UID:GID
     ///
-    /// Needs a start as root. Outputs are created by that user.
+    /// Requires a start as root. Outputs are created by that user.
     #[arg(
         long,
         value_name = "USER",
@@ -397,7 +400,7 @@ pub(crate) struct RecordArgs {
     #[arg(hide_short_help = true)]
     user: Option<String>,
 
-    /// Print these options as a configuration of `turboflow run`, and end
+    /// Print these options as a configuration of `turboflow run`, and exit
     #[arg(long, help_heading = "Service", hide_short_help = true)]
     pub(super) print_config: bool,
 }
@@ -413,7 +416,7 @@ fn log_format() -> impl TypedValueParser<Value = LogFormat> {
 }
 
 impl RecordArgs {
-    /// What the flags mean.
+    /// Converts the flags into a run.
     pub(crate) fn into_run(mut self) -> anyhow::Result<RunConfig> {
         filter::separate(&mut self.read, &mut self.filter, self.decapsulate.as_ref())?;
         let outputs = shared::spread(&self.shared(), &self.write, !self.interface.is_empty())?;
@@ -459,7 +462,7 @@ impl RecordArgs {
         Ok(run)
     }
 
-    /// The options that are said once for all outputs.
+    /// The options that apply to all outputs.
     fn shared(&self) -> OutputConfig {
         OutputConfig {
             format: self.format,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Outputs that change while packets are metered.
+//! Changes of outputs while packets are metered.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use anyhow::{Context, bail};
 use turboflow_run::{OutputChange, OutputConfig, RunConfig};
 
 use super::collectors::{TlsRead, target_of};
-use super::outputs::{Maker, is_device, is_stdout, name_of};
+use super::outputs::{OutputCreator, is_device, is_stdout, name_of};
 use super::settings::Settings;
 use super::{Reread, rotation, shared};
-use crate::beside::identity;
 use crate::log::say;
+use crate::unfinished_file::identity;
 
-/// A run as it follows the configuration.
-pub(super) struct Following {
+/// The outputs of a run, which follow its configuration.
+pub(super) struct OutputChanger {
     now: RunConfig,
     settings: Arc<Settings>,
     tls: TlsRead,
-    /// What was read at the start: the right to read it again may be gone.
+    /// Files read at the start, which may no longer be readable without root.
     first_tls: TlsRead,
-    /// Files of one name that are complete, for they were taken out: a second one would replace
-    /// them.
+    /// Files without a time in their name that were completed when they were removed from the
+    /// configuration. Writing them again would overwrite them.
     complete: Vec<PathBuf>,
 }
 
-impl Following {
+impl OutputChanger {
     pub(super) fn new(run: &RunConfig, settings: &Arc<Settings>, tls: TlsRead) -> Self {
         Self {
             now: run.clone(),
@@ -38,8 +38,8 @@ impl Following {
         }
     }
 
-    /// Starts the thread that rereads whenever `heard` says so; gives what the run's outputs hear
-    /// of it.
+    /// Starts the thread that rereads the configuration on every message of `heard`. Returns the
+    /// channel of changes to the outputs.
     pub(super) fn start(
         mut self,
         mut reread: Reread,
@@ -61,13 +61,13 @@ impl Following {
     fn apply(&mut self, next: RunConfig, changes: &Sender<OutputChange>) -> anyhow::Result<()> {
         let kept = kept(&self.now, &next)?;
         let tls = TlsRead::new(&next, &[&self.tls, &self.first_tls])?;
-        let maker = Maker::new(&next, &self.settings, &tls)?;
+        let creator = OutputCreator::new(&next, &self.settings, &tls)?;
         let is_kept = |output: &&OutputConfig| kept.contains(&&output.to);
         let begin = next.outputs.iter().filter(|output| !is_kept(output));
         let begin: Vec<_> = begin.collect();
         let complete = self.complete_without(&kept)?;
-        refuse_what_would_be_replaced(&begin, &self.complete, &complete)?;
-        let begin = begin.into_iter().map(|output| maker.output(output));
+        refuse_overwriting(&begin, &self.complete, &complete)?;
+        let begin = begin.into_iter().map(|output| creator.output(output));
         let begin = begin.collect::<anyhow::Result<Vec<_>>>()?;
         let keep = kept.iter().map(|path| output_name(path));
         let keep = keep.collect::<anyhow::Result<Vec<String>>>()?;
@@ -75,16 +75,16 @@ impl Following {
         let ended = self.now.outputs.len() - kept;
         let change = OutputChange::new(keep, begin)?;
         say!(Info Reloaded, kept = kept, begun = begun, ended = ended;
-            "the configuration was read anew; outputs that go on: {kept}, that begin: {begun}, \
+            "the configuration was reread; outputs that go on: {kept}, that begin: {begun}, \
              that end: {ended}");
-        // Where the run is over, there is nothing to change.
+        // An error means that the run has ended.
         let _ = changes.send(change);
         (self.now, self.tls) = (next, tls);
         self.complete = complete;
         Ok(())
     }
 
-    /// The files of one name that are complete where only those outputs go on.
+    /// Files without a time in their name that are complete once only the `kept` outputs continue.
     fn complete_without(&self, kept: &[&PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         let mut complete = self.complete.clone();
         let paths = self.now.outputs.iter().map(|output| &output.to);
@@ -97,14 +97,15 @@ impl Following {
     }
 }
 
-/// What an output calls itself: a collector by its whole address, however much of it was written.
+/// The name of an output: for a collector, the full address, even if the user left parts out.
 fn output_name(path: &Path) -> anyhow::Result<String> {
     let target = target_of(path)?;
     Ok(target.map_or_else(|| name_of(path), |target| target.to_string()))
 }
 
-/// `complete`: files that are complete now. `then`: and those that this change would complete.
-fn refuse_what_would_be_replaced(
+/// `complete`: files that are complete now. `then`: these, and those that this change would
+/// complete.
+fn refuse_overwriting(
     begin: &[&OutputConfig],
     complete: &[PathBuf],
     then: &[PathBuf],
@@ -113,28 +114,28 @@ fn refuse_what_would_be_replaced(
     let find = |files: &[PathBuf]| begin().find(|path| files.contains(&identity(path)));
     if let Some(path) = find(complete) {
         bail!(
-            "{} is complete since it was taken out of the configuration, and would be replaced: give it another \
-             name, one with a time for instance (%s), or start anew",
+            "{} was completed when it was removed from the configuration, and would be overwritten: \
+             give it another name, for example one with a time (%s), or restart",
             path.display()
         );
     }
     match find(then) {
         Some(path) => bail!(
-            "{} is being written under another spelling of its name, and would be completed and replaced: \
-             spell it as before",
+            "{} is already being written under another spelling of its name, and would be completed \
+             and overwritten: spell it as before",
             path.display()
         ),
         None => Ok(()),
     }
 }
 
-/// Whether an output is a file of one name.
+/// Whether an output is a file without a time in its name.
 fn is_one_file(run: &RunConfig, path: &Path) -> anyhow::Result<bool> {
     Ok(target_of(path)?.is_none() && rotation::pattern_of(run, path)?.is_none())
 }
 
-/// Outputs that are meant before and after. Those whose own options differ begin anew, except files
-/// of one name: a second one would replace the first.
+/// Outputs in both configurations. If its own options differ, an output starts again, except a file
+/// without a time in its name, which would be overwritten.
 fn kept<'a>(now: &RunConfig, next: &'a RunConfig) -> anyhow::Result<Vec<&'a PathBuf>> {
     let mut kept = Vec::new();
     for output in &next.outputs {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a configuration makes sense, without opening what it names.
+//! Checks a configuration without opening the interfaces and outputs that it names.
 
 use std::path::PathBuf;
 
@@ -11,19 +11,19 @@ use super::settings::{self, Settings};
 use super::{filter, outputs};
 use crate::interfaces;
 
-/// What says which definition is read, and whether it is right.
+/// Everything on which reading and checking the definition depends: file, engine, biflow.
 type DefinitionNames = (Option<PathBuf>, String, bool);
 
-/// What was in the files that are read when a service starts. Once its rights are given up, it may
-/// not be able to read them again, nor has it to.
+/// Contents of the files that are read when a service starts. After it has dropped root, it may not
+/// be able to read them again.
 pub(crate) struct FilesRead {
     names: DefinitionNames,
     definition: Definition,
     tls: TlsRead,
 }
 
-/// Says what is wrong with a configuration, as far as that can be told without opening anything.
-/// Files of the same names as `before` are not read again.
+/// Checks a configuration as far as possible without opening anything. Files that are in `before`
+/// are not read again.
 pub(crate) fn check(run: &RunConfig, before: Option<&FilesRead>) -> anyhow::Result<FilesRead> {
     let flow = &run.flow;
     let names = (
@@ -38,7 +38,7 @@ pub(crate) fn check(run: &RunConfig, before: Option<&FilesRead>) -> anyhow::Resu
     let tls_before = before.map(|read| &read.tls);
     let tls = TlsRead::new(run, tls_before.as_slice())?;
     let settings = Settings::with(run, definition.clone())?;
-    outputs::Maker::new(run, &settings, &tls)?.check()?;
+    outputs::OutputCreator::new(run, &settings, &tls)?.check()?;
     filter::check(run)?;
     interfaces::check_names(run)?;
     match &settings.engine.remote {

@@ -21,19 +21,19 @@ use crate::log::say;
 
 const CLOCK: Clock = Clock { wall_ms, monotonic };
 
-/// How long the end of metering interfaces waits for a collector that takes nothing: a service is
-/// over within 5 s of being asked.
+/// How long shutdown of a live run waits for a stalled collector. A service ends within 5 s of the
+/// request.
 const LIVE_LINGER: Duration = Duration::from_secs(4);
 
-/// How long that end may take for a collector that takes records slowly, or at the rate that was
-/// asked for: less than a service manager waits (`TimeoutStopSec`), so that what is lost is
+/// How long shutdown may take for a collector that takes records slowly, or at the given rate. It
+/// is shorter than the patience of the service manager (`TimeoutStopSec`), so that losses are
 /// counted.
 const LIVE_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The domain of records in files: there is nobody to be told apart from.
+/// The observation domain in files, where no two exporters meet.
 const FILE_DOMAIN: u32 = 1;
 
-/// The collector that an output names; `None` where it names a file.
+/// The collector that an output names; `None` for a file.
 pub(super) fn target_of(path: &Path) -> anyhow::Result<Option<Target>> {
     match path.to_str() {
         Some(text) if Target::is_meant(text) => Ok(Some(text.parse()?)),
@@ -41,7 +41,7 @@ pub(super) fn target_of(path: &Path) -> anyhow::Result<Option<Target>> {
     }
 }
 
-/// How records are put on the wire; the domain is that of a file.
+/// How records are encoded. The observation domain is that of a file.
 pub(super) fn wire_options(output: &OutputConfig, settings: &Settings) -> WireOptions {
     let elements = ElementOptions {
         enterprise: output.enterprise_number,
@@ -57,20 +57,20 @@ pub(super) fn wire_options(output: &OutputConfig, settings: &Settings) -> WireOp
     }
 }
 
-/// The files that TLS reads for an output: authorities, certificate, key.
+/// Files that TLS needs for an output: CA certificates, client certificate, private key.
 type TlsNames = [Option<PathBuf>; 3];
 
 fn names_of(output: &OutputConfig) -> TlsNames {
     [&output.tls_ca, &output.tls_cert, &output.tls_key].map(Clone::clone)
 }
 
-/// What TLS needs of files, each set of them read once.
+/// Contents of the TLS files. Each set of names is read once.
 #[derive(Clone, Default)]
 pub(crate) struct TlsRead(Vec<(TlsNames, Tls)>);
 
 impl TlsRead {
-    /// Reads what the outputs need. Files of the same names as before are not read again: once
-    /// rights are given up, they may not be readable.
+    /// Reads the files that the outputs need. Files that are in `before` are not read again,
+    /// because they may be unreadable after root was dropped.
     pub(super) fn new(run: &RunConfig, before: &[&Self]) -> anyhow::Result<Self> {
         let mut read = Self::default();
         for output in &run.outputs {
@@ -86,7 +86,7 @@ impl TlsRead {
         Ok(read)
     }
 
-    /// What an output needs, if it is sent by TLS.
+    /// The TLS settings of an output, if it uses TLS.
     pub(super) fn of(&self, output: &OutputConfig) -> Option<&Tls> {
         self.find(&names_of(output))
     }
@@ -144,7 +144,7 @@ pub(super) fn output(
     static COLLECTORS: AtomicU32 = AtomicU32::new(0);
     let number = COLLECTORS.fetch_add(1, Ordering::Relaxed);
     let own_domain = match target.protocol {
-        // Its engine id has 8 bits, of which runs one after the other take different ones.
+        // The engine id has 8 bits. The low bits of the process id differ between successive runs.
         Protocol::Netflow5 => std::process::id().wrapping_add(number),
         _ => (std::process::id() << 8).wrapping_add(number),
     };
@@ -164,7 +164,7 @@ pub(super) fn output(
         ..SendOptions::new(CLOCK)
     };
     if run.is_live() {
-        // A writer that waited would lose packets: rather lose records, and say so.
+        // In a live run, waiting would lose packets. Losing records instead is counted.
         options.patience = Duration::ZERO;
         options.linger = LIVE_LINGER;
         options.deadline = Some(LIVE_DEADLINE);
@@ -179,7 +179,7 @@ pub(super) fn output(
     Ok(Output {
         name: target.to_string(),
         writer,
-        // Its sender has a linger and a deadline of its own.
+        // The sender has its own linger and deadline.
         may_stall: false,
     })
 }

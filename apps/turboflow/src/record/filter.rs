@@ -9,7 +9,7 @@ use turboflow_capture::filter::{Compiler, FileFilter, FilterError};
 use turboflow_packet::TunnelSet;
 use turboflow_run::RunConfig;
 
-/// `DLT_EN10MB`.
+/// Link type `DLT_EN10MB` of libpcap.
 const DATA_LINK_ETHERNET: u32 = 1;
 
 /// Words that an expression can begin with (`man pcap-filter`).
@@ -77,10 +77,10 @@ const BEGINNINGS: [&str; 61] = [
     "vrrp",
 ];
 
-/// Takes the expression out of the words behind `-r`, where it stands behind a file.
+/// Moves the filter expression out of the values of `-r`, if it follows a file.
 ///
 /// # Errors
-/// Tunnels that stand where an expression does.
+/// The expression looks like the list of --decapsulate.
 pub(crate) fn separate(
     files: &mut Vec<PathBuf>,
     filter: &mut Vec<String>,
@@ -88,7 +88,7 @@ pub(crate) fn separate(
 ) -> anyhow::Result<()> {
     let begins =
         |word: &std::path::Path| !word.exists() && word.to_str().is_some_and(begins_expression);
-    // The first word is a file, whatever it is called.
+    // The first word is always a file.
     let start = files.iter().skip(1).position(|word| begins(word));
     if let Some(start) = start {
         let words = files.drain(start + 1..);
@@ -97,8 +97,8 @@ pub(crate) fn separate(
     }
     match (&filter[..], decapsulate) {
         ([word], Some(_)) if word.parse::<TunnelSet>().is_ok() => bail!(
-            "`{word}` stands where a filter does, and --decapsulate has a `=` before its tunnels: \
-             write --decapsulate={word}, or '({word})' if packets are to be filtered by that"
+            "`{word}` is in the place of a filter, and --decapsulate takes its tunnels after a `=`: \
+             write --decapsulate={word}, or '({word})' to filter by it"
         ),
         _ => Ok(()),
     }
@@ -107,19 +107,18 @@ pub(crate) fn separate(
 fn begins_expression(text: &str) -> bool {
     let text = text.trim_start();
     let end = text.find(|c: char| !c.is_ascii_alphanumeric());
-    // A sign is a word of its own, unless it is a letter beyond ASCII: those begin no expression.
+    // A sign is a word by itself. Letters beyond ASCII begin no expression.
     let word = text.get(..end.unwrap_or(text.len()).max(1));
     let goes_on = |c: char| !c.is_ascii() || matches!(c, '.' | '/' | '-' | '_');
     word.is_some_and(|word| BEGINNINGS.contains(&word) && !text[word.len()..].starts_with(goes_on))
 }
 
-/// The words of an expression as one text.
 pub(crate) fn joined(words: &[String]) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// Whether an expression makes sense for Ethernet, as good as every interface. What the kernel gets
-/// is compiled for the interface itself, which need not be there yet.
+/// Checks an expression for Ethernet, the link type of nearly all interfaces. For the kernel it is
+/// compiled again for the interface itself, which may not exist yet.
 pub(super) fn check(run: &RunConfig) -> anyhow::Result<()> {
     if let Some(expression) = &run.source.filter {
         Compiler::load()?.for_files(expression, DATA_LINK_ETHERNET)?;
@@ -127,7 +126,7 @@ pub(super) fn check(run: &RunConfig) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The filter for the frames of files, if one was asked for.
+/// The filter for frames of files, if there is one.
 pub(super) fn for_files(
     run: &RunConfig,
     files: &[CaptureFile],
@@ -139,7 +138,7 @@ pub(super) fn for_files(
     let compiler = Compiler::load()?;
     let filter = FileFilter::compile(&compiler, expression, &link_types);
     match filter {
-        // Somebody who mistyped the name of a file has to be told so.
+        // The user may have mistyped the name of a file.
         Err(FilterError::Expression { .. }) if !run.source.files.is_empty() => filter
             .with_context(|| format!("`{expression}` is no file, and no filter"))
             .map(Some),

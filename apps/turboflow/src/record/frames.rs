@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The sources and options of `record`, for somebody who looks at packets and meters none.
+//! The sources and options of `record`, for commands that inspect packets without metering them.
 
 use std::time::Duration;
 
@@ -16,22 +16,22 @@ use crate::log::say;
 use crate::signals::STOP;
 use crate::units::counted;
 
-/// A source that is open.
+/// An open source.
 pub(crate) struct Frames {
     config: PipelineConfig,
     source: OpenSource,
 }
 
-/// What was not handed over, and why.
+/// The frames that were not handed over, and why.
 pub(crate) struct NotGiven(Report);
 
 impl Frames {
-    /// Opens the source, and listens to signals.
+    /// Opens the source, and listens for signals.
     pub(crate) fn open(run: &RunConfig) -> anyhow::Result<Self> {
         let settings = Settings::new(run)?;
         if settings.engine.remote.is_some() {
             bail!(
-                "packets are looked at here, and engine `{}` keeps them to itself; leave out {}",
+                "this command inspects packets, which engine `{}` does not hand over; leave out {}",
                 run.engine.name,
                 Key::Engine.with(&run.engine.name)
             );
@@ -48,7 +48,7 @@ impl Frames {
         self.source.name.clone()
     }
 
-    /// What reads the frames.
+    /// The parser for the frames.
     pub(crate) fn parser(&self) -> Parser {
         Parser::new(ParserConfig {
             decapsulate: self.config.decapsulate,
@@ -56,7 +56,7 @@ impl Frames {
         })
     }
 
-    /// Gives all frames of files, or those that come from interfaces in that time, to `take`, until
+    /// Hands all frames of files, or the frames of interfaces within a time limit, to `take`, until
     /// it is asked to stop.
     pub(crate) fn give(
         self,
@@ -77,14 +77,14 @@ impl NotGiven {
         self.0.ledger.packets_unknown_link_type
     }
 
-    /// Packets that the kernel dropped. What the capturing side of a file lost is information.
+    /// Packets that the kernel dropped. Losses that a capture file reports are only informational.
     fn packets_dropped(&self) -> u64 {
         let live = self.0.live.iter();
         let interfaces = live.flat_map(|live| &live.interfaces);
         interfaces.map(|seen| seen.packets_dropped).sum()
     }
 
-    /// Says what was damaged or lost.
+    /// Reports what was damaged or lost.
     pub(crate) fn say(&self) -> Outcome {
         for error in &self.0.damaged {
             say!(Error CaptureDamaged; "{error}");
@@ -92,12 +92,12 @@ impl NotGiven {
         let unknown = self.packets_unknown_link_type();
         if unknown > 0 {
             say!(Error UnknownLinkType, packets = unknown;
-                "{} of unknown link types were not looked at", counted(unknown, "packet"));
+                "{} of unknown link types were not inspected", counted(unknown, "packet"));
         }
         let dropped = self.packets_dropped();
         if dropped > 0 {
             say!(Error PacketsDropped, packets = dropped;
-                "the kernel dropped {}, which the answer does not know of; raise {}",
+                "the kernel dropped {}, which are missing from the answer; raise {}",
                 counted(dropped, "packet"), Key::RingSize);
         }
         if let Some(live) = &self.0.live {
@@ -113,7 +113,7 @@ impl NotGiven {
         }
     }
 
-    /// Whether everything was given.
+    /// Whether every frame was handed over.
     pub(crate) fn is_nothing(&self) -> bool {
         let is_lossy = self.0.live.as_ref().is_some_and(Live::is_lossy);
         self.0.damaged.is_empty()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Opening captures, so that Ctrl-C is heard even while a pipe is silent.
+//! Opens captures so that Ctrl-C works even while a pipe is silent.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ use turboflow_capture::{CaptureFile, Damage, ReadError};
 use crate::pipe::is_pipe;
 use crate::signals::STOP;
 
-/// Files that stay open until their turn comes.
+/// How many files stay open until they are read.
 const KEPT_OPEN: usize = 16;
 
 /// Opens all captures, or none.
@@ -26,7 +26,7 @@ pub(super) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<CaptureFile>> {
     let mut files = Vec::with_capacity(paths.len());
     for path in paths {
         let mut file = open(path)?;
-        // A directory of captures is more files than a process may have open, and each takes a
+        // A directory of captures may exceed the limit of open files, and each open file has a
         // buffer.
         if files.len() >= KEPT_OPEN {
             file.close_until_read();
@@ -49,7 +49,7 @@ fn open(path: &Path) -> anyhow::Result<CaptureFile> {
         return Ok(CaptureFile::open(path)?);
     }
     let name = path.display().to_string();
-    // Without it, opening waits for a writer and no signal ends that.
+    // Without it, opening waits for a writer, and a signal does not end that.
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
     let pipe = OpenOptions::new()
         .read(true)
@@ -63,10 +63,10 @@ fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// A pipe that ends when a signal asks the run to.
+/// A pipe that ends when a signal asks the run to end.
 struct Pipe(File);
 
-/// How long a signal may go unheard.
+/// Maximum delay in noticing a signal.
 const POLL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,

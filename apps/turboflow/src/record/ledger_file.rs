@@ -12,7 +12,7 @@ use super::summary::text;
 use super::unparsed::UnparsedReport;
 use crate::keys::spelled;
 
-/// The file. The counters of the ledger are keys beside these.
+/// The JSON file. The counters of the ledger are further keys of the same object.
 #[derive(Serialize)]
 pub(super) struct LedgerFile<'a> {
     version: &'static str,
@@ -24,14 +24,14 @@ pub(super) struct LedgerFile<'a> {
     flow_cache_max_bytes: usize,
     files: Vec<String>,
     interfaces: Vec<InterfaceFile<'a>>,
-    /// The filter expression; null without one.
+    /// The filter expression; null if there is none.
     filter: Option<String>,
-    /// Flows of which the engine in the kernel lost microflow records, those that miss most packets
-    /// first: the fields of their key, and what is missing in their flow records. Null where the
-    /// engine could not say.
+    /// Flows for which the engine lost microflow records, in descending order of lost packets:
+    /// their key fields, and what is missing from their flow records. Null if the engine could not
+    /// tell.
     flows_short: Option<Vec<Map<String, Value>>>,
-    /// Microflow records lost of flows that are not among these, for there were too many. Null as
-    /// well.
+    /// Lost microflow records of flows that are not listed, because there were too many. Null if
+    /// the engine could not tell.
     microflows_dropped_unnamed: Option<u64>,
     /// Whether every packet and record is accounted for.
     balanced: bool,
@@ -40,7 +40,7 @@ pub(super) struct LedgerFile<'a> {
     stopped: bool,
     damaged: Vec<DamagedFile>,
     outputs: Vec<OutputFile>,
-    /// The file of `--unparsed-to`; null without one.
+    /// The file of `--unparsed-to`; null if there is none.
     unparsed: Option<&'a UnparsedReport>,
     #[serde(flatten)]
     ledger: &'a Ledger,
@@ -49,21 +49,21 @@ pub(super) struct LedgerFile<'a> {
 #[derive(Serialize)]
 struct InterfaceFile<'a> {
     name: &'a str,
-    /// By the kernel, past the filter; those dropped included.
+    /// Seen by the kernel and passed by the filter, including dropped packets.
     packets_seen: u64,
     packets_dropped: u64,
     packets_delivered: u64,
-    /// Delivered ones that stood for several on the wire.
+    /// Delivered packets that the kernel had merged from several on the wire.
     packets_merged: u64,
-    /// Why its packets stopped to come before the run's end: `displaced` (the engine in the kernel
-    /// was taken off it) or `removed`; null where they did not.
+    /// Why its packets stopped before the end of the run: `displaced` (the engine was detached from
+    /// it) or `removed`. Null otherwise.
     ended_early: Option<&'static str>,
 }
 
 #[derive(Serialize)]
 struct DamagedFile {
     file: String,
-    /// Number of the packet that could not be read, from 1.
+    /// Number of the packet that could not be read, counted from 1.
     packet: u64,
     offset_bytes: u64,
     damage: String,
@@ -150,7 +150,7 @@ impl<'a> LedgerFile<'a> {
     }
 }
 
-/// A map for each flow, of its columns.
+/// One map per flow, from column to value.
 fn flows_short(short: &ShortFlows) -> Vec<Map<String, Value>> {
     let rows = short.microflows.iter().enumerate();
     rows.map(|(row, microflows)| {

@@ -31,17 +31,17 @@ use anyhow::Context;
 use turboflow_formats::ExportError;
 use turboflow_run::{Controls, MetricsAt, Output, RunConfig, RunOutputs, RunSizes};
 
-use crate::beside::Beside;
 use crate::exit::{Outcome, print};
 use crate::interfaces;
 use crate::keys::Key;
 use crate::log::{self, say};
 use crate::metrics::{self, SNAPSHOTS};
 use crate::signals::STOP;
+use crate::unfinished_file::UnfinishedFile;
 use crate::units::{counted, grouped};
 
 pub(crate) use args::RecordArgs;
-use change::Following;
+use change::OutputChanger;
 pub(crate) use check::{FilesRead, check};
 use collectors::TlsRead;
 pub(crate) use filter::{joined as joined_filter, separate as separate_filter};
@@ -52,32 +52,32 @@ use outputs::Outputs;
 use progress::ProgressBar;
 use report::Report;
 use settings::Settings;
-pub(crate) use settings::{Seen, read_definition};
-pub(crate) use shared::{check_use, concerns};
+pub(crate) use settings::{AvailableInputs, read_definition};
+pub(crate) use shared::{applies_to, check_use};
 use sources::OpenSource;
 use summary::{Summary, SummaryWriter};
 use unparsed::UnparsedFile;
-pub(crate) use watch::{Ended, Watched};
+pub(crate) use watch::{FinishedRun, Watched};
 
-/// How long the end of a service waits for a stream that takes nothing, as for a collector.
-/// Together with the deadline of collectors that is less than the service manager waits
-/// (`TimeoutStopSec`), so that all other outputs are complete and what is lost is counted.
+/// How long shutdown of a service waits for a stalled stream, as for a collector. Together with the
+/// deadline of collectors, this is shorter than the patience of the service manager
+/// (`TimeoutStopSec`), so that all other outputs are completed and losses are counted.
 const END_PATIENCE: Duration = Duration::from_secs(4);
 
-/// What has to be there when packets are metered, and is not here now.
+/// Missing prerequisites: interfaces and output folders.
 pub(crate) fn absent(run: &RunConfig) -> Vec<String> {
     let interfaces = interfaces::absent(run).into_iter();
     let interfaces = interfaces.map(|name| format!("interface {name}"));
     interfaces.chain(outputs::absent_folders(run)).collect()
 }
 
-/// Applies another configuration to a run that goes on.
+/// Applies another configuration to the current run.
 pub(crate) type Apply<'a> = dyn FnMut(RunConfig) -> anyhow::Result<()> + 'a;
 
-/// What a service does at SIGHUP: finds out what is meant from now on, and applies it.
+/// The SIGHUP handler of a service: rereads the configuration, and applies it.
 pub(crate) type Reread = Box<dyn FnMut(&mut Apply<'_>) + Send>;
 
-/// Does what the flags say, to the end.
+/// Runs to the end with the given flags.
 pub(crate) fn run(args: RecordArgs) -> anyhow::Result<Outcome> {
     log::set_format(args.log_format);
     let is_printed = args.print_config;
@@ -85,23 +85,23 @@ pub(crate) fn run(args: RecordArgs) -> anyhow::Result<Outcome> {
     if is_printed {
         print(
             &run.to_toml()
-                .context("these options are no configuration")?,
+                .context("these options cannot be written as a configuration")?,
         )?;
         return Ok(Outcome::Well);
     }
     record(&run, None)
 }
 
-/// Does what a configuration file says, as a service that may be told something else later.
+/// Runs a service with a configuration, which `reread` may change later.
 pub(crate) fn serve(run: &RunConfig, reread: Reread) -> anyhow::Result<Outcome> {
     log::set_format(run.service.log_format);
     record(run, Some(reread))
 }
 
-/// Everything is opened and created before the first packet is metered.
+/// Opens and creates everything before the first packet is metered.
 fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     let settings = Arc::new(Settings::new(run)?);
-    // Before rights are given up: a key is for root alone.
+    // Before root is dropped, because only root may be able to read a private key.
     let tls = TlsRead::new(run, &[])?;
     let (hangups, heard) = channel();
     let source = OpenSource::open_and_listen(run, &settings, reread.is_some().then_some(hangups))?;
@@ -115,7 +115,7 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
         .then(|| summarise(&settings, &mut outputs));
     let end_patience = reread.is_some().then_some(END_PATIENCE);
     let changes = match reread {
-        Some(reread) => Following::new(run, &settings, tls).start(reread, heard)?,
+        Some(reread) => OutputChanger::new(run, &settings, tls).start(reread, heard)?,
         None => channel().1,
     };
     serve_metrics(run)?;
@@ -154,7 +154,7 @@ fn meter(
     settings: &Settings,
     source: OpenSource,
     outputs: RunOutputs,
-    unparsed: Option<Beside>,
+    unparsed: Option<UnfinishedFile>,
     bar: &mut ProgressBar,
 ) -> anyhow::Result<Report> {
     let unparsed = match (unparsed, settings.engine.unparsed_to()) {
@@ -191,7 +191,7 @@ fn serve_metrics(run: &RunConfig) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Adds the output that people read where no file was asked for.
+/// Adds the summary for people, if there is no other output.
 fn summarise(settings: &Settings, outputs: &mut Outputs) -> Arc<Mutex<Summary>> {
     let summary = Summary::new(&settings.config.definition, &settings.layout);
     let summary = Arc::new(Mutex::new(summary));

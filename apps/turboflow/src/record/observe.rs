@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is told while a run goes on: to the person at the terminal, and to the service manager.
+//! Reports events of a run to the person at the terminal and to the service manager.
 
 use turboflow_engine::PortState;
 use turboflow_run::{CountAboveZero, Limits, RunConfig, RunEvent, Time};
@@ -10,10 +10,10 @@ use crate::log::say;
 #[cfg(target_os = "linux")]
 use crate::systemd::Heartbeat;
 
-/// Listens to the events of a run.
+/// Handles the events of a run.
 pub(super) struct Observer<'a> {
     bar: &'a mut ProgressBar,
-    /// Of live runs, which may be services.
+    /// Only for live runs, which may be services.
     #[cfg(target_os = "linux")]
     heartbeat: Option<Heartbeat>,
     unparsed: Option<UnparsedFile>,
@@ -56,7 +56,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// The file of frames that are no packet.
+    /// The file for frames that are not packets.
     pub(super) fn finish(self) -> Option<UnparsedFile> {
         self.unparsed
     }
@@ -78,8 +78,8 @@ pub(super) const fn limits(run: &RunConfig) -> Limits {
 fn say_change(name: &str, state: PortState) {
     match state {
         PortState::Displaced => say!(Error EngineDisplaced, interface = name;
-            "{name}: another program has taken the place of the engine in the kernel, or somebody took it off; what had \
-             come until then is metered"),
+            "{name}: the engine was detached, or replaced by another program; packets up to \
+             then are metered"),
         PortState::Down => say!(Warning InterfaceDown, interface = name;
             "{name} is down; its packets are metered again once it is up"),
         PortState::Gone => say!(Error InterfaceGone, interface = name;

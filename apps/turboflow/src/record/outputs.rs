@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Creating outputs: all of them, or none.
+//! Creates all outputs, or none.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -16,29 +16,29 @@ use turboflow_transport::Target;
 use super::collectors::TlsRead;
 use super::settings::Settings;
 use super::{collectors, rotation, shared};
-use crate::beside::{Beside, directory_of, identity};
 use crate::engines::Engine;
 use crate::keys::Key;
+use crate::unfinished_file::{UnfinishedFile, directory_of, identity};
 use crate::{pipe, signals};
 
-/// Where everything goes.
+/// All files and collectors of a run.
 pub(super) struct Outputs {
     pub(super) records: Vec<Output>,
-    pub(super) ledger: Option<Beside>,
-    pub(super) unparsed: Option<Beside>,
+    pub(super) ledger: Option<UnfinishedFile>,
+    pub(super) unparsed: Option<UnfinishedFile>,
 }
 
 impl Outputs {
-    /// Creates the outputs that were asked for; a failure leaves nothing behind.
+    /// Creates the outputs. A failure leaves nothing behind.
     pub(super) fn create(
         run: &RunConfig,
         settings: &Settings,
         tls: &TlsRead,
     ) -> anyhow::Result<Self> {
-        let maker = Maker::new(run, settings, tls)?;
-        let records = run.outputs.iter().map(|output| maker.output(output));
+        let creator = OutputCreator::new(run, settings, tls)?;
+        let records = run.outputs.iter().map(|output| creator.output(output));
         let records = records.collect::<anyhow::Result<_>>()?;
-        let create = |path| Beside::create(path, maker.pipe_patience());
+        let create = |path| UnfinishedFile::create(path, creator.pipe_patience());
         let ledger = run.service.ledger.as_deref().map(create).transpose()?;
         let unparsed = settings.engine.unparsed_to();
         let unparsed = unparsed.map(create).transpose()?;
@@ -50,14 +50,14 @@ impl Outputs {
     }
 }
 
-/// Creates one output after the other.
-pub(super) struct Maker<'a> {
+/// Creates outputs one at a time.
+pub(super) struct OutputCreator<'a> {
     run: &'a RunConfig,
     settings: &'a Settings,
     tls: &'a TlsRead,
 }
 
-impl<'a> Maker<'a> {
+impl<'a> OutputCreator<'a> {
     pub(super) fn new(
         run: &'a RunConfig,
         settings: &'a Settings,
@@ -78,7 +78,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Says what is wrong with any output, without creating it.
+    /// Checks all outputs without creating them.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let (run, schema) = (self.run, self.settings.layout.schema());
         for output in &run.outputs {
@@ -124,7 +124,7 @@ impl<'a> Maker<'a> {
         })
     }
 
-    /// How long the reader of a named pipe may take to come.
+    /// How long to wait for the reader of a named pipe.
     fn pipe_patience(&self) -> Option<Duration> {
         (!self.run.source.interfaces.is_empty()).then_some(pipe::LIVE_PATIENCE)
     }
@@ -134,7 +134,7 @@ impl<'a> Maker<'a> {
         let file = File::from(stdout.context("cannot write standard output")?);
         let is_binary = matches!(format, Format::Parquet | Format::Ipfix);
         if is_binary && file.is_terminal() {
-            bail!("{format} is no text for a terminal: redirect standard output to a file");
+            bail!("{format} is not text for a terminal: redirect standard output to a file");
         }
         Ok(Stdout {
             file,
@@ -143,7 +143,7 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// Folders of files that are to be written, as far as they are not there.
+/// Missing folders of output files.
 pub(super) fn absent_folders(run: &RunConfig) -> impl Iterator<Item = String> {
     let unparsed = Engine::of(run).ok();
     let unparsed = unparsed.and_then(|engine| engine.unparsed_to().map(Path::to_owned));
@@ -156,13 +156,13 @@ pub(super) fn absent_folders(run: &RunConfig) -> impl Iterator<Item = String> {
     absent.map(|folder| format!("folder {}", folder.display()))
 }
 
-/// No file may be written twice, or be read and written.
+/// Refuses a file that would be written twice, or both read and written.
 fn check_names(run: &RunConfig, settings: &Settings) -> anyhow::Result<()> {
     let written = run.outputs.iter().map(|output| output.to.as_path());
     let written = written.chain(run.service.ledger.as_deref());
     let written: Vec<&Path> = written.chain(settings.engine.unparsed_to()).collect();
     for (index, path) in written.iter().enumerate() {
-        // A collector is the same whether or not its port is spelled out.
+        // A collector is compared by its parsed address, because the port is optional.
         let target = collectors::target_of(path)?;
         let same = |other: &Path| match &target {
             Some(target) => collectors::target_of(other).is_ok_and(|o| o.as_ref() == Some(target)),
@@ -215,7 +215,7 @@ pub(super) fn name_of(path: &Path) -> String {
     }
 }
 
-/// What a Parquet file says of its origin.
+/// The origin of the records, for a Parquet file.
 fn metadata(settings: &Settings) -> Vec<(String, String)> {
     [
         ("turboflow.version", env!("CARGO_PKG_VERSION").to_owned()),
@@ -226,10 +226,10 @@ fn metadata(settings: &Settings) -> Vec<(String, String)> {
     .to_vec()
 }
 
-/// Standard output without std's line buffer.
+/// Standard output without the line buffer of `std`.
 struct Stdout {
     file: File,
-    /// Whether nobody needs the rest of the run once the reader has gone.
+    /// Whether the run ends when the reader closes the pipe, because there is no other output.
     ends_run: bool,
 }
 

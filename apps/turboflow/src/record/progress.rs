@@ -9,27 +9,27 @@ use turboflow_run::{FilesProgress, LiveProgress, Progress};
 
 use crate::log;
 
-/// How often the line is drawn again.
+/// Redraw interval.
 const REDRAW: Duration = Duration::from_millis(100);
-/// Characters of the bar.
+/// Width of the bar in characters.
 const BAR: usize = 24;
 const CLEAR_LINE: &str = "\r\x1b[K";
 
-/// Over how much time the rate of live packets is taken.
+/// Time span over which the rate of live packets is computed.
 const RATE_OVER: Duration = Duration::from_secs(1);
 
-/// A line that is drawn over and over.
+/// A line that is redrawn in place.
 pub(super) struct ProgressBar {
     started: Instant,
     drawn: Option<Instant>,
     shown: bool,
-    /// Where the rate that is shown was taken from, and that rate, per second.
+    /// Start of the span of the displayed rate, and that rate: packets and bits per second.
     rate_from: (Instant, LiveProgress),
     rate: (u64, u64),
 }
 
 impl ProgressBar {
-    /// A bar that is shown where somebody can see it.
+    /// A bar, hidden if standard error is not watched.
     pub(super) fn new(quiet: bool) -> Self {
         let shown = !quiet && log::is_watched();
         Self {
@@ -65,14 +65,14 @@ impl ProgressBar {
         print(&live_line(&progress, self.rate));
     }
 
-    /// Takes the line away, so that another can be written; it comes back.
+    /// Clears the line so that other text can be written. The next draw shows it again.
     pub(super) fn clear(&mut self) {
         if self.drawn.take().is_some() {
             print("");
         }
     }
 
-    /// Whether the line is to be drawn again: then, now.
+    /// The current time, if a redraw is due.
     fn is_due(&mut self) -> Option<Instant> {
         if !self.shown {
             return None;
@@ -85,7 +85,7 @@ impl ProgressBar {
         Some(now)
     }
 
-    /// Takes the line away. Says how long the run took.
+    /// Clears the line. Returns the duration of the run.
     pub(super) fn finish(self) -> Duration {
         if self.drawn.is_some() {
             let _ = write!(std::io::stderr(), "{CLEAR_LINE}");
@@ -125,7 +125,7 @@ fn line(progress: &FilesProgress, elapsed: Duration) -> String {
     format!("{bar} {percent:3.0} %  {packets} packets, {rate}/s, {minutes}:{seconds:02} left")
 }
 
-/// So many a second.
+/// A rate per second.
 pub(super) fn rate(number: u64, elapsed: Duration) -> u64 {
     (number as f64 / elapsed.as_secs_f64().max(1e-9)) as u64
 }
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_rate_and_time_left() {
+    fn shows_rate_and_time_left() {
         let elapsed = Duration::from_secs(10);
         let progress = FilesProgress {
             packets: 20_000_000,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a run did, and what it did not: the words for it and the exit code.
+//! The report of a run: the messages and the exit code.
 
 use std::io;
 use std::time::Duration;
@@ -17,19 +17,19 @@ use crate::keys::Key;
 use crate::log::say;
 use crate::units::{counted, grouped};
 
-/// What only a run over interfaces has to say.
+/// The part of a report that only live runs have.
 #[derive(Debug, Default)]
 pub(super) struct Live {
-    /// Interfaces by name, with what the kernel saw and dropped.
-    pub(super) interfaces: Vec<Seen>,
+    /// Counters of the kernel, by interface.
+    pub(super) interfaces: Vec<InterfaceReport>,
     failure: Option<io::Error>,
-    /// Flows that the engine in the kernel lost records of; `None` where it could not say.
+    /// Flows for which the engine lost microflow records. `None`: the engine could not tell.
     pub(super) short: Option<ShortFlows>,
 }
 
 /// The packets of one interface.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct InterfaceReport {
     pub(super) name: String,
     pub(super) packets_seen: u64,
     pub(super) packets_dropped: u64,
@@ -38,7 +38,7 @@ pub(super) struct Seen {
     pub(super) ended_early: Option<EndedEarly>,
 }
 
-impl Seen {
+impl InterfaceReport {
     fn of((name, counters, state): (String, PortCounters, PortState)) -> Self {
         Self {
             name,
@@ -51,17 +51,17 @@ impl Seen {
     }
 }
 
-/// Why an interface gave nothing more before the run had ended.
+/// Why an interface stopped before the end of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndedEarly {
-    /// The engine in the kernel was taken off it.
+    /// The engine was detached from it.
     Displaced,
-    /// It was removed.
+    /// The interface was removed.
     Removed,
 }
 
 impl EndedEarly {
-    /// As the ledger's file has it.
+    /// The name in the ledger file.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Displaced => "displaced",
@@ -78,7 +78,7 @@ impl EndedEarly {
     }
 }
 
-/// A run that is over.
+/// A run that has ended.
 pub(super) struct Report {
     pub(super) ledger: Ledger,
     pub(super) imbalances: Vec<Imbalance>,
@@ -87,7 +87,7 @@ pub(super) struct Report {
     /// Whether a signal ended it before the end of the input.
     pub(super) stopped: bool,
     pub(super) live: Option<Live>,
-    /// Frames that are no packet, where they were to be written.
+    /// The file for frames that are not packets, if there is one.
     pub(super) unparsed: Option<UnparsedReport>,
     ledger_failure: Option<io::Error>,
 }
@@ -104,13 +104,13 @@ impl Report {
             outputs,
             ..
         } = ran;
-        // A pipe that a signal ended is cut, not damaged; and nothing was lost where the reader of
-        // standard output had enough.
+        // A pipe that a signal ended is not damaged. Nothing was lost if the reader of standard
+        // output closed its pipe.
         let interrupted = damaged.iter().any(is_stop);
         damaged.retain(|error| !is_stop(error));
         let satisfied = outputs.iter().any(went_away);
         let live = ledger.is_live.then(|| Live {
-            interfaces: ports.into_iter().map(Seen::of).collect(),
+            interfaces: ports.into_iter().map(InterfaceReport::of).collect(),
             failure,
             short,
         });
@@ -126,7 +126,7 @@ impl Report {
         }
     }
 
-    /// Notes that the ledger could not be written, if so.
+    /// Records the failure to write the ledger, if there was one.
     pub(super) fn ledger_failed(&mut self, written: io::Result<()>) {
         self.ledger_failure = written.err();
     }
@@ -137,7 +137,7 @@ impl Report {
             || self.stopped
             || self.ledger.packets_unknown_link_type > 0
             || self.live.as_ref().is_some_and(Live::is_lossy)
-            || self.packets_dropped_of_all() > 0
+            || self.packets_dropped_on_shared_path() > 0
             || self.unparsed.as_ref().is_some_and(UnparsedReport::is_lossy)
             || self
                 .outputs
@@ -147,7 +147,7 @@ impl Report {
         if lossy { Outcome::Lossy } else { Outcome::Well }
     }
 
-    /// The run in one paragraph.
+    /// The summary of the run in one paragraph.
     pub(super) fn paragraph(&self, elapsed: Duration) -> String {
         let ledger = &self.ledger;
         let mut words = format!(
@@ -195,7 +195,7 @@ impl Report {
             }
     }
 
-    /// Says what the run did.
+    /// Reports the end of the run.
     pub(super) fn say_finished(&self, elapsed: Duration) {
         let ledger = &self.ledger;
         say!(Info Finished,
@@ -208,9 +208,9 @@ impl Report {
             "{}", self.paragraph(elapsed));
     }
 
-    /// Says on standard error what was damaged or lost, and how to mend it.
+    /// Reports on standard error what was damaged or lost, and the remedy.
     ///
-    /// `why_records_are_lost`: between the engine and here, with the mend.
+    /// `why_records_are_lost`: the reason for losses between engine and process, and the remedy.
     pub(super) fn say_losses(&self, config: &PipelineConfig, why_records_are_lost: &str) {
         for error in &self.damaged {
             say!(Error CaptureDamaged; "{error}");
@@ -219,7 +219,7 @@ impl Report {
         if let Some(live) = &self.live {
             live.say_losses(ledger.source_unread);
         }
-        self.say_dropped_of_all(why_records_are_lost);
+        self.say_dropped_on_shared_path(why_records_are_lost);
         if ledger.packets_unknown_link_type > 0 {
             let packets = counted(ledger.packets_unknown_link_type, "packet");
             let bytes = table::bytes(ledger.bytes_unknown_link_type);
@@ -241,7 +241,7 @@ impl Report {
             if output.records_overrun > 0 {
                 let (name, records) = (&output.name, counted(output.records_overrun, "record"));
                 say!(Error OutputOverrun, output = name.as_str(), records = output.records_overrun;
-                    "{name} took records slower than they came: {records} not written");
+                    "{name} could not keep up: {records} not written");
             }
         }
         if let Some(unparsed) = &self.unparsed {
@@ -257,16 +257,16 @@ impl Report {
         self.report_bug();
     }
 
-    /// Packets in microflow records that an engine could not hand over. It has one path to here for
-    /// all its ports.
-    fn packets_dropped_of_all(&self) -> u64 {
+    /// Packets in microflow records that an engine could not hand over. All its ports share one
+    /// path to this process.
+    fn packets_dropped_on_shared_path(&self) -> u64 {
         let Some(live) = &self.live else { return 0 };
         let of_one = live.interfaces.iter().map(|seen| seen.packets_dropped);
         self.ledger.source_dropped.saturating_sub(of_one.sum())
     }
 
-    fn say_dropped_of_all(&self, why: &str) {
-        let (ledger, packets) = (&self.ledger, self.packets_dropped_of_all());
+    fn say_dropped_on_shared_path(&self, why: &str) {
+        let (ledger, packets) = (&self.ledger, self.packets_dropped_on_shared_path());
         if packets > 0 {
             let share = packets as f64 * 100.0 / ledger.source_seen.max(1) as f64;
             say!(Error PacketsDropped, packets = packets, microflows = ledger.microflows_dropped;
@@ -279,7 +279,7 @@ impl Report {
         }
     }
 
-    /// How many flows lost records, as the end of a sentence; nothing where that is not known.
+    /// How many flows lost records, as the end of a sentence. Empty if unknown.
     fn short_flows(&self) -> String {
         let Some(short) = self.live.as_ref().and_then(|live| live.short.as_ref()) else {
             return String::new();
@@ -289,7 +289,7 @@ impl Report {
         let are = if named == 1 { "is" } else { "are" };
         match short.microflows_unnamed {
             0 => format!(" ({flows} {are} incomplete: {ledger} lists them)"),
-            _ => format!(" (more than {flows} are incomplete: {ledger} lists that many)"),
+            _ => format!(" (more than {flows} are incomplete; {ledger} lists only these)"),
         }
     }
 
@@ -347,8 +347,8 @@ impl Live {
             }
             if seen.packets_merged > 0 {
                 say!(Warning PacketsMerged, interface = name.as_str(), packets = seen.packets_merged;
-                    "{name}: {} stood for several on the wire, merged by the \
-                     kernel or the card; packets are too few, and bytes lack the headers that this saved",
+                    "{name}: {} were merged from several on the wire by the \
+                     kernel or the card; packets are undercounted, and bytes lack the headers that this saved",
                     counted(seen.packets_merged, "packet"),
                 );
             }
@@ -357,21 +357,21 @@ impl Live {
         if let Some(error) = &self.failure {
             let unread = counted(unread, "packet");
             say!(Error CaptureFailed;
-                "capturing ended early: {error}; {unread} left unread in the ring");
+                "capture ended early: {error}; {unread} left unread in the ring");
         }
     }
 
-    /// Says which interfaces gave nothing more before the run had ended.
+    /// Reports interfaces that stopped before the end of the run.
     pub(super) fn say_ended_early(&self) {
         for seen in &self.interfaces {
             let name = &seen.name;
             match seen.ended_early {
                 Some(EndedEarly::Displaced) => {
                     say!(Error EngineDisplaced, interface = name.as_str();
-                    "{name}: the engine in the kernel was taken off while it metered")
+                    "{name}: the engine was detached during the run")
                 }
                 Some(EndedEarly::Removed) => say!(Error InterfaceGone, interface = name.as_str();
-                    "{name} was removed while it was captured"),
+                    "{name} was removed during the run"),
                 None => {}
             }
         }
@@ -382,7 +382,7 @@ fn failed(output: &OutputReport) -> bool {
     output.outcome.is_err() && !went_away(output)
 }
 
-/// Whether the reader of a stream had enough of it.
+/// Whether the reader of a stream closed it.
 fn went_away(output: &OutputReport) -> bool {
     matches!(output.outcome, Err(ExportError::BrokenPipe))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Outputs that are files following one another: `-w flows-%Y%m%dT%H%M%S.parquet --rotate 5m`.
+//! Outputs that are sequences of files: `-w flows-%Y%m%dT%H%M%S.parquet --rotate 5m`.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use crate::log::say;
 use crate::signals;
 use crate::units::counted;
 
-/// The pattern that an output is named by. Files read from are metered in one go: their outputs
-/// keep a `%` as it is.
+/// The pattern in the name of an output. Runs over capture files do not rotate: their outputs keep
+/// a `%` as it is.
 pub(super) fn pattern_of(run: &RunConfig, path: &Path) -> anyhow::Result<Option<NamePattern>> {
     match path.to_str() {
         Some(text) if run.is_live() && NamePattern::is_meant(path) => Ok(Some(text.parse()?)),
@@ -23,7 +23,7 @@ pub(super) fn pattern_of(run: &RunConfig, path: &Path) -> anyhow::Result<Option<
     }
 }
 
-/// Whether SIGHUP asks for new files. It ends other runs, since it comes when a terminal closes.
+/// Whether SIGHUP starts new files. Otherwise it ends the run, because a closing terminal sends it.
 pub(super) fn turns_files(run: &RunConfig) -> bool {
     let is_pattern = |output: &OutputConfig| matches!(pattern_of(run, &output.to), Ok(Some(_)));
     run.outputs.iter().any(is_pattern)

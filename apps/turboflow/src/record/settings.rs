@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow record` as meant: a configuration that compiles.
+//! The validated settings of `turboflow record`.
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -9,11 +9,11 @@ use turboflow_merge::Layout;
 use turboflow_record::{Definition, InputSet};
 use turboflow_run::{PipelineConfig, RunConfig};
 
+use crate::config_error;
 use crate::engines::{self, Engine, refuse_demands};
 use crate::keys::Key;
-use crate::mend;
 
-/// A run that compiles: what the meter is told, the layout of its records, and its engine.
+/// A validated run: the configuration of the meter, the layout of its records, and its engine.
 pub(super) struct Settings {
     pub(super) config: PipelineConfig,
     pub(super) layout: Layout,
@@ -25,15 +25,15 @@ impl Settings {
         Self::with(run, definition(run)?)
     }
 
-    /// Settings of a run whose definition has been read already.
+    /// Settings of a run whose definition was read before.
     pub(super) fn with(run: &RunConfig, definition: Definition) -> anyhow::Result<Self> {
         let engine = Engine::of(run)?;
-        let mut config = PipelineConfig::try_from(run).map_err(mend::of_config)?;
+        let mut config = PipelineConfig::try_from(run).map_err(config_error::for_user)?;
         config.definition = definition;
         if run.meter.seed.is_none() {
             config.seed = random_seed();
         }
-        let layout = config.compile().map_err(mend::of_config)?;
+        let layout = config.compile().map_err(config_error::for_user)?;
         refuse_demands(run, &engine, &config, &layout)?;
         Ok(Self {
             config,
@@ -43,13 +43,13 @@ impl Settings {
     }
 }
 
-/// The definition that a run names.
+/// The definition of a run.
 pub(super) fn definition(run: &RunConfig) -> anyhow::Result<Definition> {
     let Some(path) = &run.flow.definition else {
         return Ok(Definition::default());
     };
     let engine = Engine::of(run)?;
-    let seen = Seen {
+    let seen = AvailableInputs {
         inputs: engine.abilities.inputs,
         by: format!("engine `{}`", engine.abilities.name),
     };
@@ -60,19 +60,19 @@ pub(super) fn definition(run: &RunConfig) -> anyhow::Result<Definition> {
     read_definition(path, run.flow.biflow, &seen, has_room)
 }
 
-/// The inputs that can be seen, and what sees them.
-pub(crate) struct Seen {
+/// The inputs that are available, and their origin.
+pub(crate) struct AvailableInputs {
     pub(crate) inputs: InputSet,
-    /// The words for it in errors.
+    /// The origin, for error messages.
     pub(crate) by: String,
 }
 
-/// Reads a definition and checks that it can be laid out (its directions joined if `biflow`), that
-/// all its inputs are seen, and that there is room for it. Errors name the line.
+/// Reads a definition. Checks that it has a layout (as biflow if `biflow`), that all its inputs are
+/// available, and that the engine supports it. Errors name the line.
 pub(crate) fn read_definition(
     path: &Path,
     biflow: bool,
-    seen: &Seen,
+    seen: &AvailableInputs,
     has_room: impl Fn(&Layout) -> anyhow::Result<()>,
 ) -> anyhow::Result<Definition> {
     let name = path.display();
@@ -82,10 +82,10 @@ pub(crate) fn read_definition(
     let (definition, places) = Definition::parse_with_places(&text).map_err(placed)?;
     if let Err(unseen) = definition.check_inputs(seen.inputs, &seen.by) {
         let unseen = places.locate(unseen);
-        match &engines::that_see(definition.inputs())[..] {
+        match &engines::supporting(definition.inputs())[..] {
             [] => bail!("{name}, {unseen}"),
             able => bail!(
-                "{name}, {unseen}; {} sees all that it asks for",
+                "{name}, {unseen}; {} supports all its inputs",
                 Key::Engine.with(&engines::listed(able.iter().copied()))
             ),
         }
@@ -93,7 +93,7 @@ pub(crate) fn read_definition(
     let layout =
         Layout::compile(&definition, biflow).map_err(|invalid| placed(places.locate(invalid)))?;
     if let Err(reason) = has_room(&layout) {
-        // At the first feature for which there is none.
+        // The error names the first feature that does not fit.
         let is_over = |index: &usize| {
             let mut first = definition.clone();
             first.features.truncate(index + 1);
@@ -110,7 +110,7 @@ pub(crate) fn read_definition(
     Ok(definition)
 }
 
-/// An unpredictable seed: std's hasher is keyed by the operating system.
+/// An unpredictable seed: the operating system keys the hasher of `std`.
 fn random_seed() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Options that are said once for all outputs, by flags or by keys outside `[[output]]`: each
-//! output gets those that concern it.
+//! Options that are given once for all outputs, by flags or by keys outside `[[output]]`. Each
+//! output gets the options that apply to it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,8 @@ use turboflow_transport::{Carrier, Target};
 use super::outputs::{is_stdout, name_of};
 use crate::keys::{Key, OUTPUT};
 
-/// Options that must not be given in vain, when no output is concerned.
-const NOT_IN_VAIN: [Key; 6] = [
+/// Options that are refused if they apply to no output. Others are ignored then.
+const REFUSED_IF_UNUSED: [Key; 6] = [
     Key::Format,
     Key::Rotate,
     Key::RotateSize,
@@ -22,7 +22,7 @@ const NOT_IN_VAIN: [Key; 6] = [
     Key::TlsKeyFile,
 ];
 
-/// What an output is, as far as its address and the given format tell.
+/// The kind of an output, as far as its address and the given format tell.
 enum Kind {
     Collector {
         by_tls: bool,
@@ -36,7 +36,7 @@ enum Kind {
 impl Kind {
     fn of(to: &Path, format: Option<Format>, is_live: bool) -> Self {
         match to.to_str() {
-            // What is wrong with an address is said where it is used.
+            // An invalid address is reported where it is used.
             Some(text) if Target::is_meant(text) => Self::Collector {
                 by_tls: text
                     .parse()
@@ -50,8 +50,8 @@ impl Kind {
     }
 }
 
-/// Whether an output with that address, and a format that was given, follows that option.
-pub(crate) fn concerns(key: Key, to: &Path, given: Option<Format>, is_live: bool) -> bool {
+/// Whether an option applies to an output with this address and the given format.
+pub(crate) fn applies_to(key: Key, to: &Path, given: Option<Format>, is_live: bool) -> bool {
     match (key, Kind::of(to, given, is_live)) {
         (Key::To, _) => true,
         (Key::Format, Kind::Collector { .. }) => false,
@@ -69,7 +69,7 @@ pub(crate) fn concerns(key: Key, to: &Path, given: Option<Format>, is_live: bool
     }
 }
 
-/// Gives an option its default.
+/// Resets an option to its default.
 fn reset(output: &mut OutputConfig, key: Key) {
     let default = OutputConfig::default();
     match key {
@@ -90,32 +90,32 @@ fn reset(output: &mut OutputConfig, key: Key) {
     }
 }
 
-/// Options of an output that have another value than their default, and do not concern it.
-fn in_vain(output: &OutputConfig, is_live: bool) -> impl Iterator<Item = Key> {
+/// Options of an output that are set but do not apply to it.
+fn inapplicable(output: &OutputConfig, is_live: bool) -> impl Iterator<Item = Key> {
     Key::of(OUTPUT).filter(move |key| {
         let mut without = output.clone();
         reset(&mut without, *key);
-        without != *output && !concerns(*key, &output.to, output.format, is_live)
+        without != *output && !applies_to(*key, &output.to, output.format, is_live)
     })
 }
 
-/// The output with those of its options alone that concern it.
+/// The output with only the options that apply to it.
 pub(super) fn own(mut output: OutputConfig, is_live: bool) -> OutputConfig {
-    for key in in_vain(&output.clone(), is_live) {
+    for key in inapplicable(&output.clone(), is_live) {
         reset(&mut output, key);
     }
     output
 }
 
-/// Says which option of an output does not concern it.
+/// Refuses an option of an output that does not apply to it.
 pub(super) fn check(output: &OutputConfig, is_live: bool) -> anyhow::Result<()> {
-    let first = in_vain(output, is_live).next();
+    let first = inapplicable(output, is_live).next();
     first.map_or(Ok(()), |key| {
-        Err(of_no_use(key, output.format, Some(&output.to)))
+        Err(not_applicable(key, output.format, Some(&output.to)))
     })
 }
 
-/// Outputs of one set of options, each with those that concern it.
+/// Outputs that share one set of options. Each gets the options that apply to it.
 pub(super) fn spread(
     shared: &OutputConfig,
     write: &[PathBuf],
@@ -125,7 +125,7 @@ pub(super) fn spread(
         to: to.clone(),
         ..shared.clone()
     });
-    for key in NOT_IN_VAIN {
+    for key in REFUSED_IF_UNUSED {
         let mut without = shared.clone();
         reset(&mut without, key);
         if without != *shared {
@@ -135,22 +135,26 @@ pub(super) fn spread(
     Ok(outputs.map(|output| own(output, is_live)).collect())
 }
 
-/// Refuses an option for all outputs that concerns none, if it must not be given in vain.
+/// Refuses an option for all outputs that applies to none, unless it may be ignored.
 pub(crate) fn check_use(
     key: Key,
     format: Option<Format>,
     write: &[PathBuf],
     is_live: bool,
 ) -> anyhow::Result<()> {
-    let is_used = |to: &PathBuf| concerns(key, to, format, is_live);
-    if NOT_IN_VAIN.contains(&key) && !write.iter().any(is_used) {
-        return Err(of_no_use(key, format, write.first().map(PathBuf::as_path)));
+    let is_used = |to: &PathBuf| applies_to(key, to, format, is_live);
+    if REFUSED_IF_UNUSED.contains(&key) && !write.iter().any(is_used) {
+        return Err(not_applicable(
+            key,
+            format,
+            write.first().map(PathBuf::as_path),
+        ));
     }
     Ok(())
 }
 
-/// What is wrong with an option that concerns no output, and the mend.
-fn of_no_use(key: Key, format: Option<Format>, to: Option<&Path>) -> anyhow::Error {
+/// The error for an option that applies to no output, and how to fix it.
+fn not_applicable(key: Key, format: Option<Format>, to: Option<&Path>) -> anyhow::Error {
     match (key, to, format) {
         (Key::Format, None, _) => {
             anyhow!("{key} is of no use without -w: add `-w -` for standard output")
@@ -162,7 +166,7 @@ fn of_no_use(key: Key, format: Option<Format>, to: Option<&Path>) -> anyhow::Err
             name_of(to)
         ),
         (Key::Rotate | Key::RotateSize, ..) => anyhow!(
-            "{key} needs an output whose name has a time, for every file needs a name of its own: {}",
+            "{key} needs an output whose name has a time, because every file needs its own name: {}",
             Key::To.with("flows-%Y%m%dT%H%M%S.parquet")
         ),
         (Key::TlsCa | Key::TlsCert | Key::TlsKeyFile, ..) => {

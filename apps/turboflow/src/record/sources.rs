@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where packets or microflow records come from: all of it is opened, or nothing.
+//! Opens the source of packets or microflow records completely, or not at all.
 
 use std::any::Any;
 
@@ -11,17 +11,17 @@ use super::{filter, inputs, rotation};
 use crate::privileges;
 use crate::signals::{self, Hangups};
 
-/// A source that is open.
+/// An open source.
 pub(super) struct OpenSource {
     pub(super) source: Source,
     /// What is captured or read, in words.
     pub(super) name: String,
-    /// What keeps the ports of engines as they need them.
+    /// Guards that keep the ports of engines configured.
     _held: Vec<Box<dyn Any + Send>>,
 }
 
 impl OpenSource {
-    /// Opens it, and listens to signals.
+    /// Opens the source, and listens for signals.
     pub(super) fn open_and_listen(
         run: &RunConfig,
         settings: &Settings,
@@ -31,17 +31,17 @@ impl OpenSource {
         let turns_files = hangups.is_some() || rotation::turns_files(run);
         let listen = || signals::listen(first, turns_files, hangups);
         if run.source.interfaces.is_empty() {
-            // Before files are opened: a pipe may keep its reader waiting.
+            // Before files are opened, because opening a pipe may block.
             listen()?;
             return Self::open(run, settings);
         }
-        // After interfaces are opened: rights are dropped before there is any other thread.
+        // After interfaces are opened, because root must be dropped before there are other threads.
         let source = Self::open(run, settings)?;
         listen()?;
         Ok(source)
     }
 
-    /// Opens it. Rights are dropped then, so there must be no other thread yet.
+    /// Opens the source and drops root. There must be no other thread yet.
     pub(super) fn open(run: &RunConfig, settings: &Settings) -> anyhow::Result<Self> {
         if let Some(remote) = &settings.engine.remote {
             let user = run.service.user.as_deref();
@@ -94,7 +94,7 @@ impl OpenSource {
         })
     }
 
-    /// Reads files at that speed rather than as fast as it can.
+    /// Reads files at this speed. `None`: as fast as possible.
     pub(super) fn at_speed(mut self, speed: Option<f64>) -> Self {
         if let Source::Files(files) = &mut self.source {
             files.pace = speed.map(Pace::of);

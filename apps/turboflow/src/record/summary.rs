@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `turboflow record` keeps of the records when nobody asked for a file: a few sums and the
-//! largest records, in bounded memory.
+//! The summary of the records without an output: a few sums and the largest records, in bounded
+//! memory.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,7 +13,6 @@ use turboflow_record::{Column, ColumnKind, Definition, FlowBatch, Input, KeyFiel
 /// How many of the largest records are kept.
 const TOP: usize = 10;
 
-/// Sums of some records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     pub(super) records: u64,
@@ -21,23 +20,23 @@ pub(super) struct Sums {
     pub(super) bytes: u64,
 }
 
-/// Which columns are looked at.
+/// The columns that the summary uses.
 #[derive(Clone, Debug)]
 struct Columns {
     protocol: Option<usize>,
-    /// Packets and bytes of a record; in biflows each direction has its own.
+    /// Packets and bytes of a record. A biflow has one column per direction.
     packets: Vec<usize>,
     bytes: Vec<usize>,
     shown: Vec<usize>,
 }
 
-/// What is known of the records so far.
+/// The sums and the largest records so far.
 #[derive(Debug)]
 pub(super) struct Summary {
     columns: Columns,
     /// Names and kinds of the columns of `top`.
     pub(super) shown: Vec<Column>,
-    /// By protocol number; all under 0 where the key has no protocol.
+    /// By protocol number. Without a protocol in the key, everything is under 0.
     by_protocol: Vec<Sums>,
     top: BinaryHeap<Reverse<(u64, u64, Vec<String>)>>,
     records: u64,
@@ -60,7 +59,7 @@ impl Summary {
         }
     }
 
-    /// Whether records can be ranked by bytes (else by packets; else they are not ranked).
+    /// What records are ranked by: bytes, otherwise packets. `None` without both.
     pub(super) fn ranked_by(&self) -> Option<&'static str> {
         match (&self.columns.bytes[..], &self.columns.packets[..]) {
             ([_, ..], _) => Some("bytes"),
@@ -69,12 +68,12 @@ impl Summary {
         }
     }
 
-    /// Whether the key tells protocols apart.
+    /// Whether the key has the protocol.
     pub(super) fn knows_protocols(&self) -> bool {
         self.columns.protocol.is_some()
     }
 
-    /// The protocols seen, the one with most bytes first.
+    /// Protocols, in descending order of bytes.
     pub(super) fn protocols(&self) -> Vec<(usize, Sums)> {
         let seen = self.by_protocol.iter().copied().enumerate();
         let mut seen: Vec<_> = seen.filter(|(_, sums)| sums.records > 0).collect();
@@ -82,7 +81,7 @@ impl Summary {
         seen
     }
 
-    /// The largest records, largest first.
+    /// The largest records, in descending order.
     pub(super) fn top(&self) -> Vec<Vec<String>> {
         let mut top: Vec<_> = self.top.iter().map(|Reverse(entry)| entry).collect();
         top.sort_by_key(|(size, number, _)| (Reverse(*size), *number));
@@ -170,7 +169,7 @@ fn number(batch: &FlowBatch, row: usize, column: usize) -> u64 {
     }
 }
 
-/// A value for people.
+/// Formats a value for people.
 pub(super) fn text(value: Value<'_>, kind: ColumnKind) -> String {
     match (value, kind) {
         (Value::Absent, _) => String::new(),
@@ -189,7 +188,7 @@ pub(super) fn text(value: Value<'_>, kind: ColumnKind) -> String {
     }
 }
 
-/// The summary as an output like any other.
+/// The summary as an output.
 pub(super) struct SummaryWriter {
     summary: Arc<Mutex<Summary>>,
     records: u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `turboflow record` prints where no file was asked for.
+//! The tables that `turboflow record` prints without an output.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::report::Report;
 use super::summary::Summary;
 use crate::units::grouped;
 
-/// Totals, top flow records, protocols, end reasons and ledger.
+/// Totals, largest flow records, protocols, end reasons and ledger.
 pub(super) fn render(report: &Report, summary: &Summary, elapsed: Duration) -> String {
     let width = tcgetwinsize(std::io::stdout())
         .ok()
@@ -67,7 +67,7 @@ fn protocols(summary: &Summary, width: Option<usize>) -> String {
     format!("Protocols:\n{}", table.render(width))
 }
 
-/// The names that people know; the others by number.
+/// The name of a common protocol, otherwise its number.
 fn protocol_name(number: usize) -> String {
     let name = match number {
         0 => "hop-by-hop",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--unparsed-to FILE.pcap`: frames that are no packet, for somebody to look at.
+//! `--unparsed-to FILE.pcap`: frames that are not packets, for inspection.
 
 use std::io;
 
@@ -7,23 +7,23 @@ use serde::Serialize;
 use turboflow_capture::write::PcapWriter;
 use turboflow_packet::{Frame, LinkType};
 
-use crate::beside::Beside;
 use crate::keys::Key;
 use crate::log::say;
+use crate::unfinished_file::UnfinishedFile;
 use crate::units::counted;
 
-/// The file while the run goes on.
+/// The file during the run.
 pub(super) struct UnparsedFile {
     name: String,
-    /// `None` once it could not be written.
-    writer: Option<PcapWriter<Beside>>,
+    /// `None` after a failed write.
+    writer: Option<PcapWriter<UnfinishedFile>>,
     failure: Option<io::Error>,
     frames: u64,
     frames_lost: u64,
 }
 
 impl UnparsedFile {
-    pub(super) fn new(name: String, file: Beside) -> io::Result<Self> {
+    pub(super) fn new(name: String, file: UnfinishedFile) -> io::Result<Self> {
         Ok(Self {
             name,
             writer: Some(PcapWriter::new(file, LinkType::Ethernet)?),
@@ -33,7 +33,7 @@ impl UnparsedFile {
         })
     }
 
-    /// Appends a frame. A file that cannot be written is given up, and the run goes on.
+    /// Appends a frame. After a failed write, the file is abandoned and the run continues.
     pub(super) fn write(&mut self, frame: &Frame<'_>) {
         let written = self.writer.as_mut().map(|writer| writer.write_frame(frame));
         match written {
@@ -49,10 +49,10 @@ impl UnparsedFile {
         self.frames_lost += std::mem::take(&mut self.frames) + 1;
     }
 
-    /// Gives the file its name, or removes it; `not_handed_up` frames never came here.
+    /// Completes the file. `not_handed_up` frames never reached it.
     pub(super) fn finish(mut self, not_handed_up: u64) -> UnparsedReport {
         if let Some(writer) = self.writer.take() {
-            let completed = writer.finish().and_then(Beside::complete);
+            let completed = writer.finish().and_then(UnfinishedFile::complete);
             if let Err(error) = completed {
                 self.frames_lost += std::mem::take(&mut self.frames);
                 self.failure = Some(error);
@@ -67,14 +67,13 @@ impl UnparsedFile {
     }
 }
 
-/// What became of the file.
+/// The result of the file.
 #[derive(Serialize)]
 pub(super) struct UnparsedReport {
     file: String,
-    /// In the file.
+    /// Frames in the file.
     frames: u64,
-    /// Of those that are no packet, those that are not: they came faster than they are handed up,
-    /// or could not be written.
+    /// Other frames that are not packets: they came too fast, or could not be written.
     frames_lost: u64,
     error: Option<String>,
 }
@@ -84,21 +83,21 @@ impl UnparsedReport {
         self.frames_lost > 0 || self.error.is_some()
     }
 
-    /// What there is to say of it at the end of the run's sentence.
+    /// The last part of the sentence about the run.
     pub(super) fn words(&self) -> String {
         let frames = counted(self.frames, "frame");
-        format!("; {} has {frames} that no flow has", self.file)
+        format!("; {} has {frames} that are in no flow", self.file)
     }
 
     pub(super) fn say_losses(&self) {
         let (file, lost) = (self.file.as_str(), counted(self.frames_lost, "frame"));
         if let Some(error) = &self.error {
             say!(Error OutputFailed, output = file, frames_lost = self.frames_lost;
-                "cannot write {file}: {error}; {lost} that are no packet not written");
+                "cannot write {file}: {error}; {lost} not written");
         } else if self.frames_lost > 0 {
             say!(Error OutputOverrun, output = file, frames_lost = self.frames_lost;
-                "{lost} that are no packet came faster than they are handed up, and are not in {file}; the ledger has them by \
-                 reason. A lower {} lets more through", Key::SnapLength);
+                "{lost} came too fast for the engine to hand over, and are not in {file}; the ledger \
+                 counts them by reason. A lower {} lets more through", Key::SnapLength);
         }
     }
 }

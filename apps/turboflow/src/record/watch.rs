@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Metering for somebody who watches: the sources and options of `record`, one output in memory.
+//! Metering for a screen: the sources and options of `record`, with one output in memory.
 
 use anyhow::bail;
 use turboflow_record::Schema;
@@ -13,30 +13,30 @@ use super::sources::OpenSource;
 use crate::exit::Outcome;
 use crate::signals::STOP;
 
-/// Sources that are open, and what is to be done with their packets.
+/// Open sources, and what is needed to meter their packets.
 pub(crate) struct Watched {
     settings: Settings,
     source: OpenSource,
 }
 
-/// How a run ended.
-pub(crate) struct Ended {
+/// A run that has ended.
+pub(crate) struct FinishedRun {
     report: Report,
     config: PipelineConfig,
     why_records_are_lost: String,
 }
 
 impl Watched {
-    /// Opens all sources, or none. Rights are dropped then, so there must be no other thread yet.
+    /// Opens all sources, or none, and drops root. There must be no other thread yet.
     pub(crate) fn open(run: &RunConfig) -> anyhow::Result<Self> {
         let mut settings = Settings::new(run)?;
         if let Some(path) = settings.engine.unparsed_to() {
             bail!(
-                "nothing is written here: frames go to {} with `turboflow record`",
+                "this command writes no files; use {} with `turboflow record`",
                 path.display()
             );
         }
-        // Somebody waits for the records of files, too.
+        // The screen needs records promptly, also those of files.
         settings.config = settings.config.live();
         if let Some(active_ns) = settings.config.timeouts.active_ns {
             settings.config.sweep_ns = settings.config.sweep_ns.min(active_ns);
@@ -63,13 +63,13 @@ impl Watched {
         &self.settings.config
     }
 
-    /// Meters until the sources end or somebody asks for it; files at that speed.
+    /// Meters until the sources end or a stop is requested. Files are read at `speed`.
     pub(crate) fn meter(
         self,
         output: Output,
         speed: Option<f64>,
         snapshots: &Snapshots,
-    ) -> anyhow::Result<Ended> {
+    ) -> anyhow::Result<FinishedRun> {
         let why_records_are_lost = self.settings.engine.why_records_are_lost();
         let config = self.settings.config;
         let source = self.source.at_speed(speed);
@@ -83,7 +83,7 @@ impl Watched {
         let mut report = Report::of(ran);
         // Leaving the screen before the end of a file is no loss.
         report.stopped = false;
-        Ok(Ended {
+        Ok(FinishedRun {
             report,
             config,
             why_records_are_lost,
@@ -91,12 +91,12 @@ impl Watched {
     }
 }
 
-impl Ended {
+impl FinishedRun {
     pub(crate) const fn ledger(&self) -> &Ledger {
         &self.report.ledger
     }
 
-    /// Says what was damaged or lost.
+    /// Reports what was damaged or lost.
     pub(crate) fn say_losses(&self) -> Outcome {
         self.report
             .say_losses(&self.config, &self.why_records_are_lost);

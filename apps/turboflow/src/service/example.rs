@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The configuration that `turboflow run --print-config` prints: every key with its default, and
-//! what the flag's help says of it.
+//! The configuration that `turboflow run --print-config` prints: every key with its default and the
+//! help text of its flag.
 
 use clap::{Args, Command};
 use turboflow_run::{OutputConfig, RunConfig};
@@ -13,11 +13,10 @@ const HEAD: &str = "\
 # Configuration of `turboflow run`. Every key has its default here; keys behind `#` are left out by
 # default. `turboflow record ... --print-config` prints flags as such a file.
 ";
-/// Characters of a line of comment.
+/// Width of comment lines.
 const WIDTH: usize = 98;
 
-/// What is written behind keys that have no default, and behind those that every configuration has
-/// to say for itself.
+/// Example values of keys that have no default, or that every configuration has to set.
 const VALUES: [(Key, &str); 21] = [
     (Key::Interfaces, "[\"eth0\"]"),
     (Key::Filter, "\"not port 22\""),
@@ -44,8 +43,8 @@ const VALUES: [(Key, &str); 21] = [
     (Key::TlsCert, "\"/etc/turboflow/exporter.pem\""),
     (Key::TlsKeyFile, "\"/etc/turboflow/exporter.key\""),
 ];
-/// Those of them that are no comments.
-const SAID: [Key; 5] = [
+/// Those of them that are not commented out.
+const NOT_COMMENTED: [Key; 5] = [
     Key::Interfaces,
     Key::To,
     Key::Rotate,
@@ -53,27 +52,27 @@ const SAID: [Key; 5] = [
     Key::Threads,
 ];
 
-/// What is said of keys in words other than their flag's.
-const OWN_WORDS: [(Key, &str); 4] = [
+/// Descriptions that differ from the help text of the flag.
+const OTHER_DESCRIPTIONS: [(Key, &str); 4] = [
     (
         Key::Promiscuous,
-        "All frames that an interface sees, not only those for this host",
+        "Capture all frames that an interface sees, not only those for this host",
     ),
     (
         Key::To,
-        "Where flow records go: each output is a section [[output]] of its own, with options of its \
-         own. A file, whose format follows from the extension: .csv, .jsonl (also .ndjson, .json), \
-         .parquet or .ipfix; `-` is standard output. Or a collector: ipfix+udp://HOST:PORT, \
+        "Where flow records go. Each output is a section [[output]] with its own options. A file: its \
+         format follows from the extension .csv, .jsonl (also .ndjson, .json), .parquet or .ipfix; \
+         `-` is standard output. Or a collector: ipfix+udp://HOST:PORT, \
          ipfix+tcp://, ipfix+tls://, netflow9+udp://, netflow5+udp://",
     ),
     (
         Key::ExportOptions,
-        "Sampling, statistics and descriptions of elements are sent, too. `false` for collectors \
-         that take such records for lost ones (nfcapd 1.7 does, of IPFIX)",
+        "Also send sampling, statistics and descriptions of elements. `false` for collectors that \
+         count such records as lost flow records (nfcapd 1.7 does so with IPFIX)",
     ),
     (
         Key::Format,
-        "Format of a file whose name has no extension that says it: csv, jsonl, parquet or ipfix",
+        "Format of a file whose name has none of these extensions: csv, jsonl, parquet or ipfix",
     ),
 ];
 
@@ -95,7 +94,6 @@ pub(super) fn text() -> String {
     text
 }
 
-/// The defaults of keys.
 fn defaults() -> toml::Table {
     let section = |value: Result<toml::Table, _>| value.unwrap_or_default();
     let mut table = section(toml::Table::try_from(RunConfig::default()));
@@ -127,7 +125,7 @@ fn line(key: Key) -> String {
         _ => None,
     });
     match own {
-        Some(value) if SAID.contains(&key) => format!("{name} = {value}"),
+        Some(value) if NOT_COMMENTED.contains(&key) => format!("{name} = {value}"),
         Some(value) => format!("# {name} = {value}"),
         None => {
             let value = default.map_or_else(String::new, |value| value.to_string());
@@ -136,9 +134,9 @@ fn line(key: Key) -> String {
     }
 }
 
-/// What is said of a key, in lines of comment.
+/// The description of a key, in comment lines.
 fn comment(command: &Command, key: Key) -> String {
-    let own = OWN_WORDS.iter().find(|(its, _)| *its == key);
+    let own = OTHER_DESCRIPTIONS.iter().find(|(its, _)| *its == key);
     let mut words = own.map_or_else(|| help(command, key), |(_, words)| (*words).to_owned());
     if key == Key::Engine {
         for engine in engines::all().filter(|engine| engine.is_for_services()) {
@@ -159,7 +157,7 @@ fn comment(command: &Command, key: Key) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The flag's help, with keys in the place of flags.
+/// The help text of the flag, with flags replaced by keys.
 fn help(command: &Command, key: Key) -> String {
     let mut args = command.get_arguments();
     let arg = args.find(|arg| {
@@ -168,12 +166,12 @@ fn help(command: &Command, key: Key) -> String {
     });
     let help = arg.and_then(|arg| arg.get_long_help().or_else(|| arg.get_help()));
     let help = help.map(ToString::to_string).unwrap_or_default();
-    // A help text is a summary without a full stop, an empty line, and the details.
+    // A help text is a summary without a full stop, an empty line, and details.
     let help = help.replace("\n\n", ". ");
     help.split(' ').map(in_keys).collect::<Vec<_>>().join(" ")
 }
 
-/// A word, with the key in the place of a flag.
+/// A word, or the key if the word is a flag.
 fn in_keys(word: &str) -> String {
     let Some(rest) = word.strip_prefix("--") else {
         return word.to_owned();
@@ -220,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_is_there_once_and_what_is_left_out_is_right_too() {
+    fn every_key_occurs_once_and_commented_values_are_valid() {
         let text = text();
         let unused: Vec<&str> = engines::all()
             .filter(|engine| !engine.is_for_services())
@@ -259,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_is_readable_and_speaks_of_keys() {
+    fn the_example_is_readable_and_names_keys() {
         let text = text();
         assert!(text.lines().all(|line| line.chars().count() <= 100));
         let flags: Vec<_> = text

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A configuration file, read into a [`RunConfig`]. Errors name the line and what to write instead.
+//! Reads a configuration file into a [`RunConfig`]. Errors name the line and what to write instead.
 //!
-//! Files without sections, as they were once, are read as well: each old key moves into its section
-//! before anything is understood, and is told its new name.
+//! Older files without sections are accepted. Each old key is first moved into its section, and its
+//! new name is reported.
 
 mod old;
 mod places;
@@ -19,28 +19,28 @@ use crate::engines;
 use crate::keys::{Key, OUTPUT, header, is_section, nearest, sections};
 use places::Places;
 
-/// What to write where there is nothing to do.
+/// Examples in error messages about a missing source or output.
 const INTERFACES: &str = "interfaces = [\"eth0\"] in [source]";
 const OUTPUTS: &str = "[[output]] and, below it, to = \"flows-%Y%m%dT%H%M%S.parquet\"";
 
-/// A configuration, and what is to be said of it.
+/// A configuration, and notes about it.
 #[derive(Debug, PartialEq)]
 pub(super) struct Read {
     pub(super) run: RunConfig,
-    /// Keys of old files: the line, and what is the matter.
+    /// Old keys: the line, and the new name.
     pub(super) renamed: Vec<(usize, String)>,
 }
 
-/// What is wrong with a configuration, and where.
+/// An error in a configuration, with its line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
-    /// From 1; `None` where something is missing altogether.
+pub(super) struct FileError {
+    /// Counted from 1. `None` if something is missing.
     line: Option<usize>,
     what: String,
 }
 
-impl Wrong {
-    /// The error as the operator reads it.
+impl FileError {
+    /// The error message with the name of the file.
     pub(super) fn in_file(self, path: &Path) -> anyhow::Error {
         let (name, what) = (path.display(), self.what);
         match self.line {
@@ -54,7 +54,7 @@ impl Wrong {
     }
 }
 
-/// A text, to tell lines by.
+/// The text of the file, to find line numbers.
 #[derive(Clone, Copy)]
 struct Source<'a>(&'a str);
 
@@ -64,8 +64,8 @@ impl Source<'_> {
         1 + before.iter().filter(|byte| **byte == b'\n').count()
     }
 
-    fn wrong(self, span: &Range<usize>, what: String) -> Wrong {
-        Wrong {
+    fn wrong(self, span: &Range<usize>, what: String) -> FileError {
+        FileError {
             line: Some(self.line(span)),
             what,
         }
@@ -73,7 +73,7 @@ impl Source<'_> {
 }
 
 /// Reads a configuration.
-pub(super) fn parse(text: &str) -> Result<Read, Wrong> {
+pub(super) fn parse(text: &str) -> Result<Read, FileError> {
     let source = Source(text);
     let mut root = DeTable::parse(text).map_err(|error| {
         let what = error.message().replace('\n', ", ");
@@ -86,11 +86,11 @@ pub(super) fn parse(text: &str) -> Result<Read, Wrong> {
     let run = understood(source, root, &places)?;
     if run.source.interfaces.is_empty() {
         let what = match places.line_of(source, Key::Interfaces) {
-            Some((line, name)) => Wrong {
+            Some((line, name)) => FileError {
                 line: Some(line),
                 what: format!("`{name}` is empty; write for example {INTERFACES}"),
             },
-            None => Wrong::missing(format!(
+            None => FileError::missing(format!(
                 "the key {} is missing; write for example {INTERFACES}",
                 Key::Interfaces.in_file()
             )),
@@ -99,13 +99,13 @@ pub(super) fn parse(text: &str) -> Result<Read, Wrong> {
     }
     if run.outputs.is_empty() {
         let what = format!("the section [[{OUTPUT}]] is missing; write for example {OUTPUTS}");
-        return Err(Wrong::missing(what));
+        return Err(FileError::missing(what));
     }
     Ok(Read { run, renamed })
 }
 
-/// Refuses sections and keys that there are not.
-fn check_names(source: Source<'_>, root: &DeTable<'_>) -> Result<(), Wrong> {
+/// Refuses unknown sections and keys.
+fn check_names(source: Source<'_>, root: &DeTable<'_>) -> Result<(), FileError> {
     let mut sections: Vec<_> = root.iter().collect();
     sections.sort_by_key(|(name, _)| name.span().start);
     for (name, value) in sections {
@@ -119,15 +119,14 @@ fn check_names(source: Source<'_>, root: &DeTable<'_>) -> Result<(), Wrong> {
                     };
                     check_keys(source, OUTPUT, keys)?;
                     if !keys.contains_key(Key::To.name()) {
-                        let what =
-                            format!("[[{OUTPUT}]] says not where to; write for example {OUTPUTS}");
+                        let what = format!("[[{OUTPUT}]] has no `to`; write for example {OUTPUTS}");
                         return Err(source.wrong(&output.span(), what));
                     }
                 }
             }
             (OUTPUT, _) => {
                 return Err(at(format!(
-                    "`{OUTPUT}` may be there several times: write {OUTPUTS}"
+                    "`{OUTPUT}` is a list of sections: write {OUTPUTS}"
                 )));
             }
             (section, DeValue::Table(keys)) if is_section(section) => {
@@ -136,13 +135,18 @@ fn check_names(source: Source<'_>, root: &DeTable<'_>) -> Result<(), Wrong> {
             (section, _) if is_section(section) => {
                 return Err(at(format!("`{section}` is a section: write [{section}]")));
             }
-            (name, _) => return Err(at(format!("unknown key `{name}`; {}", mend(None, name)))),
+            (name, _) => {
+                return Err(at(format!(
+                    "unknown key `{name}`; {}",
+                    suggestion(None, name)
+                )));
+            }
         }
     }
     Ok(())
 }
 
-fn check_keys(source: Source<'_>, section: &str, keys: &DeTable<'_>) -> Result<(), Wrong> {
+fn check_keys(source: Source<'_>, section: &str, keys: &DeTable<'_>) -> Result<(), FileError> {
     let mut entries: Vec<_> = keys.iter().collect();
     entries.sort_by_key(|(name, _)| name.span().start);
     for (name, value) in entries {
@@ -158,7 +162,7 @@ fn check_keys(source: Source<'_>, section: &str, keys: &DeTable<'_>) -> Result<(
                 let what = format!(
                     "unknown key `{name}` in {}; {}",
                     header(section),
-                    mend(Some(section), name)
+                    suggestion(Some(section), name)
                 );
                 return Err(source.wrong(&span, what));
             }
@@ -167,8 +171,8 @@ fn check_keys(source: Source<'_>, section: &str, keys: &DeTable<'_>) -> Result<(
     Ok(())
 }
 
-/// What was probably meant by an unknown name.
-fn mend(section: Option<&str>, name: &str) -> String {
+/// A suggestion for an unknown name.
+fn suggestion(section: Option<&str>, name: &str) -> String {
     let here = || Key::of(section.unwrap_or_default()).map(Key::name);
     let sections = sections().filter(|_| section.is_none());
     let elsewhere = Key::all().find(|key| key.name() == name);
@@ -184,16 +188,16 @@ fn mend(section: Option<&str>, name: &str) -> String {
             Some(key) => format!("did you mean {}?", key.in_file()),
             None => format!("did you mean {}?", header(near)),
         },
-        None => "`turboflow run --print-config` prints all that there are".to_owned(),
+        None => "`turboflow run --print-config` prints all keys".to_owned(),
     }
 }
 
-/// The values, each of its type.
+/// Parses the values into their types.
 fn understood(
     source: Source<'_>,
     root: Spanned<DeTable<'_>>,
     places: &Places,
-) -> Result<RunConfig, Wrong> {
+) -> Result<RunConfig, FileError> {
     let wrong = |error: &de::Error| {
         let span = error.span().unwrap_or_default();
         let what = plain(error.message());
@@ -208,8 +212,7 @@ fn understood(
             if let Some(options) = section.get(engine.abilities().name)
                 && let DeValue::Table(table) = options.get_ref()
             {
-                // The run keeps what an engine is told as it is written; here it still has its
-                // lines.
+                // The run keeps the options of an engine as text. Here their lines are still known.
                 let table = Spanned::new(options.span(), table.clone());
                 engine.check_written(table).map_err(|error| wrong(&error))?;
             }
@@ -217,7 +220,7 @@ fn understood(
     }
     let mut run =
         RunConfig::deserialize(Deserializer::from(root)).map_err(|error| wrong(&error))?;
-    let in_words = |error: anyhow::Error| Wrong {
+    let in_words = |error: anyhow::Error| FileError {
         line: places.line_of(source, Key::Engine).map(|(line, _)| line),
         what: error.to_string(),
     };
@@ -228,7 +231,7 @@ fn understood(
     Ok(run)
 }
 
-/// serde's words as people say them.
+/// Rewrites messages of serde in plain words.
 fn plain(message: &str) -> String {
     let first = message.lines().next().unwrap_or_default();
     first

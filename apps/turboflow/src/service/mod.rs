@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow run`: what `turboflow record -i` does, told by a file and left alone.
+//! `turboflow run`: `turboflow record -i` as a service, configured by a file.
 
 mod example;
 mod file;
@@ -22,20 +22,20 @@ const EXAMPLES: &str = "\
 Examples:
   A configuration to start from: every key with its default and what it means
     turboflow run --print-config > turboflow.toml
-  Would it start? Nothing is opened or written; interfaces and folders may yet come
+  Check it: opens and writes nothing; interfaces and folders may still be missing
     turboflow run --config turboflow.toml --check
   Meter until SIGTERM
     turboflow run --config /etc/turboflow.toml
 
 Signals:
-  SIGTERM, SIGINT  everything is written, then it ends with 0; a second one aborts
-  SIGHUP           files whose names have a time are completed, and new ones begun; the
-                   configuration is read anew: outputs change, other keys wait for a restart
+  SIGTERM, SIGINT  writes everything and exits with 0; a second one aborts
+  SIGHUP           completes files whose names have a time, and starts new ones; rereads the
+                   configuration: changes of outputs apply, other keys wait for a restart
 
-Exit codes: those of `turboflow record`. A key that is unknown or has a wrong value is 2, with the
-line and what to write instead.";
+Exit codes: those of `turboflow record`. An unknown key or a wrong value gives 2, with the line
+and what to write instead.";
 
-/// Meter interfaces as a service, told by a file what `record` is told by flags.
+/// Meter interfaces as a service, configured by a file.
 #[derive(Debug, Args)]
 #[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct RunArgs {
@@ -44,7 +44,7 @@ pub(crate) struct RunArgs {
     #[arg(required_unless_present = "print_config")]
     config: Option<PathBuf>,
 
-    /// Check the configuration, say what it names that is not here, and end
+    /// Check the configuration, list missing interfaces and folders, and exit
     #[arg(long, requires = "config")]
     check: bool,
 
@@ -63,11 +63,11 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Outcome> {
     if args.check {
         let name = path.display();
         match record::absent(&run) {
-            absent if absent.is_empty() => say!(Info ConfigurationChecked; "{name} is right"),
+            absent if absent.is_empty() => say!(Info ConfigurationChecked; "{name} is valid"),
             absent => {
                 let listed = absent.join(", ");
                 say!(Warning ConfigurationChecked, absent = absent;
-                    "{name} is right, but what it names is not here yet: {listed}");
+                    "{name} is valid, but it names what does not exist yet: {listed}");
             }
         }
         return Ok(Outcome::Well);

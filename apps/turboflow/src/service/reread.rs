@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The configuration read anew at SIGHUP: what concerns outputs changes, everything else waits for
-//! the next start.
+//! Rereads the configuration at SIGHUP. Changes of outputs apply at once, all others at the next
+//! start.
 
 use std::path::{Path, PathBuf};
 
@@ -13,18 +13,18 @@ use crate::keys::Key;
 use crate::log::say;
 use crate::record::{self, Apply, FilesRead};
 
-/// Where a service serves metrics unless told otherwise.
+/// Default address of metrics in a service.
 const METRICS: &str = "127.0.0.1:9414";
 
-/// The configuration of a service, and where it is read anew.
+/// The configuration of a service, and the file to reread.
 pub(super) struct Rereading {
     path: PathBuf,
     now: RunConfig,
-    /// What was read at the start: the right to read it again may be gone.
+    /// Files read at the start, which may no longer be readable without root.
     files: FilesRead,
 }
 
-/// What a service is told by this text: checked as far as the text alone allows.
+/// Parses a configuration, and checks it as far as the text alone allows.
 pub(super) fn parse(path: &Path, text: &str) -> anyhow::Result<RunConfig> {
     let read = file::parse(text).map_err(|wrong| wrong.in_file(path))?;
     let name = path.display();
@@ -40,17 +40,17 @@ pub(super) fn parse(path: &Path, text: &str) -> anyhow::Result<RunConfig> {
     Ok(with_defaults(read.run))
 }
 
-/// A service's own defaults, where `turboflow record` has others.
+/// Applies the defaults of a service, which differ from those of `turboflow record`.
 fn with_defaults(mut run: RunConfig) -> RunConfig {
     let metrics = METRICS.parse().unwrap_or(MetricsAt(None));
     run.service.metrics.get_or_insert(metrics);
-    // What it is of interfaces, and a service has no other sources.
+    // The default of `turboflow record` for interfaces, the only source of a service.
     run.meter.threads.get_or_insert(Count(1));
     run
 }
 
-/// A configuration that was read, and the files that it names. Those that were read before are not
-/// read again.
+/// Reads a configuration and the files that it names. Files that were read before are not read
+/// again.
 pub(super) fn read(
     path: &Path,
     before: Option<&FilesRead>,
@@ -65,12 +65,13 @@ pub(super) fn read(
 
 impl Rereading {
     pub(super) fn new(path: &Path, now: RunConfig, files: FilesRead) -> Self {
-        // The program may be started in one directory and asked in another.
+        // The working directory may change after the start.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         Self { path, now, files }
     }
 
-    /// Applies what is meant from now on. Says what is wrong, and what waits.
+    /// Rereads the configuration and applies it. Reports errors, and keys that wait for the next
+    /// start.
     pub(super) fn reread(&mut self, apply: &mut Apply<'_>) {
         if let Err(error) = self.read_and_apply(apply) {
             say!(Error ReloadRefused; "{}; everything stays as it was", in_words(&error));
@@ -93,9 +94,8 @@ impl Rereading {
     }
 }
 
-/// The run with the outputs that were read, and the other keys that differ. Those of the meter
-/// would change what a record means in the middle of one; those of interfaces need rights that are
-/// gone.
+/// The run with the new outputs, and the other keys that differ. Applying keys of the meter would
+/// change a record in progress; keys of interfaces need root, which is gone.
 fn followed(now: &RunConfig, read: &RunConfig) -> (RunConfig, Vec<String>) {
     let next = RunConfig {
         outputs: read.outputs.clone(),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_follow_and_other_keys_wait() {
+    fn outputs_change_and_other_keys_wait() {
         let before = read(
             "[meter]\nthreads = 2\n[service]\nquiet = true\n[[output]]\nto = \"a-%s.csv\"\nrotate = \"5m\"\n",
         );
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(waits, ["timeouts.linger", "meter.threads"]);
         assert_eq!(next.outputs, after.outputs);
         assert_eq!(next.meter, before.meter);
-        // What is written as it is by default is no change.
+        // Writing a default value explicitly is no change.
         let written = read(
             "[flow]\nbiflow = false\n[timeouts]\nlinger = \"2000ms\"\n[meter]\nthreads = 2\n\
              [service]\nquiet = true\n[[output]]\nto = \"c.csv\"\nmtu = 1400\n",

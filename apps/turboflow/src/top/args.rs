@@ -15,14 +15,14 @@ use crate::engines::EngineArgs;
 use crate::record::{joined_filter, separate_filter};
 use crate::units::{count_above_zero, duration};
 
-/// Behind `-h`, which is one screen.
+/// Follows the options in `-h`, which is one screen.
 const SHORT: &str = "--help has all options, examples, the keys of the screen and exit codes.";
 
 const EXAMPLES: &str = "\
 Examples:
   Watch an interface
     turboflow top -i eth0
-  Only some packets, in the words of tcpdump; only some flows, in those of `turboflow show`
+  Only some packets, in the language of tcpdump; only some flows, in that of `turboflow show`
     turboflow top -i eth0 'not port 22'
     turboflow top -i eth0 --where 'bps > 1M'
   Look at a capture as it happened, ten times as fast, or at its end
@@ -37,10 +37,10 @@ Keys: 1 2 3 4 Tab views, s sort, r reverse, / filter, p pause, + - interval, ? h
 Exit codes: those of `turboflow record`; leaving the screen early is no failure.";
 
 /// Watch the traffic of interfaces or captures: a screen with flows and hosts by rate, shares of
-/// protocols and ports, and how the meter is.
+/// protocols and ports, and the state of the meter.
 ///
-/// Nothing is sampled: rates are exact sums of packets. Every open flow says twice a second
-/// what passed, so a long flow shows its rate while it lasts.
+/// Nothing is sampled: rates are exact sums of packets. Every open flow is updated twice a second,
+/// so a long flow shows its rate while it lasts.
 #[derive(Debug, Args)]
 #[command(after_help = SHORT, after_long_help = EXAMPLES)]
 #[command(group(ArgGroup::new("source").multiple(true)))]
@@ -71,22 +71,22 @@ pub(crate) struct TopArgs {
     #[arg(value_name = "FILTER", help_heading = "Input")]
     filter: Vec<String>,
 
-    /// How much faster than its packets came a capture is shown, such as 10, 0.5 or `max`
+    /// Speed at which a capture is shown, relative to its timestamps, such as 10, 0.5 or `max`
     ///
-    /// `max` is as fast as it can be read. Silences that would last more than 10 s on the screen
-    /// are left out. Default: 1, with --batch max.
+    /// `max` is as fast as it can be read. Gaps that would last more than 10 s on the screen are
+    /// skipped. Default: 1; with --batch: max.
     #[arg(long, value_name = "X", value_parser = speed, conflicts_with = "interface")]
     #[arg(help_heading = "Input")]
     speed: Option<Speed>,
 
-    /// Time between screens, and of the rates on them
+    /// Time between screens, over which rates are computed
     ///
     /// 500ms to 10s, in steps of 500ms.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     #[arg(help_heading = "Screen")]
     pub(super) interval: u64,
 
-    /// What to show first
+    /// View to start with
     #[arg(
         long,
         value_name = "VIEW",
@@ -95,7 +95,7 @@ pub(crate) struct TopArgs {
     )]
     pub(super) view: ViewName,
 
-    /// By what to sort first
+    /// Sort order to start with
     #[arg(
         long,
         value_name = "SORT",
@@ -108,13 +108,13 @@ pub(crate) struct TopArgs {
     #[arg(long = "where", value_name = "EXPR", help_heading = "Screen")]
     pub(super) filter_flows: Option<String>,
 
-    /// Print this many screens as text, and end; no terminal is needed
+    /// Print this many screens as text, and exit; no terminal is needed
     ///
-    /// The screens are an interval apart. For captures, the last one is the one at their end.
+    /// The screens are one interval apart. For captures, the last screen shows the end.
     #[arg(long, value_name = "N", value_parser = count_above_zero, help_heading = "Screen")]
     pub(super) batch: Option<u64>,
 
-    /// Rows of a screen of --batch at most
+    /// Maximum rows of a screen of --batch
     #[arg(long, value_name = "N", default_value_t = 50, requires = "batch")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000), help_heading = "Screen")]
     #[arg(hide_short_help = true)]
@@ -135,7 +135,7 @@ pub(crate) struct TopArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(14..), hide_short_help = true)]
     snap_length: Option<u32>,
 
-    /// Only frames for this host, not all that the interface sees
+    /// Capture only frames for this host, not all that the interface sees
     #[arg(
         long,
         conflicts_with = "read",
@@ -144,7 +144,7 @@ pub(crate) struct TopArgs {
     )]
     no_promiscuous: bool,
 
-    /// Memory in which the kernel keeps packets of one interface until they are read
+    /// Size of the ring in which the kernel keeps packets of one interface until they are read
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = str::parse::<Size>)]
     #[arg(
         conflicts_with = "read",
@@ -153,9 +153,9 @@ pub(crate) struct TopArgs {
     )]
     ring_size: Size,
 
-    /// Become this user once the interfaces are open: a name or UID:GID
+    /// Switch to this user once the interfaces are open: a name or UID:GID
     ///
-    /// Needs a start as root.
+    /// Requires a start as root.
     #[arg(
         long,
         value_name = "USER",
@@ -165,12 +165,12 @@ pub(crate) struct TopArgs {
     #[arg(hide_short_help = true)]
     user: Option<String>,
 
-    /// Enter tunnels, all or those listed, as `turboflow record` does
+    /// Meter the packets inside tunnels, as in `turboflow record`
     #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "all", help_heading = "Metering")]
     decapsulate: Option<TunnelSet>,
 
-    /// Threads that meter, for each reader
+    /// Metering threads per reader
     ///
     /// More than 1 adds a thread that reads and parses.
     #[arg(long, value_name = "N", default_value = "1", value_parser = str::parse::<Count>)]
@@ -179,7 +179,7 @@ pub(crate) struct TopArgs {
 
     /// Threads that read the interfaces, each with its own rings and its own --threads
     ///
-    /// As for `turboflow record`. Not with --decapsulate.
+    /// As in `turboflow record`. Not with --decapsulate.
     #[arg(long, value_name = "N", default_value = "1", value_parser = str::parse::<Count>)]
     #[arg(
         conflicts_with = "read",
@@ -188,7 +188,7 @@ pub(crate) struct TopArgs {
     )]
     readers: Count,
 
-    /// Flows open in the meter at once, over all threads
+    /// Maximum number of open flows, over all threads
     #[arg(long, value_name = "N", default_value = "10M", value_parser = str::parse::<Count>)]
     #[arg(help_heading = "Metering", hide_short_help = true)]
     max_flows: Count,
@@ -197,9 +197,9 @@ pub(crate) struct TopArgs {
 /// The speed of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Speed {
-    /// As fast as it can be read.
+    /// As fast as the file can be read.
     Max,
-    /// So many times as fast as it happened.
+    /// A factor of the original speed.
     Times(f64),
 }
 
@@ -251,7 +251,7 @@ impl From<ViewName> for View {
     }
 }
 
-/// Names of the orders.
+/// Names of the sort orders.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum SortName {
     /// Bits a second in the last interval
@@ -279,7 +279,7 @@ impl From<SortName> for Sort {
 }
 
 impl TopArgs {
-    /// How fast captures are shown; `None`: as fast as they can be read.
+    /// The speed at which captures are shown; `None`: as fast as possible.
     pub(super) fn speed(&self) -> Option<f64> {
         match (self.speed, self.batch) {
             (Some(Speed::Times(times)), _) => Some(times),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--batch N`: screens as text, for files, pipes and people without a terminal.
+//! `--batch N`: screens as text, for files, pipes and users without a terminal.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use super::watch::{Metering, Watch};
 use crate::exit::{Outcome, print};
 use crate::signals::STOP;
 
-/// How long a signal may go unheard.
+/// Maximum delay in noticing a signal.
 const TICK: Duration = Duration::from_millis(20);
-/// Before the first screen of an interface: bins that were begun settle.
+/// Delay before the first screen of an interface, until its first bins are complete.
 const SETTLING: Duration = Duration::from_millis(2_000);
-/// Columns where the environment does not say.
+/// Columns if the environment does not set them.
 const WIDTH: u16 = 100;
-/// Lines besides rows: the head, the headings and the last line.
+/// Lines of a screen besides rows: header, headings and last line.
 const OTHER_LINES: u16 = 6;
 
-/// Prints so many screens; the last one of a capture is that at its end.
+/// Prints `screens` screens. The last screen of a capture shows its end.
 pub(super) fn run(
     screens: u64,
     rows: u16,
@@ -76,7 +76,7 @@ fn wait(time: Duration, metering: &Metering) {
     }
 }
 
-/// A screen without the keys, and an empty line behind it.
+/// A screen without the key help, followed by an empty line.
 fn text(screen: &Screen, rows: u16, watch: &Watch) -> String {
     let columns = std::env::var("COLUMNS").ok();
     let width = columns.and_then(|columns| columns.parse().ok());

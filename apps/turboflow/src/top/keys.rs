@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keys as the terminal says them.
+//! Translates keys of the terminal.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use turboflow_top::Key;
 
-/// The key that was pressed, if it means anything.
+/// The key that was pressed, if it has a function.
 pub(super) fn key_of(event: &KeyEvent) -> Option<Key> {
     if event.kind == KeyEventKind::Release {
         return None;

@@ -21,10 +21,10 @@ use crate::signals;
 pub(crate) use args::TopArgs;
 use watch::{Metering, Watch};
 
-/// Where the run that goes on is asked.
+/// Requests for snapshots of the current run.
 static SNAPSHOTS: Snapshots = Snapshots::new();
 
-/// Everything is opened and checked before the screen changes.
+/// Opens and checks everything before the screen changes.
 pub(crate) fn run(args: &TopArgs) -> anyhow::Result<Outcome> {
     let screen = screen(args)?;
     if args.batch.is_none() && !std::io::stdout().is_terminal() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The screen: drawn, refreshed, and given back as it was, however the run ends.
+//! The screen: drawn, refreshed, and restored however the run ends.
 
 use std::io::{Stdout, stdout};
 use std::time::{Duration, Instant};
@@ -18,19 +18,19 @@ use turboflow_top::{BIN_NS, Colours, Picture, Screen, draw};
 use super::keys::key_of;
 use super::watch::{Metering, Watch};
 use crate::exit::Outcome;
-use crate::record::Ended;
+use crate::record::FinishedRun;
 use crate::signals::STOP;
 
-/// How long a signal may go unheard.
+/// Maximum delay in noticing a signal.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Gives the terminal back as it was. There is nobody to tell that it failed.
+/// Restores the terminal. Errors are ignored, because there is no other place to report them.
 pub(super) fn restore() {
     let _ = disable_raw_mode();
     let _ = execute!(stdout(), LeaveAlternateScreen, Show);
 }
 
-/// The terminal while it is a screen.
+/// The terminal while it shows the screen.
 struct Display(Terminal<CrosstermBackend<Stdout>>);
 
 impl Display {
@@ -59,9 +59,9 @@ impl Drop for Display {
     }
 }
 
-/// Shows what is metered until somebody has seen enough.
+/// Shows what is metered until the user quits.
 pub(super) fn run(screen: Screen, watch: Watch, metering: Metering) -> anyhow::Result<Outcome> {
-    let mut show = Showing {
+    let mut show = ScreenLoop {
         display: Display::enter()?,
         colours: colours(),
         screen,
@@ -72,7 +72,7 @@ pub(super) fn run(screen: Screen, watch: Watch, metering: Metering) -> anyhow::R
         run: Run::Metering(metering),
     };
     while !STOP.asked() && !show.step()? {}
-    let Showing { display, run, .. } = show;
+    let ScreenLoop { display, run, .. } = show;
     drop(display);
     let ended = match run {
         Run::Metering(metering) => metering.end()?,
@@ -81,30 +81,30 @@ pub(super) fn run(screen: Screen, watch: Watch, metering: Metering) -> anyhow::R
     Ok(ended.say_losses())
 }
 
-/// A run that goes on, or how it ended.
+/// A run in progress, or its end.
 enum Run {
     Metering(Metering),
-    Over(Box<Ended>),
+    Over(Box<FinishedRun>),
 }
 
-struct Showing {
+struct ScreenLoop {
     display: Display,
     colours: Colours,
     screen: Screen,
     watch: Watch,
-    /// The picture as it is shown: filtered and sorted.
+    /// The displayed picture, filtered and sorted.
     arranged: Picture,
     refreshed: Option<Instant>,
-    /// Whether what is shown has changed since it was drawn.
+    /// Whether the displayed data has changed since the last draw.
     is_stale: bool,
     run: Run,
 }
 
-impl Showing {
-    /// Refreshes what is due, draws, and listens to keys for a while. Says whether it is the end.
+impl ScreenLoop {
+    /// Refreshes what is due, draws, and handles keys for a while. Returns whether to quit.
     fn step(&mut self) -> anyhow::Result<bool> {
         let is_over = matches!(&self.run, Run::Metering(metering) if metering.is_over());
-        // There is nothing to see any more where all interfaces are gone; a capture has its end.
+        // Without interfaces there is nothing more to see. A capture keeps its last picture.
         if is_over && self.watch.is_live {
             return Ok(true);
         }
@@ -124,7 +124,7 @@ impl Showing {
         self.listen(left.clamp(Duration::from_millis(1), TICK))
     }
 
-    /// The capture is over: from now on its last picture is shown.
+    /// Shows the last picture of a capture that has ended.
     fn finish(&mut self) -> anyhow::Result<()> {
         let Run::Metering(metering) = &mut self.run else {
             return Ok(());
@@ -164,7 +164,7 @@ impl Showing {
         drawn.context("cannot draw on this terminal").map(|_| ())
     }
 
-    /// Does what keys ask for that come within that time. Says whether it is the end.
+    /// Handles the keys that arrive within `patience`. Returns whether to quit.
     fn listen(&mut self, patience: Duration) -> anyhow::Result<bool> {
         let mut patience = patience;
         while event::poll(patience).context("cannot read keys from this terminal")? {
@@ -182,7 +182,7 @@ impl Showing {
                 self.watch.look(&self.screen);
             }
         }
-        // Sorting waits for the last of the keys that came together.
+        // Sorts once after the last of several keys.
         if patience.is_zero() {
             self.arrange();
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The meter, which runs in a thread of its own, and what the screen knows of it.
+//! The meter, which runs on its own thread, and the data for the screen.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -11,15 +11,15 @@ use turboflow_run::{LiveSnapshot, Output};
 use turboflow_top::{Health, InterfaceHealth, Moment, Picture, Screen, Source, Traffic};
 
 use super::SNAPSHOTS;
-use crate::record::{Ended, Watched};
+use crate::record::{FinishedRun, Watched};
 use crate::signals::STOP;
 
-/// How long the meter may take to say how it is: it looks many times a second. One that waits for
-/// its input does not answer; the screen goes on with what it has.
+/// How long the meter may take to answer. It checks for requests many times a second, but not while
+/// it waits for input; the screen then keeps its data.
 const PATIENCE: Duration = Duration::from_millis(150);
 
-/// A run that goes on.
-pub(super) struct Metering(Option<JoinHandle<anyhow::Result<Ended>>>);
+/// A run in progress.
+pub(super) struct Metering(Option<JoinHandle<anyhow::Result<FinishedRun>>>);
 
 impl Metering {
     pub(super) fn start(
@@ -39,8 +39,8 @@ impl Metering {
         self.0.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Waits until it is over.
-    pub(super) fn join(&mut self) -> anyhow::Result<Ended> {
+    /// Waits until the run ends.
+    pub(super) fn join(&mut self) -> anyhow::Result<FinishedRun> {
         let thread = self.0.take().context("the meter has ended before")?;
         match thread.join() {
             Ok(ended) => ended,
@@ -48,14 +48,14 @@ impl Metering {
         }
     }
 
-    /// Asks it to end, and waits.
-    pub(super) fn end(mut self) -> anyhow::Result<Ended> {
+    /// Asks the run to end, and waits for that.
+    pub(super) fn end(mut self) -> anyhow::Result<FinishedRun> {
         STOP.ask();
         self.join()
     }
 }
 
-/// What the screen knows.
+/// The data for the screen.
 pub(super) struct Watch {
     pub(super) source: Source,
     pub(super) health: Health,
@@ -91,7 +91,7 @@ impl Watch {
         }
     }
 
-    /// Looks at the meter, and at what has passed.
+    /// Updates the state of the meter, and the traffic.
     pub(super) fn refresh(&mut self, screen: &Screen) {
         if !self.is_over
             && let Some(snapshot) = SNAPSHOTS.ask(PATIENCE)
@@ -106,7 +106,7 @@ impl Watch {
         self.look(screen);
     }
 
-    /// Takes the picture again, for another interval.
+    /// Computes the picture again, after a refresh or for another interval.
     pub(super) fn look(&mut self, screen: &Screen) {
         let traffic = self.traffic.lock().unwrap_or_else(PoisonError::into_inner);
         let clock_ns = (!self.is_over).then_some(self.clock_ns);
@@ -114,8 +114,8 @@ impl Watch {
         self.picture = traffic.picture(window);
     }
 
-    /// Shows the end of a run: everything has settled.
-    pub(super) fn finish(&mut self, ended: &Ended, screen: &Screen) {
+    /// Shows the end of a run, when all data is complete.
+    pub(super) fn finish(&mut self, ended: &FinishedRun, screen: &Screen) {
         self.is_over = true;
         self.source.state = "at its end".to_owned();
         let moment = Moment {

@@ -10,7 +10,7 @@ fn the_printed_definition_is_valid_and_is_the_default() {
     let path = folder.write("default.toml", text);
     let checked = turboflow(["definition", "--check", &path]).exits(0).stdout;
     assert!(
-        checked.contains("is right: 5 key fields, 10 features, 16 columns"),
+        checked.contains("is valid: 5 key fields, 10 features, 16 columns"),
         "{checked}"
     );
     let record = |args: &[&str]| {

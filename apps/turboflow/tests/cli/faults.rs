@@ -85,7 +85,8 @@ fn a_udp_collector_is_away_for_a_time() {
     let said = talk.rest();
     let code = child.wait().unwrap().code();
     let (sent, lost) = ledger(&folder);
-    // The message that was refused may have held templates alone, and the collector may be back at once.
+    // The message that was refused may have held templates alone, and the collector may be back at
+    // once.
     assert_eq!(code, Some(i32::from(lost > 0)), "{lost} lost: {said}");
     assert_eq!(sent + lost, u64::from(FLOWS));
     assert!(reader.flows > 1_000, "{}", reader.flows);

@@ -88,7 +88,7 @@ fn named_pipes_wait_for_their_reader_but_not_for_ever() {
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("nobody reads this named pipe; start its reader first"),
+        said.contains("this named pipe has no reader; start it first"),
         "{said}"
     );
 }

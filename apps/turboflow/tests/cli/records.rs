@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--engine records`: microflow records that came by way of a file give the flow records of the packets.
+//! `--engine records`: microflow records that came by way of a file give the flow records of the
+//! packets.
 
 use turboflow_capture::CaptureFile;
 use turboflow_engine::wire::Encoder;
@@ -145,7 +146,7 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
         ),
         (
             &[&records[..], &from, &["--decapsulate"]].concat(),
-            "does not know --decapsulate",
+            "does not support --decapsulate",
         ),
         (&from[..], "is for engine `records`: add --engine records"),
     ] {

@@ -13,7 +13,7 @@ fn the_printed_configuration_is_valid() {
     let config = folder.write("turboflow.toml", &printed);
     turboflow(["run", "--config", &config, "--check"])
         .exits(0)
-        .says(&["is right"]);
+        .says(&["is valid"]);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_check_refuses_what_the_start_would_refuse() {
         ),
         (
             needed.clone() + "[engine]\nname = \"xdp\"\n[flow]\nbiflow = true",
-            "engine `xdp` does not know `biflow` in [flow]",
+            "engine `xdp` does not support `biflow` in [flow]",
         ),
         (
             needed.clone() + "[engine.xdp]\ndrop = true",
@@ -150,7 +150,7 @@ fn a_check_refuses_what_the_start_would_refuse() {
     };
     let config = folder.write("turboflow.toml", needed.replace("\"lo\"", filter));
     let ran = turboflow(["run", "--config", &config, "--check"]).exits(0);
-    assert!(ran.stderr.ends_with("is right\n"), "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("is valid\n"), "{}", ran.stderr);
     assert_eq!(folder.names(), ["turboflow.toml"]);
 }
 
@@ -161,7 +161,7 @@ fn a_check_names_missing_interfaces_and_folders() {
         "[source]\ninterfaces = [\"nowhere0\"]\n[[output]]\nto = \"/no/such/folder/a.csv\"\n";
     let config = folder.write("turboflow.toml", text);
     let ran = turboflow(["run", "--config", &config, "--check"]).exits(0);
-    ran.says(&["is right", "interface nowhere0, folder /no/such/folder"]);
+    ran.says(&["is valid", "interface nowhere0, folder /no/such/folder"]);
 }
 
 /// Configurations from before there were sections.
@@ -176,7 +176,7 @@ fn old_keys_are_read_with_a_warning_for_each() {
         &format!("{config}:1: \"interface\" is now \"interfaces\" in [source]"),
         &format!("{config}:2: \"write\" is now \"to\" in [[output]]"),
         &format!("{config}:4: \"idle-timeout\" is now \"idle\" in [timeouts]"),
-        "is right",
+        "is valid",
     ]);
 }
 
@@ -213,7 +213,7 @@ fn flags_are_printed_as_a_configuration() {
     assert_eq!(printed.matches("[[output]]\n").count(), 2, "{printed}");
     let config = folder.write("turboflow.toml", &printed);
     let ran = turboflow(["run", "--config", &config, "--check"]).exits(0);
-    assert_eq!(ran.says(&["is right"]).stderr.lines().count(), 1);
+    assert_eq!(ran.says(&["is valid"]).stderr.lines().count(), 1);
     turboflow(["record", "-i", "lo", "--rotate", "5m", "--print-config"]).exits(2);
 }
 

@@ -201,15 +201,16 @@ fn hardware_timestamps_are_the_drivers_or_absent() {
         String::from_utf8(output.stderr).unwrap()
     };
     for (words, why) in [
-        (&["-i", NEAR, "-i", FAR][..], "here are 2"),
+        (&["-i", NEAR, "-i", FAR][..], "there are 2 interfaces"),
         (
             &["-i", FAR, "--xdp-mode", "generic"],
-            "take --xdp-mode native or auto",
+            "use --xdp-mode native or auto",
         ),
-        (&["-i", "lo"], "that of lo tells none"),
+        (&["-i", "lo"], "the driver of lo reports none"),
     ] {
         let said = inside(words);
-        let is_why = said.contains("`hardware_timestamp` is told by drivers") && said.contains(why);
+        let is_why =
+            said.contains("`hardware_timestamp` needs one interface") && said.contains(why);
         assert!(is_why, "{said}");
     }
 }

@@ -186,7 +186,7 @@ fn privileges_can_be_dropped() {
     let folder = Folder::new();
     let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(folder.path(), everybody).unwrap();
-    let args = "record -w live.csv --ledger ledger.json --user nobody --table row-lock -i";
+    let args = "record -w live.csv --ledger ledger.json --user daemon --table row-lock -i";
     let mut args: Vec<&str> = args.split(' ').collect();
     args.extend([FAR].iter().chain(&XDP));
     let recording = link.start(folder, &args, &[]);

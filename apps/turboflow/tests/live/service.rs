@@ -181,11 +181,11 @@ fn a_complete_file_is_not_overwritten() {
     running.wait_for("that go on: 1, that begin: 0, that end: 1");
     running.folder.write("turboflow.toml", both);
     running.signal("HUP");
-    running.wait_for("b.csv is complete since it was taken out of the configuration");
+    running.wait_for("b.csv was completed when it was removed from the configuration");
     let renamed = both.replace("a.csv\", \"b.csv", "./a.csv");
     running.folder.write("turboflow.toml", renamed);
     running.signal("HUP");
-    running.wait_for("./a.csv is being written under another spelling of its name");
+    running.wait_for("./a.csv is already being written under another spelling of its name");
     let other = both.replace("b.csv", "c.csv");
     running.folder.write("turboflow.toml", other);
     running.signal("HUP");
@@ -355,7 +355,7 @@ fn a_pipe_without_a_reader_is_refused() {
     let config = CONFIG.replace("write = [", "write = [\"pipe.csv\", ");
     running.folder.write("turboflow.toml", config);
     running.signal("HUP");
-    running.wait_for("nobody reads this named pipe");
+    running.wait_for("this named pipe has no reader");
     running.folder.write("turboflow.toml", CONFIG);
     running.signal("HUP");
     running.signal("TERM");

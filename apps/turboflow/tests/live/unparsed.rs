@@ -141,7 +141,9 @@ fn dropped_unparsed_frames_are_counted_and_cost_no_record() {
     let file = fs::metadata(ended.folder.file("un.pcap")).unwrap().len();
     assert_eq!(file, 24 + written * (16 + 1_014));
     assert!(
-        ended.said.contains("came faster than they are handed up"),
+        ended
+            .said
+            .contains("came too fast for the engine to hand over"),
         "{}",
         ended.said
     );

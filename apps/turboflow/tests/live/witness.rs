@@ -193,7 +193,7 @@ fn merged_packets_are_reported_and_counted() {
     assert!(counted > 1_000);
     assert_eq!(ended.ledger["interfaces"][0]["packets_merged"], counted);
     assert!(
-        ended.said.contains("stood for several on the wire"),
+        ended.said.contains("were merged from several on the wire"),
         "{}",
         ended.said
     );

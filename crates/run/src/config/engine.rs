@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `[engine]`: which engine, and what each engine's own section says.
+//! `[engine]`: which engine runs, and the sections of options for single engines.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,24 +9,24 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap}
 
 use super::Count;
 
-/// Keys of the section itself; everything else is a table of an engine's own options.
+/// Keys of the section itself. Any other key is a table with the options of one engine.
 const NAME: &str = "name";
 const MICROFLOW_SLOTS: &str = "microflow-slots";
 
 /// Which engine runs, and with which options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EngineConfig {
-    /// The name by which the program knows the engine.
+    /// The name of the engine.
     pub name: String,
     /// Slots of the microflow table. `None`: the engine's default.
     pub microflow_slots: Option<Count>,
-    /// The options of engines by their names, as written: `[engine.NAME]`. Each engine reads its
-    /// own table into a type of its own.
+    /// Options by engine name, as written in `[engine.NAME]`. Each engine parses its own table into
+    /// its own type.
     pub options: BTreeMap<String, toml::Table>,
 }
 
 impl EngineConfig {
-    /// The engine that works in this process.
+    /// The engine in this process.
     pub const SOFTWARE: &str = "software";
 
     /// Whether packets become microflow records in this process.

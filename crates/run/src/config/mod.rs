@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A run as a value: everything that a user decides, in the sections of a configuration file.
+//! A run as a value: all settings of a user, in the sections of a configuration file.
 //!
-//! [`RunConfig`] is the file by serde, and what the flags of the program become; nothing behind it
-//! knows which of the two it was. [`PipelineConfig`] is what the meter needs of it.
+//! [`RunConfig`] is read from the file by serde, or built from the flags of the program. The rest
+//! of the crate does not know which. [`PipelineConfig`] is the part for the meter.
 
 mod engine;
 mod output;
@@ -24,7 +24,7 @@ pub use text::{
     list,
 };
 
-/// Everything that a run is told.
+/// All settings of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RunConfig {
@@ -40,28 +40,28 @@ pub struct RunConfig {
     pub meter: MeterConfig,
     /// Logs, metrics, ledger and rights.
     pub service: ServiceConfig,
-    /// Where flow records go. None: a summary for people.
+    /// Where flow records go. Empty: a summary for people.
     #[serde(rename = "output")]
     pub outputs: Vec<OutputConfig>,
 }
 
 impl RunConfig {
-    /// Whether packets come from interfaces, as they arrive.
+    /// Whether packets are captured from interfaces.
     #[must_use]
     pub fn is_live(&self) -> bool {
         !self.source.interfaces.is_empty()
     }
 
-    /// The configuration as a file. Values that are left out by default are left out here.
+    /// The configuration as TOML. Values that are omitted by default are omitted here.
     ///
     /// # Errors
-    /// A path that is not Unicode, which TOML cannot hold.
+    /// A path is not Unicode, which TOML requires.
     pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
         toml::to_string(self)
     }
 
-    /// Keys whose values differ from those of another configuration, as `section.key`, in the order
-    /// of the file; `output` for the outputs as a whole.
+    /// Keys whose values differ between two configurations, as `section.key`, in the order of the
+    /// file. Outputs are compared as a whole, as `output`.
     #[must_use]
     pub fn keys_that_differ(&self, other: &Self) -> Vec<String> {
         let mut keys = Vec::new();
@@ -88,8 +88,8 @@ impl RunConfig {
     }
 }
 
-/// A section as a table. A path that is not Unicode has no key there, and is compared by the
-/// section as a whole.
+/// A section as a table. A path that is not Unicode gives an empty table; such sections are
+/// compared as a whole.
 fn table_of(section: &impl Serialize) -> toml::Table {
     toml::Table::try_from(section).unwrap_or_default()
 }

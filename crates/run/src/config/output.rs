@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `[[output]]`: a file, standard output or a collector, each with options of its own.
+//! `[[output]]`: a file, standard output or a collector, each with its own options.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,41 +18,41 @@ use super::{CountAboveZero, Interval, Mtu, Rotation, Size, units};
 pub struct OutputConfig {
     /// The file, `-` for standard output, or the address of a collector.
     pub to: PathBuf,
-    /// The format, where the name of the file does not say it.
+    /// The format. `None`: from the file name.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
-    /// How long a file is written to, where names have a time.
+    /// After this time a new file begins. Requires a time pattern in the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rotate: Option<Rotation>,
-    /// How many bytes a file gets, where names have a time.
+    /// After this many bytes a new file begins. Requires a time pattern in the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rotate_size: Option<Size>,
-    /// Flow records a second that a collector is sent at most.
+    /// Maximum flow records per second to a collector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<CountAboveZero>,
-    /// Bytes of a message at most.
+    /// Maximum size of a message in bytes.
     pub mtu: Mtu,
-    /// How often templates and options are sent again over UDP.
+    /// How often templates and options are repeated over UDP.
     pub template_interval: Interval,
-    /// Whether sampling, statistics and descriptions of elements are sent, too.
+    /// Whether option records are sent: sampling, statistics and descriptions of elements.
     #[serde(deserialize_with = "flag::deserialize")]
     pub options: bool,
     /// Unit of a flow's first and last time in IPFIX.
     #[serde(serialize_with = "write_unit", deserialize_with = "read_unit")]
     pub time_unit: TimeUnit,
-    /// Observation domain. `None`: one of the run's own.
+    /// Observation domain. `None`: chosen for this run.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub observation_domain: Option<u32>,
-    /// Private enterprise number of elements that IANA does not have.
+    /// Private enterprise number of elements that IANA does not define.
     #[serde(with = "text")]
     pub enterprise_number: u32,
-    /// Certificates of the authorities that a collector is trusted by. `None`: the system's.
+    /// Certificates of the authorities trusted for a collector. `None`: the system's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_ca: Option<PathBuf>,
     /// The client certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_cert: Option<PathBuf>,
-    /// The key of the client certificate.
+    /// The private key of the client certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_key: Option<PathBuf>,
 }

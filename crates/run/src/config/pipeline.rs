@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the meter is told, and what it costs in memory.
+//! The configuration of the meter, and its memory.
 
 use std::fmt;
 use std::thread;
@@ -13,7 +13,7 @@ use turboflow_record::{Definition, KeyField, WORDS_V4, WORDS_V6};
 
 use super::RunConfig;
 
-/// Everything that decides which flow records a capture gives, and how.
+/// Everything that determines the flow records of a capture, and how they are computed.
 #[derive(Clone, Debug)]
 pub struct PipelineConfig {
     /// What a flow record holds.
@@ -22,31 +22,31 @@ pub struct PipelineConfig {
     pub biflow: bool,
     /// When flows end.
     pub timeouts: Timeouts,
-    /// The longest a packet stays in the engine, in nanoseconds of the clock. Default 1 s.
+    /// Maximum time of a packet in the engine, in nanoseconds of the clock. Default 1 s.
     pub max_age_ns: u64,
     /// The microflow table.
     pub sizing: Sizing,
-    /// The most flows open at once, over all threads.
+    /// Maximum number of open flows, over all threads.
     pub max_flows: usize,
-    /// Threads that meter (shards) for each reader; more than one adds a thread that reads and
-    /// parses.
+    /// Metering threads (shards) per reader. With more than one, reading and parsing take another
+    /// thread.
     pub threads: usize,
-    /// Whether a single shard has a thread of its own too, beside the one that reads and parses:
-    /// faster where there is a processor for each, dearer where there is not.
+    /// Whether a single shard also has its own thread, apart from reading and parsing. Faster if
+    /// there is a processor for each thread, slower otherwise.
     pub meters_apart: bool,
-    /// Readers of interfaces, each with shards of its own. Files have one.
+    /// Readers of interfaces, each with its own shards. Files have one.
     pub readers: usize,
     /// Seed of the hash function.
     pub seed: u64,
-    /// Tunnels to enter.
+    /// Tunnels whose inner packets are metered.
     pub decapsulate: TunnelSet,
-    /// ICMP type and code as destination port.
+    /// Whether ICMP type and code are the destination port.
     pub icmp_ports: bool,
-    /// Whether later fragments join the flow of the first.
+    /// Whether later fragments join the flow of the first fragment. `None`: no.
     pub reassemble_flows: Option<ReassemblyConfig>,
-    /// In how much time of the clock an expired flow leaves at the latest, in nanoseconds.
+    /// Maximum time from expiry of a flow to its export, in nanoseconds of the clock.
     pub sweep_ns: u64,
-    /// Whether finished records go on at the end of every cell, rather than when there are many.
+    /// Whether finished records are delivered at the end of every cell, not only in large batches.
     pub prompt: bool,
 }
 
@@ -66,14 +66,15 @@ impl Default for PipelineConfig {
             decapsulate: TunnelSet::default(),
             icmp_ports: false,
             reassemble_flows: None,
-            // In files nobody waits for a record; a rare sweep leaves the caches to the packets.
+            // No reader waits for the records of files. Rare sweeps leave the processor's caches to
+            // the packets.
             sweep_ns: 10_000_000_000,
             prompt: false,
         }
     }
 }
 
-/// A value of a [`RunConfig`] that an error is about.
+/// The setting of a [`RunConfig`] that an error refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// `active` of `[timeouts]`.
@@ -109,12 +110,12 @@ impl fmt::Display for Field {
     }
 }
 
-/// What separates packets of a flow, so that several readers would each get some of them.
+/// Why packets of one flow might go to different readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Separation {
     /// The key lacks an address.
     Key,
-    /// A flow may come through tunnels of several address pairs.
+    /// Packets of one flow may come through tunnels with different pairs of addresses.
     Tunnels,
 }
 
@@ -131,37 +132,37 @@ impl fmt::Display for Separation {
     }
 }
 
-/// What is wrong with a configuration.
+/// Why a configuration is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The definition asks for something capture files do not have or records cannot hold.
+    /// The definition needs inputs that capture files lack, or features that records cannot hold.
     #[error("{0}")]
     Definition(String),
-    /// Several readers, and packets of a flow that may come to different ones.
+    /// Several readers, although packets of one flow might go to different ones.
     #[error(
         "`{}` {readers} does not go with {separation}; leave one of them out",
         Field::Readers
     )]
     Readers {
-        /// How many.
+        /// Number of readers.
         readers: usize,
-        /// What separates packets of a flow.
+        /// Why packets of one flow might go to different readers.
         separation: Separation,
     },
-    /// The system refuses a thread.
+    /// The system refuses to start a thread.
     #[error(
         "cannot start a thread for {what}: {source}; raise the limit of processes or memory (ulimit -u, pids.max)"
     )]
     Thread {
-        /// What it would do.
+        /// The purpose of the thread.
         what: &'static str,
-        /// The system's reason.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A number out of its range.
     #[error("`{field}` must be from {low} to {high}, not {value}")]
     OutOfRange {
-        /// Which value. Times are in nanoseconds.
+        /// The setting. Times are in nanoseconds.
         field: Field,
         /// Smallest value.
         low: u64,
@@ -178,7 +179,7 @@ const MAX_FLOWS: u64 = 1_000_000_000;
 const MAX_SLOTS: u64 = 1 << 28;
 /// Most metering threads.
 const MAX_THREADS: u64 = 256;
-/// Most readers, as many as an interface has rings at most.
+/// Most readers: the number of rings that an interface can have.
 const MAX_READERS: u64 = 64;
 /// Longest timeout: about 292 years.
 const MAX_TIMEOUT_NS: u64 = i64::MAX as u64;
@@ -186,11 +187,11 @@ const MAX_TIMEOUT_NS: u64 = i64::MAX as u64;
 impl TryFrom<&RunConfig> for PipelineConfig {
     type Error = ConfigError;
 
-    /// What a run tells the meter, with the default definition and the seed 0 where it names none:
-    /// files are read, and seeds drawn, by the program.
+    /// The settings of the meter. The definition is the default one, and a missing seed is 0:
+    /// reading the file and drawing a seed is up to the program.
     fn try_from(run: &RunConfig) -> Result<Self, ConfigError> {
         let sizing = match run.engine.microflow_slots {
-            // The microflow table is elsewhere, and so are its limits.
+            // The engine checks the limits of its own microflow table.
             _ if !run.engine.is_software() => Sizing::Off,
             None => Sizing::Adaptive,
             Some(slots) => Sizing::Fixed(fit(Field::MicroflowSlots, slots.0, MAX_SLOTS)?),
@@ -224,7 +225,7 @@ impl TryFrom<&RunConfig> for PipelineConfig {
     }
 }
 
-/// A number as the meter has it: none below 1, since nothing of which there is none meters.
+/// Checks and converts a number, which must be at least 1.
 fn fit<T: TryFrom<u64>>(field: Field, value: u64, high: u64) -> Result<T, ConfigError> {
     range(field, value, 1, high)?;
     let too_large = |_| ConfigError::OutOfRange {
@@ -237,7 +238,7 @@ fn fit<T: TryFrom<u64>>(field: Field, value: u64, high: u64) -> Result<T, Config
 }
 
 impl PipelineConfig {
-    /// The same for packets that arrive now: somebody waits for their records.
+    /// Adapts the configuration to live packets, whose records are needed promptly.
     #[must_use]
     pub fn live(self) -> Self {
         Self {
@@ -252,10 +253,10 @@ impl PipelineConfig {
         self.threads > 1 || self.meters_apart
     }
 
-    /// Checks the numbers and works out the layout of records.
+    /// Checks the numbers and computes the layout of records.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its range.
+    /// The first invalid setting, with its range.
     pub fn compile(&self) -> Result<Layout, ConfigError> {
         let least = u64::from(self.sizing != Sizing::Off);
         range(
@@ -285,7 +286,8 @@ impl PipelineConfig {
             .map_err(|error| ConfigError::Definition(error.to_string()))
     }
 
-    /// Packets are dealt out to readers by their outermost pair of addresses: a flow must have one.
+    /// Packets are distributed to readers by their outermost pair of addresses. All packets of a
+    /// flow must have one such pair.
     fn check_readers(&self) -> Result<(), ConfigError> {
         let has = |field| self.definition.key.contains(&field);
         let both = has(KeyField::SourceAddress) && has(KeyField::DestinationAddress);
@@ -301,7 +303,7 @@ impl PipelineConfig {
         })
     }
 
-    /// The most memory that tables of this configuration take.
+    /// Maximum memory of the tables.
     #[must_use]
     pub fn sizes(&self, layout: &Layout) -> RunSizes {
         crate::meter::with_state_words!(layout.state_words(), N => self.sizes_of::<N>(layout))
@@ -335,7 +337,7 @@ impl PipelineConfig {
         self.threads * self.readers
     }
 
-    /// Open flows of one shard.
+    /// Maximum open flows of one shard.
     pub(crate) fn flows_a_shard(&self) -> usize {
         self.max_flows.div_ceil(self.shards())
     }
@@ -356,9 +358,9 @@ fn range(field: Field, value: u64, low: u64, high: u64) -> Result<(), ConfigErro
 /// Memory of the tables of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunSizes {
-    /// Microflow tables of all shards, taken at once.
+    /// Microflow tables of all shards, allocated at the start.
     pub microflow_table_bytes: usize,
-    /// Flow caches of all shards when full; they start small.
+    /// Full flow caches of all shards. They start small.
     pub flow_cache_max_bytes: usize,
 }
 

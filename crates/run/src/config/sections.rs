@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The sections of a configuration other than those of engines and outputs.
+//! The sections of a configuration, except engines and outputs.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ pub struct SourceConfig {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub interfaces: Vec<String>,
-    /// Only packets of which this is true, as tcpdump has it.
+    /// Only packets that match this filter, in the syntax of tcpdump.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
     /// The run ends after this time.
@@ -38,13 +38,13 @@ pub struct SourceConfig {
     /// The run ends after this many packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packets: Option<CountAboveZero>,
-    /// Bytes kept of a packet. `None`: all.
+    /// Bytes kept of each packet. `None`: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snap_length: Option<SnapLength>,
-    /// Whether an interface takes all frames that it sees, not only those for this host.
+    /// Whether interfaces capture all frames, not only those for this host.
     #[serde(deserialize_with = "flag::deserialize")]
     pub promiscuous: bool,
-    /// Memory in which the kernel keeps packets until they are read.
+    /// Memory in which the kernel keeps packets until they are read, in bytes.
     pub ring_size: Size,
     /// Threads that read the interfaces.
     pub readers: Count,
@@ -70,24 +70,24 @@ impl Default for SourceConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FlowConfig {
-    /// The file of the definition. `None`: the default definition.
+    /// The file of the record definition. `None`: the default definition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub definition: Option<PathBuf>,
     /// Whether the two directions of a conversation are one record.
     #[serde(deserialize_with = "flag::deserialize")]
     pub biflow: bool,
-    /// Tunnels to enter.
+    /// Tunnels whose inner packets are metered.
     #[serde(serialize_with = "text::serialize", deserialize_with = "tunnels")]
     pub decapsulate: TunnelSet,
-    /// Whether later fragments get the ports of the first.
+    /// Whether later fragments get the ports of the first fragment.
     #[serde(deserialize_with = "flag::deserialize")]
     pub reassemble: bool,
-    /// ICMP type and code as destination port.
+    /// Whether ICMP type and code are the destination port.
     #[serde(deserialize_with = "flag::deserialize")]
     pub icmp_ports: bool,
 }
 
-/// Tunnels as text; `true` is all of them, `false` none.
+/// Tunnels as text. `true` means all, `false` none.
 fn tunnels<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TunnelSet, D::Error> {
     struct Tunnels;
     impl Visitor<'_> for Tunnels {
@@ -116,9 +116,9 @@ fn tunnels<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TunnelSet, D::E
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TimeoutsConfig {
-    /// A flow without packets for longer is over.
+    /// A flow ends when it has no packet for this time.
     pub idle: Timeout,
-    /// No record lasts longer.
+    /// Maximum duration of a record.
     pub active: Timeout,
     /// How long a flow that saw FIN or RST waits for its last packets.
     pub linger: Linger,
@@ -138,11 +138,11 @@ impl Default for TimeoutsConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MeterConfig {
-    /// Threads that meter, for each reader. `None`: one, beside that which reads files where there
-    /// are two processors.
+    /// Metering threads per reader. `None`: one, in addition to the thread that reads files if
+    /// there are two processors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<Count>,
-    /// Flows open at once, over all threads.
+    /// Maximum number of open flows, over all threads.
     pub max_flows: Count,
     /// Seed of the hash function. `None`: random.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -159,34 +159,34 @@ impl Default for MeterConfig {
     }
 }
 
-/// `[service]`: what is said while the run goes on, and with which rights it runs.
+/// `[service]`: logs and metrics of the run, and the user that it runs as.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ServiceConfig {
     /// Where metrics are served. `None`: the program's default.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsAt>,
-    /// The user to become once the interfaces are open.
+    /// The user to switch to once the interfaces are open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The file of every counter of the run, written at its end.
+    /// The file for all counters of the run, written at its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger: Option<PathBuf>,
-    /// No progress bar and no summary.
+    /// Whether progress bar and summary are omitted.
     #[serde(deserialize_with = "flag::deserialize")]
     pub quiet: bool,
-    /// How lines on standard error are written.
+    /// Format of lines on standard error.
     #[serde(with = "text")]
     pub log_format: LogFormat,
 }
 
-/// How lines on standard error are written.
+/// Format of lines on standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// Text, with its level in front where systemd's journal reads it.
+    /// Text, with a level prefix when systemd's journal reads it.
     #[default]
     Auto,
-    /// An object a line.
+    /// One JSON object per line.
     Json,
     /// Text.
     Text,
@@ -219,14 +219,14 @@ impl fmt::Display for LogFormat {
     }
 }
 
-/// Where metrics are served; `None` where they are switched off.
+/// Where metrics are served. `None`: disabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricsAt(pub Option<SocketAddr>);
 
 impl FromStr for MetricsAt {
     type Err = String;
 
-    /// `127.0.0.1:9414`, `[::1]:9414`, or `none`.
+    /// Accepts `127.0.0.1:9414`, `[::1]:9414`, or `none`.
     fn from_str(text: &str) -> Result<Self, String> {
         if text == "none" {
             return Ok(Self(None));

@@ -215,7 +215,7 @@ fn service() -> impl Strategy<Value = ServiceConfig> {
 
 proptest! {
     #[test]
-    fn a_written_configuration_reads_as_it_was(
+    fn a_written_configuration_reads_back_equal(
         source in source(),
         engine in engine(),
         flow in flow(),

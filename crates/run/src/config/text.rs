@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values that people write as text, such as `"30s"`, `"10M"` or `"64MiB"`, each of a type of its
-//! own. A whole number needs no quotes.
+//! Values that people write as text, such as `"30s"`, `"10M"` or `"64MiB"`. Each has its own type.
+//! A whole number needs no quotes.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,7 +12,7 @@ use serde::{Deserializer, Serializer};
 
 use super::units;
 
-/// Defines types that a function reads from text, and that are written so that it reads them again.
+/// Defines types that one function parses from text and another formats so that they parse again.
 macro_rules! texts {
     ($($(#[$attribute:meta])* $name:ident($inner:ty): $read:path, $write:path;)*) => {
         $(
@@ -50,28 +50,28 @@ macro_rules! texts {
 }
 
 texts! {
-    /// A number of things: `1000`, `300k`, `10M`.
+    /// A number of items: `1000`, `300k`, `10M`.
     Count(u64): units::count, plain;
-    /// A number of things, of which there is one at least.
+    /// A number of items, at least 1.
     CountAboveZero(u64): units::count_above_zero, plain;
-    /// How often something is sent again: a second at least.
+    /// The interval at which something is repeated, at least 1 s.
     Interval(Duration): units::template_interval, duration_text;
-    /// How long a flow that ended waits for its last packets, in nanoseconds; may be 0. `None`:
-    /// switched off.
+    /// How long a flow that saw its end waits for its last packets, in nanoseconds; may be 0.
+    /// `None`: disabled.
     Linger(Option<u64>): units::timeout_or_zero, timeout_text;
-    /// Bytes of a message over UDP.
+    /// Maximum size of a message over UDP, in bytes.
     Mtu(u16): units::mtu, plain;
-    /// How long a file is written to: a second at least.
+    /// How long a file is written to, at least 1 s.
     Rotation(Duration): units::rotation, duration_text;
-    /// A seed: any number of 64 bits.
+    /// A seed: any 64-bit number.
     Seed(u64): units::seed, plain;
     /// A size in bytes: `64MiB`, `100kB`, `65536`.
     Size(u64): units::size_bytes, size_text;
-    /// Bytes kept of a packet: those of an Ethernet header at least.
+    /// Bytes kept of a packet: at least an Ethernet header.
     SnapLength(u32): units::snap_length, plain;
-    /// A time that is neither 0 nor endless.
+    /// A finite time above 0.
     Time(Duration): units::duration, duration_text;
-    /// A time after which a flow ends, in nanoseconds, not 0. `None`: switched off.
+    /// A time after which a flow ends, in nanoseconds, above 0. `None`: disabled.
     Timeout(Option<u64>): units::timeout, timeout_text;
 }
 
@@ -91,7 +91,7 @@ fn size_text(bytes: u64) -> String {
     units::size_text(bytes)
 }
 
-/// Writes a value as text, or as a number where its text is one.
+/// Writes a value as text, or as a number if its text is one.
 pub(super) fn serialize<T: fmt::Display, S: Serializer>(
     value: &T,
     serializer: S,
@@ -134,7 +134,7 @@ impl<T: FromStr<Err: fmt::Display>> Visitor<'_> for TextOrNumber<T> {
     }
 }
 
-/// A value that may be left out, for `#[serde(with = "...")]`.
+/// A value that may be omitted, for `#[serde(with = "...")]`.
 pub(super) mod option {
     use super::{Deserializer, FromStr, Serializer, fmt};
 
@@ -157,7 +157,7 @@ pub(super) mod option {
     }
 }
 
-/// A list in TOML, or its only element without brackets: for serde's `deserialize_with`.
+/// A list in TOML, or a single element without brackets, for serde's `deserialize_with`.
 pub mod list {
     use std::marker::PhantomData;
 
@@ -168,7 +168,7 @@ pub mod list {
     /// Reads the list.
     ///
     /// # Errors
-    /// It is neither text nor a list of texts.
+    /// The value is neither text nor a list of texts.
     pub fn deserialize<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
     where
         T: From<String> + DeserializeOwned,
@@ -198,7 +198,7 @@ pub mod list {
     }
 }
 
-/// `true` or `false`, and an error that says so.
+/// `true` or `false`, with an error message that names both.
 pub(super) mod flag {
     use serde::de::{Error, Visitor};
 

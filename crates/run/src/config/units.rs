@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use turboflow_record::TimeUnit;
 
-/// Nanoseconds of each unit, the longer names first where one ends like another.
+/// Nanoseconds of each unit. A name comes before any other name that it ends with.
 const UNITS_NS: [(&str, u64); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -18,12 +18,12 @@ const UNITS_NS: [(&str, u64); 8] = [
     ("h", 3_600_000_000_000),
     ("d", 86_400_000_000_000),
 ];
-/// How a time is written that cannot be endless.
+/// The forms of a time that cannot be endless.
 const FORMS: &str = "write a number and a unit (ns, us, ms, s, m, h, d) such as 30s";
-/// About 292 years: more does not fit the clock.
+/// About 292 years, the range of the clock.
 const LONGEST_NS: u64 = i64::MAX as u64;
 
-/// A timeout that may not be 0: such a flow would end before it began.
+/// Parses a timeout above 0. A timeout of 0 would end a flow before it began.
 ///
 /// # Errors
 /// What to write instead.
@@ -38,7 +38,7 @@ pub fn timeout(text: &str) -> Result<Option<u64>, String> {
     }
 }
 
-/// A timeout that may be 0.
+/// Parses a timeout that may be 0.
 ///
 /// # Errors
 /// What to write instead.
@@ -50,7 +50,7 @@ pub fn timeout_or_zero(text: &str) -> Result<Option<u64>, String> {
     Ok(Some(ns))
 }
 
-/// A time that is neither 0 nor endless.
+/// Parses a finite time above 0.
 ///
 /// # Errors
 /// What to write instead.
@@ -61,7 +61,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// How long a file is written to: names have whole seconds.
+/// Parses how long a file is written to. The resolution of file names is a second.
 ///
 /// # Errors
 /// What to write instead.
@@ -72,7 +72,7 @@ pub fn rotation(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// How long until templates are sent again.
+/// Parses the interval at which templates are repeated.
 ///
 /// # Errors
 /// What to write instead.
@@ -85,7 +85,7 @@ pub fn template_interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A size such as `64MiB` or `100kB`; a number alone is bytes.
+/// Parses a size such as `64MiB` or `100kB`. A number without a unit is in bytes.
 ///
 /// # Errors
 /// What to write instead.
@@ -111,45 +111,45 @@ pub fn size_bytes(text: &str) -> Result<u64, String> {
         }
     };
     times(number, factor).map_err(|wrong| match wrong {
-        Wrong::NoNumber => "write a number and a unit, such as 64MiB".to_owned(),
-        Wrong::NotWhole => "no whole number of bytes; write for example 1536KiB".to_owned(),
-        Wrong::TooLarge => "too large a size".to_owned(),
+        NumberError::NoNumber => "write a number and a unit, such as 64MiB".to_owned(),
+        NumberError::NotWhole => "no whole number of bytes; write for example 1536KiB".to_owned(),
+        NumberError::TooLarge => "too large a size".to_owned(),
     })
 }
 
-/// What is wrong with a number.
-enum Wrong {
+/// Why a number is invalid.
+enum NumberError {
     NoNumber,
     NotWhole,
     TooLarge,
 }
 
-/// Digits, perhaps with a fraction, times a factor, exactly.
-fn times(digits: &str, factor: u64) -> Result<u64, Wrong> {
+/// Multiplies a decimal number, which may have a fraction, by a factor, without rounding.
+fn times(digits: &str, factor: u64) -> Result<u64, NumberError> {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     if !is_number(whole) || !is_number(fraction) {
-        return Err(Wrong::NoNumber);
+        return Err(NumberError::NoNumber);
     }
-    // Zeros at the end say nothing. More digits than 19 fit no number here, and nobody writes them.
+    // Trailing zeros carry no information. No number here fits more than 19 digits.
     let fraction = fraction.trim_end_matches('0');
     if fraction.len() > 19 {
-        return Err(Wrong::NotWhole);
+        return Err(NumberError::NotWhole);
     }
     let parts = 10u128.pow(fraction.len() as u32);
     let part = match fraction {
         "" => 0,
-        digits => digits.parse().map_err(|_| Wrong::NoNumber)?,
+        digits => digits.parse().map_err(|_| NumberError::NoNumber)?,
     };
     let of_fraction = u128::from(factor) * part;
     if !of_fraction.is_multiple_of(parts) {
-        return Err(Wrong::NotWhole);
+        return Err(NumberError::NotWhole);
     }
-    let whole: u128 = whole.parse().map_err(|_| Wrong::TooLarge)?;
+    let whole: u128 = whole.parse().map_err(|_| NumberError::TooLarge)?;
     let product = whole.checked_mul(u128::from(factor));
     let sum = product.and_then(|product| product.checked_add(of_fraction / parts));
     sum.and_then(|sum| u64::try_from(sum).ok())
-        .ok_or(Wrong::TooLarge)
+        .ok_or(NumberError::TooLarge)
 }
 
 fn duration_ns(text: &str) -> Result<u64, String> {
@@ -171,7 +171,7 @@ fn duration_ns(text: &str) -> Result<u64, String> {
             }
         })?;
     let too_long = || "longer than 292 years: write a shorter time".to_owned();
-    // Whole numbers stay exact; a fraction may round to the next nanosecond.
+    // Whole numbers are exact; a fraction may round to the next nanosecond.
     let ns = match number.parse::<u64>() {
         Ok(whole) => whole.checked_mul(unit_ns).ok_or_else(too_long)?,
         Err(_) => {
@@ -186,7 +186,7 @@ fn duration_ns(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A count such as `1000`, `1_000_000`, `300k`, `1.5M` or `1G` (powers of ten).
+/// Parses a count such as `1000`, `1_000_000`, `300k`, `1.5M` or `1G` (powers of ten).
 ///
 /// # Errors
 /// What to write instead.
@@ -199,14 +199,14 @@ pub fn count(text: &str) -> Result<u64, String> {
         _ => (plain.as_str(), 1),
     };
     times(digits, factor).map_err(|wrong| match wrong {
-        Wrong::NoNumber | Wrong::NotWhole => {
+        NumberError::NoNumber | NumberError::NotWhole => {
             "write a whole number such as 1000, 300k, 1.5M or 1G".to_owned()
         }
-        Wrong::TooLarge => "too large a number".to_owned(),
+        NumberError::TooLarge => "too large a number".to_owned(),
     })
 }
 
-/// A [`count`] of at least one.
+/// Parses a [`count`] of at least 1.
 ///
 /// # Errors
 /// What to write instead.
@@ -217,7 +217,7 @@ pub fn count_above_zero(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A seed: any number of 64 bits.
+/// Parses a seed: any 64-bit number.
 ///
 /// # Errors
 /// What to write instead.
@@ -226,7 +226,7 @@ pub fn seed(text: &str) -> Result<u64, String> {
         .map_err(|_| format!("write a whole number from 0 to {}", u64::MAX))
 }
 
-/// A unit of time in IPFIX.
+/// Parses a unit of time in IPFIX.
 ///
 /// # Errors
 /// What to write instead.
@@ -249,7 +249,7 @@ pub const fn time_unit_text(unit: TimeUnit) -> &'static str {
     }
 }
 
-/// Bytes of a message over UDP.
+/// Parses the maximum size of a message over UDP, in bytes.
 ///
 /// # Errors
 /// What to write instead.
@@ -257,7 +257,7 @@ pub fn mtu(text: &str) -> Result<u16, String> {
     within(text, 512..=65_507)
 }
 
-/// Bytes kept of a packet.
+/// Parses the number of bytes kept of a packet.
 ///
 /// # Errors
 /// What to write instead.
@@ -274,7 +274,7 @@ where
     fits.ok_or_else(|| format!("{number} is not in {}..={}", range.start(), range.end()))
 }
 
-/// A time in the largest unit of which it is a whole number: `30s`, `1500ms`.
+/// Formats a time in the largest unit that gives a whole number: `30s`, `1500ms`.
 #[must_use]
 pub fn time_text(ns: u64) -> String {
     let units = UNITS_NS.iter().rev().filter(|(name, _)| name.is_ascii());
@@ -283,7 +283,7 @@ pub fn time_text(ns: u64) -> String {
     format!("{}{name}", ns / unit)
 }
 
-/// A size in the largest unit of which it is a whole number: `64MiB`; in bytes, `1500`.
+/// Formats a size in the largest unit that gives a whole number: `64MiB`; in bytes, `1500`.
 #[must_use]
 pub fn size_text(bytes: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_duration() {
+    fn refuses_invalid_durations() {
         for text in [
             "", "s", "30", "-1s", "1x", "1 s", "1.2.3s", "inf", "NaN", "300y", "300000d", ".",
         ] {
@@ -327,7 +327,7 @@ mod tests {
         }
         assert!(timeout("0").unwrap_err().contains("none"));
         assert!(timeout("300000d").unwrap_err().contains("`none`"));
-        // What cannot be switched off does not propose it.
+        // Errors of times that cannot be disabled do not suggest `none`.
         for text in ["none", "30", "1x", "1.2.3s", "300000d", "-5s"] {
             let mend = duration(text).unwrap_err();
             assert!(!mend.contains("none"), "{text}: {mend}");

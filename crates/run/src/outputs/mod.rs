@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where finished records go: every output has a thread and a bounded queue of its own, so that one
-//! that fails or is slow stops neither metering nor the others.
+//! The outputs of finished records. Each has its own thread and bounded queue, so that a failed or
+//! slow output stops neither metering nor other outputs.
 
 #[cfg(test)]
 mod tests;
@@ -20,28 +20,28 @@ use thread::OutputThread;
 
 /// One output of a run.
 pub struct Output {
-    /// What messages call it.
+    /// The name used in messages.
     pub name: String,
-    /// What writes it.
+    /// Writes the records.
     pub writer: Box<dyn FlowWriter>,
-    /// Whether it is a stream, whose reader may stop reading: the end of a service does not wait
-    /// for it without end ([`RunOutputs::end_patience`]).
+    /// Whether it is a stream, whose reader may stop reading. Shutdown waits for such an output
+    /// only as long as [`RunOutputs::end_patience`].
     pub may_stall: bool,
 }
 
-/// Where a run writes.
+/// The outputs of a run.
 pub struct RunOutputs {
-    /// From the beginning.
+    /// The outputs at the start.
     pub first: Vec<Output>,
-    /// What becomes of them while the run goes on.
+    /// Requests to change the outputs during the run.
     pub changes: Receiver<OutputChange>,
-    /// How long the end waits for an output that takes nothing (a stream that nobody reads), before
-    /// it is given up and what it misses is counted; `None`: as long as it needs.
+    /// How long shutdown waits for a stalled output, such as a stream without a reader, before
+    /// abandoning it and counting its missing records. `None`: without limit.
     pub end_patience: Option<Duration>,
 }
 
 impl RunOutputs {
-    /// These outputs from the beginning to the end.
+    /// Outputs that stay as they are for the whole run.
     #[must_use]
     pub fn fixed(outputs: Vec<Output>) -> Self {
         Self {
@@ -52,19 +52,19 @@ impl RunOutputs {
     }
 }
 
-/// Other outputs from now on, in a live run.
+/// A change of outputs during a live run.
 pub struct OutputChange {
-    /// Those that go on, by name. All others are completed.
+    /// Names of the outputs that continue. All others are completed.
     keep: Vec<String>,
-    /// Those that begin.
+    /// New outputs.
     begin: Vec<OutputThread>,
 }
 
 impl OutputChange {
-    /// The outputs named `keep` go on, those of `begin` begin, all others are completed.
+    /// Keeps the outputs named in `keep`, adds those in `begin`, and completes all others.
     ///
     /// # Errors
-    /// The system starts no more threads. Nothing has changed then.
+    /// The system refuses a thread. Nothing has changed then.
     pub fn new(keep: Vec<String>, begin: Vec<Output>) -> Result<Self, ConfigError> {
         let begin = begin
             .into_iter()
@@ -76,21 +76,21 @@ impl OutputChange {
     }
 }
 
-/// What became of an output.
+/// The result of an output.
 #[derive(Debug)]
 pub struct OutputReport {
-    /// What messages call it.
+    /// The name used in messages.
     pub name: String,
-    /// What it holds, or why it is incomplete.
+    /// What was written, or why the output is incomplete.
     pub outcome: Result<WriteSummary, ExportError>,
-    /// Records that it should have got and did not write.
+    /// Records meant for the output that it did not write.
     pub records_dropped: u64,
-    /// Of these, those for which its queue had no room: it was too slow.
+    /// Those of `records_dropped` that were discarded because the queue was full.
     pub records_overrun: u64,
 }
 
 impl OutputReport {
-    /// Records that it holds.
+    /// Records written.
     #[must_use]
     pub const fn records_written(&self) -> u64 {
         match &self.outcome {
@@ -99,7 +99,7 @@ impl OutputReport {
         }
     }
 
-    /// Bytes that it holds, or that left.
+    /// Bytes written or sent.
     #[must_use]
     pub const fn bytes_written(&self) -> u64 {
         match &self.outcome {
@@ -110,38 +110,37 @@ impl OutputReport {
     }
 }
 
-/// How an output stands.
+/// The state of an output during a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputSnapshot {
-    /// What messages call it.
+    /// The name used in messages.
     pub name: String,
-    /// Records that it was given.
+    /// Records put into its queue.
     pub records: u64,
-    /// Records for which its queue had no room.
+    /// Records discarded because its queue was full.
     pub records_overrun: u64,
-    /// What has become of the records that it should have got, those included for which its queue
-    /// had no room.
+    /// Records written and dropped; the dropped ones include `records_overrun`.
     pub progress: WriteProgress,
-    /// Whether it takes no records at the moment; those are counted as dropped.
+    /// Whether it is failing now. Records are then counted as dropped.
     pub failed: bool,
-    /// What became of them, where the output is a collector.
+    /// Counters of the transport, if the output is a collector.
     pub sending: Option<SendSnapshot>,
 }
 
 /// All outputs of a run.
 pub(crate) struct Outputs {
-    /// Read by whoever delivers, once a batch; written when outputs change.
+    /// Read once per batch by the thread that delivers it; written when outputs change.
     threads: Arc<RwLock<Vec<OutputThread>>>,
-    /// Those that were completed before the end.
+    /// Outputs that were completed before the end of the run.
     ended: Vec<OutputThread>,
 }
 
 impl Outputs {
-    /// Starts their threads. `is_live`: whoever reads an output gets what there is whenever nothing
-    /// waits, and metering does not wait for one that is slow.
+    /// Starts the threads. With `is_live`, buffers are flushed whenever a queue is empty, and
+    /// metering does not wait for a slow output.
     ///
     /// # Errors
-    /// The system starts no more threads.
+    /// The system refuses a thread.
     pub(crate) fn start(outputs: Vec<Output>, is_live: bool) -> Result<Self, ConfigError> {
         let threads = outputs
             .into_iter()
@@ -152,13 +151,13 @@ impl Outputs {
         })
     }
 
-    /// How they stand.
+    /// The state of each output.
     pub(crate) fn snapshot(&self) -> Vec<OutputSnapshot> {
         let threads = self.threads.read().unwrap_or_else(PoisonError::into_inner);
         threads.iter().map(OutputThread::snapshot).collect()
     }
 
-    /// What has become of all records, of outputs that were completed too.
+    /// Sums of the records of all outputs, including those completed during the run.
     pub(crate) fn progress(&self, of: &[OutputSnapshot]) -> WriteProgress {
         let mut sum = WriteProgress::default();
         let ended = self.ended.iter().map(OutputThread::progress);
@@ -169,11 +168,11 @@ impl Outputs {
         sum
     }
 
-    /// What a shard calls with its finished records.
+    /// The function with which a shard delivers its finished records.
     pub(crate) fn deliver(&self, schema: &Schema) -> DeliverRecords {
         let (threads, schema) = (Arc::clone(&self.threads), schema.clone());
         Box::new(move |batch| {
-            // Where many records leave, the next batch is as large.
+            // The next batch is likely to be as large.
             let next = FlowBatch::with_room(&schema, batch.rows());
             let full = Arc::new(std::mem::replace(batch, next));
             let threads = threads.read().unwrap_or_else(PoisonError::into_inner);
@@ -181,7 +180,7 @@ impl Outputs {
         })
     }
 
-    /// Makes the changes that were asked for. Outputs that end are completed in the background.
+    /// Applies the requested changes. Outputs that end are completed in the background.
     pub(crate) fn change(&mut self, changes: &Receiver<OutputChange>) {
         for OutputChange { keep, begin } in changes.try_iter() {
             let mut threads = self.threads.write().unwrap_or_else(PoisonError::into_inner);
@@ -195,15 +194,15 @@ impl Outputs {
         }
     }
 
-    /// From now on no packet is lost by waiting: nothing is dropped any more, unless an output
-    /// takes nothing for as long as `patience` says.
+    /// Lets metering wait for outputs, because waiting no longer loses packets. Records are dropped
+    /// only if an output stalls for `patience`.
     pub(crate) fn wait_for_all(&self, patience: Option<Duration>) {
         let threads = self.threads.read().unwrap_or_else(PoisonError::into_inner);
         let all = threads.iter().chain(&self.ended);
         all.for_each(|thread| thread.wait_from_now_on(patience));
     }
 
-    /// Waits until everything is written, within the patience of [`Self::wait_for_all`].
+    /// Waits until everything is written, at most for the patience set by [`Self::wait_for_all`].
     pub(crate) fn finish(self) -> Vec<OutputReport> {
         let threads =
             std::mem::take(&mut *self.threads.write().unwrap_or_else(PoisonError::into_inner));

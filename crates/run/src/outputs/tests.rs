@@ -9,16 +9,16 @@ use turboflow_formats::{ExportError, FlowWriter, WriteSummary};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
 
 use super::thread::QUEUE_RECORDS;
-use super::writing::TOGETHER_ROWS;
+use super::writing::MAX_WRITE_ROWS;
 use super::*;
 
-/// Records that a writer has got.
-type Seen = Arc<AtomicU64>;
+/// Number of records that a writer has received.
+type ReceivedCount = Arc<AtomicU64>;
 
-/// Counts what it gets; every batch waits for a word on `gate`, until nobody is there to say it.
+/// Counts records. Before each batch it waits for a message on `gate`, until the sender is dropped.
 struct Gated {
     gate: Option<Receiver<()>>,
-    seen: Seen,
+    seen: ReceivedCount,
 }
 
 impl FlowWriter for Gated {
@@ -47,7 +47,7 @@ fn output(name: &str, gate: Option<Receiver<()>>) -> Output {
         name: name.to_owned(),
         writer: Box::new(Gated {
             gate,
-            seen: Seen::default(),
+            seen: ReceivedCount::default(),
         }),
         may_stall: true,
     }
@@ -64,7 +64,7 @@ fn schema() -> Schema {
 /// Records of a full batch.
 const FULL: usize = 8_192;
 
-/// Delivers batches of one record.
+/// Delivers batches of one record each.
 fn deliver(outputs: &Outputs, batches: usize) {
     deliver_batches(outputs, batches, 1);
 }
@@ -84,7 +84,7 @@ fn a_stuck_output_loses_its_own_records_and_no_others() {
     let (open, gate) = channel();
     let batches = (QUEUE_RECORDS / FULL) as u64 + 100;
     let records = batches * FULL as u64;
-    let seen = Seen::default();
+    let seen = ReceivedCount::default();
     let mut well = output("well", None);
     well.writer = Box::new(Gated {
         gate: None,
@@ -109,7 +109,7 @@ fn a_stuck_output_loses_its_own_records_and_no_others() {
 }
 
 #[test]
-fn at_the_end_and_for_files_nothing_is_lost_by_slowness() {
+fn slow_outputs_lose_nothing_at_the_end_or_for_files() {
     for is_live in [true, false] {
         let (open, gate) = channel::<()>();
         let outputs = Outputs::start(vec![output("slow", Some(gate))], is_live).unwrap();
@@ -124,11 +124,11 @@ fn at_the_end_and_for_files_nothing_is_lost_by_slowness() {
 }
 
 #[test]
-fn the_end_of_a_service_gives_up_an_output_that_takes_nothing() {
-    // One takes nothing for good, one waits for a word before every batch.
+fn shutdown_abandons_a_stalled_output() {
+    // One output never takes a batch; the other waits for a message before each.
     let (_never, stuck) = channel::<()>();
     let (open, slow) = sync_channel::<()>(0);
-    let seen = Seen::default();
+    let seen = ReceivedCount::default();
     let mut well = output("well", None);
     well.writer = Box::new(Gated {
         gate: None,
@@ -143,7 +143,7 @@ fn the_end_of_a_service_gives_up_an_output_that_takes_nothing() {
     deliver(&outputs, 1);
     outputs.wait_for_all(Some(Duration::from_secs(3)));
     let opens = std::thread::spawn(move || while open.send(()).is_ok() {});
-    // More than its queue takes.
+    // More than the queue holds.
     let batches = QUEUE_RECORDS / FULL + 20;
     deliver_batches(&outputs, batches, FULL);
     let records = (batches * FULL + 1) as u64;
@@ -185,12 +185,12 @@ fn outputs_change_between_two_records() {
 }
 
 #[test]
-fn what_has_become_of_records_is_told_of_outputs_that_ended_too() {
+fn progress_includes_outputs_that_have_ended() {
     let (sender, changes) = channel();
     let mut outputs = Outputs::start(vec![output("a", None), output("b", None)], true).unwrap();
     deliver(&outputs, 5);
     let progress = |outputs: &Outputs| outputs.progress(&outputs.snapshot());
-    // These writers say nothing before their end.
+    // These writers report no progress before they finish.
     assert_eq!(progress(&outputs), WriteProgress::default());
     let keep = vec!["b".to_owned()];
     let change = OutputChange::new(keep, Vec::new()).unwrap();
@@ -210,7 +210,7 @@ fn what_has_become_of_records_is_told_of_outputs_that_ended_too() {
 }
 
 #[test]
-fn what_waits_is_bounded_also_where_metering_waits() {
+fn queues_are_bounded_even_if_metering_waits() {
     let (open, gate) = channel();
     let outputs = Outputs::start(vec![output("slow", Some(gate))], true).unwrap();
     outputs.wait_for_all(None);
@@ -220,7 +220,7 @@ fn what_waits_is_bounded_also_where_metering_waits() {
         while received() < QUEUE_RECORDS {
             std::thread::yield_now();
         }
-        // However often one looks.
+        // Repeated looks, since the bound must hold at any time.
         for _ in 0..1_000 {
             let received = received();
             assert!(received <= QUEUE_RECORDS + 2 * FULL, "{received}");
@@ -234,10 +234,10 @@ fn what_waits_is_bounded_also_where_metering_waits() {
     );
 }
 
-/// Says whether it was finished, or dropped.
-struct Told(Option<Sender<&'static str>>);
+/// Reports whether it was finished or dropped.
+struct ReportsEnd(Option<Sender<&'static str>>);
 
-impl FlowWriter for Told {
+impl FlowWriter for ReportsEnd {
     fn write(&mut self, _batch: &FlowBatch) -> Result<(), ExportError> {
         Ok(())
     }
@@ -249,7 +249,7 @@ impl FlowWriter for Told {
     }
 }
 
-impl Drop for Told {
+impl Drop for ReportsEnd {
     fn drop(&mut self) {
         if let Some(tell) = self.0.take() {
             let _ = tell.send("dropped");
@@ -257,10 +257,10 @@ impl Drop for Told {
     }
 }
 
-fn told() -> (Output, Receiver<&'static str>) {
+fn reporting_output() -> (Output, Receiver<&'static str>) {
     let (tell, hear) = channel();
     let name = "told".to_owned();
-    let writer = Box::new(Told(Some(tell)));
+    let writer = Box::new(ReportsEnd(Some(tell)));
     let output = Output {
         name,
         writer,
@@ -271,28 +271,28 @@ fn told() -> (Output, Receiver<&'static str>) {
 
 #[test]
 fn outputs_of_a_run_that_never_starts_leave_nothing_behind() {
-    let (output, hear) = told();
+    let (output, hear) = reporting_output();
     drop(Outputs::start(vec![output], false).unwrap());
     assert_eq!(hear.recv(), Ok("dropped"));
-    // A change that comes too late.
-    let (output, hear) = told();
+    // A change that comes too late to be applied.
+    let (output, hear) = reporting_output();
     drop(OutputChange::new(Vec::new(), vec![output]).unwrap());
     assert_eq!(hear.recv(), Ok("dropped"));
-    // A run without flows has a file without records.
-    let (output, hear) = told();
+    // A run without flows writes a file without records.
+    let (output, hear) = reporting_output();
     Outputs::start(vec![output], false).unwrap().finish();
     assert_eq!(hear.recv(), Ok("finished"));
 }
 
-/// Says how many batches come together, and waits for a word before it takes them.
-struct Together {
+/// Reports how many batches come in one call, and waits for a message before it takes them.
+struct CountsBatches {
     batches: Sender<usize>,
     gate: Receiver<()>,
 }
 
-impl FlowWriter for Together {
+impl FlowWriter for CountsBatches {
     fn write(&mut self, _batch: &FlowBatch) -> Result<(), ExportError> {
-        unreachable!("the queue's batches come together")
+        unreachable!("queued batches are written in one call")
     }
 
     fn write_several(&mut self, batches: &[Arc<FlowBatch>]) -> Result<(), ExportError> {
@@ -309,19 +309,19 @@ impl FlowWriter for Together {
 }
 
 #[test]
-fn what_waits_is_written_together_up_to_a_bound() {
+fn queued_batches_are_written_together_up_to_a_bound() {
     let (batches, hear) = channel();
     let (open, gate) = channel();
     let output = Output {
         name: "together".to_owned(),
-        writer: Box::new(Together { batches, gate }),
+        writer: Box::new(CountsBatches { batches, gate }),
         may_stall: false,
     };
     let outputs = Outputs::start(vec![output], false).unwrap();
     deliver(&outputs, 1);
     assert_eq!(hear.recv(), Ok(1));
-    // While that is written, three more come than are written at once.
-    let bound = TOGETHER_ROWS / FULL;
+    // While that batch is written, three more queue up than one call may take.
+    let bound = MAX_WRITE_ROWS / FULL;
     deliver_batches(&outputs, bound + 3, FULL);
     (0..3).for_each(|_| open.send(()).unwrap());
     assert_eq!([hear.recv(), hear.recv()], [Ok(bound), Ok(3)]);

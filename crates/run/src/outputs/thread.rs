@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The way to one output: a bounded queue, and the thread that empties it.
+//! One output: a bounded queue, and the thread that empties it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -15,76 +15,75 @@ use super::writing::write_all;
 use super::{Output, OutputReport, OutputSnapshot};
 use crate::ConfigError;
 
-/// Batches that wait for an output at most, where metering waits with them.
+/// Queue limit in batches, if metering waits for the output.
 const FILE_QUEUE_BATCHES: usize = 32;
-/// Records that wait for an output at most, but for a batch: many flows may end at once.
+/// Queue limit in records, give or take one batch: many flows may end at once.
 pub(super) const QUEUE_RECORDS: usize = 1 << 20;
-/// Batches that do where metering does not wait; many have few records.
+/// Queue limit in batches, if metering does not wait. Many batches are small then.
 const LIVE_QUEUE_BATCHES: usize = 1 << 14;
-/// How long metering waits for an output whose queue has filled up: less than the ring of an
-/// interface holds.
+/// How long metering waits for an output whose queue is full: less than the ring of an interface
+/// can buffer.
 const PATIENCE: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_millis(1);
 
 pub(super) struct OutputThread {
-    /// `None` once it is closed.
+    /// `None` once the queue is closed.
     queue: Option<SyncSender<Arc<FlowBatch>>>,
-    /// `None` once it has ended.
+    /// `None` once the thread was joined.
     thread: Option<JoinHandle<OutputReport>>,
     gauge: Arc<Gauge>,
 }
 
 impl Drop for OutputThread {
-    /// An output that was given up has taken away what it began before the process goes on.
+    /// Joins the thread, so that an abandoned output removes its unfinished file before the process
+    /// exits.
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take() {
-            // Its panic is that of the run.
+            // A panic of the thread has been reported already.
             let _ = thread.join();
         }
     }
 }
 
-/// How an output stands, for others to read while it writes.
+/// The state of an output, read by other threads while it writes.
 pub(super) struct Gauge {
     pub(super) name: String,
-    /// Records that it was given, those that wait included.
+    /// Records put into the queue, including those that still wait.
     received: AtomicU64,
     pub(super) failed: AtomicBool,
-    /// Whether the end of its queue is its own end, not that of a run which could not start.
+    /// Whether a closed queue completes the output. False if the run failed to start.
     pub(super) completes: AtomicBool,
     /// Records in its queue.
     pub(super) waiting: AtomicUsize,
-    /// Records for which there was no room.
+    /// Records discarded because the queue was full.
     overrun: AtomicU64,
-    /// Whether metering waits for room: always, or until that was in vain, and from when half of
-    /// the queue is free again.
-    is_waited_for: AtomicBool,
+    /// Whether live metering waits for room in the queue. Cleared when a wait was in vain, set
+    /// again once half of the queue is free.
+    metering_waits: AtomicBool,
     gives_up: AtomicBool,
-    /// How long the end of a run waits for it while it takes nothing, in ms; 0: as long as it
-    /// needs.
+    /// How long the end of a run waits for a stalled output, in ms; 0: without limit.
     end_patience_ms: AtomicU64,
-    /// When it has last taken what waited, or the end of the run began.
+    /// When it last took records from its queue, or when the end of the run began.
     took_at_ms: AtomicU64,
-    /// Whether it is a stream, whose reader may do what it likes.
+    /// Whether it is a stream, whose reader may stop reading.
     may_stall: bool,
     sending: Option<Arc<SendGauge>>,
-    /// As the output's thread saw it last; a collector's is in `sending`.
+    /// Updated by the thread of the output. The progress of a collector is in `sending`.
     progress: Mutex<WriteProgress>,
 }
 
 impl Gauge {
-    /// Tells others what has become of the records.
+    /// Publishes the progress.
     pub(super) fn show(&self, progress: WriteProgress) {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
     }
 
-    /// Counts records as waiting if there is room for them: whoever waits for room counts for
-    /// nothing.
+    /// Reserves room in the queue if there is any. Blocked writers are not counted.
     fn reserve(&self, rows: usize) -> bool {
         let waiting = self.waiting.fetch_add(rows, Ordering::Relaxed);
         if waiting < QUEUE_RECORDS / 2 {
-            self.is_waited_for.store(true, Ordering::Relaxed);
+            self.metering_waits.store(true, Ordering::Relaxed);
         }
         let has_room = waiting < QUEUE_RECORDS;
         if !has_room {
@@ -98,18 +97,18 @@ impl Gauge {
         (patience_ms > 0).then(|| Duration::from_millis(patience_ms))
     }
 
-    /// Whether the end of the run is there, and is not waited for without end.
-    pub(super) fn is_hurried(&self) -> bool {
+    /// Whether the run is ending and waits for this output only for a limited time.
+    pub(super) fn has_time_limit(&self) -> bool {
         self.end_patience().is_some()
     }
 
-    /// Records of batches left the queue for good.
-    pub(super) fn took(&self, rows: usize) {
+    /// Counts records that left the queue.
+    pub(super) fn count_taken(&self, rows: usize) {
         self.waiting.fetch_sub(rows, Ordering::Relaxed);
         self.took_at_ms.store(now_ms(), Ordering::Relaxed);
     }
 
-    /// Whether it has taken nothing for as long as the end is patient.
+    /// Whether it has taken nothing for as long as the end of the run waits.
     fn is_stalled(&self) -> bool {
         let idle_ms = || now_ms().saturating_sub(self.took_at_ms.load(Ordering::Relaxed));
         self.end_patience()
@@ -119,7 +118,7 @@ impl Gauge {
 
 impl OutputThread {
     /// # Errors
-    /// The system starts no more threads.
+    /// The system refuses a thread.
     pub(super) fn start(output: Output, is_live: bool) -> Result<Self, ConfigError> {
         let gauge = Arc::new(Gauge {
             name: output.name,
@@ -128,7 +127,7 @@ impl OutputThread {
             completes: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
             overrun: AtomicU64::new(0),
-            is_waited_for: AtomicBool::new(true),
+            metering_waits: AtomicBool::new(true),
             gives_up: AtomicBool::new(is_live),
             end_patience_ms: AtomicU64::new(0),
             took_at_ms: AtomicU64::new(0),
@@ -159,7 +158,7 @@ impl OutputThread {
         self.gauge.name == name
     }
 
-    /// Puts a batch into the queue, or counts its records where there is no room.
+    /// Puts a batch into the queue, or counts its records as discarded if there is no room.
     pub(super) fn give(&self, batch: &Arc<FlowBatch>) {
         let (Some(queue), gauge) = (&self.queue, &self.gauge) else {
             return;
@@ -168,10 +167,10 @@ impl OutputThread {
         let mut waited = Duration::ZERO;
         let mut batch = Arc::clone(batch);
         loop {
-            // With it come the patience of the end and its beginning.
+            // Acquires the end patience and its start, stored before `gives_up`.
             let gives_up = gauge.gives_up.load(Ordering::Acquire);
             if gauge.reserve(rows) {
-                let waits = !gives_up && !gauge.is_hurried();
+                let waits = !gives_up && !gauge.has_time_limit();
                 batch = match put(queue, batch, waits) {
                     Ok(()) => {
                         gauge.received.fetch_add(rows as u64, Ordering::Relaxed);
@@ -182,7 +181,7 @@ impl OutputThread {
                 gauge.waiting.fetch_sub(rows, Ordering::Relaxed);
             }
             let is_patient = match gives_up {
-                true => waited < PATIENCE && gauge.is_waited_for.load(Ordering::Relaxed),
+                true => waited < PATIENCE && gauge.metering_waits.load(Ordering::Relaxed),
                 false => !gauge.is_stalled(),
             };
             if !is_patient {
@@ -191,11 +190,11 @@ impl OutputThread {
             pause();
             waited += PAUSE;
         }
-        gauge.is_waited_for.store(false, Ordering::Relaxed);
+        gauge.metering_waits.store(false, Ordering::Relaxed);
         gauge.overrun.fetch_add(rows as u64, Ordering::Relaxed);
     }
 
-    /// Nothing is dropped any more, unless it takes nothing for so long.
+    /// From now on, discards records only if the output stalls for `patience`.
     pub(super) fn wait_from_now_on(&self, patience: Option<Duration>) {
         let gauge = &self.gauge;
         let patience = patience.filter(|_| gauge.may_stall);
@@ -206,7 +205,7 @@ impl OutputThread {
         gauge.gives_up.store(false, Ordering::Release);
     }
 
-    /// What has become of its records, as far as it is known.
+    /// Records written and dropped, as far as known.
     pub(super) fn progress(&self) -> WriteProgress {
         let sending = self.gauge.sending.as_ref().map(|sending| sending.read());
         self.progress_with(sending.as_ref())
@@ -241,24 +240,24 @@ impl OutputThread {
         }
     }
 
-    /// Gives it nothing more. What waits is written.
+    /// Closes the queue. Queued records are still written.
     pub(super) fn close(mut self) -> Self {
         self.gauge.completes.store(true, Ordering::Relaxed);
         self.queue = None;
         self
     }
 
-    /// Whether its thread has ended, or is not waited for any more.
+    /// Whether its thread has ended, or has stalled for too long.
     fn is_over(&self) -> bool {
         let has_ended = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
         has_ended || self.gauge.is_stalled()
     }
 
-    /// Waits until everything is written, or no longer for one that takes nothing.
+    /// Waits until everything is written, or abandons a stalled output.
     fn finish(mut self) -> OutputReport {
-        let thread = self.thread.take().expect("an output ends once");
+        let thread = self.thread.take().expect("an output is finished once");
         let mut report = match self.gauge.is_stalled() && !thread.is_finished() {
-            // It may never end; the process does.
+            // The thread may never end. It is left to the exit of the process.
             true => self.stalled(),
             false => match thread.join() {
                 Ok(report) => report,
@@ -270,7 +269,7 @@ impl OutputThread {
         report
     }
 
-    /// What is known of an output that takes nothing.
+    /// The report of a stalled output.
     fn stalled(&self) -> OutputReport {
         let gauge = &self.gauge;
         let progress = gauge.progress.lock();
@@ -291,18 +290,18 @@ impl OutputThread {
     }
 }
 
-/// Closes all of them, and waits until each has written everything or takes nothing any more.
+/// Closes all outputs, and waits until each has written everything or has stalled.
 pub(super) fn finish_all(threads: impl Iterator<Item = OutputThread>) -> Vec<OutputReport> {
-    // All are closed before one is waited for.
+    // All are closed first, so that they finish in parallel.
     let threads: Vec<OutputThread> = threads.map(OutputThread::close).collect();
-    let hurried = |thread: &&OutputThread| thread.gauge.is_hurried();
+    let hurried = |thread: &&OutputThread| thread.gauge.has_time_limit();
     while !threads.iter().filter(hurried).all(OutputThread::is_over) {
         pause();
     }
     threads.into_iter().map(OutputThread::finish).collect()
 }
 
-/// Puts a batch into the queue; gives it back where there is no room and it does not wait.
+/// Puts a batch into the queue. Returns it if the queue is full and `waits` is false.
 fn put(
     queue: &SyncSender<Arc<FlowBatch>>,
     batch: Arc<FlowBatch>,
@@ -320,8 +319,11 @@ fn put(
     }
 }
 
-/// Milliseconds since the first question.
-#[allow(clippy::disallowed_methods, reason = "patience is time that passes")]
+/// Milliseconds since the first call.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "patience is measured in real time"
+)]
 fn now_ms() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_millis() as u64

@@ -12,29 +12,30 @@ use turboflow_record::FlowBatch;
 use super::OutputReport;
 use super::thread::Gauge;
 
-/// How often an output is flushed though nothing comes, where somebody waits: files that end with
-/// the clock do so this late at most.
+/// How often a live output is flushed while no records come. It bounds the delay with which a file
+/// ends at its time by the clock.
 const IDLE_FLUSH: Duration = Duration::from_millis(200);
 
-/// Rows that are enough to be written together; there are a batch more at most.
-pub(super) const TOGETHER_ROWS: usize = 1 << 16;
+/// Rows after which a write takes no further batch.
+pub(super) const MAX_WRITE_ROWS: usize = 1 << 16;
 
-/// An output with what it has got so far.
-struct Writing {
+/// The writer of an output, and what it has received.
+struct ActiveOutput {
     writer: Option<Box<dyn FlowWriter>>,
     failure: Option<ExportError>,
     received: u64,
 }
 
-/// Writes until the queue is closed, what waits together. An output that was given up before
-/// anything came leaves nothing behind. `prompt`: buffers are flushed whenever nothing waits.
+/// Writes until the queue is closed. Queued batches are written together. An output that was
+/// abandoned before its first record leaves nothing behind. With `prompt`, buffers are flushed
+/// whenever the queue is empty.
 pub(super) fn write_all(
     writer: Box<dyn FlowWriter>,
     gauge: &Gauge,
     incoming: &Receiver<Arc<FlowBatch>>,
     prompt: bool,
 ) -> OutputReport {
-    let mut writing = Writing {
+    let mut writing = ActiveOutput {
         writer: Some(writer),
         failure: None,
         received: 0,
@@ -47,17 +48,17 @@ pub(super) fn write_all(
         };
         let mut ran_dry = true;
         match next {
-            // One by one where it shows soon whether they are taken.
-            Ok(batch) if gauge.is_hurried() => batches.push(batch),
-            Ok(batch) => ran_dry = take_together(batch, incoming, &mut batches),
+            // One by one, so that a stall is noticed soon.
+            Ok(batch) if gauge.has_time_limit() => batches.push(batch),
+            Ok(batch) => ran_dry = take_queued(batch, incoming, &mut batches),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
         let rows = batches.iter().map(|batch| batch.rows()).sum();
         writing.write(&batches, rows);
         batches.clear();
-        // They were in memory until now.
-        gauge.took(rows);
+        // Released only now, because the batches occupied memory until they were written.
+        gauge.count_taken(rows);
         if prompt && ran_dry {
             writing.flush();
         }
@@ -80,15 +81,15 @@ pub(super) fn write_all(
     report
 }
 
-/// Takes what waits behind `first`, too, and says whether that was all.
-fn take_together(
+/// Takes `first` and further queued batches. Returns whether the queue is empty.
+fn take_queued(
     first: Arc<FlowBatch>,
     incoming: &Receiver<Arc<FlowBatch>>,
     batches: &mut Vec<Arc<FlowBatch>>,
 ) -> bool {
     let mut rows = first.rows();
     batches.push(first);
-    while rows < TOGETHER_ROWS {
+    while rows < MAX_WRITE_ROWS {
         let Ok(batch) = incoming.try_recv() else {
             return true;
         };
@@ -98,7 +99,7 @@ fn take_together(
     false
 }
 
-impl Writing {
+impl ActiveOutput {
     fn write(&mut self, batches: &[Arc<FlowBatch>], rows: usize) {
         self.received += rows as u64;
         self.attempt(|writer| writer.write_several(batches));
@@ -118,7 +119,7 @@ impl Writing {
         match (&self.writer, &self.failure) {
             (Some(writer), _) => writer.progress(),
             (None, Some(failure)) => progress_after(failure, self.received),
-            (None, None) => unreachable!("a writer goes away only when it fails"),
+            (None, None) => unreachable!("the writer is dropped only after a failure"),
         }
     }
 
@@ -134,7 +135,7 @@ impl Writing {
     fn finish(self, name: String) -> OutputReport {
         let outcome = match (self.failure, self.writer) {
             (None, Some(writer)) => writer.finish(),
-            (failure, _) => Err(failure.expect("a writer goes away only when it fails")),
+            (failure, _) => Err(failure.expect("the writer is dropped only after a failure")),
         };
         let records_dropped = match &outcome {
             Ok(summary) => self.received.saturating_sub(summary.records),
@@ -149,10 +150,10 @@ impl Writing {
     }
 }
 
-/// What has become of records whose output failed.
+/// Progress of an output after a failure.
 fn progress_after(failure: &ExportError, received: u64) -> WriteProgress {
     let records_written = failure.records_written();
-    // A reader that went away (`| head`) has what it wanted: nothing is lost.
+    // A reader that closed its pipe (`| head`) has all that it wanted: no loss.
     let is_loss = !matches!(failure, ExportError::BrokenPipe);
     WriteProgress {
         records_written,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The driver of remote engines: microflow records in, outputs written, until the run is stopped.
+//! The driver of remote engines: merges microflow records and writes outputs until the run stops.
 //!
 //! Packets never come here. Each engine hands over the records of one cell of the clock after
-//! another and says when a cell is complete. With several engines the clock follows the slowest: an
-//! engine that has completed a cell is left alone until the others have completed it too.
+//! another, and reports when a cell is complete. With several engines, the clock follows the
+//! slowest. An engine that is ahead is not polled until the others have completed the cell too.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -18,26 +18,28 @@ use turboflow_packet::{Frame, LinkType};
 
 #[cfg(target_os = "linux")]
 use super::interfaces::port_state;
-use super::shared::{Part, Shared, instant};
+use super::shared::{Shared, Totals, instant};
 use super::{Controls, LiveProgress, Progress, RunEvent, RunReport, Steps};
 use crate::merger::Merger;
 use crate::{ConfigError, PipelineConfig, ShortFlows, Stop};
 
-/// After this many records there are more by now: the next look follows without a pause.
+/// After this many records more have arrived in the meantime, so the next poll follows without a
+/// pause.
 const MANY_RECORDS: usize = 16_384;
-/// How often counters, ports and events are asked for: system calls, though few. It also bounds
-/// unparsed frames to one ring of them per interval.
-const TELL_EVERY: Duration = Duration::from_millis(50);
-/// How long the clock waits for an engine that says nothing while others go on. What it hands over
-/// later is merged as late records.
+/// How often counters, ports and events are read, since each costs a few system calls. Also bounds
+/// unparsed frames to one ring per interval.
+const REPORT_INTERVAL: Duration = Duration::from_millis(50);
+/// How long the clock waits for a silent engine while others continue. Its later records are merged
+/// as late records.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Merges the records of remote engines until the run ends, or every engine has ended or lost its
 /// ports.
 ///
-/// With a limit on packets, the run ends soon after that many were seen; those that arrive
-/// meanwhile are metered too. What an engine could not hand over is in the ledger as
-/// `source_dropped`, and at no port: an engine has one path to here for all its ports.
+/// With a limit on packets, the run ends soon after it is reached; packets that arrive meanwhile
+/// are metered too. Losses between an engine and this process are in the ledger as
+/// `source_dropped`, but not in the counters of ports, because all ports of an engine share one
+/// path.
 pub(super) fn merge(
     config: &PipelineConfig,
     layout: &Layout,
@@ -68,9 +70,9 @@ pub(super) fn merge(
     let ran = driver.run(stop, |driver| {
         steps.change_outputs();
         if snapshots.are_wanted()
-            && let Ok(part) = driver.part()
+            && let Ok(totals) = driver.totals()
         {
-            shared.contribute(snapshots, 0, || part);
+            shared.contribute(snapshots, 0, || totals);
             shared.answer(snapshots, &steps.writing);
         }
     });
@@ -90,12 +92,12 @@ pub(super) fn merge(
     })
 }
 
-/// An engine, and how far it has come.
+/// An engine and its progress.
 struct Source {
     engine: Box<dyn RemoteEngine>,
     /// The records of all packets before this time have been merged.
     complete_ns: u64,
-    /// When it last completed a cell, or handed over a record.
+    /// When it last completed a cell or handed over a record.
     heard: Instant,
     /// Whether it was ended and has handed over everything.
     is_drained: bool,
@@ -110,13 +112,13 @@ impl Source {
             heard: instant(),
             is_drained: false,
             counters: EngineCounters::default(),
-            // Where it cannot be asked, that is said when it is asked again.
+            // An error is reported at the next attempt.
             ports: engine.ports().unwrap_or_default(),
             engine,
         }
     }
 
-    /// Whether the clock waits for it.
+    /// Whether the clock waits for this engine.
     fn holds_the_clock(&self, now: Instant) -> bool {
         !self.is_drained
             && !self.engine.has_ended()
@@ -124,12 +126,12 @@ impl Source {
     }
 }
 
-/// The engines, and what merges their records.
+/// The engines, and the merger of their records.
 struct Driver<'a, O> {
     sources: Vec<Source>,
     merger: Merger,
     batch: MicroflowBatch,
-    /// Up to which time everything has been merged.
+    /// All records before this time have been merged.
     clock_ns: u64,
     #[cfg(target_os = "linux")]
     states: States,
@@ -144,12 +146,12 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
         self.advance(started.min().unwrap_or_default());
         let mut tell = instant();
         while !stop.asked() && !self.is_over() {
-            if self.merge_what_came()? < MANY_RECORDS {
+            if self.merge_available()? < MANY_RECORDS {
                 let until_told = tell.saturating_duration_since(instant());
                 pause(self.longest_pause().min(until_told));
             }
             if instant() >= tell {
-                tell = instant() + TELL_EVERY;
+                tell = instant() + REPORT_INTERVAL;
                 self.tell()?;
                 between(self);
             }
@@ -178,26 +180,27 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
         pauses.min().unwrap_or_default()
     }
 
-    /// Merges what the engines have, or many records of it; returns how many.
-    fn merge_what_came(&mut self) -> io::Result<usize> {
+    /// Merges the available records of all engines, or many of them. Returns their number.
+    fn merge_available(&mut self) -> io::Result<usize> {
         let mut records = 0;
         loop {
             let mut has_more = false;
             for place in 0..self.sources.len() {
-                // One that is ahead waits for the others.
+                // An engine that is ahead waits for the others.
                 if self.sources[place].complete_ns <= self.clock_ns {
                     has_more |= self.collect(place, &mut records)?;
                 }
             }
             self.follow_the_slowest();
             if !has_more || records >= MANY_RECORDS {
-                // An engine may be faster than this loop, and there is more to do here.
+                // Returns, because an engine may be faster than this loop, and the caller has other
+                // work.
                 return Ok(records);
             }
         }
     }
 
-    /// Merges one batch of an engine; whether it has more.
+    /// Merges one batch of an engine. Returns whether it has more.
     fn collect(&mut self, place: usize, records: &mut usize) -> io::Result<bool> {
         let source = &mut self.sources[place];
         let collected = source.engine.collect(&mut self.batch);
@@ -211,7 +214,7 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
         }
         if let Some(complete_ns) = collected.complete_ns {
             if complete_ns < source.complete_ns {
-                // Its clock was set back: all engines follow.
+                // The clock of this engine was set back: all engines follow.
                 for source in &mut self.sources {
                     source.complete_ns = source.complete_ns.min(complete_ns);
                 }
@@ -222,7 +225,7 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
         Ok(collected.has_more)
     }
 
-    /// Moves the clock to where every engine is that it waits for.
+    /// Advances the clock to the slowest engine that it waits for.
     fn follow_the_slowest(&mut self) {
         let now = instant();
         let waited_for = self
@@ -256,8 +259,8 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
             let ports = source.engine.ports().map_err(io::Error::other)?;
             for (port, now) in source.ports.iter_mut().zip(ports) {
                 port.counters = now.counters;
-                // The first reason why its packets stopped is the one that is said. An engine that
-                // was ended has left its ports.
+                // Only the first reason why a port stopped is reported. An engine that was ended
+                // has already left its ports.
                 if source.is_drained || port.state.is_final() {
                     continue;
                 }
@@ -283,7 +286,7 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
         Ok(())
     }
 
-    /// Ends the engines, and merges all that was in them.
+    /// Ends the engines, and merges their remaining records.
     fn close(&mut self) -> io::Result<()> {
         for source in &mut self.sources {
             source.engine.finish().map_err(io::Error::other)?;
@@ -311,7 +314,7 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
         lost.map(|source| source.engine.events_lost()).sum()
     }
 
-    /// The flows that records were lost of, once all is over.
+    /// The flows with lost records, at the end of the run.
     fn short_flows(&mut self, config: &PipelineConfig) -> io::Result<ShortFlows> {
         let mut flows = Vec::new();
         for source in &mut self.sources {
@@ -320,8 +323,8 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
         ShortFlows::new(&config.definition.key, flows, &self.counters())
     }
 
-    /// Where everything is at this moment.
-    fn part(&mut self) -> Result<Part, EngineError> {
+    /// Counters and clock at this moment.
+    fn totals(&mut self) -> Result<Totals, EngineError> {
         let sources = &mut self.sources;
         let counts = self.merger.counts(|| {
             for source in sources.iter_mut() {
@@ -333,17 +336,17 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
             }
             Ok(sum(sources))
         })?;
-        let mut part = part(counts, &self.sources, self.clock_ns);
-        // Engines are in the middle of packets, and go on while they are read.
-        part.find_unread();
-        Ok(part)
+        let mut totals = totals(counts, &self.sources, self.clock_ns);
+        // Engines are in the middle of packets, and continue while their counters are read.
+        totals.find_unread();
+        Ok(totals)
     }
 
-    /// Exports everything that is open.
-    fn finish(self) -> Part {
+    /// Flushes everything.
+    fn finish(self) -> Totals {
         let counters = self.counters();
         let counts = self.merger.finish(&counters);
-        part(counts, &self.sources, self.clock_ns)
+        totals(counts, &self.sources, self.clock_ns)
     }
 }
 
@@ -356,10 +359,7 @@ fn sum(sources: &[Source]) -> EngineCounters {
         })
 }
 
-#[allow(
-    clippy::disallowed_methods,
-    reason = "an engine does not say when it has records"
-)]
+#[allow(clippy::disallowed_methods, reason = "engines are polled")]
 fn pause(pause: Duration) {
     std::thread::sleep(pause);
 }
@@ -374,14 +374,14 @@ fn frame_of(unparsed: UnparsedFrame<'_>) -> Frame<'_> {
     }
 }
 
-fn part(counts: crate::meter::Counts, sources: &[Source], clock_ns: u64) -> Part {
+fn totals(counts: crate::meter::Counts, sources: &[Source], clock_ns: u64) -> Totals {
     let ports = sources.iter().flat_map(|source| &source.ports);
-    Part {
+    Totals {
         counts,
         ports: ports
             .map(|port| (port.name.clone(), port.counters, port.state))
             .collect(),
-        dropped_of_all: sum(sources).packets_dropped,
+        dropped_on_shared_path: sum(sources).packets_dropped,
         unread: 0,
         clock_ns,
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Capture files: one after the other as one stream of packets, as fast as they can be read or at a
+//! Capture files, read one after the other as one stream of packets: as fast as possible, or at a
 //! given pace.
 
 use turboflow_capture::filter::FileFilter;
@@ -14,10 +14,10 @@ use crate::{Ledger, Meter, Stop};
 
 /// Frames read at a time.
 const BATCH_FRAMES: usize = 1_024;
-/// How often progress is told.
+/// How often progress is reported.
 const BATCHES_PER_PROGRESS: u32 = 64;
 
-/// Meters files to their end. Snapshots are answered between packets.
+/// Meters files to their end. Answers requests for snapshots between packets.
 pub(super) fn read(
     files: Files,
     meter: Meter,
@@ -25,17 +25,17 @@ pub(super) fn read(
     mut observe: impl FnMut(RunEvent<'_>),
 ) -> RunReport {
     let (stop, snapshots) = (steps.controls.stop, steps.controls.snapshots);
-    let mut reading = Reading::new(&files.files, files.filter);
-    let mut metering = Metering {
+    let mut reading = FilesReader::new(&files.files, files.filter);
+    let mut metering = PacedMeter {
         meter,
         clock_ns: 0,
         pacing: files.pace.map(Pacing::new),
     };
     for file in files.files {
-        reading.file(file, stop, &mut observe, |frames, left_out| {
+        reading.file(file, stop, &mut observe, |frames, unmetered| {
             metering.frames(frames, stop, |metering| {
                 if snapshots.are_wanted() {
-                    snapshots.answer(metering.snapshot(left_out, steps));
+                    snapshots.answer(metering.snapshot(unmetered, steps));
                 }
             });
         });
@@ -43,29 +43,29 @@ pub(super) fn read(
     reading.report(metering.meter.finish().ledger)
 }
 
-/// Hands the frames of files to `sink`, as fast as they can be read.
+/// Hands the frames of files to `sink`, as fast as possible.
 pub(super) fn inspect(files: Files, stop: &Stop, mut sink: impl FrameSink) -> RunReport {
-    let mut reading = Reading::new(&files.files, files.filter);
+    let mut reading = FilesReader::new(&files.files, files.filter);
     for file in files.files {
         reading.file(file, stop, &mut |_| (), |frames, _| sink.frames(frames));
     }
     reading.report(sink.finish().ledger())
 }
 
-/// What the files of a run have given so far.
-struct Reading {
+/// The files of a run, and what was read so far.
+struct FilesReader {
     filter: Option<Box<FileFilter>>,
     damaged: Vec<ReadError>,
     stopped: bool,
     packets: u64,
     bytes_of_files_done: u64,
     bytes_total: Option<u64>,
-    left_out: LeftOut,
+    unmetered: UnmeteredPackets,
 }
 
-/// Packets that the meter does not see.
+/// Packets that never reach the meter.
 #[derive(Clone, Copy, Debug, Default)]
-struct LeftOut {
+struct UnmeteredPackets {
     packets_unknown_link_type: u64,
     bytes_unknown_link_type: u64,
     packets_filtered: u64,
@@ -73,8 +73,8 @@ struct LeftOut {
     source_dropped: u64,
 }
 
-impl LeftOut {
-    /// Adds them to the ledger of a meter.
+impl UnmeteredPackets {
+    /// Adds these packets to the ledger of a meter.
     const fn count(self, ledger: &mut Ledger) {
         ledger.packets_unknown_link_type = self.packets_unknown_link_type;
         ledger.bytes_unknown_link_type = self.bytes_unknown_link_type;
@@ -86,7 +86,7 @@ impl LeftOut {
     }
 }
 
-impl Reading {
+impl FilesReader {
     fn new(files: &[CaptureFile], filter: Option<Box<FileFilter>>) -> Self {
         Self {
             filter,
@@ -95,17 +95,17 @@ impl Reading {
             packets: 0,
             bytes_of_files_done: 0,
             bytes_total: files.iter().map(CaptureFile::bytes_total).sum(),
-            left_out: LeftOut::default(),
+            unmetered: UnmeteredPackets::default(),
         }
     }
 
-    /// Gives the frames of a file to `take`, batch by batch, with what was left out before.
+    /// Hands the frames of a file to `take` in batches, with the packets left out so far.
     fn file(
         &mut self,
         mut file: CaptureFile,
         stop: &Stop,
         observe: &mut impl FnMut(RunEvent<'_>),
-        mut take: impl FnMut(&[Frame<'_>], LeftOut),
+        mut take: impl FnMut(&[Frame<'_>], UnmeteredPackets),
     ) {
         let mut batches = 0u32;
         loop {
@@ -119,10 +119,10 @@ impl Reading {
                     self.packets += batch.frames().len() as u64;
                     if let Some(filter) = &self.filter {
                         let (packets, bytes) = batch.filter(filter);
-                        self.left_out.packets_filtered += packets;
-                        self.left_out.bytes_filtered += bytes;
+                        self.unmetered.packets_filtered += packets;
+                        self.unmetered.bytes_filtered += bytes;
                     }
-                    take(batch.frames(), self.left_out);
+                    take(batch.frames(), self.unmetered);
                 }
                 Err(error) => {
                     self.damaged.push(error);
@@ -139,16 +139,16 @@ impl Reading {
             }
         }
         let counters = file.counters();
-        let left_out = &mut self.left_out;
-        left_out.packets_unknown_link_type += counters.packets_unknown_link_type;
-        left_out.bytes_unknown_link_type += counters.bytes_unknown_link_type;
-        left_out.source_dropped += counters.source_dropped;
+        let unmetered = &mut self.unmetered;
+        unmetered.packets_unknown_link_type += counters.packets_unknown_link_type;
+        unmetered.bytes_unknown_link_type += counters.bytes_unknown_link_type;
+        unmetered.source_dropped += counters.source_dropped;
         self.bytes_of_files_done += file.bytes_read();
     }
 
-    /// Ends the run with the ledger of what took the frames.
+    /// Ends the run. `ledger` is that of the meter or the inspector.
     fn report(self, mut ledger: Ledger) -> RunReport {
-        self.left_out.count(&mut ledger);
+        self.unmetered.count(&mut ledger);
         RunReport {
             damaged: self.damaged,
             stopped: self.stopped,
@@ -157,17 +157,17 @@ impl Reading {
     }
 }
 
-/// A meter, and the pace of its packets.
-struct Metering {
+/// A meter, and the pace at which it gets packets.
+struct PacedMeter {
     meter: Meter,
-    /// The time up to which packets have been metered.
+    /// All packets before this time have been metered.
     clock_ns: u64,
-    /// `None`: as fast as they are read.
+    /// `None`: as fast as possible.
     pacing: Option<Pacing>,
 }
 
-impl Metering {
-    /// Meters frames when they are due; once `stop` is asked, the rest at once.
+impl PacedMeter {
+    /// Meters frames when they are due. After a request to stop, meters the rest at once.
     fn frames(&mut self, frames: &[Frame<'_>], stop: &Stop, answer: impl Fn(&mut Self)) {
         let mut left = frames;
         while let Some(next) = left.first() {
@@ -195,9 +195,9 @@ impl Metering {
         answer(self);
     }
 
-    fn snapshot(&mut self, left_out: LeftOut, steps: &Steps<'_>) -> LiveSnapshot {
+    fn snapshot(&mut self, unmetered: UnmeteredPackets, steps: &Steps<'_>) -> LiveSnapshot {
         let mut ledger = self.meter.snapshot();
-        left_out.count(&mut ledger);
+        unmetered.count(&mut ledger);
         LiveSnapshot {
             ledger,
             clock_ns: self.clock_ns,

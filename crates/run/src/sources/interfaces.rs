@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Network interfaces: packets are taken out of the kernel's rings as they arrive.
+//! Network interfaces: packets are read from the kernel's rings as they arrive.
 //!
 //! # The clock
-//! A flow must leave on time though no packet arrives, and no packet may arrive too late for its
-//! flow. So each interface has a time up to which it has delivered everything. After a block of
-//! packets it is the time of the last one. When the kernel's count says that no packet waits in the
-//! ring, it is the wall clock as it was read before that count. The smallest of these times moves
-//! the clock of the run, less the time that a packet may spend between its timestamp and the
-//! kernel's count ([`LAG_NS`]).
+//! A flow must be exported on time even if no packet arrives, and no packet may arrive too late for
+//! its flow. Each interface therefore has a time up to which it has delivered everything. After a
+//! block of packets, this is the time of the last packet. When the kernel's count shows that no
+//! packet waits in the ring, it is the wall clock, read before that count. The smallest of these
+//! times drives the clock of the run, less the time that a packet may spend between its timestamp
+//! and the kernel's count ([`LAG_NS`]).
 
 use std::io;
 use std::sync::mpsc::channel;
@@ -17,26 +17,26 @@ use std::time::Duration;
 use turboflow_capture::live::{Interface, InterfaceCounters, State, wait};
 use turboflow_engine::{PortCounters, PortState};
 
-use super::shared::{EndOnDrop, Part, Shared, instant, wall_ns};
+use super::shared::{EndOnDrop, Shared, Totals, instant, wall_ns};
 use super::sink::FrameSink;
 use super::{Controls, Limits, Progress, RunEvent, RunReport, Steps};
 use crate::meter::DeliverRecords;
 use crate::{ConfigError, Meter, PipelineConfig, Stop};
 
-/// How long a packet may take from its timestamp into the ring: it waits in queues between
-/// interrupt and socket. This is a thousand times what an idle machine takes. A packet that takes
-/// longer is metered too; at worst it begins a record of its own.
+/// How long a packet may take from its timestamp into the ring, through the queues between
+/// interrupt and socket: a thousand times the delay of an idle machine. A slower packet is metered
+/// too; at worst it begins a record of its own.
 const LAG_NS: u64 = 100_000_000;
-/// How long to wait for packets at a time. A signal is noticed this late at most.
+/// How long to wait for packets at a time. This also bounds the delay in noticing a signal.
 const WAIT: Duration = Duration::from_millis(50);
-/// How long the kernel may take at the end to hand over a block of packets that it has counted: 40
-/// ms on an idle machine. There is no limit on metering them.
+/// How long the kernel may take at the end to hand over a block of packets that it has counted. An
+/// idle machine takes 40 ms. Metering the packets has no time limit.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// Meters the packets of interfaces until the run ends; everything in the rings is metered then.
+/// Meters the packets of interfaces until the run ends, then everything that is left in the rings.
 ///
-/// `readers` has for each reader its own ring of every interface. The first reads on this thread,
-/// the others on threads of their own.
+/// `readers` has, for each reader, its own ring of every interface. The first reader runs on this
+/// thread, the others on threads of their own.
 pub(super) fn capture(
     config: &PipelineConfig,
     readers: Vec<Vec<Interface>>,
@@ -63,7 +63,7 @@ pub(super) fn capture(
                 let meter = meter(config, delivers)?;
                 let mut reader = Reader::new(interfaces, meter, index, shared, |_| {});
                 let ran = reader.run(stop, |reader| {
-                    shared.contribute(snapshots, index, || reader.part());
+                    shared.contribute(snapshots, index, || reader.totals());
                 });
                 drop(closed);
                 let _ = finishes.recv();
@@ -80,11 +80,11 @@ pub(super) fn capture(
         let mut reader = Reader::new(first, meter, 0, &shared, observe);
         let ran = reader.run(stop, |reader| {
             steps.change_outputs();
-            shared.contribute(snapshots, 0, || reader.part());
+            shared.contribute(snapshots, 0, || reader.totals());
             shared.answer(snapshots, &steps.writing);
         });
-        // Nothing is ever sent: this returns once every reader has closed its rings, so that none
-        // can overflow any more.
+        // Nothing is sent: this returns once every reader has closed its rings. After that no ring
+        // can overflow, and outputs may be waited for.
         let _ = is_closed.recv();
         steps.end();
         let (gates, threads): (Vec<_>, Vec<_>) = others.into_iter().unzip();
@@ -115,7 +115,7 @@ pub(super) fn inspect(
     report(vec![reader.finish(ran.err())])
 }
 
-/// Where the shards of one reader deliver their records.
+/// For each shard of one reader, the function that delivers its records.
 fn delivers(config: &PipelineConfig, steps: &Steps<'_>) -> Vec<DeliverRecords> {
     let shards = 0..config.threads;
     shards
@@ -131,41 +131,41 @@ fn meter(config: &PipelineConfig, delivers: Vec<DeliverRecords>) -> Result<Meter
 }
 
 /// A reader that has ended.
-struct Finished {
-    part: Part,
+struct FinishedReader {
+    totals: Totals,
     failure: Option<io::Error>,
     interfaces: Vec<Interface>,
 }
 
-/// What all readers came to.
-fn report(finished: Vec<Finished>) -> RunReport {
+/// Combines the results of all readers.
+fn report(finished: Vec<FinishedReader>) -> RunReport {
     let (mut parts, mut failure, mut rings) = (Vec::new(), None, Vec::new());
     for reader in finished {
-        parts.push(reader.part);
+        parts.push(reader.totals);
         failure = failure.or(reader.failure);
         rings.extend(reader.interfaces);
     }
-    // All at once: the kernel deals the packets of a closed ring out to the others.
+    // Closed together, because the kernel sends the packets of a closed ring to the others.
     drop(rings);
-    let sum = Part::sum(parts).expect("there is a reader");
+    let sum = Totals::sum(parts).expect("there is a reader");
     sum.report(failure)
 }
 
-/// One reader: its rings, and what takes their frames.
+/// One reader: its rings, and the sink of their frames.
 struct Reader<'a, S, O> {
     interfaces: Vec<Interface>,
-    /// Up to which time each has delivered everything.
+    /// For each interface, the time up to which it has delivered everything.
     delivered_ns: Vec<u64>,
     states: Vec<PortState>,
-    /// Up to which time all of them have.
+    /// The time up to which all interfaces have delivered everything.
     clock_ns: u64,
     sink: S,
-    /// Which of the readers it is.
+    /// Index of this reader.
     index: usize,
     shared: &'a Shared,
     /// Packets past the limit that were in the rings.
     unread: u64,
-    /// The rounds of all readers when progress was told last.
+    /// Rounds of all readers at the last progress report.
     told: Vec<u64>,
     observe: O,
 }
@@ -195,8 +195,7 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
         }
     }
 
-    /// Listens to the end of the run and meters what the rings hold, though listening may have
-    /// failed.
+    /// Reads until the end of the run, then meters what the rings hold, even if reading failed.
     fn run(&mut self, stop: &Stop, between: impl FnMut(&mut Self)) -> io::Result<()> {
         let listened = self.listen(stop, between);
         self.shared.end();
@@ -205,11 +204,13 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
         listened.and(closed)
     }
 
-    /// `between` is called whenever all that was read is metered.
+    /// Reads until the end of the run. Calls `between` whenever all packets read so far are
+    /// metered.
     fn listen(&mut self, stop: &Stop, mut between: impl FnMut(&mut Self)) -> io::Result<()> {
         let mut looked = instant();
         while !stop.asked() && !self.is_over() {
-            // An interface that goes away is noticed though blocks of another one always wait.
+            // Checks now and then, so that a lost interface is noticed even if another is always
+            // busy.
             let patience = match self.meter_block() {
                 false => Some(self.patience()),
                 true => (looked.elapsed() >= WAIT).then_some(Duration::ZERO),
@@ -229,18 +230,18 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
         self.shared.is_over() || self.states.iter().all(|state| state.is_final())
     }
 
-    /// How long to wait for packets: not past the end of the run.
+    /// How long to wait for packets: at most until the end of the run.
     fn patience(&self) -> Duration {
         let left = self
             .shared
             .ends()
             .map(|ends| ends.saturating_duration_since(instant()));
-        // A wait of part of a millisecond is none at all, and would be tried again and again.
+        // A wait below a millisecond would be rounded to none, and the loop would spin.
         let tick = Duration::from_millis(1);
         left.map_or(WAIT, |left| left.min(WAIT).max(tick))
     }
 
-    /// Meters the oldest block that waits in any ring, so that interfaces stay in step.
+    /// Meters the oldest block in any ring, so that interfaces stay in step.
     fn meter_block(&mut self) -> bool {
         let waiting = self.interfaces.iter().enumerate();
         let oldest = waiting
@@ -266,7 +267,7 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
         true
     }
 
-    /// Rings that are empty have delivered everything until now.
+    /// Notes that empty rings have delivered everything until now.
     fn notice_silence(&mut self) -> io::Result<()> {
         let now_ns = wall_ns();
         for (interface, delivered_ns) in self.interfaces.iter_mut().zip(&mut self.delivered_ns) {
@@ -294,20 +295,19 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
             }
         }
         self.shared.count_round(self.index, dropped);
-        // A reader that stands still is no progress, whatever the others do.
+        // A blocked reader must show as missing progress, even if the others continue.
         if self.shared.all_made_a_round(&mut self.told) {
             (self.observe)(RunEvent::Progress(Progress::Live(self.shared.progress())));
         }
     }
 
-    /// Lets no further packet in and meters those that are in the rings. Nothing follows them, so
-    /// this ends: `patience` is for a kernel that hands over no block though it has counted
-    /// packets.
+    /// Stops the intake and meters the packets left in the rings, which is finite work. `patience`
+    /// bounds the wait for a kernel that has counted packets but hands over no block.
     fn close(&mut self, patience: Duration) -> io::Result<()> {
         for interface in &self.interfaces {
             interface.close_intake()?;
         }
-        // One that went away in the last moment is said.
+        // Reports an interface that went away at the last moment.
         wait(&mut self.interfaces, Duration::ZERO)?;
         let mut gives_up = instant() + patience;
         loop {
@@ -333,55 +333,56 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
         Ok(())
     }
 
-    /// Where everything is at this moment.
-    fn part(&mut self) -> Part {
+    /// Counters and clock at this moment.
+    fn totals(&mut self) -> Totals {
         let counts = self.sink.counts();
-        let mut part = Part {
+        let mut totals = Totals {
             counts,
             ports: self.count_source(),
-            dropped_of_all: 0,
+            dropped_on_shared_path: 0,
             unread: 0,
             clock_ns: self.clock_ns,
         };
-        // What the kernel has seen by now, and the meter has not read yet.
-        part.find_unread();
-        part
+        // Packets that the kernel has counted and the meter has not read yet.
+        totals.find_unread();
+        totals
     }
 
-    /// What the interfaces counted, by name.
+    /// Counters and state of each interface, by name.
     fn count_source(&mut self) -> Vec<(String, PortCounters, PortState)> {
         let interfaces = self.interfaces.iter_mut().zip(&self.states);
         let counted = interfaces.map(|(interface, state)| {
-            // One that does not tell any more leaves the ledger unequal, which is then said.
+            // Zeros from an interface that no longer answers unbalance the ledger, which is
+            // reported.
             let counters = interface.counters().unwrap_or_default();
             (interface.name().to_owned(), port_counters(counters), *state)
         });
         counted.collect()
     }
 
-    /// Exports everything that is open.
-    fn finish(mut self, failure: Option<io::Error>) -> Finished {
+    /// Flushes everything.
+    fn finish(mut self, failure: Option<io::Error>) -> FinishedReader {
         let interfaces = self.count_source();
-        let mut part = Part {
+        let mut totals = Totals {
             counts: self.sink.finish(),
             ports: interfaces,
-            dropped_of_all: 0,
+            dropped_on_shared_path: 0,
             unread: self.unread,
             clock_ns: self.clock_ns,
         };
         if failure.is_some() {
             // The rest is in rings that could not be read to their end.
-            part.find_unread();
+            totals.find_unread();
         }
-        Finished {
-            part,
+        FinishedReader {
+            totals,
             failure,
             interfaces: self.interfaces,
         }
     }
 }
 
-/// What a port behind an interface is doing.
+/// The state of the port for an interface.
 pub(super) const fn port_state(state: State) -> PortState {
     match state {
         State::Down => PortState::Down,

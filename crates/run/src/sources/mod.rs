@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the packets or microflow records of a run come from, and the one driver over all of them.
+//! Where packets or microflow records come from, and the driver of a run.
 //!
 //! [`run`] meters a source to its end: capture files, network interfaces, or remote engines.
 //! [`inspect`] hands the frames of files and interfaces to a closure instead of metering them.
@@ -31,30 +31,30 @@ use sink::Inspector;
 
 pub use shared::wall_ns;
 
-/// Where packets or microflow records come from. Everything is open.
+/// An open source of packets or microflow records.
 pub enum Source {
     /// Capture files, read one after the other as one stream of packets.
     Files(Files),
-    /// For each reader its own ring of every interface.
+    /// For each reader, its own ring of every interface.
     #[cfg(target_os = "linux")]
     Interfaces(Vec<Vec<Interface>>),
-    /// Engines that work elsewhere and hand over microflow records.
+    /// Engines outside this process that hand over microflow records.
     Engines(Vec<Box<dyn RemoteEngine>>),
 }
 
 /// Capture files as a source.
 #[derive(Default)]
 pub struct Files {
-    /// The files, in the order in which they are read.
+    /// The files, in reading order.
     pub files: Vec<CaptureFile>,
-    /// Packets that it does not match are counted and go no further.
+    /// Packets that do not match are only counted.
     pub filter: Option<Box<FileFilter>>,
-    /// At what pace packets are read. `None`: as fast as they can be.
+    /// The pace of the packets. `None`: as fast as possible.
     pub pace: Option<Pace>,
 }
 
 impl Source {
-    /// Capture files without a filter, read as fast as they can be.
+    /// Capture files without a filter, read as fast as possible.
     #[must_use]
     pub fn files(files: Vec<CaptureFile>) -> Self {
         Self::Files(Files {
@@ -63,54 +63,54 @@ impl Source {
         })
     }
 
-    /// Whether packets are metered as they arrive, rather than read from files.
+    /// Whether packets are metered as they arrive, not read from files.
     #[must_use]
     pub const fn is_live(&self) -> bool {
         !matches!(self, Self::Files(_))
     }
 }
 
-/// When a live run ends by itself.
+/// Limits after which a live run ends by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// After this time.
+    /// Maximum duration.
     pub duration: Option<Duration>,
-    /// After this many packets.
+    /// Maximum number of packets.
     pub packets: Option<u64>,
 }
 
-/// How a run is steered from outside.
+/// Controls of a run for other threads.
 #[derive(Clone, Copy)]
 pub struct Controls<'a> {
-    /// When a live run ends by itself.
+    /// Limits after which a live run ends by itself.
     pub limits: Limits,
-    /// Ends the run when it is asked.
+    /// Ends the run on request.
     pub stop: &'a Stop,
-    /// Where other threads ask how the run stands.
+    /// Where other threads request snapshots.
     pub snapshots: &'a Snapshots,
 }
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Over capture files.
+    /// Progress over capture files.
     Files(FilesProgress),
-    /// Over interfaces or engines.
+    /// Progress over interfaces or engines.
     Live(LiveProgress),
 }
 
-/// How far a run over capture files has come.
+/// Progress of a run over capture files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilesProgress {
     /// Packets read.
     pub packets: u64,
-    /// Bytes of the files read, compressed where they are.
+    /// Bytes read from the files, before decompression.
     pub bytes_read: u64,
-    /// Bytes of all files; `None` where one is a pipe.
+    /// Total bytes of the files; `None` if one is a pipe.
     pub bytes_total: Option<u64>,
 }
 
-/// How far a live run has come.
+/// Progress of a live run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LiveProgress {
     /// Packets read.
@@ -121,26 +121,26 @@ pub struct LiveProgress {
     pub dropped: u64,
 }
 
-/// What happens during a run.
+/// An event during a run.
 #[derive(Clone, Copy, Debug)]
 pub enum RunEvent<'a> {
-    /// A port has changed its state.
+    /// The state of a port has changed.
     Changed(&'a str, PortState),
-    /// Some time has passed, or some thousand packets of a file.
+    /// Progress: at intervals in a live run, every few thousand packets in a file.
     Progress(Progress),
-    /// An engine that was asked to hand up frames it cannot read has handed one up.
+    /// A frame that an engine could not parse, if it was asked for these.
     Unparsed(Frame<'a>),
 }
 
-/// Meters a source until it ends, a limit is reached, or `controls.stop` is asked. What was read is
-/// metered then, everything open is exported, and the outputs are completed.
+/// Meters a source until it ends, a limit is reached, or `controls.stop` is set. Then meters what
+/// was read, flushes all flows, and completes the outputs.
 ///
 /// `observe` is called many times a second by live sources, and every few thousand packets by
 /// files.
 ///
 /// # Errors
-/// What is wrong with the configuration. What fails later is in the report: what was recorded
-/// before stays recorded.
+/// The configuration is invalid, or a thread cannot start. Later failures are in the report;
+/// records written before them stay. before stays recorded.
 pub fn run(
     config: &PipelineConfig,
     source: Source,
@@ -163,7 +163,7 @@ pub fn run(
     };
     let report = match source {
         Source::Files(files) => {
-            // No packet of a file is lost by waiting for an output.
+            // Waiting for an output loses no packet of a file.
             steps.writing.wait_for_all(None);
             let meter = Meter::new(config, |_shard| steps.writing.deliver(&steps.schema))?;
             files::read(files, meter, &steps, observe)
@@ -176,7 +176,7 @@ pub fn run(
 }
 
 /// Hands the frames of a source to `take` instead of metering them, until the source ends, a limit
-/// is reached, or `stop` is asked. The report says what was not handed over; it has no flows.
+/// is reached, or `stop` is set. The report counts what was not handed over; it has no flows.
 ///
 /// # Errors
 /// Remote engines have no frames.
@@ -195,7 +195,7 @@ pub fn inspect(
     }
 }
 
-/// What a driver does between batches of packets: outputs change, questions are answered.
+/// What a driver does between batches of packets: changes outputs and answers requests.
 struct Steps<'a> {
     writing: Outputs,
     schema: turboflow_record::Schema,
@@ -209,7 +209,7 @@ impl Steps<'_> {
         self.writing.change(&self.changes);
     }
 
-    /// The last changes, and from now on outputs are waited for: nothing arrives any more.
+    /// Applies the last changes. From now on outputs may be waited for, because no packets arrive.
     fn end(&mut self) {
         self.change_outputs();
         self.writing.wait_for_all(self.end_patience);

@@ -4,30 +4,30 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// How often a wait for the next packet looks at signals and questions.
+/// How often a wait for the next packet is interrupted to check signals and requests.
 const TICK: Duration = Duration::from_millis(20);
-/// The longest wait for one packet: what is further away comes at once. Captures have holes of
-/// hours: files of several days, clocks that were set.
+/// The longest wait for one packet; after longer gaps the next packet comes at once. Captures may
+/// have gaps of hours, for example files of different days or clocks that were set.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// At what pace packets come, and by which clock.
+/// The pace of the packets, and the clock that measures it.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Seconds of the capture in a second of the clock.
+    /// Seconds of the capture per second of the clock.
     pub speed: f64,
     /// The clock.
     pub clock: PaceClock,
 }
 
 impl Pace {
-    /// By the clock of the system.
+    /// A pace by the system clock.
     #[must_use]
     pub const fn of(speed: f64) -> Self {
         let clock = PaceClock::SYSTEM;
         Self { speed, clock }
     }
 
-    /// Waits for the next packet, or a tick of that.
+    /// Waits for the next packet, at most for one tick.
     pub(super) fn wait(&self, away_ns: u64) {
         let seconds = away_ns as f64 / 1e9 / self.speed;
         let time = Duration::try_from_secs_f64(seconds).unwrap_or(TICK);
@@ -38,14 +38,14 @@ impl Pace {
 /// The clock of a replay.
 #[derive(Clone, Copy, Debug)]
 pub struct PaceClock {
-    /// Time since some start, which never runs backwards.
+    /// Time since some start; never runs backwards.
     pub now: fn() -> Duration,
-    /// Waits for so long at most.
+    /// Waits at most for this time.
     pub wait: fn(Duration),
 }
 
 impl PaceClock {
-    /// The clock of the system.
+    /// The system clock.
     pub const SYSTEM: Self = Self {
         now: system_now,
         wait: system_wait,
@@ -63,16 +63,16 @@ fn system_now() -> Duration {
 
 #[allow(
     clippy::disallowed_methods,
-    reason = "nothing comes before the next packet is due, and a tick is short"
+    reason = "waits for the next packet, at most one short tick"
 )]
 fn system_wait(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// Turns the time that passes into the time of a capture.
+/// Maps the clock to the time of a capture.
 pub(super) struct Pacing {
     pace: Pace,
-    /// A moment of the clock, and the time of the capture then.
+    /// A time of the clock, and the time of the capture at it.
     from: Option<(Duration, u64)>,
 }
 
@@ -85,8 +85,8 @@ impl Pacing {
         self.pace
     }
 
-    /// How far the capture has come. Where its next packet is more than [`LONGEST_WAIT`] away, or
-    /// that much too old, the pace begins anew with it.
+    /// The time that the capture has reached. If the next packet is more than [`LONGEST_WAIT`] away
+    /// in either direction, the pace starts again at that packet.
     pub(super) fn reached_ns(&mut self, next_ns: u64) -> u64 {
         let now = (self.pace.clock.now)();
         if let Some((at, from_ns)) = self.from {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a run did.
+//! The report of a run.
 
 use std::io;
 
@@ -8,25 +8,25 @@ use turboflow_engine::{PortCounters, PortState};
 
 use crate::{Ledger, OutputReport, ShortFlows};
 
-/// What a run did.
+/// The report of a run.
 #[derive(Debug)]
 pub struct RunReport {
-    /// Where everything went.
+    /// All counters.
     pub ledger: Ledger,
-    /// Files that could be read only up to a place.
+    /// Files that could be read only in part, with the reason.
     pub damaged: Vec<ReadError>,
-    /// Whether the reading of files stopped before their end, because it was asked to.
+    /// Whether a request to stop ended the reading of files early.
     pub stopped: bool,
-    /// What each port counted, by name, and what became of it. Files have none.
+    /// Counters and final state of each port, by name. Files have none.
     pub ports: Vec<(String, PortCounters, PortState)>,
-    /// Why a live run ended early, if a system call or an engine failed.
+    /// Why a live run ended early: a failed system call or engine.
     pub failure: Option<io::Error>,
-    /// Frames that an engine was to hand up ([`RunEvent::Unparsed`](crate::RunEvent::Unparsed)) and
-    /// that came too fast.
+    /// Frames for [`RunEvent::Unparsed`](crate::RunEvent::Unparsed) that were lost because they
+    /// came too fast.
     pub unparsed_lost: u64,
-    /// Flows that an engine lost records of; `None` where it could not say.
+    /// Flows with lost microflow records. `None`: the engine could not tell.
     pub short: Option<ShortFlows>,
-    /// What became of the outputs.
+    /// The results of the outputs.
     pub outputs: Vec<OutputReport>,
 }
 
@@ -44,7 +44,7 @@ impl RunReport {
         }
     }
 
-    /// Adds what became of the outputs.
+    /// Adds the results of the outputs.
     pub(super) fn with_outputs(mut self, outputs: Vec<OutputReport>) -> Self {
         self.ledger.records_dropped = outputs.iter().map(|output| output.records_dropped).sum();
         self.ledger.records_written = outputs.iter().map(OutputReport::records_written).sum();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the readers of a live run share: limits, progress, the end, and their parts of a snapshot.
-//! Each reader has its own rings, parser, clock, shards and counters, which are added up here.
+//! What the readers of a live run share: limits, progress, the end, and the snapshot. Each reader
+//! has its own rings, parser, clock, shards and counters; the counters are added up here.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,20 +15,20 @@ use crate::outputs::Outputs;
 use crate::snapshots::{LiveSnapshot, Snapshots};
 use crate::{Ledger, Stop};
 
-/// What one reader has counted, or all of them. Each part balances at its own moment, so the sum
-/// does.
-pub(super) struct Part {
+/// The counters of one reader, or the sum over all. Each reader's counters balance at its own
+/// moment, so the sum does too.
+pub(super) struct Totals {
     pub(super) counts: Counts,
     pub(super) ports: Vec<(String, PortCounters, PortState)>,
-    /// Packets that were dropped on a path that all ports share, so that none of them counts them.
-    pub(super) dropped_of_all: u64,
-    /// Packets that the kernel has counted, and that are neither metered nor dropped.
+    /// Packets dropped on a path that all ports share, so that no port counts them.
+    pub(super) dropped_on_shared_path: u64,
+    /// Packets that the kernel has counted, but that are neither metered nor dropped.
     pub(super) unread: u64,
-    /// Up to which time everything has been metered.
+    /// Everything before this time has been metered.
     pub(super) clock_ns: u64,
 }
 
-impl Part {
+impl Totals {
     fn merge(&mut self, other: &Self) {
         self.counts.merge(&other.counts);
         for ((_, sum, state), (_, counters, other)) in self.ports.iter_mut().zip(&other.ports) {
@@ -37,15 +37,15 @@ impl Part {
                 *state = *other;
             }
         }
-        self.dropped_of_all += other.dropped_of_all;
+        self.dropped_on_shared_path += other.dropped_on_shared_path;
         self.unread += other.unread;
         self.clock_ns = self.clock_ns.min(other.clock_ns);
     }
 
-    /// The sum of one or more.
+    /// The sum; `None` without any readers.
     pub(super) fn sum(parts: impl IntoIterator<Item = Self>) -> Option<Self> {
-        parts.into_iter().reduce(|mut sum, part| {
-            sum.merge(&part);
+        parts.into_iter().reduce(|mut sum, totals| {
+            sum.merge(&totals);
             sum
         })
     }
@@ -57,19 +57,19 @@ impl Part {
             ledger.source_seen += counters.seen - counters.copies;
             ledger.source_dropped += counters.dropped;
         }
-        ledger.source_dropped += self.dropped_of_all;
+        ledger.source_dropped += self.dropped_on_shared_path;
         ledger.source_unread = self.unread;
         ledger
     }
 
-    /// Counts as unread what the kernel has counted and nothing else accounts for.
+    /// Sets `unread` to the packets that the kernel has counted and no other counter has.
     pub(super) fn find_unread(&mut self) {
         let ledger = self.ledger();
         let accounted = ledger.packets_received + ledger.source_dropped;
         self.unread = ledger.source_seen.saturating_sub(accounted);
     }
 
-    /// What a run came to, without its outputs.
+    /// The report of the run, without its outputs.
     pub(super) fn report(self, failure: Option<io::Error>) -> RunReport {
         let ledger = self.ledger();
         RunReport {
@@ -103,11 +103,11 @@ pub(super) struct Shared {
     bytes: AtomicU64,
     /// Packets that the kernel dropped, by reader.
     dropped: Vec<AtomicU64>,
-    /// How many rounds over its rings each reader has made; `u64::MAX` once it has ended.
+    /// How many rounds each reader has made over its rings; `u64::MAX` once it has ended.
     rounds: Vec<AtomicU64>,
     ended: Stop,
-    /// The readers' parts of the snapshot that was asked for.
-    parts: Mutex<Vec<Option<Part>>>,
+    /// The totals for the requested snapshot, by reader.
+    parts: Mutex<Vec<Option<Totals>>>,
 }
 
 impl Shared {
@@ -126,12 +126,12 @@ impl Shared {
         }
     }
 
-    /// When the run is to end.
+    /// When the run ends.
     pub(super) const fn ends(&self) -> Option<Instant> {
         self.ends
     }
 
-    /// Takes up to this many packets of those that the run may still take; returns how many.
+    /// Takes up to `packets` from the packet limit. Returns how many were left to take.
     pub(super) fn take(&self, packets: usize) -> usize {
         let grant = |taken: u64| packets.min(usize::try_from(self.left(taken)).unwrap_or(packets));
         let count = |taken| Some(taken + grant(taken) as u64);
@@ -151,18 +151,18 @@ impl Shared {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// A reader has made a round over its rings; `dropped` packets were lost there so far.
+    /// Counts a round of a reader over its rings. `dropped` packets were lost there so far.
     pub(super) fn count_round(&self, reader: usize, dropped: u64) {
         self.dropped[reader].store(dropped, Ordering::Relaxed);
         self.rounds[reader].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A reader makes no further round.
+    /// Notes that a reader has ended.
     pub(super) fn has_ended(&self, reader: usize) {
         self.rounds[reader].store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Whether every reader has made a round, or has ended, since this was last true for `seen`.
+    /// Whether every reader has made a round or ended since this was last true for `seen`.
     pub(super) fn all_made_a_round(&self, seen: &mut Vec<u64>) -> bool {
         let load = |rounds: &AtomicU64| rounds.load(Ordering::Relaxed);
         let rounds = self.rounds.iter().map(load);
@@ -184,7 +184,7 @@ impl Shared {
         }
     }
 
-    /// Ends all readers, since one has ended.
+    /// Ends all readers. Called when one has ended.
     pub(super) fn end(&self) {
         self.ended.ask();
     }
@@ -195,38 +195,38 @@ impl Shared {
             || self.ends.is_some_and(|ends| instant() >= ends)
     }
 
-    /// Adds a reader's part to the snapshot, if one is wanted.
+    /// Adds the totals of a reader to the snapshot, if one was requested.
     pub(super) fn contribute(
         &self,
         snapshots: &Snapshots,
         reader: usize,
-        part: impl FnOnce() -> Part,
+        totals: impl FnOnce() -> Totals,
     ) {
         if !snapshots.are_wanted() {
             return;
         }
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        // Under the lock, so that no part is left behind for the snapshot after this one.
+        // Checked again under the lock, so that no totals are left over for the next snapshot.
         if snapshots.are_wanted() && parts[reader].is_none() {
-            parts[reader] = Some(part());
+            parts[reader] = Some(totals());
         }
     }
 
-    /// Answers a request for a snapshot, once all readers have added their parts.
+    /// Answers the request for a snapshot once all readers have added their totals.
     pub(super) fn answer(&self, snapshots: &Snapshots, writing: &Outputs) {
         if !snapshots.are_wanted() {
             return;
         }
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         if parts.iter().all(Option::is_some)
-            && let Some(sum) = Part::sum(parts.iter_mut().filter_map(Option::take))
+            && let Some(sum) = Totals::sum(parts.iter_mut().filter_map(Option::take))
         {
             snapshots.answer(sum.snapshot(writing));
         }
     }
 }
 
-/// Ends the run when it is dropped: a reader that panics ends the others.
+/// Ends the run when dropped, so that a panic of one reader ends the others.
 pub(super) struct EndOnDrop<'a>(pub(super) &'a Shared);
 
 impl Drop for EndOnDrop<'_> {
@@ -243,10 +243,10 @@ pub(super) fn instant() -> Instant {
     Instant::now()
 }
 
-/// The clock that the kernel stamps packets with, in nanoseconds since 1970.
+/// The clock with which the kernel timestamps packets, in nanoseconds since 1970.
 #[allow(
     clippy::disallowed_methods,
-    reason = "the clock of a live source that is silent"
+    reason = "drives the clock of a silent live source"
 )]
 #[must_use]
 pub fn wall_ns() -> u64 {

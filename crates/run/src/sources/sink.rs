@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What takes the frames of a source: a meter, or a closure that looks at them.
+//! Sinks for the frames of a source: a meter, or a closure that inspects them.
 
 use turboflow_packet::Frame;
 
 use crate::Meter;
 use crate::meter::Counts;
 
-/// Takes frames in the order of their arrival.
+/// Takes frames in order of arrival.
 pub(super) trait FrameSink {
     fn frames(&mut self, frames: &[Frame<'_>]);
-    /// Every packet up to this time has come, in nanoseconds since 1970.
+    /// Every packet up to this time, in nanoseconds since 1970, has arrived.
     fn advance(&mut self, delivered_ns: u64);
-    /// What was counted up to this moment.
+    /// Counters up to now.
     fn counts(&mut self) -> Counts;
-    /// Nothing follows; what was counted in all.
+    /// Ends the input and returns the final counters.
     fn finish(self) -> Counts;
 }
 
@@ -35,7 +35,7 @@ impl FrameSink for Meter {
     }
 }
 
-/// Hands frames to a closure, and counts them.
+/// Hands frames to a closure and counts them.
 pub(super) struct Inspector<F> {
     take: F,
     frames: u64,

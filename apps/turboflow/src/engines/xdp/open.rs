@@ -18,14 +18,14 @@ use crate::keys::Key;
 use crate::log::say;
 use crate::units::grouped;
 
-/// Slots of a table: a MiB of IPv4 rows.
+/// Default slots of a table: 1 MiB of IPv4 rows.
 const SLOTS: u64 = 16_384;
 
-/// Of the ring for frames that are no packet. It is emptied 20 times a second, and bounds them to
-/// 20 MiB a second.
+/// Size of the ring for frames that are not packets. It is emptied 20 times a second, which limits
+/// them to 20 MiB a second.
 const UNPARSED_RING_BYTES: u32 = 1 << 20;
 
-/// Loads the engine and puts it on all interfaces, or on none.
+/// Loads the engine and attaches it to all interfaces, or to none.
 pub(super) fn open(
     options: &XdpOptions,
     run: &RunConfig,
@@ -42,8 +42,8 @@ pub(super) fn open(
             .max(Interface::longest_frame_bytes(name)?);
         if Interface::link_type_of(name)? != LinkType::Ethernet {
             bail!(
-                "{name} is no Ethernet interface, and the engine in the kernel reads no other frames; \
-                 {} works",
+                "{name} is not an Ethernet interface, and the xdp engine reads no other frames; \
+                 use {}",
                 Key::Engine.with(EngineConfig::SOFTWARE)
             );
         }
@@ -57,7 +57,7 @@ pub(super) fn open(
                 .collect::<Result<Vec<_>, _>>()?
         }
     };
-    // Last: it may take another program's place.
+    // Last, because it may replace another XDP program.
     let asked = DriverKnows::asked_by(layout);
     let (engine, modes) = start(run, options, config, asked)?;
     if !run.service.quiet {
@@ -70,8 +70,8 @@ pub(super) fn open(
     })
 }
 
-/// Whether this process has all rights that the engine takes; without, the kernel's errors name
-/// none.
+/// Checks that this process has all capabilities that the engine needs. The kernel's own errors
+/// name none.
 fn check_rights() -> anyhow::Result<()> {
     const OF_BPF: CapabilitySet = CapabilitySet::BPF.union(CapabilitySet::PERFMON);
     let wanted = [
@@ -101,8 +101,8 @@ fn check_rights() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Loads the engine and puts it on its interfaces, bound to the only one where a definition asks
-/// for what its driver knows.
+/// Loads the engine and attaches it. If the definition needs metadata of the driver, the program is
+/// bound to the only interface.
 fn start(
     run: &RunConfig,
     xdp: &XdpOptions,
@@ -115,13 +115,13 @@ fn start(
     };
     if asked.timestamps && !told.timestamps {
         bail!(
-            "`hardware_timestamp` is told by drivers that know it (Linux 6.7), to a program on one interface (-i) in native mode: {}; \
-             or leave it out of the definition",
+            "`hardware_timestamp` needs one interface (-i), native mode, and a driver that reports \
+             it (Linux 6.7): {}; or leave it out of the definition",
             match config.interfaces.len() {
                 1 if mode_of(xdp) == XdpMode::Generic =>
-                    format!("take {} or auto", Key::Of(MODE).with("native")),
-                1 => format!("that of {} tells none", config.interfaces[0]),
-                several => format!("here are {several}"),
+                    format!("use {} or auto", Key::Of(MODE).with("native")),
+                1 => format!("the driver of {} reports none", config.interfaces[0]),
+                several => format!("there are {several} interfaces"),
             }
         );
     }
@@ -141,7 +141,7 @@ fn start(
                 | KernelError::Replaced { .. })
         )
     {
-        // The driver refuses native mode here: frames have what they have.
+        // The driver refuses native mode. Tags then come from the frames alone.
         config.is_bound = false;
         started = attached(&config);
     }
@@ -152,29 +152,29 @@ fn start(
     Ok((engine, modes))
 }
 
-/// Says where tags that a definition asks for are not seen.
+/// Warns of interfaces whose driver removes the tags that the definition needs.
 fn warn_of_tags(run: &RunConfig) {
     for name in &run.source.interfaces {
-        // Whether it is there still is said by whoever reads it.
+        // If the interface has vanished, its reader reports that.
         if Interface::takes_tags_out(name).unwrap_or(false) {
             say!(Warning TagsUnseen, interface = name.as_str();
-                "the driver of {name} takes VLAN tags out of frames, and this engine is not told them (they are told by some \
-                 drivers, to a program on one interface in native mode), so `vlan` is not what was on the wire; mend: \
-                 ethtool -K {name} rxvlan off");
+                "the driver of {name} removes VLAN tags from frames, and the engine does not get them \
+                 (some drivers pass them to a program on one interface in native mode), so `vlan` \
+                 is not what was on the wire; remedy: ethtool -K {name} rxvlan off");
         }
     }
 }
 
-/// Whether this engine has room for records of that layout.
+/// Whether this engine supports records of this layout.
 pub(super) fn has_room(layout: &Layout) -> anyhow::Result<()> {
     match check_layout(layout) {
         Err(error @ KernelError::TooLarge { .. }) => Err(error.into()),
-        // Other reasons are said in the words of the options.
+        // Other reasons are reported in terms of the options.
         _ => Ok(()),
     }
 }
 
-/// What the engine is told.
+/// The configuration of the engine.
 pub(super) fn config_of(
     xdp: &XdpOptions,
     run: &RunConfig,
@@ -221,7 +221,7 @@ pub(super) fn config_of(
     Ok(config)
 }
 
-/// Of the same seed as everything else, and as unknown.
+/// A key from the seed of the run, so that it is as unpredictable.
 fn hash_key(hasher: &KeyHasher, at: usize) -> u64 {
     const { assert!(KEY_HALVES < 256) };
     hasher.hash(&[at as u64, 0]).0
@@ -242,14 +242,14 @@ fn announce(run: &RunConfig, xdp: &XdpOptions, engine: &KernelEngine, modes: &[X
         Table::RowLock => "one table with locks",
     };
     let ends = match xdp.drop {
-        true => format!(", and go nowhere from here ({})", Key::Of(DROP)),
+        true => format!(", then dropped ({})", Key::Of(DROP)),
         false => String::new(),
     };
     for (name, mode) in run.source.interfaces.iter().zip(modes) {
         let mode = mode.name();
         say!(Info Listening, interface = name.as_str();
-            "listening on {name}: the engine in the kernel, {mode} mode, {tables}, {mib} MiB of the kernel's memory in all; \
-             packets that come in{ends}; Ctrl-C ends");
+            "listening on {name}: xdp engine, {mode} mode, {tables}, {mib} MiB of the kernel's memory \
+             in all; incoming packets are metered{ends}; Ctrl-C ends");
     }
     for (name, mode) in run.source.interfaces.iter().zip(modes) {
         if *mode == XdpMode::Generic {
@@ -258,14 +258,15 @@ fn announce(run: &RunConfig, xdp: &XdpOptions, engine: &KernelEngine, modes: &[X
     }
 }
 
-/// In generic mode a frame comes by when it may be several of the wire in one.
+/// In generic mode, a frame may hold several frames of the wire.
 fn warn_of_merging(name: &str) {
-    // Whether it is there still is said by whoever reads it.
+    // If the interface has vanished, its reader reports that.
     let active = Interface::merges_received(name).unwrap_or_default();
     if active.is_empty() {
         say!(Info PacketsMerged, interface = name;
-            "note: in generic mode, what another interface of this host sends to {name} (veth, tap) may come as several packets in one; \
-             those too long for its MTU are counted as merged. In native mode it does not");
+            "note: in generic mode, packets that another interface of this host sends to {name} \
+             (veth, tap) may arrive merged into one; those longer than its MTU are counted as \
+             merged. Native mode does not merge them");
     } else {
         interfaces::warn_of_offloads(name, &active);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keys of files without sections, which were the flags of `turboflow record`: each is moved to
-//! where it belongs now.
+//! Keys of older files without sections, which were named like the flags of `turboflow record`.
+//! Moves each to its section.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,28 +13,31 @@ use turboflow_formats::Format;
 use turboflow_run::OutputConfig;
 
 use super::places::Places;
-use super::{OUTPUTS, Source, Wrong};
+use super::{FileError, OUTPUTS, Source};
 use crate::keys::{Key, OUTPUT, is_section};
 use crate::record;
 
 /// An old key with its value.
-pub(super) struct Old<'i> {
+pub(super) struct OldKey<'i> {
     key: Key,
     at: Range<usize>,
     value: Spanned<DeValue<'i>>,
 }
 
-/// Takes the old keys out of a file, in the order of its lines.
-pub(super) fn take<'i>(source: Source<'_>, root: &mut DeTable<'i>) -> Result<Vec<Old<'i>>, Wrong> {
+/// Removes the old keys from a file and returns them in the order of lines.
+pub(super) fn take<'i>(
+    source: Source<'_>,
+    root: &mut DeTable<'i>,
+) -> Result<Vec<OldKey<'i>>, FileError> {
     let mut taken = Vec::new();
     for (name, value) in std::mem::take(root) {
         let is_section = is_section(name.get_ref())
             && matches!(value.get_ref(), DeValue::Table(_) | DeValue::Array(_));
         match Key::from_flag(name.get_ref()) {
             Some(Key::Files) | None => drop(root.insert(name, value)),
-            // `engine` is a section as well as an old key.
+            // `engine` is both a section and an old key.
             Some(_) if is_section => drop(root.insert(name, value)),
-            Some(key) => taken.push(Old {
+            Some(key) => taken.push(OldKey {
                 key,
                 at: name.span(),
                 value: translated(source, key, name.span(), value)?,
@@ -45,13 +48,13 @@ pub(super) fn take<'i>(source: Source<'_>, root: &mut DeTable<'i>) -> Result<Vec
     Ok(taken)
 }
 
-/// The value as it is written now.
+/// The value in its present form.
 fn translated<'i>(
     source: Source<'_>,
     key: Key,
     at: Range<usize>,
     value: Spanned<DeValue<'i>>,
-) -> Result<Spanned<DeValue<'i>>, Wrong> {
+) -> Result<Spanned<DeValue<'i>>, FileError> {
     let span = value.span();
     let value = match (key, value.into_inner()) {
         (key, DeValue::Boolean(flag)) if key.is_inverted() => DeValue::Boolean(!flag),
@@ -59,7 +62,7 @@ fn translated<'i>(
             let what = format!("`{}` takes true or false", key.flag());
             return Err(source.wrong(&at, what));
         }
-        // Words of one expression.
+        // A list of words that form one expression.
         (Key::Filter, DeValue::Array(words)) => {
             let words = words.iter().filter_map(|word| word.get_ref().as_str());
             let joined = words.collect::<Vec<_>>().join(" ");
@@ -70,13 +73,13 @@ fn translated<'i>(
     Ok(Spanned::new(span, value))
 }
 
-/// Puts the old keys into their sections. Gives for each its line and its new name.
+/// Puts the old keys into their sections. Returns the line and new name of each.
 pub(super) fn put<'i>(
     source: Source<'_>,
-    old: Vec<Old<'i>>,
+    old: Vec<OldKey<'i>>,
     root: &mut DeTable<'i>,
     places: &mut Places,
-) -> Result<Vec<(usize, String)>, Wrong> {
+) -> Result<Vec<(usize, String)>, FileError> {
     let mut renamed = Vec::new();
     let (write, rest): (Vec<_>, Vec<_>) = old.into_iter().partition(|old| old.key == Key::To);
     let (shared, own): (Vec<_>, Vec<_>) = rest
@@ -112,13 +115,17 @@ fn new_name(key: Key) -> String {
     format!("\"{old}\" is now \"{new}\" in {}{inverted}", key.header())
 }
 
-fn both(source: Source<'_>, old: &Old<'_>) -> Wrong {
+fn both(source: Source<'_>, old: &OldKey<'_>) -> FileError {
     let (flag, key) = (old.key.flag(), old.key.in_file());
     let what = format!("`{flag}` and {key} say the same thing; leave out `{flag}`");
     source.wrong(&old.at, what)
 }
 
-fn put_value<'i>(source: Source<'_>, old: Old<'i>, root: &mut DeTable<'i>) -> Result<(), Wrong> {
+fn put_value<'i>(
+    source: Source<'_>,
+    old: OldKey<'i>,
+    root: &mut DeTable<'i>,
+) -> Result<(), FileError> {
     let mut table = root;
     for section in old.key.section().split('.') {
         let name = Spanned::new(old.at.clone(), Cow::Borrowed(section));
@@ -139,8 +146,12 @@ fn put_value<'i>(source: Source<'_>, old: Old<'i>, root: &mut DeTable<'i>) -> Re
     Ok(())
 }
 
-/// `write`: an output for each of its values.
-fn put_outputs<'i>(source: Source<'_>, old: Old<'i>, root: &mut DeTable<'i>) -> Result<(), Wrong> {
+/// The old key `write`: one output for each of its values.
+fn put_outputs<'i>(
+    source: Source<'_>,
+    old: OldKey<'i>,
+    root: &mut DeTable<'i>,
+) -> Result<(), FileError> {
     let (at, span) = (old.at, old.value.span());
     let values = match old.value.into_inner() {
         DeValue::Array(values) => values.into_iter().collect(),
@@ -181,8 +192,8 @@ fn outputs_of<'a, 'i>(
     }
 }
 
-/// Refuses a wrong value even where no output follows it.
-fn check_value(source: Source<'_>, old: &Old<'_>) -> Result<(), Wrong> {
+/// Checks a value even if no output uses it.
+fn check_value(source: Source<'_>, old: &OldKey<'_>) -> Result<(), FileError> {
     let mut alone = DeTable::new();
     let name = Spanned::new(old.at.clone(), Cow::Borrowed(old.key.name()));
     alone.insert(name, old.value.clone());
@@ -194,13 +205,13 @@ fn check_value(source: Source<'_>, old: &Old<'_>) -> Result<(), Wrong> {
     })
 }
 
-/// Gives an option that is said once to every output that it concerns.
+/// Gives an option for all outputs to every output that it applies to.
 fn share<'i>(
     source: Source<'_>,
-    old: &Old<'i>,
+    old: &OldKey<'i>,
     format: Option<Format>,
     root: &mut DeTable<'i>,
-) -> Result<(), Wrong> {
+) -> Result<(), FileError> {
     let mut write = Vec::new();
     for output in outputs_of(root, &old.at).iter_mut() {
         let DeValue::Table(output) = output.get_mut() else {
@@ -212,7 +223,7 @@ fn share<'i>(
         let to = PathBuf::from(to.unwrap_or_default());
         let own_format = output.get(Key::Format.name());
         let own_format = own_format.and_then(|its| its.get_ref().as_str()?.parse().ok());
-        let is_concerned = record::concerns(old.key, &to, own_format.or(format), true);
+        let is_concerned = record::applies_to(old.key, &to, own_format.or(format), true);
         write.push(to);
         if !is_concerned {
             check_value(source, old)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where in the text a value stands, and the key that it stands behind as it was written.
+//! Positions of values in the text, with their keys as written.
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use toml::de::{DeTable, DeValue};
 use super::Source;
 use crate::keys::Key;
 
-/// Values of a file.
+/// The values of a file, with their positions.
 pub(super) struct Places(Vec<Place>);
 
 struct Place {
     value: Range<usize>,
-    /// As it was written.
+    /// The key as written.
     name: String,
-    /// `section.name`, as it is called now.
+    /// `section.name`, with current names.
     path: String,
 }
 
@@ -51,7 +51,7 @@ impl Places {
         }
     }
 
-    /// A value that was written under an old name.
+    /// Adds a value that was written under an old key.
     pub(super) fn add_old(&mut self, key: Key, value: Range<usize>) {
         self.0.push(Place {
             value,
@@ -60,7 +60,7 @@ impl Places {
         });
     }
 
-    /// The key whose value is there: of several that hold each other, the innermost.
+    /// The key whose value contains this span; for nested values, the innermost.
     pub(super) fn name_at(&self, span: &Range<usize>) -> Option<&str> {
         let holds = |place: &&Place| place.value.start <= span.start && span.end <= place.value.end;
         let innermost = self
@@ -71,7 +71,7 @@ impl Places {
         innermost.map(|place| place.name.as_str())
     }
 
-    /// The line of a key's value, and the key as it was written.
+    /// The line of a key's value, and the key as written.
     pub(super) fn line_of(&self, source: Source<'_>, key: Key) -> Option<(usize, &str)> {
         let path = format!("{}.{}", key.section(), key.name());
         let place = self.0.iter().find(|place| place.path == path)?;

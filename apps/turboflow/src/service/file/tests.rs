@@ -25,7 +25,7 @@ fn read(text: &str) -> RunConfig {
     parse(text).unwrap().run
 }
 
-/// A value of each flag that is not its default: as a flag, as an old key, and as a key.
+/// For each flag, a value that is not the default. Used as a flag, as an old key, and as a key.
 const VALUES: [(Key, &str); 40] = [
     (Key::Interfaces, "\"eth0\""),
     (Key::Filter, "\"tcp port 443\""),
@@ -49,7 +49,7 @@ const VALUES: [(Key, &str); 40] = [
     (Key::MaxFlows, "\"1.5M\""),
     (Key::Seed, "\"18446744073709551615\""),
     (Key::Metrics, "\"none\""),
-    (Key::User, "\"nobody\""),
+    (Key::User, "\"turboflow\""),
     (Key::Ledger, "\"ledger.json\""),
     (Key::Quiet, "true"),
     (Key::LogFormat, "\"json\""),
@@ -69,7 +69,7 @@ const VALUES: [(Key, &str); 40] = [
     (Key::TlsKeyFile, "\"key.pem\""),
 ];
 
-/// Outputs of each kind, so that there is one for every option.
+/// Outputs of each kind, so that every option applies to one.
 const OUTPUTS: [&str; 4] = ["a.csv", "-", "f-%H.ipfix", "ipfix+tls://127.0.0.1:4739"];
 
 fn value_of(key: Key) -> &'static str {
@@ -82,7 +82,7 @@ fn value_of(key: Key) -> &'static str {
         .1
 }
 
-/// The words of a command line that say a value.
+/// The command line words that set a value.
 fn words(key: Key) -> Vec<String> {
     let (flag, value) = (key.flag(), value_of(key).trim_matches('"'));
     match (key, value) {
@@ -92,7 +92,7 @@ fn words(key: Key) -> Vec<String> {
     }
 }
 
-/// A file in sections that says a value, beside outputs of each kind.
+/// A file in sections that sets values, with outputs of each kind.
 fn sections(keys: &[Key]) -> String {
     let mut root = toml::Table::new();
     let value = |key: Key| -> toml::Value {
@@ -124,7 +124,7 @@ fn sections(keys: &[Key]) -> String {
         {
             let format = keys.contains(&Key::Format).then(|| value_of(Key::Format));
             let format = format.map(|text| text.trim_matches('"').parse().unwrap());
-            if crate::record::concerns(*key, Path::new(to), format, true) {
+            if crate::record::applies_to(*key, Path::new(to), format, true) {
                 output.insert(key.name().to_owned(), value(*key));
             }
         }
@@ -134,7 +134,7 @@ fn sections(keys: &[Key]) -> String {
     root.to_string()
 }
 
-/// What one flag needs beside it.
+/// The keys that a flag requires.
 fn with_needed(key: Key) -> Vec<Key> {
     let mut keys = vec![Key::Interfaces, key];
     keys.extend(match key {
@@ -147,7 +147,7 @@ fn with_needed(key: Key) -> Vec<Key> {
 }
 
 #[test]
-fn every_flag_says_what_its_key_says_and_what_its_old_key_said() {
+fn flags_keys_and_old_keys_are_equivalent() {
     for arg in command().get_arguments() {
         let positional = arg.is_positional().then(|| arg.get_id().as_str());
         let flag = arg.get_long().or(positional).unwrap();
@@ -188,13 +188,13 @@ fn every_flag_says_what_its_key_says_and_what_its_old_key_said() {
         let Read { run, renamed } = parse(&once).unwrap();
         assert_eq!(run, meant, "{once}");
         assert_eq!(renamed.len(), once.lines().count(), "{renamed:?}");
-        // And what is printed of a command line reads as it was meant.
+        // The printed configuration reads back equal.
         assert_eq!(read(&meant.to_toml().unwrap()), meant, "{key:?} printed");
     }
 }
 
 #[test]
-fn all_flags_together_say_what_all_keys_say() {
+fn all_flags_together_equal_all_keys_together() {
     let apart = |key: &Key| !matches!(key, Key::Files);
     let keys: Vec<_> = Key::all().filter(apart).collect();
     let mut line: Vec<String> = OUTPUTS.map(|to| format!("--write={to}")).to_vec();
@@ -220,7 +220,7 @@ fn every_output_has_options_of_its_own() {
 }
 
 #[test]
-fn old_keys_are_told_their_new_names() {
+fn old_keys_are_reported_with_their_new_names() {
     let text = format!("{NEEDED_ONCE}\nidle-timeout = \"5s\"\nno-promiscuous = true\n");
     let Read { run, renamed } = parse(&text).unwrap();
     let said: Vec<_> = renamed
@@ -240,7 +240,7 @@ fn old_keys_are_told_their_new_names() {
 }
 
 #[test]
-fn old_and_new_keys_mix_unless_both_say_the_same_thing() {
+fn old_and_new_keys_mix_unless_both_set_one_value() {
     let mixed = "interface = \"eth0\"\nexport-mtu = 600\nengine = \"software\"\n[timeouts]\n\
                  idle = \"5s\"\n[[output]]\nto = \"ipfix+udp://a.example\"\n";
     let Read { run, renamed } = parse(mixed).unwrap();
@@ -273,7 +273,7 @@ fn old_and_new_keys_mix_unless_both_say_the_same_thing() {
 }
 
 #[test]
-fn refuses_old_keys_with_line_and_mend() {
+fn refuses_invalid_old_keys_with_line_and_remedy() {
     for (text, line, words) in [
         (
             "idel-timeout = \"5s\"",
@@ -311,7 +311,7 @@ fn refuses_old_keys_with_line_and_mend() {
 }
 
 #[test]
-fn refuses_keys_with_line_and_mend() {
+fn refuses_invalid_keys_with_line_and_remedy() {
     for (text, line, words) in [
         (
             "[timeouts]\nidel = \"5s\"",
@@ -350,7 +350,7 @@ fn refuses_keys_with_line_and_mend() {
             "unknown key `speed` in [engine.xdp]",
         ),
         ("[engine.p4]\nspeed = 1", 5, "unknown key `p4` in [engine]"),
-        ("[[output]]\nformat = \"csv\"", 5, "says not where to"),
+        ("[[output]]\nformat = \"csv\"", 5, "has no `to`"),
         ("[[output]]\nto = \"-\"\nformat = \"xyz\"", 7, "`format`: "),
         (
             "[[output]]\nto = \"a.ipfix\"\nmtu = 5",
@@ -372,7 +372,7 @@ fn refuses_keys_with_line_and_mend() {
 }
 
 #[test]
-fn says_what_is_empty_or_missing() {
+fn reports_what_is_empty_or_missing() {
     for (text, line, words) in [
         (
             "interface = \"eth0\"\nwrite = []",

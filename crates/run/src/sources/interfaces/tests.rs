@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a run ends: packets that wait in the ring of loopback. It needs the right to capture,
-//! and is skipped without.
+//! The end of a run with packets still in the ring of loopback. Skipped without the right to
+//! capture.
 
 use std::net::UdpSocket;
 
@@ -10,12 +10,12 @@ use turboflow_testing::{Need, is_missing};
 
 use super::*;
 
-/// They fill two blocks of a ring of 1 MiB, and part of a third.
+/// They fill two blocks of a 1 MiB ring and part of a third.
 const PACKETS: u64 = 600;
 const PAYLOAD: [u8; 1_000] = [0; 1_000];
 const IN_TWO_BLOCKS: u64 = 300;
 
-/// A ring with packets of this test and no others.
+/// A ring with only the packets of this test.
 fn waiting() -> Option<Interface> {
     let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = receiver.local_addr().unwrap();
@@ -95,12 +95,11 @@ fn balanced(report: &RunReport) {
 }
 
 #[test]
-fn blocks_that_wait_are_metered_however_long_it_takes() {
+fn full_blocks_are_metered_without_time_limit() {
     let Some(interface) = waiting() else { return };
     let shared = shared(None);
     let mut reader = reader(interface, &shared);
-    // Not even a moment for the kernel to hand over the last block, but all the time for the
-    // others.
+    // No time for the kernel to hand over the last block, but no time limit for the full ones.
     let closed = reader.close(Duration::ZERO);
     let report = report(reader, closed.err());
     balanced(&report);
@@ -110,7 +109,7 @@ fn blocks_that_wait_are_metered_however_long_it_takes() {
 }
 
 #[test]
-fn what_a_run_leaves_that_fails_is_unread() {
+fn packets_left_by_a_failed_run_are_unread() {
     let Some(interface) = waiting() else { return };
     let shared = shared(None);
     let failure = io::Error::other("no memory");
@@ -133,7 +132,7 @@ fn packets_past_the_limit_are_counted_one_by_one() {
 }
 
 #[test]
-fn a_limit_is_for_all_readers_and_a_reader_that_stands_still_is_no_progress() {
+fn the_limit_covers_all_readers_and_a_blocked_reader_stops_progress() {
     let limits = Limits {
         duration: None,
         packets: Some(100),

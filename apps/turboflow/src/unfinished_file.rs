@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files that are not flow records (ledgers, generated captures), written as those are: beside
-//! their name, which they get when they are complete.
+//! Files other than flow records (ledgers, generated captures). Like flow records, they are written
+//! under a temporary name beside their target, and renamed when they are complete.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -12,17 +12,17 @@ use turboflow_formats::create_beside;
 
 use crate::{pipe, signals};
 
-/// A file on its way. Dropped before [`Beside::complete`], it is removed.
+/// A file under a temporary name. Removed if it is dropped before [`UnfinishedFile::complete`].
 #[derive(Debug)]
-pub(crate) struct Beside {
+pub(crate) struct UnfinishedFile {
     file: File,
-    /// Where the bytes are now; `None` for devices and pipes, and once it is complete.
+    /// The temporary name. `None` for devices and pipes, and after completion.
     temporary: Option<PathBuf>,
     target: PathBuf,
 }
 
-impl Beside {
-    /// `pipe_patience`: how long the reader of a named pipe may take to come.
+impl UnfinishedFile {
+    /// `pipe_patience`: how long to wait for the reader of a named pipe.
     pub(crate) fn create(path: &Path, pipe_patience: Option<Duration>) -> anyhow::Result<Self> {
         let cannot = || format!("cannot write {}", path.display());
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -40,7 +40,8 @@ impl Beside {
             });
         }
         if target.exists() {
-            // A rename would replace a file that its owner has protected; devices are written to.
+            // A rename would replace a write-protected file, so this checks the permission. It also
+            // opens devices.
             let file = OpenOptions::new()
                 .append(true)
                 .open(&target)
@@ -71,7 +72,7 @@ impl Beside {
         })
     }
 
-    /// Gives the file its name.
+    /// Renames the file to its target.
     pub(crate) fn complete(mut self) -> io::Result<()> {
         if let Some(temporary) = self.temporary.take() {
             let renamed = fs::rename(&temporary, &self.target);
@@ -84,7 +85,7 @@ impl Beside {
     }
 }
 
-impl Write for Beside {
+impl Write for UnfinishedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write(bytes)
     }
@@ -94,7 +95,7 @@ impl Write for Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for UnfinishedFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
             let _ = fs::remove_file(temporary);
@@ -102,7 +103,7 @@ impl Drop for Beside {
     }
 }
 
-/// The directory that a file is in.
+/// The directory of a file.
 pub(crate) fn directory_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent.to_owned(),
@@ -110,7 +111,8 @@ pub(crate) fn directory_of(path: &Path) -> PathBuf {
     }
 }
 
-/// The file that a path names, whether or not it exists yet: two paths of one file are equal.
+/// The file that a path names, whether or not it exists yet. All paths of one file give equal
+/// results.
 pub(crate) fn identity(path: &Path) -> PathBuf {
     if let Ok(real) = fs::canonicalize(path) {
         return real;

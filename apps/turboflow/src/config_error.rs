@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is wrong with a configuration, in the words of the flags or keys that the user wrote.
+//! Errors of a configuration, in terms of the flags or keys that the user wrote.
 
 use anyhow::anyhow;
 use turboflow_run::{ConfigError, Field, Separation};
 
 use crate::keys::Key;
 
-/// What is wrong with a configuration.
-pub(crate) fn of_config(error: ConfigError) -> anyhow::Error {
+/// Converts an error of the library.
+pub(crate) fn for_user(error: ConfigError) -> anyhow::Error {
     match error {
         ConfigError::OutOfRange {
             field,
