@@ -8,6 +8,7 @@ use turboflow_merge::{KeyHasher, KeyWidths, Layout, MicroflowRecord};
 use crate::PipelineConfig;
 use crate::batch::{ShardBatch, TakeBatch, batch_records};
 use crate::clock::{CellClock, Tick};
+use crate::shard::ShardReport;
 
 /// The destination of records: one or more shards.
 pub(crate) trait Shards<const N: usize> {
@@ -17,6 +18,14 @@ pub(crate) trait Shards<const N: usize> {
     fn enter(&mut self, cell: Cell);
     /// Makes all shards flush and enter a cell of another time.
     fn set_back(&mut self, cell: Cell);
+}
+
+/// Shards that report their counters.
+pub(crate) trait FinishShards {
+    /// The report once everything they were given is metered.
+    fn snapshot(&mut self) -> ShardReport;
+    /// Flushes, and returns the final report.
+    fn finish(self) -> ShardReport;
 }
 
 pub(crate) struct Feed<const N: usize> {

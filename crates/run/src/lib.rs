@@ -24,6 +24,7 @@ mod shard;
 mod short;
 mod snapshots;
 mod sources;
+mod state_words;
 mod stop;
 mod tables;
 mod threads;
@@ -35,8 +36,9 @@ pub use config::{
     TimeoutsConfig, list, units,
 };
 pub use ledger::{Imbalance, Ledger, ReasonCount};
-pub use meter::{DeliverRecords, Meter, MeterReport};
+pub use meter::{Meter, MeterReport};
 pub use outputs::{Output, OutputChange, OutputReport, OutputSnapshot, RunOutputs};
+pub use shard::DeliverRecords;
 pub use short::ShortFlows;
 pub use snapshots::{LiveSnapshot, Snapshots};
 pub use sources::{

@@ -7,11 +7,10 @@ use turboflow_merge::Layout;
 
 use crate::batch::{ShardBatch, TakeBatch};
 use crate::clock::Tick;
-use crate::feed::{Feed, Shards};
-use crate::meter::{
-    Counts, DeliverRecords, FinishShards, OwnShard, start_threads, with_state_words,
-};
-use crate::shard::{Shard, ShardReport};
+use crate::feed::{Feed, FinishShards, Shards};
+use crate::meter::{Counts, start_threads};
+use crate::shard::{DeliverRecords, OwnShard, Shard, ShardReport};
+use crate::state_words::with_state_words;
 use crate::{ConfigError, PipelineConfig};
 
 /// Merges the records of remote engines.

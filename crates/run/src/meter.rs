@@ -1,61 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A meter: frames in, flow records out, in memory.
 
-use turboflow_aggregate::Cell;
 use turboflow_engine::{EngineCounters, PacketEngines};
 use turboflow_engine_software::SoftwareEngines;
 use turboflow_merge::Layout;
 use turboflow_packet::Frame;
-use turboflow_record::{FlowBatch, InputValues, Packet};
+use turboflow_record::{InputValues, Packet};
 
-use crate::batch::ShardBatch;
-use crate::feed::Shards;
+use crate::feed::{FinishShards, Shards};
 use crate::front::{Front, FrontReport};
-use crate::shard::{Shard, ShardReport};
+use crate::shard::{DeliverRecords, OwnShard, Shard, ShardReport};
+use crate::state_words::with_state_words;
 use crate::threads::ThreadedShards;
 use crate::{ConfigError, Ledger, PipelineConfig};
-
-/// Takes batches of finished flow records. It may take the contents of a batch and leave an empty
-/// batch of the same schema.
-pub type DeliverRecords = Box<dyn FnMut(&mut FlowBatch) + Send>;
-
-/// Runs an expression with `N` as the number of state words. The unit tests of this crate use small
-/// definitions only, so the larger sizes are not compiled once more for them. `tests/` and the
-/// tests of the program cover those.
-macro_rules! with_state_words {
-    ($words:expr, $n:ident => $body:expr) => {{
-        match $words {
-            0 => {
-                const $n: usize = 0;
-                $body
-            }
-            8 => {
-                const $n: usize = 8;
-                $body
-            }
-            #[cfg(not(test))]
-            24 => {
-                const $n: usize = 24;
-                $body
-            }
-            #[cfg(not(test))]
-            120 => {
-                const $n: usize = 120;
-                $body
-            }
-            #[cfg(not(test))]
-            504 => {
-                const $n: usize = 504;
-                $body
-            }
-            #[cfg(test)]
-            other => unreachable!("{other} state words are for tests/, not for unit tests"),
-            #[cfg(not(test))]
-            other => unreachable!("{other} is not a supported number of state words"),
-        }
-    }};
-}
-pub(crate) use with_state_words;
 
 /// The result of a meter.
 #[derive(Clone, Debug)]
@@ -237,14 +194,6 @@ pub(crate) fn start_threads<F: PacketEngines, const N: usize>(
     })
 }
 
-/// Shards that report their counters.
-pub(crate) trait FinishShards {
-    /// The report once everything they were given is metered.
-    fn snapshot(&mut self) -> ShardReport;
-    /// Flushes, and returns the final report.
-    fn finish(self) -> ShardReport;
-}
-
 struct RunningMeter<const N: usize, S> {
     front: Front<N>,
     shards: S,
@@ -277,34 +226,5 @@ impl<const N: usize, S: Shards<N> + FinishShards> MeterWork for RunningMeter<N, 
             front: self.front.report().clone(),
             shards: self.shards.finish(),
         }
-    }
-}
-
-/// The one shard of a meter without threads.
-pub(crate) struct OwnShard<F: PacketEngines, const N: usize>(pub(crate) Shard<F, N>);
-
-impl<F: PacketEngines, const N: usize> Shards<N> for OwnShard<F, N> {
-    fn take(&mut self, _shard: usize, batch: &mut ShardBatch<N>) {
-        self.0.take(batch);
-        batch.clear();
-    }
-
-    fn enter(&mut self, cell: Cell) {
-        self.0.enter(cell);
-    }
-
-    fn set_back(&mut self, cell: Cell) {
-        self.0.set_back(cell);
-    }
-}
-
-impl<F: PacketEngines, const N: usize> FinishShards for OwnShard<F, N> {
-    fn snapshot(&mut self) -> ShardReport {
-        self.0.report()
-    }
-
-    fn finish(mut self) -> ShardReport {
-        self.0.flush();
-        self.0.report()
     }
 }

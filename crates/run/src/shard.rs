@@ -8,8 +8,12 @@ use turboflow_record::{FlowBatch, WORDS_V4, WORDS_V6};
 
 use crate::PipelineConfig;
 use crate::batch::ShardBatch;
-use crate::meter::DeliverRecords;
+use crate::feed::{FinishShards, Shards};
 use crate::tables::Tables;
+
+/// Takes batches of finished flow records. It may take the contents of a batch and leave an empty
+/// batch of the same schema.
+pub type DeliverRecords = Box<dyn FnMut(&mut FlowBatch) + Send>;
 
 /// Finished records that are delivered together.
 const BATCH_RECORDS: usize = 8_192;
@@ -179,5 +183,34 @@ impl<const K: usize, const N: usize> ExportSink<K, N> for Columns {
         if self.batch.rows() >= BATCH_RECORDS {
             self.hand_over();
         }
+    }
+}
+
+/// The one shard of a meter without threads.
+pub(crate) struct OwnShard<F: PacketEngines, const N: usize>(pub(crate) Shard<F, N>);
+
+impl<F: PacketEngines, const N: usize> Shards<N> for OwnShard<F, N> {
+    fn take(&mut self, _shard: usize, batch: &mut ShardBatch<N>) {
+        self.0.take(batch);
+        batch.clear();
+    }
+
+    fn enter(&mut self, cell: Cell) {
+        self.0.enter(cell);
+    }
+
+    fn set_back(&mut self, cell: Cell) {
+        self.0.set_back(cell);
+    }
+}
+
+impl<F: PacketEngines, const N: usize> FinishShards for OwnShard<F, N> {
+    fn snapshot(&mut self) -> ShardReport {
+        self.0.report()
+    }
+
+    fn finish(mut self) -> ShardReport {
+        self.0.flush();
+        self.0.report()
     }
 }

@@ -16,8 +16,8 @@ use turboflow_record::WORDS_V4;
 use turboflow_engine::PacketEngines;
 
 use crate::batch::{ShardBatch, batch_records};
+use crate::feed::FinishShards;
 use crate::feed::Shards;
-use crate::meter::FinishShards;
 use crate::shard::{Shard, ShardReport};
 
 /// Upper limit of the IPv4 packets queued for all shards, in bytes: a millisecond of work, which is

@@ -113,6 +113,12 @@ fn end_reasons(ledger: &Ledger) -> String {
 }
 
 fn ledger(ledger: &Ledger) -> String {
+    let (packets, records) = (packets_table(ledger), records_table(ledger));
+    format!("Where every packet went:\n{packets}\n{records}")
+}
+
+/// Packets and their bytes by where they went.
+fn packets_table(ledger: &Ledger) -> String {
     let mut table = Table::new([
         ("packets", Align::Left),
         ("", Align::Right),
@@ -171,7 +177,11 @@ fn ledger(ledger: &Ledger) -> String {
     if unknown.0 > 0 {
         line("  of unknown link type", unknown.0, unknown.1);
     }
-    let mut text = format!("Where every packet went:\n{}", table.render(None));
+    table.render(None)
+}
+
+/// What packets became, and what the source says of them.
+fn records_table(ledger: &Ledger) -> String {
     let evicted = &ledger.microflows_evicted;
     let records = [
         (
@@ -188,30 +198,19 @@ fn ledger(ledger: &Ledger) -> String {
     for (name, count) in records {
         table.push(vec![name.to_owned(), grouped(count)]);
     }
-    if ledger.clock_steps > 0 {
-        table.push(vec![
-            "times the clock was set back".to_owned(),
-            grouped(ledger.clock_steps),
-        ]);
+    let exceptions = [
+        ("times the clock was set back", ledger.clock_steps),
+        ("packets seen by the kernel", ledger.source_seen),
+        ("packets left in the ring", ledger.source_unread),
+        (
+            "packets lost before the capture (its own count)",
+            ledger.source_dropped,
+        ),
+    ];
+    for (name, count) in exceptions.into_iter().filter(|(_, count)| *count > 0) {
+        table.push(vec![name.to_owned(), grouped(count)]);
     }
-    if ledger.source_seen > 0 {
-        table.push(vec![
-            "packets seen by the kernel".to_owned(),
-            grouped(ledger.source_seen),
-        ]);
-    }
-    if ledger.source_unread > 0 {
-        table.push(vec![
-            "packets left in the ring".to_owned(),
-            grouped(ledger.source_unread),
-        ]);
-    }
-    if ledger.source_dropped > 0 {
-        let lost = "packets lost before the capture (its own count)";
-        table.push(vec![lost.to_owned(), grouped(ledger.source_dropped)]);
-    }
-    text.push('\n');
-    text + &table.render(None)
+    table.render(None)
 }
 
 fn balance(report: &Report) -> String {

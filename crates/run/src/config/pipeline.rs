@@ -306,7 +306,7 @@ impl PipelineConfig {
     /// Maximum memory of the tables.
     #[must_use]
     pub fn sizes(&self, layout: &Layout) -> RunSizes {
-        crate::meter::with_state_words!(layout.state_words(), N => self.sizes_of::<N>(layout))
+        crate::state_words::with_state_words!(layout.state_words(), N => self.sizes_of::<N>(layout))
     }
 
     fn sizes_of<const N: usize>(&self, layout: &Layout) -> RunSizes {

@@ -20,7 +20,7 @@ use turboflow_engine::{PortCounters, PortState};
 use super::shared::{EndOnDrop, Shared, Totals, instant, wall_ns};
 use super::sink::FrameSink;
 use super::{Controls, Limits, Progress, RunEvent, RunReport, Steps};
-use crate::meter::DeliverRecords;
+use crate::shard::DeliverRecords;
 use crate::{ConfigError, Meter, PipelineConfig, Stop};
 
 /// How long a packet may take from its timestamp into the ring, through the queues between
