@@ -84,6 +84,7 @@ fn compile(path: Option<&PathBuf>, biflow: bool) -> anyhow::Result<(Definition, 
                 inputs: engines::all()
                     .fold(InputSet::EMPTY, |all, engine| all.union(inputs(engine))),
                 by: "this program".to_owned(),
+                others: Vec::new(),
             };
             read_definition(path, biflow, &seen, |_| Ok(()))?
         }

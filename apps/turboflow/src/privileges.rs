@@ -22,6 +22,11 @@ pub(crate) fn drop_to(user: &str) -> anyhow::Result<()> {
             Key::User.with(user)
         );
     }
+    // Only the calling thread would change its user.
+    let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+    if threads != 1 {
+        bail!("cannot become user {user}: {threads} threads are running already");
+    }
     let (uid, gid) = ids_of(user)?;
     let gid = Gid::from_raw(gid);
     let uid = Uid::from_raw(uid);

@@ -27,17 +27,21 @@ impl Evicted {
     /// The sum over all causes.
     #[must_use]
     pub const fn total(&self) -> u64 {
-        self.collision + self.age + self.cut + self.flush + self.bypass
+        self.collision
+            .saturating_add(self.age)
+            .saturating_add(self.cut)
+            .saturating_add(self.flush)
+            .saturating_add(self.bypass)
     }
 }
 
 impl AddAssign for Evicted {
     fn add_assign(&mut self, other: Self) {
-        self.collision += other.collision;
-        self.age += other.age;
-        self.cut += other.cut;
-        self.flush += other.flush;
-        self.bypass += other.bypass;
+        self.collision = self.collision.saturating_add(other.collision);
+        self.age = self.age.saturating_add(other.age);
+        self.cut = self.cut.saturating_add(other.cut);
+        self.flush = self.flush.saturating_add(other.flush);
+        self.bypass = self.bypass.saturating_add(other.bypass);
     }
 }
 
@@ -100,20 +104,25 @@ impl EngineCounters {
 }
 
 impl AddAssign<&Self> for EngineCounters {
+    // Saturates, because counters may come from another host.
     fn add_assign(&mut self, other: &Self) {
-        self.packets_received += other.packets_received;
-        self.bytes_received += other.bytes_received;
-        self.packets_metered += other.packets_metered;
-        self.bytes_metered += other.bytes_metered;
+        self.packets_received = self.packets_received.saturating_add(other.packets_received);
+        self.bytes_received = self.bytes_received.saturating_add(other.bytes_received);
+        self.packets_metered = self.packets_metered.saturating_add(other.packets_metered);
+        self.bytes_metered = self.bytes_metered.saturating_add(other.bytes_metered);
         self.evicted += other.evicted;
-        self.microflows_dropped += other.microflows_dropped;
-        self.packets_dropped += other.packets_dropped;
-        self.bytes_dropped += other.bytes_dropped;
-        self.microflows_unnamed += other.microflows_unnamed;
+        self.microflows_dropped = self
+            .microflows_dropped
+            .saturating_add(other.microflows_dropped);
+        self.packets_dropped = self.packets_dropped.saturating_add(other.packets_dropped);
+        self.bytes_dropped = self.bytes_dropped.saturating_add(other.bytes_dropped);
+        self.microflows_unnamed = self
+            .microflows_unnamed
+            .saturating_add(other.microflows_unnamed);
         let rejected = self.rejected_packets.iter_mut().zip(other.rejected_packets);
         let rejected_bytes = self.rejected_bytes.iter_mut().zip(other.rejected_bytes);
         for (sum, more) in rejected.chain(rejected_bytes) {
-            *sum += more;
+            *sum = sum.saturating_add(more);
         }
     }
 }

@@ -103,6 +103,12 @@ pub trait RemoteEngine: Send {
         Ok(Vec::new())
     }
 
+    /// Whether it ends by itself, as a file does. A run that is stopped before has not seen all of
+    /// it.
+    fn ends_by_itself(&self) -> bool {
+        false
+    }
+
     /// Whether the engine has ended by itself, for example at the end of a file, so that no more
     /// records will arrive.
     fn has_ended(&self) -> bool {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Microflow records in the wire form ([`turboflow_engine::wire`]) as an engine: replays files that
-//! other engines wrote.
+//! Microflow records in the wire form ([`turboflow_engine::wire`]) as an engine: replays what
+//! another engine wrote to a file.
 //!
-//! The records of every sender are merged as if its engine ran here. The ledger includes the
-//! counters of the senders and the losses on the way.
+//! A file is the stream of one engine. The records between two watermarks are read as a whole
+//! before any of them is handed over, so that a run over several files can merge them in the order
+//! of time. What the sender counted, and what was lost on the way, goes into the ledger.
 
+mod error;
 mod messages;
-mod senders;
+mod totals;
 
-use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use thiserror::Error;
-use turboflow_engine::wire::{Decoder, WireError};
+use turboflow_engine::wire::Decoder;
 use turboflow_engine::{
     Abilities, Collected, EngineCounters, EngineError, KeyAbility, MicroflowBatch, Port,
     PortCounters, PortState, RemoteEngine,
@@ -22,14 +22,19 @@ use turboflow_engine::{
 use turboflow_merge::{Layout, STATE_WORDS};
 use turboflow_record::{Input, InputSet};
 
+pub use error::RecordsError;
 use messages::{Messages, Unreadable};
-use senders::Senders;
+use totals::Totals;
 
-/// Records handed over at once: few enough to stay in the processor's cache until they are merged.
-const RECORDS_AT_ONCE: usize = 2_048;
+/// Records between two watermarks at most. They are in memory until the second one.
+const MAX_CELL_RECORDS: usize = 1 << 23;
+/// The time of the records that are handed over together, at most.
+const SLICE_NS: u64 = 1_000_000_000;
+/// How long a stream that has nothing at the moment is left alone.
+const PAUSE: Duration = Duration::from_millis(10);
 
-/// The abilities of a replay: all of them, since the engine that wrote the records may have had
-/// any. The layout id in the messages shows whether their definition is that of the run.
+/// What a replay can do: everything that the engine which wrote the records could do. The layout id
+/// of the messages says whether their definition is that of this run.
 #[must_use]
 pub fn abilities() -> Abilities {
     Abilities {
@@ -45,126 +50,168 @@ pub fn abilities() -> Abilities {
     }
 }
 
-/// Why records cannot be read.
-#[derive(Debug, Error)]
-pub enum RecordsError {
-    /// The file cannot be opened or read.
-    #[error("cannot read {path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// The file contains something other than messages for the definition of this run.
-    #[error("{path}, at byte {offset}: {source}")]
-    Message {
-        /// The file.
-        path: PathBuf,
-        /// Offset of the message in the file.
-        offset: u64,
-        /// Why it is invalid.
-        source: WireError,
-    },
+/// How far the reading of a stream has come.
+#[derive(Debug)]
+enum State {
+    /// More may follow.
+    Reading,
+    /// The stream is at its end, or the run has left it.
+    Ended,
+    /// It cannot be read further. This is said once, behind the records that were read before.
+    Failed(RecordsError),
 }
 
-/// Replays the messages of files, one file after the other.
+/// Replays the messages of one stream.
 pub struct RecordsEngine {
     abilities: Abilities,
-    name: String,
-    files: Vec<Messages<Box<dyn Read + Send>>>,
+    messages: Messages<Box<dyn Read + Send>>,
+    layout: Layout,
     decoder: Decoder,
-    senders: Senders,
+    /// The sender of the stream, known from its first message on.
+    sender: Option<u32>,
+    /// Whether the sender has said that nothing follows.
+    is_complete: bool,
+    state: State,
+    /// Whether the stream had nothing at the last attempt.
+    is_waiting: bool,
+    /// Records that were read since the last watermark.
+    cell: MicroflowBatch,
+    /// Whether `cell` is ready to be handed over, and its watermark.
+    ready: Option<Option<u64>>,
+    /// The watermark that was handed over last.
+    complete_ns: u64,
+    totals: Totals,
 }
 
 impl RecordsEngine {
-    /// Opens files with messages for `layout`; `-` is standard input.
+    /// An engine over a stream with records of `layout`. `path` names the stream in errors.
+    #[must_use]
+    pub fn new(path: PathBuf, stream: Box<dyn Read + Send>, layout: &Layout) -> Self {
+        Self {
+            abilities: abilities(),
+            messages: Messages::new(path, stream),
+            layout: layout.clone(),
+            decoder: Decoder::new(layout),
+            sender: None,
+            is_complete: false,
+            state: State::Reading,
+            is_waiting: false,
+            cell: MicroflowBatch::default(),
+            ready: None,
+            complete_ns: 0,
+            totals: Totals::default(),
+        }
+    }
+
+    /// Reads up to the first watermark, which says where in time the stream begins. Returns false
+    /// if a stream without end (a pipe) has not come so far: then this is to be called again.
     ///
     /// # Errors
-    /// The first file that cannot be opened.
-    pub fn open(paths: &[PathBuf], layout: &Layout) -> Result<Self, RecordsError> {
-        let open = |path: &PathBuf| Ok(Messages::new(path.clone(), stream(path)?));
-        let mut files = paths
-            .iter()
-            .map(open)
-            .collect::<Result<Vec<_>, RecordsError>>()?;
-        files.reverse();
-        Ok(Self {
-            abilities: abilities(),
-            name: match paths {
-                [path] => path.display().to_string(),
-                paths => format!("{} files", paths.len()),
-            },
-            files,
-            decoder: Decoder::new(layout),
-            senders: Senders::default(),
-        })
+    /// The stream does not begin with messages of this layout.
+    pub fn begin(&mut self) -> Result<bool, RecordsError> {
+        self.read_cell();
+        if let State::Failed(_) = self.state
+            && self.cell.is_empty()
+            && let State::Failed(error) = std::mem::replace(&mut self.state, State::Ended)
+        {
+            return Err(error);
+        }
+        self.complete_ns = self.cell.first_ns().or(self.ready.flatten()).unwrap_or(0);
+        Ok(self.ready.is_some())
     }
 
-    /// What is replayed, in words.
+    /// The name of the stream.
     #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
+    pub fn name(&self) -> String {
+        self.messages.path().display().to_string()
     }
 
-    /// Appends records until a batch is full or a cell is complete.
-    fn read(&mut self, batch: &mut MicroflowBatch) -> Result<Collected, RecordsError> {
-        while let Some(file) = self.files.last_mut() {
-            let offset = file.offset();
-            let read = match file.next() {
-                Ok(None) => {
-                    self.files.pop();
-                    continue;
+    /// Reads until a watermark, unless that was read already or the stream has nothing at the
+    /// moment.
+    fn read_cell(&mut self) {
+        while self.ready.is_none() && matches!(self.state, State::Reading) {
+            let offset = self.messages.offset();
+            match self.read_message() {
+                Ok(true) => self.is_waiting = false,
+                Ok(false) => break,
+                Err(unreadable) => {
+                    let path = self.messages.path().to_owned();
+                    self.state = State::Failed(unreadable.at(path, offset));
+                    self.ready = Some(None);
                 }
-                Ok(Some(message)) => self
-                    .decoder
-                    .decode(message, batch)
-                    .map_err(Unreadable::Wrong),
-                Err(unreadable) => Err(unreadable),
-            };
-            let decoded = match read {
-                Ok(decoded) => decoded,
-                Err(unreadable) => return Err(unreadable.at(file.path(), offset)),
-            };
-            if let Some(complete_ns) = self.senders.note(&decoded) {
-                return Ok(Collected::all_before(complete_ns));
-            }
-            if batch.len() >= RECORDS_AT_ONCE {
-                return Ok(Collected {
-                    complete_ns: None,
-                    has_more: true,
-                });
             }
         }
-        Ok(Collected::default())
     }
-}
 
-impl Unreadable {
-    #[cold]
-    fn at(self, path: &Path, offset: u64) -> RecordsError {
-        let path = path.to_owned();
-        match self {
-            Self::Read(source) => RecordsError::Read { path, source },
-            Self::Wrong(source) => RecordsError::Message {
-                path,
-                offset,
-                source,
-            },
+    /// Reads one message. Returns false if there is none.
+    fn read_message(&mut self) -> Result<bool, Unreadable> {
+        let message = match self.messages.next() {
+            Ok(Some(message)) => message,
+            Ok(None) if self.is_complete => {
+                self.state = State::Ended;
+                self.ready = Some(None);
+                return Ok(false);
+            }
+            Ok(None) => return Err(Unreadable::NoEnd),
+            Err(Unreadable::Read(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.is_waiting = true;
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        };
+        if std::mem::take(&mut self.is_complete) {
+            // The sender was started again: its sequence numbers and counters begin anew.
+            self.totals.begin_anew(self.decoder.lost());
+            self.decoder = Decoder::new(&self.layout);
+            self.sender = None;
+        }
+        let repeated = self.decoder.repeated();
+        let decoded = self.decoder.decode(message, &mut self.cell)?;
+        if *self.sender.get_or_insert(decoded.engine_id) != decoded.engine_id {
+            return Err(Unreadable::Senders);
+        }
+        if self.decoder.repeated() > repeated {
+            return Err(Unreadable::Repeated);
+        }
+        if !self.totals.arrive(&decoded) {
+            return Err(Unreadable::TooMany);
+        }
+        if let Some(counters) = decoded.counters {
+            self.totals.sent = counters;
+        }
+        self.is_complete = decoded.is_end;
+        if decoded.is_end || decoded.watermark_ns.is_some() {
+            self.ready = Some(decoded.watermark_ns);
+        } else if self.cell.len() > MAX_CELL_RECORDS {
+            return Err(Unreadable::NoWatermark);
+        }
+        Ok(true)
+    }
+
+    /// Hands over records since the last watermark, of a second of time at most: the run's clock
+    /// has to pass between records that are further apart.
+    fn hand_over(&mut self, batch: &mut MicroflowBatch, watermark_ns: Option<u64>) -> Collected {
+        let end_ns = self.complete_ns.saturating_add(SLICE_NS);
+        if watermark_ns.is_none_or(|watermark_ns| watermark_ns > end_ns) {
+            let mut slice = MicroflowBatch::default();
+            self.cell.split_off_before(end_ns, &mut slice);
+            batch.append(&mut slice);
+            if !self.cell.is_empty() {
+                self.complete_ns = end_ns;
+                return Collected::all_before(end_ns);
+            }
+        }
+        self.ready = None;
+        batch.append(&mut self.cell);
+        self.complete_ns = watermark_ns.unwrap_or(self.complete_ns);
+        Collected {
+            complete_ns: watermark_ns,
+            has_more: true,
         }
     }
-}
 
-fn stream(path: &Path) -> Result<Box<dyn Read + Send>, RecordsError> {
-    if path.as_os_str() == "-" {
-        return Ok(Box::new(io::stdin()));
-    }
-    match File::open(path) {
-        Ok(file) => Ok(Box::new(file)),
-        Err(source) => Err(RecordsError::Read {
-            path: path.to_owned(),
-            source,
-        }),
+    fn is_over(&self) -> bool {
+        self.ready.is_none() && matches!(self.state, State::Ended)
     }
 }
 
@@ -174,28 +221,49 @@ impl RemoteEngine for RecordsEngine {
     }
 
     fn started_ns(&self) -> u64 {
-        0
+        self.complete_ns
     }
 
     fn collect(&mut self, batch: &mut MicroflowBatch) -> Result<Collected, EngineError> {
-        self.read(batch).map_err(EngineError::new)
+        self.read_cell();
+        let Some(watermark_ns) = self.ready else {
+            return match std::mem::replace(&mut self.state, State::Ended) {
+                State::Failed(error) => Err(EngineError::new(error)),
+                state => {
+                    self.state = state;
+                    Ok(Collected::default())
+                }
+            };
+        };
+        // Where the records are later than the last watermark, nothing came until then: the clock
+        // goes there first, with the other engines of the run.
+        match self.cell.first_ns() {
+            Some(first_ns) if first_ns > self.complete_ns => {
+                self.complete_ns = first_ns;
+                Ok(Collected::all_before(first_ns))
+            }
+            _ => Ok(self.hand_over(batch, watermark_ns)),
+        }
     }
 
-    /// A file is read as fast as its records can be merged.
+    /// A file is read as fast as it can be merged.
     fn longest_pause(&self) -> Duration {
-        Duration::ZERO
+        match self.is_waiting {
+            true => PAUSE,
+            false => Duration::ZERO,
+        }
     }
 
     fn counters(&mut self) -> Result<EngineCounters, EngineError> {
-        Ok(self.senders.counters(&self.decoder, self.files.is_empty()))
+        Ok(self.totals.counters(self.decoder.lost(), self.is_over()))
     }
 
     fn ports(&mut self) -> Result<Vec<Port>, EngineError> {
-        let counters = self.senders.counters(&self.decoder, self.files.is_empty());
+        let counters = self.totals.counters(self.decoder.lost(), self.is_over());
         let rejected: u64 = counters.rejected_packets.iter().sum();
-        let seen = counters.packets_metered + rejected;
+        let seen = counters.packets_metered.saturating_add(rejected);
         Ok(vec![Port {
-            name: self.name.clone(),
+            name: self.name(),
             state: PortState::Up,
             interface_index: None,
             counters: PortCounters {
@@ -208,12 +276,20 @@ impl RemoteEngine for RecordsEngine {
     }
 
     fn has_ended(&self) -> bool {
-        self.files.is_empty()
+        self.is_over()
     }
 
-    /// Unread messages stay in the files.
+    fn ends_by_itself(&self) -> bool {
+        true
+    }
+
+    /// What was not read stays in the file.
     fn finish(&mut self) -> Result<(), EngineError> {
-        self.files.clear();
+        if matches!(self.state, State::Reading) {
+            self.totals.leave_the_rest();
+            self.state = State::Ended;
+            self.ready.get_or_insert(None);
+        }
         Ok(())
     }
 }

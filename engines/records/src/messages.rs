@@ -6,14 +6,25 @@ use std::path::{Path, PathBuf};
 
 use turboflow_engine::wire::{HEADER_BYTES, MAX_MESSAGE_BYTES, WireError, message_bytes};
 
-/// Bytes read at a time. The longest message fits.
-const BUFFER_BYTES: usize = 2 * MAX_MESSAGE_BYTES;
+/// Bytes read at a time. A longer message, of at most [`MAX_MESSAGE_BYTES`], makes the buffer
+/// larger.
+const BUFFER_BYTES: usize = 1 << 16;
 
 /// Why the next message cannot be read.
 #[derive(Debug)]
 pub(crate) enum Unreadable {
     Read(io::Error),
     Wrong(WireError),
+    /// The stream ends without the sender's last message.
+    NoEnd,
+    /// Too many records without a watermark.
+    NoWatermark,
+    /// Records that were read before.
+    Repeated,
+    /// Records of a second engine.
+    Senders,
+    /// Sums that do not fit 64 bits.
+    TooMany,
 }
 
 impl From<io::Error> for Unreadable {
@@ -71,6 +82,9 @@ impl<R: Read> Messages<R> {
                 self.unread.start += needed;
                 self.offset += needed as u64;
                 return Ok(Some(&self.buffer[start..start + needed]));
+            }
+            if self.buffer.len() < needed {
+                self.buffer.resize(needed.min(MAX_MESSAGE_BYTES), 0);
             }
             if self.fill()? == 0 {
                 return match self.unread.len() {
@@ -158,7 +172,7 @@ mod tests {
                 Ok(Some(_)) => {}
                 Ok(None) => panic!("the last message is cut"),
                 Err(Unreadable::Wrong(error)) => break error,
-                Err(Unreadable::Read(error)) => panic!("{error}"),
+                Err(other) => panic!("{other:?}"),
             }
         };
         assert!(matches!(error, WireError::Truncated { .. }), "{error}");

@@ -2,12 +2,10 @@
 //! A replay hands over what was written: records, watermarks, counters and losses.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
-use std::path::PathBuf;
-
 use tempfile::TempDir;
 use turboflow_engine::wire::Encoder;
 use turboflow_engine::{EngineCounters, MicroflowBatch, RemoteEngine};
-use turboflow_engine_records::RecordsEngine;
+use turboflow_engine_records::{RecordsEngine, RecordsError};
 use turboflow_merge::{Base, Layout, MicroflowRecord};
 use turboflow_record::{Definition, WORDS_V4};
 
@@ -59,42 +57,57 @@ fn messages(engine_id: u32, seconds: &[(u64, u64)]) -> Vec<Vec<u8>> {
     messages
 }
 
-/// An engine that replays a file of these messages.
-fn engine(folder: &TempDir, messages: impl IntoIterator<Item = Vec<u8>>) -> RecordsEngine {
+/// An engine over a file of these messages, which has begun.
+fn begun(
+    folder: &TempDir,
+    messages: impl IntoIterator<Item = Vec<u8>>,
+) -> Result<RecordsEngine, RecordsError> {
     let path = folder.path().join("microflows.records");
     let bytes: Vec<u8> = messages.into_iter().flatten().collect();
     std::fs::write(&path, bytes).unwrap();
-    RecordsEngine::open(&[path], &layout()).unwrap()
+    let file = std::fs::File::open(&path).unwrap();
+    let mut engine = RecordsEngine::new(path, Box::new(file), &layout());
+    engine.begin().map(|has_begun| {
+        assert!(has_begun, "a file has all that it will have");
+        engine
+    })
 }
 
-/// Everything that an engine hands over: watermarks, each with its number of records.
-fn collected(engine: &mut RecordsEngine) -> Vec<(u64, usize)> {
+fn engine(folder: &TempDir, messages: impl IntoIterator<Item = Vec<u8>>) -> RecordsEngine {
+    begun(folder, messages).unwrap()
+}
+
+/// What an engine hands over: for each watermark the number of records before it; and its error.
+fn collected(engine: &mut RecordsEngine) -> (Vec<(u64, usize)>, Option<String>) {
     let (mut told, mut records) = (Vec::new(), 0);
-    while !engine.has_ended() {
+    loop {
         let mut batch = MicroflowBatch::default();
-        let collected = engine.collect(&mut batch).unwrap();
+        let collected = match engine.collect(&mut batch) {
+            Ok(collected) => collected,
+            Err(error) => return (told, Some(error.to_string())),
+        };
         records += batch.len();
-        if let Some(complete_ns) = collected.complete_ns {
-            told.push((complete_ns, std::mem::take(&mut records)));
+        match collected.complete_ns {
+            Some(complete_ns) => told.push((complete_ns, std::mem::take(&mut records))),
+            None if engine.has_ended() => break,
+            None => {}
         }
     }
     if records > 0 {
         told.push((u64::MAX, records));
     }
-    told
+    (told, None)
 }
 
 #[test]
-fn each_second_is_handed_over_with_its_watermark() {
+fn records_wait_until_the_clock_is_there() {
     let folder = TempDir::new().unwrap();
     let mut engine = engine(&folder, messages(7, &[(10, 3), (11, 5_000), (15, 1)]));
-    let told = collected(&mut engine);
-    let expected = [(11, 3), (12, 5_000), (u64::MAX, 1)];
-    let expected = expected.map(|(second, records): (u64, usize)| match second {
-        u64::MAX => (second, records),
-        second => (second * SECOND_NS, records),
-    });
-    assert_eq!(told, expected);
+    assert_eq!(engine.started_ns(), 10 * SECOND_NS);
+    // Between 12 s and 15 s nothing came: the clock goes there before the records do.
+    let second = |(second, records): (u64, usize)| (second * SECOND_NS, records);
+    let expected = [(11, 3), (12, 5_000), (15, 0), (16, 1)].map(second);
+    assert_eq!(collected(&mut engine), (expected.to_vec(), None));
     let counters = engine.counters().unwrap();
     assert_eq!(counters.packets_metered, 5_004);
     assert_eq!(
@@ -104,29 +117,30 @@ fn each_second_is_handed_over_with_its_watermark() {
 }
 
 #[test]
-fn the_clock_follows_the_slowest_of_several_senders() {
+fn a_sender_that_was_started_again_goes_on_in_its_file() {
     let folder = TempDir::new().unwrap();
-    let (fast, slow) = (
-        messages(1, &[(10, 1), (20, 1)]),
-        messages(2, &[(5, 1), (12, 1)]),
+    let both = [messages(7, &[(10, 5)]), messages(7, &[(100, 8)])].concat();
+    let mut engine = engine(&folder, both);
+    let (told, error) = collected(&mut engine);
+    assert_eq!(error, None);
+    assert_eq!(told.iter().map(|(_, count)| count).sum::<usize>(), 13);
+    let counters = engine.counters().unwrap();
+    assert_eq!(
+        (counters.packets_metered, counters.packets_dropped),
+        (13, 0)
     );
-    // First the counters of the fast sender, at 11 s, then those of the slow one, at 6 s.
-    let order = [&fast[..2], &slow[..2], &fast[2..], &slow[2..]].concat();
-    let mut engine = engine(&folder, order);
-    let told: Vec<u64> = collected(&mut engine).iter().map(|(ns, _)| *ns).collect();
-    assert!(told.contains(&(6 * SECOND_NS)), "{told:?}");
-    assert_eq!(engine.counters().unwrap().packets_metered, 4);
+    assert_eq!(counters.evicted.total(), 13);
 }
 
 #[test]
 fn a_missing_message_counts_as_lost_records_and_packets() {
     let folder = TempDir::new().unwrap();
     let mut sent = messages(7, &[(10, 100)]);
-    let whole = engine(&folder, sent.clone()).counters().unwrap();
-    assert_eq!(whole.packets_metered, 0, "nothing was read yet");
     sent.remove(1);
     let mut engine = engine(&folder, sent);
-    let arrived: usize = collected(&mut engine).iter().map(|(_, count)| count).sum();
+    let (told, error) = collected(&mut engine);
+    assert_eq!(error, None);
+    let arrived: usize = told.iter().map(|(_, count)| count).sum();
     let counters = engine.counters().unwrap();
     let lost = 100 - arrived as u64;
     assert!(lost > 0);
@@ -137,20 +151,128 @@ fn a_missing_message_counts_as_lost_records_and_packets() {
 }
 
 #[test]
-fn an_invalid_message_is_reported_with_its_offset() {
+fn a_missing_first_message_is_a_loss_where_the_sender_counts() {
     let folder = TempDir::new().unwrap();
-    let mut sent = messages(7, &[(10, 1)]);
-    let offset: usize = sent.iter().map(Vec::len).sum();
-    sent.push(b"not a message, and longer than the header of one".to_vec());
+    let mut sent = messages(7, &[(10, 100)]);
+    sent.remove(0);
     let mut engine = engine(&folder, sent);
+    collected(&mut engine);
+    let counters = engine.counters().unwrap();
+    assert!(counters.packets_dropped > 0);
+    assert_eq!(counters.packets_metered, 100);
+}
+
+#[test]
+fn a_file_without_an_end_is_an_error_after_its_records() {
+    let folder = TempDir::new().unwrap();
+    let mut sent = messages(7, &[(10, 3), (11, 4)]);
+    sent.pop();
+    let mut engine = engine(&folder, sent);
+    let (told, error) = collected(&mut engine);
+    assert_eq!(told, [(11 * SECOND_NS, 3)]);
+    assert!(error.unwrap().contains("without the last message"));
+    assert!(engine.has_ended());
+    // The records of the last cell were handed over without a watermark.
+    assert_eq!(engine.counters().unwrap().packets_metered, 7);
+}
+
+#[test]
+fn streams_that_break_the_rules_are_reported_with_their_offset() {
+    let folder = TempDir::new().unwrap();
+    let one = messages(7, &[(10, 1), (11, 1)]);
+    let cut = |count: usize| one[..count].to_vec();
+    let garbage = b"not a message, and longer than the header of one".to_vec();
+    let bytes = |messages: &[Vec<u8>]| messages.iter().map(Vec::len).sum::<usize>();
+    for (sent, place, words) in [
+        ([cut(2), vec![garbage]].concat(), bytes(&cut(2)), ""),
+        (
+            [cut(2), messages(8, &[(11, 1)])].concat(),
+            bytes(&cut(2)),
+            "another engine",
+        ),
+        (
+            [cut(3), vec![one[0].clone()]].concat(),
+            bytes(&cut(3)),
+            "read before",
+        ),
+    ] {
+        let (_, error) = collected(&mut engine(&folder, sent));
+        let error = error.unwrap();
+        assert!(error.contains(&format!("at byte {place}: ")), "{error}");
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn a_file_of_something_else_does_not_begin() {
+    let folder = TempDir::new().unwrap();
+    for foreign in [Vec::new(), b"#!/usr/bin/env python3, and so on".to_vec()] {
+        let refused = begun(&folder, [foreign]);
+        assert!(refused.err().unwrap().to_string().contains("at byte 0"));
+    }
+}
+
+#[test]
+fn a_run_that_leaves_a_file_counts_what_it_read() {
+    let folder = TempDir::new().unwrap();
+    let mut engine = engine(&folder, messages(7, &[(10, 3), (11, 4)]));
     let mut batch = MicroflowBatch::default();
-    let error = loop {
-        match engine.collect(&mut batch) {
-            Ok(_) => {}
-            Err(error) => break error.to_string(),
+    engine.collect(&mut batch).unwrap();
+    assert_eq!(batch.len(), 3);
+    assert!(engine.ends_by_itself() && !engine.has_ended());
+    engine.finish().unwrap();
+    assert_eq!(collected(&mut engine), (Vec::new(), None));
+    assert!(engine.has_ended());
+    let counters = engine.counters().unwrap();
+    assert_eq!((counters.packets_metered, counters.packets_dropped), (3, 0));
+}
+
+/// A pipe that has nothing at every second attempt.
+struct SlowPipe(Vec<u8>, bool);
+
+impl std::io::Read for SlowPipe {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.1 = !self.1;
+        if self.1 {
+            return Err(std::io::ErrorKind::WouldBlock.into());
         }
-    };
-    assert!(error.contains(&format!("at byte {offset}")), "{error}");
-    let other = PathBuf::from("/nonexistent.records");
-    assert!(RecordsEngine::open(&[other], &layout()).is_err());
+        let count = self.0.len().min(buffer.len()).min(50);
+        buffer[..count].copy_from_slice(&self.0[..count]);
+        self.0.drain(..count);
+        Ok(count)
+    }
+}
+
+#[test]
+fn a_pipe_is_never_waited_for() {
+    let stream = messages(7, &[(10, 3), (11, 4)]).concat();
+    let pipe = Box::new(SlowPipe(stream, false));
+    let mut engine = RecordsEngine::new("pipe".into(), pipe, &layout());
+    let mut attempts = 0;
+    while !engine.begin().unwrap() {
+        assert!(engine.longest_pause() > std::time::Duration::ZERO);
+        attempts += 1;
+    }
+    assert!(attempts > 3, "{attempts}");
+    let (told, error) = collected(&mut engine);
+    assert_eq!((told.len(), error), (2, None));
+}
+
+#[test]
+fn records_of_a_sender_without_watermarks_are_handed_over_in_their_order_of_time() {
+    let folder = TempDir::new().unwrap();
+    let mut encoder = Encoder::new(&layout(), 7, 1_400);
+    let mut sent = Vec::new();
+    for second in [10, 110, 210] {
+        encoder.records(&batch(second, 2), |message| sent.push(message.to_vec()));
+    }
+    let counters = EngineCounters::default();
+    encoder.counters(&counters, 0, true, |message| sent.push(message.to_vec()));
+    let mut engine = engine(&folder, sent);
+    let (told, error) = collected(&mut engine);
+    let expected = [(11, 2), (110, 0), (111, 2), (210, 0)];
+    let expected = expected.map(|(second, records): (u64, usize)| (second * SECOND_NS, records));
+    assert_eq!(told[..4], expected);
+    assert_eq!((told[4], error), ((u64::MAX, 2), None));
+    assert_eq!(engine.counters().unwrap().packets_metered, 6);
 }

@@ -2,13 +2,14 @@
 //! `--engine records`: the program's side of the engine that replays microflow records.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use toml::de::{DeTable, Deserializer, Error};
-use turboflow_engine::Abilities;
+use turboflow_engine::{Abilities, RemoteEngine};
 use turboflow_engine_records::RecordsEngine;
 use turboflow_merge::Layout;
 use turboflow_run::{EngineConfig, PipelineConfig, RunConfig, list};
@@ -16,6 +17,8 @@ use turboflow_run::{EngineConfig, PipelineConfig, RunConfig, list};
 use super::options::{self, EngineOption, Options};
 use super::{EngineKind, OpenEngines, RemoteSetup};
 use crate::keys::Key;
+use crate::record::{is_stdin, open_stream};
+use crate::signals::STOP;
 
 /// `[engine.records]`.
 #[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize)]
@@ -105,6 +108,9 @@ impl RemoteSetup for RecordsOptions {
                 Key::Of(FROM).with("FILE")
             );
         }
+        if self.from.iter().filter(|path| is_stdin(path)).count() > 1 {
+            bail!("standard input ({} -) can be read only once", Key::Of(FROM));
+        }
         Ok(())
     }
 
@@ -115,10 +121,23 @@ impl RemoteSetup for RecordsOptions {
         layout: &Layout,
     ) -> anyhow::Result<OpenEngines> {
         self.check(run, config, layout)?;
-        let engine = RecordsEngine::open(&self.from, layout)?;
+        let mut engines: Vec<Box<dyn RemoteEngine>> = Vec::new();
+        for path in &self.from {
+            let mut engine = RecordsEngine::new(path.clone(), open_stream(path)?, layout);
+            while !engine.begin()? {
+                if STOP.asked() {
+                    bail!("{}: stopped by a signal before it began", path.display());
+                }
+                pause();
+            }
+            engines.push(Box::new(engine));
+        }
         Ok(OpenEngines {
-            name: engine.name().to_owned(),
-            engines: vec![Box::new(engine)],
+            name: match &self.from[..] {
+                [path] => path.display().to_string(),
+                paths => format!("{} files", paths.len()),
+            },
+            engines,
             held: Vec::new(),
         })
     }
@@ -126,4 +145,12 @@ impl RemoteSetup for RecordsOptions {
     fn why_records_are_lost(&self) -> String {
         "they were lost on their way from the engine that sent them".to_owned()
     }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a pipe says nothing when its writer is slow"
+)]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(10));
 }

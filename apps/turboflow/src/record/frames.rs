@@ -102,6 +102,7 @@ impl NotGiven {
         }
         if let Some(live) = &self.0.live {
             live.say_ended_early();
+            live.say_failure(0);
         }
         if self.0.stopped {
             say!(Error Stopped; "stopped by a signal: the input was not read to its end");

@@ -59,8 +59,42 @@ fn open(path: &Path) -> anyhow::Result<CaptureFile> {
     Ok(CaptureFile::from_reader(name, Box::new(Pipe(pipe)))?)
 }
 
-fn is_stdin(path: &Path) -> bool {
+/// Whether a path names standard input.
+pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
+}
+
+/// Opens a file or pipe to be read as it is. Reading a pipe never waits: where it has nothing, the
+/// error is [`io::ErrorKind::WouldBlock`].
+pub(crate) fn open_stream(path: &Path) -> anyhow::Result<Box<dyn Read + Send>> {
+    let cannot = || format!("cannot read {}", path.display());
+    if is_stdin(path) {
+        let stdin = io::stdin().as_fd().try_clone_to_owned();
+        return Ok(Box::new(ReadyPipe(File::from(stdin.with_context(cannot)?))));
+    }
+    if !is_pipe(path) {
+        return Ok(Box::new(File::open(path).with_context(cannot)?));
+    }
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let pipe = OpenOptions::new()
+        .read(true)
+        .custom_flags(nonblocking)
+        .open(path);
+    Ok(Box::new(ReadyPipe(pipe.with_context(cannot)?)))
+}
+
+/// A pipe, or a file as standard input, of which only what is there is read.
+struct ReadyPipe(File);
+
+impl Read for ReadyPipe {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let now = Timespec::default();
+        let mut ready = [PollFd::new(&self.0, PollFlags::IN)];
+        match poll(&mut ready, Some(&now))? {
+            0 => Err(io::ErrorKind::WouldBlock.into()),
+            _ => self.0.read(buffer),
+        }
+    }
 }
 
 /// A pipe that ends when a signal asks the run to end.

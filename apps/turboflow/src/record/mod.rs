@@ -46,6 +46,7 @@ pub(crate) use check::{FilesRead, check};
 use collectors::TlsRead;
 pub(crate) use filter::{joined as joined_filter, separate as separate_filter};
 pub(crate) use frames::{Frames, NotGiven};
+pub(crate) use inputs::{is_stdin, open_stream};
 use ledger_file::LedgerFile;
 use observe::{Observer, limits};
 use outputs::Outputs;

@@ -138,6 +138,7 @@ impl Report {
             || self.ledger.packets_unknown_link_type > 0
             || self.live.as_ref().is_some_and(Live::is_lossy)
             || self.packets_dropped_on_shared_path() > 0
+            || self.ledger.microflows_dropped > 0
             || self.unparsed.as_ref().is_some_and(UnparsedReport::is_lossy)
             || self
                 .outputs
@@ -276,6 +277,11 @@ impl Report {
                 counted(ledger.source_seen, "packet"),
                 self.short_flows(),
             );
+        } else if ledger.microflows_dropped > 0 {
+            say!(Error PacketsDropped, packets = 0, microflows = ledger.microflows_dropped;
+                "{}, with an unknown number of packets, were lost between the engine and here: {why}",
+                counted(ledger.microflows_dropped, "microflow record"),
+            );
         }
     }
 
@@ -288,6 +294,7 @@ impl Report {
         let (flows, ledger) = (counted(named, "flow"), Key::Ledger.with("FILE"));
         let are = if named == 1 { "is" } else { "are" };
         match short.microflows_unnamed {
+            _ if named == 0 => String::new(),
             0 => format!(" ({flows} {are} incomplete: {ledger} lists them)"),
             _ => format!(" (more than {flows} are incomplete; {ledger} lists only these)"),
         }
@@ -354,11 +361,17 @@ impl Live {
             }
         }
         self.say_ended_early();
-        if let Some(error) = &self.failure {
-            let unread = counted(unread, "packet");
-            say!(Error CaptureFailed;
-                "capture ended early: {error}; {unread} left unread in the ring");
-        }
+        self.say_failure(unread);
+    }
+
+    /// Reports why the run ended early, if it failed; `unread` packets are left in rings.
+    pub(super) fn say_failure(&self, unread: u64) {
+        let Some(error) = &self.failure else { return };
+        let left = match unread {
+            0 => String::new(),
+            unread => format!("; {} left unread in the ring", counted(unread, "packet")),
+        };
+        say!(Error CaptureFailed; "ended early: {error}{left}");
     }
 
     /// Reports interfaces that stopped before the end of the run.

@@ -52,6 +52,11 @@ pub(super) fn definition(run: &RunConfig) -> anyhow::Result<Definition> {
     let seen = AvailableInputs {
         inputs: engine.abilities.inputs,
         by: format!("engine `{}`", engine.abilities.name),
+        // Files are read by the engine in this process alone.
+        others: engines::all()
+            .filter(|other| run.is_live() && other.is_for_services())
+            .map(|other| other.abilities().name)
+            .collect(),
     };
     let has_room = |layout: &Layout| match &engine.remote {
         Some(remote) => remote.has_room(layout),
@@ -65,6 +70,8 @@ pub(crate) struct AvailableInputs {
     pub(crate) inputs: InputSet,
     /// The origin, for error messages.
     pub(crate) by: String,
+    /// Other engines that the run could have.
+    pub(crate) others: Vec<&'static str>,
 }
 
 /// Reads a definition. Checks that it has a layout (as biflow if `biflow`), that all its inputs are
@@ -82,7 +89,9 @@ pub(crate) fn read_definition(
     let (definition, places) = Definition::parse_with_places(&text).map_err(placed)?;
     if let Err(unseen) = definition.check_inputs(seen.inputs, &seen.by) {
         let unseen = places.locate(unseen);
-        match &engines::supporting(definition.inputs())[..] {
+        let able = engines::supporting(definition.inputs()).into_iter();
+        let able: Vec<_> = able.filter(|engine| seen.others.contains(engine)).collect();
+        match &able[..] {
             [] => bail!("{name}, {unseen}"),
             able => bail!(
                 "{name}, {unseen}; {} supports all its inputs",

@@ -30,12 +30,12 @@ impl OpenSource {
         let first = "finishing: what was read is written";
         let turns_files = hangups.is_some() || rotation::turns_files(run);
         let listen = || signals::listen(first, turns_files, hangups);
-        if run.source.interfaces.is_empty() {
+        if run.source.interfaces.is_empty() && run.service.user.is_none() {
             // Before files are opened, because opening a pipe may block.
             listen()?;
             return Self::open(run, settings);
         }
-        // After interfaces are opened, because root must be dropped before there are other threads.
+        // After the source is opened, because root must be dropped before there are other threads.
         let source = Self::open(run, settings)?;
         listen()?;
         Ok(source)

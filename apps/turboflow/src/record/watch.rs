@@ -10,7 +10,9 @@ use turboflow_run::{
 use super::report::Report;
 use super::settings::Settings;
 use super::sources::OpenSource;
+use crate::engines;
 use crate::exit::Outcome;
+use crate::keys::Key;
 use crate::signals::STOP;
 
 /// Open sources, and what is needed to meter their packets.
@@ -30,6 +32,14 @@ impl Watched {
     /// Opens all sources, or none, and drops root. There must be no other thread yet.
     pub(crate) fn open(run: &RunConfig) -> anyhow::Result<Self> {
         let mut settings = Settings::new(run)?;
+        let kind = engines::kind_of(run)?;
+        if !kind.is_for_services() {
+            let name = kind.abilities().name;
+            bail!(
+                "engine `{name}` is for `turboflow record`: leave out {}",
+                Key::Engine.with(name)
+            );
+        }
         if let Some(path) = settings.engine.unparsed_to() {
             bail!(
                 "this command writes no files; use {} with `turboflow record`",

@@ -224,7 +224,13 @@ fn understood(
         line: places.line_of(source, Key::Engine).map(|(line, _)| line),
         what: error.to_string(),
     };
-    engines::kind_of(&run).map_err(in_words)?;
+    let kind = engines::kind_of(&run).map_err(in_words)?;
+    if !kind.is_for_services() {
+        let name = kind.abilities().name;
+        let what =
+            format!("engine `{name}` is for `turboflow record`: a service meters interfaces");
+        return Err(in_words(anyhow::Error::msg(what)));
+    }
     for engine in engines::all() {
         engine.normalise(&mut run.engine).map_err(in_words)?;
     }

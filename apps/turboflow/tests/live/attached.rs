@@ -103,7 +103,7 @@ fn a_replaced_program_is_reported_and_other_interfaces_go_on() {
     let args = ["record", "-i", FAR, "-w", "other.csv", "--replace"];
     let args = [&args[..], &XDP, &["--ledger", "ledger.json"]].concat();
     let other = link.start(Folder::new(), &args, &[]);
-    recording.wait_for("vb: another program has taken the place");
+    recording.wait_for("vb: the engine was detached, or replaced by another program");
     send(&link, NEAR, "50");
     send(&link, SECOND[0], "30");
     assert_eq!(other.interrupt().balanced(0).count("packets_received"), 50);
@@ -114,9 +114,11 @@ fn a_replaced_program_is_reported_and_other_interfaces_go_on() {
     assert_eq!(of_interface(&ended, SECOND[1], "packets_seen"), 30);
     assert_eq!(ended_early(&ended, FAR), Some("displaced"));
     assert_eq!(ended_early(&ended, SECOND[1]), None);
-    assert_eq!(ended.said.matches("another program has taken").count(), 1);
+    assert_eq!(ended.said.matches("replaced by another program").count(), 1);
     assert!(
-        ended.said.contains("taken off while it metered"),
+        ended
+            .said
+            .contains("the engine was detached during the run"),
         "{}",
         ended.said
     );

@@ -94,6 +94,11 @@ pub enum WireError {
     },
 }
 
+/// Packets of one microflow record at most: two hours at 148 M packets a second.
+const MAX_RECORD_PACKETS: u64 = 1 << 40;
+/// Bytes of one microflow record at most.
+const MAX_RECORD_BYTES: u64 = 1 << 56;
+
 /// The content of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoded {
@@ -171,9 +176,15 @@ impl Decoder {
             (Kind::RecordsV6, false) => KeyForm::V6,
             (Kind::RecordsWide, true) => KeyForm::Wide,
             (Kind::Counters | Kind::End, _) => {
-                decoded.counters = Some(counters::read(body)?);
-                self.sequence_of(header.engine_id)?
-                    .accept(header.sequence, 0);
+                let counters = counters::read(body)?;
+                let sequence = self.sequence_of(header.engine_id)?;
+                // An older message that arrives late says nothing new.
+                if !sequence.accept(header.sequence, 0) {
+                    decoded.watermark_ns = None;
+                    decoded.is_end = false;
+                    return Ok(decoded);
+                }
+                decoded.counters = Some(counters);
                 return Ok(decoded);
             }
             (kind, _) => return Err(WireError::Family { found: kind as u8 }),
@@ -208,7 +219,8 @@ impl Decoder {
         for (index, row) in rows.clone().enumerate() {
             let [packets, bytes, first_ns, last_ns] =
                 std::array::from_fn(|at| super::u64_at(row, 8 * at));
-            if packets == 0 || last_ns < first_ns {
+            let is_possible = packets <= MAX_RECORD_PACKETS && bytes <= MAX_RECORD_BYTES;
+            if packets == 0 || last_ns < first_ns || !is_possible {
                 return Err(WireError::Record { index });
             }
             all_packets = all_packets.wrapping_add(packets);

@@ -76,6 +76,7 @@ pub(super) fn merge(
             shared.answer(snapshots, &steps.writing);
         }
     });
+    let stopped = stop.asked() && driver.sources.iter().any(Source::is_cut_short);
     let closed = driver.close();
     steps.end();
     let lost = driver.events_lost().map_err(io::Error::other);
@@ -84,8 +85,13 @@ pub(super) fn merge(
         Ok(short) => (Some(short), None),
         Err(error) => (None, Some(error)),
     };
-    let failure = ran.and(closed).err().or(lost.err()).or(unknown);
+    let failed = driver
+        .sources
+        .iter_mut()
+        .find_map(|source| source.failure.take());
+    let failure = failed.or(ran.and(closed).err()).or(lost.err()).or(unknown);
     Ok(RunReport {
+        stopped,
         unparsed_lost,
         short,
         ..driver.finish().report(failure)
@@ -101,6 +107,8 @@ struct Source {
     heard: Instant,
     /// Whether it was ended and has handed over everything.
     is_drained: bool,
+    /// Why it hands over nothing more. Other engines go on.
+    failure: Option<io::Error>,
     counters: EngineCounters,
     ports: Vec<Port>,
 }
@@ -111,6 +119,7 @@ impl Source {
             complete_ns: engine.started_ns(),
             heard: instant(),
             is_drained: false,
+            failure: None,
             counters: EngineCounters::default(),
             // An error is reported at the next attempt.
             ports: engine.ports().unwrap_or_default(),
@@ -118,9 +127,15 @@ impl Source {
         }
     }
 
+    /// Whether a run that ends now misses some of it.
+    fn is_cut_short(&self) -> bool {
+        self.engine.ends_by_itself() && !self.engine.has_ended() && self.failure.is_none()
+    }
+
     /// Whether the clock waits for this engine.
     fn holds_the_clock(&self, now: Instant) -> bool {
         !self.is_drained
+            && self.failure.is_none()
             && !self.engine.has_ended()
             && now.saturating_duration_since(self.heard) < PATIENCE
     }
@@ -146,7 +161,7 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
         self.advance(started.min().unwrap_or_default());
         let mut tell = instant();
         while !stop.asked() && !self.is_over() {
-            if self.merge_available()? < MANY_RECORDS {
+            if self.merge_available(stop, tell)? < MANY_RECORDS {
                 let until_told = tell.saturating_duration_since(instant());
                 pause(self.longest_pause().min(until_told));
             }
@@ -163,6 +178,7 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
         let is_done = |source: &Source| {
             let is_final = |port: &Port| port.state.is_final();
             source.engine.has_ended()
+                || source.failure.is_some()
                 || !source.ports.is_empty() && source.ports.iter().all(is_final)
         };
         self.shared.is_over()
@@ -180,8 +196,9 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
         pauses.min().unwrap_or_default()
     }
 
-    /// Merges the available records of all engines, or many of them. Returns their number.
-    fn merge_available(&mut self) -> io::Result<usize> {
+    /// Merges the available records of all engines, or many of them, until `tell` at most. Returns
+    /// their number.
+    fn merge_available(&mut self, stop: &Stop, tell: Instant) -> io::Result<usize> {
         let mut records = 0;
         loop {
             let mut has_more = false;
@@ -192,7 +209,7 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
                 }
             }
             self.follow_the_slowest();
-            if !has_more || records >= MANY_RECORDS {
+            if !has_more || records >= MANY_RECORDS || stop.asked() || instant() >= tell {
                 // Returns, because an engine may be faster than this loop, and the caller has other
                 // work.
                 return Ok(records);
@@ -208,7 +225,14 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
         let is_heard = !self.batch.is_empty();
         self.merger.microflows(&mut self.batch);
         self.batch.clear();
-        let collected = collected.map_err(io::Error::other)?;
+        let collected = match collected {
+            Ok(collected) => collected,
+            Err(error) => {
+                let failure = io::Error::other(error);
+                source.failure.get_or_insert(failure);
+                return Ok(false);
+            }
+        };
         if is_heard || collected.complete_ns.is_some() {
             source.heard = instant();
         }

@@ -167,6 +167,8 @@ struct Reader<'a, S, O> {
     unread: u64,
     /// Rounds of all readers at the last progress report.
     told: Vec<u64>,
+    /// Why an interface could not be asked for its counters.
+    failure: Option<io::Error>,
     observe: O,
 }
 
@@ -191,6 +193,7 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
             shared,
             unread: 0,
             told: Vec::new(),
+            failure: None,
             observe,
         }
     }
@@ -352,9 +355,11 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
     fn count_source(&mut self) -> Vec<(String, PortCounters, PortState)> {
         let interfaces = self.interfaces.iter_mut().zip(&self.states);
         let counted = interfaces.map(|(interface, state)| {
-            // Zeros from an interface that no longer answers unbalance the ledger, which is
-            // reported.
-            let counters = interface.counters().unwrap_or_default();
+            let counters = interface.counters().unwrap_or_else(|error| {
+                // Its zeros unbalance the ledger; this says why.
+                self.failure.get_or_insert(error);
+                InterfaceCounters::default()
+            });
             (interface.name().to_owned(), port_counters(counters), *state)
         });
         counted.collect()
@@ -363,6 +368,7 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
     /// Flushes everything.
     fn finish(mut self, failure: Option<io::Error>) -> FinishedReader {
         let interfaces = self.count_source();
+        let failure = failure.or(self.failure.take());
         let mut totals = Totals {
             counts: self.sink.finish(),
             ports: interfaces,
