@@ -33,10 +33,10 @@ pub struct Output {
 pub struct RunOutputs {
     /// The outputs at the start.
     pub first: Vec<Output>,
-    /// Requests to change the outputs during the run.
+    /// Requests to change the outputs during the run. A run over files takes none.
     pub changes: Receiver<OutputChange>,
     /// How long shutdown waits for a stalled output, such as a stream without a reader, before
-    /// abandoning it and counting its missing records. `None`: without limit.
+    /// abandoning it and counting its missing records. `None`: without limit, as for files.
     pub end_patience: Option<Duration>,
 }
 
