@@ -27,8 +27,8 @@ pub(crate) mod protocol {
     }
 }
 
-/// Source and destination port as on the wire; 0/0 if there are none. Plain packets do not get here:
-/// `fast.rs` reads theirs in one load.
+/// Source and destination port as on the wire; 0/0 if there are none. Plain packets do not get
+/// here: `fast.rs` reads theirs in one load.
 pub(crate) fn ports(protocol: u8, transport: &[u8], icmp_ports: bool) -> [u8; 4] {
     if protocol::has_ports(protocol) {
         array_at(transport, 0).unwrap_or_default()

@@ -176,8 +176,8 @@ pub fn run(
 }
 
 /// Hands the frames of a source to `take` instead of metering them, until the source ends, a limit
-/// is reached (of interfaces; files are read to their end), or `stop` is set. The report counts what
-/// was not handed over; it has no flows.
+/// is reached (of interfaces; files are read to their end), or `stop` is set. The report counts
+/// what was not handed over; it has no flows.
 ///
 /// # Errors
 /// Remote engines have no frames.
