@@ -80,8 +80,9 @@ pub(crate) trait EngineKind: Sync {
         &[]
     }
 
-    /// Whether a service can use it. `turboflow run` meters interfaces until it is stopped.
-    fn is_for_services(&self) -> bool {
+    /// Whether it meters interfaces, as services and the live screen do. Others have a source of
+    /// their own.
+    fn meters_interfaces(&self) -> bool {
         true
     }
 

@@ -14,7 +14,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use turboflow_engine::wire::Decoder;
+use turboflow_engine::wire::{Decoder, engine_id_of};
 use turboflow_engine::{
     Abilities, Collected, EngineCounters, EngineError, KeyAbility, MicroflowBatch, Port,
     PortCounters, PortState, RemoteEngine,
@@ -110,9 +110,8 @@ impl RecordsEngine {
     /// The stream does not begin with messages of this layout.
     pub fn begin(&mut self) -> Result<bool, RecordsError> {
         self.read_cell();
-        if let State::Failed(_) = self.state
-            && self.cell.is_empty()
-            && let State::Failed(error) = std::mem::replace(&mut self.state, State::Ended)
+        if self.cell.is_empty()
+            && let Some(error) = self.take_failure()
         {
             return Err(error);
         }
@@ -163,13 +162,13 @@ impl RecordsEngine {
             // The sender was started again: its sequence numbers and counters begin anew.
             self.totals.begin_anew(self.decoder.lost());
             self.decoder = Decoder::new(&self.layout);
-            self.sender = None;
+        }
+        let engine_id = engine_id_of(message)?;
+        if *self.sender.get_or_insert(engine_id) != engine_id {
+            return Err(Unreadable::Senders);
         }
         let repeated = self.decoder.repeated();
         let decoded = self.decoder.decode(message, &mut self.cell)?;
-        if *self.sender.get_or_insert(decoded.engine_id) != decoded.engine_id {
-            return Err(Unreadable::Senders);
-        }
         if self.decoder.repeated() > repeated {
             return Err(Unreadable::Repeated);
         }
@@ -210,6 +209,17 @@ impl RecordsEngine {
         }
     }
 
+    /// Why the stream cannot be read further. Told once: then the stream is at its end.
+    fn take_failure(&mut self) -> Option<RecordsError> {
+        match self.state {
+            State::Failed(_) => match std::mem::replace(&mut self.state, State::Ended) {
+                State::Failed(error) => Some(error),
+                State::Reading | State::Ended => None,
+            },
+            State::Reading | State::Ended => None,
+        }
+    }
+
     fn is_over(&self) -> bool {
         self.ready.is_none() && matches!(self.state, State::Ended)
     }
@@ -227,13 +237,10 @@ impl RemoteEngine for RecordsEngine {
     fn collect(&mut self, batch: &mut MicroflowBatch) -> Result<Collected, EngineError> {
         self.read_cell();
         let Some(watermark_ns) = self.ready else {
-            return match std::mem::replace(&mut self.state, State::Ended) {
-                State::Failed(error) => Err(EngineError::new(error)),
-                state => {
-                    self.state = state;
-                    Ok(Collected::default())
-                }
-            };
+            let failure = self.take_failure();
+            return failure.map_or(Ok(Collected::default()), |error| {
+                Err(EngineError::new(error))
+            });
         };
         // Where the records are later than the last watermark, nothing came until then: the clock
         // goes there first, with the other engines of the run.

@@ -80,23 +80,23 @@ fn engine(folder: &TempDir, messages: impl IntoIterator<Item = Vec<u8>>) -> Reco
 /// What an engine hands over: for each watermark the number of records before it; and its error.
 fn collected(engine: &mut RecordsEngine) -> (Vec<(u64, usize)>, Option<String>) {
     let (mut told, mut records) = (Vec::new(), 0);
-    loop {
+    let error = loop {
         let mut batch = MicroflowBatch::default();
         let collected = match engine.collect(&mut batch) {
             Ok(collected) => collected,
-            Err(error) => return (told, Some(error.to_string())),
+            Err(error) => break Some(error.to_string()),
         };
         records += batch.len();
         match collected.complete_ns {
             Some(complete_ns) => told.push((complete_ns, std::mem::take(&mut records))),
-            None if engine.has_ended() => break,
+            None if engine.has_ended() => break None,
             None => {}
         }
-    }
+    };
     if records > 0 {
         told.push((u64::MAX, records));
     }
-    (told, None)
+    (told, error)
 }
 
 #[test]
@@ -169,10 +169,10 @@ fn a_file_without_an_end_is_an_error_after_its_records() {
     sent.pop();
     let mut engine = engine(&folder, sent);
     let (told, error) = collected(&mut engine);
-    assert_eq!(told, [(11 * SECOND_NS, 3)]);
+    // The records of the last cell are handed over without a watermark.
+    assert_eq!(told, [(11 * SECOND_NS, 3), (u64::MAX, 4)]);
     assert!(error.unwrap().contains("without the last message"));
     assert!(engine.has_ended());
-    // The records of the last cell were handed over without a watermark.
     assert_eq!(engine.counters().unwrap().packets_metered, 7);
 }
 
@@ -196,8 +196,13 @@ fn streams_that_break_the_rules_are_reported_with_their_offset() {
             "read before",
         ),
     ] {
-        let (_, error) = collected(&mut engine(&folder, sent));
+        let mut engine = engine(&folder, sent);
+        let (told, error) = collected(&mut engine);
         let error = error.unwrap();
+        // Nothing from there on is handed over.
+        let handed_over: usize = told.iter().map(|(_, count)| count).sum();
+        let counted = engine.counters().unwrap().packets_metered;
+        assert_eq!(handed_over as u64, counted, "{error}");
         assert!(error.contains(&format!("at byte {place}: ")), "{error}");
         assert!(error.contains(words), "{error}");
     }

@@ -70,7 +70,7 @@ impl EngineKind for Records {
         &[FROM]
     }
 
-    fn is_for_services(&self) -> bool {
+    fn meters_interfaces(&self) -> bool {
         false
     }
 

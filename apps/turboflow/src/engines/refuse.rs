@@ -26,7 +26,7 @@ pub(crate) fn refuse_demands(
     if words.is_empty() {
         return Ok(());
     }
-    let able = all().filter(|other| other.is_for_services() || !run.is_live());
+    let able = all().filter(|other| other.meters_interfaces() || !run.is_live());
     let able = able.map(EngineKind::abilities);
     let able = able.filter(|other| can(other, &engine.abilities, &demands));
     let able: Vec<String> = able.map(|other| Key::Engine.with(other.name)).collect();

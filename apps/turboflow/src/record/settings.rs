@@ -54,7 +54,7 @@ pub(super) fn definition(run: &RunConfig) -> anyhow::Result<Definition> {
         by: format!("engine `{}`", engine.abilities.name),
         // Files are read by the engine in this process alone.
         others: engines::all()
-            .filter(|other| run.is_live() && other.is_for_services())
+            .filter(|other| run.is_live() && other.meters_interfaces())
             .map(|other| other.abilities().name)
             .collect(),
     };

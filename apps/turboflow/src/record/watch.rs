@@ -33,7 +33,7 @@ impl Watched {
     pub(crate) fn open(run: &RunConfig) -> anyhow::Result<Self> {
         let mut settings = Settings::new(run)?;
         let kind = engines::kind_of(run)?;
-        if !kind.is_for_services() {
+        if !kind.meters_interfaces() {
             let name = kind.abilities().name;
             bail!(
                 "engine `{name}` is for `turboflow record`: leave out {}",

@@ -76,16 +76,19 @@ const OTHER_DESCRIPTIONS: [(Key, &str); 4] = [
     ),
 ];
 
+/// Sections without those of engines that a service cannot use.
+fn printed_sections() -> impl Iterator<Item = &'static str> {
+    let others = engines::all().filter(|engine| !engine.meters_interfaces());
+    let options = others.filter_map(|engine| engine.options().first());
+    let unused: Vec<&str> = options.map(|option| option.section).collect();
+    sections().filter(move |section| !unused.contains(section))
+}
+
 /// The whole file.
 pub(super) fn text() -> String {
     let command = RecordArgs::augment_args(Command::new("record"));
     let mut text = HEAD.to_owned();
-    let unused: Vec<&str> = engines::all()
-        .filter(|engine| !engine.is_for_services())
-        .filter_map(|engine| engine.options().first())
-        .map(|option| option.section)
-        .collect();
-    for section in sections().filter(|section| !unused.contains(section)) {
+    for section in printed_sections() {
         text += &format!("\n{}\n", header(section));
         for key in Key::of(section).filter(|key| *key != Key::Files) {
             text += &format!("\n{}{}\n", comment(&command, key), line(key));
@@ -139,7 +142,7 @@ fn comment(command: &Command, key: Key) -> String {
     let own = OTHER_DESCRIPTIONS.iter().find(|(its, _)| *its == key);
     let mut words = own.map_or_else(|| help(command, key), |(_, words)| (*words).to_owned());
     if key == Key::Engine {
-        for engine in engines::all().filter(|engine| engine.is_for_services()) {
+        for engine in engines::all().filter(|engine| engine.meters_interfaces()) {
             words += &format!("; `{}`: {}", engine.abilities().name, engine.about());
         }
     }
@@ -220,12 +223,7 @@ mod tests {
     #[test]
     fn every_key_occurs_once_and_commented_values_are_valid() {
         let text = text();
-        let unused: Vec<&str> = engines::all()
-            .filter(|engine| !engine.is_for_services())
-            .filter_map(|engine| engine.options().first())
-            .map(|option| option.section)
-            .collect();
-        for section in sections().filter(|section| !unused.contains(section)) {
+        for section in printed_sections() {
             let (_, rest) = text
                 .split_once(&format!("\n{}\n", header(section)))
                 .unwrap();

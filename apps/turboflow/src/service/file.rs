@@ -225,7 +225,7 @@ fn understood(
         what: error.to_string(),
     };
     let kind = engines::kind_of(&run).map_err(in_words)?;
-    if !kind.is_for_services() {
+    if !kind.meters_interfaces() {
         let name = kind.abilities().name;
         let what =
             format!("engine `{name}` is for `turboflow record`: a service meters interfaces");

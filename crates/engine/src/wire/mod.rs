@@ -213,3 +213,11 @@ pub fn message_bytes(stream: &[u8]) -> Result<Option<usize>, WireError> {
     }
     Header::of(stream).map(|header| Some(header.length_bytes as usize))
 }
+
+/// The id of the engine that sent a message.
+///
+/// # Errors
+/// As [`message_bytes`].
+pub fn engine_id_of(message: &[u8]) -> Result<u32, WireError> {
+    Header::of(message).map(|header| header.engine_id)
+}

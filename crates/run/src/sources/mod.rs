@@ -14,6 +14,7 @@ mod shared;
 mod sink;
 
 use std::io;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use turboflow_capture::CaptureFile;
@@ -22,9 +23,10 @@ use turboflow_capture::filter::FileFilter;
 use turboflow_capture::live::Interface;
 use turboflow_engine::{PortState, RemoteEngine};
 use turboflow_packet::Frame;
+use turboflow_record::Schema;
 
 use crate::outputs::Outputs;
-use crate::{ConfigError, Meter, PipelineConfig, RunOutputs, Snapshots, Stop};
+use crate::{ConfigError, Meter, OutputChange, PipelineConfig, RunOutputs, Snapshots, Stop};
 pub use pace::{Pace, PaceClock};
 pub use report::RunReport;
 use sink::Inspector;
@@ -140,7 +142,7 @@ pub enum RunEvent<'a> {
 ///
 /// # Errors
 /// The configuration is invalid, or a thread cannot start. Later failures are in the report;
-/// records written before them stay. before stays recorded.
+/// what was recorded before them stays recorded.
 pub fn run(
     config: &PipelineConfig,
     source: Source,
@@ -199,8 +201,8 @@ pub fn inspect(
 /// What a driver does between batches of packets: changes outputs and answers requests.
 struct Steps<'a> {
     writing: Outputs,
-    schema: turboflow_record::Schema,
-    changes: std::sync::mpsc::Receiver<crate::OutputChange>,
+    schema: Schema,
+    changes: Receiver<OutputChange>,
     end_patience: Option<Duration>,
     controls: Controls<'a>,
 }
