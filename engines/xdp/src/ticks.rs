@@ -9,10 +9,8 @@
 use std::sync::atomic::Ordering;
 
 use libbpf_rs::{Object, ProgramInput};
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::KernelError;
-use crate::config::ns;
 use crate::memory::SharedMemory;
 use crate::object::{TICK_NAME, map};
 
@@ -28,12 +26,37 @@ pub(crate) struct Ticks {
 /// Word offsets in `struct tick` of `bpf/layout.h`.
 const NUMBER_AT: usize = 0;
 const READ_NS_AT: usize = 1;
-/// Number of ticks for which readings are taken. The earliest reading after a tick counts; others
-/// may be late.
-const TICKS_READ: u64 = 3;
+/// Number of ticks to meet. The earliest of their readings counts; others may be late.
+const TICKS_MET: u64 = 3;
+/// A tick is met between two readings that are closer than this part of a tick. On a busy machine
+/// they may be further apart.
+const MET_WITHIN: u64 = 16;
+/// Readings end after this many ticks, met or not.
+const LONGEST_SEARCH_TICKS: u64 = 100;
+
+/// What the program read together.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    number: u64,
+    read_ns: u64,
+}
+
+impl Reading {
+    /// The time of number 0 if the tick were at this moment: a late reading gives a later time.
+    const fn zero_ns(self, tick_ns: u64) -> u64 {
+        self.read_ns.wrapping_sub(self.number.wrapping_mul(tick_ns))
+    }
+
+    /// Whether a tick came between an `earlier` reading and this one, which are close.
+    const fn has_met_tick(self, earlier: Self, tick_ns: u64) -> bool {
+        self.number.wrapping_sub(earlier.number) == 1
+            && self.read_ns.wrapping_sub(earlier.read_ns) <= tick_ns / MET_WITHIN
+    }
+}
 
 impl Ticks {
-    /// Takes readings until some ticks have passed, for some tens of milliseconds.
+    /// Takes readings until some ticks have been met: some tens of milliseconds, longer on a busy
+    /// machine.
     ///
     /// # Errors
     /// Where the kernel does not run the program.
@@ -45,7 +68,7 @@ impl Ticks {
             .progs_mut()
             .find(|program| program.name() == TICK_NAME)
             .ok_or(KernelError::Incomplete { name: TICK_NAME })?;
-        let read_zero = || {
+        let read = || {
             // The frame's content does not matter.
             let input = ProgramInput {
                 data_in: Some(&[0; 64]),
@@ -54,20 +77,13 @@ impl Ticks {
             program
                 .test_run(input)
                 .map_err(KernelError::refused("read its ticks"))?;
-            let [number, read_ns] =
-                [NUMBER_AT, READ_NS_AT].map(|at| told.words()[at].load(Ordering::Relaxed));
-            // The time of number 0 if the tick were at this moment: a late reading gives a later
-            // time.
-            Ok(read_ns.wrapping_sub(number.wrapping_mul(tick_ns)))
+            let word = |at: usize| told.words()[at].load(Ordering::Relaxed);
+            Ok(Reading {
+                number: word(NUMBER_AT),
+                read_ns: word(READ_NS_AT),
+            })
         };
-        let mut zero_ns: u64 = read_zero()?;
-        let until_ns = now_ns().saturating_add(TICKS_READ * tick_ns);
-        while now_ns() < until_ns {
-            let later_by_ns = read_zero()?.wrapping_sub(zero_ns);
-            if (later_by_ns as i64) < 0 {
-                zero_ns = zero_ns.wrapping_add(later_by_ns);
-            }
-        }
+        let zero_ns = earliest_zero_ns(tick_ns, read)?;
         Ok(Self { tick_ns, zero_ns })
     }
 
@@ -78,8 +94,26 @@ impl Ticks {
     }
 }
 
-fn now_ns() -> u64 {
-    ns(clock_gettime(ClockId::Monotonic))
+/// The time of number 0 by the earliest of the readings.
+fn earliest_zero_ns<E>(
+    tick_ns: u64,
+    mut read: impl FnMut() -> Result<Reading, E>,
+) -> Result<u64, E> {
+    let first = read()?;
+    let (mut last, mut ticks_met) = (first, 0);
+    let mut zero_ns = first.zero_ns(tick_ns);
+    while ticks_met < TICKS_MET
+        && last.read_ns.wrapping_sub(first.read_ns) < LONGEST_SEARCH_TICKS * tick_ns
+    {
+        let reading = read()?;
+        let later_by_ns = reading.zero_ns(tick_ns).wrapping_sub(zero_ns);
+        if (later_by_ns as i64) < 0 {
+            zero_ns = zero_ns.wrapping_add(later_by_ns);
+        }
+        ticks_met += u64::from(reading.has_met_tick(last, tick_ns));
+        last = reading;
+    }
+    Ok(zero_ns)
 }
 
 #[cfg(test)]
@@ -99,5 +133,34 @@ mod tests {
             [at(1_000_000), at(4_999_999), at(5_000_000)],
             [1_000_000, 1_000_000, 5_000_000]
         );
+    }
+
+    /// Readings every `apart_ns` of ticks every 4 ms from 1 ms on. `paused_ns` pass before the
+    /// second reading.
+    fn found_ns(apart_ns: u64, paused_ns: u64) -> (u64, u64) {
+        let (tick_ns, zero_ns) = (4_000_000, 1_000_000);
+        let (mut readings, mut read_ns) = (0, zero_ns + 3_900_000);
+        let found_ns = earliest_zero_ns(tick_ns, || {
+            readings += 1;
+            read_ns += apart_ns + if readings == 2 { paused_ns } else { 0 };
+            let number = (read_ns - zero_ns) / tick_ns;
+            Ok::<_, ()>(Reading { number, read_ns })
+        });
+        (found_ns.expect("no reading fails") - zero_ns, readings)
+    }
+
+    #[test]
+    fn a_pause_of_the_machine_does_not_end_the_search() {
+        // The first reading after the pause is 0.96 ms after a tick.
+        for paused_ns in [0, 13_000_000] {
+            let (late_ns, _) = found_ns(30_000, paused_ns);
+            assert!(late_ns < 30_000, "{late_ns}");
+        }
+    }
+
+    #[test]
+    fn the_search_ends_where_no_two_readings_are_close() {
+        let (late_ns, readings) = found_ns(3_999_000, 0);
+        assert!(late_ns < 4_000_000 && readings < 103, "{readings}");
     }
 }

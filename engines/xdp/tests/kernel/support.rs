@@ -85,7 +85,11 @@ pub(crate) const DESIGNS: [Tables; 2] = [Tables::PerCpu, Tables::RowLock];
 
 /// The wall clock that records are compared with.
 pub(crate) fn wall_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    clock_ns(rustix::time::ClockId::Realtime)
+}
+
+pub(crate) fn clock_ns(clock: rustix::time::ClockId) -> u64 {
+    let now = rustix::time::clock_gettime(clock);
     now.tv_sec as u64 * SECOND_NS + now.tv_nsec as u64
 }
 
