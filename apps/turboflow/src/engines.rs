@@ -159,6 +159,11 @@ pub(crate) trait RemoteSetup: Send + Sync {
         layout: &Layout,
     ) -> anyhow::Result<OpenEngines>;
 
+    /// Who dropped packets before they were metered.
+    fn packet_dropper(&self) -> PacketDropper {
+        PacketDropper::kernel()
+    }
+
     /// Why microflow records were lost between the engine and this process, and the remedy.
     /// Completes a sentence.
     fn why_records_are_lost(&self) -> String;
@@ -171,6 +176,33 @@ pub(crate) struct OpenEngines {
     pub(crate) engines: Vec<Box<dyn RemoteEngine>>,
     /// Guards that keep the ports configured until the run ends.
     pub(crate) held: Vec<Box<dyn Any + Send>>,
+}
+
+/// Who dropped packets before they were metered.
+pub(crate) struct PacketDropper {
+    pub(crate) name: &'static str,
+    /// The reason and the remedy; completes a sentence after the number of packets.
+    pub(crate) remedy: String,
+}
+
+impl PacketDropper {
+    fn kernel() -> Self {
+        Self {
+            name: "the kernel",
+            remedy: format!(
+                ", for the ring was full; raise {} or {}, or leave packets out by a filter",
+                Key::RingSize,
+                Key::Threads,
+            ),
+        }
+    }
+}
+
+/// What is said of losses in a run.
+pub(crate) struct LossReasons {
+    pub(crate) packets: PacketDropper,
+    /// Why microflow records were lost between the engine and this process, and the remedy.
+    pub(crate) records: String,
 }
 
 /// The engine of a run, with parsed options.
@@ -206,10 +238,18 @@ impl Engine {
         self.remote.as_ref()?.unparsed_to()
     }
 
-    /// Why records were lost between the engine and this process, and the remedy.
-    pub(crate) fn why_records_are_lost(&self) -> String {
-        let remote = self.remote.as_ref();
-        remote.map_or_else(String::new, |remote| remote.why_records_are_lost())
+    /// What is said of losses in a run.
+    pub(crate) fn loss_reasons(&self) -> LossReasons {
+        match &self.remote {
+            Some(remote) => LossReasons {
+                packets: remote.packet_dropper(),
+                records: remote.why_records_are_lost(),
+            },
+            None => LossReasons {
+                packets: PacketDropper::kernel(),
+                records: String::new(),
+            },
+        }
     }
 }
 

@@ -280,12 +280,14 @@ impl<const N: usize> Front<N> {
             if self.reassembles && matches!(parsed, Ok(_) | Err(Rejected::Held)) {
                 self.arrive(frame.timestamp_ns, shards);
             }
-            match parsed {
+            // By reference: a copy of the packet, in one vector, would wait for the stores of its
+            // fields.
+            match &parsed {
                 Ok(packet) => {
                     self.tick(packet.timestamp_ns, shards);
-                    self.meter(vectors, &packet, &values, shards);
+                    self.meter(vectors, packet, &values, shards);
                 }
-                Err(rejected) => self.reject(rejected, frame.wire_length_bytes),
+                Err(rejected) => self.reject(*rejected, frame.wire_length_bytes),
             }
             if self.reassembles {
                 self.release(shards);

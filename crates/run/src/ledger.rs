@@ -226,7 +226,7 @@ impl Ledger {
             + self.bytes_unknown_link_type;
         let sides = [
             (
-                "packets seen by the kernel against received, dropped and unread",
+                "packets seen at the interfaces against received, dropped and unread",
                 self.source_seen,
                 if self.is_live {
                     self.packets_received + self.source_dropped + self.source_unread

@@ -15,7 +15,7 @@ use turboflow_merge::Layout;
 use turboflow_run::{EngineConfig, PipelineConfig, RunConfig, list};
 
 use super::options::{self, EngineOption, Options};
-use super::{EngineKind, OpenEngines, RemoteSetup};
+use super::{EngineKind, OpenEngines, PacketDropper, RemoteSetup};
 use crate::keys::Key;
 use crate::record::{is_stdin, open_stream};
 use crate::signals::STOP;
@@ -140,6 +140,13 @@ impl RemoteSetup for RecordsOptions {
             engines,
             held: Vec::new(),
         })
+    }
+
+    fn packet_dropper(&self) -> PacketDropper {
+        PacketDropper {
+            name: "the engine that sent the records",
+            remedy: String::new(),
+        }
     }
 
     fn why_records_are_lost(&self) -> String {

@@ -145,7 +145,7 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     } else if !run.service.quiet {
         report.say_finished(elapsed);
     }
-    report.say_losses(&settings.config, &settings.engine.why_records_are_lost());
+    report.say_losses(&settings.config, &settings.engine.loss_reasons());
     Ok(report.outcome())
 }
 

@@ -103,7 +103,7 @@ fn print(line: &str) {
 fn live_line(progress: &LiveProgress, (packets, bits): (u64, u64)) -> String {
     let total = count(progress.packets);
     let (packets, bits, dropped) = (count(packets), count(bits), count(progress.dropped));
-    format!("{total} packets, {packets}/s, {bits}b/s, {dropped} dropped by the kernel")
+    format!("{total} packets, {packets}/s, {bits}b/s, {dropped} dropped")
 }
 
 fn line(progress: &FilesProgress, elapsed: Duration) -> String {

@@ -200,7 +200,7 @@ fn records_table(ledger: &Ledger) -> String {
     }
     let exceptions = [
         ("times the clock was set back", ledger.clock_steps),
-        ("packets seen by the kernel", ledger.source_seen),
+        ("packets seen at the interfaces", ledger.source_seen),
         ("packets left in the ring", ledger.source_unread),
         (
             "packets lost before the capture (its own count)",
