@@ -78,4 +78,4 @@ macro_rules! copies_records {
         }
     )*};
 }
-copies_records!(8 24 120 504);
+copies_records!(8 24 56 120 504);

@@ -21,6 +21,11 @@ macro_rules! with_state_words {
                 $body
             }
             #[cfg(not(test))]
+            56 => {
+                const $n: usize = 56;
+                $body
+            }
+            #[cfg(not(test))]
             120 => {
                 const $n: usize = 120;
                 $body

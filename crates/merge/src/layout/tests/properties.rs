@@ -209,7 +209,7 @@ fn check(definition: &Definition, biflow: bool, flows: &[Flow], choices: &[u16])
             }
         };
     }
-    sizes!(0 8 24 120 504)
+    sizes!(0 8 24 56 120 504)
 }
 
 fn definition(features: Vec<Feature>, wide: bool) -> Definition {
