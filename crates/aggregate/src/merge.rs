@@ -22,8 +22,8 @@
 use std::ops::Range;
 
 use turboflow_merge::{
-    FEW_WORDS, LANES, LaneHash, LaneHasher, MicroflowRecord, PendingStates, Plain, Vectors,
-    WithVectors, prefetch,
+    LANES, LaneHash, LaneHasher, MicroflowRecord, PendingStates, Plain, Vectors, WithVectors,
+    prefetch,
 };
 
 use crate::cache::{ExportSink, FlowCache};
@@ -40,6 +40,9 @@ const CHUNK: usize = 2_048;
 const GROWING_CHUNK: usize = 512;
 /// Records between two stages while the table grows.
 const GROWING_APART: usize = 32;
+
+/// Records of more further words are always merged with `Deep`.
+const NEAR_WORDS: usize = 8;
 
 /// Results of the first two stages for the blocks that have not reached the last.
 struct LookAhead<const K: usize, const N: usize, const RING: usize> {
@@ -195,7 +198,7 @@ where
     fn run<V: Vectors>(self, vectors: V) {
         let (cache, chunk, sink) = (self.cache, self.chunk, self.sink);
         // A few thousand large records fill the caches, so `Near` is not compiled for them.
-        if const { N <= FEW_WORDS }
+        if const { N <= NEAR_WORDS }
             && let Way::Near = self.way
         {
             return cache.merge_chunk::<V, Near, 8>(vectors, chunk, sink);

@@ -108,8 +108,7 @@ impl FinishedRun {
 
     /// Reports what was damaged or lost.
     pub(crate) fn say_losses(&self) -> Outcome {
-        self.report
-            .say_losses(&self.config, &self.reasons);
+        self.report.say_losses(&self.config, &self.reasons);
         self.report.outcome()
     }
 }
