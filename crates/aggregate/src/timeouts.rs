@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When flows end: the rules of `docs/decisions/0001-cells.md` for one flow and one record.
+//! When flows end: the rules of `docs/decisions/0001-cells.md` for one flow and one record. The
+//! flow cache (`cache.rs`) follows them.
 
 use turboflow_merge::{Base, Marks, MergeGate};
 use turboflow_record::EndReason;

@@ -38,6 +38,23 @@ impl Format {
         }
     }
 
+    /// Whether a terminal can show it.
+    #[must_use]
+    pub const fn is_text(self) -> bool {
+        match self {
+            Self::Csv | Self::JsonLines => true,
+            Self::Parquet | Self::Ipfix => false,
+        }
+    }
+
+    /// Whether a file has content even without records.
+    pub(crate) const fn has_header(self) -> bool {
+        match self {
+            Self::Csv | Self::Parquet | Self::Ipfix => true,
+            Self::JsonLines => false,
+        }
+    }
+
     /// The format for a file name's extension, in upper or lower case: `.csv`, `.jsonl`, `.ndjson`,
     /// `.json`, `.parquet`, `.ipfix`. A final `.part` (what remains of an incomplete file) is
     /// ignored.

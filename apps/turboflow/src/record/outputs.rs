@@ -132,8 +132,7 @@ impl<'a> OutputCreator<'a> {
     fn stdout(&self, format: Format) -> anyhow::Result<Stdout> {
         let stdout = io::stdout().as_fd().try_clone_to_owned();
         let file = File::from(stdout.context("cannot write standard output")?);
-        let is_binary = matches!(format, Format::Parquet | Format::Ipfix);
-        if is_binary && file.is_terminal() {
+        if !format.is_text() && file.is_terminal() {
             bail!("{format} is not text for a terminal: redirect standard output to a file");
         }
         Ok(Stdout {

@@ -225,8 +225,7 @@ const EMPTY: &str = "the file is empty: its writer stopped before the header";
 fn has_header(path: &Path) -> bool {
     let name = path.to_string_lossy().to_lowercase();
     let within = name.strip_suffix(".gz").or(name.strip_suffix(".zst"));
-    let format = Format::from_path(Path::new(within.unwrap_or(&name)));
-    matches!(format, Ok(Format::Csv | Format::Parquet | Format::Ipfix))
+    Format::from_path(Path::new(within.unwrap_or(&name))).is_ok_and(Format::has_header)
 }
 
 fn starts_as_parquet(file: &mut File) -> Result<bool, ReadError> {

@@ -74,7 +74,7 @@ pub struct Message {
     /// Their octets.
     pub octets: u64,
     /// The increment of the sequence number when the message is sent.
-    steps: u32,
+    sequence_steps: u32,
 }
 
 /// The state of a transport session: what was sent, and when it has to be repeated.
@@ -154,7 +154,7 @@ impl Session {
 
     /// Counts a message that was sent.
     pub fn count_sent(&mut self, message: &Message) {
-        self.sequence = self.sequence.wrapping_add(message.steps);
+        self.sequence = self.sequence.wrapping_add(message.sequence_steps);
         self.counters.messages += 1;
         self.counters.bytes += message.bytes.len() as u64;
         self.counters.flows += message.flows;
@@ -302,7 +302,7 @@ impl Session {
     /// A message of a body with `count` records of any kind, without its sequence number.
     fn message(&mut self, data: &DataRecords, count: u16, now_ms: u64) -> Message {
         let mut bytes = Vec::with_capacity(self.protocol.header_bytes() + data.bytes.len());
-        let steps = match self.protocol {
+        let sequence_steps = match self.protocol {
             Protocol::Ipfix => {
                 let header = ipfix::header(data.bytes.len(), now_ms, self.domain);
                 bytes.extend_from_slice(&header);
@@ -328,7 +328,7 @@ impl Session {
             flows: u64::from(data.flows),
             packets: data.packets,
             octets: data.octets,
-            steps,
+            sequence_steps,
         }
     }
 }

@@ -47,8 +47,8 @@ use words::{Side, Words};
 pub const WORDS_WIDE: usize = 16;
 
 /// The numbers of words that a record may have for further features. Together with key and
-/// [`Base`], records of IPv4 5-tuples fill 1, 2, 4, 8, 16 and 64 cache lines. Biflows of the default
-/// definition need 24 words.
+/// [`Base`], records of IPv4 5-tuples fill 1, 2, 4, 8, 16 and 64 cache lines. Biflows of the
+/// default definition need 24 words.
 pub const STATE_WORDS: [usize; 6] = [0, 8, 24, 56, 120, 504];
 
 /// Records are exported in runs of this many, whose buffers fit into the L1 cache.
