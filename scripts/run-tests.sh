@@ -18,6 +18,10 @@ log=$folder/log
 export TURBOFLOW_SKIPPED=$folder/skipped
 : >"$TURBOFLOW_SKIPPED"
 
+# No test depends on how fast it runs, and the longest wait for other processes more than they
+# compute.
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
+
 (($# > 0)) || set -- --workspace
 cargo test --no-fail-fast "$@" 2>&1 | tee "$log"
 code=${PIPESTATUS[0]}
