@@ -20,7 +20,7 @@ export TURBOFLOW_SKIPPED=$folder/skipped
 
 # No test depends on how fast it runs, and the longest wait for other processes more than they
 # compute.
-export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc || echo 1)))}
 
 (($# > 0)) || set -- --workspace
 cargo test --no-fail-fast "$@" 2>&1 | tee "$log"

@@ -6,6 +6,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::definition::DefinitionArgs;
+use crate::engines;
 use crate::generate::GenerateArgs;
 use crate::plan::PlanArgs;
 use crate::record::RecordArgs;
@@ -95,7 +96,9 @@ fn with_laboratory(mut error: clap::Error) -> clap::Error {
 impl Args {
     /// Parses the command line. Prints errors and exits.
     pub(crate) fn understand() -> Self {
-        let command = Self::command().mut_subcommands(|command| command.mut_args(with_minus));
+        let command = Self::command()
+            .mut_subcommands(|command| command.mut_args(with_minus))
+            .mut_subcommand("top", engines::hide_other_sources);
         let matches = command
             .try_get_matches()
             .unwrap_or_else(|error| with_laboratory(error).exit());

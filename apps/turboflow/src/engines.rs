@@ -23,7 +23,7 @@ use turboflow_run::{Count, EngineConfig, PipelineConfig, RunConfig};
 
 use crate::keys::Key;
 pub(crate) use options::EngineOption;
-pub(crate) use refuse::refuse_demands;
+pub(crate) use refuse::{refuse_demands, refuse_source};
 
 /// Every engine. The first is the default.
 static ENGINES: [&dyn EngineKind; 3] = [&software::Software, &xdp::Xdp, &records::Records];
@@ -34,8 +34,7 @@ static ENGINES: [&dyn EngineKind; 3] = [&software::Software, &xdp::Xdp, &records
 pub(crate) struct EngineArgs {
     /// Where packets become microflow records
     #[arg(long, value_name = "ENGINE", default_value = EngineConfig::SOFTWARE)]
-    #[arg(value_parser = PossibleValuesParser::new(values()))]
-    #[arg(conflicts_with = "read")]
+    #[arg(value_parser = PossibleValuesParser::new(values(|_| true)))]
     engine: String,
 
     #[command(flatten)]
@@ -159,11 +158,6 @@ pub(crate) trait RemoteSetup: Send + Sync {
         layout: &Layout,
     ) -> anyhow::Result<OpenEngines>;
 
-    /// Who dropped packets before they were metered.
-    fn packet_dropper(&self) -> PacketDropper {
-        PacketDropper::kernel()
-    }
-
     /// Why microflow records were lost between the engine and this process, and the remedy.
     /// Completes a sentence.
     fn why_records_are_lost(&self) -> String;
@@ -176,33 +170,6 @@ pub(crate) struct OpenEngines {
     pub(crate) engines: Vec<Box<dyn RemoteEngine>>,
     /// Guards that keep the ports configured until the run ends.
     pub(crate) held: Vec<Box<dyn Any + Send>>,
-}
-
-/// Who dropped packets before they were metered.
-pub(crate) struct PacketDropper {
-    pub(crate) name: &'static str,
-    /// The reason and the remedy; completes a sentence after the number of packets.
-    pub(crate) remedy: String,
-}
-
-impl PacketDropper {
-    fn kernel() -> Self {
-        Self {
-            name: "the kernel",
-            remedy: format!(
-                ", for the ring was full; raise {} or {}, or leave packets out by a filter",
-                Key::RingSize,
-                Key::Threads,
-            ),
-        }
-    }
-}
-
-/// What is said of losses in a run.
-pub(crate) struct LossReasons {
-    pub(crate) packets: PacketDropper,
-    /// Why microflow records were lost between the engine and this process, and the remedy.
-    pub(crate) records: String,
 }
 
 /// The engine of a run, with parsed options.
@@ -238,18 +205,10 @@ impl Engine {
         self.remote.as_ref()?.unparsed_to()
     }
 
-    /// What is said of losses in a run.
-    pub(crate) fn loss_reasons(&self) -> LossReasons {
-        match &self.remote {
-            Some(remote) => LossReasons {
-                packets: remote.packet_dropper(),
-                records: remote.why_records_are_lost(),
-            },
-            None => LossReasons {
-                packets: PacketDropper::kernel(),
-                records: String::new(),
-            },
-        }
+    /// Why records were lost between the engine and this process, and the remedy.
+    pub(crate) fn why_records_are_lost(&self) -> String {
+        let remote = self.remote.as_ref();
+        remote.map_or_else(String::new, |remote| remote.why_records_are_lost())
     }
 }
 
@@ -258,8 +217,27 @@ pub(crate) fn all() -> impl Iterator<Item = &'static dyn EngineKind> {
 }
 
 /// Engines with their descriptions, for help texts.
-fn values() -> impl Iterator<Item = PossibleValue> {
-    all().map(|engine| PossibleValue::new(engine.abilities().name).help(engine.about()))
+fn values(is_shown: impl Fn(&dyn EngineKind) -> bool) -> impl Iterator<Item = PossibleValue> {
+    all().map(move |engine| {
+        let value = PossibleValue::new(engine.abilities().name).help(engine.about());
+        value.hide(!is_shown(engine))
+    })
+}
+
+/// Hides engines that do not meter interfaces, and their options, from the help of a command that
+/// refuses them.
+pub(crate) fn hide_other_sources(command: clap::Command) -> clap::Command {
+    let shown = values(|engine| engine.meters_interfaces());
+    let command = command.mut_arg("engine", |arg| {
+        arg.value_parser(PossibleValuesParser::new(shown))
+    });
+    let others = all().filter(|engine| !engine.meters_interfaces());
+    let options = others.flat_map(|engine| engine.options());
+    let flags: Vec<&str> = options.map(|option| option.flag).collect();
+    command.mut_args(move |arg| match arg.get_long() {
+        Some(long) if flags.contains(&long) => arg.hide(true),
+        _ => arg,
+    })
 }
 
 fn names() -> impl Iterator<Item = &'static str> {

@@ -13,7 +13,8 @@
 //! block i        compare the keys, merge
 //! ```
 //!
-//! The distance and the target cache depend on the size of the table (`reach.rs`).
+//! The distance and the target cache depend on the size of the table and of its records
+//! (`reach.rs`).
 //!
 //! A slot found in stage two may be stale in stage three: its flow left, or an earlier record of
 //! the chunk opened the new flow. The key comparison detects that, and the record is merged by the

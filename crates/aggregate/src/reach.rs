@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Prefetch distance of the merge, by the size of the table.
+//! Prefetch distance of the merge, by the size of the table and of its records.
 //!
 //! | way | prefetches | into | blocks between two stages |
 //! |---|---|---|---|
@@ -15,7 +15,7 @@
 
 use turboflow_merge::{prefetch, prefetch_far};
 
-/// [`Deep`] is used for tables of at least this size, in bytes.
+/// [`Deep`] is used for tables of at least this size, in bytes, and for large records of any table.
 const DEEP_FROM_BYTES: usize = 4 << 20;
 
 /// How the lines of a chunk are prefetched: see the module.

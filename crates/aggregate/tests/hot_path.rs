@@ -175,8 +175,8 @@ proptest! {
 }
 
 #[test]
-fn records_of_many_words_merge_with_every_prefetch_distance() {
-    fn in_every_way<const N: usize>() {
+fn records_of_every_size_merge_with_every_prefetch_distance() {
+    fn in_ways<const N: usize>(ways: &[Way]) {
         let mut definition = Definition::default();
         definition.features.push(Feature {
             name: "lengths".to_owned(),
@@ -188,20 +188,16 @@ fn records_of_many_words_merge_with_every_prefetch_distance() {
         });
         let layout = Layout::compile(&definition, false).unwrap();
         assert_eq!(layout.state_words(), N);
-        for way in WAYS {
-            compare::<N>(
-                &layout,
-                7,
-                500,
-                8_000,
-                1_000,
-                Timeouts::default(),
-                Some(way),
-            );
+        let timeouts = Timeouts::default();
+        for way in ways {
+            compare::<N>(&layout, 7, 500, 8_000, 1_000, timeouts, Some(*way));
         }
     }
-    in_every_way::<24>();
-    in_every_way::<120>();
+    in_ways::<8>(&WAYS);
+    // Larger records are always merged with `Deep`.
+    in_ways::<24>(&[Way::Deep]);
+    in_ways::<56>(&[Way::Deep]);
+    in_ways::<120>(&[Way::Deep]);
 }
 
 #[test]

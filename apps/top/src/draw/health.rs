@@ -108,7 +108,7 @@ fn lost(lines: &mut Lines, health: &Health) {
     lines.title("Lost");
     let dropped = health.a_second(|ledger| ledger.source_dropped);
     let lost = ledger.source_dropped;
-    lines.push("  dropped before the meter", rate(lost, dropped), lost > 0);
+    lines.push("  dropped", rate(lost, dropped), lost > 0);
     lines.push(
         "  waiting in the ring",
         grouped(ledger.source_unread),

@@ -15,7 +15,7 @@ use turboflow_merge::Layout;
 use turboflow_run::{EngineConfig, PipelineConfig, RunConfig, list};
 
 use super::options::{self, EngineOption, Options};
-use super::{EngineKind, OpenEngines, PacketDropper, RemoteSetup};
+use super::{EngineKind, OpenEngines, RemoteSetup};
 use crate::keys::Key;
 use crate::record::{is_stdin, open_stream};
 use crate::signals::STOP;
@@ -29,8 +29,8 @@ pub(super) struct RecordsOptions {
     ///
     /// The records of all files are merged as if the engines that wrote them ran here. They must
     /// have the definition of this run (--definition).
-    #[arg(long = "records-from", value_name = "FILE", num_args = 1.., group = "source")]
-    #[arg(conflicts_with = "read", hide_short_help = true)]
+    #[arg(long = "records-from", value_name = "FILE", num_args = 1..)]
+    #[arg(hide_short_help = true)]
     #[serde(
         deserialize_with = "list::deserialize",
         skip_serializing_if = "Vec::is_empty"
@@ -140,13 +140,6 @@ impl RemoteSetup for RecordsOptions {
             engines,
             held: Vec::new(),
         })
-    }
-
-    fn packet_dropper(&self) -> PacketDropper {
-        PacketDropper {
-            name: "the engine that sent the records",
-            remedy: String::new(),
-        }
     }
 
     fn why_records_are_lost(&self) -> String {

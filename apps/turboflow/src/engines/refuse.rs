@@ -1,14 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Refuses demands that the engine of a run cannot meet. Names the options, and the engines that
-//! can.
+//! Refuses sources and demands that the engine of a run does not support. Names the options, and
+//! the engines that can.
+
+use std::path::Path;
 
 use anyhow::bail;
 use turboflow_engine::{Abilities, Demands, Lacking};
 use turboflow_merge::{KeyWidths, Layout};
-use turboflow_run::{PipelineConfig, RunConfig};
+use turboflow_run::{EngineConfig, PipelineConfig, RunConfig};
 
 use super::{Engine, EngineKind, all, listed};
 use crate::keys::Key;
+
+/// Refuses a run without a source, or whose source its engine does not meter.
+pub(crate) fn refuse_source(run: &RunConfig, kind: &dyn EngineKind) -> anyhow::Result<()> {
+    let name = kind.abilities().name;
+    let is_default = name == EngineConfig::SOFTWARE;
+    let has_files = !run.source.files.is_empty();
+    let interface = Key::Interfaces.with("IFACE");
+    match (is_default, kind.meters_interfaces()) {
+        (true, _) if !has_files && !run.is_live() => bail!(
+            "there is nothing to meter: add {} or {interface}{}",
+            Key::Files.with("FILE"),
+            meant_file(run)
+        ),
+        (false, true) if has_files => bail!(
+            "engine `{name}` meters interfaces ({interface}); for captures leave {} out",
+            Key::Engine.with(name)
+        ),
+        (false, true) if !run.is_live() => {
+            bail!("engine `{name}` meters interfaces: add {interface}")
+        }
+        (false, false) if has_files || run.is_live() => bail!(
+            "engine `{name}` has a source of its own: leave out {}, or {}",
+            if has_files {
+                Key::Files
+            } else {
+                Key::Interfaces
+            },
+            Key::Engine.with(name)
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// A capture that was given where a filter is: a suggestion.
+fn meant_file(run: &RunConfig) -> String {
+    match &run.source.filter {
+        Some(words) if Path::new(words).is_file() => {
+            format!(". Did you mean {}?", Key::Files.with(words))
+        }
+        _ => String::new(),
+    }
+}
 
 /// Refuses a run that needs abilities which its engine lacks.
 pub(crate) fn refuse_demands(

@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
+use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
-use clap::{ArgGroup, Args};
 use turboflow_formats::Format;
 use turboflow_packet::TunnelSet;
 use turboflow_record::TimeUnit;
@@ -69,23 +69,16 @@ malformed or truncated are counted and reported. They do not change the exit cod
 /// flow record or in a counter that says why not; the sums are checked at the end of every run.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(after_help = SHORT, after_long_help = examples())]
-#[command(group(ArgGroup::new("source").multiple(true)))]
 pub(crate) struct RecordArgs {
     /// Capture files, read as one stream of packets; `-` is standard input
     #[arg(short, long = "read", value_name = "FILE", num_args = 1..)]
-    #[arg(required_unless_present = "source", help_heading = "Input and output")]
+    #[arg(help_heading = "Input and output")]
     read: Vec<PathBuf>,
 
     /// Interface to capture from, until Ctrl-C; repeat for more
     ///
     /// Capturing ends with SIGTERM or a limit too. It needs the right to capture (CAP_NET_RAW).
-    #[arg(
-        short,
-        long,
-        value_name = "IFACE",
-        conflicts_with = "read",
-        group = "source"
-    )]
+    #[arg(short, long, value_name = "IFACE", conflicts_with = "read")]
     #[arg(help_heading = "Input and output")]
     interface: Vec<String>,
 

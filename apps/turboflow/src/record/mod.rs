@@ -27,7 +27,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use turboflow_formats::ExportError;
 use turboflow_run::{Controls, MetricsAt, Output, RunConfig, RunOutputs, RunSizes};
 
@@ -84,6 +84,12 @@ pub(crate) fn run(args: RecordArgs) -> anyhow::Result<Outcome> {
     let is_printed = args.print_config;
     let run = args.into_run()?;
     if is_printed {
+        if !run.is_live() {
+            bail!(
+                "a service meters interfaces: to print its configuration, add {}",
+                Key::Interfaces.with("IFACE")
+            );
+        }
         print(
             &run.to_toml()
                 .context("these options cannot be written as a configuration")?,
@@ -145,7 +151,7 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     } else if !run.service.quiet {
         report.say_finished(elapsed);
     }
-    report.say_losses(&settings.config, &settings.engine.loss_reasons());
+    report.say_losses(&settings.config, &settings.engine.why_records_are_lost());
     Ok(report.outcome())
 }
 

@@ -12,7 +12,6 @@ use turboflow_run::{Imbalance, Ledger, OutputReport, PipelineConfig, RunReport, 
 use super::inputs::is_stop;
 use super::progress::rate;
 use super::unparsed::UnparsedReport;
-use crate::engines::{LossReasons, PacketDropper};
 use crate::exit::Outcome;
 use crate::keys::Key;
 use crate::log::say;
@@ -175,7 +174,7 @@ impl Report {
             let lost = counted(ledger.source_dropped, "packet");
             words += &match self.live {
                 None => format!("; the capturing side says it lost {lost}"),
-                Some(_) => format!("; {lost} dropped before metering"),
+                Some(_) => format!("; {lost} lost"),
             };
         }
         for output in &self.outputs {
@@ -212,15 +211,17 @@ impl Report {
 
     /// Reports on standard error what was damaged or lost, and the remedy.
     ///
-    pub(super) fn say_losses(&self, config: &PipelineConfig, reasons: &LossReasons) {
+    ///
+    /// `why_records_are_lost`: the reason for losses between engine and process, and the remedy.
+    pub(super) fn say_losses(&self, config: &PipelineConfig, why_records_are_lost: &str) {
         for error in &self.damaged {
             say!(Error CaptureDamaged; "{error}");
         }
         let ledger = &self.ledger;
         if let Some(live) = &self.live {
-            live.say_losses(ledger.source_unread, &reasons.packets);
+            live.say_losses(ledger.source_unread);
         }
-        self.say_dropped_on_shared_path(&reasons.records);
+        self.say_dropped_on_shared_path(why_records_are_lost);
         if ledger.packets_unknown_link_type > 0 {
             let packets = counted(ledger.packets_unknown_link_type, "packet");
             let bytes = table::bytes(ledger.bytes_unknown_link_type);
@@ -338,17 +339,18 @@ impl Live {
         dropped || ended_early || self.failure.is_some()
     }
 
-    fn say_losses(&self, unread: u64, dropper: &PacketDropper) {
+    fn say_losses(&self, unread: u64) {
         for seen in &self.interfaces {
             let name = &seen.name;
             if seen.packets_dropped > 0 {
                 let share = seen.packets_dropped as f64 * 100.0 / seen.packets_seen.max(1) as f64;
                 say!(Error PacketsDropped, interface = name.as_str(), packets = seen.packets_dropped;
-                    "{name}: {} dropped {} of {} ({share:.2} %){}",
-                    dropper.name,
+                    "{name}: the kernel dropped {} of {} ({share:.2} %), for the ring \
+                     was full; raise {} or {}, or leave packets out by a filter",
                     grouped(seen.packets_dropped),
                     counted(seen.packets_seen, "packet"),
-                    dropper.remedy,
+                    Key::RingSize,
+                    Key::Threads,
                 );
             }
             if seen.packets_merged > 0 {

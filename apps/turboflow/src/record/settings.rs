@@ -10,7 +10,7 @@ use turboflow_record::{Definition, InputSet};
 use turboflow_run::{PipelineConfig, RunConfig};
 
 use crate::config_error;
-use crate::engines::{self, Engine, refuse_demands};
+use crate::engines::{self, Engine, refuse_demands, refuse_source};
 use crate::keys::Key;
 
 /// A validated run: the configuration of the meter, the layout of its records, and its engine.
@@ -28,6 +28,7 @@ impl Settings {
     /// Settings of a run whose definition was read before.
     pub(super) fn with(run: &RunConfig, definition: Definition) -> anyhow::Result<Self> {
         let engine = Engine::of(run)?;
+        refuse_source(run, engines::kind_of(run)?)?;
         let mut config = PipelineConfig::try_from(run).map_err(config_error::for_user)?;
         config.definition = definition;
         if run.meter.seed.is_none() {

@@ -10,7 +10,7 @@ use turboflow_run::{
 use super::report::Report;
 use super::settings::Settings;
 use super::sources::OpenSource;
-use crate::engines::{self, LossReasons};
+use crate::engines;
 use crate::exit::Outcome;
 use crate::keys::Key;
 use crate::signals::STOP;
@@ -25,7 +25,7 @@ pub(crate) struct Watched {
 pub(crate) struct FinishedRun {
     report: Report,
     config: PipelineConfig,
-    reasons: LossReasons,
+    why_records_are_lost: String,
 }
 
 impl Watched {
@@ -80,7 +80,7 @@ impl Watched {
         speed: Option<f64>,
         snapshots: &Snapshots,
     ) -> anyhow::Result<FinishedRun> {
-        let reasons = self.settings.engine.loss_reasons();
+        let why_records_are_lost = self.settings.engine.why_records_are_lost();
         let config = self.settings.config;
         let source = self.source.at_speed(speed);
         let controls = Controls {
@@ -96,7 +96,7 @@ impl Watched {
         Ok(FinishedRun {
             report,
             config,
-            reasons,
+            why_records_are_lost,
         })
     }
 }
@@ -108,7 +108,8 @@ impl FinishedRun {
 
     /// Reports what was damaged or lost.
     pub(crate) fn say_losses(&self) -> Outcome {
-        self.report.say_losses(&self.config, &self.reasons);
+        self.report
+            .say_losses(&self.config, &self.why_records_are_lost);
         self.report.outcome()
     }
 }

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::{Args, ValueEnum};
 use turboflow_packet::TunnelSet;
 use turboflow_run::{
     Count, FlowConfig, MeterConfig, RunConfig, ServiceConfig, Size, SnapLength, SourceConfig,
@@ -43,25 +43,18 @@ Exit codes: those of `turboflow record`; leaving the screen early is no failure.
 /// so a long flow shows its rate while it lasts.
 #[derive(Debug, Args)]
 #[command(after_help = SHORT, after_long_help = EXAMPLES)]
-#[command(group(ArgGroup::new("source").multiple(true)))]
 pub(crate) struct TopArgs {
     /// Capture files, shown at the pace of their packets; `-` is standard input
     ///
     /// They are shown one after the other.
     #[arg(short, long = "read", value_name = "FILE", num_args = 1..)]
-    #[arg(required_unless_present = "source", help_heading = "Input")]
+    #[arg(help_heading = "Input")]
     read: Vec<PathBuf>,
 
     /// Interface to capture from; repeat for more
     ///
     /// It needs the right to capture (CAP_NET_RAW).
-    #[arg(
-        short,
-        long,
-        value_name = "IFACE",
-        conflicts_with = "read",
-        group = "source"
-    )]
+    #[arg(short, long, value_name = "IFACE", conflicts_with = "read")]
     #[arg(help_heading = "Input")]
     interface: Vec<String>,
 

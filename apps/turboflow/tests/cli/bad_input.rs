@@ -58,6 +58,23 @@ fn files_that_are_no_captures_are_refused() {
 }
 
 #[test]
+fn runs_without_a_source_say_what_to_add() {
+    refused(
+        &["record"],
+        &["nothing to meter: add --read FILE or --interface IFACE"],
+    );
+    let office = office();
+    refused(
+        &["record", &office],
+        &[&format!("Did you mean --read {office}?")],
+    );
+    refused(
+        &["record", "-r", &office, "--print-config"],
+        &["a service meters interfaces"],
+    );
+}
+
+#[test]
 fn a_capture_cut_inside_a_packet_keeps_all_packets_before_it() {
     let folder = Folder::new();
     let mut bytes = udp_capture(100);

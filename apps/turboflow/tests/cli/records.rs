@@ -172,7 +172,7 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
     let records = ["--engine", "records"];
     let from = ["--records-from", path.as_str()];
     for (options, words) in [
-        (&records[..], "--read"),
+        (&records[..], "needs a file: add --records-from FILE"),
         (
             &[&records[..], &["--records-from", "/nonexistent"]].concat(),
             "/nonexistent",
@@ -180,6 +180,10 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
         (
             &[&records[..], &from, &["--decapsulate"]].concat(),
             "does not support --decapsulate",
+        ),
+        (
+            &[&records[..], &from, &["-r", "a.pcap"]].concat(),
+            "has a source of its own: leave out --read",
         ),
         (&from[..], "is for engine `records`: add --engine records"),
     ] {

@@ -167,7 +167,20 @@ fn impossible_views_are_refused_at_the_start() {
     turboflow(["top", "-r", &office])
         .exits(2)
         .says(&["no terminal", "--batch 1"]);
-    turboflow(["top"]).exits(2).says(&["--read"]);
+    turboflow(["top", "--batch", "1"])
+        .exits(2)
+        .says(&["nothing to meter", "--read FILE or --interface IFACE"]);
+    turboflow([
+        "top",
+        "--engine",
+        "records",
+        "--records-from",
+        "a",
+        "--batch",
+        "1",
+    ])
+    .exits(2)
+    .says(&["engine `records` is for `turboflow record`"]);
     turboflow(["top", "-r", "nothere.pcap", "--batch", "1"])
         .exits(2)
         .says(&["nothere.pcap does not exist"]);
