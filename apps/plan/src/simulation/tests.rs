@@ -249,7 +249,10 @@ proptest! {
         for (worst, found) in worst.into_iter().zip(found) {
             let mean = found.iter().sum::<f64>() / SEEDS as f64;
             let squares: f64 = found.iter().map(|found| (found - mean).powi(2)).sum();
-            let chance = 4.0 * (squares / (SEEDS * (SEEDS - 1)) as f64).sqrt();
+            // What happens once in 7 seeds happens in none of 64 with a probability of e^-10, and
+            // then does not show in the variance.
+            let unseen = 10.0 / SEEDS as f64;
+            let chance = 4.0 * (squares / (SEEDS * (SEEDS - 1)) as f64).sqrt() + unseen;
             prop_assert!(mean - chance <= worst * (1.0 + 1e-9), "{mean} of at most {worst}");
         }
     }
