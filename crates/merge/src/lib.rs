@@ -23,6 +23,4 @@ pub use pairs::PendingStates;
 pub use prefetch::{prefetch, prefetch_far};
 #[cfg(target_arch = "x86_64")]
 pub use vectors::{Avx2, Avx512, LineGate, Words512};
-pub use vectors::{
-    FEW_WORDS, LANES, Machine, MergeGate, Plain, PlainWords, Vectors, WithVectors, Words,
-};
+pub use vectors::{LANES, Machine, MergeGate, Plain, PlainWords, Vectors, WithVectors, Words};

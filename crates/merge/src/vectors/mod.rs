@@ -49,7 +49,7 @@ pub enum Machine {
 }
 
 /// The most further words for which loops are compiled for every vector width.
-pub const FEW_WORDS: usize = 24;
+const FEW_WORDS: usize = 24;
 
 /// Work that is compiled for every vector width.
 ///
@@ -80,7 +80,7 @@ impl Machine {
     }
 
     /// Runs a loop over records with `N` further words. Like [`Machine::run`] if `N` is at most
-    /// [`FEW_WORDS`]. For larger records, most time goes into their words. Such a loop is compiled
+    /// 24. For larger records, most time goes into their words. Such a loop is compiled
     /// once, and selects the vectors at each merge of words.
     #[inline]
     pub fn run_loop<const N: usize, W: WithVectors>(self, work: W) -> W::Output {
