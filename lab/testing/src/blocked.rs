@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tells from `/proc` which system call another process is blocked in.
+//! Tells from `/proc` whether another process has nothing to do, and which system call it is blocked
+//! in.
 
 use std::fs;
 
@@ -51,6 +52,26 @@ pub fn is_blocked(process: u32, call: Blocked) -> bool {
     })
 }
 
+/// Whether the process has done all that it was given: every thread sleeps until somebody else wakes
+/// it. A socket that has been emptied does not say so: its reader may not have looked at the last
+/// datagram yet.
+#[must_use]
+pub fn is_idle(process: u32) -> bool {
+    // Threads are read one after another. If none has run in between, all slept at one time.
+    let sleepers = sleepers(process);
+    sleepers.is_some() && sleepers == self::sleepers(process)
+}
+
+/// Each thread's status with its numbers of context switches; `None` if a thread does not sleep.
+fn sleepers(process: u32) -> Option<Vec<String>> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).ok()?;
+    let status = threads.map(|thread| {
+        let status = fs::read_to_string(thread.ok()?.path().join("status")).ok()?;
+        status.contains("\nState:\tS").then_some(status)
+    });
+    status.collect()
+}
+
 fn is_call(text: &str, call: Blocked) -> bool {
     let mut words = text.split_whitespace();
     let number = words.next().and_then(|word| word.parse::<u64>().ok());
@@ -91,8 +112,24 @@ mod tests {
         let mut cat = cat.stdin(Stdio::piped()).spawn().unwrap();
         until("cat reads", || is_blocked(cat.id(), Blocked::Reading(0)));
         assert!(!is_blocked(cat.id(), Blocked::Writing));
+        until("cat sleeps", || is_idle(cat.id()));
         drop(cat.stdin.take());
         assert!(cat.wait().unwrap().success());
         assert!(!is_blocked(cat.id(), Blocked::Reading(0)));
+        assert!(!is_idle(cat.id()));
+    }
+
+    #[test]
+    fn a_process_that_runs_is_not_idle() {
+        let mut busy = Command::new("sh");
+        busy.args(["-c", "while :; do :; done"]);
+        let mut busy = busy.spawn().unwrap();
+        until("the shell runs", || {
+            fs::read_to_string(format!("/proc/{}/comm", busy.id())).unwrap() == "sh\n"
+        });
+        assert!((0..100).all(|_| !is_idle(busy.id())));
+        busy.kill().unwrap();
+        busy.wait().unwrap();
+        assert!(!is_idle(busy.id()), "it is gone");
     }
 }

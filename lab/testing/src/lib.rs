@@ -16,7 +16,8 @@
 //! In CI ([`CI`]) a missing need is a failure, unless [`LEFT_OUT`] lists it.
 //!
 //! A test never waits for time to pass. It waits for a state of another process ([`until`]): a line
-//! it has written ([`Talk`]), or a system call it is blocked in (`is_blocked`).
+//! it has written ([`Talk`]), or a system call it is blocked in (`is_blocked`), or that it
+//! has nothing left to do (`is_idle`).
 
 #[cfg(target_os = "linux")]
 mod blocked;
@@ -25,7 +26,7 @@ mod report;
 mod wait;
 
 #[cfg(target_os = "linux")]
-pub use blocked::{Blocked, is_blocked};
+pub use blocked::{Blocked, is_blocked, is_idle};
 pub use need::{Need, captures_folder, library};
 pub use report::{CI, LEFT_OUT, REPORT, is_missing, is_missing_in_part};
 pub use wait::{PATIENCE, Talk, until};

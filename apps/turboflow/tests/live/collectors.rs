@@ -5,7 +5,7 @@
 use std::net::{TcpListener, UdpSocket};
 use std::process::{Command, Stdio};
 
-use turboflow_testing::{Need, is_missing, until};
+use turboflow_testing::{Need, is_idle, is_missing, until};
 
 use crate::exact::{NO_TIMEOUTS, equal, of_file};
 use crate::link::{FAR, Link};
@@ -55,8 +55,10 @@ fn a_collector_gets_every_flow_of_an_interface() {
     let mut nfcapd = nfcapd.spawn().unwrap();
     until("nfcapd listens", || !waiting(&link).is_empty());
     let ended = replayed(&link, "ipfix+udp://127.0.0.1:4739").balanced(0);
-    // Everything sent is in the collector's socket. It writes what it has read before it exits.
-    until("nfcapd has read it", || waiting(&link) == ["0"]);
+    // Everything sent is in the collector's socket. It writes what it has handled before it exits.
+    until("nfcapd has handled it", || {
+        waiting(&link) == ["0"] && is_idle(nfcapd.id())
+    });
     let stop = format!("kill -TERM {}", nfcapd.id());
     assert!(
         Command::new("sh")
