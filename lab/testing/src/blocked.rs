@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tells from `/proc` whether another process has nothing to do, and which system call it is blocked
-//! in.
+//! Tells from `/proc` whether another process is idle, and which system call it is blocked in.
 
 use std::fs;
 
@@ -52,9 +51,8 @@ pub fn is_blocked(process: u32, call: Blocked) -> bool {
     })
 }
 
-/// Whether the process has done all that it was given: every thread sleeps until somebody else wakes
-/// it. A socket that has been emptied does not say so: its reader may not have looked at the last
-/// datagram yet.
+/// Whether every thread of the process sleeps, as when all work is done. An empty socket is no
+/// proof of that: its reader may still be at the last datagram.
 #[must_use]
 pub fn is_idle(process: u32) -> bool {
     // Threads are read one after another. If none has run in between, all slept at one time.
