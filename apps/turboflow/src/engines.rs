@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engines of this program, in one list. An engine is a file in `engines/`, a row of
-//! [`ENGINES`] and a field of [`EngineArgs`].
+//! The engines of this program, in one list. An engine is a module here, which adapts its crate to
+//! the program, a row of [`ENGINES`], a field of [`EngineArgs`] and a line in
+//! [`EngineArgs::into_config`].
 
 mod options;
 mod records;

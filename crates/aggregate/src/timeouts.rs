@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! When flows end: the rules of `docs/decisions/0001-cells.md` for one flow and one record. The
 //! flow cache (`cache.rs`) follows them.
+//!
+//! Rule 1: the clock alone ends a flow whose active or idle timeout, or linger, is over
+//! ([`Cuts::due`]). Rule 2: a record that arrives cuts its flow first if the two may not be one
+//! flow record ([`Cuts::cut`]).
 
 use turboflow_merge::{Base, Marks, MergeGate};
 use turboflow_record::EndReason;
@@ -200,6 +204,7 @@ impl Cuts {
         if later.first_ns > flow.last_ns.saturating_add(self.limit_ns(flow)) {
             return Some(self.silence_reason(flow));
         }
+        // A flow that begins before this has the active timeout behind it when the cell ends.
         (flow.first_ns.min(later.first_ns) < self.oldest_first_ns)
             .then_some(EndReason::ActiveTimeout)
     }

@@ -93,6 +93,7 @@ fn v4(frame: &Frame<'_>, ip: &[u8; 34], ip_offset: usize, udp_tunnels: bool) -> 
         && u16::from_le_bytes([ip[6], ip[7]]) & 0x3fff_u16.swap_bytes() == 0
         && (is_tcp || protocol == protocol::UDP)
         && length >= 20 + if is_tcp { TCP_BYTES } else { UDP_BYTES };
+    // Source and destination port, if it is plain.
     let ports = *ip[20..].first_chunk()?;
     if !plain || udp_tunnels && !is_tcp && may_be_udp_tunnel(ports) {
         return None;

@@ -50,7 +50,8 @@ pub enum Operand {
 }
 
 impl Op {
-    /// The names of all ops, in the order of listings.
+    /// The names of all ops, in the order of listings. The places are numbers of information
+    /// elements (`elements/enterprise.rs`), so new ops are appended.
     pub const NAMES: [&'static str; 18] = [
         "count",
         "sum",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tracks the sequence numbers of one engine, to find lost and repeated records.
+//! Tracks the sequence numbers in the wire form of one engine, to find lost and repeated microflow
+//! records. Those of IPFIX and NetFlow are in `crates/formats`.
 
 use std::ops::Range;
 

@@ -73,7 +73,8 @@ pub struct Message {
     pub packets: u64,
     /// Their octets.
     pub octets: u64,
-    /// The increment of the sequence number when the message is sent.
+    /// The increment of the sequence number when the message is sent: data records in IPFIX and
+    /// NetFlow v5, one message in NetFlow v9.
     sequence_steps: u32,
 }
 

@@ -36,8 +36,8 @@ pub(super) struct Row {
     pub(super) is_always_present: bool,
     /// Whether it is computed from the sequence of a record's packets instead of parsed.
     pub(super) is_derived: bool,
-    /// Its position in the list of inputs that a key may contain. `None` if it changes from packet
-    /// to packet.
+    /// Its position in the list of inputs that a key may contain; a new one takes the next number.
+    /// `None` if it changes from packet to packet.
     pub(super) key_place: Option<u8>,
     /// The IANA elements of its columns. A column without one gets an enterprise-specific element,
     /// numbered by op and input.
