@@ -204,7 +204,7 @@ impl Cuts {
         if later.first_ns > flow.last_ns.saturating_add(self.limit_ns(flow)) {
             return Some(self.silence_reason(flow));
         }
-        // A flow that begins before this has the active timeout behind it when the cell ends.
+        // Merged, the flow would last longer than the active timeout by the end of the cell.
         (flow.first_ns.min(later.first_ns) < self.oldest_first_ns)
             .then_some(EndReason::ActiveTimeout)
     }

@@ -16,8 +16,8 @@
 //! In CI ([`CI`]) a missing need is a failure, unless [`LEFT_OUT`] lists it.
 //!
 //! A test never waits for time to pass. It waits for a state of another process ([`until`]): a line
-//! it has written ([`Talk`]), or a system call it is blocked in (`is_blocked`), or that it
-//! has nothing left to do (`is_idle`).
+//! it has written ([`Talk`]), a system call it is blocked in (`is_blocked`), or all of its threads
+//! asleep (`is_idle`).
 
 #[cfg(target_os = "linux")]
 mod blocked;

@@ -35,10 +35,10 @@ impl Daemon {
     }
 
     /// Waits until the collector has read and handled every datagram, and checks that its socket
-    /// dropped none. A signal between the two can cost the last datagram: nfcapd looks for signals
-    /// right after it has read.
-    pub(crate) fn has_read(&self) {
-        until("it has read everything", || {
+    /// dropped none. A signal right after it has read can cost the last datagram: nfcapd then looks
+    /// for signals before it handles what it read.
+    pub(crate) fn wait_until_handled(&self) {
+        until("it has handled everything", || {
             self.waiting() == 0 && is_idle(self.child.id())
         });
         let (_, dropped) = self.socket().unwrap();

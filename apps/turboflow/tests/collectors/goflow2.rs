@@ -54,7 +54,7 @@ impl Collector for Goflow2 {
 
     fn end(self, all: bool) -> Got {
         if all {
-            self.daemon.has_read();
+            self.daemon.wait_until_handled();
             // Datagrams also wait in the collector's own queue.
             until("it has decoded everything", || {
                 let metrics = self.metrics();

@@ -46,7 +46,7 @@ impl Collector for Nfacctd {
 
     fn end(self, all: bool) -> Got {
         if all {
-            self.0.has_read();
+            self.0.wait_until_handled();
             // Another process prints the rows. Flows that are still in its queue follow a second
             // later.
             let empty = || self.0.folder.read("talk").matches("QN: 0/0").count();

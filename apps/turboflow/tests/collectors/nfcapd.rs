@@ -26,7 +26,7 @@ impl Collector for Nfcapd {
 
     fn end(self, all: bool) -> Got {
         if all {
-            self.0.has_read();
+            self.0.wait_until_handled();
         }
         let folder = self.0.end("TERM");
         let names = folder.names();

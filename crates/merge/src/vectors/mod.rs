@@ -80,7 +80,7 @@ impl Machine {
     }
 
     /// Runs a loop over records with `N` further words. Like [`Machine::run`] if `N` is at most
-    /// 24. For larger records, most time goes into their words. Such a loop is compiled
+    /// `FEW_WORDS`. For larger records, most time goes into their words. Such a loop is compiled
     /// once, and selects the vectors at each merge of words.
     #[inline]
     pub fn run_loop<const N: usize, W: WithVectors>(self, work: W) -> W::Output {
