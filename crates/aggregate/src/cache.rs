@@ -51,6 +51,9 @@ pub struct CacheCounters {
     pub flows_open: u64,
     /// Most flows open at once.
     pub flows_peak: u64,
+    /// Times that the system refused memory for a larger table. From then on the cache is full at
+    /// its present size.
+    pub growths_refused: u64,
 }
 
 impl std::ops::AddAssign for CacheCounters {
@@ -62,6 +65,7 @@ impl std::ops::AddAssign for CacheCounters {
         }
         self.flows_open += other.flows_open;
         self.flows_peak += other.flows_peak;
+        self.growths_refused += other.growths_refused;
     }
 }
 
@@ -342,8 +346,9 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
     /// Lets the table grow between chunks of records, when no pointer into it is in use.
     pub(crate) fn keep_room(&mut self, incoming: usize, sink: &mut impl ExportSink<K, N>) {
         self.note_peak();
-        if self.table.wants_to_grow(incoming) {
-            self.table.start_growing();
+        if self.table.wants_to_grow(incoming) && !self.table.start_growing() {
+            self.counters.growths_refused += 1;
+            self.config.max_flows = self.config.max_flows.min(self.table.room());
         }
         if self.table.is_moving() {
             // A table grows by at least half, so 0.5 · 0.8 · 31 = 12 records may arrive per home

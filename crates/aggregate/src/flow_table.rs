@@ -22,6 +22,10 @@ const GROW_AT_PERCENT: u64 = 80;
 /// memory and moves each record twice in total.
 const DOUBLES_UP_TO_HOMES: u32 = 1 << 15;
 
+/// What a growing table leaves to the rest of the process, where memory is limited: a table can do
+/// without more, and an allocation elsewhere cannot. The largest part are the buffers of Parquet.
+const SPARE_BYTES: usize = 256 << 20;
+
 /// The region for hashes below the frontier.
 pub(crate) const CURRENT: usize = 0;
 /// The region that is being emptied.
@@ -195,8 +199,13 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
     /// Whether `incoming` more flows would pass the growth limit, and the table may grow.
     pub(crate) fn wants_to_grow(&self, incoming: usize) -> bool {
         let homes = self.regions[CURRENT].homes();
-        let full = u64::from(homes) * SLOTS as u64 * GROW_AT_PERCENT / 100;
-        !self.is_moving() && (self.len + incoming) as u64 > full && homes < self.max_homes
+        !self.is_moving() && self.len + incoming > self.room() && homes < self.max_homes
+    }
+
+    /// How many flows the table holds at its present size.
+    pub(crate) fn room(&self) -> usize {
+        let homes = u64::from(self.regions[CURRENT].homes());
+        (homes * SLOTS as u64 * GROW_AT_PERCENT / 100) as usize
     }
 
     /// Home buckets of the old region that have moved.
@@ -208,8 +217,9 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         self.moving
     }
 
-    /// Maps the larger region. Nothing moves yet.
-    pub(crate) fn start_growing(&mut self) {
+    /// Maps the larger region. Nothing moves yet. Returns false where the system refuses the
+    /// memory: then the table never grows again.
+    pub(crate) fn start_growing(&mut self) -> bool {
         debug_assert!(!self.is_moving());
         let homes = self.regions[CURRENT].homes();
         let larger = if homes <= DOUBLES_UP_TO_HOMES {
@@ -217,12 +227,17 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         } else {
             homes + homes / 2
         };
+        let Some(larger) = Region::try_new(larger.min(self.max_homes), SPARE_BYTES) else {
+            self.max_homes = homes;
+            return false;
+        };
         self.regions.swap(CURRENT, OLD);
-        self.regions[CURRENT] = Region::new(larger.min(self.max_homes));
+        self.regions[CURRENT] = larger;
         self.moving = true;
         self.frontier = 0;
         self.moved = 0;
         self.released = [0; 3];
+        true
     }
 
     /// Moves the next `homes` home buckets of the old region. Records without room, which a keyed
@@ -290,8 +305,9 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
 
     /// Removes all records and returns to the first size.
     pub(crate) fn reset(&mut self) {
-        let max_homes = self.max_homes;
-        self.regions = [Region::new(FIRST_HOMES.min(max_homes)), Region::new(0)];
+        // First without any, so that what is taken was free a moment before.
+        self.regions = [Region::new(0), Region::new(0)];
+        self.regions[CURRENT] = Region::new(FIRST_HOMES.min(self.max_homes));
         self.moving = false;
         self.frontier = 0;
         self.moved = 0;

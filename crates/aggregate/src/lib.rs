@@ -16,6 +16,7 @@ mod tags;
 mod timeouts;
 
 pub use cache::{CacheConfig, CacheCounters, ExportSink, FlowCache};
+pub use memory::{has_room, share_heap};
 #[doc(hidden)]
 pub use reach::Way;
 pub use timeouts::{Cell, Timeouts};

@@ -7,6 +7,28 @@ use std::sync::Arc;
 
 use memmap2::{MmapOptions, MmapRaw};
 
+/// Lets all threads share one heap: for processes whose address space is limited, because glibc
+/// reserves 64 MiB of it for each thread. Call it before there are other threads.
+pub fn share_heap() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        // SAFETY: the signature is that of `man 3 mallopt`, which has no precondition.
+        unsafe extern "C" {
+            safe fn mallopt(parameter: i32, value: i32) -> i32;
+        }
+        /// `man 3 mallopt`.
+        const M_ARENA_MAX: i32 = -8;
+        // After a refusal the process takes more addresses.
+        let _ = mallopt(M_ARENA_MAX, 1);
+    }
+}
+
+/// Whether the system would give that much memory now. Memory that is not touched costs nothing.
+#[must_use]
+pub fn has_room(size_bytes: usize) -> bool {
+    Mapping::new(size_bytes).is_some()
+}
+
 /// Types for which every bit pattern is a valid value.
 ///
 /// # Safety
@@ -38,26 +60,21 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps `size_bytes`.
-    ///
-    /// # Panics
-    /// When the system has no address space left: sizes are fixed by configuration, and the
-    /// pipeline checks before it starts that they can be mapped.
-    pub(crate) fn new(size_bytes: usize) -> Self {
+    /// Maps `size_bytes`. `None` where the system refuses them (a limit of the process, or of all).
+    pub(crate) fn new(size_bytes: usize) -> Option<Self> {
         if size_bytes == 0 {
-            return Self {
+            return Some(Self {
                 map: None,
                 next: NonNull::dangling(),
                 left_bytes: 0,
-            };
+            });
         }
         let is_large = size_bytes >= HUGE_PAGE_BYTES;
         let slack_bytes = if is_large { HUGE_PAGE_BYTES } else { 0 };
         let map = MmapOptions::new()
             .len(size_bytes.saturating_add(slack_bytes))
-            .map_anon()
-            .unwrap_or_else(|error| panic!("mapping {size_bytes} bytes for a flow cache: {error}"));
-        let map = MmapRaw::from(map);
+            .map_anon();
+        let map = MmapRaw::from(map.ok()?);
         let mut skipped_bytes = 0;
         if is_large {
             skipped_bytes = map.as_ptr().align_offset(HUGE_PAGE_BYTES);
@@ -66,11 +83,11 @@ impl Mapping {
             let _ = map.advise_range(memmap2::Advice::HugePage, skipped_bytes, size_bytes);
         }
         let next = NonNull::new(map.as_mut_ptr().wrapping_add(skipped_bytes));
-        Self {
+        Some(Self {
             map: Some(Arc::new(map)),
             next: next.expect("a mapping is not at address 0"),
             left_bytes: size_bytes,
-        }
+        })
     }
 
     /// Takes the next `len` elements from the mapping.
@@ -184,7 +201,7 @@ mod tests {
         const RECORDS: usize = 1 << 19;
         // The arrays end in the middle of a page, and of a huge page.
         const BEFORE: usize = 77;
-        let mut mapping = Mapping::new((BEFORE + RECORDS) * 64 + BEFORE * 8);
+        let mut mapping = Mapping::new((BEFORE + RECORDS) * 64 + BEFORE * 8).unwrap();
         let mut before = mapping.array::<Record>(BEFORE);
         let mut array = mapping.array::<Record>(RECORDS);
         let mut behind = mapping.array::<u64>(BEFORE);
@@ -208,13 +225,17 @@ mod tests {
         let first = PAGE_BYTES / size_of::<Record>();
         #[cfg(target_os = "linux")]
         assert!(array[first..kept].iter().all(is_zero));
-        assert!(Mapping::new(0).array::<Record>(0).is_empty());
+        assert!(Mapping::new(0).unwrap().array::<Record>(0).is_empty());
+        assert!(
+            Mapping::new(usize::MAX / 4).is_none(),
+            "more than there are addresses"
+        );
     }
 
     #[test]
     #[should_panic(expected = "as large as its arrays")]
     fn an_array_larger_than_the_rest_of_its_mapping_panics() {
-        let mut mapping = Mapping::new(128);
+        let mut mapping = Mapping::new(128).unwrap();
         let _first = mapping.array::<Record>(1);
         let _second = mapping.array::<Record>(2);
     }

@@ -39,15 +39,32 @@ pub(crate) struct Region<const K: usize, const N: usize> {
 }
 
 impl<const K: usize, const N: usize> Region<K, N> {
+    /// # Panics
+    /// When the system refuses the memory.
     pub(crate) fn new(homes: u32) -> Self {
+        let bytes = Self::size_bytes(homes as usize);
+        Self::allocated(homes)
+            .unwrap_or_else(|| panic!("the system refuses {bytes} bytes for a flow cache"))
+    }
+
+    /// A region, unless the system refuses the memory, or would then have less than `spare_bytes`
+    /// left for the rest of the process.
+    pub(crate) fn try_new(homes: u32, spare_bytes: usize) -> Option<Self> {
+        // Memory that is not touched costs nothing.
+        let with_spare = Mapping::new(Self::size_bytes(homes as usize) + spare_bytes)?;
+        drop(with_spare);
+        Self::allocated(homes)
+    }
+
+    fn allocated(homes: u32) -> Option<Self> {
         let buckets = Self::buckets_for(homes as usize);
-        let mut memory = Mapping::new(Self::size_bytes(homes as usize));
-        Self {
+        let mut memory = Mapping::new(Self::size_bytes(homes as usize))?;
+        Some(Self {
             lines: memory.array(buckets),
             records: memory.array(buckets * SLOTS),
             dues_ns: memory.array(buckets),
             homes,
-        }
+        })
     }
 
     /// Home and spare buckets; 0 for an empty region.

@@ -198,7 +198,10 @@ impl Cuts {
         if let Some(reason) = self.due(flow) {
             return Some(reason);
         }
-        if self.ended(flow) && later.marks.any(Marks::STARTS_WITH_SYN) {
+        // A SYN from before the flow's last packet is not a new connection: it was captured after
+        // the RST that answered it.
+        let opens = later.marks.any(Marks::STARTS_WITH_SYN) && later.first_ns >= flow.last_ns;
+        if self.ended(flow) && opens {
             return Some(EndReason::EndOfFlow);
         }
         if later.first_ns > flow.last_ns.saturating_add(self.limit_ns(flow)) {

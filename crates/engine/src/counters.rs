@@ -57,6 +57,8 @@ pub struct EngineCounters {
     pub packets_metered: u64,
     /// Bytes of metered packets, according to their IP headers.
     pub bytes_metered: u64,
+    /// Metered packets that declare more bytes than their frame on the wire has.
+    pub packets_longer_than_frame: u64,
     /// Records evicted from the table, including those lost afterwards.
     pub evicted: Evicted,
     /// Evicted records that could not be handed over.
@@ -81,6 +83,7 @@ impl Default for EngineCounters {
             bytes_received: 0,
             packets_metered: 0,
             bytes_metered: 0,
+            packets_longer_than_frame: 0,
             evicted: Evicted::default(),
             microflows_dropped: 0,
             packets_dropped: 0,
@@ -110,6 +113,9 @@ impl AddAssign<&Self> for EngineCounters {
         self.bytes_received = self.bytes_received.saturating_add(other.bytes_received);
         self.packets_metered = self.packets_metered.saturating_add(other.packets_metered);
         self.bytes_metered = self.bytes_metered.saturating_add(other.bytes_metered);
+        self.packets_longer_than_frame = self
+            .packets_longer_than_frame
+            .saturating_add(other.packets_longer_than_frame);
         self.evicted += other.evicted;
         self.microflows_dropped = self
             .microflows_dropped

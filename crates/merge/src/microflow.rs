@@ -93,6 +93,8 @@ impl Marks {
     pub const SYN: u8 = 1 << 2;
     /// A SYN without ACK was seen in the reverse direction of a biflow.
     pub const REVERSE_SYN: u8 = 1 << 3;
+    /// The record's first packet answers its receiver, if the layout asks for that.
+    pub const STARTS_WITH_ANSWER: u8 = 1 << 4;
     /// A FIN was seen in the direction of the key (the canonical direction of a biflow).
     pub const FIN: u8 = 1 << 5;
     /// A FIN was seen in the reverse direction of a biflow.
@@ -100,7 +102,8 @@ impl Marks {
     /// An RST was seen in either direction.
     pub const RST: u8 = 1 << 7;
     /// Bits about the record's first packet, which a merge takes from the earlier record.
-    pub const OF_FIRST_PACKET: u8 = Self::STARTS_WITH_SYN | Self::STARTS_REVERSED;
+    pub const OF_FIRST_PACKET: u8 =
+        Self::STARTS_WITH_SYN | Self::STARTS_REVERSED | Self::STARTS_WITH_ANSWER;
     /// Bits that may end a flow. These are the highest bits.
     pub const ENDS: u8 = Self::FIN | Self::REVERSE_FIN | Self::RST;
 
@@ -142,14 +145,6 @@ impl Marks {
     #[must_use]
     pub const fn ended(self, fins: u8) -> bool {
         self.any(Self::RST) || self.0 & fins == fins
-    }
-
-    /// Whether a SYN without ACK after this record certainly opens no new flow: the record started
-    /// with one, and nothing in it ended the flow.
-    #[inline(always)]
-    #[must_use]
-    pub const fn takes_another_syn(self) -> bool {
-        self.0 & (Self::STARTS_WITH_SYN | Self::ENDS) == Self::STARTS_WITH_SYN
     }
 }
 
@@ -325,6 +320,7 @@ mod tests {
             tcp_flags: flags,
             ttl: (length % 251) as u8,
             tos: (length % 7) as u8,
+            is_echo_reply: false,
         }
     }
 
@@ -357,10 +353,6 @@ mod tests {
 
     #[test]
     fn marks_say_where_a_connection_starts_and_ends() {
-        let syn = Marks::of_packet(TCP_SYN, false);
-        assert!(syn.takes_another_syn());
-        assert!(!Marks::of_packet(TCP_SYN | TCP_ACK, false).takes_another_syn());
-        assert!(!Marks::of_packet(TCP_SYN | TCP_FIN, false).takes_another_syn());
         assert!(Marks::of_packet(TCP_FIN, false).ended(Marks::FIN));
         assert!(!Marks::of_packet(TCP_FIN, true).ended(Marks::FIN | Marks::REVERSE_FIN));
         assert!(Marks::of_packet(TCP_RST, true).ended(Marks::FIN | Marks::REVERSE_FIN));

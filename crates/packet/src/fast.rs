@@ -2,7 +2,8 @@
 //! The fast parser, for the common packets, with few branches.
 //!
 //! It accepts Ethernet with at most one 802.1Q tag; IPv4 without options or fragmentation, or IPv6
-//! without extension headers; TCP or UDP whose parsed bytes are captured and within the IP length.
+//! without extension headers; TCP or UDP whose parsed bytes are captured and within the IP length,
+//! which the frame on the wire has room for.
 //! All other frames are left to [`Walk`](crate::walk::Walk). Both parsers must give the same result
 //! for every frame that this one accepts, which a property test checks.
 
@@ -92,7 +93,8 @@ fn v4(frame: &Frame<'_>, ip: &[u8; 34], ip_offset: usize, udp_tunnels: bool) -> 
     let plain = ip[0] == 0x45
         && u16::from_le_bytes([ip[6], ip[7]]) & 0x3fff_u16.swap_bytes() == 0
         && (is_tcp || protocol == protocol::UDP)
-        && length >= 20 + if is_tcp { TCP_BYTES } else { UDP_BYTES };
+        && length >= 20 + if is_tcp { TCP_BYTES } else { UDP_BYTES }
+        && length <= room(frame, ip_offset);
     // Source and destination port, if it is plain.
     let ports = *ip[20..].first_chunk()?;
     if !plain || udp_tunnels && !is_tcp && may_be_udp_tunnel(ports) {
@@ -107,6 +109,7 @@ fn v4(frame: &Frame<'_>, ip: &[u8; 34], ip_offset: usize, udp_tunnels: bool) -> 
         tcp_flags: tcp_flags(*ip[32..].first_chunk()?, is_tcp),
         ttl: ip[8],
         tos: ip[1],
+        is_echo_reply: false,
     };
     Some(Fast { packet, ip_offset })
 }
@@ -118,7 +121,8 @@ fn v6(frame: &Frame<'_>, ip: &[u8; 54], ip_offset: usize, udp_tunnels: bool) -> 
     let payload = u32::from(u16::from_be_bytes([ip[4], ip[5]]));
     let plain = ip[0] >> 4 == 6
         && (is_tcp || protocol == protocol::UDP)
-        && payload >= if is_tcp { TCP_BYTES } else { UDP_BYTES };
+        && payload >= if is_tcp { TCP_BYTES } else { UDP_BYTES }
+        && payload + 40 <= room(frame, ip_offset);
     let ports = *ip[40..].first_chunk()?;
     if !plain || udp_tunnels && !is_tcp && may_be_udp_tunnel(ports) {
         return None;
@@ -133,8 +137,16 @@ fn v6(frame: &Frame<'_>, ip: &[u8; 54], ip_offset: usize, udp_tunnels: bool) -> 
         tcp_flags: tcp_flags(*ip[52..].first_chunk()?, is_tcp),
         ttl: ip[7],
         tos: ip[0] << 4 | ip[1] >> 4,
+        is_echo_reply: false,
     };
     Some(Fast { packet, ip_offset })
+}
+
+/// The bytes on the wire from the IP header on. The counter of longer packets is the general
+/// parser's.
+#[inline(always)]
+const fn room(frame: &Frame<'_>, ip_offset: usize) -> u32 {
+    frame.wire_length_bytes.saturating_sub(ip_offset as u32)
 }
 
 /// The 12 flag bits, or 0. A mask instead of a branch, because TCP and UDP alternate unpredictably.

@@ -12,7 +12,9 @@ use crate::link::{Network, Version};
 pub const MAX_EXTENSION_HEADERS: usize = 256;
 
 /// Size of the IPv6 header without extensions, in bytes.
-const IPV6_HEADER_BYTES: usize = 40;
+pub(crate) const IPV6_HEADER_BYTES: usize = 40;
+/// Next-header value of a packet without payload (RFC 8200, section 4.7).
+const NO_NEXT_HEADER: u8 = 59;
 
 /// The fields of an IP header, and the offset of its transport header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub(crate) struct IpHeader {
     pub(crate) end: usize,
     /// Length according to the header (see `docs/semantics.md`).
     pub(crate) length_bytes: u32,
+    /// Whether the header declares more than the frame on the wire, or the packet around it, has.
+    pub(crate) is_longer_than_frame: bool,
     pub(crate) protocol: u8,
     pub(crate) ttl: u8,
     pub(crate) tos: u8,
@@ -44,16 +48,12 @@ pub(crate) struct Fragment {
 impl IpHeader {
     /// Parses the header that the link layer or a tunnel announced.
     ///
-    /// `wire_length_bytes` replaces an IPv4 total length of 0. It is the length of the frame or, in
-    /// a tunnel, the end of the outer packet.
-    pub(crate) fn parse(
-        bytes: &[u8],
-        network: Network,
-        wire_length_bytes: u32,
-    ) -> Result<Self, Rejected> {
+    /// `wire_end` is the end of the frame on the wire or, in a tunnel, that of the outer packet. A
+    /// length of 0 in the header means everything up to there.
+    pub(crate) fn parse(bytes: &[u8], network: Network, wire_end: u32) -> Result<Self, Rejected> {
         match network.version {
-            Version::V4 => parse_v4(bytes, network.offset, wire_length_bytes),
-            Version::V6 => parse_v6(bytes, network.offset),
+            Version::V4 => parse_v4(bytes, network.offset, wire_end),
+            Version::V6 => parse_v6(bytes, network.offset, wire_end),
         }
     }
 
@@ -106,7 +106,7 @@ fn version_of(bytes: &[u8], offset: usize, wanted: u8, cut: Rejected) -> Result<
 }
 
 /// RFC 791, section 3.1.
-fn parse_v4(bytes: &[u8], offset: usize, wire_length_bytes: u32) -> Result<IpHeader, Rejected> {
+fn parse_v4(bytes: &[u8], offset: usize, wire_end: u32) -> Result<IpHeader, Rejected> {
     const CUT: Rejected = Rejected::Ipv4HeaderNotCaptured;
     version_of(bytes, offset, 4, CUT)?;
     let header: [u8; 20] = array_at(bytes, offset).ok_or(CUT)?;
@@ -122,13 +122,9 @@ fn parse_v4(bytes: &[u8], offset: usize, wire_length_bytes: u32) -> Result<IpHea
     if bytes.len() < transport {
         return Err(CUT);
     }
+    let room = room(wire_end, offset);
     let (length_bytes, end) = if total == 0 {
-        (
-            wire_length_bytes
-                .saturating_sub(offset as u32)
-                .max(header_bytes as u32),
-            bytes.len(),
-        )
+        (room.max(header_bytes as u32), bytes.len())
     } else {
         (total as u32, bytes.len().min(offset + total))
     };
@@ -144,6 +140,7 @@ fn parse_v4(bytes: &[u8], offset: usize, wire_length_bytes: u32) -> Result<IpHea
         transport,
         end,
         length_bytes,
+        is_longer_than_frame: length_bytes > room,
         protocol: header[9],
         ttl: header[8],
         tos: header[1],
@@ -151,8 +148,13 @@ fn parse_v4(bytes: &[u8], offset: usize, wire_length_bytes: u32) -> Result<IpHea
     })
 }
 
+/// The bytes on the wire from `offset` on.
+fn room(wire_end: u32, offset: usize) -> u32 {
+    wire_end.saturating_sub(u32::try_from(offset).unwrap_or(u32::MAX))
+}
+
 /// RFC 8200, section 3.
-fn parse_v6(bytes: &[u8], offset: usize) -> Result<IpHeader, Rejected> {
+fn parse_v6(bytes: &[u8], offset: usize, wire_end: u32) -> Result<IpHeader, Rejected> {
     const CUT: Rejected = Rejected::Ipv6HeaderNotCaptured;
     version_of(bytes, offset, 6, CUT)?;
     let header: [u8; 8] = array_at(bytes, offset).ok_or(CUT)?;
@@ -161,24 +163,38 @@ fn parse_v6(bytes: &[u8], offset: usize) -> Result<IpHeader, Rejected> {
         return Err(CUT);
     }
     let next_header = header[6];
-    let mut payload = usize::from(u16::from_be_bytes([header[4], header[5]]));
-    if payload == 0 && next_header == extension::HOP_BY_HOP {
-        payload = jumbo_length(bytes, behind).unwrap_or(0) as usize;
-    }
-    let end = bytes.len().min(behind.saturating_add(payload));
+    let room = room(wire_end, behind);
+    let declared = u32::from(u16::from_be_bytes([header[4], header[5]]));
+    let declared = match next_header {
+        extension::HOP_BY_HOP if declared == 0 => jumbo_length(bytes, behind).unwrap_or(0),
+        _ => declared,
+    };
+    let payload = match declared {
+        0 if next_header == NO_NEXT_HEADER => 0,
+        // Segmentation offload leaves 0, also for packets that would need the jumbo option.
+        0 => room,
+        // A jumbo option is four bytes of any sender's choice: gigabytes in a short frame.
+        JUMBO.. if declared > room => room,
+        _ => declared,
+    };
+    let end = bytes.len().min(behind.saturating_add(payload as usize));
     let chain = Chain::walk(&bytes[..end], behind, next_header);
     Ok(IpHeader {
         family: Family::V6,
         offset,
         transport: chain.transport,
         end,
-        length_bytes: u32::try_from(payload.saturating_add(IPV6_HEADER_BYTES)).unwrap_or(u32::MAX),
+        length_bytes: payload.saturating_add(IPV6_HEADER_BYTES as u32),
+        is_longer_than_frame: declared > room,
         protocol: chain.protocol,
         ttl: header[7],
         tos: header[0] << 4 | header[1] >> 4,
         fragment: chain.fragment,
     })
 }
+
+/// The smallest payload that needs the jumbo option.
+const JUMBO: u32 = 1 << 16;
 
 /// The jumbo payload option of a hop-by-hop header (RFC 2675, section 2).
 fn jumbo_length(bytes: &[u8], offset: usize) -> Option<u32> {

@@ -18,9 +18,11 @@ mod inputs;
 mod ip;
 mod link;
 mod link_type;
+mod mpls;
 mod parser;
 mod transport;
 mod tunnel;
+mod unread;
 mod walk;
 
 #[cfg(test)]
@@ -44,3 +46,4 @@ pub use parser::{Parser, ParserConfig};
 pub use tunnel::{MAX_TUNNEL_DEPTH, Tunnel, TunnelSet, UnknownTunnel};
 pub use turboflow_record::LAST_TIME_NS;
 pub use turboflow_record::{RejectClass, Rejected};
+pub use unread::UnreadEtherTypes;

@@ -2,6 +2,7 @@
 //! The link layer: finds the first IP header of a frame.
 
 use crate::bytes::{array_at, u8_at, u16_at, u32_at};
+use crate::mpls;
 use crate::{LinkType, Rejected};
 
 /// The most tags, label stack entries and other link-layer headers that are skipped in one frame.
@@ -26,8 +27,16 @@ pub(crate) mod ether_type {
     pub(crate) const EAPOL: u16 = 0x888e;
     pub(crate) const SERVICE_VLAN: u16 = 0x88a8;
     pub(crate) const LLDP: u16 = 0x88cc;
+    /// Cisco MetaData: a security group tag.
+    pub(crate) const CISCO_METADATA: u16 = 0x8909;
+    /// VN-Tag (802.1Qbh draft): the virtual interfaces of a fabric extender.
+    pub(crate) const VN_TAG: u16 = 0x8926;
+    /// TTag: a timestamp of Cisco's Nexus switches.
+    pub(crate) const TTAG: u16 = 0x8988;
     pub(crate) const LOOPBACK: u16 = 0x9000;
     pub(crate) const OLD_SERVICE_VLAN: u16 = 0x9100;
+    /// Arista's header, of timestamps.
+    pub(crate) const ARISTA: u16 = 0xd28b;
     /// Largest value that is an 802.3 length.
     pub(crate) const MAX_LENGTH: u16 = 1500;
     /// Smallest value that is a type.
@@ -50,6 +59,15 @@ pub(crate) enum Version {
     V6,
 }
 
+/// How far link layers are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkLimits {
+    /// End of the frame on the wire or, in a tunnel, that of the outer packet.
+    pub(crate) wire_end: u32,
+    /// How many Ethernet pseudowires may be entered, one inside the other.
+    pub(crate) pseudowires: usize,
+}
+
 /// Fields of link-layer headers, for the inputs that need them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LinkFields {
@@ -57,7 +75,7 @@ pub(crate) struct LinkFields {
     pub(crate) destination_mac: Option<usize>,
     /// Offset of the source MAC address.
     pub(crate) source_mac: Option<usize>,
-    /// EtherType that announced the IP header.
+    /// EtherType that announced the IP header, or that is not read.
     pub(crate) ether_type: Option<u16>,
     /// Number of VLAN tags.
     pub(crate) tags: u32,
@@ -67,19 +85,19 @@ pub(crate) struct LinkFields {
     pub(crate) mpls_label: Option<u32>,
 }
 
-type Found = Result<Network, Rejected>;
+pub(crate) type Found = Result<Network, Rejected>;
 
-const CUT: Rejected = Rejected::LinkHeaderNotCaptured;
+pub(crate) const CUT: Rejected = Rejected::LinkHeaderNotCaptured;
 
 impl LinkFields {
     /// Finds the first IP header of a frame.
-    pub(crate) fn walk(&mut self, bytes: &[u8], link_type: LinkType) -> Found {
+    pub(crate) fn walk(&mut self, bytes: &[u8], link_type: LinkType, limits: LinkLimits) -> Found {
         match link_type {
-            LinkType::Ethernet => self.ethernet(bytes, 0),
-            LinkType::LinuxCooked => self.linux_cooked(bytes),
-            LinkType::LinuxCooked2 => self.linux_cooked_2(bytes),
-            LinkType::Null => null(bytes),
-            LinkType::Ppp => self.ppp_framed(bytes),
+            LinkType::Ethernet => self.ethernet(bytes, 0, limits),
+            LinkType::LinuxCooked => self.linux_cooked(bytes, limits),
+            LinkType::LinuxCooked2 => self.linux_cooked_2(bytes, limits),
+            LinkType::Null => self.null(bytes, limits),
+            LinkType::Ppp => self.ppp_framed(bytes, limits),
             LinkType::Raw => by_nibble(bytes, 0, Rejected::RawNotIp),
             LinkType::RawIpv4 => Ok(Network {
                 offset: 0,
@@ -93,11 +111,11 @@ impl LinkFields {
     }
 
     /// Parses an Ethernet header at `offset`.
-    pub(crate) fn ethernet(&mut self, bytes: &[u8], offset: usize) -> Found {
+    pub(crate) fn ethernet(&mut self, bytes: &[u8], offset: usize, limits: LinkLimits) -> Found {
         let announced = u16_at(bytes, offset + 12).ok_or(CUT)?;
         self.destination_mac = Some(offset);
         self.source_mac = Some(offset + 6);
-        self.by_ether_type(bytes, offset + 14, announced)
+        self.by_ether_type(bytes, offset + 14, announced, limits)
     }
 
     /// Parses the header at `offset` that an EtherType announced.
@@ -106,6 +124,7 @@ impl LinkFields {
         bytes: &[u8],
         mut offset: usize,
         mut announced: u16,
+        limits: LinkLimits,
     ) -> Found {
         for _ in 0..MAX_LINK_HEADERS {
             match announced {
@@ -119,11 +138,21 @@ impl LinkFields {
                 }
                 ether_type::MPLS | ether_type::MPLS_UPSTREAM => {
                     self.ether_type = Some(announced);
-                    return self.mpls(bytes, offset);
+                    return self.mpls(bytes, offset, limits);
                 }
                 ether_type::PPPOE_SESSION => {
                     self.ether_type = Some(announced);
-                    return self.ppp(bytes, offset + 6);
+                    return self.ppp(bytes, offset + 6, limits);
+                }
+                ether_type::CISCO_METADATA
+                | ether_type::VN_TAG
+                | ether_type::TTAG
+                | ether_type::ARISTA => {
+                    let Some(header_bytes) = shim_bytes(bytes, offset, announced)? else {
+                        return Err(self.unread(announced));
+                    };
+                    announced = u16_at(bytes, offset + header_bytes).ok_or(CUT)?;
+                    offset += header_bytes + 2;
                 }
                 ..=ether_type::MAX_LENGTH => match snap(bytes, offset)? {
                     (behind, inner) if inner > ether_type::MAX_LENGTH => {
@@ -131,10 +160,15 @@ impl LinkFields {
                     }
                     _ => return Err(Rejected::Llc),
                 },
-                _ => return Err(unknown_ether_type(announced)),
+                _ => return Err(self.unread(announced)),
             }
         }
         Err(Rejected::TagDepthExceeded)
+    }
+
+    fn unread(&mut self, announced: u16) -> Rejected {
+        self.ether_type = Some(announced);
+        unknown_ether_type(announced)
     }
 
     fn network(&mut self, offset: usize, announced: u16, version: Version) -> Found {
@@ -155,22 +189,24 @@ impl LinkFields {
         self.tags = self.tags.saturating_add(1);
     }
 
-    /// A label stack (RFC 3032, section 2.1). Nothing names the type of its payload but the first
-    /// nibble.
-    fn mpls(&mut self, bytes: &[u8], mut offset: usize) -> Found {
+    /// A label stack (RFC 3032, section 2.1).
+    fn mpls(&mut self, bytes: &[u8], mut offset: usize, limits: LinkLimits) -> Found {
         for _ in 0..MAX_LINK_HEADERS {
             let entry = u32_at(bytes, offset).ok_or(CUT)?;
             self.mpls_label.get_or_insert(entry >> 12);
             offset += 4;
             if entry & 0x100 != 0 {
-                return by_nibble(bytes, offset, Rejected::MplsNotIp);
+                let label = entry >> 12;
+                let (network, ether_type) = mpls::payload(bytes, offset, label, limits)?;
+                self.ether_type = ether_type.or(self.ether_type);
+                return Ok(network);
             }
         }
         Err(Rejected::TagDepthExceeded)
     }
 
     /// A PPP protocol field of one or two bytes (RFC 1661, sections 2 and 6.5).
-    pub(crate) fn ppp(&mut self, bytes: &[u8], offset: usize) -> Found {
+    pub(crate) fn ppp(&mut self, bytes: &[u8], offset: usize, limits: LinkLimits) -> Found {
         let first = u8_at(bytes, offset).ok_or(CUT)?;
         let (protocol, behind) = if first & 1 == 1 {
             (u16::from(first), offset + 1)
@@ -186,7 +222,7 @@ impl LinkFields {
                 offset: behind,
                 version: Version::V6,
             }),
-            0x0281 | 0x0283 => self.mpls(bytes, behind),
+            0x0281 | 0x0283 => self.mpls(bytes, behind, limits),
             _ => Err(Rejected::OtherPppProtocol),
         }
     }
@@ -194,64 +230,112 @@ impl LinkFields {
     /// PPP with or without the address and control bytes of HDLC-like framing (RFC 1662, section
     /// 3.1), or Cisco HDLC, whose address byte is 0x0f or 0x8f and whose protocol is an Ethernet
     /// type.
-    pub(crate) fn ppp_framed(&mut self, bytes: &[u8]) -> Found {
+    fn ppp_framed(&mut self, bytes: &[u8], limits: LinkLimits) -> Found {
         match array_at(bytes, 0).ok_or(CUT)? {
-            [0xff, 0x03] => self.ppp(bytes, 2),
+            [0xff, 0x03] => self.ppp(bytes, 2, limits),
             [0x0f | 0x8f, 0x00] => {
                 let announced = u16_at(bytes, 2).ok_or(CUT)?;
-                self.by_cooked_type(bytes, 4, announced)
+                self.by_cooked_type(bytes, 4, announced, limits)
             }
-            _ => self.ppp(bytes, 0),
+            _ => self.ppp(bytes, 0, limits),
         }
     }
 
     /// Linux cooked capture v1: packet type, ARPHRD type, address length, address (8), protocol.
-    fn linux_cooked(&mut self, bytes: &[u8]) -> Found {
+    fn linux_cooked(&mut self, bytes: &[u8], limits: LinkLimits) -> Found {
         let header: [u8; 16] = array_at(bytes, 0).ok_or(CUT)?;
         if header[4..6] == [0, 6] {
             self.source_mac = Some(6);
         }
         let hardware = u16::from_be_bytes([header[2], header[3]]);
-        self.cooked(
-            bytes,
-            16,
-            hardware,
-            u16::from_be_bytes([header[14], header[15]]),
-        )
+        let announced = u16::from_be_bytes([header[14], header[15]]);
+        self.cooked(bytes, 16, hardware, announced, limits)
     }
 
     /// Linux cooked capture v2: protocol, reserved (2), interface (4), ARPHRD type, packet type
     /// (1), address length (1), address (8).
-    fn linux_cooked_2(&mut self, bytes: &[u8]) -> Found {
+    fn linux_cooked_2(&mut self, bytes: &[u8], limits: LinkLimits) -> Found {
         let header: [u8; 20] = array_at(bytes, 0).ok_or(CUT)?;
         if header[11] == 6 {
             self.source_mac = Some(12);
         }
         let hardware = u16::from_be_bytes([header[8], header[9]]);
-        self.cooked(
-            bytes,
-            20,
-            hardware,
-            u16::from_be_bytes([header[0], header[1]]),
-        )
+        let announced = u16::from_be_bytes([header[0], header[1]]);
+        self.cooked(bytes, 20, hardware, announced, limits)
     }
 
     /// The protocol field is an EtherType, except for Frame Relay (770), 802.11 (801 to 803) and
     /// netlink (824).
-    fn cooked(&mut self, bytes: &[u8], offset: usize, hardware: u16, announced: u16) -> Found {
+    fn cooked(
+        &mut self,
+        bytes: &[u8],
+        offset: usize,
+        hardware: u16,
+        announced: u16,
+        limits: LinkLimits,
+    ) -> Found {
         match hardware {
             770 | 801..=803 | 824 => Err(Rejected::OtherCookedProtocol),
-            _ => self.by_cooked_type(bytes, offset, announced),
+            _ => self.by_cooked_type(bytes, offset, announced, limits),
         }
     }
 
     /// Values that would be lengths in Ethernet are Linux's own numbers here; 4 is 802.2 LLC.
-    fn by_cooked_type(&mut self, bytes: &[u8], offset: usize, announced: u16) -> Found {
+    fn by_cooked_type(
+        &mut self,
+        bytes: &[u8],
+        offset: usize,
+        announced: u16,
+        limits: LinkLimits,
+    ) -> Found {
         match announced {
-            4 | ether_type::MIN_TYPE.. => self.by_ether_type(bytes, offset, announced),
+            4 | ether_type::MIN_TYPE.. => self.by_ether_type(bytes, offset, announced, limits),
             _ => Err(Rejected::OtherCookedProtocol),
         }
     }
+
+    /// BSD loopback: an address family in the byte order of the capturing host, or an EtherType in
+    /// its last two bytes.
+    fn null(&mut self, bytes: &[u8], limits: LinkLimits) -> Found {
+        let header: [u8; 4] = array_at(bytes, 0).ok_or(CUT)?;
+        let (little, big) = (u32::from_le_bytes(header), u32::from_be_bytes(header));
+        let version = match little.min(big) {
+            2 => Version::V4,
+            family if LinkType::NULL_IPV6_FAMILIES.contains(&family) => Version::V6,
+            _ => {
+                let announced = u16::from_be_bytes([header[2], header[3]]);
+                let read = (announced >= ether_type::MIN_TYPE)
+                    .then(|| self.by_ether_type(bytes, 4, announced, limits));
+                return match read {
+                    Some(Ok(network)) => Ok(network),
+                    _ => Err(Rejected::OtherAddressFamily),
+                };
+            }
+        };
+        Ok(Network { offset: 4, version })
+    }
+}
+
+/// Bytes of a header between the EtherType that announced it and the next; `None` for a format that
+/// is not known.
+fn shim_bytes(bytes: &[u8], offset: usize, announced: u16) -> Result<Option<usize>, Rejected> {
+    Ok(match announced {
+        ether_type::VN_TAG => Some(4),
+        // 48 bits of nanoseconds.
+        ether_type::TTAG => Some(6),
+        // Version, number of options, and options of four bytes.
+        ether_type::CISCO_METADATA => match array_at(bytes, offset).ok_or(CUT)? {
+            [1, options] if options > 0 => Some(2 + 4 * usize::from(options)),
+            _ => None,
+        },
+        // Subtype 1 has a timestamp, TAI (0) or UTC (1), of 64 bits or 48.
+        ether_type::ARISTA => match array_at(bytes, offset).ok_or(CUT)? {
+            [0, 1, 0 | 1, 0x10] => Some(12),
+            [0, 1, 0 | 1, 0x20] => Some(10),
+            _ => None,
+        },
+        _ => None,
+    })
 }
 
 /// Offset and EtherType after an 802.2 LLC header: a SNAP header with an organisation code that is
@@ -266,23 +350,6 @@ fn snap(bytes: &[u8], offset: usize) -> Result<(usize, u16), Rejected> {
         },
         [0x06, 0x06, 0x03] => Ok((offset + 3, ether_type::IPV4)),
         _ => Err(Rejected::Llc),
-    }
-}
-
-/// BSD loopback: an address family in the byte order of the capturing host.
-fn null(bytes: &[u8]) -> Found {
-    let header: [u8; 4] = array_at(bytes, 0).ok_or(CUT)?;
-    let (little, big) = (u32::from_le_bytes(header), u32::from_be_bytes(header));
-    match little.min(big) {
-        2 => Ok(Network {
-            offset: 4,
-            version: Version::V4,
-        }),
-        family if LinkType::NULL_IPV6_FAMILIES.contains(&family) => Ok(Network {
-            offset: 4,
-            version: Version::V6,
-        }),
-        _ => Err(Rejected::OtherAddressFamily),
     }
 }
 

@@ -5,6 +5,8 @@ use turboflow_record::{Input, InputSet, InputValues, Packet};
 
 use crate::fragments::{self, DatagramKey, FragmentCache, FragmentCounters, ReassemblyConfig};
 use crate::ip::IpHeader;
+use crate::link::LinkFields;
+use crate::unread::UnreadEtherTypes;
 use crate::walk::Walk;
 use crate::{Frame, Rejected, TunnelSet, fast, inputs};
 
@@ -30,6 +32,8 @@ pub struct Parser {
     udp_tunnels: bool,
     wanted: Vec<Input>,
     fragments: Option<Box<FragmentCache>>,
+    packets_longer_than_frame: u64,
+    unread: UnreadEtherTypes,
 }
 
 impl Parser {
@@ -43,6 +47,8 @@ impl Parser {
             fragments: config
                 .reassemble_flows
                 .map(|config| Box::new(FragmentCache::new(config))),
+            packets_longer_than_frame: 0,
+            unread: UnreadEtherTypes::default(),
         }
     }
 
@@ -135,9 +141,33 @@ impl Parser {
             .unwrap_or_default()
     }
 
+    /// Packets that declare more bytes than the frame on the wire, or the packet around them, has.
+    /// They count with what they declare.
+    #[must_use]
+    pub const fn packets_longer_than_frame(&self) -> u64 {
+        self.packets_longer_than_frame
+    }
+
+    /// The EtherTypes of frames that were rejected as [`Rejected::OtherEtherType`].
+    #[must_use]
+    pub const fn unread_ether_types(&self) -> &UnreadEtherTypes {
+        &self.unread
+    }
+
+    fn walk(&mut self, frame: &Frame<'_>) -> Result<Walk, Rejected> {
+        let mut link = LinkFields::default();
+        let walk = Walk::new(frame, self.config.decapsulate, &mut link);
+        match &walk {
+            Ok(walk) => self.packets_longer_than_frame += u64::from(walk.is_longer_than_frame),
+            Err(Rejected::OtherEtherType) => self.unread.count(link.ether_type.unwrap_or(0)),
+            Err(_) => {}
+        }
+        walk
+    }
+
     #[inline(never)]
     fn parse_any(&mut self, frame: &Frame<'_>) -> Result<Packet, Rejected> {
-        let walk = Walk::new(frame, self.config.decapsulate)?;
+        let walk = self.walk(frame)?;
         let packet = walk.packet(frame, self.config.icmp_ports);
         self.attribute(frame, &walk, packet, None)
     }
@@ -148,7 +178,7 @@ impl Parser {
         frame: &Frame<'_>,
         values: &mut InputValues,
     ) -> Result<Packet, Rejected> {
-        let walk = Walk::new(frame, self.config.decapsulate)?;
+        let walk = self.walk(frame)?;
         let packet = walk.packet(frame, self.config.icmp_ports);
         inputs::fill(values, &self.wanted, frame, &walk, &packet);
         self.attribute(frame, &walk, packet, Some(values))

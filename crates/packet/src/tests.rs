@@ -7,6 +7,7 @@ use proptest::test_runner::TestRunner;
 use turboflow_record::{Family, Input, InputSet, InputValues};
 
 use crate::build::frame_of;
+use crate::link::LinkFields;
 use crate::walk::Walk;
 use crate::{LinkType, PARSED_INPUTS, Parser, ParserConfig, TunnelSet, fast, inputs};
 
@@ -37,8 +38,8 @@ fn agrees(bytes: &[u8], entered: TunnelSet) -> bool {
     let Some(fast) = fast else {
         return false;
     };
-    let walk =
-        Walk::new(&frame, entered).expect("the general parser accepts what the fast one does");
+    let walk = Walk::new(&frame, entered, &mut LinkFields::default())
+        .expect("the general parser accepts what the fast one does");
     assert_eq!(fast.packet, walk.packet(&frame, true));
     let short = Walk::from_fast(&frame, &fast);
     assert_eq!(short.ip, walk.ip);

@@ -39,6 +39,15 @@ pub(crate) fn ports(protocol: u8, transport: &[u8], icmp_ports: bool) -> [u8; 4]
     }
 }
 
+/// Whether it is an echo reply (RFC 792; RFC 4443, section 4.2).
+pub(crate) fn is_echo_reply(protocol: u8, transport: &[u8]) -> bool {
+    let kind = u8_at(transport, 0);
+    matches!(
+        (protocol, kind),
+        (protocol::ICMP, Some(0)) | (protocol::ICMPV6, Some(129))
+    )
+}
+
 /// The 12-bit flags field (RFC 9293, section 3.1), including reserved bits.
 pub(crate) fn tcp_flags(transport: &[u8]) -> Option<u16> {
     u16_at(transport, 12).map(|word| word & 0x0fff)

@@ -7,9 +7,9 @@ use crate::bytes::u16_at;
 use crate::fast::Fast;
 use crate::fragments;
 use crate::ip::{Fragment, IpHeader};
-use crate::link::{LinkFields, ether_type};
+use crate::link::{LinkFields, LinkLimits, ether_type};
 use crate::transport::{self, protocol};
-use crate::tunnel::{self, MAX_TUNNEL_DEPTH, TunnelFields, TunnelSet};
+use crate::tunnel::{self, MAX_TUNNEL_DEPTH, Tunnel, TunnelFields, TunnelSet};
 use crate::{Frame, Rejected};
 
 /// A parsed frame: the offset of each header, and the fields that the packet needs.
@@ -23,21 +23,28 @@ pub(crate) struct Walk {
     pub(crate) outer: Option<IpHeader>,
     /// Whether one of the headers around `ip` is that of a first fragment.
     pub(crate) in_fragment: bool,
+    /// Whether one of the headers up to `ip` declares more than what is around it has.
+    pub(crate) is_longer_than_frame: bool,
     pub(crate) tunnel: TunnelFields,
 }
 
 impl Walk {
-    /// Parses a frame.
+    /// Parses a frame. After an error, `link` has what was read up to there.
     #[inline(always)]
-    pub(crate) fn new(frame: &Frame<'_>, entered: TunnelSet) -> Result<Self, Rejected> {
-        let mut link = LinkFields::default();
-        let network = link.walk(frame.bytes, frame.link_type)?;
+    pub(crate) fn new(
+        frame: &Frame<'_>,
+        entered: TunnelSet,
+        link: &mut LinkFields,
+    ) -> Result<Self, Rejected> {
+        let limits = link_limits(frame.wire_length_bytes, entered);
+        let network = link.walk(frame.bytes, frame.link_type, limits)?;
         let ip = IpHeader::parse(frame.bytes, network, frame.wire_length_bytes)?;
         let mut walk = Self {
-            link,
+            link: *link,
             ip,
             outer: None,
             in_fragment: false,
+            is_longer_than_frame: ip.is_longer_than_frame,
             tunnel: TunnelFields::default(),
         };
         if !entered.is_empty() {
@@ -77,6 +84,7 @@ impl Walk {
                 .len()
                 .min(offset + packet.ip_length_bytes as usize),
             length_bytes: packet.ip_length_bytes,
+            is_longer_than_frame: false,
             protocol: packet.tuple.protocol(),
             ttl: packet.ttl,
             tos: packet.tos,
@@ -87,6 +95,7 @@ impl Walk {
             ip,
             outer: None,
             in_fragment: false,
+            is_longer_than_frame: false,
             tunnel: TunnelFields::default(),
         }
     }
@@ -104,12 +113,14 @@ impl Walk {
     #[inline(always)]
     fn enter(&mut self, frame: &Frame<'_>, entered: TunnelSet) -> Option<()> {
         let bytes = &frame.bytes[..self.ip.end];
-        let inner = tunnel::enter(bytes, &self.ip, entered)?;
-        // Replaces an IPv4 total length of 0: the inner packet ends with the outer one.
+        // The inner packet ends with the outer one.
         let outer_end = (self.ip.offset as u32).saturating_add(self.ip.length_bytes);
-        let wire_length_bytes = frame.wire_length_bytes.min(outer_end);
-        let ip = IpHeader::parse(bytes, inner.network, wire_length_bytes).ok()?;
+        let wire_end = frame.wire_length_bytes.min(outer_end);
+        let inner = tunnel::enter(bytes, &self.ip, entered, link_limits(wire_end, entered))?;
+        let ip = IpHeader::parse(bytes, inner.network, wire_end).ok()?;
         self.in_fragment |= self.ip.fragment.as_ref().is_some_and(fragments::is_first);
+        // The rest of a packet that begins in a first fragment is in later ones.
+        self.is_longer_than_frame |= ip.is_longer_than_frame && !self.in_fragment;
         self.outer.get_or_insert(self.ip);
         self.ip = ip;
         self.link.ether_type = inner.ether_type;
@@ -168,6 +179,18 @@ impl Walk {
             },
             ttl: self.ip.ttl,
             tos: self.ip.tos,
+            is_echo_reply: transport::is_echo_reply(self.ip.protocol, transport),
         }
+    }
+}
+
+/// The most pseudowires that are entered one inside the other. Each may be tried twice.
+const MAX_PSEUDOWIRES: usize = 2;
+
+fn link_limits(wire_end: u32, entered: TunnelSet) -> LinkLimits {
+    let enters = entered.contains(Tunnel::Pseudowire);
+    LinkLimits {
+        wire_end,
+        pseudowires: if enters { MAX_PSEUDOWIRES } else { 0 },
     }
 }

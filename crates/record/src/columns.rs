@@ -156,6 +156,24 @@ impl FlowBatch {
         self.rows += 1;
     }
 
+    /// A copy with other addresses.
+    #[must_use]
+    pub fn with_addresses(&self, replacement: impl Fn(IpAddr) -> IpAddr) -> Self {
+        let mut replaced = self.clone();
+        for values in &mut replaced.columns {
+            let ValueData::Address(addresses) = &mut values.data else {
+                continue;
+            };
+            for (row, address) in addresses.iter_mut().enumerate() {
+                // What stands for an absent value stays a zero.
+                if values.valid.get(row) != Some(&false) {
+                    *address = replacement(*address);
+                }
+            }
+        }
+        replaced
+    }
+
     /// Lets `fill` append `rows` values to every column, in schema order.
     pub fn extend(&mut self, rows: usize, mut fill: impl FnMut(usize, &mut Values)) {
         self.columns

@@ -36,6 +36,18 @@ pub struct Packet {
     pub ttl: u8,
     /// IPv4 type of service or IPv6 traffic class.
     pub tos: u8,
+    /// Whether it is an ICMP or ICMPv6 echo reply.
+    pub is_echo_reply: bool,
+}
+
+impl Packet {
+    /// Whether the packet answers its receiver: a SYN with ACK, or an echo reply.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_answer(&self) -> bool {
+        const SYN_ACK: u16 = TCP_SYN | TCP_ACK;
+        self.tcp_flags & SYN_ACK == SYN_ACK || self.is_echo_reply
+    }
 }
 
 /// Inputs of a packet beyond the fields of [`Packet`]. Only those that a definition needs are

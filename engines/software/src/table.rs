@@ -310,7 +310,7 @@ impl CellRules {
     ) -> bool {
         let (base, marks) = (&resident.base, packet.base.marks);
         let in_cell = base.first_ns >= self.start_ns && packet.base.first_ns >= base.first_ns;
-        let starts = marks.any(Marks::STARTS_WITH_SYN) && !base.marks.takes_another_syn();
+        let starts = marks.any(Marks::STARTS_WITH_SYN);
         resident.key == packet.key && in_cell & !starts & !base.marks.any(self.evict_after)
     }
 }

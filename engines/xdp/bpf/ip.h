@@ -19,6 +19,7 @@
 #define PROTOCOL_ROUTING 43
 #define PROTOCOL_FRAGMENT 44
 #define PROTOCOL_AUTHENTICATION 51
+#define PROTOCOL_NONE 59
 #define PROTOCOL_DESTINATION 60
 #define PROTOCOL_SCTP 132
 #define PROTOCOL_UDP_LITE 136
@@ -63,6 +64,7 @@ static __always_inline int read_v4(struct xdp_md *ctx, struct network *network, 
         return IPV4_HEADER_NOT_CAPTURED;
     // A length of 0 means segmentation offload: the packet extends to the end of the frame.
     packet->ip_length_bytes = total ? total : captured - offset;
+    network->is_longer_than_frame = packet->ip_length_bytes > captured - offset;
     transport->end = smaller(captured, offset + (__u64)packet->ip_length_bytes);
     transport->protocol = header[9];
     transport->is_later_fragment = (header[6] & 0x1f) || header[7];
@@ -141,7 +143,7 @@ static __always_inline int read_v6(struct xdp_md *ctx, struct network *network, 
 {
     const __u32 offset = network->offset;
     __u8 header[8];
-    __u64 payload, length;
+    __u64 payload, room;
     if (!load(ctx, offset, header, 1))
         return IPV6_HEADER_NOT_CAPTURED;
     if (header[0] >> 4 != 6)
@@ -153,9 +155,14 @@ static __always_inline int read_v6(struct xdp_md *ctx, struct network *network, 
     payload = (__u32)header[4] << 8 | header[5];
     if (payload == 0 && header[6] == PROTOCOL_HOP_BY_HOP)
         payload = jumbo_length(ctx, transport->offset);
+    room = frame_bytes(ctx) - transport->offset;
+    network->is_longer_than_frame = payload > room;
+    // A length of 0 means segmentation offload: the packet extends to the end of the frame. A jumbo
+    // option beyond it is not believed.
+    if ((payload == 0 && header[6] != PROTOCOL_NONE) || (payload > 0xffff && payload > room))
+        payload = room;
     transport->end = smaller(frame_bytes(ctx), transport->offset + payload);
-    length = payload + IPV6_HEADER_BYTES;
-    packet->ip_length_bytes = smaller(length, 0xffffffff);
+    packet->ip_length_bytes = payload + IPV6_HEADER_BYTES;
     packet->ttl = header[7];
     packet->tos = header[0] << 4 | header[1] >> 4;
     walk_extensions(ctx, network, transport);

@@ -88,6 +88,8 @@ struct counters {
     __u64 bytes_dropped;
     // Dropped records whose flow is not in `short_flows`.
     __u64 microflows_unnamed;
+    // Metered packets that declare more bytes than their frame has.
+    __u64 packets_longer_than_frame;
     __u64 rejected_packets[REASON_COUNT];
     __u64 rejected_bytes[REASON_COUNT];
     // By the interface's index in `config.interfaces`.
@@ -96,7 +98,7 @@ struct counters {
     // Received frames longer than `config.longest_frame_bytes`.
     __u64 packets_merged[INTERFACES];
 };
-_Static_assert(sizeof(struct counters) == 8 * (11 + 2 * REASON_COUNT + 3 * INTERFACES), "as in src/layout.rs");
+_Static_assert(sizeof(struct counters) == 8 * (12 + 2 * REASON_COUNT + 3 * INTERFACES), "as in src/layout.rs");
 
 // Written before the program is loaded, and constant for the verifier.
 struct config {

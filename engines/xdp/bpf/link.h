@@ -17,6 +17,8 @@
 #define TYPE_SLOW 0x8809
 #define TYPE_MPLS 0x8847
 #define TYPE_MPLS_UPSTREAM 0x8848
+#define EXPLICIT_NULL_V4 0
+#define EXPLICIT_NULL_V6 2
 #define TYPE_PPPOE_DISCOVERY 0x8863
 #define TYPE_PPPOE_SESSION 0x8864
 #define TYPE_EAPOL 0x888e
@@ -24,6 +26,10 @@
 #define TYPE_LLDP 0x88cc
 #define TYPE_LOOPBACK 0x9000
 #define TYPE_OLD_SERVICE_VLAN 0x9100
+#define TYPE_CISCO_METADATA 0x8909
+#define TYPE_VN_TAG 0x8926
+#define TYPE_TTAG 0x8988
+#define TYPE_ARISTA 0xd28b
 // The largest value that is an 802.3 length rather than a type.
 #define MAX_LENGTH 1500
 
@@ -88,6 +94,41 @@ static __always_inline int note_tag(struct xdp_md *ctx, __u32 offset, struct net
     return 1;
 }
 
+// Bytes of a header between the type that announced it and the next; 0 for a type or a format that
+// is not known, negative if it was not captured.
+static __always_inline int shim_bytes(struct xdp_md *ctx, __u32 offset, __u16 type)
+{
+    __u8 field[4];
+    switch (type) {
+    case TYPE_VN_TAG:
+        return 4;
+    case TYPE_TTAG:
+        return 6;
+    case TYPE_CISCO_METADATA:
+        if (!load(ctx, offset, field, 2))
+            return -1;
+        return field[0] == 1 && field[1] ? 2 + 4 * field[1] : 0;
+    case TYPE_ARISTA:
+        if (!load(ctx, offset, field, 4))
+            return -1;
+        // A timestamp, TAI (0) or UTC (1), of 64 bits or 48.
+        if (field[0] || field[1] != 1 || field[2] > 1)
+            return 0;
+        return field[3] == 0x10 ? 12 : field[3] == 0x20 ? 10 : 0;
+    }
+    return 0;
+}
+
+static __always_inline int is_shim(__u16 type)
+{
+    return type == TYPE_CISCO_METADATA || type == TYPE_VN_TAG || type == TYPE_TTAG || type == TYPE_ARISTA;
+}
+
+static __always_inline int is_tag(__u16 type)
+{
+    return type == TYPE_VLAN || type == TYPE_SERVICE_VLAN || type == TYPE_OLD_SERVICE_VLAN;
+}
+
 // Walks tags of any depth, up to another header.
 static __always_inline int walk_tags(struct xdp_md *ctx, struct network *network)
 {
@@ -98,11 +139,19 @@ static __always_inline int walk_tags(struct xdp_md *ctx, struct network *network
         return LINK_HEADER_NOT_CAPTURED;
     type = bpf_ntohs(field);
     for (int i = 0; i < MAX_LINK_HEADERS; i++) {
-        if (type == TYPE_VLAN || type == TYPE_SERVICE_VLAN || type == TYPE_OLD_SERVICE_VLAN) {
+        if (is_tag(type)) {
             if (!note_tag(ctx, offset, network) || !load(ctx, offset + 2, &field, sizeof(field)))
                 return LINK_HEADER_NOT_CAPTURED;
             type = bpf_ntohs(field);
             offset += 4;
+        } else if (is_shim(type)) {
+            int bytes = shim_bytes(ctx, offset, type);
+            if (bytes == 0)
+                return OTHER_ETHER_TYPE;
+            if (bytes < 0 || !load(ctx, offset + bytes, &field, sizeof(field)))
+                return LINK_HEADER_NOT_CAPTURED;
+            type = bpf_ntohs(field);
+            offset += bytes + 2;
         } else if (type <= MAX_LENGTH) {
             int reason = behind_llc(ctx, &offset, &type);
             if (reason != PARSED)
@@ -164,12 +213,68 @@ static __always_inline int walk_ppp(struct xdp_md *ctx, struct network *network)
     return OTHER_PPP_PROTOCOL;
 }
 
-// A label stack (RFC 3032, section 2.1). The header after it has no type; its first nibble decides.
+// Whether a header with the nibble of IPv4 can be one, by length and checksum (RFC 1071). One that
+// was not captured can.
+static __always_inline int can_be_v4(struct xdp_md *ctx, __u32 offset)
+{
+    __u8 header[60] = {};
+    __u32 header_bytes, total, sum = 0;
+    if (!load(ctx, offset, header, 1))
+        return 1;
+    header_bytes = (header[0] & 0xf) * 4;
+    if (header[0] >> 4 != 4 || header_bytes < 20)
+        return 0;
+    if (!load_some(ctx, offset, header, header_bytes))
+        return 1;
+    for (int i = 0; i < 60; i += 2)
+        sum += (__u32)header[i] << 8 | header[i + 1];
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    total = (__u32)header[2] << 8 | header[3];
+    return sum == 0xffff && (total == 0 || total >= header_bytes);
+}
+
+// Whether a header with the nibble of IPv6 can be one, by its length.
+static __always_inline int can_be_v6(struct xdp_md *ctx, __u32 offset)
+{
+    __u8 header[6];
+    if (!load(ctx, offset, header, 1))
+        return 1;
+    if (header[0] >> 4 != 6)
+        return 0;
+    if (!load(ctx, offset, header, sizeof(header)))
+        return 1;
+    return offset + 40 + ((__u32)header[4] << 8 | header[5]) <= frame_bytes(ctx);
+}
+
+// Whether bytes that could begin an IPv6 header are an Ethernet frame with an IP header that can be
+// one: `is_ethernet` of crates/packet/src/mpls.rs.
+static __always_inline int is_ethernet(struct xdp_md *ctx, __u32 offset)
+{
+    __be16 type;
+    offset += 12;
+    for (int i = 0; i <= 2; i++) {
+        if (!load(ctx, offset, &type, sizeof(type)))
+            return 0;
+        if (bpf_ntohs(type) == TYPE_IPV4)
+            return can_be_v4(ctx, offset + 2);
+        if (bpf_ntohs(type) == TYPE_IPV6)
+            return can_be_v6(ctx, offset + 2);
+        if (!is_tag(bpf_ntohs(type)))
+            return 0;
+        offset += 4;
+    }
+    return 0;
+}
+
+// A label stack (RFC 3032, section 2.1). The header after it has no type, unless the last label is
+// an explicit null. What cannot be IP is a pseudowire, or a control channel.
 static __always_inline int walk_mpls(struct xdp_md *ctx, struct network *network)
 {
     __u32 offset = network->offset;
     for (int i = 0; i < MAX_LINK_HEADERS; i++) {
         __u8 entry[4], first;
+        __u32 label;
         if (!load(ctx, offset, entry, sizeof(entry)))
             return LINK_HEADER_NOT_CAPTURED;
         offset += 4;
@@ -183,7 +288,14 @@ static __always_inline int walk_mpls(struct xdp_md *ctx, struct network *network
             return LINK_HEADER_NOT_CAPTURED;
         network->offset = offset;
         network->announced = first >> 4;
-        return first >> 4 == 4 || first >> 4 == 6 ? PARSED : MPLS_NOT_IP;
+        label = (__u32)entry[0] << 12 | (__u32)entry[1] << 4 | entry[2] >> 4;
+        if ((label == EXPLICIT_NULL_V4 && first >> 4 == 4) || (label == EXPLICIT_NULL_V6 && first >> 4 == 6))
+            return PARSED;
+        if (first >> 4 == 4)
+            return can_be_v4(ctx, offset) ? PARSED : MPLS_NOT_IP;
+        if (first >> 4 == 6)
+            return can_be_v6(ctx, offset) && !is_ethernet(ctx, offset) ? PARSED : MPLS_NOT_IP;
+        return MPLS_NOT_IP;
     }
     return TAG_DEPTH_EXCEEDED;
 }

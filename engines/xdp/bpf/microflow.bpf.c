@@ -59,14 +59,23 @@ static __always_inline int take(struct xdp_md *ctx)
     struct packet packet = {};
     __u64 bytes;
     __u32 reason = PARSED, offset;
+    int is_longer;
     if (!counters)
         return XDP_PASS;
     offset = plain(ctx, &packet);
     bytes = offset ? frame_bytes_with(ctx, offset + packet.ip_length_bytes) : frame_bytes(ctx);
     count_received(ctx, counters, bytes);
-    if (!offset)
-        reason = walk(ctx, &packet);
+    if (offset) {
+        is_longer = offset + packet.ip_length_bytes > bytes;
+    } else {
+        // Not before: zeros of this size would cost every plain frame.
+        struct network network = {};
+        reason = walk(ctx, &packet, &network);
+        is_longer = network.is_longer_than_frame;
+    }
     if (reason == (__u32)PARSED) {
+        if (is_longer)
+            counters->packets_longer_than_frame += 1;
         meter_packet(counters, &packet, moment);
     } else {
         count_rejected(counters, reason, bytes);
@@ -96,6 +105,7 @@ static __always_inline int take_planned(struct xdp_md *ctx)
 #endif
     count_received(ctx, counters, bytes);
     if (reason == (__u32)PARSED) {
+        counters->packets_longer_than_frame += network.is_longer_than_frame;
         take_sample(ctx, &network, &packet, sample);
 #ifdef BOUND
         sample->values[FRAME_LENGTH] = bytes;

@@ -79,16 +79,16 @@ static __always_inline int plain(struct xdp_md *ctx, struct packet *packet)
 }
 
 // Parses a frame that is not plain. Returns PARSED, or the reason why it is not a packet. `packet`
-// must be all zero before.
-static __always_inline int walk(struct xdp_md *ctx, struct packet *packet)
+// and `network` must be all zero before.
+static __always_inline int walk(struct xdp_md *ctx, struct packet *packet, struct network *network)
 {
-    struct network network = {};
-    int reason = walk_link(ctx, &network);
-    return reason == PARSED ? walk_ip(ctx, &network, packet) : reason;
+    int reason = walk_link(ctx, network);
+    return reason == PARSED ? walk_ip(ctx, network, packet) : reason;
 }
 
 // Parses any frame.
 static __always_inline int parse_frame(struct xdp_md *ctx, struct packet *packet)
 {
-    return plain(ctx, packet) ? PARSED : walk(ctx, packet);
+    struct network network = {};
+    return plain(ctx, packet) ? PARSED : walk(ctx, packet, &network);
 }

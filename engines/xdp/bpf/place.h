@@ -18,6 +18,8 @@ enum announced { BY_MPLS = 1, BY_PPP = 2, IPV4 = 4, IPV6 = 6 };
 struct network {
     __u32 offset;
     __u32 announced;
+    // Whether the header declares more bytes than the frame has.
+    __u32 is_longer_than_frame;
     // The following fields are only used by a plan.
     __u64 frame_bytes;
     struct transport transport;

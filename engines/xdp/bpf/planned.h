@@ -36,6 +36,7 @@ static __always_inline void place_plain(struct xdp_md *ctx, const struct packet 
     network->ether_type = is_v6 ? TYPE_IPV6 : TYPE_IPV4;
     network->transport.offset = network->offset + (is_v6 ? IPV6_HEADER_BYTES : 20);
     network->transport.end = smaller(network->frame_bytes, network->offset + packet->ip_length_bytes);
+    network->is_longer_than_frame = network->offset + packet->ip_length_bytes > network->frame_bytes;
     network->transport.protocol = (is_v6 ? packet->key[4] : packet->key[1]) >> 32;
 }
 

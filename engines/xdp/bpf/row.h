@@ -90,13 +90,11 @@ static __always_inline int is_same_flow(struct base *row, const struct arrival *
     return is_same_tuple(key_of(row), arrival);
 }
 
-// A SYN without ACK joins only a record that starts with one and contains no end. If the linger is
-// 0, nothing joins a record that contains an end.
+// A SYN without ACK joins no record: it may begin a connection. If the linger is 0, nothing joins a
+// record that contains an end.
 static __always_inline int is_cut(const struct base *row, __u8 marks)
 {
-    __u8 resident = row->marks;
-    int takes_another_syn = (resident & (MARK_STARTS_WITH_SYN | MARK_ENDS)) == MARK_STARTS_WITH_SYN;
-    return ((marks & MARK_STARTS_WITH_SYN) && !takes_another_syn) || (resident & config.evict_after);
+    return (marks & MARK_STARTS_WITH_SYN) || (row->marks & config.evict_after);
 }
 
 // The rules for engines in docs/decisions/0001-cells.md, for a non-empty row.

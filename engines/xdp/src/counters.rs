@@ -30,6 +30,8 @@ pub struct KernelCounters {
     pub bytes_dropped: u64,
     /// Dropped records of flows beyond the limit of `KernelEngine::short_flows`.
     pub microflows_unnamed: u64,
+    /// Metered packets that declare more bytes than their frame has.
+    pub packets_longer_than_frame: u64,
     /// Frames that are not packets, by [`Rejected::index`].
     pub rejected_packets: [u64; Rejected::COUNT],
     /// Bytes of these frames on the wire.
@@ -57,6 +59,7 @@ impl KernelCounters {
             bytes_received: self.bytes_received.iter().sum(),
             packets_metered: self.packets_metered,
             bytes_metered: self.bytes_metered,
+            packets_longer_than_frame: self.packets_longer_than_frame,
             evicted: Evicted {
                 collision: self.evicted_collision,
                 age: self.evicted_age,
@@ -92,6 +95,7 @@ impl KernelCounters {
             &mut self.packets_dropped,
             &mut self.bytes_dropped,
             &mut self.microflows_unnamed,
+            &mut self.packets_longer_than_frame,
         ];
         let rejected = self
             .rejected_packets

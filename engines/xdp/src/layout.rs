@@ -10,7 +10,7 @@ pub(crate) const HALF_AT: usize = 5;
 /// The bits of that word that are not part of a record: the end reason, not yet set, and the half.
 const OF_THE_RING: u64 = 0xffff << 16;
 /// Words of one CPU's counters.
-pub(crate) const COUNTER_WORDS: usize = 11 + 2 * Rejected::COUNT + 3 * INTERFACES;
+pub(crate) const COUNTER_WORDS: usize = 12 + 2 * Rejected::COUNT + 3 * INTERFACES;
 /// Maximum number of interfaces of an engine.
 pub const INTERFACES: usize = 16;
 /// Random words of the 5-tuple's hash: one, and one for each 32-bit half.

@@ -231,6 +231,7 @@ fn packet(tuple: FiveTuple, timestamp_ns: u64, random: &mut Random) -> Packet {
         },
         ttl: random.pick(&[0, 1, 63, 64, 64, 64, 128, 255]),
         tos: random.pick(&[0, 0, 0, 0x10, 0xb8, 0xff]),
+        is_echo_reply: false,
     }
 }
 

@@ -59,9 +59,8 @@ impl<'a, const K: usize, const N: usize> Lane<'a, K, N> {
             let time_ns = packet.timestamp_ns;
             let in_cell = self.watermark_ns <= u128::from(resident.base.first_ns);
             let in_order = resident.base.first_ns <= time_ns;
-            let syn_fits = !syn || resident.base.marks.takes_another_syn();
             let ended = self.options.linger_ns == Some(0) && resident.base.marks.any(Marks::ENDS);
-            if in_cell && in_order && syn_fits && !ended {
+            if in_cell && in_order && !syn && !ended {
                 resident.base.merge(&record.base);
                 self.layout.plan().merge(&mut resident.state, &record.state);
                 return;
@@ -164,7 +163,9 @@ impl<'a, const K: usize, const N: usize> Lane<'a, K, N> {
         if let Some(reason) = self.due(flow) {
             return Some(reason);
         }
-        if self.ended(flow) && record.base.marks.any(Marks::STARTS_WITH_SYN) {
+        let opens = record.base.marks.any(Marks::STARTS_WITH_SYN)
+            && record.base.first_ns >= flow.base.last_ns;
+        if self.ended(flow) && opens {
             return Some(EndReason::EndOfFlow);
         }
         let (limit_ns, reason) = self.limit(flow);

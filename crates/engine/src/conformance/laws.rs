@@ -290,7 +290,6 @@ fn has_no_overdue_packet(
 pub(super) struct Joined {
     first_ns: u64,
     epoch: u32,
-    starts_with_syn: bool,
     has_ended: bool,
 }
 
@@ -299,7 +298,6 @@ impl Joined {
         Self {
             first_ns: packet.timestamp_ns,
             epoch: moment.epoch,
-            starts_with_syn: is_syn(packet),
             has_ended: is_end(packet),
         }
     }
@@ -319,10 +317,7 @@ impl Joined {
             (self.epoch != moment.epoch, "the clock was set back"),
             (self.first_ns < moment.cell_start_ns, "the cell had ended"),
             (packet.timestamp_ns < self.first_ns, "the packet is late"),
-            (
-                is_syn(packet) && (!self.starts_with_syn || self.has_ended),
-                "the SYN may begin a connection",
-            ),
+            (is_syn(packet), "the SYN may begin a connection"),
             (ends_cut && self.has_ended, "the connection had ended"),
         ];
         rules
@@ -339,8 +334,8 @@ const fn is_end(packet: &Packet) -> bool {
     packet.tcp_flags & (TCP_FIN | TCP_RST) != 0
 }
 
-/// Law 5: a record never joins packets of two cells, a late packet, a SYN that may start a
-/// connection, or, where FIN and RST end a record, a packet after either.
+/// Law 5: a record never joins packets of two cells, a late packet, a SYN without ACK behind
+/// another packet, or, where FIN and RST end a record, a packet after either.
 pub(super) fn cuts(trial: &Trial<'_>) -> Outcome {
     for flow in trial.flows.iter() {
         for run in &flow.runs {

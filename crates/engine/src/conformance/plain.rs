@@ -70,8 +70,7 @@ impl<const K: usize, const N: usize> PlainEngine<K, N> {
     fn joins(&self, resident: &Base, packet: &Base) -> bool {
         let in_cell = self.cell_start_ns <= resident.first_ns;
         let in_order = resident.first_ns <= packet.first_ns;
-        let may_begin_anew = packet.marks.any(Marks::STARTS_WITH_SYN)
-            && (resident.marks.any(Marks::ENDS) || !resident.marks.any(Marks::STARTS_WITH_SYN));
+        let may_begin_anew = packet.marks.any(Marks::STARTS_WITH_SYN);
         let has_ended = resident.marks.any(self.evict_after);
         in_cell && in_order && !may_begin_anew && !has_ended
     }

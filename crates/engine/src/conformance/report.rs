@@ -55,7 +55,7 @@ impl Check {
                 "a watermark is the end of a cell; no packet from before it is handed over after it, and none from after it before"
             }
             Self::Cuts => {
-                "a record never joins packets of two cells, a late packet, a SYN that may start a connection, or, where FIN and RST end a record, a packet after either"
+                "a record never joins packets of two cells, a late packet, a SYN without ACK behind another packet, or, where FIN and RST end a record, a packet after either"
             }
             Self::BoundedMemory => "a table never has more records than slots",
             Self::Golden => {

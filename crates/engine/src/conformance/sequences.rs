@@ -182,6 +182,7 @@ fn packet(number: u32, flow: u16, timestamp_ns: u64, tcp_flags: u16) -> Packet {
         tcp_flags,
         ttl: 40 + (number * 5 % 90) as u8,
         tos: (number % 4) as u8 * 8,
+        is_echo_reply: false,
     }
 }
 

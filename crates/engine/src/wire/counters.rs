@@ -13,7 +13,7 @@ const REJECTED_PACKETS: u16 = 64;
 const REJECTED_BYTES: u16 = 65;
 
 /// The counters without a reason. The first has number 1.
-fn plain(counters: &mut EngineCounters) -> [&mut u64; 13] {
+fn plain(counters: &mut EngineCounters) -> [&mut u64; 14] {
     let evicted = &mut counters.evicted;
     [
         &mut counters.packets_received,
@@ -29,6 +29,7 @@ fn plain(counters: &mut EngineCounters) -> [&mut u64; 13] {
         &mut counters.packets_dropped,
         &mut counters.bytes_dropped,
         &mut counters.microflows_unnamed,
+        &mut counters.packets_longer_than_frame,
     ]
 }
 

@@ -196,7 +196,7 @@ impl FormMaker<'_> {
         }
     }
 
-    fn count(&mut self, of: Option<Input>) -> Number {
+    pub(super) fn count(&mut self, of: Option<Input>) -> Number {
         let of = of.filter(|input| !input.is_always_present());
         if of.is_none() && self.sides[0] == Side::Both {
             return Number::Base(BaseField::Packets);

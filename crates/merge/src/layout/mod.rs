@@ -24,6 +24,8 @@ mod words;
 #[cfg(target_arch = "x86_64")]
 mod write_block;
 
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::{Base, Machine, Marks, MicroflowRecord, Vectors, WithVectors};
@@ -71,6 +73,41 @@ pub enum KeyWidths {
 pub struct Layout {
     compiled: Arc<Compiled>,
     plan: Plan,
+    initiator: Initiator,
+}
+
+/// Who is the initiator of a biflow, unless exactly one side sent a SYN without ACK: then that
+/// side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Initiator {
+    /// The sender of the first packet or, if that is an answer ([`Packet::is_answer`]), its
+    /// receiver, provided that it sent something, too.
+    #[default]
+    Auto,
+    /// The sender of the first packet.
+    FirstSender,
+}
+
+impl Initiator {
+    /// Every rule by its name.
+    pub const NAMES: [(&str, Self); 2] = [("auto", Self::Auto), ("first", Self::FirstSender)];
+}
+
+impl FromStr for Initiator {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::NAMES.iter().find(|(name, _)| *name == text);
+        let found = found.map(|(_, initiator)| *initiator);
+        found.ok_or_else(|| "write auto or first".to_owned())
+    }
+}
+
+impl fmt::Display for Initiator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = Self::NAMES.iter().find(|(_, initiator)| initiator == self);
+        f.write_str(found.map_or("", |(name, _)| name))
+    }
 }
 
 #[derive(Debug)]
@@ -83,6 +120,8 @@ struct Compiled {
     key_columns: [Vec<KeyColumn>; 2],
     feature_columns: Vec<FeatureColumn>,
     words: Words,
+    /// The words that count the packets in the direction of the key, and against it, in biflows.
+    sent: Option<[u16; 2]>,
     state_words: usize,
     /// For packets in the direction of the key, and against it.
     programs: [Program; 2],
@@ -99,6 +138,7 @@ impl Layout {
         limits::check_directions(definition, biflow)?;
         let mut words = Words::default();
         feature_columns(definition, biflow, &mut words);
+        sent(biflow, &mut words);
         let needed = words.count();
         let state_words = limits::check_size(definition, biflow, needed)?;
         words.place();
@@ -112,6 +152,7 @@ impl Layout {
             key_columns: key_columns(&definition.key, &key),
             key,
             feature_columns,
+            sent: sent(biflow, &mut words),
             state_words,
             programs: [false, true].map(|reversed| Program::new(&words, state_words, reversed)),
             machine: Machine::detect(),
@@ -120,7 +161,14 @@ impl Layout {
         Ok(Self {
             compiled: Arc::new(compiled),
             plan,
+            initiator: Initiator::default(),
         })
+    }
+
+    /// This layout with another rule on the initiators of biflows.
+    #[must_use]
+    pub fn with_initiator(self, initiator: Initiator) -> Self {
+        Self { initiator, ..self }
     }
 
     /// The columns: key, features, end reason.
@@ -188,6 +236,17 @@ impl Layout {
         self.compiled.key.key(packet, inputs, self.compiled.biflow)
     }
 
+    /// The fields that every record has, of a single packet.
+    #[inline(always)]
+    #[must_use]
+    pub fn base(&self, packet: &Packet, reversed: bool) -> Base {
+        let mut base = Base::of_packet(packet, reversed);
+        if self.compiled.biflow && self.initiator == Initiator::Auto && packet.is_answer() {
+            base.marks.0 |= Marks::STARTS_WITH_ANSWER;
+        }
+        base
+    }
+
     /// The microflow record of a single packet.
     ///
     /// `K` and `N` must be those of [`Layout::key_widths`] and [`Layout::state_words`]. Otherwise
@@ -202,7 +261,7 @@ impl Layout {
         let (key, reversed) = self.key(packet, inputs);
         let mut record = MicroflowRecord {
             key,
-            base: Base::of_packet(packet, reversed),
+            base: self.base(packet, reversed),
             state: [0; N],
         };
         if N > 0 {
@@ -254,7 +313,7 @@ impl Layout {
         let keys = &compiled.key_columns[usize::from(K == WORDS_V6)];
         let (mut buffers, mut flips) = (Buffers::default(), Vec::new());
         for run in records.chunks(ROWS_AT_ONCE) {
-            let rows = RecordRows::new(run, &mut flips);
+            let rows = RecordRows::new(run, &mut flips, compiled.sent);
             batch.extend(run.len(), |index, values| match keys.get(index) {
                 Some(key) => key.fill(&rows, values, &mut buffers),
                 None => {
@@ -297,6 +356,16 @@ fn is_joined(feature: &Feature, biflow: bool) -> bool {
 }
 
 /// The feature columns: those of the initiator, those of the responder, the end reason.
+/// The words that count the packets of each direction. They tell whether the side that the first
+/// packet answers has sent any.
+fn sent(biflow: bool, words: &mut Words) -> Option<[u16; 2]> {
+    let sides = [Side::Forward, Side::Reverse];
+    match biflow.then(|| FormMaker { words, sides }.count(None))? {
+        Number::Word(pair) => Some(pair),
+        Number::Base(_) => None,
+    }
+}
+
 fn feature_columns(definition: &Definition, biflow: bool, words: &mut Words) -> Vec<FeatureColumn> {
     let mut columns = Vec::new();
     let mut add = |feature: &Feature, sides| {

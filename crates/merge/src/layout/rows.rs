@@ -26,13 +26,22 @@ pub(super) struct RecordRows<'a, const K: usize, const N: usize> {
 }
 
 impl<'a, const K: usize, const N: usize> RecordRows<'a, K, N> {
-    pub(super) fn new(records: &'a [MicroflowRecord<K, N>], flips: &'a mut Vec<bool>) -> Self {
+    /// `sent`: the words that count the packets of each direction of a biflow.
+    pub(super) fn new(
+        records: &'a [MicroflowRecord<K, N>],
+        flips: &'a mut Vec<bool>,
+        sent: Option<[u16; 2]>,
+    ) -> Self {
         flips.clear();
-        flips.extend(
-            records
-                .iter()
-                .map(|record| is_initiated_by_destination(record.base.marks)),
-        );
+        flips.extend(records.iter().map(|record| {
+            let has_sent = |reversed: bool| {
+                sent.is_some_and(|words| {
+                    let word = usize::from(words[usize::from(reversed)]);
+                    record.state[word] > 0
+                })
+            };
+            is_initiated_by_destination(record.base.marks, has_sent)
+        }));
         Self { records, flips }
     }
 
@@ -47,14 +56,18 @@ impl<'a, const K: usize, const N: usize> RecordRows<'a, K, N> {
     }
 }
 
-/// Whether the key's destination is the initiator. The initiator is the sender of the first packet
-/// or, if only one side sent a SYN without ACK, that side (RFC 5103, section 4, and TCP's notion of
-/// a client).
-fn is_initiated_by_destination(marks: Marks) -> bool {
+/// Whether the key's destination is the initiator. The initiator is the side that alone sent a SYN
+/// without ACK (RFC 5103, section 4, and TCP's notion of a client). Otherwise it is the sender of
+/// the first packet or, if that packet is an answer, the other side. An initiator always has
+/// packets.
+fn is_initiated_by_destination(marks: Marks, has_sent: impl Fn(bool) -> bool) -> bool {
     match (marks.any(Marks::SYN), marks.any(Marks::REVERSE_SYN)) {
         (true, false) => false,
         (false, true) => true,
-        _ => marks.any(Marks::STARTS_REVERSED),
+        _ => {
+            let reversed = marks.any(Marks::STARTS_REVERSED);
+            reversed != (marks.any(Marks::STARTS_WITH_ANSWER) && has_sent(!reversed))
+        }
     }
 }
 

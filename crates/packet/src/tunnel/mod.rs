@@ -12,7 +12,7 @@ pub use set::{Tunnel, TunnelSet, UnknownTunnel};
 pub(crate) use udp::may_be_tunnel as may_be_udp_tunnel;
 
 use crate::ip::IpHeader;
-use crate::link::{LinkFields, Network, Version};
+use crate::link::{LinkFields, LinkLimits, Network, Version};
 use crate::transport::protocol;
 
 /// The most nested tunnels that are decapsulated. The flow is that of the deepest header reached.
@@ -44,9 +44,9 @@ impl Inner {
     }
 
     /// The header inside the Ethernet frame at `offset`.
-    fn behind_ethernet(bytes: &[u8], offset: usize) -> Option<Self> {
+    fn behind_ethernet(bytes: &[u8], offset: usize, limits: LinkLimits) -> Option<Self> {
         let mut link = LinkFields::default();
-        let network = link.ethernet(bytes, offset).ok()?;
+        let network = link.ethernet(bytes, offset, limits).ok()?;
         Some(Self {
             ether_type: link.ether_type,
             ..Self::new(network)
@@ -54,9 +54,14 @@ impl Inner {
     }
 
     /// The header at `offset` that an EtherType announced.
-    fn behind_ether_type(bytes: &[u8], offset: usize, announced: u16) -> Option<Self> {
+    fn behind_ether_type(
+        bytes: &[u8],
+        offset: usize,
+        announced: u16,
+        limits: LinkLimits,
+    ) -> Option<Self> {
         let mut link = LinkFields::default();
-        let network = link.by_ether_type(bytes, offset, announced).ok()?;
+        let network = link.by_ether_type(bytes, offset, announced, limits).ok()?;
         Some(Self {
             ether_type: link.ether_type,
             ..Self::new(network)
@@ -64,10 +69,11 @@ impl Inner {
     }
 
     /// The header inside a PPP frame, with or without address and control bytes.
-    fn behind_ppp(bytes: &[u8], offset: usize) -> Option<Self> {
+    fn behind_ppp(bytes: &[u8], offset: usize, limits: LinkLimits) -> Option<Self> {
         let framed = bytes.get(offset..)?.starts_with(&[0xff, 0x03]);
         let start = if framed { offset + 2 } else { offset };
-        LinkFields::default().ppp(bytes, start).ok().map(Self::new)
+        let network = LinkFields::default().ppp(bytes, start, limits);
+        network.ok().map(Self::new)
     }
 }
 
@@ -75,7 +81,12 @@ impl Inner {
 ///
 /// `bytes` end where the outer datagram ends. Of a fragmented outer datagram, only the first
 /// fragment is decapsulated.
-pub(crate) fn enter(bytes: &[u8], outer: &IpHeader, entered: TunnelSet) -> Option<Inner> {
+pub(crate) fn enter(
+    bytes: &[u8],
+    outer: &IpHeader,
+    entered: TunnelSet,
+    limits: LinkLimits,
+) -> Option<Inner> {
     if outer.is_later_fragment() {
         return None;
     }
@@ -89,8 +100,8 @@ pub(crate) fn enter(bytes: &[u8], outer: &IpHeader, entered: TunnelSet) -> Optio
             offset,
             version: Version::V6,
         })),
-        protocol::GRE if entered.contains(Tunnel::Gre) => gre::enter(bytes, offset),
-        protocol::UDP => udp::enter(bytes, offset, entered),
+        protocol::GRE if entered.contains(Tunnel::Gre) => gre::enter(bytes, offset, limits),
+        protocol::UDP => udp::enter(bytes, offset, entered, limits),
         _ => None,
     }
 }

@@ -24,11 +24,13 @@ pub enum Tunnel {
     Teredo,
     /// L2TP version 2 data messages, UDP port 1701 (RFC 2661).
     L2tp,
+    /// Ethernet in MPLS, with or without control word (RFC 4448).
+    Pseudowire,
 }
 
 impl Tunnel {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Ipip,
         Self::SixInFour,
         Self::Gre,
@@ -37,6 +39,7 @@ impl Tunnel {
         Self::GtpU,
         Self::Teredo,
         Self::L2tp,
+        Self::Pseudowire,
     ];
 
     /// The name on the command line.
@@ -51,17 +54,18 @@ impl Tunnel {
             Self::GtpU => "gtp-u",
             Self::Teredo => "teredo",
             Self::L2tp => "l2tp",
+            Self::Pseudowire => "pseudowire",
         }
     }
 }
 
 /// A set of [`Tunnel`]s; empty by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct TunnelSet(u8);
+pub struct TunnelSet(u16);
 
 impl TunnelSet {
     /// Every tunnel.
-    pub const ALL: Self = Self(u8::MAX);
+    pub const ALL: Self = Self((1 << Tunnel::ALL.len()) - 1);
     /// No tunnel.
     pub const EMPTY: Self = Self(0);
     /// The tunnels over UDP.

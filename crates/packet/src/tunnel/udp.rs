@@ -4,7 +4,7 @@
 use super::{Inner, Tunnel, TunnelSet};
 use crate::Rejected;
 use crate::bytes::{array_at, u8_at, u16_at, u24_at, u32_at};
-use crate::link::{Network, Version, by_nibble, ether_type};
+use crate::link::{LinkLimits, Network, Version, by_nibble, ether_type};
 
 /// The most GTP-U extension headers that are followed.
 const MAX_GTP_EXTENSIONS: usize = 16;
@@ -42,43 +42,54 @@ pub(crate) fn may_be_tunnel(ports: [u8; 4]) -> bool {
 }
 
 /// The header inside a UDP datagram at `offset`, if it carries one of the `entered` tunnels.
-pub(super) fn enter(bytes: &[u8], offset: usize, entered: TunnelSet) -> Option<Inner> {
+pub(super) fn enter(
+    bytes: &[u8],
+    offset: usize,
+    entered: TunnelSet,
+    limits: LinkLimits,
+) -> Option<Inner> {
     let (source, destination) = (u16_at(bytes, offset)?, u16_at(bytes, offset + 2)?);
     let payload = offset + 8;
     let wanted = tunnels_of(source, destination).into_iter().flatten();
     wanted
         .filter(|tunnel| entered.contains(*tunnel))
-        .find_map(|tunnel| enter_one(bytes, payload, tunnel, destination))
+        .find_map(|tunnel| enter_one(bytes, payload, tunnel, destination, limits))
 }
 
-fn enter_one(bytes: &[u8], payload: usize, tunnel: Tunnel, destination: u16) -> Option<Inner> {
+fn enter_one(
+    bytes: &[u8],
+    payload: usize,
+    tunnel: Tunnel,
+    destination: u16,
+    limits: LinkLimits,
+) -> Option<Inner> {
     match tunnel {
-        Tunnel::Vxlan if destination == VXLAN_GPE_PORT => vxlan_gpe(bytes, payload),
-        Tunnel::Vxlan => vxlan(bytes, payload),
-        Tunnel::Geneve => geneve(bytes, payload),
+        Tunnel::Vxlan if destination == VXLAN_GPE_PORT => vxlan_gpe(bytes, payload, limits),
+        Tunnel::Vxlan => vxlan(bytes, payload, limits),
+        Tunnel::Geneve => geneve(bytes, payload, limits),
         Tunnel::GtpU => gtp_u(bytes, payload),
         Tunnel::Teredo => teredo(bytes, payload),
-        Tunnel::L2tp => l2tp(bytes, payload),
-        Tunnel::Ipip | Tunnel::SixInFour | Tunnel::Gre => None,
+        Tunnel::L2tp => l2tp(bytes, payload, limits),
+        Tunnel::Ipip | Tunnel::SixInFour | Tunnel::Gre | Tunnel::Pseudowire => None,
     }
 }
 
 /// RFC 7348, section 5: flags with the I bit, VNI in bytes 4 to 6, then Ethernet.
-fn vxlan(bytes: &[u8], offset: usize) -> Option<Inner> {
+fn vxlan(bytes: &[u8], offset: usize, limits: LinkLimits) -> Option<Inner> {
     if u8_at(bytes, offset)? & 0x08 == 0 {
         return None;
     }
-    let mut inner = Inner::behind_ethernet(bytes, offset + 8)?;
+    let mut inner = Inner::behind_ethernet(bytes, offset + 8, limits)?;
     inner.fields.vni = u24_at(bytes, offset + 4);
     Some(inner)
 }
 
 /// draft-ietf-nvo3-vxlan-gpe, section 3: as VXLAN, but if the P bit is set, the last reserved byte
 /// names the protocol of the payload.
-fn vxlan_gpe(bytes: &[u8], offset: usize) -> Option<Inner> {
+fn vxlan_gpe(bytes: &[u8], offset: usize, limits: LinkLimits) -> Option<Inner> {
     let [flags, _, _, next]: [u8; 4] = array_at(bytes, offset)?;
     let announced = match (flags & 0x04 != 0, next) {
-        (false, _) | (true, 3) => return vxlan(bytes, offset),
+        (false, _) | (true, 3) => return vxlan(bytes, offset, limits),
         (true, 1) => ether_type::IPV4,
         (true, 2) => ether_type::IPV6,
         (true, _) => return None,
@@ -86,22 +97,22 @@ fn vxlan_gpe(bytes: &[u8], offset: usize) -> Option<Inner> {
     if flags & 0x08 == 0 {
         return None;
     }
-    let mut inner = Inner::behind_ether_type(bytes, offset + 8, announced)?;
+    let mut inner = Inner::behind_ether_type(bytes, offset + 8, announced, limits)?;
     inner.fields.vni = u24_at(bytes, offset + 4);
     Some(inner)
 }
 
 /// RFC 8926, section 3.4: version 0, options in words, protocol type, VNI.
-fn geneve(bytes: &[u8], offset: usize) -> Option<Inner> {
+fn geneve(bytes: &[u8], offset: usize, limits: LinkLimits) -> Option<Inner> {
     let first = u8_at(bytes, offset)?;
     if first >> 6 != 0 {
         return None;
     }
     let behind = offset + 8 + usize::from(first & 0x3f) * 4;
     let mut inner = match u16_at(bytes, offset + 2)? {
-        ether_type::TRANSPARENT_ETHERNET => Inner::behind_ethernet(bytes, behind)?,
+        ether_type::TRANSPARENT_ETHERNET => Inner::behind_ethernet(bytes, behind, limits)?,
         ..ether_type::MIN_TYPE => return None,
-        announced => Inner::behind_ether_type(bytes, behind, announced)?,
+        announced => Inner::behind_ether_type(bytes, behind, announced, limits)?,
     };
     inner.fields.vni = u24_at(bytes, offset + 4);
     Some(inner)
@@ -154,7 +165,7 @@ fn teredo(bytes: &[u8], mut offset: usize) -> Option<Inner> {
 }
 
 /// RFC 2661, section 3.1: a data message of version 2 carries PPP.
-fn l2tp(bytes: &[u8], offset: usize) -> Option<Inner> {
+fn l2tp(bytes: &[u8], offset: usize, limits: LinkLimits) -> Option<Inner> {
     const CONTROL: u16 = 0x8000;
     const LENGTH: u16 = 0x4000;
     const SEQUENCE: u16 = 0x0800;
@@ -174,5 +185,5 @@ fn l2tp(bytes: &[u8], offset: usize) -> Option<Inner> {
     if flags & OFFSET != 0 {
         behind += 2 + usize::from(u16_at(bytes, behind)?);
     }
-    Inner::behind_ppp(bytes, behind)
+    Inner::behind_ppp(bytes, behind, limits)
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 use turboflow_packet::{
-    LinkType, MAX_EXTENSION_HEADERS, Parser, ParserConfig, RejectClass, Rejected,
+    Frame, LinkType, MAX_EXTENSION_HEADERS, Parser, ParserConfig, RejectClass, Rejected, TunnelSet,
 };
 
 use super::{flow, flow_of, inner, parse};
 use crate::build::{
     ethernet, extension, fragment, frame_of, ipv4, ipv4_fragment, ipv4_with_options, ipv6, join,
-    tcp, udp,
+    tag, tcp, udp,
 };
 
 fn v4(datagram: &[u8]) -> Vec<u8> {
@@ -150,29 +150,100 @@ fn chains_longer_than_the_limit_end_at_it() {
     );
 }
 
+/// A frame of which only the first bytes were captured.
+fn cut(bytes: &[u8], wire_length_bytes: u32) -> Frame<'_> {
+    Frame {
+        wire_length_bytes,
+        ..frame_of(bytes, LinkType::Ethernet)
+    }
+}
+
 #[test]
-fn honours_the_jumbo_option() {
+fn honours_the_jumbo_option_of_a_frame_that_has_room_for_it() {
+    let mut parser = Parser::new(ParserConfig::default());
     let options = [6, 0, 0xc2, 4, 0, 1, 0x86, 0xa0];
     let mut bytes = v6(&ipv6(0, &join(&[&options, &tcp(0x010, &[], &[0; 40])])));
     bytes[18..20].copy_from_slice(&[0, 0]);
-    let packet = parse(&bytes).unwrap();
+    let packet = parser.parse(&cut(&bytes, 14 + 40 + 100_000)).unwrap();
     assert_eq!(
         (packet.ip_length_bytes, flow(&packet)),
         (40 + 100_000, (6, 1025, 443))
     );
     assert_eq!(packet.tcp_flags, 0x010);
-    // The largest length does not overflow.
-    bytes[14 + 44..14 + 48].copy_from_slice(&[0xff; 4]);
-    assert_eq!(parse(&bytes).unwrap().ip_length_bytes, u32::MAX);
+    assert_eq!(parser.packets_longer_than_frame(), 0);
+    // A longer one is the rest of the frame.
+    for declared in [100_001_u32, u32::MAX] {
+        bytes[14 + 44..14 + 48].copy_from_slice(&declared.to_be_bytes());
+        let packet = parser.parse(&cut(&bytes, 14 + 40 + 100_000)).unwrap();
+        assert_eq!(packet.ip_length_bytes, 40 + 100_000);
+    }
+    assert_eq!(parser.packets_longer_than_frame(), 2);
 }
 
 #[test]
-fn an_ipv6_payload_length_of_0_without_jumbo_is_0() {
+fn an_ipv6_payload_length_of_0_is_the_rest_of_the_frame() {
     let mut bytes = v6(&ipv6(6, &tcp(0x010, &[], b"")));
     bytes[18..20].copy_from_slice(&[0, 0]);
-    let packet = parse(&bytes).unwrap();
-    assert_eq!((packet.ip_length_bytes, flow(&packet)), (40, (6, 0, 0)));
-    assert_eq!(packet.tcp_flags, 0);
+    let mut parser = Parser::new(ParserConfig::default());
+    let packet = parser.parse(&cut(&bytes, 70_068)).unwrap();
+    assert_eq!(
+        (packet.ip_length_bytes, flow(&packet), packet.tcp_flags),
+        (70_054, (6, 1025, 443), 0x010)
+    );
+    // Also behind a hop-by-hop header without a jumbo option.
+    let mut bytes = v6(&ipv6(0, &extension(6, 0, &tcp(0x010, &[], b""))));
+    bytes[18..20].copy_from_slice(&[0, 0]);
+    let packet = parser.parse(&cut(&bytes, 3_014)).unwrap();
+    assert_eq!(
+        (packet.ip_length_bytes, flow(&packet)),
+        (3_000, (6, 1025, 443))
+    );
+    // "No next header" has no payload, so the rest is padding.
+    let packet = parser.parse(&cut(&v6(&ipv6(59, b"")), 60)).unwrap();
+    assert_eq!((packet.ip_length_bytes, flow(&packet)), (40, (59, 0, 0)));
+    assert_eq!(parser.packets_longer_than_frame(), 0);
+}
+
+#[test]
+fn packets_longer_than_their_frame_count_with_what_they_declare() {
+    let mut parser = Parser::new(ParserConfig::default());
+    let short = udp(53, 5353, b"12345");
+    let mut longer = |bytes: &[u8]| {
+        let before = parser.packets_longer_than_frame();
+        let packet = parser.parse(&frame_of(bytes, LinkType::Ethernet)).unwrap();
+        let counted = parser.packets_longer_than_frame() - before;
+        (packet.ip_length_bytes, counted)
+    };
+    assert_eq!(longer(&v4(&ipv4(17, &short))), (33, 0));
+    assert_eq!(longer(&v6(&ipv6(17, &short))), (53, 0));
+    let mut bytes = v4(&ipv4(17, &short));
+    bytes[17] += 1;
+    assert_eq!(longer(&bytes), (34, 1));
+    let mut bytes = v6(&ipv6(17, &short));
+    bytes[18] = 0xfe;
+    assert_eq!(longer(&bytes), (40 + 0xfe00 + 13, 1));
+    let mut tagged = ethernet(0x8100, &tag(7, 0x0800, &ipv4(17, &short)));
+    tagged[20] = 0xff;
+    assert_eq!(longer(&tagged), (0xff00 + 33, 1));
+}
+
+#[test]
+fn an_inner_packet_longer_than_the_outer_one_counts_once() {
+    let mut parser = Parser::new(ParserConfig {
+        decapsulate: TunnelSet::ALL,
+        ..Default::default()
+    });
+    let mut inner = ipv4(17, &udp(53, 5353, b"12345"));
+    inner[3] += 1;
+    let mut bytes = v4(&ipv4(4, &inner));
+    // Room in the frame, none in the outer packet.
+    bytes.extend([0; 20]);
+    let packet = parser.parse(&frame_of(&bytes, LinkType::Ethernet)).unwrap();
+    assert_eq!(
+        (packet.ip_length_bytes, flow(&packet)),
+        (34, (17, 53, 5353))
+    );
+    assert_eq!(parser.packets_longer_than_frame(), 1);
 }
 
 #[test]

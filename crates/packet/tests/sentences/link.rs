@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-use turboflow_packet::{LinkType, MAX_LINK_HEADERS, RejectClass, Rejected};
+use turboflow_packet::{LinkType, MAX_LINK_HEADERS, Parser, ParserConfig, RejectClass, Rejected};
 
 use super::{flow, flow_of, inner, parse, parse_as};
-use crate::build::{ethernet, ipv4, ipv6, join, tag, udp};
+use crate::build::{ethernet, frame_of, ipv4, ipv6, join, tag, udp};
 
 const UDP_53: (u8, u16, u16) = (17, 53, 5353);
 
@@ -70,6 +70,89 @@ fn skips_mpls_stacks_and_reads_the_version_nibble() {
 }
 
 #[test]
+fn behind_labels_is_ip_only_what_can_be() {
+    let behind = |payload: &[u8]| parse(&ethernet(0x8847, &join(&[&[0, 0x01, 0x31, 64], payload])));
+    assert_eq!(behind(&inner()).map(|packet| flow(&packet)), Ok(UDP_53));
+    for (at, value) in [(0, 0x44), (3, 19), (10, 0xff), (12, 9)] {
+        let mut broken = inner();
+        broken[at] = value;
+        assert_eq!(behind(&broken), Err(Rejected::MplsNotIp), "byte {at}");
+    }
+    let mut v6 = ipv6(17, &udp(53, 5353, b""));
+    v6[5] += 1;
+    assert_eq!(behind(&v6), Err(Rejected::MplsNotIp));
+    // An explicit null says what follows, whatever the checksum.
+    let mut unchecked = inner();
+    (unchecked[10], unchecked[11]) = (0, 0);
+    assert_eq!(behind(&unchecked), Err(Rejected::MplsNotIp));
+    let null = |label: u8, payload: &[u8]| {
+        let entry = [0, 0, label << 4 | 1, 64];
+        parse(&ethernet(0x8847, &join(&[&entry, payload]))).map(|packet| flow(&packet))
+    };
+    assert_eq!(null(0, &unchecked), Ok(UDP_53));
+    assert_eq!(null(2, &v6), Ok(UDP_53));
+    assert_eq!(null(2, &unchecked), Err(Rejected::MplsNotIp));
+    // A header that was cut tells nothing.
+    assert_eq!(behind(&inner()[..19]), Err(Rejected::Ipv4HeaderNotCaptured));
+}
+
+#[test]
+fn skips_headers_of_switches_and_taps() {
+    let shims: [(u16, &[u8]); 8] = [
+        (0x8909, &[1, 1, 0, 1, 0, 2]),
+        (0x8909, &[1, 2, 0, 1, 0, 2, 0, 3, 0, 4]),
+        (0x8926, &[0x80, 0x12, 0, 0x34]),
+        (0x8988, &[0, 1, 2, 3, 4, 5]),
+        (0xd28b, &[0, 1, 0, 0x10, 1, 2, 3, 4, 5, 6, 7, 8]),
+        (0xd28b, &[0, 1, 1, 0x10, 1, 2, 3, 4, 5, 6, 7, 8]),
+        (0xd28b, &[0, 1, 0, 0x20, 1, 2, 3, 4, 5, 6]),
+        (0xd28b, &[0, 1, 1, 0x20, 1, 2, 3, 4, 5, 6]),
+    ];
+    for (ether_type, shim) in shims {
+        let plain = ethernet(ether_type, &join(&[shim, &[0x08, 0x00], &inner()]));
+        assert_eq!(flow_of(&plain), UDP_53, "{ether_type:x}");
+        let tagged = join(&[shim, &[0x81, 0x00], &tag(7, 0x0800, &inner())]);
+        assert_eq!(flow_of(&ethernet(ether_type, &tagged)), UDP_53);
+        for length in 0..shim.len() + 2 {
+            let cut = &plain[..14 + length];
+            assert_eq!(parse(cut), Err(Rejected::LinkHeaderNotCaptured), "{length}");
+        }
+    }
+    for (ether_type, shim) in [
+        (0x8909, &[2, 1, 0, 1][..]),
+        (0x8909, &[1, 0, 8, 0]),
+        (0xd28b, &[0, 2, 0, 0x10]),
+        (0xd28b, &[0, 1, 0, 0x30]),
+    ] {
+        let unknown = ethernet(ether_type, &join(&[shim, &[0; 40]]));
+        assert_eq!(parse(&unknown), Err(Rejected::OtherEtherType));
+    }
+}
+
+#[test]
+fn names_the_ethernet_types_that_are_not_read() {
+    let mut parser = Parser::new(ParserConfig::default());
+    for (ether_type, frames) in [(0x88f7, 3), (0x8903, 5), (0x0806, 2)] {
+        for _ in 0..frames {
+            let bytes = ethernet(0x8100, &tag(7, ether_type, &[0; 40]));
+            let _ = parser.parse(&frame_of(&bytes, LinkType::Ethernet));
+        }
+    }
+    let unread = parser.unread_ether_types();
+    assert_eq!(unread.commonest(), [(0x8903, 5), (0x88f7, 3)]);
+    assert_eq!(unread.others(), 0);
+    for ether_type in 0x9101..0x9200 {
+        let bytes = ethernet(ether_type, &[0; 40]);
+        let _ = parser.parse(&frame_of(&bytes, LinkType::Ethernet));
+    }
+    let mut unread = *parser.unread_ether_types();
+    assert_eq!((unread.commonest().len(), unread.others()), (32, 225));
+    unread.merge(parser.unread_ether_types());
+    assert_eq!(unread.commonest()[0], (0x8903, 10));
+    assert_eq!(unread.others(), 450);
+}
+
+#[test]
 fn skips_pppoe_session_headers_but_rejects_discovery() {
     let session = |protocol: &[u8], payload: &[u8]| {
         ethernet(0x8864, &join(&[&[0x11, 0, 0, 1, 0, 40], protocol, payload]))
@@ -128,6 +211,8 @@ fn reads_every_link_type() {
         (LinkType::Null, join(&[&[0, 0, 0, 2], &inner()])),
         (LinkType::Null, join(&[&[30, 0, 0, 0], &v6])),
         (LinkType::Null, join(&[&[0, 0, 0, 24], &v6])),
+        (LinkType::Null, join(&[&[0x0f, 0, 0x08, 0], &inner()])),
+        (LinkType::Null, join(&[&[0x0f, 0, 0x86, 0xdd], &v6])),
         (LinkType::LinuxCooked, cooked),
         (LinkType::LinuxCooked2, cooked_2),
         (LinkType::Ppp, join(&[&[0xff, 0x03, 0x00, 0x21], &inner()])),

@@ -20,7 +20,7 @@ fn inner() -> Vec<u8> {
     let mut datagram = build::ipv4(17, &build::udp(53, 5353, b"inner"));
     datagram[12..16].copy_from_slice(&[10, 0, 0, 1]);
     datagram[16..20].copy_from_slice(&[10, 0, 0, 2]);
-    datagram
+    build::with_checksum(datagram)
 }
 
 fn parse_as(link_type: LinkType, bytes: &[u8]) -> Result<Packet, Rejected> {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-use turboflow_packet::{MAX_TUNNEL_DEPTH, Tunnel, TunnelSet};
+use turboflow_packet::{
+    LinkType, MAX_TUNNEL_DEPTH, Parser, ParserConfig, Rejected, Tunnel, TunnelSet,
+};
 use turboflow_record::{Input, InputValues, Packet};
 
 use super::{flow, inner, values_of};
-use crate::build::{DESTINATION, SOURCE, ethernet, ipv4, ipv4_fragment, ipv6, join, tag, udp};
+use crate::build::{
+    DESTINATION, SOURCE, ethernet, frame_of, ipv4, ipv4_fragment, ipv6, join, tag, udp,
+};
 
 const INNER: (u8, u16, u16) = (17, 53, 5353);
 
@@ -301,7 +305,7 @@ fn an_inner_header_must_lie_inside_the_outer_length() {
 
 #[test]
 fn tunnel_sets_parse_from_and_display_as_lists() {
-    let all = "ipip,6in4,gre,vxlan,geneve,gtp-u,teredo,l2tp";
+    let all = "ipip,6in4,gre,vxlan,geneve,gtp-u,teredo,l2tp,pseudowire";
     assert_eq!(all.parse(), Ok(TunnelSet::ALL));
     assert_eq!(TunnelSet::ALL.to_string(), all);
     assert_eq!("all".parse(), Ok(TunnelSet::ALL));
@@ -317,4 +321,36 @@ fn tunnel_sets_parse_from_and_display_as_lists() {
         error.contains("`wireguard`") && error.contains("6in4"),
         "{error}"
     );
+}
+
+#[test]
+fn enters_ethernet_in_mpls_with_or_without_a_control_word() {
+    let labels = [0, 0x01, 0x31, 64];
+    let pseudowire = |control_word: &[u8], first: u8, inner: &[u8]| {
+        let mut frame = ethernet(0x8100, &tag(9, 0x0800, inner));
+        frame[0] = first;
+        ethernet(0x8847, &join(&[&labels, control_word, &frame]))
+    };
+    let only = |bytes: &[u8], entered: TunnelSet| {
+        let mut parser = Parser::new(ParserConfig {
+            decapsulate: entered,
+            ..Default::default()
+        });
+        parser.parse(&frame_of(bytes, LinkType::Ethernet))
+    };
+    for control_word in [&[][..], &[0; 4], &[0, 0, 0, 7]] {
+        // Addresses that begin as IPv4, as IPv6, and as a control word would.
+        for first in [0x44, 0x45, 0x60, 0x00, 0x02] {
+            let bytes = pseudowire(control_word, first, &inner());
+            let packet = only(&bytes, TunnelSet::EMPTY.with(Tunnel::Pseudowire)).unwrap();
+            assert_eq!(flow(&packet), (17, 53, 5353), "{control_word:?} {first:x}");
+            assert_eq!(packet.ip_length_bytes, 33);
+            assert_eq!(only(&bytes, TunnelSet::EMPTY), Err(Rejected::MplsNotIp));
+        }
+    }
+    // A control channel, and what is no Ethernet with IP.
+    let channel = ethernet(0x8847, &join(&[&labels, &[0x10, 0, 0, 7], &inner()]));
+    assert_eq!(only(&channel, TunnelSet::ALL), Err(Rejected::MplsNotIp));
+    let other = ethernet(0x8847, &join(&[&labels, &[0; 60]]));
+    assert_eq!(only(&other, TunnelSet::ALL), Err(Rejected::MplsNotIp));
 }

@@ -28,7 +28,7 @@ pub(crate) fn tag(control: u16, ether_type: u16, payload: &[u8]) -> Vec<u8> {
 /// An IPv4 fragment without options. `flags` holds flags and fragment offset in units of 8 bytes.
 pub(crate) fn ipv4_fragment(protocol: u8, id: u16, flags: u16, payload: &[u8]) -> Vec<u8> {
     let length = (20 + payload.len()) as u16;
-    join(&[
+    with_checksum(join(&[
         &[0x45, 0xb8],
         &length.to_be_bytes(),
         &id.to_be_bytes(),
@@ -37,7 +37,22 @@ pub(crate) fn ipv4_fragment(protocol: u8, id: u16, flags: u16, payload: &[u8]) -
         &SOURCE,
         &DESTINATION,
         payload,
-    ])
+    ]))
+}
+
+/// Fills in the header checksum of an IPv4 datagram (RFC 1071).
+pub(crate) fn with_checksum(mut datagram: Vec<u8>) -> Vec<u8> {
+    datagram[10..12].fill(0);
+    let header_bytes = usize::from(datagram[0] & 0xf) * 4;
+    let pairs = datagram[..header_bytes].chunks_exact(2);
+    let mut sum: u32 = pairs
+        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
+        .sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    datagram[10..12].copy_from_slice(&(!sum as u16).to_be_bytes());
+    datagram
 }
 
 /// An IPv4 datagram.
@@ -49,7 +64,7 @@ pub(crate) fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
 pub(crate) fn ipv4_with_options(protocol: u8, options: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut datagram = ipv4(protocol, &join(&[options, payload]));
     datagram[0] = 0x45 + (options.len() / 4) as u8;
-    datagram
+    with_checksum(datagram)
 }
 
 /// An IPv6 datagram between 2001:db8::1 and 2001:db8::2.

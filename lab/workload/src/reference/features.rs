@@ -66,7 +66,8 @@ fn is_of_both_directions(feature: &Feature) -> bool {
     feature.per_biflow || feature.of == Some(Input::Direction)
 }
 
-/// The initiator is the sender of the first packet, unless exactly one side sent a SYN without ACK.
+/// The initiator is the side that alone sent a SYN without ACK. Otherwise it is the sender of the
+/// first packet or, if that is an answer and its receiver sent something too, the receiver.
 fn initiator_is_reversed(packets: &[SeenPacket]) -> bool {
     let sent_syn = |reversed| {
         packets
@@ -76,7 +77,11 @@ fn initiator_is_reversed(packets: &[SeenPacket]) -> bool {
     match (sent_syn(false), sent_syn(true)) {
         (true, false) => false,
         (false, true) => true,
-        _ => packets[0].is_reversed(),
+        _ => {
+            let first = packets[0].is_reversed();
+            let other = packets.iter().any(|seen| seen.is_reversed() != first);
+            first != (packets[0].packet.is_answer() && other)
+        }
     }
 }
 

@@ -125,7 +125,8 @@ impl OpenFlow {
             return Some(reason);
         }
         let next_ns = u128::from(next.packet.timestamp_ns);
-        if self.has_ended(options) && next.is_syn_without_ack() {
+        let opens = next.is_syn_without_ack() && next_ns >= self.last_ns();
+        if self.has_ended(options) && opens {
             return Some(EndReason::EndOfFlow);
         }
         if next_ns > self.last_ns() + self.limit_ns(options) {

@@ -31,6 +31,7 @@ fn packet(tuple: FiveTuple, timestamp_ns: u64, tcp_flags: u16) -> (Packet, Input
         tcp_flags,
         ttl: 64,
         tos: 0,
+        is_echo_reply: false,
     };
     (packet, InputValues::default())
 }
@@ -104,6 +105,15 @@ fn an_ended_flow_lingers_and_a_new_syn_opens_another() {
     assert_eq!(
         cuts(&options(), &[(1, 2), (2, end), (3, TCP_SYN), (4, TCP_SYN)]),
         expected
+    );
+    // A SYN that is older than the RST was captured late; one of the same time opens a flow.
+    assert_eq!(
+        cuts(&options(), &[(2, TCP_RST), (1, TCP_SYN), (3, TCP_SYN)]),
+        [(2, 1, 2, 3), (1, 3, 3, 4)]
+    );
+    assert_eq!(
+        cuts(&options(), &[(2, TCP_RST), (2, TCP_SYN)]),
+        [(1, 2, 2, 4), (1, 2, 2, 3)]
     );
     // A SYN with ACK answers a connection and does not begin one.
     assert_eq!(

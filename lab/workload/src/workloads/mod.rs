@@ -78,6 +78,7 @@ impl Arrival {
             tcp_flags: self.tcp_flags,
             ttl: self.ttl(),
             tos: 0,
+            is_echo_reply: false,
         }
     }
 

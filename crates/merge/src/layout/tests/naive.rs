@@ -41,7 +41,8 @@ impl Expected {
     }
 }
 
-/// Whether the initiator is the higher end of the flow.
+/// Whether the initiator is the higher end of the flow: the side that alone sent a SYN, otherwise
+/// the sender of the first packet or, if that is an answer, its receiver, which sent something too.
 pub(super) fn is_flipped(flow: &[SeenPacket]) -> bool {
     let syn_from = |reversed| {
         let sent = flow.iter().filter(move |seen| seen.reversed == reversed);
@@ -52,7 +53,11 @@ pub(super) fn is_flipped(flow: &[SeenPacket]) -> bool {
     match (syn_from(false), syn_from(true)) {
         (true, false) => false,
         (false, true) => true,
-        _ => flow[0].reversed,
+        _ => {
+            let answers = flow[0].packet.is_answer();
+            let other = flow.iter().any(|seen| seen.reversed != flow[0].reversed);
+            flow[0].reversed != (answers && other)
+        }
     }
 }
 

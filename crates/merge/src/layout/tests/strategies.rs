@@ -20,6 +20,7 @@ pub(super) fn packet(number: u64, reversed: bool) -> Packet {
         tcp_flags: 0,
         ttl: number as u8,
         tos: (number >> 8) as u8,
+        is_echo_reply: false,
     }
 }
 
