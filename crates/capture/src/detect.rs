@@ -78,7 +78,10 @@ const OTHER_FILES: &[(&[u8], &str)] = &[
         "a Bluetooth capture, which holds no IP packets",
     ),
     (b"\x7fELF", "a program"),
-    (b"PAR1", "a Parquet file, perhaps one of flow records"),
+    (
+        b"PAR1",
+        "a Parquet file: if it has flow records, `turboflow show FILE` answers questions about them",
+    ),
     (
         b"\x0c\xa5\x01\0",
         "an nfdump flow file, which holds no packets",
@@ -116,7 +119,10 @@ pub(crate) fn hint_for(first: &[u8]) -> Option<&'static str> {
     let is_text = first
         .iter()
         .all(|byte| byte.is_ascii_graphic() || b" \t\r\n".contains(byte));
-    is_text.then_some("text, save the capture as pcap or pcapng")
+    is_text.then_some(
+        "text: if it has flow records, `turboflow show FILE` answers questions about them; a \
+         capture must be saved as pcap or pcapng",
+    )
 }
 
 fn is_zero(first: &[u8]) -> bool {

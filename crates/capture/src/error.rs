@@ -133,6 +133,12 @@ pub struct ReadError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
+    /// Another capture file begins where a packet is expected.
+    #[error(
+        "another capture file begins here, as after `cat`: packets before were read. Give each \
+        file by its own name, or join them with `mergecap`"
+    )]
+    AnotherFile,
     /// The length of a pcapng block is invalid.
     #[error(
         "block of type {block_type:#010x} with a length of {length_bytes} bytes ({rule}): the \

@@ -13,9 +13,10 @@ use crate::batch::Batch;
 use crate::detect;
 use crate::error::{Damage, OpenError, ReadError};
 use crate::format::{Compression, Format};
+use crate::gzip::Members;
 use crate::header::{HEADER_BYTES, Walker, fill_error, first_bytes, header, open_error};
 use crate::mapped::Mapped;
-use crate::source::{Memory, Source, Stream};
+use crate::source::{Filled, Memory, Source, Stream};
 use crate::walk::{Counters, Stop};
 
 /// Plain files up to this size are read completely. That is cheaper than a mapping, and no other
@@ -46,6 +47,16 @@ pub struct CaptureFile {
     is_closed: bool,
     at_end: bool,
     frames: Vec<Frame<'static>>,
+}
+
+/// Where reading got to.
+enum Reached {
+    /// The input has ended.
+    End,
+    /// A packet that is there completely.
+    Packet,
+    /// A pipe that is silent for now.
+    Silence,
 }
 
 /// Path and properties of a file when it was first opened.
@@ -143,7 +154,8 @@ impl CaptureFile {
         Self::start(name, source, Compression::None, None, total_bytes)
     }
 
-    /// Reads a capture from any reader. `name` is its name in messages.
+    /// Reads a capture from any reader. `name` is its name in messages. If the reader gives up
+    /// waiting ([`io::ErrorKind::WouldBlock`]), the next batch is empty.
     ///
     /// # Errors
     /// If it cannot be read or is not a supported capture.
@@ -188,7 +200,7 @@ impl CaptureFile {
         };
         let buffered = BufReader::with_capacity(COMPRESSED_PIECE_BYTES, counting);
         let reader: Box<dyn Read + Send> = if compression == Compression::Gzip {
-            Box::new(flate2::bufread::MultiGzDecoder::new(buffered))
+            Box::new(Members::new(buffered))
         } else {
             let decoder = zstd::stream::read::Decoder::with_buffer(buffered);
             Box::new(decoder.map_err(|error| open_error(&name, error))?)
@@ -207,8 +219,8 @@ impl CaptureFile {
     ) -> Result<Self, OpenError> {
         while source.window().len() < HEADER_BYTES {
             match source.fill(HEADER_BYTES) {
-                Ok(true) => {}
-                Ok(false) => break,
+                Ok(Filled::Longer | Filled::NotYet) => {}
+                Ok(Filled::Ended) => break,
                 Err(damage) => return Err(fill_error(name, damage)),
             }
         }
@@ -271,10 +283,11 @@ impl CaptureFile {
         Err(self.read_error(damage))
     }
 
-    /// The next frames: between 1 and `limit`, which is clamped to 1 to 65,536. `None` at the end.
+    /// The next frames: up to `limit`, which is clamped to 1 to 65,536. `None` at the end.
     ///
     /// The batch reuses its storage, so that a loop with a constant limit allocates once. Packets
-    /// from a pipe are delivered as they arrive, without waiting for a full batch.
+    /// from a pipe are delivered as they arrive, without waiting for a full batch. A batch is empty
+    /// only where a reader gave up waiting ([`CaptureFile::from_reader`]).
     ///
     /// # Errors
     /// Once, after the last complete packet, if the file is damaged or truncated. Then `None`
@@ -288,8 +301,9 @@ impl CaptureFile {
             return Ok(None);
         }
         match self.reach_packet() {
-            Ok(true) => {}
-            Ok(false) => {
+            Ok(Reached::Packet) => {}
+            Ok(Reached::Silence) => return Ok(Some(Batch::take(&mut self.frames, 1))),
+            Ok(Reached::End) => {
                 self.at_end = true;
                 return Ok(None);
             }
@@ -310,8 +324,8 @@ impl CaptureFile {
         Ok(Some(batch))
     }
 
-    /// Advances to the next complete packet. Returns whether there is one.
-    fn reach_packet(&mut self) -> Result<bool, Damage> {
+    /// Advances to the next complete packet.
+    fn reach_packet(&mut self) -> Result<Reached, Damage> {
         loop {
             let window = self.source.window();
             let walk = self
@@ -320,13 +334,17 @@ impl CaptureFile {
             self.source.consume(walk.consumed);
             self.offset_bytes += walk.consumed as u64;
             match walk.stop {
-                Stop::Full => return Ok(true),
+                Stop::Full => return Ok(Reached::Packet),
                 Stop::Damaged(damage) => return Err(damage),
                 Stop::NeedMore { at_least, cut } => {
-                    if self.source.fill(at_least)? {
-                        continue;
+                    match self.source.fill(at_least)? {
+                        Filled::Longer => continue,
+                        Filled::NotYet => return Ok(Reached::Silence),
+                        Filled::Ended => {}
                     }
-                    let Some(cut) = cut else { return Ok(false) };
+                    let Some(cut) = cut else {
+                        return Ok(Reached::End);
+                    };
                     return Err(Damage::Truncated {
                         part: cut.part,
                         needed_bytes: cut.needed_bytes,

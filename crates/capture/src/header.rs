@@ -139,8 +139,12 @@ pub(crate) fn fill_error(name: String, damage: Damage) -> OpenError {
 /// Reads the bytes that tell the format, or fewer at the end of the input.
 pub(crate) fn first_bytes(reader: &mut dyn Read) -> io::Result<Vec<u8>> {
     let mut first = Vec::with_capacity(detect::MAGIC_BYTES);
-    reader
-        .take(detect::MAGIC_BYTES as u64)
-        .read_to_end(&mut first)?;
-    Ok(first)
+    loop {
+        let missing = detect::MAGIC_BYTES - first.len();
+        match reader.take(missing as u64).read_to_end(&mut first) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+            Ok(_) => return Ok(first),
+        }
+    }
 }

@@ -29,6 +29,7 @@ mod error;
 mod file;
 pub mod filter;
 mod format;
+mod gzip;
 mod header;
 mod link_names;
 #[cfg(target_os = "linux")]

@@ -12,6 +12,7 @@ use turboflow_packet::{Frame, LinkType};
 use crate::error::{Damage, OpenError};
 use crate::format::{ByteOrder, Container};
 use crate::link_names::link_type_name;
+use crate::pcapng;
 use crate::walk::{Counters, Stop, Walk, captured_limit_bytes, prefetch_ahead, u16_at, u32_at};
 
 /// Bytes before the first packet.
@@ -166,7 +167,10 @@ impl PcapWalker {
             let (captured, wire_length_bytes) = self.lengths::<BIG>(header);
             prefetch_ahead(rest, HEADER_BYTES + captured as usize);
             if captured > self.captured_limit_bytes {
-                break self.too_long(captured);
+                break self.too_long(captured, header);
+            }
+            if captured == 0 && is_file_header(header) {
+                break Stop::Damaged(Damage::AnotherFile);
             }
             let Some(bytes) = body.get(..captured as usize) else {
                 break Stop::incomplete("packet", HEADER_BYTES + captured as usize, rest.len());
@@ -206,11 +210,24 @@ impl PcapWalker {
 
     #[cold]
     #[inline(never)]
-    fn too_long(&self, captured_bytes: u32) -> Stop {
+    fn too_long(&self, captured_bytes: u32, header: &[u8]) -> Stop {
+        if is_file_header(header) {
+            return Stop::Damaged(Damage::AnotherFile);
+        }
         let limit_bytes = self.captured_limit_bytes;
         Stop::Damaged(Damage::PacketTooLong {
             captured_bytes,
             limit_bytes,
         })
     }
+}
+/// Whether the bytes in the place of a packet are the beginning of a capture file. In a pcap file,
+/// the time zone and the accuracy of times stand where a packet has its lengths, and are 0.
+#[cold]
+#[inline(never)]
+fn is_file_header(header: &[u8]) -> bool {
+    let magic = [header[0], header[1], header[2], header[3]];
+    let mark = [header[8], header[9], header[10], header[11]];
+    let is_pcap = byte_order_of(magic).is_some() && header[8..16].iter().all(|byte| *byte == 0);
+    is_pcap || magic == pcapng::MAGIC && pcapng::section_byte_order(mark).is_ok()
 }

@@ -8,6 +8,23 @@ use crate::error::Damage;
 use crate::format::Compression;
 use crate::mapped::Mapped;
 
+/// What a source could add to its window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Filled {
+    /// Nothing: the input has ended.
+    Ended,
+    /// Bytes.
+    Longer,
+    /// Nothing for now: a pipe is silent, and its reader does not wait for it.
+    NotYet,
+}
+
+impl Filled {
+    const fn of(is_longer: bool) -> Self {
+        if is_longer { Self::Longer } else { Self::Ended }
+    }
+}
+
 /// The uncompressed bytes of a capture.
 pub(crate) enum Source {
     Mapped(Mapped),
@@ -36,12 +53,12 @@ impl Source {
         }
     }
 
-    /// Extends the window to at least `at_least` bytes, unless the input ends before. Returns
-    /// whether it became longer.
-    pub(crate) fn fill(&mut self, at_least: usize) -> Result<bool, Damage> {
+    /// Extends the window to at least `at_least` bytes, unless the input ends or a pipe is silent
+    /// before.
+    pub(crate) fn fill(&mut self, at_least: usize) -> Result<Filled, Damage> {
         match self {
-            Self::Mapped(mapped) => mapped.fill(at_least),
-            Self::Memory(_) => Ok(false),
+            Self::Mapped(mapped) => mapped.fill(at_least).map(Filled::of),
+            Self::Memory(_) => Ok(Filled::Ended),
             Self::Stream(stream) => stream.fill(at_least),
         }
     }
@@ -89,7 +106,7 @@ impl Stream {
         }
     }
 
-    fn fill(&mut self, at_least: usize) -> Result<bool, Damage> {
+    fn fill(&mut self, at_least: usize) -> Result<Filled, Damage> {
         if let Some(error) = self.failed.take() {
             return Err(self.damage(error));
         }
@@ -105,6 +122,14 @@ impl Stream {
                 Ok(0) => break,
                 Ok(bytes) => self.end += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let is_longer = self.end > before;
+                    return Ok(if is_longer {
+                        Filled::Longer
+                    } else {
+                        Filled::NotYet
+                    });
+                }
                 Err(error) if self.end == before => return Err(self.damage(error)),
                 Err(error) => {
                     self.failed = Some(error);
@@ -117,7 +142,7 @@ impl Stream {
                 break;
             }
         }
-        Ok(self.end > before)
+        Ok(Filled::of(self.end > before))
     }
 
     fn read_once(&mut self) -> io::Result<usize> {

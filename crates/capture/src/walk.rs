@@ -18,6 +18,9 @@ pub struct Counters {
     /// Delivered packets without a time in the file (pcapng Simple Packet Blocks). They carry the
     /// time of the previous packet.
     pub packets_without_time: u64,
+    /// Delivered packets whose time in the file is before 1970 or after 2554. They carry 1970 or
+    /// the last valid time.
+    pub packets_time_clamped: u64,
     /// Packets lost by the capturing side, from pcapng Interface Statistics Blocks or, without
     /// these, from the drop counts of packets.
     pub source_dropped: u64,

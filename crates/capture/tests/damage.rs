@@ -73,7 +73,8 @@ fn missing_empty_and_foreign_files_are_refused_with_advice() {
     assert_eq!(
         open_error(b"10:20:30 IP a > b: tcp"),
         "t.pcap is not a pcap or pcapng file (it starts with 31 30 3a 32 30 3a 33 30, \
-         \"10:20:30\"): text, save the capture as pcap or pcapng"
+         \"10:20:30\"): text: if it has flow records, `turboflow show FILE` answers questions about \
+         them; a capture must be saved as pcap or pcapng"
     );
     assert_eq!(
         open_error(&[0xde, 0xad, 0xbe, 0xef]),
@@ -189,6 +190,34 @@ fn absurd_captured_length_ends_the_file() {
             .1
             .contains("the file ends inside the packet: 152 of 262161 bytes")
     );
+}
+
+#[test]
+fn another_file_behind_the_first_is_named() {
+    let (plain, mut writer) = (pcap(2), pcapng_start());
+    writer.write(0, 0, &[1; 60], 60).unwrap();
+    let blocks = writer.finish().unwrap();
+    let big = {
+        let mut big = pcap(0);
+        big[..4].reverse();
+        big
+    };
+    for (first, second, packets) in [
+        (&plain, &plain, 2),
+        (&plain, &big, 2),
+        (&plain, &blocks, 2),
+        (&blocks, &plain, 1),
+    ] {
+        let (frames, message) = outcome(&[&first[..], &second[..]].concat());
+        assert_eq!(frames, packets);
+        assert!(
+            message.contains("another capture file begins here"),
+            "{message}"
+        );
+    }
+    let twice = read_bytes(&[&blocks[..], &blocks[..]].concat());
+    assert!(twice.error.is_none(), "pcapng files may be joined by cat");
+    assert_eq!(twice.frames.len(), 2);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use turboflow_packet::{Frame, LinkType};
 use super::block::{self, FrameFormat};
 use super::ring::{Ring, RingSize};
 use super::socket::{self, KernelCounts, PacketSocket};
-use super::{InterfaceError, Offload, fanout, offloads};
+use super::{InterfaceError, Offload, fanout, names, offloads};
 use crate::batch::Batch;
 use crate::filter::Program;
 
@@ -447,9 +447,7 @@ impl Interface {
 
 pub(super) fn find(name: &str) -> Result<(CString, c_int), InterfaceError> {
     Interface::check_name(name)?;
-    let kernel_name = socket::kernel_name(name);
-    let found = kernel_name.and_then(|name| socket::index_of(&name).map(|index| (name, index)));
-    found.ok_or_else(|| InterfaceError::NotFound {
+    names::find(name).ok_or_else(|| InterfaceError::NotFound {
         name: name.to_owned(),
         present: socket::names().join(", "),
     })

@@ -7,6 +7,7 @@ use std::os::fd::AsRawFd;
 
 use turboflow_packet::Frame;
 
+use super::names;
 use super::socket::{self, MESSAGES_AT_ONCE, PacketSocket};
 
 /// How long to wait for an interface that accepts no frames before returning to the caller, in ms.
@@ -89,9 +90,7 @@ impl Sender {
                 source,
             }
         };
-        let found = socket::kernel_name(name)
-            .and_then(|kernel_name| Some((socket::index_of(&kernel_name)?, kernel_name)));
-        let Some((index, kernel_name)) = found else {
+        let Some((kernel_name, index)) = names::find(name) else {
             return Err(SendError::NotFound {
                 name: name.to_owned(),
                 present: socket::names().join(", "),

@@ -6,6 +6,7 @@ use turboflow_packet::LinkType;
 use super::clock::Clock;
 use crate::error::Damage;
 use crate::format::ByteOrder;
+use crate::pcap;
 use crate::walk::{CAPTURED_CEILING_BYTES, Stop, captured_limit_bytes, u16_at, u32_at};
 
 pub(crate) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -170,6 +171,9 @@ pub(crate) fn block_length<const BIG: bool>(
 #[cold]
 #[inline(never)]
 fn bad_length(block_type: u32, length_bytes: u32, least_bytes: u32) -> Stop {
+    if pcap::byte_order_of(block_type.to_be_bytes()).is_some() {
+        return Stop::Damaged(Damage::AnotherFile);
+    }
     let rule = if length_bytes < least_bytes {
         "too short for its type"
     } else if !length_bytes.is_multiple_of(4) {

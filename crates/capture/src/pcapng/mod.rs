@@ -175,13 +175,12 @@ impl PcapngWalker {
             if frames.len() >= limit {
                 break Some(Stop::Full);
             }
-            let timestamp_ns = match packet.timestamp_ns {
-                Some(timestamp_ns) => timestamp_ns,
-                None => self.time_before(frames, counters),
-            };
+            let timestamp_ns = packet.timestamp_ns;
+            let timestamp_ns = timestamp_ns.unwrap_or_else(|| self.time_before(frames, counters));
             if packet.dropped != 0 {
                 self.count_drops(&packet);
             }
+            counters.packets_time_clamped += u64::from(packet.is_time_clamped);
             bytes_on_wire += u64::from(packet.wire_length_bytes);
             frames.push(Frame {
                 bytes: packet.bytes,

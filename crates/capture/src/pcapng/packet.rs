@@ -32,6 +32,8 @@ pub(super) struct Packet<'a> {
     /// The interface's link type, if TurboFlow can parse it.
     pub(super) link_type: Option<LinkType>,
     pub(super) timestamp_ns: Option<u64>,
+    /// Whether the time in the file is not `timestamp_ns`, but one that does not fit.
+    pub(super) is_time_clamped: bool,
     pub(super) wire_length_bytes: u32,
     pub(super) bytes: &'a [u8],
     /// Packets lost since the previous packet.
@@ -105,10 +107,12 @@ fn timed<'a, const BIG: bool>(
     };
     check_trailer::<BIG>(block)?;
     let ticks = u64::from(u32_at::<BIG>(header, 12)) << 32 | u64::from(u32_at::<BIG>(header, 16));
+    let (timestamp_ns, is_time_clamped) = interface.clock.nanoseconds(ticks);
     Ok(Packet {
         interface: number,
         link_type: interface.link_type,
-        timestamp_ns: Some(interface.clock.nanoseconds(ticks)),
+        timestamp_ns: Some(timestamp_ns),
+        is_time_clamped,
         wire_length_bytes: u32_at::<BIG>(header, 24),
         bytes: &block[BYTES_AT..BYTES_AT + captured_bytes as usize],
         dropped: 0,
@@ -150,6 +154,7 @@ pub(super) fn simple<'a, const BIG: bool>(
         interface: 0,
         link_type: interface.link_type,
         timestamp_ns: None,
+        is_time_clamped: false,
         wire_length_bytes,
         bytes: &block[SIMPLE_BYTES_AT..SIMPLE_BYTES_AT + captured_bytes as usize],
         dropped: 0,
