@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 
 use turboflow_record::Column;
 
+use crate::format::Packing;
 use crate::output::Output;
 use crate::wire;
 use crate::{ExportError, FlowWriter, Format, WriteOptions, csv, json, parquet};
@@ -17,18 +18,22 @@ use crate::{ExportError, FlowWriter, Format, WriteOptions, csv, json, parquet};
 /// The records go to a file `.NAME.PID-N.tmp` in the target's directory, which replaces `path` when
 /// it is complete; until then an existing file stays as it is. After a failed write (a full disk)
 /// the complete records stay in `PATH.part`, a readable file of that format. Devices and named
-/// pipes are written to directly; opening a pipe waits for a reader.
+/// pipes are written to directly; opening a pipe waits for a reader. A text is compressed if `path`
+/// ends in `.gz` or `.zst`.
 ///
 /// # Errors
-/// [`ExportError::IsDirectory`], [`ExportError::NoDirectory`] or [`ExportError::Create`] where the
-/// file cannot be written, [`ExportError::Encode`] where the format cannot hold the schema.
+/// [`ExportError::IsDirectory`], [`ExportError::NoDirectory`], [`ExportError::SymbolicLink`] or
+/// [`ExportError::Create`] where the file cannot be written, [`ExportError::Encode`] where the
+/// format cannot hold the schema.
 pub fn create(
     path: &Path,
     format: Format,
     schema: &[Column],
     options: &WriteOptions,
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
-    over(Output::create(path, options.sync)?, format, schema, options)
+    let packing = Packing::from_path(path);
+    let output = Output::create(path, options.files)?;
+    over(output, format, packing, schema, options)
 }
 
 /// Like [`create`], with a counter of the bytes that have left the writer.
@@ -38,9 +43,11 @@ pub(crate) fn create_counted(
     schema: &[Column],
     options: &WriteOptions,
 ) -> Result<(Box<dyn FlowWriter>, Arc<AtomicU64>), ExportError> {
-    let output = Output::create(path, options.sync)?;
+    let output = Output::create(path, options.files)?;
     let written_bytes = output.byte_counter();
-    Ok((over(output, format, schema, options)?, written_bytes))
+    let packing = Packing::from_path(path);
+    let writer = over(output, format, packing, schema, options)?;
+    Ok((writer, written_bytes))
 }
 
 /// A writer to a stream; `place` is its name in errors.
@@ -54,12 +61,20 @@ pub fn to_writer(
     schema: &[Column],
     options: &WriteOptions,
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
-    over(Output::stream(stream, place), format, schema, options)
+    let packing = Packing::from_path(Path::new(place));
+    over(
+        Output::stream(stream, place),
+        format,
+        packing,
+        schema,
+        options,
+    )
 }
 
 fn over(
     output: Output,
     format: Format,
+    packing: Packing,
     schema: &[Column],
     options: &WriteOptions,
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
@@ -72,8 +87,8 @@ fn over(
         });
     }
     match format {
-        Format::Csv => csv::writer(output, schema),
-        Format::JsonLines => json::writer(output, schema),
+        Format::Csv => csv::writer(output, packing, schema),
+        Format::JsonLines => json::writer(output, packing, schema),
         Format::Parquet => parquet::writer(output, schema, options),
         Format::Ipfix => wire::file_writer(output, schema, &options.wire),
     }

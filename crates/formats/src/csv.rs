@@ -7,6 +7,7 @@
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData};
 
+use crate::format::Packing;
 use crate::lines::{LineWriter, Row};
 use crate::output::Output;
 use crate::text::Text;
@@ -19,6 +20,7 @@ struct CsvRow {
 /// Writes the header and then rows to `output`.
 pub(crate) fn writer(
     output: Output,
+    packing: Packing,
     schema: &[Column],
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
     let header: Vec<String> = schema.iter().map(|column| quoted(&column.name)).collect();
@@ -26,7 +28,7 @@ pub(crate) fn writer(
     let row = CsvRow {
         kinds: schema.iter().map(|column| column.kind).collect(),
     };
-    LineWriter::start(output, schema, row, header.as_bytes())
+    LineWriter::start(output, packing, schema, row, header.as_bytes())
 }
 
 /// The text as a CSV field, quoted if necessary (RFC 4180).

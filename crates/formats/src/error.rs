@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::wire::Unexportable;
-
 /// Why flow records could not be written.
 #[derive(Debug, Error)]
 pub enum ExportError {
@@ -34,6 +32,17 @@ pub enum ExportError {
         path: PathBuf,
         /// Its directory.
         directory: PathBuf,
+    },
+    /// The target is a symbolic link, which the options refuse.
+    #[error(
+        "cannot write {path}: it is a symbolic link to {target}, and root writes through none by \
+         itself; name the file that is meant"
+    )]
+    SymbolicLink {
+        /// The target.
+        path: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
     },
     /// The target, or its temporary file, cannot be created.
     #[error("cannot write {path}: {source}")]
@@ -104,6 +113,29 @@ pub enum ExportError {
     },
 }
 
+/// Flow records that a format could not hold, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unexportable {
+    /// IPv6 flows, or flows without an address, in a format that only has IPv4.
+    pub not_ipv4: u64,
+    /// A record longer than the limit of a message.
+    pub too_large: u64,
+    /// A time that the format cannot hold: after 2106 in NetFlow, after 2104 in IPFIX elements with
+    /// NTP's format, after 2262 in Parquet. In NetFlow also a flow of more than 47 days or, in v5,
+    /// with more octets than the maximum number of parts can hold.
+    pub out_of_range: u64,
+    /// NetFlow v9 only: a combination of absent values beyond the limit on templates.
+    pub no_template: u64,
+}
+
+impl Unexportable {
+    /// The sum over all reasons.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.not_ipv4 + self.too_large + self.out_of_range + self.no_template
+    }
+}
+
 impl ExportError {
     /// Number of complete records that were written or sent.
     #[must_use]
@@ -160,7 +192,7 @@ fn describe_unsent(
         ),
         (
             unexportable.out_of_range,
-            "have times or counters that NetFlow cannot tell",
+            "have times or counters that the format cannot hold",
         ),
         (
             unexportable.no_template,

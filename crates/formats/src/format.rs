@@ -16,7 +16,7 @@ pub enum Format {
     JsonLines,
     /// Apache Parquet.
     Parquet,
-    /// IPFIX messages (RFC 5655); can be written, not read.
+    /// IPFIX messages (RFC 5655).
     Ipfix,
 }
 
@@ -24,7 +24,8 @@ impl Format {
     /// Every format.
     pub const ALL: [Self; 4] = [Self::Csv, Self::JsonLines, Self::Parquet, Self::Ipfix];
 
-    /// The formats that [`read`](crate::read) understands.
+    /// The formats that [`read`](crate::read) understands, and that can be written without a map
+    /// of columns to information elements.
     pub const READABLE: [Self; 3] = [Self::Csv, Self::JsonLines, Self::Parquet];
 
     /// The name a user gives on the command line.
@@ -57,23 +58,23 @@ impl Format {
 
     /// The format for a file name's extension, in upper or lower case: `.csv`, `.jsonl`, `.ndjson`,
     /// `.json`, `.parquet`, `.ipfix`. A final `.part` (what remains of an incomplete file) is
-    /// ignored.
+    /// ignored, and so is the `.gz` or `.zst` of a compressed text.
     ///
     /// # Errors
     /// [`ExportError::UnknownFormat`] for every other name.
     pub fn from_path(path: &Path) -> Result<Self, ExportError> {
-        let extension = |path: &Path| path.extension().map(|e| e.to_string_lossy().to_lowercase());
-        let found = match extension(path) {
-            Some(part) if part == "part" => {
-                extension(Path::new(path.file_stem().unwrap_or_default()))
-            }
-            other => other,
+        let unfinished = without_part(path);
+        let packing = Packing::from_path(unfinished);
+        let plain = match packing {
+            Packing::None => unfinished,
+            Packing::Gzip | Packing::Zstd => Path::new(unfinished.file_stem().unwrap_or_default()),
         };
-        found
-            .and_then(|extension| Self::from_name(&extension))
-            .ok_or_else(|| ExportError::UnknownFormat {
-                given: path.display().to_string(),
-            })
+        let found = extension(plain).and_then(|extension| Self::from_name(&extension));
+        // Parquet compresses by itself, and collectors read no compressed IPFIX.
+        let found = found.filter(|format| packing == Packing::None || format.is_text());
+        found.ok_or_else(|| ExportError::UnknownFormat {
+            given: path.display().to_string(),
+        })
     }
 
     fn from_name(name: &str) -> Option<Self> {
@@ -84,6 +85,42 @@ impl Format {
             "ipfix" => Some(Self::Ipfix),
             _ => None,
         }
+    }
+}
+
+/// How a text file is compressed as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Packing {
+    /// Not at all.
+    #[default]
+    None,
+    /// Gzip (RFC 1952).
+    Gzip,
+    /// Zstandard (RFC 8878).
+    Zstd,
+}
+
+impl Packing {
+    /// The compression that a file name asks for, by its extension.
+    pub(crate) fn from_path(path: &Path) -> Self {
+        match extension(without_part(path)).as_deref() {
+            Some("gz") => Self::Gzip,
+            Some("zst") => Self::Zstd,
+            _ => Self::None,
+        }
+    }
+}
+
+fn extension(path: &Path) -> Option<String> {
+    path.extension()
+        .map(|extension| extension.to_string_lossy().to_lowercase())
+}
+
+/// The path without a final `.part`.
+fn without_part(path: &Path) -> &Path {
+    match extension(path).as_deref() {
+        Some("part") => Path::new(path.file_stem().unwrap_or_default()),
+        _ => path,
     }
 }
 
@@ -117,6 +154,9 @@ mod tests {
             ("b.tar.parquet", Format::Parquet),
             ("b.csv.part", Format::Csv),
             ("b.ipfix", Format::Ipfix),
+            ("a/b.csv.zst", Format::Csv),
+            ("b.JSONL.GZ", Format::JsonLines),
+            ("b.csv.gz.part", Format::Csv),
         ] {
             assert_eq!(
                 Format::from_path(Path::new(path)).unwrap(),
@@ -131,7 +171,15 @@ mod tests {
 
     #[test]
     fn lists_the_formats_for_an_unknown_name() {
-        for path in ["flows", "flows.xlsx", ".csv", "part"] {
+        for path in [
+            "flows",
+            "flows.xlsx",
+            ".csv",
+            "part",
+            "a.parquet.gz",
+            "a.ipfix.zst",
+            "a.gz",
+        ] {
             let message = Format::from_path(Path::new(path)).unwrap_err().to_string();
             assert!(
                 message.contains("csv") && message.contains("parquet"),

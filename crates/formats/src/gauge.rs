@@ -7,8 +7,10 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendSnapshot {
     /// Flow records sent. Those of the last datagram count once another was sent, or after a second
-    /// without a refusal.
+    /// without a refusal; those of a connection once they are known to have arrived.
     pub records_sent: u64,
+    /// Flow records on a connection that are not known to have arrived yet.
+    pub records_in_flight: u64,
     /// Flow records that could not be sent, those that the format cannot hold included.
     pub records_lost: u64,
     /// Messages sent.

@@ -8,6 +8,7 @@
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData};
 
+use crate::format::Packing;
 use crate::lines::{LineWriter, Row};
 use crate::output::Output;
 use crate::text::Text;
@@ -22,6 +23,7 @@ struct JsonRow {
 /// Writes rows to `output`.
 pub(crate) fn writer(
     output: Output,
+    packing: Packing,
     schema: &[Column],
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
     let before = schema.iter().enumerate().map(|(index, column)| {
@@ -33,7 +35,7 @@ pub(crate) fn writer(
         before: before.collect(),
         kinds,
     };
-    LineWriter::start(output, schema, row, &[])
+    LineWriter::start(output, packing, schema, row, &[])
 }
 
 /// The text as a JSON string, quotes included.

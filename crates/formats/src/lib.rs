@@ -5,6 +5,7 @@
 //! A [`FlowWriter`] takes batches of columns and hides the format. A file gets its name only when
 //! it is complete; see [`create`]. A [`FlowReader`] reads the batches back.
 
+mod anonymize;
 mod create;
 mod csv;
 mod error;
@@ -16,21 +17,25 @@ mod name_pattern;
 mod output;
 mod parquet;
 mod read;
+mod retention;
 mod rotate;
 pub mod table;
 mod text;
+mod unfinished;
 pub mod wire;
 mod writer;
 
+pub use anonymize::{CryptoPan, anonymize};
 pub use create::{create, to_writer};
 pub use csv::quoted as csv_field;
-pub use error::ExportError;
+pub use error::{ExportError, Unexportable};
 pub use format::Format;
 pub use gauge::{SendGauge, SendSnapshot};
 pub use json::quoted as json_string;
 pub use name_pattern::NamePattern;
-pub use output::create_beside;
 pub use parquet::schema::DEFINITION_KEY;
 pub use read::{FlowReader, ReadError, from_stream, read, read_again};
+pub use retention::{Retention, left_over_of};
 pub use rotate::{RotateEvent, RotateOptions, rotate};
+pub use unfinished::{FileOptions, UnfinishedFile, left_over, refuse_link, remove_unfinished};
 pub use writer::{Compression, FlowWriter, WriteOptions, WriteProgress, WriteSummary};

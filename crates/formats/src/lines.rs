@@ -1,14 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Shared by CSV and JSON lines: rows of text in chunks, and the records kept when a disk is full.
 
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData, Values};
 
+use crate::format::Packing;
 use crate::output::{Keep, Output};
 use crate::text::{ADDRESS_BYTES, FLOAT_BYTES, MAC_BYTES, Text, UNSIGNED_BYTES};
 use crate::{ExportError, FlowWriter, WriteProgress, WriteSummary};
 
 /// Approximate size of the chunks written to the system.
 const CHUNK_BYTES: usize = 256 << 10;
+/// Text in a compressed frame.
+const FRAME_BYTES: usize = 1 << 20;
+/// Levels at which the compressors keep up with the text.
+const ZSTD_LEVEL: i32 = 3;
+const GZIP_LEVEL: Compression = Compression::new(4);
 
 /// Writes a row as a line of one format.
 pub(crate) trait Row: Send {
@@ -22,6 +33,7 @@ pub(crate) trait Row: Send {
 pub(crate) struct LineWriter<R> {
     row: R,
     row_bytes: usize,
+    packing: Packing,
     text: Text,
     output: Option<Output>,
     header_bytes: u64,
@@ -33,6 +45,7 @@ impl<R: Row + 'static> LineWriter<R> {
     /// Writes `header` at once, so that an unwritable target is reported before metering starts.
     pub(crate) fn start(
         mut output: Output,
+        packing: Packing,
         schema: &[Column],
         row: R,
         header: &[u8],
@@ -43,7 +56,8 @@ impl<R: Row + 'static> LineWriter<R> {
             tail: &[],
             counts_in_streams: true,
         };
-        if let Err(interrupted) = output.write_all(header) {
+        let header = packed(packing, header).map_err(|source| failed(&output, source))?;
+        if let Err(interrupted) = output.write_all(&header) {
             return Err(output.fail(keep, interrupted.source));
         }
         // Some values are written as whole words, a few bytes longer (see `Text::unsigned`).
@@ -54,6 +68,7 @@ impl<R: Row + 'static> LineWriter<R> {
         Ok(Box::new(Self {
             row_bytes: row.frame_bytes() + values,
             row,
+            packing,
             text: Text::default(),
             output: Some(output),
             header_bytes: header.len() as u64,
@@ -67,9 +82,15 @@ impl<R: Row + 'static> LineWriter<R> {
             return Ok(());
         };
         let before = output.written_bytes();
-        let outcome = output.write_all(self.text.as_bytes());
+        let bytes = packed(self.packing, self.text.as_bytes());
+        let bytes = bytes.map_err(|source| failed(output, source))?;
+        let outcome = output.write_all(&bytes);
         if let Err(interrupted) = outcome {
-            let accepted = &self.text.as_bytes()[..interrupted.accepted_bytes];
+            // Of a compressed text whole frames can be kept, so nothing of this one.
+            let accepted = match self.packing {
+                Packing::None => &bytes[..interrupted.accepted_bytes],
+                Packing::Gzip | Packing::Zstd => &[],
+            };
             let whole = memchr::memrchr(b'\n', accepted).map_or(0, |end| end + 1);
             let lines = memchr::memchr_iter(b'\n', accepted).count() as u64;
             let keep = Keep {
@@ -99,13 +120,17 @@ impl<R: Row + 'static> FlowWriter for LineWriter<R> {
             .iter()
             .filter(|values| matches!(values.data, ValueData::List { .. }))
             .collect();
+        let chunk_bytes = match self.packing {
+            Packing::None => CHUNK_BYTES,
+            Packing::Gzip | Packing::Zstd => FRAME_BYTES,
+        };
         for row in 0..batch.rows() {
             let elements: usize = lists.iter().map(|values| list_length(values, row)).sum();
             self.text
                 .reserve(self.row_bytes + elements * (UNSIGNED_BYTES + 1));
             self.row.write(batch, row, &mut self.text);
             self.buffered_records += 1;
-            if self.text.len() >= CHUNK_BYTES {
+            if self.text.len() >= chunk_bytes {
                 self.hand_over()?;
             }
         }
@@ -136,6 +161,32 @@ impl<R: Row + 'static> FlowWriter for LineWriter<R> {
             records: self.records,
             bytes,
         })
+    }
+}
+
+/// The text as it goes out. Every chunk is a frame (zstd) or a member (gzip) of its own, which all
+/// readers take for one stream: what was written before a failure can be read.
+fn packed(packing: Packing, text: &[u8]) -> io::Result<Cow<'_, [u8]>> {
+    if text.is_empty() {
+        return Ok(Cow::Borrowed(text));
+    }
+    match packing {
+        Packing::None => Ok(Cow::Borrowed(text)),
+        Packing::Zstd => zstd::bulk::compress(text, ZSTD_LEVEL).map(Cow::Owned),
+        Packing::Gzip => {
+            let mut encoder = GzEncoder::new(Vec::new(), GZIP_LEVEL);
+            encoder.write_all(text)?;
+            encoder.finish().map(Cow::Owned)
+        }
+    }
+}
+
+fn failed(output: &Output, source: io::Error) -> ExportError {
+    ExportError::Write {
+        place: output.place().to_owned(),
+        records: 0,
+        kept: None,
+        source,
     }
 }
 

@@ -11,6 +11,8 @@ use turboflow_record::{Column, FlowBatch};
 
 use crate::create::create_counted;
 use crate::name_pattern::NamePattern;
+use crate::retention::Retention;
+use crate::unfinished::{directory_of, sync_directory};
 use crate::{ExportError, FlowWriter, Format, WriteOptions, WriteProgress, WriteSummary};
 
 /// Delay before a new file is tried after a failure, if no rotation comes first.
@@ -24,6 +26,8 @@ pub struct RotateOptions {
     /// Size limit of a file. Formats with buffers (a Parquet row group) may exceed it by what they
     /// buffer. `None`: no limit.
     pub size_bytes: Option<u64>,
+    /// How long files are kept.
+    pub keep: Retention,
     /// The clock, in milliseconds since 1970: this crate reads no clock.
     pub wall_ms: fn() -> u64,
     /// Number of rotations requested so far.
@@ -37,6 +41,10 @@ pub struct RotateOptions {
 pub enum RotateEvent<'a> {
     /// A file is complete and has its name.
     Completed(&'a Path, WriteSummary),
+    /// A file was too old or too much, and is gone; its bytes.
+    Removed(&'a Path, u64),
+    /// A file is too old or too much, but cannot be removed.
+    NotRemoved(&'a Path, &'a io::Error),
     /// A file could not be written. Its records count as dropped, and a new file is started later.
     Failed(&'a ExportError),
 }
@@ -98,6 +106,8 @@ pub fn rotate(
         given: 0,
         failure: None,
     };
+    // An earlier run may have left the disk full.
+    writer.remove_oldest();
     writer.begin(now_ms)?;
     Ok(Box::new(writer))
 }
@@ -109,6 +119,9 @@ impl RotatingWriter {
         self.ends_ms = self.options.every_ms.map_or(u64::MAX, |every_ms| {
             (named_ms / every_ms + 1).saturating_mul(every_ms)
         });
+        if self.pattern.has_folders() {
+            self.make_folder(&self.pattern.path(named_ms / 1_000))?;
+        }
         let path = self.pattern.free_path(named_ms / 1_000);
         let (writer, written_bytes) =
             create_counted(&path, self.format, &self.schema, &self.write)?;
@@ -136,6 +149,8 @@ impl RotatingWriter {
         }
         self.turns = turns;
         self.complete();
+        // Also after a failure: a full disk may be the reason.
+        self.remove_oldest();
         // The next period starts where this one should have ended, however late that is noticed.
         let aligned_ms = self
             .options
@@ -146,6 +161,46 @@ impl RotatingWriter {
         if let Err(error) = self.begin(named_ms) {
             self.fail(error);
         }
+    }
+
+    /// Makes the folder of a file that is named by time. What has no time in its name is not made:
+    /// it is missing because something is wrong, such as a disk that is not mounted.
+    fn make_folder(&self, path: &Path) -> Result<(), ExportError> {
+        let folder = path.parent().unwrap_or(path);
+        if folder.is_dir() || !self.pattern.fixed_folder().is_dir() {
+            return Ok(());
+        }
+        let missing = folder.ancestors().take_while(|folder| !folder.is_dir());
+        let missing = missing.filter(|folder| *folder != Path::new(""));
+        let missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+        let mut made = std::fs::create_dir_all(folder);
+        if self.write.files.sync {
+            // The name of each is part of the folder above it.
+            for folder in missing.iter().rev() {
+                made = made.and_then(|()| sync_directory(directory_of(folder)));
+            }
+        }
+        made.map_err(|source| ExportError::Create {
+            path: folder.to_owned(),
+            source,
+        })
+    }
+
+    /// Removes the files that are too old or too much.
+    fn remove_oldest(&self) {
+        let now_seconds = (self.options.wall_ms)() / 1_000;
+        let period_seconds = self.options.every_ms.unwrap_or(0).div_ceil(1_000);
+        let observe = self.options.observe;
+        let keep = self.options.keep;
+        keep.apply(
+            &self.pattern,
+            now_seconds,
+            period_seconds,
+            |path, outcome| match outcome {
+                Ok(bytes) => observe(&RotateEvent::Removed(path, bytes)),
+                Err(error) => observe(&RotateEvent::NotRemoved(path, &error)),
+            },
+        );
     }
 
     fn complete(&mut self) {
@@ -233,6 +288,7 @@ impl FlowWriter for RotatingWriter {
 
     fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {
         self.complete();
+        self.remove_oldest();
         match self.failure.take() {
             None => Ok(self.total),
             Some(source) => Err(ExportError::Write {

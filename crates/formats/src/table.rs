@@ -10,12 +10,21 @@ pub enum Align {
     Right,
 }
 
-/// Rows of text under a header.
+/// Rows of text under a header. A text may have several lines, each of which is a line of its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     names: Vec<String>,
     aligns: Vec<Align>,
     rows: Vec<Vec<String>>,
+}
+
+/// A table that fits into a width.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fitted {
+    /// The lines, each with its newline.
+    pub text: String,
+    /// Names of the columns that did not fit, in the order of the table.
+    pub left_out: Vec<String>,
 }
 
 /// Spaces between two columns.
@@ -51,23 +60,74 @@ impl Table {
     /// columns are cut and end in `…`; numbers are never cut. `None`: no limit.
     #[must_use]
     pub fn render(&self, width: Option<usize>) -> String {
-        let widths = self.widths(width.unwrap_or(usize::MAX));
+        self.lines(&self.widths(width.unwrap_or(usize::MAX)), GAP)
+    }
+
+    fn lines(&self, widths: &[usize], gap: usize) -> String {
         let mut text = String::new();
-        self.line(&self.names, &widths, &mut text);
+        self.line(&self.names, widths, gap, &mut text);
         let rules: Vec<String> = widths.iter().map(|&width| "─".repeat(width)).collect();
-        self.line(&rules, &widths, &mut text);
-        self.rows
-            .iter()
-            .for_each(|row| self.line(row, &widths, &mut text));
+        self.line(&rules, widths, gap, &mut text);
+        let rows = self.rows.iter();
+        rows.for_each(|row| self.line(row, widths, gap, &mut text));
         text
     }
 
-    fn widths(&self, limit: usize) -> Vec<usize> {
+    /// The table without the columns that do not fit into `width` characters: those of the
+    /// greatest rank go first. Nothing is cut; the column of the least rank stays. `ranks` has one
+    /// number per column.
+    #[must_use]
+    pub fn fit(&self, width: Option<usize>, ranks: &[usize]) -> Fitted {
+        let natural = self.natural_widths();
+        let mut kept: Vec<usize> = (0..self.names.len()).collect();
+        let mut left_out = Vec::new();
+        let gap = loop {
+            let taken = |gap: usize| {
+                let columns: usize = kept.iter().map(|&column| natural[column]).sum();
+                columns + gap * kept.len().saturating_sub(1)
+            };
+            // A narrow gap is better than a column less.
+            let limit = width.unwrap_or(usize::MAX);
+            match [GAP, 1].into_iter().find(|&gap| taken(gap) <= limit) {
+                Some(gap) => break gap,
+                None if kept.len() <= 1 => break GAP,
+                None => {}
+            }
+            let last = kept
+                .iter()
+                .copied()
+                .max_by_key(|&column| (ranks[column], column));
+            let last = last.unwrap_or_default();
+            kept.retain(|&column| column != last);
+            left_out.push(last);
+        };
+        left_out.sort_unstable();
+        let of = |row: &[String]| kept.iter().map(|&column| row[column].clone()).collect();
+        let table = Self {
+            names: of(&self.names),
+            aligns: kept.iter().map(|&column| self.aligns[column]).collect(),
+            rows: self.rows.iter().map(|row| of(row)).collect(),
+        };
+        Fitted {
+            text: table.lines(&table.natural_widths(), gap),
+            left_out: left_out
+                .iter()
+                .map(|&column| self.names[column].clone())
+                .collect(),
+        }
+    }
+
+    /// The width that each column needs.
+    fn natural_widths(&self) -> Vec<usize> {
         let longest = |column: usize| {
             let rows = self.rows.iter().map(|row| length(&row[column])).max();
             rows.unwrap_or(0).max(length(&self.names[column]))
         };
-        let mut widths: Vec<usize> = (0..self.names.len()).map(longest).collect();
+        (0..self.names.len()).map(longest).collect()
+    }
+
+    fn widths(&self, limit: usize) -> Vec<usize> {
+        let mut widths = self.natural_widths();
         loop {
             let total = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
             let texts = (0..widths.len()).filter(|&column| self.aligns[column] == Align::Left);
@@ -79,7 +139,16 @@ impl Table {
         }
     }
 
-    fn line(&self, row: &[String], widths: &[usize], text: &mut String) {
+    fn line(&self, row: &[String], widths: &[usize], gap: usize, text: &mut String) {
+        let lines = row.iter().map(|value| value.split('\n').count()).max();
+        for index in 0..lines.unwrap_or(1) {
+            let line = |value: &String| value.split('\n').nth(index).unwrap_or("").to_owned();
+            let row: Vec<String> = row.iter().map(line).collect();
+            self.one_line(&row, widths, gap, text);
+        }
+    }
+
+    fn one_line(&self, row: &[String], widths: &[usize], gap: usize, text: &mut String) {
         for (column, (value, &width)) in row.iter().zip(widths).enumerate() {
             let value = cut(value, width);
             let padding = " ".repeat(width - length(&value));
@@ -88,15 +157,38 @@ impl Table {
                 Align::Right => (padding.as_str(), ""),
             };
             text.extend([before, &value, after]);
-            text.push_str(&" ".repeat(GAP));
+            text.push_str(&" ".repeat(gap));
         }
         text.truncate(text.trim_end().len());
         text.push('\n');
     }
 }
 
+/// The text in lines of at most `width` characters, each with its newline; a longer word has a line
+/// of its own. `None`: no limit.
+#[must_use]
+pub fn wrapped(text: &str, width: Option<usize>) -> String {
+    let (mut lines, mut taken) = (String::new(), 0);
+    for word in text.split(' ') {
+        let letters = word.chars().count();
+        if taken > 0 && width.is_some_and(|width| taken + 1 + letters > width) {
+            lines.push('\n');
+            taken = 0;
+        } else if taken > 0 {
+            lines.push(' ');
+            taken += 1;
+        }
+        lines.push_str(word);
+        taken += letters;
+    }
+    lines.push('\n');
+    lines
+}
+
+/// Characters of the longest line.
 fn length(text: &str) -> usize {
-    text.chars().count()
+    let lines = text.split('\n').map(|line| line.chars().count());
+    lines.max().unwrap_or(0)
 }
 
 fn cut(text: &str, width: usize) -> String {
@@ -207,6 +299,45 @@ mod tests {
         assert!(text.ends_with("2001:db8::1…  1234567890\n"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 24));
         assert!(table.render(Some(3)).contains("1234567890"));
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_are_left_out_by_rank() {
+        let columns = ["address", "port", "flags", "bytes"];
+        let mut table = Table::new(columns.map(|name| (name, Align::Left)));
+        table.push(
+            ["2001:db8::1:2", "443", "S", "12345"]
+                .map(str::to_owned)
+                .to_vec(),
+        );
+        let fit = |width| {
+            let Fitted { text, left_out } = table.fit(Some(width), &[0, 2, 3, 1]);
+            assert!(
+                text.lines().all(|line| length(line) <= width.max(13)),
+                "{text}"
+            );
+            (text.lines().next().map(str::to_owned), left_out.join(" "))
+        };
+        let header = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            fit(33),
+            (header("address        port  flags  bytes"), String::new())
+        );
+        assert_eq!(
+            fit(30),
+            (header("address       port flags bytes"), String::new())
+        );
+        assert_eq!(
+            fit(29),
+            (header("address        port  bytes"), "flags".to_owned())
+        );
+        assert_eq!(
+            fit(19),
+            (header("address       bytes"), "port flags".to_owned())
+        );
+        assert_eq!(fit(18), (header("address"), "port flags bytes".to_owned()));
+        // The most important column is never cut.
+        assert_eq!(fit(5), (header("address"), "port flags bytes".to_owned()));
     }
 
     #[test]

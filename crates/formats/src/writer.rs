@@ -6,7 +6,7 @@ use std::sync::Arc;
 use turboflow_record::FlowBatch;
 
 use crate::wire::WireOptions;
-use crate::{ExportError, SendGauge};
+use crate::{ExportError, FileOptions, SendGauge};
 
 /// Takes flow records batch by batch and writes them in one format.
 ///
@@ -101,8 +101,8 @@ pub struct WriteOptions {
     pub row_group_records: usize,
     /// Key-value pairs for the Parquet footer, such as the definition and the command.
     pub metadata: Vec<(String, String)>,
-    /// Whether a file's bytes must be on the disk before it gets its name. Default: no.
-    pub sync: bool,
+    /// How files are created and completed.
+    pub files: FileOptions,
     /// Options of IPFIX files: the information elements of the columns, and the observation domain.
     pub wire: WireOptions,
 }
@@ -113,7 +113,7 @@ impl Default for WriteOptions {
             compression: Compression::Zstd { level: 1 },
             row_group_records: 1 << 20,
             metadata: Vec::new(),
-            sync: false,
+            files: FileOptions::default(),
             wire: WireOptions::default(),
         }
     }

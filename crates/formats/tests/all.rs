@@ -3,7 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod files;
+mod foreign;
 mod golden;
+mod hostile;
+mod ipfix;
+mod packed;
 mod round_trip;
 mod sets;
 mod support;

@@ -7,13 +7,13 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{default_batch, default_options, default_schema, records_in};
+use crate::support::{default_batch, default_options, default_schema, read_all, records_in};
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
 use turboflow_formats::{
     ExportError, FlowWriter, Format, ReadError, WriteOptions, create, from_stream, read, to_writer,
 };
-use turboflow_record::FlowBatch;
+use turboflow_record::{FlowBatch, Value};
 
 const RECORD: &str = "10.0.0.1 10.0.0.2 1 2 6 3 4 5 6 7 8 9 10 11 12 3";
 
@@ -49,6 +49,30 @@ fn replaces_the_target_only_when_complete() {
         assert_eq!(names(directory.path()).len(), 1);
         assert_eq!(records_in(&path), 10_000);
     }
+}
+
+/// Parquet's times are signed nanoseconds, which end in 2262. Nothing wraps to a time before 1970.
+#[test]
+fn parquet_leaves_out_records_after_2262_and_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("flows.parquet");
+    let late = u64::MAX / 2 + 1;
+    let line = |last_ns: u64| format!("10.0.0.1 10.0.0.2 1 2 6 3 4 5 {last_ns} 7 8 9 10 11 12 3");
+    let lines: Vec<_> = [6, late, late - 1, u64::MAX].map(line).into();
+    let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+    let options = WriteOptions {
+        row_group_records: 1,
+        ..default_options()
+    };
+    let mut writer = create(&path, Format::Parquet, &default_schema(), &options).unwrap();
+    writer.write(&default_batch(&lines)).unwrap();
+    let error = writer.finish().unwrap_err();
+    assert_eq!(error.records_written(), 2);
+    let said = error.to_string();
+    assert!(said.contains("2 records have times or counters"), "{said}");
+    let (_, batch) = read_all(&path);
+    let times: Vec<_> = (0..batch.rows()).map(|row| batch.value(row, 8)).collect();
+    assert_eq!(times, [Value::Unsigned(6), Value::Unsigned(late - 1)]);
 }
 
 #[test]
@@ -277,10 +301,28 @@ fn read_errors_name_line_and_column() {
     let path = directory.path().join("flows");
     let message_of = |content: &[u8]| {
         fs::write(&path, content).unwrap();
-        let outcome = read(&path).and_then(|reader| reader.collect::<Result<Vec<_>, _>>());
-        outcome.err().unwrap().to_string()
+        let mut reader = match read(&path) {
+            Ok(reader) => reader,
+            Err(error) => return error.to_string(),
+        };
+        let error = loop {
+            match reader.next_batch() {
+                Ok(Some(_)) => {}
+                Ok(None) => break reader.damage().unwrap(),
+                Err(error) => break error,
+            }
+        };
+        error.to_string()
     };
-    let cases: [(&[u8], &str); 11] = [
+    let cases: [(&[u8], &str); 13] = [
+        (
+            b"src_addr,bytes\n1.2.3.4,5\nx,6",
+            "line 3, column src_addr: \"x\" is not an IP address",
+        ),
+        (
+            b"src_addr,bytes\n1.2.3.4,5\n1.2.3",
+            "line 3: the file ends within this line",
+        ),
         (
             b"src_addr,bytes\n1.2.3.4,5\nx,6\n",
             "line 3, column src_addr: \"x\" is not an IP address",
@@ -299,8 +341,11 @@ fn read_errors_name_line_and_column() {
             b"{\"bytes\":1}\n{\"bytes\":\"x\"}\n",
             "line 2: the value of \"bytes\" is not an unsigned",
         ),
-        (b"{\"bytes\":1}\n{\"bytes\":1", "line 2: no JSON object"),
-        (b"{\"bytes\":1} x", "line 1: more text"),
+        (
+            b"{\"bytes\":1}\n{\"bytes\":1",
+            "line 2: the file ends within this line: its writer was stopped (no JSON object",
+        ),
+        (b"{\"bytes\":1} x\n", "line 1: more text"),
         (
             b"{\"bytes\":{\"a\":1}}",
             "line 1: no value of a flow record",
@@ -313,7 +358,7 @@ fn read_errors_name_line_and_column() {
         assert!(message.contains(expected), "{message} has no {expected}");
     }
     let missing = read(&directory.path().join("none")).err().unwrap();
-    assert!(matches!(missing, ReadError::Open { .. }));
+    assert!(matches!(missing, ReadError::NoFile { .. }));
 }
 
 /// A file of `count` records.
@@ -351,8 +396,18 @@ fn reads_gzip_and_zstd_and_nothing_else() {
         outcome.err().unwrap().to_string()
     };
     let whole = gzip(&text);
-    let message = refused(&whole[..whole.len() / 2]);
-    assert!(message.contains("odd past byte"), "{message}");
+    // What was compressed is read, and the cut is reported.
+    let mut cut = read(&write("odd", &whole[..whole.len() / 2])).unwrap();
+    let rows = cut
+        .by_ref()
+        .map(|batch| batch.unwrap().rows())
+        .sum::<usize>();
+    assert!((1..20_000).contains(&rows), "{rows}");
+    let message = cut.damage().unwrap().to_string();
+    assert!(
+        message.contains(&format!("odd, line {}: the compressed file", rows + 2)),
+        "{message} {rows}"
+    );
     let message = refused(&gzip(&whole));
     assert!(message.contains("compressed twice"), "{message}");
     let message = refused(&gzip(&bytes_of(Format::Parquet, 10)));

@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 
 use parquet::basic::Compression as Codec;
@@ -13,14 +14,14 @@ use parquet::file::metadata::{
 use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnDescPtr;
-use turboflow_record::{Column, FlowBatch};
+use turboflow_record::{Column, ColumnKind, FlowBatch, Value, ValueData};
 
 use crate::output::{Interrupted, Keep, Output};
 use crate::parquet::chunk::Chunk;
 use crate::parquet::encoders::{Encoders, Part};
 use crate::parquet::page::codec_of;
 use crate::parquet::schema;
-use crate::{ExportError, FlowWriter, WriteOptions, WriteSummary};
+use crate::{ExportError, FlowWriter, Unexportable, WriteOptions, WriteSummary};
 
 struct ParquetWriter {
     schema: Vec<Column>,
@@ -32,6 +33,8 @@ struct ParquetWriter {
     row_group_records: usize,
     open_records: usize,
     records: u64,
+    /// Records left out because Parquet has no such times.
+    out_of_range: u64,
     /// End of the last row group that the output accepted.
     safe_bytes: u64,
 }
@@ -65,6 +68,7 @@ pub(crate) fn writer(
         row_group_records: options.row_group_records.max(1),
         open_records: 0,
         records: 0,
+        out_of_range: 0,
         safe_bytes: 0,
     };
     let outcome = writer.flush();
@@ -101,7 +105,20 @@ impl FlowWriter for ParquetWriter {
         let bytes = output.written_bytes();
         output
             .complete()
-            .map_err(|source| ExportError::unfinished(place, source))?;
+            .map_err(|source| ExportError::unfinished(place.clone(), source))?;
+        if self.out_of_range > 0 {
+            return Err(ExportError::NotSent {
+                place,
+                records: self.records,
+                bytes,
+                lost: 0,
+                unexportable: Unexportable {
+                    out_of_range: self.out_of_range,
+                    ..Unexportable::default()
+                },
+                source: None,
+            });
+        }
         Ok(WriteSummary {
             records: self.records,
             bytes,
@@ -117,19 +134,22 @@ impl ParquetWriter {
     ) -> Result<(), ExportError> {
         let mut parts: Vec<Part<'_>> = Vec::new();
         for batch in batches {
-            let mut row = 0;
-            while row < batch.rows() && self.file.is_some() {
-                let end = batch
-                    .rows()
-                    .min(row + self.row_group_records - self.open_records);
-                self.open_records += end - row;
-                parts.push((batch, row..end));
-                if self.open_records == self.row_group_records {
-                    let outcome = self.encode(&mut parts);
-                    let outcome = outcome.and_then(|()| self.close_row_group());
-                    self.checked(outcome)?;
+            let storable = storable_rows(&self.schema, batch);
+            let stored: usize = storable.iter().map(Range::len).sum();
+            self.out_of_range += (batch.rows() - stored) as u64;
+            for mut rows in storable {
+                while !rows.is_empty() && self.file.is_some() {
+                    let room = self.row_group_records - self.open_records;
+                    let end = rows.end.min(rows.start + room);
+                    self.open_records += end - rows.start;
+                    parts.push((batch, rows.start..end));
+                    if self.open_records == self.row_group_records {
+                        let outcome = self.encode(&mut parts);
+                        let outcome = outcome.and_then(|()| self.close_row_group());
+                        self.checked(outcome)?;
+                    }
+                    rows.start = end;
                 }
-                row = end;
             }
         }
         let outcome = self.encode(&mut parts);
@@ -239,6 +259,40 @@ impl ParquetWriter {
             .ok()?;
         Some(footer)
     }
+}
+
+/// The rows without a time after 2262, where Parquet's signed nanoseconds end.
+fn storable_rows(schema: &[Column], batch: &FlowBatch) -> Vec<Range<usize>> {
+    let columns = 0..schema.len();
+    let too_late: Vec<usize> = columns
+        .filter(|&column| match &batch.column(column).data {
+            ValueData::Unsigned(times) if schema[column].kind == ColumnKind::TimestampNs => {
+                any_too_late(times)
+            }
+            ValueData::List { elements, .. } => any_too_late(elements),
+            _ => false,
+        })
+        .collect();
+    if too_late.is_empty() {
+        return std::iter::once(0..batch.rows()).collect();
+    }
+    let is_storable = |row: &usize| {
+        too_late
+            .iter()
+            .all(|&column| match batch.value(*row, column) {
+                Value::Unsigned(time) => !any_too_late(&[time]),
+                Value::List(elements) => !any_too_late(elements),
+                _ => true,
+            })
+    };
+    let storable = (0..batch.rows()).filter(is_storable);
+    storable.map(|row| row..row + 1).collect()
+}
+
+/// Whether one of the numbers does not fit in a signed one. Only times are that large.
+fn any_too_late(numbers: &[u64]) -> bool {
+    let bits = numbers.iter().fold(0, |bits, number| bits | number);
+    i64::try_from(bits).is_err()
 }
 
 fn encode_error(place: String, error: &ParquetError) -> ExportError {

@@ -104,11 +104,26 @@ impl Source for CsvSource {
             }
             self.row.clear(schema.len());
             if let Err((column, reason)) = parse(line, schema, &mut self.row) {
-                return Err(self.lines.error(column.map(|column| &*column.name), reason));
+                // The values of a cut line are right up to the last one that is there.
+                let there = fields(line).count();
+                let at = column.and_then(|wrong| schema.iter().position(|c| c.name == wrong.name));
+                let is_short = match at {
+                    Some(at) => at + 1 == there,
+                    None => there < schema.len(),
+                };
+                let column = column.map(|column| &*column.name);
+                match self.lines.wrong(column, reason, is_short) {
+                    Some(error) => return Err(error),
+                    None => break,
+                }
             }
             batch.push_row(&self.row.values());
         }
         Ok(())
+    }
+
+    fn damage(&self) -> Option<ReadError> {
+        self.lines.damage()
     }
 }
 

@@ -16,6 +16,20 @@ pub enum ReadError {
         /// The error of the system.
         source: io::Error,
     },
+    /// There is no such file.
+    #[error("{place} does not exist: check the path")]
+    NoFile {
+        /// The file.
+        place: String,
+    },
+    /// A pipe ended without a byte.
+    #[error(
+        "{place} is empty: the program that writes to the pipe failed, or it had no flow records"
+    )]
+    NothingCame {
+        /// "standard input", or the pipe.
+        place: String,
+    },
     /// Reading failed after the start.
     #[error("cannot read {place} past byte {offset_bytes}: {source}")]
     Read {
@@ -45,6 +59,16 @@ pub enum ReadError {
         line: u64,
         /// The column.
         column: Option<String>,
+        /// What is wrong.
+        reason: String,
+    },
+    /// An IPFIX file is damaged.
+    #[error("{place}, the message at byte {offset_bytes}: {reason}")]
+    Ipfix {
+        /// The file.
+        place: String,
+        /// Where the message begins.
+        offset_bytes: u64,
         /// What is wrong.
         reason: String,
     },

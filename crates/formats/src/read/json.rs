@@ -87,6 +87,7 @@ impl Source for JsonSource {
             if line.trim_ascii().is_empty() {
                 continue;
             }
+            let is_short = line.trim_ascii().last() != Some(&b'}');
             self.row.clear(schema.len());
             let mut next = 0;
             let parsed = object(line, |key, token| {
@@ -98,10 +99,19 @@ impl Source for JsonSource {
                     Some(_) => Err(format!("{key:?} stands in the object twice")),
                 }
             });
-            parsed.map_err(|reason| self.lines.error(None, reason))?;
+            if let Err(reason) = parsed {
+                match self.lines.wrong(None, reason, is_short) {
+                    Some(error) => return Err(error),
+                    None => break,
+                }
+            }
             batch.push_row(&self.row.values());
         }
         Ok(())
+    }
+
+    fn damage(&self) -> Option<ReadError> {
+        self.lines.damage()
     }
 }
 

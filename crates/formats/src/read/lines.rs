@@ -18,9 +18,18 @@ pub(crate) struct Lines {
     start: usize,
     end: usize,
     ended: bool,
+    /// Whether the last line must have its newline.
+    whole_lines: bool,
     line: u64,
     read_bytes: u64,
+    /// Whether the last line that was returned had no newline.
+    is_open: bool,
+    /// The line in which the stream was cut, and why.
+    cut: Option<(u64, String)>,
 }
+
+const CUT: &str = "the file ends within this line: its writer was stopped";
+const CUT_PACKED: &str = "the compressed file ends before its end: its writer was stopped";
 
 impl Lines {
     pub(crate) fn new(stream: Box<dyn Read + Send>, place: &str) -> Self {
@@ -33,9 +42,43 @@ impl Lines {
             start: 0,
             end: 0,
             ended: false,
+            whole_lines: false,
             line: 0,
             read_bytes: 0,
+            is_open: false,
+            cut: None,
         }
+    }
+
+    /// The error for the last line; `None` if the file ends within it and nothing else is wrong, so
+    /// that what stands before is whole. `is_short`: whether more text could mend the line.
+    pub(crate) fn wrong(
+        &mut self,
+        column: Option<&str>,
+        reason: String,
+        is_short: bool,
+    ) -> Option<ReadError> {
+        if self.is_open && is_short {
+            self.cut = Some((self.line, format!("{CUT} ({reason})")));
+            return None;
+        }
+        Some(self.error(column, reason))
+    }
+
+    /// Where the stream was cut.
+    pub(crate) fn damage(&self) -> Option<ReadError> {
+        let (line, reason) = self.cut.as_ref()?;
+        Some(ReadError::Line {
+            place: self.place.clone(),
+            line: *line,
+            column: None,
+            reason: reason.clone(),
+        })
+    }
+
+    /// From now on a last line without a newline is an error: its last number may be cut.
+    pub(crate) fn expect_whole_lines(&mut self) {
+        self.whole_lines = true;
     }
 
     /// Peeks at the first bytes, cut to whole lines where possible.
@@ -66,10 +109,15 @@ impl Lines {
                 break searched + length;
             }
             searched = self.end - self.start;
-            if self.ended && searched == 0 {
+            if self.ended && (searched == 0 || self.cut.is_some()) {
                 return Ok(None);
             }
+            if self.ended && self.whole_lines {
+                self.line += 1;
+                return Err(self.error(None, "the program that writes it stopped within this line"));
+            }
             if self.ended {
+                self.is_open = true;
                 break searched;
             }
             if searched > LINE_BYTES_MAX {
@@ -113,6 +161,13 @@ impl Lines {
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            // Of a decoder: the rest of a compressed file is missing.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                let lines = memchr::memchr_iter(b'\n', &self.buffer[self.start..self.end]).count();
+                self.ended = true;
+                self.cut = Some((self.line + lines as u64 + 1, CUT_PACKED.to_owned()));
+                Ok(())
+            }
             Err(source) => Err(ReadError::Read {
                 place: self.place.clone(),
                 offset_bytes: self.read_bytes,

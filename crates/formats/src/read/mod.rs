@@ -3,6 +3,7 @@
 
 mod csv;
 mod error;
+mod ipfix;
 mod json;
 mod kinds;
 mod lines;
@@ -32,6 +33,7 @@ pub struct FlowReader {
     shown: Vec<bool>,
     has_columns: bool,
     definition: Option<Definition>,
+    left_out: Vec<String>,
     source: Box<dyn Source>,
 }
 
@@ -42,6 +44,16 @@ type Again<'a> = &'a dyn Fn() -> Option<Lines>;
 trait Source: Send {
     /// Appends up to [`BATCH_RECORDS`] records to an empty batch; none at the end.
     fn fill(&mut self, schema: &Schema, batch: &mut FlowBatch) -> Result<(), ReadError>;
+
+    /// After the end: where the file was cut, if the rest was left out for it.
+    fn damage(&self) -> Option<ReadError> {
+        None
+    }
+
+    /// Takes other columns, by the names that both have, if records do not always have all.
+    fn rearrange(&mut self, _before: &Schema, _schema: &Schema) -> bool {
+        false
+    }
 }
 
 impl FlowReader {
@@ -53,6 +65,7 @@ impl FlowReader {
             shown,
             has_columns: true,
             definition: None,
+            left_out: Vec::new(),
             source,
         }
     }
@@ -63,6 +76,7 @@ impl FlowReader {
             schema,
             has_columns: false,
             definition: None,
+            left_out: Vec::new(),
             source,
         }
     }
@@ -90,6 +104,13 @@ impl FlowReader {
         self.definition.as_ref()
     }
 
+    /// Names of the columns of the file that are not read, each with what it holds: texts and other
+    /// types that flow records do not have.
+    #[must_use]
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
     /// Whether the kind of a column is known, rather than assumed because it has no values.
     #[must_use]
     pub fn shows_kind(&self, column: usize) -> bool {
@@ -107,6 +128,24 @@ impl FlowReader {
                 column.kind = other.kind;
             }
         }
+    }
+
+    /// Takes the columns of several files whose records have different ones: IPFIX templates leave
+    /// out what is absent. False if this file has the same columns in every record.
+    pub fn take_columns(&mut self, all: &Schema) -> bool {
+        let takes = self.source.rearrange(&self.schema, all);
+        if takes {
+            self.schema.clone_from(all);
+            self.shown = vec![true; all.len()];
+        }
+        takes
+    }
+
+    /// After the last records: where the file was cut, because its writer was stopped. What stands
+    /// before was read, and the incomplete rest was left out.
+    #[must_use]
+    pub fn damage(&self) -> Option<ReadError> {
+        self.source.damage()
     }
 
     /// The next records; `None` at the end.
@@ -156,23 +195,33 @@ enum Kinds {
 
 fn open(path: &Path, kinds: Kinds) -> Result<FlowReader, ReadError> {
     if path == Path::new("-") {
-        return from_stream(Box::new(io::stdin()), "standard input");
+        let stdin = Box::new(io::stdin());
+        return from_text(stdin, "standard input", EmptyStream::Failed, &|| None);
     }
     let place = path.display().to_string();
-    let refused = |source| ReadError::Open {
-        place: place.clone(),
-        source,
+    let refused = |source: io::Error| match source.kind() {
+        io::ErrorKind::NotFound => ReadError::NoFile {
+            place: place.clone(),
+        },
+        _ => ReadError::Open {
+            place: place.clone(),
+            source,
+        },
     };
     let mut file = File::open(path).map_err(refused)?;
     let is_file = file.metadata().map_err(refused)?.is_file();
     if is_file && starts_as_parquet(&mut file)? {
         return parquet::open(File::open(path).map_err(refused)?, place);
     }
+    if is_file && ipfix::is_start(&start_of(path, &place)?) {
+        return ipfix::open(path, place);
+    }
     // A capture without flows gives an empty JSON lines file, but a CSV file with a header. An
     // empty file with such a name is therefore truncated.
-    let empty = match is_file && has_header(path) {
-        true => EmptyStream::Refused,
-        false => EmptyStream::Allowed,
+    let empty = match is_file {
+        true if has_header(path) => EmptyStream::Refused,
+        true => EmptyStream::Allowed,
+        false => EmptyStream::Failed,
     };
     let file = File::open(path).map_err(refused)?;
     let again = || {
@@ -189,13 +238,17 @@ fn open(path: &Path, kinds: Kinds) -> Result<FlowReader, ReadError> {
 enum EmptyStream {
     Allowed,
     Refused,
+    /// Refused, because the program at the other end of a pipe has probably failed. So has one
+    /// that stopped within a line.
+    Failed,
 }
 
 /// Reads CSV or JSON lines from a stream, also gzip- or zstd-compressed; `place` is its name in
 /// errors.
 ///
 /// # Errors
-/// As [`read`]. Parquet cannot be read from a stream: its schema is at the end.
+/// As [`read`]. Parquet and IPFIX cannot be read from a stream: the one has its schema at the end,
+/// the other has templates in between.
 pub fn from_stream(stream: Box<dyn Read + Send>, place: &str) -> Result<FlowReader, ReadError> {
     from_text(stream, place, EmptyStream::Allowed, &|| None)
 }
@@ -207,6 +260,9 @@ fn from_text(
     again: Again<'_>,
 ) -> Result<FlowReader, ReadError> {
     let mut lines = Lines::new(text_of(stream, place)?, place);
+    if empty == EmptyStream::Failed {
+        lines.expect_whole_lines();
+    }
     let start = lines.sample()?;
     let first = start
         .iter()
@@ -214,6 +270,9 @@ fn from_text(
         .find(|byte| !byte.is_ascii_whitespace());
     match first {
         None if empty == EmptyStream::Refused => Err(lines.error(None, EMPTY)),
+        None if empty == EmptyStream::Failed => Err(ReadError::NothingCame {
+            place: place.to_owned(),
+        }),
         Some(b'{') | None => json::open(lines, again),
         Some(_) => csv::open(lines, again),
     }
@@ -223,9 +282,18 @@ const EMPTY: &str = "the file is empty: its writer stopped before the header";
 
 /// Whether a file of that name has content even without records.
 fn has_header(path: &Path) -> bool {
-    let name = path.to_string_lossy().to_lowercase();
-    let within = name.strip_suffix(".gz").or(name.strip_suffix(".zst"));
-    Format::from_path(Path::new(within.unwrap_or(&name))).is_ok_and(Format::has_header)
+    Format::from_path(path).is_ok_and(Format::has_header)
+}
+
+/// The first bytes of a file.
+fn start_of(path: &Path, place: &str) -> Result<Vec<u8>, ReadError> {
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(4).read_to_end(&mut start));
+    read.map_err(|source| ReadError::Open {
+        place: place.to_owned(),
+        source,
+    })?;
+    Ok(start)
 }
 
 fn starts_as_parquet(file: &mut File) -> Result<bool, ReadError> {

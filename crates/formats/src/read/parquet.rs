@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads records from Parquet files: TurboFlow's own exactly, those of other programs if their
-//! types are ones that flow records have.
+//! Reads records from Parquet files: TurboFlow's own exactly, those of other programs as far as
+//! their columns have types of flow records.
+
+mod shape;
 
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr};
 
-use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as PhysicalType};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::schema::types::Type;
+use parquet::file::statistics::Statistics;
 use turboflow_record::{Column, ColumnKind, Definition, FlowBatch, Schema, Value};
 
 use super::kinds;
 use super::{BATCH_RECORDS, FlowReader, ReadError, Source};
-use crate::parquet::schema::{COLUMNS_KEY, DEFINITION_KEY, parse_kinds};
+use crate::parquet::schema::DEFINITION_KEY;
+use shape::{Read, Shape};
 
 struct ParquetSource {
     place: String,
+    columns: Vec<Read>,
     reader: SerializedFileReader<File>,
     next_row_group: usize,
     open: Vec<OpenColumn>,
@@ -32,7 +35,8 @@ pub(crate) fn open(file: File, place: String) -> Result<FlowReader, ReadError> {
     let broken = |error: ParquetError| refused(&place, error.to_string());
     let reader = SerializedFileReader::new(file).map_err(broken)?;
     let metadata = reader.metadata();
-    let schema = schema(metadata).map_err(|reason| refused(&place, reason))?;
+    let Shape { columns, left_out } = Shape::of(&reader).map_err(|why| refused(&place, why))?;
+    let schema: Schema = columns.iter().map(|read| read.column.clone()).collect();
     // A definition that this version cannot parse is ignored: columns are then known by name.
     let text = footer_value(metadata, DEFINITION_KEY);
     let definition = text.and_then(|text| Definition::parse(text).ok());
@@ -42,8 +46,10 @@ pub(crate) fn open(file: File, place: String) -> Result<FlowReader, ReadError> {
         has_columns: true,
         schema,
         definition,
+        left_out,
         source: Box::new(ParquetSource {
             place,
+            columns,
             reader,
             next_row_group,
             open,
@@ -66,80 +72,72 @@ fn refused(place: &str, reason: String) -> ReadError {
     }
 }
 
-fn schema(metadata: &ParquetMetaData) -> Result<Schema, String> {
-    let file = metadata.file_metadata();
-    let fields = file.schema().get_fields();
-    let kinds = footer_value(metadata, COLUMNS_KEY).and_then(parse_kinds);
-    let described = kinds.filter(|kinds| kinds.len() == fields.len());
-    let column = |(index, field): (usize, &std::sync::Arc<Type>)| {
-        let shown = kind_of(field)?;
-        // The footer tells a MAC address from an IP address; otherwise the types decide.
-        let declared = described.as_ref().map(|kinds| kinds[index]);
-        let kind = match (shown, declared) {
-            (ColumnKind::Address, Some(ColumnKind::Mac)) => ColumnKind::Mac,
-            _ => shown,
-        };
-        let nullable = field.get_basic_info().repetition() == Repetition::OPTIONAL;
-        Ok(Column {
-            name: field.name().to_owned(),
-            kind,
-            nullable,
-        })
+/// Whether all values of a column are some that flow records can have. Where statistics say so, no
+/// value is read.
+///
+/// # Errors
+/// What does not fit.
+fn check_values(reader: &SerializedFileReader<File>, read: &Read) -> Result<(), &'static str> {
+    let is_number = matches!(
+        read.column.kind,
+        ColumnKind::Unsigned { .. } | ColumnKind::TimestampNs
+    );
+    let is_text = matches!(read.column.kind, ColumnKind::Address | ColumnKind::Mac);
+    if !is_text && (!is_number || read.is_unsigned) {
+        return Ok(());
+    }
+    let what = match is_text {
+        true => "text",
+        false => "numbers or times that flow records do not have",
     };
-    fields.iter().enumerate().map(column).collect()
+    for index in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(index).map_err(|_| what)?;
+        let chunk = group.metadata().column(read.leaf);
+        let (least, most) = match chunk.statistics() {
+            Some(Statistics::Int32(its)) => (
+                its.min_opt().map(|n| i64::from(*n)),
+                its.max_opt().map(|n| i64::from(*n)),
+            ),
+            Some(Statistics::Int64(its)) => (its.min_opt().copied(), its.max_opt().copied()),
+            _ => (None, None),
+        };
+        if let (Some(0..), Some(most), true) = (least, most, is_number) {
+            let most = u64::try_from(most)
+                .ok()
+                .and_then(|n| n.checked_mul(read.unit));
+            most.ok_or(what)?;
+            continue;
+        }
+        let levels = chunk.column_descr().max_def_level();
+        let values = group.get_column_reader(read.leaf).map_err(|_| what)?;
+        let mut column = OpenColumn::new(read.clone(), values, levels);
+        let mut rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        while rows > 0 {
+            let part = rows.min(BATCH_RECORDS);
+            column.read(part).map_err(|_| what)?;
+            rows -= part;
+        }
+    }
+    Ok(())
 }
 
-fn kind_of(field: &Type) -> Result<ColumnKind, String> {
-    let name = field.name();
-    let no_kind = || format!("column {name} has a type that no column of a flow record has");
-    let basic = field.get_basic_info();
-    if basic.repetition() == Repetition::REPEATED {
-        return Err(no_kind());
-    }
-    if field.is_group() {
-        let number = |element: &Type| match element {
-            Type::PrimitiveType {
-                physical_type: PhysicalType::INT64,
-                basic_info,
-                ..
-            } => basic_info.repetition() == Repetition::REQUIRED,
-            _ => false,
-        };
-        let is_list = basic.logical_type_ref() == Some(&LogicalType::List)
-            && matches!(field.get_fields(), [list] if list.is_group()
-                && matches!(list.get_fields(), [element] if number(element)));
-        return is_list.then_some(ColumnKind::List).ok_or_else(no_kind);
-    }
-    match (field.get_physical_type(), basic.logical_type_ref()) {
-        (PhysicalType::BYTE_ARRAY, _) => Ok(ColumnKind::Address),
-        (PhysicalType::INT32, Some(LogicalType::Integer(integer))) if !integer.is_signed => {
-            Ok(ColumnKind::Unsigned {
-                bits: integer.bit_width as u8,
-            })
-        }
-        (PhysicalType::INT32, None) => Ok(ColumnKind::Unsigned { bits: 32 }),
-        (PhysicalType::INT64, Some(LogicalType::Timestamp(time)))
-            if time.unit == TimeUnit::NANOS =>
-        {
-            Ok(ColumnKind::TimestampNs)
-        }
-        (PhysicalType::INT64, None | Some(LogicalType::Integer(_))) => {
-            Ok(ColumnKind::Unsigned { bits: 64 })
-        }
-        (PhysicalType::DOUBLE, _) => Ok(ColumnKind::Float),
-        _ => Err(no_kind()),
-    }
+/// How a file is read without one of its columns.
+fn without(column: &str) -> String {
+    format!(
+        "to read the others, drop it: \
+         `duckdb -c \"COPY (SELECT * EXCLUDE ({column}) FROM 'FILE') TO 'new.parquet'\"`"
+    )
 }
 
 impl Source for ParquetSource {
-    fn fill(&mut self, schema: &Schema, batch: &mut FlowBatch) -> Result<(), ReadError> {
+    fn fill(&mut self, _schema: &Schema, batch: &mut FlowBatch) -> Result<(), ReadError> {
         let place = self.place.clone();
         let broken = |error: ParquetError| refused(&place, error.to_string());
         while self.remaining == 0 {
             if self.next_row_group == self.reader.num_row_groups() {
                 return Ok(());
             }
-            self.open_row_group(schema).map_err(broken)?;
+            self.open_row_group().map_err(broken)?;
         }
         let rows = self.remaining.min(BATCH_RECORDS);
         for column in &mut self.open {
@@ -159,18 +157,15 @@ impl Source for ParquetSource {
 }
 
 impl ParquetSource {
-    fn open_row_group(&mut self, schema: &Schema) -> Result<(), ParquetError> {
+    fn open_row_group(&mut self) -> Result<(), ParquetError> {
         let group = self.reader.get_row_group(self.next_row_group)?;
         self.next_row_group += 1;
         self.remaining = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
         self.open.clear();
-        for (index, column) in schema.iter().enumerate() {
-            let levels = group
-                .metadata()
-                .column(index)
-                .column_descr()
-                .max_def_level();
-            let reader = group.get_column_reader(index)?;
+        for column in &self.columns {
+            let chunk = group.metadata().column(column.leaf);
+            let levels = chunk.column_descr().max_def_level();
+            let reader = group.get_column_reader(column.leaf)?;
             self.open
                 .push(OpenColumn::new(column.clone(), reader, levels));
         }
@@ -181,6 +176,8 @@ impl ParquetSource {
 /// One column of the open row group, and its values for the current batch.
 struct OpenColumn {
     column: Column,
+    unit: u64,
+    is_unsigned: bool,
     reader: ColumnReader,
     full_level: i16,
     definition_levels: Vec<i16>,
@@ -193,9 +190,17 @@ struct OpenColumn {
 }
 
 impl OpenColumn {
-    fn new(column: Column, reader: ColumnReader, full_level: i16) -> Self {
+    fn new(read: Read, reader: ColumnReader, full_level: i16) -> Self {
+        let Read {
+            column,
+            unit,
+            is_unsigned,
+            ..
+        } = read;
         Self {
             column,
+            unit,
+            is_unsigned,
             reader,
             full_level,
             definition_levels: Vec::new(),
@@ -231,17 +236,27 @@ impl OpenColumn {
         let got = match &mut self.reader {
             ColumnReader::Int32ColumnReader(reader) => {
                 let (values, got) = read::<Int32Type>(reader, rows, levels)?;
-                replace(&mut self.numbers, values, |value| u64::from(value as u32));
+                let is_unsigned = self.is_unsigned;
+                let wide = |value: i32| match is_unsigned {
+                    true => i64::from(value as u32),
+                    false => value.into(),
+                };
+                self.take_numbers(values.into_iter().map(wide))?;
                 got
             }
             ColumnReader::Int64ColumnReader(reader) => {
                 let (values, got) = read::<Int64Type>(reader, rows, levels)?;
-                replace(&mut self.numbers, values, |value| value as u64);
+                self.take_numbers(values.into_iter())?;
                 got
             }
             ColumnReader::DoubleColumnReader(reader) => {
                 let (values, got) = read::<parquet::data_type::DoubleType>(reader, rows, levels)?;
                 self.floats = values;
+                got
+            }
+            ColumnReader::FloatColumnReader(reader) => {
+                let (values, got) = read::<parquet::data_type::FloatType>(reader, rows, levels)?;
+                self.floats = values.into_iter().map(f64::from).collect();
                 got
             }
             ColumnReader::ByteArrayColumnReader(reader) => {
@@ -265,12 +280,33 @@ impl OpenColumn {
         }
     }
 
+    /// Takes whole numbers. Where negative ones are none that flow records have, they are refused
+    /// rather than wrapped.
+    fn take_numbers(&mut self, values: impl Iterator<Item = i64>) -> Result<(), String> {
+        self.numbers.clear();
+        for value in values {
+            let number = match u64::try_from(value) {
+                Ok(number) => number.checked_mul(self.unit),
+                Err(_) if self.is_unsigned => Some(value as u64),
+                Err(_) => None,
+            };
+            let wrong = || {
+                let (name, what) = (&self.column.name, kinds::describe(self.column.kind));
+                let mend = without(name);
+                format!("column {name}: {value} is not {what} that flow records can have; {mend}")
+            };
+            self.numbers.push(number.ok_or_else(wrong)?);
+        }
+        Ok(())
+    }
+
     fn take_texts(&mut self, values: &[ByteArray]) -> Result<(), String> {
         let wrong = |text: &ByteArray| {
             let (name, what) = (&self.column.name, kinds::describe(self.column.kind));
             format!(
-                "column {name}: {:?} is not {what}",
-                String::from_utf8_lossy(text.data())
+                "column {name}: {:?} is not {what}; {}",
+                String::from_utf8_lossy(text.data()),
+                without(name)
             )
         };
         self.addresses.clear();
@@ -358,11 +394,6 @@ fn read<T: DataType>(
         total += got;
     }
     Ok((values, total))
-}
-
-fn replace<T>(numbers: &mut Vec<u64>, values: Vec<T>, as_number: impl Fn(T) -> u64) {
-    numbers.clear();
-    numbers.extend(values.into_iter().map(as_number));
 }
 
 /// Moves the values from the front to the valid positions; returns whether their number is right.

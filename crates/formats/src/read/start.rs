@@ -57,8 +57,8 @@ const FOREIGN: &[(&[u8], Foreign)] = &[
     (
         b"\0\x0a",
         Foreign::new(
-            "IPFIX, which collectors read",
-            "write CSV, JSON lines or Parquet beside it with one more -w of `turboflow record`",
+            "IPFIX, which cannot be read from a pipe",
+            "name the file instead, and decompress it if it is compressed",
         ),
     ),
     (

@@ -79,6 +79,10 @@ fn start_with(
     let options = RotateOptions {
         every_ms,
         size_bytes: None,
+        keep: Retention {
+            age_seconds: Some(3_600),
+            total_bytes: None,
+        },
         wall_ms: || NOW_MS.get(),
         turns_asked: || TURNS.get(),
         observe,
@@ -94,6 +98,50 @@ fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> = names.filter(|name| !name.starts_with('.')).collect();
     names.sort();
     names
+}
+
+#[test]
+fn days_have_folders_and_old_files_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = start(folder.path(), "%Y/%m/%d/f-%H%M%S.csv", Some(1_800_000));
+    let write = |writer: &mut Box<dyn FlowWriter>, now_ms: u64| {
+        NOW_MS.set(now_ms);
+        writer.write(&batch(&schema(), 1, &[])).unwrap();
+    };
+    write(&mut writer, START_MS + 1_800_000);
+    assert_eq!(names(&folder.path().join("2026/11/22")), ["f-010203.csv"]);
+    // 22 November 2096: later than the clock that gives the files their times.
+    let later_ms = START_MS + 25_568 * 86_400_000;
+    for half_hour in 0..4 {
+        write(&mut writer, later_ms + half_hour * 1_800_000);
+    }
+    assert!(
+        !folder.path().join("2026").exists(),
+        "more than an hour old"
+    );
+    let day = folder.path().join("2096/11/22");
+    // Written to until 01:30, 02:00 and 02:30; it is 02:32:03.
+    assert_eq!(names(&day), ["f-013000.csv", "f-020000.csv"]);
+    writer.finish().unwrap();
+    assert_eq!(
+        names(&day),
+        ["f-013000.csv", "f-020000.csv", "f-023000.csv"]
+    );
+    // A folder without a time in its name is not made.
+    let missing = folder.path().join("mount");
+    let pattern: NamePattern = missing.join("%Y/f.csv").to_str().unwrap().parse().unwrap();
+    let options = RotateOptions {
+        every_ms: None,
+        size_bytes: None,
+        keep: Retention::default(),
+        wall_ms: || NOW_MS.get(),
+        turns_asked: || TURNS.get(),
+        observe,
+    };
+    let write = write_options(&Definition::default());
+    let refused = rotate(pattern, Format::Csv, &schema(), &write, options);
+    let message = refused.err().unwrap().to_string();
+    assert!(message.contains("there is no directory"), "{message}");
 }
 
 #[test]
@@ -158,6 +206,33 @@ fn a_failure_is_reported_and_the_next_file_is_tried() {
 }
 
 #[test]
+fn old_files_go_at_the_start_and_while_no_file_can_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let year = folder.path().join("1971");
+    let old = |name: &str| {
+        fs::create_dir_all(&year).unwrap();
+        let path = year.join(name);
+        fs::write(&path, "old").unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+        path
+    };
+    let at_start = old("f-0101.csv");
+    let mut writer = start(folder.path(), "%Y/f-%m%d.csv", Some(60_000));
+    assert!(!at_start.exists(), "removed before the first file");
+    // A file where the next folder has to be: no file can be begun.
+    fs::write(folder.path().join("2027"), "").unwrap();
+    NOW_MS.set(START_MS + 60 * 86_400_000);
+    writer.flush().unwrap();
+    assert!(writer.is_failing());
+    let later = old("f-0102.csv");
+    NOW_MS.set(START_MS + 61 * 86_400_000);
+    writer.flush().unwrap();
+    assert!(writer.is_failing(), "still no file");
+    assert!(!later.exists(), "removed all the same");
+}
+
+#[test]
 fn records_count_as_written_when_their_file_is_renamed_and_as_dropped_when_it_fails() {
     let folder = tempfile::tempdir().unwrap();
     let inner = folder.path().join("inner");
@@ -206,6 +281,7 @@ fn start_of_one_byte(folder: &Path) -> Box<dyn FlowWriter> {
     let options = RotateOptions {
         every_ms: None,
         size_bytes: Some(1),
+        keep: Retention::default(),
         wall_ms: || NOW_MS.get(),
         turns_asked: || 0,
         observe: |_| {},

@@ -34,6 +34,8 @@ pub(super) struct Field {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
     Address,
+    /// A number that is in every record and in no column.
+    Constant(u32),
     Float,
     /// A list of numbers, each in as few octets as the largest needs.
     List {
@@ -108,6 +110,17 @@ impl Field {
         }
     }
 
+    /// A field of 32 bits that is in no column.
+    pub(super) const fn constant(id: u16, number: u32) -> Self {
+        Self {
+            column: 0,
+            id,
+            enterprise: None,
+            length: 4,
+            encoding: Encoding::Constant(number),
+        }
+    }
+
     /// This field in a template for present and absent values.
     pub(super) fn optional(mut self) -> Self {
         let scalar = match self.encoding {
@@ -119,6 +132,7 @@ impl Field {
             // The shape gives the family of addresses, lists can be empty, and NetFlow v9 has no
             // lists.
             Encoding::Address
+            | Encoding::Constant(_)
             | Encoding::List { .. }
             | Encoding::LowOctet
             | Encoding::Optional(_)
@@ -158,6 +172,19 @@ impl Field {
         }
     }
 
+    /// Whether the values are times in NTP's format.
+    pub(super) const fn is_ntp(&self) -> bool {
+        matches!(
+            self.encoding,
+            Encoding::NtpMicroseconds
+                | Encoding::NtpNanoseconds
+                | Encoding::List { times: true, .. }
+                | Encoding::Optional(
+                    ScalarEncoding::NtpMicroseconds | ScalarEncoding::NtpNanoseconds
+                )
+        )
+    }
+
     const fn is_variable(&self) -> bool {
         self.length == VARIABLE
     }
@@ -186,6 +213,7 @@ impl Field {
     #[inline]
     pub(super) fn write(&self, value: Value<'_>, boot_ms: u64, out: &mut Vec<u8>) -> bool {
         match (self.encoding, value) {
+            (Encoding::Constant(number), _) => out.extend_from_slice(&number.to_be_bytes()),
             (Encoding::Number, Value::Unsigned(number)) => put_number(out, number, self.length),
             (Encoding::Address, Value::Address(std::net::IpAddr::V4(address))) => {
                 out.extend_from_slice(&address.octets());
@@ -359,6 +387,12 @@ const fn width_of(largest: u64) -> u16 {
 pub(super) const fn ntp_nanoseconds(ns: u64) -> u64 {
     let fraction = ((ns % NS_PER_S) << 32).div_ceil(NS_PER_S);
     ntp_seconds(ns) << 32 | fraction
+}
+
+/// Whether readers find the year again. Seconds since 1900 have 32 bits and wrap in 2036. Those
+/// with the top bit clear count from then on, up to 2104 (RFC 4330, section 3).
+pub(super) const fn fits_ntp(ns: u64) -> bool {
+    ns / NS_PER_S + NTP_EPOCH_S < (1 << 32) + (1 << 31)
 }
 
 /// NTP format with microsecond resolution (RFC 7011, section 6.1.9): the low 11 bits of the

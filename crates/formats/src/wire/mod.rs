@@ -17,13 +17,14 @@ mod options;
 mod record;
 mod session;
 mod shape;
+mod template_ids;
 mod uptime;
 
 use std::fmt;
 
 use turboflow_record::{Column, ColumnElement, FlowBatch, TimeUnit};
 
-use crate::ExportError;
+use crate::{ExportError, Unexportable};
 
 pub(crate) use file::writer as file_writer;
 pub use session::{Message, Refresh, Session, SessionCounters};
@@ -92,12 +93,16 @@ pub struct WireOptions {
     /// The information elements of the columns, from
     /// [`Definition::elements`](turboflow_record::Definition::elements).
     pub elements: Vec<ColumnElement>,
-    /// Observation domain (NetFlow v9: source id; v5: its low octet is the engine id).
+    /// Observation domain (NetFlow v9: source id; v5: its low octets are engine type and id).
     pub domain: u32,
     /// Limit of a message in octets.
     pub message_bytes: usize,
     /// Whether options are sent: sampling, statistics, and type information of our own elements.
     pub has_options: bool,
+    /// The index of the interface on which all packets were observed, if it is one:
+    /// `ingressInterface` of records that have no such column. Their `egressInterface` is 0,
+    /// unknown. Some collectors drop records without either.
+    pub interface: Option<u32>,
 }
 
 impl Default for WireOptions {
@@ -107,6 +112,7 @@ impl Default for WireOptions {
             domain: 1,
             message_bytes: DATAGRAM_BYTES,
             has_options: true,
+            interface: None,
         }
     }
 }
@@ -137,27 +143,6 @@ pub struct DataRecords {
     pub boot_ms: u64,
     /// The latest time in the records, in ms since 1970; 0 where they have none.
     pub latest_ms: u64,
-}
-
-/// Flow records that a wire format could not hold, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unexportable {
-    /// IPv6 flows, or flows without an address, in a format that only has IPv4.
-    pub not_ipv4: u64,
-    /// A record longer than the limit of a message.
-    pub too_large: u64,
-    /// A flow of more than 47 days, or with more octets than the maximum number of parts can hold.
-    pub out_of_range: u64,
-    /// NetFlow v9 only: a combination of absent values beyond the limit on templates.
-    pub no_template: u64,
-}
-
-impl Unexportable {
-    /// The sum over all reasons.
-    #[must_use]
-    pub const fn total(&self) -> u64 {
-        self.not_ipv4 + self.too_large + self.out_of_range + self.no_template
-    }
 }
 
 /// Encodes batches as units.

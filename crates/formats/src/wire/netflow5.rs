@@ -49,6 +49,8 @@ const OTHERS: [u16; 7] = [7, 11, 4, 6, 5, 10, 14];
 /// Turns batches into bodies of records.
 pub(super) struct Encoder {
     columns: Columns,
+    /// The interface of records that have none, see [`WireOptions::interface`].
+    interface: u32,
     max_records: u32,
     data: DataRecords,
     uptime: Uptime,
@@ -76,6 +78,7 @@ impl Encoder {
         let room = options.message_bytes - Protocol::Netflow5.header_bytes();
         Ok(Self {
             columns: Columns::find(&options.elements)?,
+            interface: options.interface.unwrap_or(0),
             max_records: (room / RECORD_BYTES).min(MAX_RECORDS) as u32,
             data: DataRecords::default(),
             uptime: Uptime::default(),
@@ -119,12 +122,15 @@ impl Encoder {
             self.uptime = after;
         }
         let optional = |column: Option<usize>| column.map_or(0, of);
+        let interfaces = match (columns.ingress, columns.egress) {
+            (None, None) => [u64::from(self.interface), 0],
+            columns => [optional(columns.0), optional(columns.1)],
+        };
         for part in 0..parts {
             let flow = Record {
                 addresses: [source, destination],
                 // An interface index that does not fit in 16 bits is exported as unknown (0).
-                interfaces: [columns.ingress, columns.egress]
-                    .map(|column| u16::try_from(optional(column)).unwrap_or(0)),
+                interfaces: interfaces.map(|index| u16::try_from(index).unwrap_or(0)),
                 packets: share(packets, part, parts),
                 octets: share(octets, part, parts),
                 times_ms: [start_ms, end_ms].map(|ms| (ms - self.uptime.boot_ms()) as u32),
@@ -271,7 +277,8 @@ pub(super) fn header(data: &DataRecords, domain: u32, now_ms: u64) -> [u8; 24] {
     for (place, word) in header[4..16].chunks_exact_mut(4).zip(words) {
         place.copy_from_slice(&word.to_be_bytes());
     }
-    header[21] = domain as u8;
+    // Collectors tell exporters at one address apart by both: 8 bits would often be the same.
+    header[20..22].copy_from_slice(&(domain as u16).to_be_bytes());
     // Sampling mode 0 and interval 1: some readers multiply by the interval.
     header[23] = 1;
     header

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The header of a NetFlow v9 message.
 
-use super::uptime::sent_ms;
+use super::uptime::{LAST_SECOND, sent_ms};
 
 /// Version number (RFC 3954, section 5.1).
 const VERSION: u16 = 9;
@@ -24,7 +24,7 @@ pub(super) struct Times {
 ///
 /// The export time is rounded up to a whole second, and the uptime is computed for that second. So
 /// the start of the exporter, and every time in the message, is exact to the millisecond although
-/// the header has whole seconds only.
+/// the header has whole seconds only. The last second of 32 bits is not rounded up.
 ///
 /// ```text
 ///  0                   1                   2                   3
@@ -42,7 +42,8 @@ pub(super) struct Times {
 /// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 /// ```
 pub(super) fn header(count: u16, times: Times, domain: u32) -> [u8; 20] {
-    let seconds = sent_ms(times.now_ms, times.latest_ms).div_ceil(1_000);
+    let sent_ms = sent_ms(times.now_ms, times.latest_ms);
+    let seconds = sent_ms.div_ceil(1_000).min(LAST_SECOND);
     let uptime_ms = (seconds * 1_000).saturating_sub(times.boot_ms) as u32;
     let mut header = [0; 20];
     header[..2].copy_from_slice(&VERSION.to_be_bytes());

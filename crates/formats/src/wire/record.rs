@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use turboflow_record::{Column, ColumnElement, FlowBatch, Value};
 
 use super::body::{Body, SET_HEADER_BYTES};
-use super::field::{Field, is_flow_time, is_in_netflow9, is_tcp_flags};
-use super::options::FIRST_FLOW_TEMPLATE;
+use super::field::{Field, fits_ntp, is_flow_time, is_in_netflow9, is_tcp_flags};
 use super::shape::{Presence, Shape, Shapes};
+use super::template_ids::TemplateIds;
 use super::uptime::{Fit, Uptime, latest_ms};
 use super::{DataRecords, Encode, Protocol, Unexportable, Unit, WireOptions};
 
@@ -26,12 +26,17 @@ pub(super) struct Encoder {
     columns: Vec<Column>,
     elements: Vec<ColumnElement>,
     shapes: Shapes,
+    ids: TemplateIds,
     roles: Roles,
     templates: Vec<Template>,
     by_shape: HashMap<Shape, usize>,
     body: Body,
     uptime: Uptime,
     unexportable: Unexportable,
+    /// Fields of every record that are in no column.
+    constants: Vec<Field>,
+    /// Columns of times in NTP's format.
+    ntp_columns: Vec<usize>,
     /// The shapes of the current batch.
     batch_shapes: Vec<Shape>,
 }
@@ -65,24 +70,33 @@ impl Encoder {
             Protocol::Netflow9 => NETFLOW9_ALIGN_BYTES,
             _ => 1,
         };
-        let encoder = Self {
+        let shapes = Shapes::new(
+            schema,
+            |index| protocol == Protocol::Ipfix || is_in_netflow9(&options.elements[index]),
+            |index| protocol == Protocol::Ipfix && is_tcp_flags(&options.elements[index]),
+        );
+        let mut encoder = Self {
             protocol,
             columns: schema.to_vec(),
             elements: options.elements.clone(),
-            shapes: Shapes::new(
-                schema,
-                |index| protocol == Protocol::Ipfix || is_in_netflow9(&options.elements[index]),
-                |index| protocol == Protocol::Ipfix && is_tcp_flags(&options.elements[index]),
-            ),
+            ids: TemplateIds::new(&shapes, &[]),
+            shapes,
             roles: Roles::of(&options.elements),
             templates: Vec::new(),
             by_shape: HashMap::new(),
             body: Body::new(options.message_bytes - protocol.header_bytes(), align_bytes),
             uptime: Uptime::default(),
             unexportable: Unexportable::default(),
+            constants: constants(options),
+            ntp_columns: Vec::new(),
             batch_shapes: Vec::new(),
         };
         encoder.check(schema)?;
+        let fields = encoder.fields(|_, _| (Presence::Present, true));
+        let ntp = fields.iter().filter(|field| field.is_ntp());
+        encoder.ntp_columns = ntp.map(|field| field.column).collect();
+        let fields = encoder.fields(|_, _| (Presence::Present, false));
+        encoder.ids = TemplateIds::new(&encoder.shapes, &specifiers(&fields));
         Ok(encoder)
     }
 
@@ -170,6 +184,7 @@ impl Encoder {
                 });
             }
         }
+        fields.extend(self.constants.iter().cloned());
         fields
     }
 
@@ -193,11 +208,12 @@ impl Encoder {
             return Some(*index);
         }
         let fields = self.fields_of(shape, exact);
-        let id = FIRST_FLOW_TEMPLATE + self.templates.len() as u16;
+        let specifiers = specifiers(&fields);
+        let id = self.ids.next(&self.shapes, shape, exact, &specifiers);
         let mut bytes = Vec::new();
         bytes.extend_from_slice(&id.to_be_bytes());
         bytes.extend_from_slice(&(fields.len() as u16).to_be_bytes());
-        fields.iter().for_each(|field| field.specify(&mut bytes));
+        bytes.extend_from_slice(&specifiers);
         emit(Unit::Template(bytes));
         self.templates.push(Template {
             id,
@@ -240,6 +256,10 @@ impl Encoder {
         if self.protocol == Protocol::Netflow9 && !self.fit_uptime(batch, row, emit) {
             return;
         }
+        if !self.fits_ntp(batch, row) {
+            self.unexportable.out_of_range += 1;
+            return;
+        }
         for attempt in 0..2 {
             let mark = self.body.open(self.templates[template].id);
             let fits_format = self.write(batch, row, template);
@@ -265,6 +285,18 @@ impl Encoder {
         out.reserve(template.min_bytes);
         let mut fields = template.fields.iter();
         fields.all(|field| field.write(batch.value(row, field.column), boot_ms, out))
+    }
+
+    fn fits_ntp(&self, batch: &FlowBatch, row: usize) -> bool {
+        let mut values = self
+            .ntp_columns
+            .iter()
+            .map(|&column| batch.value(row, column));
+        values.all(|value| match value {
+            Value::Unsigned(ns) => fits_ntp(ns),
+            Value::List(times_ns) => times_ns.iter().all(|&ns| fits_ntp(ns)),
+            _ => true,
+        })
     }
 
     /// Whether the record's times fit in the uptime. If its origin moves, the buffered records are
@@ -303,6 +335,28 @@ impl Encoder {
         data.octets = data.octets.wrapping_add(octets);
         let latest_ms = latest.map_or(0, |ns| latest_ms(ns / 1_000_000));
         data.latest_ms = data.latest_ms.max(latest_ms);
+    }
+}
+
+/// The field specifiers of a template.
+fn specifiers(fields: &[Field]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    fields.iter().for_each(|field| field.specify(&mut bytes));
+    bytes
+}
+
+/// `ingressInterface` and `egressInterface`, where the columns have neither.
+fn constants(options: &WireOptions) -> Vec<Field> {
+    const INGRESS: u16 = 10;
+    const EGRESS: u16 = 14;
+    let is_interface = |column: &ColumnElement| {
+        column.v4.enterprise.is_none() && [INGRESS, EGRESS].contains(&column.v4.id)
+    };
+    match options.interface {
+        Some(index) if !options.elements.iter().any(is_interface) => {
+            vec![Field::constant(INGRESS, index), Field::constant(EGRESS, 0)]
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -38,6 +38,14 @@ enum Aspect {
     Width,
 }
 
+/// What of a shape is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Whole,
+    /// The families of the addresses.
+    Families,
+}
+
 /// The presence of a value in a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
@@ -113,6 +121,26 @@ impl Shapes {
         }
     }
 
+    /// How many values the part may have. Saturates.
+    pub(super) fn count(&self, part: Part) -> u64 {
+        let radices = self.places_of(part).map(Place::radix);
+        radices.fold(1, u64::saturating_mul)
+    }
+
+    /// The part of a shape as a number below [`Shapes::count`].
+    pub(super) fn index(&self, shape: Shape, part: Part) -> u64 {
+        self.places_of(part).fold(0, |index, place| {
+            let code = (shape >> place.shift) as u64 & place.mask();
+            index.wrapping_mul(place.radix()).wrapping_add(code)
+        })
+    }
+
+    fn places_of(&self, part: Part) -> impl Iterator<Item = &Place> {
+        let all = part == Part::Whole;
+        let places = self.places.iter();
+        places.filter(move |place| all || place.aspect == Aspect::Family)
+    }
+
     /// A shape with the address families of `shape`, and every other nullable value absent.
     pub(super) fn family_only(&self, shape: Shape) -> Shape {
         let addresses = (self.places.iter()).filter(|place| place.aspect == Aspect::Family);
@@ -121,6 +149,21 @@ impl Shapes {
 }
 
 impl Place {
+    /// How many codes there are.
+    const fn radix(&self) -> u64 {
+        match self.aspect {
+            Aspect::Family | Aspect::Width => 3,
+            Aspect::Presence => 2,
+        }
+    }
+
+    const fn mask(&self) -> u64 {
+        match self.aspect {
+            Aspect::Family | Aspect::Width => 3,
+            Aspect::Presence => 1,
+        }
+    }
+
     #[inline]
     fn code(&self, values: &Values, row: usize) -> Shape {
         if values.valid.get(row) == Some(&false) {

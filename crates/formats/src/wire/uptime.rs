@@ -12,6 +12,9 @@ const MARGIN_MS: u64 = 24 * 3_600_000;
 /// How far the export time may be after the message's records.
 pub(super) const SEND_MARGIN_MS: u64 = 24 * 3_600_000;
 
+/// The last export time that a header holds, in seconds since 1970.
+pub(super) const LAST_SECOND: u64 = u32::MAX as u64;
+
 /// The origin of uptimes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Uptime {
@@ -25,7 +28,7 @@ pub(super) enum Fit {
     Same,
     /// Yes, from a new origin: buffered records with the old one have to be emitted first.
     Moved,
-    /// No: the record is too long.
+    /// No: the record is too long, or ends after the last second that a header holds, in 2106.
     Never,
 }
 
@@ -37,7 +40,10 @@ impl Uptime {
 
     /// Moves the origin if the record requires it.
     pub(super) fn fit(&mut self, start_ms: u64, end_ms: u64) -> Fit {
-        let reach = |boot_ms: u64| end_ms + SEND_MARGIN_MS - boot_ms <= u64::from(u32::MAX);
+        let reach = |boot_ms: u64| {
+            end_ms + SEND_MARGIN_MS - boot_ms <= u64::from(u32::MAX)
+                && end_ms / 1_000 <= LAST_SECOND
+        };
         if self
             .boot_ms
             .is_some_and(|boot_ms| boot_ms <= start_ms && reach(boot_ms))
@@ -92,6 +98,17 @@ mod tests {
         assert_eq!(uptime.boot_ms(), boot);
         assert_eq!(uptime.fit(t0, t0 + 48 * DAY_MS), Fit::Never);
         assert_eq!(uptime.boot_ms(), boot);
+    }
+
+    #[test]
+    fn times_end_in_2106() {
+        let (mut uptime, last_ms) = (Uptime::default(), LAST_SECOND * 1_000 + 999);
+        assert_eq!(uptime.fit(last_ms - 5, last_ms), Fit::Moved);
+        assert_eq!(uptime.fit(last_ms - 5, last_ms + 1), Fit::Never);
+        assert_eq!(
+            uptime.fit(u64::MAX / 1_000_000, u64::MAX / 1_000_000),
+            Fit::Never
+        );
     }
 
     #[test]

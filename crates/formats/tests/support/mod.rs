@@ -88,7 +88,12 @@ pub(crate) fn records_in(path: &Path) -> u64 {
 
 /// One record of the default definition per line of text.
 pub(crate) fn default_batch(lines: &[&str]) -> FlowBatch {
-    let rows: Rows = lines
+    batch(&default_schema(), &default_rows(lines))
+}
+
+/// The values of such records.
+pub(crate) fn default_rows(lines: &[&str]) -> Rows {
+    lines
         .iter()
         .map(|line| {
             let value = |(index, text): (usize, &str)| match index {
@@ -97,8 +102,7 @@ pub(crate) fn default_batch(lines: &[&str]) -> FlowBatch {
             };
             line.split(' ').enumerate().map(value).collect()
         })
-        .collect();
-    batch(&default_schema(), &rows)
+        .collect()
 }
 
 fn kind() -> impl Strategy<Value = ColumnKind> {
@@ -129,7 +133,7 @@ fn value(kind: ColumnKind, nullable: bool) -> BoxedStrategy<Owned> {
         ]
         .prop_map(Owned::Float)
         .boxed(),
-        ColumnKind::List => prop::collection::vec(any::<u64>(), 0..5)
+        ColumnKind::List => prop::collection::vec(number(63), 0..5)
             .prop_map(Owned::List)
             .boxed(),
     };

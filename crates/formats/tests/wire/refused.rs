@@ -4,8 +4,9 @@
 use turboflow_formats::wire::{Protocol, WireOptions, encoder};
 use turboflow_record::{Definition, ElementOptions, Feature, Input, KeyField, Op, TimeUnit};
 
-use super::decode::{options, schema_of};
+use super::decode::{T0_NS, messages, options, schema_of};
 use super::templates::rich;
+use crate::support::{Owned, default_rows};
 
 #[test]
 fn records_that_a_protocol_cannot_hold_are_refused_with_a_reason() {
@@ -49,6 +50,51 @@ fn netflow9_refuses_records_that_look_like_padding() {
     assert!(refused.contains("padding"), "{refused}");
     let packets = Feature::new("packets", Op::Count, None);
     assert_eq!(refusal(vec![window(), packets]), None);
+}
+
+/// Seconds since 1970 have 32 bits in NetFlow's headers. Those of NTP, since 1900, have 32 bits in
+/// IPFIX, and readers tell two of their eras apart.
+#[test]
+fn times_that_would_wrap_are_counted_and_left_out() {
+    const S: u64 = 1_000_000_000;
+    let (last_netflow, last_ntp) = ((1 << 32) * S - 1, 4_233_462_144 * S - 1);
+    let definition = Definition::default();
+    let schema = schema_of(&definition, false);
+    let place = |name: &str| {
+        schema
+            .iter()
+            .position(|column| column.name == name)
+            .unwrap()
+    };
+    let line = "10.0.0.1 10.0.0.2 1 2 6 3 4 5 6 7 8 9 10 11 12 3";
+    let left_out = |protocol, time, last_ns: u64| {
+        let mut row: Vec<_> = default_rows(&[line]).remove(0);
+        row[place("first_ns")] = Owned::Unsigned(last_ns - 1);
+        row[place("last_ns")] = Owned::Unsigned(last_ns);
+        let (_, left_out) = messages(protocol, &schema, &options(&definition, time), &[row]);
+        left_out
+    };
+    use TimeUnit::{Microseconds, Milliseconds, Nanoseconds};
+    for (protocol, time, last_ns) in [
+        (Protocol::Netflow5, Milliseconds, last_netflow),
+        (Protocol::Netflow9, Milliseconds, last_netflow),
+        (Protocol::Ipfix, Microseconds, last_ntp),
+        (Protocol::Ipfix, Nanoseconds, last_ntp),
+    ] {
+        assert_eq!(left_out(protocol, time, T0_NS), 0);
+        assert_eq!(
+            left_out(protocol, time, last_ns),
+            0,
+            "{protocol:?} {time:?}"
+        );
+        assert_eq!(
+            left_out(protocol, time, last_ns + 1),
+            1,
+            "{protocol:?} {time:?}"
+        );
+        assert_eq!(left_out(protocol, time, u64::MAX - 1), 1);
+    }
+    assert_eq!(left_out(Protocol::Ipfix, Milliseconds, u64::MAX - 1), 0);
 }
 
 /// The reason for which IPFIX refuses a definition.

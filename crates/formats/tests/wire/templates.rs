@@ -69,6 +69,79 @@ fn absent_values_have_no_field_and_lists_are_basic_lists() {
     assert_eq!(list[9..], [0, 40, 5, 220]);
 }
 
+/// The numbers of the templates in some messages, and their fields.
+fn templates(messages: &[Message]) -> BTreeMap<u16, Vec<u8>> {
+    let two = |bytes: &[u8], at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+    let mut found = BTreeMap::new();
+    for message in messages {
+        let mut sets = &message.bytes[16..];
+        while sets.len() > 4 {
+            let (set, rest) = sets.split_at(usize::from(two(sets, 2)));
+            let mut records = if two(set, 0) == 2 { &set[4..] } else { &[] };
+            while !records.is_empty() {
+                let mut end = 4;
+                for _ in 0..two(records, 2) {
+                    end += if records[end] & 0x80 == 0 { 4 } else { 8 };
+                }
+                found.insert(two(records, 0), records[4..end].to_vec());
+                records = &records[end..];
+            }
+            sets = rest;
+        }
+    }
+    found
+}
+
+/// Rows whose values are present according to the bits of a number, of [`rich`].
+fn rich_rows(numbers: impl Iterator<Item = u64>) -> Vec<Vec<Owned>> {
+    let row = |bits: u64| {
+        let address = ["192.0.2.1", "2001:db8::1"][(bits & 1) as usize];
+        let optional = |bit: u64| (bits >> bit & 1 == 1).then_some(bits);
+        rich_row(address, optional(1), optional(2), vec![bits])
+    };
+    numbers.map(row).collect()
+}
+
+#[test]
+fn numbers_of_templates_do_not_depend_on_the_order_of_records() {
+    let definition = rich();
+    let schema = schema_of(&definition, false);
+    let options = options(&definition, TimeUnit::Milliseconds);
+    let of = |rows: &[Vec<Owned>]| {
+        let (messages, lost) = messages(Protocol::Ipfix, &schema, &options, rows);
+        assert_eq!((lost, decode(&messages).len()), (0, rows.len()));
+        templates(&messages)
+    };
+    let all = of(&rich_rows(0..8));
+    assert_eq!(all.len(), 8, "{all:?}");
+    assert_eq!(of(&rich_rows((0..8).rev())), all);
+    for one in 0..8 {
+        let (number, fields) = of(&rich_rows(one..one + 1)).pop_first().unwrap();
+        assert_eq!(all[&number], fields);
+    }
+}
+
+#[test]
+fn numbers_of_two_definitions_differ() {
+    let one = rich();
+    let mut other = rich();
+    other.features.pop();
+    let of = |definition: &Definition, rows: &[Vec<Owned>]| {
+        let options = options(definition, TimeUnit::Milliseconds);
+        let schema = schema_of(definition, false);
+        templates(&messages(Protocol::Ipfix, &schema, &options, rows).0)
+    };
+    let rows = rich_rows(0..8);
+    let without_list = |row: &Vec<Owned>| {
+        let mut row = row.clone();
+        row.remove(5);
+        row
+    };
+    let shorter: Vec<_> = rows.iter().map(without_list).collect();
+    let (one, other) = (of(&one, &rows), of(&other, &shorter));
+    assert!(one.keys().all(|number| !other.contains_key(number)));
+}
+
 /// Type information (RFC 5610) in the messages: type, semantics and unit of each element.
 fn type_information(messages: &[Message]) -> BTreeMap<u16, (u8, u8, u16)> {
     let two = |bytes: &[u8], at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);

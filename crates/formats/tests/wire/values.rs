@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use netflow_parser::{NetflowPacket, NetflowParser};
 use proptest::prelude::*;
-use turboflow_formats::wire::Protocol;
+use turboflow_formats::wire::{Protocol, WireOptions};
 use turboflow_record::{Definition, TimeUnit};
 
 use super::decode::{T0_NS, decode, messages, number, options};
@@ -216,4 +216,34 @@ fn the_first_millisecond_of_1970_is_a_time() {
     let word = |at: usize| number(&message.bytes[at..at + 4]);
     let boot_ms = word(8) * 1_000 + word(12) / 1_000_000 - word(4);
     assert_eq!([48, 52].map(|at| boot_ms + word(at)), [0, 0]);
+}
+
+/// Some collectors drop records of which they learn no interface.
+#[test]
+fn an_interface_that_no_column_has_is_in_every_record() {
+    let definition = Definition::default();
+    let line =
+        "10.0.0.1 10.0.0.2 1 2 6 3 4 1700000000000000000 1700000000000000000 7 8 9 10 11 12 3";
+    let rows = crate::support::default_rows(&[line]);
+    let fields = |protocol, interface| {
+        let options = WireOptions {
+            interface,
+            ..options(&definition, TimeUnit::Milliseconds)
+        };
+        let (messages, _) = messages(protocol, &default_schema(), &options, &rows);
+        decode(&messages).remove(0)
+    };
+    for protocol in [Protocol::Ipfix, Protocol::Netflow9] {
+        let (without, with) = (fields(protocol, None), fields(protocol, Some(0x0102_0304)));
+        let (columns, added) = with.split_at(without.len());
+        assert_eq!(columns, without);
+        assert_eq!(added, [vec![1, 2, 3, 4], vec![0; 4]], "{protocol:?}");
+    }
+    let options = WireOptions {
+        interface: Some(7),
+        ..options(&definition, TimeUnit::Milliseconds)
+    };
+    let (messages, _) = messages(Protocol::Netflow5, &default_schema(), &options, &rows);
+    // Header, addresses, next hop.
+    assert_eq!(messages[0].bytes[24 + 12..][..4], [0, 7, 0, 0]);
 }

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Numbers of templates: they follow from the definition and the shape of a record, and not from
+//! the order in which shapes occur.
+//!
+//! A collector that takes two exporters for one, or one that has not noticed a restart, keeps
+//! templates by their numbers. With numbers in order of occurrence it would read the records of one
+//! exporter by a template of the other, without an error.
+
+use super::options::FIRST_FLOW_TEMPLATE;
+use super::shape::{Part, Shape, Shapes};
+
+/// How many numbers there are for templates of flow records.
+const NUMBERS: u64 = (u16::MAX - FIRST_FLOW_TEMPLATE) as u64 + 1;
+
+/// Gives templates their numbers.
+pub(super) struct TemplateIds {
+    /// The place of the definition's first number, so that numbers of two definitions seldom meet.
+    start: u64,
+    /// How many exact templates there may be; `None` where that is more than there are numbers.
+    exact: Option<u64>,
+    /// The numbers given where every shape cannot have its own.
+    taken: Vec<u16>,
+}
+
+impl TemplateIds {
+    /// Numbers for records whose template with all values present has these `fields`.
+    pub(super) fn new(shapes: &Shapes, fields: &[u8]) -> Self {
+        let exact = shapes.count(Part::Whole);
+        let all = exact.saturating_add(shapes.count(Part::Families));
+        Self {
+            start: hash(fields),
+            exact: (all <= NUMBERS && !shapes.overflows).then_some(exact),
+            taken: Vec::new(),
+        }
+    }
+
+    /// The number of the template that is exact for `shape`, or of the one for all shapes with its
+    /// address families, with these `fields`.
+    pub(super) fn next(
+        &mut self,
+        shapes: &Shapes,
+        shape: Shape,
+        is_exact: bool,
+        fields: &[u8],
+    ) -> u16 {
+        let place = match (self.exact, is_exact) {
+            (Some(_), true) => shapes.index(shape, Part::Whole),
+            (Some(exact), false) => exact + shapes.index(shape, Part::Families),
+            // Two of the few templates of an exporter seldom meet. Then the later one moves on.
+            (None, _) => return self.free(hash(fields)),
+        };
+        number(self.start.wrapping_add(place))
+    }
+
+    fn free(&mut self, mut place: u64) -> u16 {
+        while self.taken.contains(&number(place)) {
+            place = place.wrapping_add(1);
+        }
+        self.taken.push(number(place));
+        number(place)
+    }
+}
+
+const fn number(place: u64) -> u16 {
+    FIRST_FLOW_TEMPLATE + (place % NUMBERS) as u16
+}
+
+/// FNV-1a, which gives the same number on every machine.
+///
+/// # Source
+/// RFC 9923, section 2.
+fn hash(octets: &[u8]) -> u64 {
+    octets.iter().fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
+        (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
