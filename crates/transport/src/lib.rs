@@ -7,6 +7,7 @@
 
 mod back_off;
 mod error;
+mod in_flight;
 mod link;
 mod options;
 mod pace;

@@ -153,10 +153,11 @@ impl Link {
         }
     }
 
-    /// Closes a connection so that everything sent arrives.
-    pub(super) fn close(&mut self) {
-        if let Socket::Stream(stream) = &mut self.socket {
-            stream.close();
+    /// The connection, if there is one.
+    pub(super) const fn stream(&mut self) -> Option<&mut Stream> {
+        match &mut self.socket {
+            Socket::Stream(stream) => Some(stream),
+            _ => None,
         }
     }
 }

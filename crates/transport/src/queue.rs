@@ -28,7 +28,7 @@ struct State {
     lost: Lost,
 }
 
-/// Flow records dropped because the queue was full.
+/// Flow records that a collector does not get, or of which it is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lost {
     pub(super) flows: u64,
@@ -192,10 +192,18 @@ impl Queue {
 impl Lost {
     fn add(&mut self, unit: &Unit) {
         if let Unit::Data(data) = unit {
-            self.flows += u64::from(data.flows);
-            self.packets = self.packets.wrapping_add(data.packets);
-            self.octets = self.octets.wrapping_add(data.octets);
+            self.merge(Self {
+                flows: u64::from(data.flows),
+                packets: data.packets,
+                octets: data.octets,
+            });
         }
+    }
+
+    pub(super) const fn merge(&mut self, other: Self) {
+        self.flows += other.flows;
+        self.packets = self.packets.wrapping_add(other.packets);
+        self.octets = self.octets.wrapping_add(other.octets);
     }
 }
 

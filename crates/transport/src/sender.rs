@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::back_off::BackOff;
+use super::in_flight::InFlight;
 use super::link::Link;
 use super::pace::Pace;
 use super::queue::{Queue, Taken};
@@ -73,6 +74,8 @@ pub(super) struct Sender {
     gave_up: bool,
     /// The last datagram, which the network may still refuse.
     last: Message,
+    /// Records on the connection that may not have arrived yet.
+    in_flight: InFlight,
     failure: Option<io::Error>,
 }
 
@@ -107,6 +110,7 @@ impl Sender {
             renewed_at: Duration::ZERO,
             gave_up: false,
             last: Message::default(),
+            in_flight: InFlight::default(),
             failure: None,
             link,
         };
@@ -292,9 +296,10 @@ impl Sender {
     fn show(&self) {
         let counters = self.session.counters();
         self.gauge.show(SendSnapshot {
-            // The last datagram may still be refused. Without it, the count of sent records never
-            // decreases.
-            records_sent: counters.flows - self.last.flows,
+            // The last datagram may still be refused, and a connection may be reset. Without what
+            // is not known to have arrived, the count of sent records never decreases.
+            records_sent: counters.flows - self.last.flows - self.in_flight.flows(),
+            records_in_flight: self.in_flight.flows(),
             records_lost: counters.flows_not_sent,
             messages: counters.messages,
             bytes: counters.bytes,
@@ -321,6 +326,6 @@ impl Sender {
             });
             self.send_all(messages);
         }
-        self.link.close();
+        self.end_connection();
     }
 }

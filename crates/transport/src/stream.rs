@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A connection to a collector, over plain TCP or TLS.
+//!
+//! Positions on a connection count the octets that its socket has accepted.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -21,8 +23,14 @@ pub(super) enum Progress {
 
 /// A connection.
 pub(super) enum Stream {
-    Tcp(TcpStream),
+    Tcp(Counted),
     Tls(Box<TlsStream>),
+}
+
+/// A socket that counts what it accepts.
+pub(super) struct Counted {
+    pub(super) tcp: TcpStream,
+    accepted: u64,
 }
 
 impl Stream {
@@ -48,7 +56,7 @@ impl Stream {
         match tls {
             None => {
                 stream.set_nonblocking(true)?;
-                Ok(Self::Tcp(stream))
+                Ok(Self::Tcp(Counted::new(stream)))
             }
             Some(peer) => Ok(Self::Tls(Box::new(TlsStream::begin(stream, peer, clock)?))),
         }
@@ -58,7 +66,10 @@ impl Stream {
     /// this check the first message after the close would be lost.
     pub(super) fn listen(&mut self) -> io::Result<()> {
         match self {
-            Self::Tcp(stream) => listen(stream),
+            Self::Tcp(stream) => match hear(&mut stream.tcp)? {
+                Heard::End => Err(closed()),
+                Heard::Octets | Heard::Nothing => Ok(()),
+            },
             Self::Tls(stream) => stream.listen(),
         }
     }
@@ -72,25 +83,188 @@ impl Stream {
         }
     }
 
-    /// Closes a connection so that everything sent arrives.
-    pub(super) fn close(&mut self) {
-        // The other side may already have closed.
-        let _ = match self {
-            Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
-            Self::Tls(stream) => stream.close(),
-        };
+    /// Ends this side of the connection, unless it `is_ended`, and tells whether the collector has
+    /// closed its side.
+    pub(super) fn end_once(&mut self, is_ended: &mut bool) -> io::Result<bool> {
+        if !*is_ended {
+            *is_ended = self.end()?;
+        }
+        Ok(*is_ended && self.has_ended()?)
+    }
+
+    /// Ends this side of the connection. False where the socket takes no more for now.
+    fn end(&mut self) -> io::Result<bool> {
+        match self {
+            Self::Tcp(stream) => stream.end().map(|()| true),
+            Self::Tls(stream) => stream.end(),
+        }
+    }
+
+    /// Whether the collector has closed its side, after [`Stream::end`]. Reads what it sends until
+    /// then: closing a socket with unread octets makes the system reset the connection, and the
+    /// collector may lose what it has not read.
+    fn has_ended(&mut self) -> io::Result<bool> {
+        let tcp = &mut self.socket_mut().tcp;
+        if let Some(error) = tcp.take_error()? {
+            return Err(error);
+        }
+        loop {
+            match hear(tcp)? {
+                Heard::End => return Ok(true),
+                Heard::Nothing => return Ok(false),
+                Heard::Octets => {}
+            }
+        }
+    }
+
+    /// The position after everything the socket has accepted.
+    pub(super) fn position(&self) -> u64 {
+        self.socket().accepted
+    }
+
+    /// The position up to which the other system has acknowledged everything.
+    pub(super) fn acknowledged(&self) -> u64 {
+        let Counted { tcp, accepted } = self.socket();
+        accepted.saturating_sub(unacknowledged(tcp))
+    }
+
+    /// At most so many acknowledged octets can wait until the collector reads them.
+    pub(super) fn unread_octets(&self) -> u64 {
+        buffer_octets(&self.socket().tcp)
+    }
+
+    fn socket(&self) -> &Counted {
+        match self {
+            Self::Tcp(stream) => stream,
+            Self::Tls(stream) => stream.socket(),
+        }
+    }
+
+    fn socket_mut(&mut self) -> &mut Counted {
+        match self {
+            Self::Tcp(stream) => stream,
+            Self::Tls(stream) => stream.socket_mut(),
+        }
     }
 }
 
-fn listen(stream: &mut TcpStream) -> io::Result<()> {
-    match stream.read(&mut [0; 256]) {
-        Ok(0) => Err(closed()),
-        Err(error) if !is_not_yet(&error) => Err(error),
-        _ => Ok(()),
+impl Counted {
+    pub(super) const fn new(tcp: TcpStream) -> Self {
+        Self { tcp, accepted: 0 }
+    }
+
+    pub(super) fn end(&mut self) -> io::Result<()> {
+        self.tcp.shutdown(Shutdown::Write)?;
+        // The end has a sequence number of its own, which is acknowledged like an octet.
+        self.accepted += 1;
+        Ok(())
     }
 }
 
-fn send(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<Progress> {
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.tcp.write(bytes)?;
+        self.accepted += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.tcp.flush()
+    }
+}
+
+/// Octets that the socket has accepted, and that the other system has not acknowledged: those
+/// that were not sent yet, too.
+#[cfg(target_os = "linux")]
+fn unacknowledged(tcp: &TcpStream) -> u64 {
+    use std::os::fd::AsRawFd;
+
+    let mut octets: libc::c_int = 0;
+    // SAFETY: SIOCOUTQ, which has the number of TIOCOUTQ, writes one int (`man 7 tcp`), and the
+    // descriptor is open as long as `tcp` is borrowed.
+    let code = unsafe { libc::ioctl(tcp.as_raw_fd(), libc::TIOCOUTQ, &raw mut octets) };
+    match code {
+        0 => u64::try_from(octets).unwrap_or(0),
+        // Nothing is known: nothing counts as acknowledged.
+        _ => u64::MAX,
+    }
+}
+
+/// Nothing is known: nothing counts as acknowledged.
+#[cfg(not(target_os = "linux"))]
+const fn unacknowledged(_tcp: &TcpStream) -> u64 {
+    u64::MAX
+}
+
+/// Octets that the receive buffer of any Linux holds unless its limit was raised
+/// (`net.ipv4.tcp_rmem`: 6 MiB until Linux 6.14, and 8 MiB is the next power of two). A collector's
+/// system may have less, but does not tell.
+const LEAST_BUFFER_BYTES: u64 = 8 << 20;
+
+/// An upper bound of the octets that the other system's receive buffer holds.
+///
+/// Its window scale tells: a system chooses it when the connection begins, so that a window of 16
+/// bits can describe the largest buffer that it will ever use (`tcp_select_initial_window` of
+/// Linux).
+#[cfg(target_os = "linux")]
+fn buffer_octets(tcp: &TcpStream) -> u64 {
+    use std::os::fd::AsRawFd;
+
+    // The seventh octet of `struct tcp_info` (`linux/tcp.h`) is two fields of four bits: the scale
+    // of the windows that come from the other system, and that of ours.
+    const SCALES: usize = 6;
+    const SHIFT: u32 = if cfg!(target_endian = "big") { 4 } else { 0 };
+    let mut info = [0_u8; SCALES + 2];
+    let mut length = info.len() as libc::socklen_t;
+    // SAFETY: the system writes at most `length` octets into `info`, and the new length, and the
+    // descriptor is open as long as `tcp` is borrowed.
+    let code = unsafe {
+        libc::getsockopt(
+            tcp.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    match code {
+        0 if length as usize > SCALES => most_octets(info[SCALES] >> SHIFT & 0xf),
+        // Nothing is known: nothing counts as read.
+        _ => u64::MAX,
+    }
+}
+
+/// Nothing is known: nothing counts as read.
+#[cfg(not(target_os = "linux"))]
+const fn buffer_octets(_tcp: &TcpStream) -> u64 {
+    u64::MAX
+}
+
+/// The octets of the largest buffer of a system with this window scale.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "Linux tells it"))]
+fn most_octets(window_scale: u8) -> u64 {
+    (0x1_0000 << window_scale).max(LEAST_BUFFER_BYTES)
+}
+
+/// What came from a collector.
+enum Heard {
+    /// The collector has closed its side.
+    End,
+    /// Collectors have nothing to say: it is ignored.
+    Octets,
+    Nothing,
+}
+
+fn hear(tcp: &mut TcpStream) -> io::Result<Heard> {
+    match tcp.read(&mut [0; 256]) {
+        Ok(0) => Ok(Heard::End),
+        Ok(_) => Ok(Heard::Octets),
+        Err(error) if is_not_yet(&error) => Ok(Heard::Nothing),
+        Err(error) => Err(error),
+    }
+}
+
+fn send(stream: &mut Counted, bytes: &[u8]) -> io::Result<Progress> {
     let mut sent = 0;
     while sent < bytes.len() {
         match stream.write(&bytes[sent..]) {
@@ -104,8 +278,15 @@ fn send(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<Progress> {
     Ok(Progress::Whole)
 }
 
+/// The collector has closed its side in good order.
 pub(super) fn closed() -> io::Error {
-    io::Error::other("the collector closed the connection")
+    let words = "the collector closed the connection";
+    io::Error::new(io::ErrorKind::UnexpectedEof, words)
+}
+
+/// Whether a connection ended by [`closed`].
+pub(super) fn is_closed(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::UnexpectedEof
 }
 
 pub(super) fn is_not_yet(error: &io::Error) -> bool {
@@ -113,4 +294,26 @@ pub(super) fn is_not_yet(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
     )
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn the_window_scale_bounds_the_buffer_of_the_other_system() {
+        // Those of Linux for limits of 6 MiB, 32 MiB and 64 MiB.
+        assert_eq!(most_octets(7), 8 << 20);
+        assert_eq!(most_octets(10), 64 << 20);
+        assert_eq!(most_octets(11), 128 << 20);
+        assert_eq!(most_octets(0), LEAST_BUFFER_BYTES, "it has no scale");
+
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let tcp = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let limits = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem").unwrap();
+        let limit: u64 = limits.split_whitespace().last().unwrap().parse().unwrap();
+        let bound = buffer_octets(&tcp);
+        assert!(bound >= limit && bound <= 1 << 30, "{bound}, {limit}");
+    }
 }

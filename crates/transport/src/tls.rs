@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use rustls::time_provider::TimeProvider;
 use rustls::{CertificateError, ClientConfig, ClientConnection, ProtocolVersion, RootCertStore};
 
 use super::Clock;
-use super::stream::{Progress, closed, is_not_yet};
+use super::stream::{Counted, Progress, closed, is_not_yet};
 use crate::TransportError;
 
 /// Timeout of a handshake.
@@ -23,8 +23,6 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time to wait after a handshake for a refusal. In TLS 1.3 a server reports only then whether it
 /// accepts the client certificate, and records sent before would be lost without an error.
 const VERDICT_TIMEOUT: Duration = Duration::from_millis(250);
-/// Time for the peer to read the end of the connection.
-const CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Certificates and keys, as PEM files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -190,8 +188,10 @@ impl TimeProvider for Time {
 
 /// A connection over TLS.
 pub(super) struct TlsStream {
-    tcp: TcpStream,
+    socket: Counted,
     tls: ClientConnection,
+    /// Whether the end was announced to the collector (close_notify).
+    is_ending: bool,
 }
 
 impl TlsStream {
@@ -199,9 +199,16 @@ impl TlsStream {
     pub(super) fn begin(tcp: TcpStream, peer: &TlsPeer, clock: &Clock) -> io::Result<Self> {
         let config = Arc::clone(&peer.tls.0);
         let tls = ClientConnection::new(config, peer.name.clone()).map_err(describe_error)?;
-        let mut stream = Self { tcp, tls };
+        let mut stream = Self {
+            socket: Counted::new(tcp),
+            tls,
+            is_ending: false,
+        };
         let gives_up = (clock.monotonic)() + HANDSHAKE_TIMEOUT;
-        stream.tcp.set_write_timeout(Some(HANDSHAKE_TIMEOUT))?;
+        stream
+            .socket
+            .tcp
+            .set_write_timeout(Some(HANDSHAKE_TIMEOUT))?;
         while stream.tls.is_handshaking() {
             let left = gives_up.saturating_sub((clock.monotonic)());
             if left.is_zero() || !stream.exchange(left)? {
@@ -211,7 +218,7 @@ impl TlsStream {
         if stream.tls.protocol_version() == Some(ProtocolVersion::TLSv1_3) {
             stream.exchange(VERDICT_TIMEOUT)?;
         }
-        stream.tcp.set_nonblocking(true)?;
+        stream.socket.tcp.set_nonblocking(true)?;
         Ok(stream)
     }
 
@@ -221,8 +228,8 @@ impl TlsStream {
         if !self.tls.wants_read() {
             return Ok(true);
         }
-        self.tcp.set_read_timeout(Some(timeout))?;
-        match self.tls.read_tls(&mut self.tcp) {
+        self.socket.tcp.set_read_timeout(Some(timeout))?;
+        match self.tls.read_tls(&mut self.socket.tcp) {
             Ok(0) => Err(closed()),
             Ok(_) => self.take_in().map(|()| true),
             Err(error) if is_not_yet(&error) => Ok(false),
@@ -245,14 +252,24 @@ impl TlsStream {
             while matches!(self.tls.reader().read(&mut [0; 256]), Ok(1..)) {}
         }
         if state.peer_has_closed() {
-            return Err(closed());
+            return self.last_octets();
         }
         Ok(())
     }
 
+    /// The collector announced its end. Only the end of the connection itself tells whether it has
+    /// read everything.
+    fn last_octets(&mut self) -> io::Result<()> {
+        match self.socket.tcp.read(&mut [0; 1]) {
+            Ok(0) => Err(closed()),
+            Err(error) if !is_not_yet(&error) => Err(error),
+            _ => Err(io::Error::other("the collector closed the session")),
+        }
+    }
+
     pub(super) fn listen(&mut self) -> io::Result<()> {
         loop {
-            match self.tls.read_tls(&mut self.tcp) {
+            match self.tls.read_tls(&mut self.socket.tcp) {
                 Ok(0) => return Err(closed()),
                 Ok(_) => self.take_in()?,
                 Err(error) if is_not_yet(&error) => return Ok(()),
@@ -264,7 +281,7 @@ impl TlsStream {
     /// Sends pending TLS data. False where the socket takes no more for now.
     fn flush(&mut self) -> io::Result<bool> {
         while self.tls.wants_write() {
-            match self.tls.write_tls(&mut self.tcp) {
+            match self.tls.write_tls(&mut self.socket) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(_) => {}
                 Err(error) if is_not_yet(&error) => return Ok(false),
@@ -286,16 +303,24 @@ impl TlsStream {
         }
     }
 
-    /// Sends close_notify and reads the rest. Closing a socket with unread data makes the system
-    /// reset the connection, and the peer may lose what it has not read.
-    pub(super) fn close(&mut self) -> io::Result<()> {
-        self.tls.send_close_notify();
-        self.flush()?;
-        self.tcp.shutdown(Shutdown::Write)?;
-        self.tcp.set_nonblocking(false)?;
-        self.tcp.set_read_timeout(Some(CLOSE_TIMEOUT))?;
-        while self.tcp.read(&mut [0; 256])? > 0 {}
-        Ok(())
+    /// Announces the end of the session, and ends this side of the connection. False where the
+    /// socket takes no more for now.
+    pub(super) fn end(&mut self) -> io::Result<bool> {
+        if !std::mem::replace(&mut self.is_ending, true) {
+            self.tls.send_close_notify();
+        }
+        if !self.flush()? {
+            return Ok(false);
+        }
+        self.socket.end().map(|()| true)
+    }
+
+    pub(super) const fn socket(&self) -> &Counted {
+        &self.socket
+    }
+
+    pub(super) const fn socket_mut(&mut self) -> &mut Counted {
+        &mut self.socket
     }
 }
 

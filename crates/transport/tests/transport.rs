@@ -96,6 +96,16 @@ impl Collector {
         assert_eq!(self.flows, flows);
     }
 
+    /// Reads the messages of a connection.
+    #[track_caller]
+    fn stream(&mut self, mut rest: &[u8]) {
+        while !rest.is_empty() {
+            let length = usize::from(u16::from_be_bytes([rest[2], rest[3]]));
+            self.message(&rest[..length]);
+            rest = &rest[length..];
+        }
+    }
+
     #[track_caller]
     fn message(&mut self, bytes: &[u8]) {
         let parsed = self.parser.parse_bytes(bytes);
@@ -244,12 +254,21 @@ fn reconnecting_to_a_collector_that_closes_at_once_backs_off() {
         stream.read_to_end(&mut all).unwrap();
         (accepted, all)
     });
+    let mut given = 0;
     until("the fifth connection is made", || {
         send(&mut writer, 1);
+        given += 1;
         STOP.load(Ordering::Relaxed)
     });
-    assert_eq!(lost(writer), 0);
+    let lost = lost(writer);
     let (accepted, all) = accepting.join().unwrap();
+    let mut collector = Collector::listen("127.0.0.1:0");
+    collector.stream(&all);
+    assert_eq!(
+        collector.flows + lost,
+        given,
+        "none counts as sent that was not read"
+    );
     // The sender reads its clock before the connection is closed, so the next attempts come at
     // least 250 ms, 500 ms and 1 s later.
     for (index, wait_ms) in [250, 500, 1_000].into_iter().enumerate() {
@@ -297,14 +316,49 @@ fn a_collector_that_reads_again_gets_every_record_not_counted_as_lost() {
     assert_eq!(told.connections, 1);
     // Sequence numbers have no gap for records that were lost before they were sent.
     let mut collector = Collector::listen("127.0.0.1:0");
-    let all = reading.join().unwrap();
-    let mut rest = &all[..];
-    while !rest.is_empty() {
-        let length = usize::from(u16::from_be_bytes([rest[2], rest[3]]));
-        collector.message(&rest[..length]);
-        rest = &rest[length..];
-    }
+    collector.stream(&reading.join().unwrap());
     assert_eq!(collector.flows, told.records_sent);
+}
+
+/// Seconds that have passed for the sender of the next test, beside those that did.
+static LATER_S: AtomicU64 = AtomicU64::new(0);
+
+fn later() -> Duration {
+    monotonic() + Duration::from_secs(LATER_S.load(Ordering::Relaxed))
+}
+
+#[test]
+fn a_collector_that_reads_nothing_has_nothing_however_long_it_takes() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("ipfix+tcp://{}", listener.local_addr().unwrap());
+    let options = SendOptions::new(Clock {
+        wall_ms: || 1_700_000_000_000 + later().as_millis() as u64,
+        monotonic: later,
+    });
+    let mut writer = writer(&url, &wire(), &options);
+    let (stream, _) = listener.accept().unwrap();
+    drop(listener);
+    let gauge = writer.sending().unwrap();
+    // Slow enough for a receive buffer, which takes all of it.
+    let (mut given, mut sent) = (0, 0);
+    for _ in 0..10 {
+        send(&mut writer, 100);
+        given += 100;
+        until("they are on the connection", || {
+            let now = gauge.read();
+            sent = sent.max(now.records_sent);
+            LATER_S.fetch_add(1, Ordering::Relaxed);
+            now.records_in_flight == given
+        });
+        LATER_S.fetch_add(60, Ordering::Relaxed);
+    }
+    assert_eq!(sent, 0);
+    // Octets that it has not read: the system resets the connection.
+    drop(stream);
+    assert_eq!(lost(writer), given);
+    let told = gauge.read();
+    assert_eq!((told.records_sent, told.records_lost), (0, given));
+    assert_eq!(told.records_in_flight, 0);
 }
 
 /// The address that the name resolves to, the number of lookups, and the current time.

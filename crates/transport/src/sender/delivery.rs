@@ -5,7 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use super::super::SendEvent;
-use super::super::stream::Progress;
+use super::super::queue::Lost;
+use super::super::stream::{Progress, is_closed};
 use super::{LONGEST_WAIT, Sender};
 use turboflow_formats::wire::Message;
 
@@ -23,6 +24,7 @@ impl Sender {
         if !self.link.is_stream() {
             return;
         }
+        self.look_at_acknowledged();
         if let Err(error) = self.link.listen() {
             self.disconnect(error);
         }
@@ -84,9 +86,64 @@ impl Sender {
     }
 
     fn disconnect(&mut self, error: io::Error) {
+        self.lose_in_flight(is_closed(&error));
         self.link.disconnect();
         self.back_off.failed((self.clock.monotonic)());
         self.report_lost(error);
+    }
+
+    /// Notes what the collector's system has acknowledged.
+    fn look_at_acknowledged(&mut self) {
+        if let Some(stream) = self.link.stream() {
+            let (acknowledged, unread) = (stream.acknowledged(), stream.unread_octets());
+            self.in_flight.acknowledge(acknowledged, unread);
+        }
+    }
+
+    /// The connection is over. Counts what is not known to have arrived: sending it again could
+    /// make a collector count it twice.
+    fn lose_in_flight(&mut self, is_in_order: bool) {
+        self.look_at_acknowledged();
+        if is_in_order {
+            self.in_flight.closed_in_order();
+        }
+        let lost = self.in_flight.lose();
+        self.session
+            .recount_lost(lost.flows, lost.packets, lost.octets);
+    }
+
+    /// Ends the connection, and waits until the collector has closed its side: only then is it
+    /// known that it has read everything.
+    pub(super) fn end_connection(&mut self) {
+        self.progress_at = (self.clock.monotonic)();
+        let mut acknowledged = 0;
+        let mut is_ended = false;
+        let outcome = loop {
+            let Some(stream) = self.link.stream() else {
+                return;
+            };
+            let heard = stream.end_once(&mut is_ended);
+            let now = stream.acknowledged();
+            let is_whole = now == stream.position();
+            match heard {
+                Ok(true) if is_whole => break Ok(()),
+                Ok(_) => {}
+                Err(error) => break Err(error),
+            }
+            if now != acknowledged {
+                (acknowledged, self.progress_at) = (now, (self.clock.monotonic)());
+            }
+            if self.is_time_up() {
+                break Err(io::Error::other(
+                    "the collector did not close the connection after the last record, so it may \
+                     not have read everything",
+                ));
+            }
+            self.queue.pause(SOCKET_PAUSE);
+        };
+        self.lose_in_flight(outcome.is_ok());
+        self.failure = outcome.err().or(self.failure.take());
+        self.link.disconnect();
     }
 
     /// Reports once that the collector is away.
@@ -158,6 +215,7 @@ impl Sender {
             }
             let Progress::Partial(count) = progress else {
                 self.session.count_sent(&message);
+                self.note_in_flight(&message);
                 return true;
             };
             sent += count;
@@ -169,6 +227,18 @@ impl Sender {
             self.queue.pause(SOCKET_PAUSE);
             self.count_lost();
         }
+    }
+
+    fn note_in_flight(&mut self, message: &Message) {
+        if let Some(stream) = self.link.stream() {
+            let records = Lost {
+                flows: message.flows,
+                packets: message.packets,
+                octets: message.octets,
+            };
+            self.in_flight.add(records, stream.position());
+        }
+        self.look_at_acknowledged();
     }
 
     /// Records were sent. A collector that only accepts connections and closes them makes no
