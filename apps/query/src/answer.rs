@@ -84,6 +84,34 @@ pub struct Answer {
     pub rows: Vec<Vec<Cell>>,
     /// The totals of the records behind the rows.
     pub totals: Totals,
+    /// What shares are of, if the rows have them.
+    pub shares: Option<Shares>,
+    /// Which columns a narrow table keeps.
+    pub(crate) order: ColumnOrder,
+}
+
+/// Which columns matter more than others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ColumnOrder {
+    /// Number of columns of the groups' key, which come first.
+    pub(crate) keys: usize,
+    /// The column by which rows are sorted.
+    pub(crate) sorted_by: Option<usize>,
+    /// Whether the user listed the columns: the first ones then matter most.
+    pub(crate) is_listed: bool,
+}
+
+/// What the shares of groups are of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shares {
+    /// The measure: `bytes`, `records`, ...
+    pub of: String,
+    /// Its total over the records that matched.
+    pub whole: u128,
+    /// How the total is shown.
+    pub show: Show,
+    /// Whether every record counts at both its hosts, so that shares add up to more than a whole.
+    pub at_both_ends: bool,
 }
 
 impl From<Value<'_>> for Cell {

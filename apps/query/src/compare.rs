@@ -81,6 +81,24 @@ impl Test {
     }
 }
 
+impl Test {
+    /// Whether its value comes before that of another test of the same field.
+    pub(crate) fn is_before(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Number(_, left), Self::Number(_, right)) => left < right,
+            (Self::Float(_, left), Self::Float(_, right)) => left < right,
+            (Self::Address(_, left), Self::Address(_, right)) => left < right,
+            _ => false,
+        }
+    }
+}
+
+/// Whether the text is one value of such a field, and no range.
+pub(crate) fn is_value(text: &str, kind: ColumnKind, show: Show) -> bool {
+    literal::before_now_ns(text).is_some() && show == Show::Time
+        || compare(Operator::Equal, text, kind, show).is_ok()
+}
+
 /// Parses a number as written for a field with this representation.
 pub(crate) fn number(text: &str, show: Show) -> Result<u64, String> {
     let (value, what) = match show {
@@ -114,6 +132,10 @@ pub(crate) fn number(text: &str, show: Show) -> Result<u64, String> {
             literal::number(text).or_else(|| literal::number(text.strip_suffix('B')?)),
             "a number of bytes such as 1500, 1.5k, 10MB or 4KiB",
         ),
+        Show::Port => (
+            literal::number(text).or_else(|| names::service_port(text)),
+            "a port such as 443, or a service such as https",
+        ),
         Show::Mac => (mac(text), "a MAC address such as 02:42:ac:11:00:02"),
         _ => (literal::number(text), "a number such as 443, 1.5k or 10M"),
     };
@@ -122,7 +144,7 @@ pub(crate) fn number(text: &str, show: Show) -> Result<u64, String> {
         literal::real(without_unit.unwrap_or(text)).is_some_and(|real| real.fract() != 0.0)
     };
     value.ok_or_else(|| match show {
-        Show::Number | Show::Count | Show::Bytes if is_fraction() => {
+        Show::Number | Show::Port | Show::Count | Show::Bytes if is_fraction() => {
             format!("{text:?} is no whole number, as all values are that it is compared with")
         }
         _ => format!("{text:?} is not {what}"),

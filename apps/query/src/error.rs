@@ -33,6 +33,37 @@ pub enum QueryError {
         /// The first column that differs, and how.
         difference: String,
     },
+    /// A folder has no files of flow records, or none matches a pattern.
+    #[error(
+        "{place} stands for no file of flow records (.csv, .jsonl, .parquet, .ipfix; .csv.zst, ...; \
+         a .json file is read by its own name)"
+    )]
+    NoFiles {
+        /// The folder or pattern.
+        place: String,
+    },
+    /// A folder has no files of the kind that is meant, or none matches a pattern.
+    #[error("{place} stands for no file")]
+    Empty {
+        /// The folder or pattern.
+        place: String,
+    },
+    /// A folder cannot be read.
+    #[error("cannot read the folder {place}: {reason}")]
+    Folder {
+        /// The folder.
+        place: String,
+        /// The error of the system.
+        reason: String,
+    },
+    /// A pattern of file names is invalid.
+    #[error("{place} is no pattern of file names: {reason}")]
+    Pattern {
+        /// The pattern.
+        place: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// The groups exceed the memory limit.
     #[error(
         "more than {limit} groups: group by fewer fields or wider buckets (src_addr/24, time:5m), \

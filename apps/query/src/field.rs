@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fields that a question can name: columns, the duration, and totals over both directions of a
-//! biflow.
+//! The fields that a question can name: columns, the duration, totals over both directions of a
+//! biflow, and ratios.
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, Value};
 
@@ -20,6 +20,46 @@ pub(crate) enum Field {
         /// The responder's column.
         reverse: usize,
     },
+    /// One whole number divided by another.
+    Ratio(Ratio),
+}
+
+/// `over / under`, times a factor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ratio {
+    pub(crate) over: Term,
+    pub(crate) under: Term,
+    pub(crate) factor: u64,
+}
+
+/// A whole number of a record: a field that is no ratio itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Term {
+    Column(usize),
+    Duration(TimeColumns),
+    Total { forward: usize, reverse: usize },
+}
+
+/// Ratios with a name of their own: the name, what is divided by what, and the factor. A duration
+/// is in nanoseconds.
+const RATIOS: [(&str, &str, &str, u64); 3] = [
+    ("bps", "bytes", "duration", 8 * NS_PER_SECOND),
+    ("pps", "packets", "duration", NS_PER_SECOND),
+    ("bytes_per_packet", "bytes", "packets", 1),
+];
+
+const NS_PER_SECOND: u64 = 1_000_000_000;
+
+/// The names, and the factor, of a ratio; `name` is `bps` or `bytes/packets`.
+pub(crate) fn ratio_of(name: &str) -> Option<(&str, &str, u64)> {
+    let named = RATIOS.iter().find(|(known, ..)| *known == name);
+    if let Some(&(_, over, under, factor)) = named {
+        return Some((over, under, factor));
+    }
+    let (over, under) = name.split_once('/')?;
+    let per_second = under.trim() == "duration";
+    let factor = if per_second { NS_PER_SECOND } else { 1 };
+    Some((over.trim(), under.trim(), factor))
 }
 
 /// The totals of biflows. Each is the sum of a column and its `reverse_` twin.
@@ -32,6 +72,8 @@ pub enum Show {
     Address,
     /// A plain number.
     Number,
+    /// A port of TCP, UDP and the like.
+    Port,
     /// A count that may be large.
     Count,
     /// Bytes.
@@ -50,6 +92,8 @@ pub enum Show {
     Mac,
     /// A real number.
     Float,
+    /// A number per second.
+    Rate,
     /// A percentage.
     Percent,
     /// A list of numbers.
@@ -67,11 +111,48 @@ impl Field {
             let times = TimeColumns::of(schema);
             return times.have_duration().then_some(Self::Duration(times));
         }
-        let (_, one_way) = TOTALS.iter().find(|(total, _)| *total == name)?;
+        let Some((_, one_way)) = TOTALS.iter().find(|(total, _)| *total == name) else {
+            return Self::ratio(name, schema);
+        };
         Some(Self::Total {
             forward: column(one_way)?,
             reverse: column(&format!("reverse_{one_way}"))?,
         })
+    }
+
+    /// The ratio of that name; its parts are of both directions where it has a name of its own.
+    fn ratio(name: &str, schema: &[Column]) -> Option<Self> {
+        let is_spelled_out = name.contains('/');
+        let (over, under, factor) = ratio_of(name)?;
+        let term = |name: &str| {
+            let field = match is_spelled_out {
+                true => Self::find(name, schema),
+                false => Self::all_of(name, schema),
+            };
+            field?.term()
+        };
+        let (over, under) = (term(over)?, term(under)?);
+        let is_number = |term: Term| {
+            let shows = [Show::Number, Show::Count, Show::Bytes];
+            shows.contains(&Self::from(term).show(schema))
+        };
+        let is_divisible = is_number(under) || matches!(under, Term::Duration(_));
+        let ratio = Ratio {
+            over,
+            under,
+            factor,
+        };
+        (is_number(over) && is_divisible).then_some(Self::Ratio(ratio))
+    }
+
+    /// The field as a part of a ratio; none where it is a ratio itself.
+    const fn term(self) -> Option<Term> {
+        match self {
+            Self::Column(column) => Some(Term::Column(column)),
+            Self::Duration(times) => Some(Term::Duration(times)),
+            Self::Total { forward, reverse } => Some(Term::Total { forward, reverse }),
+            Self::Ratio(_) => None,
+        }
     }
 
     /// All packets or bytes of a record, in both directions if it has two.
@@ -90,7 +171,9 @@ impl Field {
     /// Every name that [`Field::find`] accepts.
     pub(crate) fn names(schema: &[Column]) -> Vec<String> {
         let mut names: Vec<String> = schema.iter().map(|column| column.name.clone()).collect();
-        for name in TOTALS.iter().map(|(total, _)| *total).chain(["duration"]) {
+        let totals = TOTALS.iter().map(|(total, _)| *total);
+        let ratios = RATIOS.iter().map(|(name, ..)| *name);
+        for name in totals.chain(["duration"]).chain(ratios) {
             if !Self::is_column(name, schema) && Self::find(name, schema).is_some() {
                 names.push(name.to_owned());
             }
@@ -116,6 +199,7 @@ impl Field {
                     (forward, _) => forward,
                 }
             }
+            Self::Ratio(ratio) => ratio.value(batch, row).map_or(Value::Absent, Value::Float),
         }
     }
 
@@ -123,6 +207,7 @@ impl Field {
         match self {
             Self::Column(column) => schema[column].kind,
             Self::Duration(_) | Self::Total { .. } => ColumnKind::Unsigned { bits: 64 },
+            Self::Ratio(_) => ColumnKind::Float,
         }
     }
 
@@ -135,6 +220,7 @@ impl Field {
     pub(crate) fn show(self, schema: &[Column]) -> Show {
         let index = match self {
             Self::Duration(_) => return Show::Duration,
+            Self::Ratio(ratio) => return ratio.show(),
             Self::Column(index) | Self::Total { forward: index, .. } => index,
         };
         let name = schema[index].name.trim_start_matches("reverse_");
@@ -147,12 +233,46 @@ impl Field {
             (ColumnKind::Unsigned { .. }, "protocol") => Show::Protocol,
             (ColumnKind::Unsigned { .. }, "tcp_flags") => Show::Flags,
             (ColumnKind::Unsigned { .. }, "end_reason") => Show::EndReason,
+            (ColumnKind::Unsigned { .. }, "src_port" | "dst_port") => Show::Port,
             (ColumnKind::Unsigned { .. }, "packets") => Show::Count,
             (ColumnKind::Unsigned { .. }, "bytes" | "frame_bytes") => Show::Bytes,
             (ColumnKind::Unsigned { .. }, "duration" | "duration_ns") => Show::Duration,
             (ColumnKind::Unsigned { .. }, _) => Show::Number,
         }
     }
+}
+
+impl From<Term> for Field {
+    fn from(term: Term) -> Self {
+        match term {
+            Term::Column(column) => Self::Column(column),
+            Term::Duration(times) => Self::Duration(times),
+            Term::Total { forward, reverse } => Self::Total { forward, reverse },
+        }
+    }
+}
+
+impl Ratio {
+    /// The value in a record; none where a part is absent, or where it would be divided by zero.
+    fn value(self, batch: &FlowBatch, row: usize) -> Option<f64> {
+        let number = |term: Term| match Field::from(term).value(batch, row) {
+            Value::Unsigned(number) => Some(number),
+            _ => None,
+        };
+        divided(number(self.over)?, number(self.under)?, self.factor)
+    }
+
+    pub(crate) const fn show(self) -> Show {
+        match self.under {
+            Term::Duration(_) => Show::Rate,
+            _ => Show::Float,
+        }
+    }
+}
+
+/// `over / under * factor`; none for a division by zero.
+pub(crate) fn divided(over: u64, under: u64, factor: u64) -> Option<f64> {
+    (under > 0).then(|| over as f64 * factor as f64 / under as f64)
 }
 
 /// The items of a comma-separated list without surrounding spaces, and their positions.
@@ -175,8 +295,20 @@ pub(crate) fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
     free
 }
 
-/// The error message for an unknown field.
+/// The error message for an unknown field. Of a ratio, the part that is unknown is named.
 pub(crate) fn unknown(name: &str, names: &[String]) -> String {
+    if let Some((over, under)) = name.split_once('/') {
+        let is_known = |part: &str| names.iter().any(|known| known == part);
+        return match [over.trim(), under.trim()]
+            .into_iter()
+            .find(|part| !is_known(part))
+        {
+            Some(part) if !part.is_empty() => unknown(part, names),
+            _ => format!(
+                "{name:?} is no ratio: only numbers can be divided, by numbers or the duration"
+            ),
+        };
+    }
     let near = names.iter().min_by_key(|known| distance(name, known));
     let hint = match near.filter(|known| distance(name, known) <= 3.min(name.len() / 2)) {
         Some(known) => format!("did you mean {known}? "),

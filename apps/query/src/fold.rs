@@ -23,42 +23,94 @@ impl Fold {
         }
     }
 
-    /// The fold for the feature of this column, in either direction. `None` where numbers cannot be
-    /// combined: values of single packets, and means.
-    pub(crate) fn by_definition(column: &str, definition: &Definition) -> Option<Self> {
+    /// The fold for the feature of this column, in either direction.
+    ///
+    /// # Errors
+    /// [`NoFold::Never`]: values of single packets, and means.
+    pub(crate) fn by_definition(column: &str, definition: &Definition) -> Result<Self, NoFold> {
         let mut features = definition.features.iter();
         let Some(feature) = features.find(|feature| is_of(feature, column)) else {
             // A column of the key, or one that every record has.
             return Self::by_name(column);
         };
         match feature.op {
-            Op::Count | Op::Sum | Op::Duration => Some(Self::Sum),
-            Op::Min | Op::GapMin => Some(Self::Min),
-            Op::Max | Op::GapMax => Some(Self::Max),
-            Op::BitOr => Some(Self::Or),
-            Op::First | Op::Last | Op::Nth { .. } | Op::List { .. } | Op::Histogram { .. } => None,
-            Op::Mean | Op::Variance | Op::GapMean | Op::GapVariance | Op::Rate => None,
+            Op::Count | Op::Sum | Op::Duration => Ok(Self::Sum),
+            Op::Min | Op::GapMin => Ok(Self::Min),
+            Op::Max | Op::GapMax => Ok(Self::Max),
+            Op::BitOr => Ok(Self::Or),
+            Op::First | Op::Last | Op::Nth { .. } | Op::List { .. } | Op::Histogram { .. } => {
+                Err(NoFold::Never)
+            }
+            Op::Mean | Op::Variance | Op::GapMean | Op::GapVariance | Op::Rate => {
+                Err(NoFold::Never)
+            }
         }
     }
 
     /// The fold by the column's name, which is all that a text file provides: columns of the
-    /// default definition, and columns with similar names. A value of a record's first or last
-    /// packet cannot be combined.
-    pub(crate) fn by_name(column: &str) -> Option<Self> {
+    /// default definition, and names that say what they are. A maximum that was added up is a
+    /// wrong answer, so a name that says nothing is refused.
+    ///
+    /// # Errors
+    /// [`NoFold`].
+    pub(crate) fn by_name(column: &str) -> Result<Self, NoFold> {
         let name = column.trim_start_matches("reverse_");
-        let begins = |prefix| name.starts_with(prefix);
-        match name {
-            // This column may also be in a key; its values are flags there too.
-            "tcp_flags" => Some(Self::Or),
-            "end_reason" | "tos" => None,
-            _ if KeyField::all().any(|key| key.column_name() == name) => None,
-            _ if begins("min_") => Some(Self::Min),
-            _ if begins("max_") => Some(Self::Max),
-            _ if begins("first_") || begins("last_") => None,
-            _ => Some(Self::Sum),
+        // This column may also be in a key; its values are flags there too.
+        if name == "tcp_flags" {
+            return Ok(Self::Or);
+        }
+        let is_key = || KeyField::all().any(|key| key.column_name() == name);
+        if matches!(name, "end_reason" | "tos") || is_key() {
+            return Err(NoFold::Never);
+        }
+        let mut words = name.split('_');
+        let first = words.next().unwrap_or_default();
+        let last = words.next_back().unwrap_or(first);
+        let says = |known: &[&str]| known.contains(&first) || known.contains(&last);
+        // The order matters: `max_bytes` is a maximum.
+        if says(&["min"]) {
+            Ok(Self::Min)
+        } else if says(&["max"]) {
+            Ok(Self::Max)
+        } else if says(&SINGLE) {
+            Err(NoFold::Never)
+        } else if says(&AMOUNTS) {
+            Ok(Self::Sum)
+        } else {
+            Err(NoFold::Unknown)
+        }
+    }
+
+    /// The fold of that name, as in `max(COLUMN)`.
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
+        match word {
+            "sum" => Some(Self::Sum),
+            "min" => Some(Self::Min),
+            "max" => Some(Self::Max),
+            "or" => Some(Self::Or),
+            _ => None,
         }
     }
 }
+
+/// Why numbers of several records cannot be combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoFold {
+    /// The value of a single packet or a mean: no number of the group follows from it.
+    Never,
+    /// Neither the file nor the name says what the numbers are.
+    Unknown,
+}
+
+/// First or last words of names of amounts.
+const AMOUNTS: [&str; 8] = [
+    "bytes", "count", "duration", "octets", "packets", "records", "sum", "total",
+];
+
+/// First or last words of names of values that are of one packet, or of a distribution.
+const SINGLE: [&str; 9] = [
+    "avg", "first", "last", "mean", "median", "nth", "rate", "second", "variance",
+];
 
 /// Whether the column belongs to the feature: the initiator's, or the responder's with `reverse_`.
 fn is_of(feature: &Feature, column: &str) -> bool {

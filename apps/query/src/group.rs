@@ -11,13 +11,15 @@ use crate::compare;
 use crate::field::{self, Field, Show};
 use crate::literal::masked;
 
-const OPTION: &str = "--group-by";
+pub(crate) const OPTION: &str = "--group-by";
 
 /// One field of the groups' key.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupKey {
     pub(crate) name: String,
     field: Field,
+    /// The other end of a record, which counts at both: `host`.
+    other: Option<Field>,
     show: Show,
     by: Grain,
 }
@@ -51,6 +53,9 @@ pub(crate) fn parse(text: &str, schema: &[Column]) -> Result<Vec<GroupKey>, Quer
         if is_time(&key) && keys.iter().any(is_time) {
             return Err(wrong("one width for the time is enough".to_owned()));
         }
+        if key.other.is_some() && keys.iter().any(|known| known.other.is_some()) {
+            return Err(wrong("host stands there twice".to_owned()));
+        }
         keys.push(key);
     }
     Ok(keys)
@@ -68,7 +73,25 @@ fn key(text: &str, schema: &[Column]) -> Result<GroupKey, String> {
     if let Some(field) = time {
         return time_key(text, field);
     }
-    let field = Field::find(name, schema).ok_or_else(|| unknown(name, schema))?;
+    let either_end = || {
+        Some((
+            Field::find("src_addr", schema)?,
+            Field::find("dst_addr", schema)?,
+        ))
+    };
+    let (field, other) = match Field::find(name, schema) {
+        Some(field) => (field, None),
+        None if name == "host" => {
+            let (field, other) = either_end().ok_or_else(|| unknown(name, schema))?;
+            (field, Some(other))
+        }
+        None => return Err(unknown(name, schema)),
+    };
+    if matches!(field, Field::Ratio(_)) {
+        return Err(format!(
+            "{name} is another in nearly every record: no key for a group"
+        ));
+    }
     let (kind, show) = (field.kind(schema), field.show(schema));
     let by = match (suffix.split_at_checked(1), kind) {
         (None, ColumnKind::List) => return Err(format!("{name} is a list: no key for a group")),
@@ -92,6 +115,7 @@ fn key(text: &str, schema: &[Column]) -> Result<GroupKey, String> {
     Ok(GroupKey {
         name: text.to_owned(),
         field,
+        other,
         show,
         by,
     })
@@ -104,28 +128,27 @@ fn time_key(text: &str, field: Field) -> Result<GroupKey, String> {
     Ok(GroupKey {
         name: text.to_owned(),
         field,
+        other: None,
         show: Show::Time,
         by: Grain::Time(width_of(width, Show::Duration)?),
     })
 }
 
 fn unknown(name: &str, schema: &[Column]) -> String {
-    let ends = match name {
-        "host" | "net" => ["src_addr", "dst_addr"],
-        "port" => ["src_port", "dst_port"],
+    match name {
+        "net" => "for networks write host/24, src_addr/24 or dst_addr/24".to_owned(),
+        "port" => "a record has two ports, of which one is chance: group by dst_port, by \
+                   src_port, or by src_port,dst_port"
+            .to_owned(),
         _ => {
             let mut names = Field::names(schema);
             if Field::find("first_ns", schema).is_some() {
                 names.push(time_name(schema));
             }
-            return field::unknown(name, &names);
+            names.push("host".to_owned());
+            field::unknown(name, &names)
         }
-    };
-    let [source, destination] = ends;
-    format!(
-        "{name} is either end of a record, which would then count twice: group by {source}, by \
-         {destination}, or by {source},{destination}"
-    )
+    }
 }
 
 fn bucket(width: &str, show: Show) -> Result<Grain, String> {
@@ -175,9 +198,32 @@ impl GroupKey {
         }
     }
 
+    /// Width of the time buckets, if this is a key of times.
+    pub(crate) fn bucket_ns(&self) -> Option<u64> {
+        match self.by {
+            Grain::Time(width_ns) => Some(width_ns),
+            Grain::Bucket(width_ns) if self.show == Show::Time => Some(width_ns),
+            _ => None,
+        }
+    }
+
+    /// Whether a record counts at both its ends.
+    pub(crate) const fn is_host(&self) -> bool {
+        self.other.is_some()
+    }
+
     /// A record's value for this key; with time buckets, that of its first packet.
     pub(crate) fn cell(&self, batch: &FlowBatch, row: usize) -> Cell {
-        match (self.field.value(batch, row), self.by) {
+        self.cell_of(self.field, batch, row)
+    }
+
+    /// The value for the other end of a record, if it counts there too.
+    pub(crate) fn other_cell(&self, batch: &FlowBatch, row: usize) -> Option<Cell> {
+        Some(self.cell_of(self.other?, batch, row))
+    }
+
+    fn cell_of(&self, field: Field, batch: &FlowBatch, row: usize) -> Cell {
+        match (field.value(batch, row), self.by) {
             (Value::Unsigned(value), Grain::Bucket(width) | Grain::Time(width)) => {
                 Cell::Unsigned(value - value % width)
             }

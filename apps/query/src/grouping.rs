@@ -5,7 +5,7 @@ use turboflow_record::{ColumnKind, FlowBatch};
 
 use crate::answer::{AnswerColumn, Show};
 use crate::field::{self, Field};
-use crate::fold::Fold;
+use crate::fold::{Fold, NoFold};
 use crate::group::{self, GroupKey};
 use crate::query::misread;
 use crate::record_shape::RecordShape;
@@ -24,6 +24,29 @@ pub(crate) struct Grouping {
     pub(crate) by: GroupSort,
     /// The measure whose share is computed: records or an amount.
     pub(crate) share: Measure,
+    /// Measures that are divided by others.
+    pub(crate) ratios: Vec<GroupRatio>,
+    /// The key of times within whose buckets rows are ranked, and the rows of each.
+    pub(crate) each: Option<(usize, usize)>,
+}
+
+/// An amount of a group, divided by another or by time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GroupRatio {
+    pub(crate) over: usize,
+    pub(crate) under: Under,
+    pub(crate) factor: u64,
+}
+
+/// What an amount of a group is divided by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Under {
+    /// Another amount.
+    Amount(usize),
+    /// The width of the time bucket.
+    Width(u64),
+    /// The time from the group's first packet to its last.
+    Span,
 }
 
 /// A value folded over the records of a group.
@@ -44,6 +67,8 @@ pub(crate) enum Measure {
     Amount(usize),
     /// Its percentage of the total.
     Share,
+    /// A ratio, by its index.
+    Ratio(usize),
     /// The first time.
     First,
     /// The last time.
@@ -75,6 +100,7 @@ pub(crate) fn parse(
         keys,
         amounts,
         columns,
+        ratios,
         ..
     } = measures;
     let added_up = |amount: &Amount| amount.fold == Fold::Sum;
@@ -90,10 +116,13 @@ pub(crate) fn parse(
         Measure::Amount(index) => amounts[index].fold == Fold::Sum,
         measure => measure == Measure::Records,
     };
-    let time = keys
-        .iter()
-        .position(|key| key.column().show == Show::Time)
-        .map(GroupSort::Key);
+    let time = keys.iter().position(|key| key.bucket_ns().is_some());
+    let each = match (question.top_each, time) {
+        (Some(rows), Some(time)) => Some((time, rows)),
+        (Some(_), None) => return Err(misread(group::OPTION, group_by, NO_BUCKETS.to_owned())),
+        (None, _) => None,
+    };
+    let time = time.filter(|_| each.is_none()).map(GroupSort::Key);
     let by = by.or(time).unwrap_or(GroupSort::Measure(basis));
     let share = match by {
         GroupSort::Measure(measure) if is_sum(measure) => measure,
@@ -108,8 +137,13 @@ pub(crate) fn parse(
         amounts,
         columns,
         share,
+        ratios,
+        each,
     })
 }
+
+pub(crate) const NO_BUCKETS: &str = "the largest rows of every time bucket need time buckets: \
+                                     write time:5m,src_addr";
 
 /// The measures of a question, extended while it is parsed.
 struct Measures<'a> {
@@ -117,6 +151,7 @@ struct Measures<'a> {
     keys: Vec<GroupKey>,
     amounts: Vec<Amount>,
     columns: Vec<(AnswerColumn, Measure)>,
+    ratios: Vec<GroupRatio>,
 }
 
 impl<'a> Measures<'a> {
@@ -127,15 +162,25 @@ impl<'a> Measures<'a> {
             keys,
             amounts: Vec::new(),
             columns: Vec::new(),
+            ratios: Vec::new(),
         };
         measures.push("records", Show::Count, Measure::Records);
-        for name in ["packets", "bytes", "reverse_packets", "reverse_bytes"] {
+        let total = |name| Field::find(name, records.schema).is_some();
+        // Of a host that was now initiator and now responder, only totals say something.
+        let usual = match measures.keys.iter().any(GroupKey::is_host) && total("total_bytes") {
+            true => &["total_packets", "total_bytes"][..],
+            false => &["packets", "bytes", "reverse_packets", "reverse_bytes"],
+        };
+        for name in usual {
             if let Ok(amount) = amount(name, records) {
                 measures.add_up(amount);
             }
         }
         // The base of shares; shown only on request.
-        if let Ok(total) = amount("total_bytes", records) {
+        let is_total = |amount: &Amount| amount.name == "total_bytes";
+        if !measures.amounts.iter().any(is_total)
+            && let Ok(total) = amount("total_bytes", records)
+        {
             measures.amounts.push(total);
         }
         measures.push("share", Show::Percent, Measure::Share);
@@ -181,7 +226,7 @@ impl<'a> Measures<'a> {
         let share = self.columns.iter().position(is_share);
         if let (Some(share), Some((_, last))) = (share, self.columns.last())
             && *last == measure
-            && matches!(measure, Measure::Amount(_))
+            && matches!(measure, Measure::Amount(_) | Measure::Ratio(_))
         {
             self.columns[share..].rotate_right(1);
         }
@@ -215,6 +260,9 @@ impl<'a> Measures<'a> {
         if let Some((_, measure)) = known {
             return Ok(*measure);
         }
+        if let Some(ratio) = self.ratio(name) {
+            return Ok(ratio);
+        }
         match amount(name, self.records) {
             Ok(amount) => Ok(self.add_up(amount)),
             Err(reason) => {
@@ -222,7 +270,9 @@ impl<'a> Measures<'a> {
                 let keys = self.keys.iter().map(|key| key.name.clone());
                 let mut names: Vec<String> = keys.chain(made).collect();
                 for other in Field::names(self.records.schema) {
-                    if amount(&other, self.records).is_ok() && !names.contains(&other) {
+                    let is_ratio = || self.ratio_parts(&other).is_some();
+                    let is_known = amount(&other, self.records).is_ok() || is_ratio();
+                    if is_known && !names.contains(&other) {
                         names.push(other);
                     }
                 }
@@ -235,29 +285,117 @@ impl<'a> Measures<'a> {
     }
 }
 
-/// The amount of that name. The error gives the reason if there is such a field.
+impl Measures<'_> {
+    /// Adds the ratio of that name, if it is one of amounts that groups can add up.
+    fn ratio(&mut self, name: &str) -> Option<Measure> {
+        let (over, under, factor) = self.ratio_parts(name)?;
+        let under = match under {
+            Some(amount) => Under::Amount(self.hidden(amount)),
+            None => {
+                let width_ns = self.keys.iter().find_map(GroupKey::bucket_ns);
+                width_ns.map_or(Under::Span, Under::Width)
+            }
+        };
+        let show = match under {
+            Under::Amount(_) => Show::Float,
+            Under::Width(_) | Under::Span => Show::Rate,
+        };
+        let ratio = GroupRatio {
+            over: self.hidden(over),
+            under,
+            factor,
+        };
+        let measure = Measure::Ratio(self.ratios.len());
+        self.push(name, show, measure);
+        self.ratios.push(ratio);
+        Some(measure)
+    }
+
+    /// What is divided by what; without a second amount, by time.
+    fn ratio_parts(&self, name: &str) -> Option<(Amount, Option<Amount>, u64)> {
+        let records = self.records;
+        let Field::Ratio(_) = Field::find(name, records.schema)? else {
+            return None;
+        };
+        let (over, under, factor) = field::ratio_of(name)?;
+        let part = |part: &str| {
+            let total = format!("total_{part}");
+            let both = match name.contains('/') {
+                true => None,
+                false => amount(&total, records).ok(),
+            };
+            let found = both.or_else(|| amount(part, records).ok());
+            found.filter(|amount| amount.fold == Fold::Sum)
+        };
+        let over = part(over)?;
+        match under {
+            "duration" => Some((over, None, factor)),
+            under => Some((over, Some(part(under)?), factor)),
+        }
+    }
+
+    /// The index of an amount, which is added up without a column of its own if it is new.
+    fn hidden(&mut self, amount: Amount) -> usize {
+        let known = self.amounts.iter().position(|known| *known == amount);
+        known.unwrap_or_else(|| {
+            self.amounts.push(amount);
+            self.amounts.len() - 1
+        })
+    }
+}
+
+impl Grouping {
+    /// The name of the measure that shares are of.
+    pub(crate) fn share_name(&self) -> &str {
+        match self.share {
+            Measure::Amount(index) => &self.amounts[index].name,
+            _ => "records",
+        }
+    }
+}
+
+/// The amount of that name, or of `sum(COLUMN)` and the like. The error gives the reason if there
+/// is such a field.
 fn amount(name: &str, records: RecordShape<'_>) -> Result<Amount, Option<String>> {
     let schema = records.schema;
-    let field = Field::find(name, schema).ok_or(None)?;
-    let fold = match field {
-        // The total of both directions is always a sum.
-        Field::Total { forward, .. } => {
-            let fold = records.fold_of(&schema[forward].name);
-            fold.filter(|fold| *fold == Fold::Sum)
-        }
-        Field::Column(_) | Field::Duration(_) => records.fold_of(name),
-    };
+    let (column, asked) = asked_fold(name).unwrap_or((name, None));
+    let field = Field::find(column, schema).ok_or(None)?;
+    let fold = asked.map_or_else(|| fold_of(name, field, records), Ok);
+    let is_number = matches!(field.kind(schema), ColumnKind::Unsigned { .. });
     match fold {
-        Some(fold) if matches!(field.kind(schema), ColumnKind::Unsigned { .. }) => Ok(Amount {
+        Ok(fold) if is_number => Ok(Amount {
             name: name.to_owned(),
             field,
             fold,
-            direction: Direction::of(name, schema),
+            direction: Direction::of(column, schema),
         }),
+        Err(NoFold::Unknown) if is_number => Err(Some(format!(
+            "the file does not say whether {name} can be added up: write sum({name}), \
+             max({name}) or min({name}); Parquet files hold the definition"
+        ))),
         _ => Err(Some(format!(
             "{name} is no amount that groups could add up"
         ))),
     }
+}
+
+fn fold_of(name: &str, field: Field, records: RecordShape<'_>) -> Result<Fold, NoFold> {
+    match field {
+        // The total of both directions is always a sum.
+        Field::Total { forward, .. } => match records.fold_of(&records.schema[forward].name)? {
+            Fold::Sum => Ok(Fold::Sum),
+            _ => Err(NoFold::Never),
+        },
+        Field::Column(_) | Field::Duration(_) => records.fold_of(name),
+        Field::Ratio(_) => Err(NoFold::Never),
+    }
+}
+
+/// The field and the fold of `max(FIELD)`.
+fn asked_fold(text: &str) -> Option<(&str, Option<Fold>)> {
+    let (word, rest) = text.strip_suffix(')')?.split_once('(')?;
+    let fold = Fold::from_word(word.trim())?;
+    Some((rest.trim(), Some(fold)))
 }
 
 impl Amount {

@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use turboflow_record::FlowBatch;
 
 use crate::QueryError;
-use crate::answer::{AnswerColumn, Cell};
-use crate::grouping::{Amount, GroupSort, Grouping, Measure};
+use crate::answer::{AnswerColumn, Cell, Shares, Show};
+use crate::field::divided;
+use crate::grouping::{Amount, GroupRatio, GroupSort, Grouping, Measure, Under};
 use crate::literal::{duration_text, time_text};
 use crate::run::number;
 use crate::span::{Span, Times};
@@ -24,6 +25,10 @@ pub(crate) struct Groups<'a> {
     time: Option<Time>,
     map: HashMap<Box<[Cell]>, Group>,
     key: Vec<Cell>,
+    /// Index of the key of hosts, if there is one.
+    host: Option<usize>,
+    /// The total of the measure that shares are of.
+    whole: u128,
 }
 
 /// The time buckets that records are spread over.
@@ -66,7 +71,25 @@ impl<'a> Groups<'a> {
             time,
             map: HashMap::new(),
             key: Vec::new(),
+            host: grouping.keys.iter().position(|key| key.is_host()),
+            whole: 0,
         }
+    }
+
+    /// What the shares of rows are of, if the rows have them.
+    pub(crate) fn shares(&self) -> Option<Shares> {
+        let is_share = |(_, measure): &(_, Measure)| *measure == Measure::Share;
+        let has_share = self.grouping.columns.iter().any(is_share);
+        let of = self.grouping.share_name();
+        has_share.then(|| Shares {
+            of: of.to_owned(),
+            whole: self.whole,
+            show: match of.ends_with("bytes") {
+                true => Show::Bytes,
+                false => Show::Count,
+            },
+            at_both_ends: self.host.is_some(),
+        })
     }
 
     pub(crate) fn count(&self) -> u64 {
@@ -80,9 +103,35 @@ impl<'a> Groups<'a> {
         row: usize,
         times: Times,
     ) -> Result<(), QueryError> {
-        let Grouping { keys, amounts, .. } = self.grouping;
+        let Grouping { keys, share, .. } = self.grouping;
+        self.whole += match *share {
+            Measure::Amount(index) => {
+                number(self.grouping.amounts[index].field, batch, row).map_or(0, u128::from)
+            }
+            _ => 1,
+        };
         self.key.clear();
         self.key.extend(keys.iter().map(|key| key.cell(batch, row)));
+        self.add_at_end(batch, row, times)?;
+        // A record also counts at its other host, unless both are one.
+        if let Some(index) = self.host
+            && let Some(other) = keys[index].other_cell(batch, row)
+            && other != keys[index].cell(batch, row)
+        {
+            self.key[index] = other;
+            self.add_at_end(batch, row, times)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a record to the group of the key.
+    fn add_at_end(
+        &mut self,
+        batch: &FlowBatch,
+        row: usize,
+        times: Times,
+    ) -> Result<(), QueryError> {
+        let amounts = &self.grouping.amounts;
         match times.whole() {
             Some(whole) if self.time.is_some() => self.spread(batch, row, &times, whole),
             _ => in_group(&mut self.map, &self.key, amounts, |group| {
@@ -149,12 +198,11 @@ impl<'a> Groups<'a> {
 
     /// The first rows in the requested order.
     pub(crate) fn into_rows(self, ascending: bool, top: Option<usize>) -> Vec<Vec<Cell>> {
-        let grouping = self.grouping;
-        let parts = self.map.values().map(|group| group.part(grouping.share));
-        let whole = parts.map(u128::from).sum();
+        let (grouping, whole) = (self.grouping, self.whole);
         let measure = |group: &Group, measure| match measure {
             Measure::Records => Cell::Unsigned(group.records),
             Measure::Amount(index) => group.amounts[index].map_or(Cell::Absent, Cell::Unsigned),
+            Measure::Ratio(index) => group.ratio(&grouping.ratios[index]),
             Measure::Share => percent(group.part(grouping.share), whole),
             Measure::First => group.first_ns.map_or(Cell::Absent, Cell::Unsigned),
             Measure::Last => group.last_ns.map_or(Cell::Absent, Cell::Unsigned),
@@ -176,6 +224,9 @@ impl<'a> Groups<'a> {
             };
             order.then_with(|| left_key.cmp(right_key))
         });
+        if let Some((time, rows)) = grouping.each {
+            first_of_each(&mut groups, |(_, key, _)| key[time].clone(), rows);
+        }
         groups.truncate(top.unwrap_or(usize::MAX));
         let row = |(_, key, group): (Cell, Box<[Cell]>, Group)| {
             let columns = grouping.columns.iter();
@@ -184,6 +235,21 @@ impl<'a> Groups<'a> {
         };
         groups.into_iter().map(row).collect()
     }
+}
+
+/// Puts ranked items in the order of their buckets, and keeps the first ones of each.
+fn first_of_each<T>(ranked: &mut Vec<T>, bucket: impl Fn(&T) -> Cell, rows: usize) {
+    // Stable: within a bucket the ranks stay in order.
+    ranked.sort_by_cached_key(|item| bucket(item));
+    let (mut last, mut taken) = (None, 0);
+    ranked.retain(|item| {
+        let bucket = bucket(item);
+        if last.as_ref() != Some(&bucket) {
+            (last, taken) = (Some(bucket), 0);
+        }
+        taken += 1;
+        taken <= rows
+    });
 }
 
 impl Time {
@@ -242,6 +308,20 @@ impl Group {
         self.first_ns = [self.first_ns, first_ns].into_iter().flatten().min();
         self.last_ns = self.last_ns.max(last_ns);
         Ok(())
+    }
+
+    fn ratio(&self, ratio: &GroupRatio) -> Cell {
+        let under = match ratio.under {
+            Under::Amount(index) => self.amounts[index],
+            Under::Width(width_ns) => Some(width_ns),
+            Under::Span => self
+                .last_ns
+                .zip(self.first_ns)
+                .and_then(|(last, first)| last.checked_sub(first)),
+        };
+        let parts = self.amounts[ratio.over].zip(under);
+        let value = parts.and_then(|(over, under)| divided(over, under, ratio.factor));
+        value.map_or(Cell::Absent, Cell::Float)
     }
 
     fn part(&self, share: Measure) -> u64 {

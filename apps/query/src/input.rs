@@ -15,6 +15,8 @@ pub struct Input {
     /// twice.
     waiting: Vec<(PathBuf, Option<FlowReader>)>,
     open: Option<FlowReader>,
+    left_out: Vec<String>,
+    damages: Vec<String>,
 }
 
 impl Input {
@@ -24,12 +26,13 @@ impl Input {
     /// # Errors
     /// [`QueryError::Read`], and [`QueryError::Schema`] with the file and column that differ.
     pub fn open<P: AsRef<Path>>(paths: &[P]) -> Result<Self, QueryError> {
-        let mut waiting = Vec::new();
+        let (mut waiting, mut left_out) = (Vec::new(), Vec::new());
         let mut columns = Columns::default();
         for path in paths {
             let path = path.as_ref();
             let place = path.display().to_string();
-            let reader = read(path)?;
+            let mut reader = read(path)?;
+            columns.widen(&mut reader);
             if let Some(difference) = columns.difference(&reader) {
                 let first = columns.place;
                 return Err(QueryError::Schema {
@@ -39,6 +42,11 @@ impl Input {
                 });
             }
             columns.join(place, &reader);
+            let others = reader
+                .left_out()
+                .iter()
+                .filter(|name| !left_out.contains(*name));
+            left_out.extend(others.cloned().collect::<Vec<_>>());
             // A pipe cannot be opened again, and not all of thousands of files can stay open.
             let keep = !path.is_file();
             waiting.push((path.to_owned(), keep.then_some(reader)));
@@ -48,6 +56,8 @@ impl Input {
             columns,
             waiting,
             open: None,
+            left_out,
+            damages: Vec::new(),
         })
     }
 
@@ -55,6 +65,18 @@ impl Input {
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.columns.schema
+    }
+
+    /// Names of the columns that are not read, each with what it holds.
+    #[must_use]
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// Where files were cut that have been read: their whole records were taken.
+    #[must_use]
+    pub fn damages(&self) -> &[String] {
+        &self.damages
     }
 
     /// The columns, and the definition if the files contain it.
@@ -72,6 +94,8 @@ impl Input {
                 if let Some(batch) = reader.next_batch()? {
                     return Ok(Some(batch));
                 }
+                self.damages
+                    .extend(reader.damage().map(|damage| damage.to_string()));
                 self.open = None;
             }
             let Some((path, reader)) = self.waiting.pop() else {
@@ -84,7 +108,10 @@ impl Input {
                     reader
                 }
                 None => {
-                    let reader = read_again(&path, schema)?;
+                    let mut reader = read_again(&path, schema)?;
+                    if self.columns.is_loose {
+                        reader.take_columns(schema);
+                    }
                     if let Some(difference) = self.columns.change(&reader) {
                         let place = path.display().to_string();
                         return Err(QueryError::Changed { place, difference });
@@ -114,9 +141,41 @@ struct Columns {
     place: String,
     /// The definition of the first file that contains one.
     definition: Option<Definition>,
+    /// Whether the records of all files may lack columns, so that the files may, too.
+    is_loose: bool,
 }
 
 impl Columns {
+    /// Makes the columns of a file and those of the files before the same, where records lack
+    /// those that are absent.
+    fn widen(&mut self, reader: &mut FlowReader) {
+        if !reader.has_columns() {
+            return;
+        }
+        let own = reader.schema().clone();
+        self.is_loose = (self.place.is_empty() || self.is_loose) && reader.take_columns(&own);
+        if !self.is_loose {
+            return;
+        }
+        for column in own {
+            if self.place.is_empty() || self.schema.iter().any(|its| its.name == column.name) {
+                continue;
+            }
+            self.schema.push(column);
+            self.shown.push(true);
+        }
+        if !self.place.is_empty() {
+            let fits = self.schema.iter().all(|its| {
+                let mut twins = reader.schema().iter().filter(|twin| twin.name == its.name);
+                twins.all(|twin| holds(twin.kind) == holds(its.kind))
+            });
+            // Otherwise the difference is found where columns are compared.
+            if fits {
+                reader.take_columns(&self.schema);
+            }
+        }
+    }
+
     /// Adds a compatible file.
     fn join(&mut self, place: String, reader: &FlowReader) {
         if self.place.is_empty() {

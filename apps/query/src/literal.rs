@@ -132,7 +132,8 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 
 /// Parses a time into nanoseconds since 1970: `2024-03-01`, `2024-03-01T12:30`, `...:15.25`, with
 /// or without `Z` (always UTC); or a plain number of nanoseconds.
-pub(crate) fn time_ns(text: &str) -> Option<u64> {
+#[must_use]
+pub fn time_ns(text: &str) -> Option<u64> {
     if !text.contains('-') {
         return text.parse().ok();
     }
@@ -161,6 +162,14 @@ pub(crate) fn time_ns(text: &str) -> Option<u64> {
     }
     let minutes = (u64::try_from(days).ok()? * 24 + hour) * 60 + minute;
     minutes.checked_mul(60_000_000_000)?.checked_add(second_ns)
+}
+
+/// How long before now a time is: `-1h`, `now-1h`, or `now` itself.
+pub(crate) fn before_now_ns(text: &str) -> Option<u64> {
+    match text.strip_prefix("now").unwrap_or(text) {
+        "" => Some(0).filter(|_| !text.is_empty()),
+        rest => duration_ns(rest.strip_prefix('-')?),
+    }
 }
 
 /// Parses digits only.

@@ -29,6 +29,100 @@ const PROTOCOLS: &[(u64, &str)] = &[
     (137, "mpls"),
 ];
 
+/// Ports and the names of their services (IANA, and the everyday ones), for questions.
+const SERVICES: &[(u64, &str)] = &[
+    (20, "ftp-data"),
+    (21, "ftp"),
+    (22, "ssh"),
+    (23, "telnet"),
+    (25, "smtp"),
+    (49, "tacacs"),
+    (53, "domain"),
+    (53, "dns"),
+    (67, "bootps"),
+    (67, "dhcp"),
+    (68, "bootpc"),
+    (69, "tftp"),
+    (80, "http"),
+    (88, "kerberos"),
+    (110, "pop3"),
+    (111, "sunrpc"),
+    (119, "nntp"),
+    (123, "ntp"),
+    (135, "msrpc"),
+    (137, "netbios-ns"),
+    (138, "netbios-dgm"),
+    (139, "netbios-ssn"),
+    (143, "imap"),
+    (161, "snmp"),
+    (162, "snmptrap"),
+    (179, "bgp"),
+    (389, "ldap"),
+    (443, "https"),
+    (445, "microsoft-ds"),
+    (445, "smb"),
+    (465, "submissions"),
+    (465, "smtps"),
+    (500, "isakmp"),
+    (502, "modbus"),
+    (514, "syslog"),
+    (515, "printer"),
+    (520, "rip"),
+    (546, "dhcpv6-client"),
+    (547, "dhcpv6-server"),
+    (554, "rtsp"),
+    (587, "submission"),
+    (631, "ipp"),
+    (636, "ldaps"),
+    (853, "domain-s"),
+    (873, "rsync"),
+    (989, "ftps-data"),
+    (990, "ftps"),
+    (993, "imaps"),
+    (995, "pop3s"),
+    (1080, "socks"),
+    (1194, "openvpn"),
+    (1433, "ms-sql-s"),
+    (1521, "oracle"),
+    (1701, "l2tp"),
+    (1723, "pptp"),
+    (1812, "radius"),
+    (1813, "radius-acct"),
+    (1883, "mqtt"),
+    (2049, "nfs"),
+    (2152, "gtp-user"),
+    (3128, "squid"),
+    (3306, "mysql"),
+    (3389, "rdp"),
+    (3389, "ms-wbt-server"),
+    (4500, "ipsec-nat-t"),
+    (4739, "ipfix"),
+    (4789, "vxlan"),
+    (5060, "sip"),
+    (5061, "sips"),
+    (5222, "xmpp-client"),
+    (5353, "mdns"),
+    (5432, "postgresql"),
+    (5672, "amqp"),
+    (5900, "vnc"),
+    (6081, "geneve"),
+    (6379, "redis"),
+    (6443, "kubernetes"),
+    (8080, "http-alt"),
+    (8883, "secure-mqtt"),
+    (9092, "kafka"),
+    (9200, "elasticsearch"),
+    (11211, "memcache"),
+    (27017, "mongodb"),
+    (51820, "wireguard"),
+];
+
+pub(crate) fn service_port(name: &str) -> Option<u64> {
+    let is_it = |known: &str| known.eq_ignore_ascii_case(name);
+    let known = SERVICES.iter().find(|(_, known)| is_it(known));
+    known.map(|(port, _)| *port)
+}
+
 /// Letters of the TCP flags from bit 0 on: FIN, SYN, RST, PSH, ACK, URG, ECE, CWR, and the NS bit.
 const FLAGS: [char; 9] = ['F', 'S', 'R', 'P', 'A', 'U', 'E', 'C', 'N'];
 
@@ -84,7 +178,9 @@ pub(crate) fn end_reason_number(name: &str) -> Option<u64> {
         .map(|reason| reason as u64)
 }
 
-pub(crate) fn end_reason_name(number: u64) -> Option<&'static str> {
+/// The name of an end reason.
+#[must_use]
+pub fn end_reason_name(number: u64) -> Option<&'static str> {
     EndReason::ALL
         .into_iter()
         .find(|&reason| reason as u64 == number)
@@ -101,6 +197,10 @@ mod tests {
             assert_eq!(protocol_number(name), Some(*number));
         }
         assert_eq!(protocol_name(58), Some("icmpv6"));
+        for (port, name) in SERVICES {
+            assert_eq!(service_port(name), Some(*port), "{name}");
+            assert!(protocol_number(name).is_none() || *name == "l2tp", "{name}");
+        }
         for flags in [0x02, 0x12, 0x1ff] {
             assert_eq!(flags_number(&flags_text(flags)), Some(flags));
         }

@@ -3,9 +3,10 @@
 
 use turboflow_record::Column;
 
-use crate::answer::AnswerColumn;
+use crate::answer::{AnswerColumn, ColumnOrder};
 use crate::field::{self, Field, Show};
 use crate::fold::Fold;
+use crate::group;
 use crate::grouping::{self, GroupSort, Grouping};
 use crate::record_shape::RecordShape;
 use crate::span::TimeColumns;
@@ -16,6 +17,8 @@ use crate::{Filter, QueryError};
 pub struct Question {
     /// The filter expression; `None`: all records.
     pub filter: Option<String>,
+    /// The time from which the filter counts `-1h`, in nanoseconds since 1970; `None`: it does not.
+    pub now_ns: Option<u64>,
     /// The fields to group by, comma-separated.
     pub group_by: Option<String>,
     /// The field to sort rows by. Default: `bytes` (`total_bytes` in biflows), or the time if
@@ -28,6 +31,8 @@ pub struct Question {
     pub ascending: bool,
     /// Maximum number of rows; `None`: all.
     pub top: Option<usize>,
+    /// Maximum number of rows in each time bucket, the largest first; `None`: all, in order.
+    pub top_each: Option<usize>,
     /// Without `select`: all columns, not only those that fit in a terminal.
     pub all_columns: bool,
 }
@@ -40,6 +45,7 @@ pub struct Query {
     pub(crate) ascending: bool,
     pub(crate) top: Option<usize>,
     pub(crate) sources: Sources,
+    pub(crate) order: ColumnOrder,
 }
 
 /// The rows of an answer.
@@ -95,13 +101,13 @@ impl Query {
         let known = shape.into();
         let schema = known.schema;
         let counted = |name: &str| {
-            let is_sum = known.fold_of(name) == Some(Fold::Sum);
+            let is_sum = known.fold_of(name) == Ok(Fold::Sum);
             is_sum.then(|| Field::all_of(name, schema)).flatten()
         };
         let filter = question
             .filter
             .as_deref()
-            .map(|text| Filter::parse(text, schema));
+            .map(|text| Filter::parse_at(text, schema, question.now_ns));
         let filter = filter.transpose()?;
         let sources = Sources {
             packets: counted("packets"),
@@ -110,7 +116,13 @@ impl Query {
         };
         let shape = match &question.group_by {
             Some(text) => Shape::Groups(grouping::parse(question, text, known)?),
-            None => records(question, schema)?,
+            None => match question.top_each {
+                None => records(question, schema)?,
+                Some(_) => {
+                    let reason = grouping::NO_BUCKETS.to_owned();
+                    return Err(misread(group::OPTION, "", reason));
+                }
+            },
         };
         // Times are sorted ascending by default, as readers expect.
         let forward = match &shape {
@@ -121,13 +133,49 @@ impl Query {
             Shape::Records { .. } => false,
         };
         let ascending = question.ascending || forward;
+        let order = ColumnOrder {
+            is_listed: question.select.is_some(),
+            ..shape.order(question)
+        };
         Ok(Self {
+            order,
             filter,
             shape,
             ascending,
             top: question.top,
             sources,
         })
+    }
+}
+
+impl Shape {
+    fn order(&self, question: &Question) -> ColumnOrder {
+        match self {
+            Self::Records { columns, .. } => {
+                // The largest are those by bytes, if the question does not say it.
+                let implied = question.top.map(|_| "bytes");
+                let by = question.by.as_deref().or(implied);
+                let is_by = |column: &AnswerColumn| Some(column.name.as_str()) == by;
+                ColumnOrder {
+                    sorted_by: columns.iter().position(is_by),
+                    ..ColumnOrder::default()
+                }
+            }
+            Self::Groups(Grouping {
+                keys, by, columns, ..
+            }) => {
+                let at = |measure| columns.iter().position(|(_, each)| *each == measure);
+                let by = match by {
+                    GroupSort::Key(_) => None,
+                    GroupSort::Measure(measure) => at(*measure),
+                };
+                ColumnOrder {
+                    keys: keys.len(),
+                    sorted_by: by.map(|column| keys.len() + column),
+                    is_listed: false,
+                }
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use turboflow_record::{Column, Definition, Schema};
 
-use crate::fold::Fold;
+use crate::fold::{Fold, NoFold};
 
 /// The columns of records, and their definition if the files contain it.
 #[derive(Clone, Copy, Debug)]
@@ -15,8 +15,8 @@ pub struct RecordShape<'a> {
 }
 
 impl RecordShape<'_> {
-    /// How groups fold a column; `None` if they cannot.
-    pub(crate) fn fold_of(self, column: &str) -> Option<Fold> {
+    /// How groups fold a column.
+    pub(crate) fn fold_of(self, column: &str) -> Result<Fold, NoFold> {
         match self.definition {
             Some(definition) => Fold::by_definition(column, definition),
             None => Fold::by_name(column),

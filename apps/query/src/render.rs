@@ -3,10 +3,10 @@
 
 use std::io::{self, Write};
 
-use turboflow_formats::table::{self, Align, Table};
+use turboflow_formats::table::{self, Align, Fitted, Table};
 use turboflow_formats::{csv_field, json_string};
 
-use crate::answer::{Answer, Cell, Show};
+use crate::answer::{Answer, AnswerColumn, Cell, Shares, Show};
 use crate::{literal, names};
 
 /// The style of a table.
@@ -18,49 +18,295 @@ pub struct TableStyle {
     pub humanise: bool,
 }
 
+/// How answers for programs write times and names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlainStyle {
+    /// How times are written, and how their columns are called.
+    pub time: TimeForm,
+    /// Whether protocols and end reasons have their names, where there is one.
+    pub names: bool,
+}
+
+/// How times are written for programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimeForm {
+    /// `first_ns`: nanoseconds since 1970.
+    #[default]
+    Nanoseconds,
+    /// `first_s`: seconds since 1970, with nine decimals.
+    Seconds,
+    /// `first_iso`: ISO 8601 in UTC.
+    Iso,
+}
+
+/// A table, and what is to be said under it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableText {
+    /// The lines of the table.
+    pub table: String,
+    /// Sentences about what the table shows.
+    pub notes: Vec<String>,
+    /// Columns for which there was no room.
+    pub left_out: Vec<String>,
+}
+
+/// Columns that share one in narrow tables, where every row then has two lines.
+const STACKED: [(&str, &str); 2] = [("src_addr", "dst_addr"), ("src_port", "dst_port")];
+
 impl Answer {
-    /// The answer as an aligned table: protocols, flags and end reasons by name, times in UTC.
+    /// The answer as an aligned table: protocols, flags and end reasons by name, times in UTC. The
+    /// date stands under the table if it is the same in all rows. Columns that do not fit are left
+    /// out, the least important first; nothing is cut. Where two long addresses would leave no room
+    /// for the column by which rows are sorted, they stand one under the other.
     #[must_use]
-    pub fn to_table(&self, style: TableStyle) -> String {
+    pub fn to_table(&self, style: TableStyle) -> TableText {
         let align = |show: Show| match show {
             Show::Address | Show::Time | Show::Flags | Show::Protocol => Align::Left,
             Show::EndReason | Show::Mac | Show::List => Align::Left,
             _ => Align::Right,
         };
-        let columns = self.columns.iter().map(|column| {
-            // The table shows times and durations in other units than nanoseconds.
-            let name = match column.show {
-                Show::Time | Show::Duration => column.name.trim_end_matches("_ns"),
-                _ => &column.name,
-            };
-            (name, align(column.show))
-        });
-        let mut table = Table::new(columns);
-        for row in &self.rows {
+        // The table shows times and durations in other units than nanoseconds.
+        let name = |column: &AnswerColumn| match column.show {
+            Show::Time | Show::Duration => column.name.trim_end_matches("_ns").to_owned(),
+            _ => column.name.clone(),
+        };
+        let columns = self.columns.iter();
+        let columns: Vec<_> = columns.map(|its| (name(its), align(its.show))).collect();
+        let times = TimeStyle::of(self, style);
+        let texts = |row: &Vec<Cell>| {
             let shows = self.columns.iter().map(|column| column.show);
-            table.push(
-                row.iter()
-                    .zip(shows)
-                    .map(|(cell, show)| text(cell, show, style))
-                    .collect(),
-            );
+            let cell = |(cell, show): (&Cell, Show)| match (cell, show) {
+                (Cell::Unsigned(time_ns), Show::Time) => times.text(*time_ns),
+                (cell, show) => text(cell, show, style),
+            };
+            row.iter().zip(shows).map(cell).collect::<Vec<_>>()
+        };
+        let rows: Vec<Vec<String>> = self.rows.iter().map(texts).collect();
+        let sorted_by = self.order.sorted_by.map(|by| columns[by].0.clone());
+        let mut layout = Layout {
+            columns,
+            rows,
+            ranks: self.ranks(),
+        };
+        let mut fitted = layout.fit(style.width);
+        let is_lost = |name: &String| {
+            let is_address = STACKED[0].0 == name || STACKED[0].1 == name;
+            sorted_by.as_ref() == Some(name) || is_address && !self.order.is_listed
+        };
+        if fitted.left_out.iter().any(is_lost) {
+            layout.stack();
+            fitted = layout.fit(style.width);
         }
-        table.render(style.width)
+        let is_shown = |column: &&AnswerColumn| {
+            column.show == Show::Time && !fitted.left_out.contains(&name(column))
+        };
+        let has_times = self.columns.iter().any(|column| is_shown(&column));
+        let mut notes = Vec::new();
+        notes.extend(times.note().filter(|_| has_times));
+        notes.extend(self.shares.as_ref().map(Shares::note));
+        TableText {
+            table: fitted.text,
+            notes,
+            left_out: fitted.left_out,
+        }
     }
 
-    /// The answer as CSV, in the notation of the CSV export: numbers and times as integers.
+    /// The rank of every column: the greater it is, the sooner a narrow table does without.
+    fn ranks(&self) -> Vec<usize> {
+        let order = self.order;
+        let rank = |(index, column): (usize, &AnswerColumn)| {
+            if order.is_listed || index < order.keys {
+                return index;
+            }
+            let name = column.name.as_str();
+            let usual = match order.sorted_by {
+                Some(by) if by == index => Some(0),
+                _ => IMPORTANCE.iter().position(|known| *known == name),
+            };
+            order.keys + usual.map_or(IMPORTANCE.len() + index, |place| place + 1)
+        };
+        self.columns.iter().enumerate().map(rank).collect()
+    }
+}
+
+/// The texts of a table.
+struct Layout {
+    columns: Vec<(String, Align)>,
+    rows: Vec<Vec<String>>,
+    ranks: Vec<usize>,
+}
+
+impl Layout {
+    fn fit(&self, width: Option<usize>) -> Fitted {
+        let mut table = Table::new(self.columns.iter().cloned());
+        self.rows.iter().for_each(|row| table.push(row.clone()));
+        let mut fitted = table.fit(width, &self.ranks);
+        let names = fitted.left_out.iter().flat_map(|name| name.split('\n'));
+        fitted.left_out = names.map(str::to_owned).collect();
+        fitted
+    }
+
+    /// Puts the two columns of each pair into one, the second below the first.
+    fn stack(&mut self) {
+        for (upper, lower) in STACKED {
+            let at = |name: &str| self.columns.iter().position(|(its, _)| its == name);
+            let (Some(upper), Some(lower)) = (at(upper), at(lower)) else {
+                continue;
+            };
+            let below = |rows: &mut Vec<String>| {
+                let text = rows[lower].clone();
+                rows[upper] = format!("{}\n{text}", rows[upper]);
+                rows.remove(lower);
+            };
+            self.rows.iter_mut().for_each(below);
+            self.columns[upper].0 = format!("{}\n{}", self.columns[upper].0, self.columns[lower].0);
+            self.columns.remove(lower);
+            self.ranks[upper] = self.ranks[upper].min(self.ranks[lower]);
+            self.ranks.remove(lower);
+        }
+    }
+}
+
+/// The rank of a column of records: the greater it is, the sooner a narrow table does without.
+#[must_use]
+pub fn column_rank(name: &str) -> usize {
+    let place = IMPORTANCE.iter().position(|known| *known == name);
+    place.unwrap_or(IMPORTANCE.len())
+}
+
+/// The columns that narrow tables keep, the most important first.
+const IMPORTANCE: [&str; 19] = [
+    "src_addr",
+    "dst_addr",
+    "total_bytes",
+    "bytes",
+    "dst_port",
+    "protocol",
+    "reverse_bytes",
+    "share",
+    "records",
+    "packets",
+    "total_packets",
+    "src_port",
+    "first_ns",
+    "reverse_packets",
+    "duration",
+    "last_ns",
+    "tcp_flags",
+    "end_reason",
+    "tos",
+];
+
+impl Shares {
+    fn note(&self) -> String {
+        let whole = u64::try_from(self.whole).unwrap_or(u64::MAX);
+        let whole = match self.show {
+            Show::Bytes => table::bytes(whole),
+            _ => table::grouped(whole),
+        };
+        let of = match self.of.as_str() {
+            "bytes" | "records" | "packets" => self.of.clone(),
+            "total_bytes" => "bytes of both directions".to_owned(),
+            "total_packets" => "packets of both directions".to_owned(),
+            other => format!("{other} added up"),
+        };
+        let twice = match self.at_both_ends {
+            true => "; a record counts at both its hosts, so shares add up to more than 100 %",
+            false => "",
+        };
+        format!("Shares are of all {of} that matched ({whole}){twice}.")
+    }
+}
+
+/// How the times of a table are shown: what they have in common is said once.
+struct TimeStyle {
+    /// The common part of the date, for the note.
+    common: Option<String>,
+    /// Number of bytes of the date that are left out.
+    left_out: usize,
+    /// Digits of the fraction of a second.
+    digits: usize,
+}
+
+impl TimeStyle {
+    fn of(answer: &Answer, style: TableStyle) -> Self {
+        let columns: Vec<usize> = (0..answer.columns.len())
+            .filter(|&index| answer.columns[index].show == Show::Time)
+            .collect();
+        let cells = answer.rows.iter();
+        let cells = cells.flat_map(|row| columns.iter().map(move |&index| &row[index]));
+        let (mut first, mut last, mut digits) = (u64::MAX, 0, 0);
+        for cell in cells {
+            let Cell::Unsigned(time_ns) = cell else {
+                continue;
+            };
+            (first, last) = (first.min(*time_ns), last.max(*time_ns));
+            digits = digits.max(match time_ns % 1_000_000_000 {
+                0 => 0,
+                ns if ns % 1_000_000 == 0 => 3,
+                ns if ns % 1_000 == 0 => 6,
+                _ => 9,
+            });
+        }
+        let digits = if style.humanise {
+            digits.min(3)
+        } else {
+            digits
+        };
+        let dates = [first, last].map(|time_ns| literal::time_text(time_ns)[..10].to_owned());
+        let (common, left_out) = match dates {
+            _ if first > last => (None, 0),
+            [first, last] if first == last => (Some(first), 11),
+            [first, last] if first[..4] == last[..4] => (Some(first[..4].to_owned()), 5),
+            _ => (Some(String::new()), 0),
+        };
+        Self {
+            common,
+            left_out,
+            digits,
+        }
+    }
+
+    /// `2023-11-14 22:13:20.123` without the part that all times have in common. A fraction is cut,
+    /// not rounded, so that a time never moves to the next day.
+    fn text(&self, time_ns: u64) -> String {
+        let second = literal::time_text(time_ns / 1_000_000_000 * 1_000_000_000);
+        let second = second.trim_end_matches('Z').replace('T', " ");
+        let fraction = format!("{:09}", time_ns % 1_000_000_000);
+        let fraction = match self.digits {
+            0 => String::new(),
+            digits => format!(".{}", &fraction[..digits]),
+        };
+        format!(
+            "{}{fraction}",
+            second.get(self.left_out..).unwrap_or(&second)
+        )
+    }
+
+    fn note(&self) -> Option<String> {
+        Some(match self.common.as_deref()? {
+            "" => "Times are UTC.".to_owned(),
+            common => format!("Times are UTC, of {common}."),
+        })
+    }
+}
+
+impl Answer {
+    /// The answer as CSV, in the notation of the CSV export: by default, numbers and times as
+    /// integers.
     ///
     /// # Errors
     /// The error of `output`.
-    pub fn write_csv(&self, output: &mut dyn Write) -> io::Result<()> {
-        let names: Vec<String> = self.columns.iter().map(|c| csv_field(&c.name)).collect();
+    pub fn write_csv(&self, output: &mut dyn Write, style: PlainStyle) -> io::Result<()> {
+        let names = self.columns.iter().map(|c| csv_field(&style.name(c)));
+        let names: Vec<String> = names.collect();
         writeln!(output, "{}", names.join(","))?;
         for row in &self.rows {
             let shows = self.columns.iter().map(|column| column.show);
             let cells: Vec<String> = row
                 .iter()
                 .zip(shows)
-                .map(|(c, s)| plain(c, s, ";"))
+                .map(|(c, s)| style.text(c, s).unwrap_or_else(|| plain(c, s, ";")))
                 .collect();
             writeln!(output, "{}", cells.join(","))?;
         }
@@ -71,14 +317,21 @@ impl Answer {
     ///
     /// # Errors
     /// The error of `output`.
-    pub fn write_json_lines(&self, output: &mut dyn Write) -> io::Result<()> {
-        let names: Vec<String> = self.columns.iter().map(|c| json_string(&c.name)).collect();
+    pub fn write_json_lines(&self, output: &mut dyn Write, style: PlainStyle) -> io::Result<()> {
+        let names = self.columns.iter().map(|c| json_string(&style.name(c)));
+        let names: Vec<String> = names.collect();
         for row in &self.rows {
             let pairs = row
                 .iter()
                 .zip(&self.columns)
                 .zip(&names)
                 .map(|((cell, column), name)| {
+                    if let Some(text) = style.text(cell, column.show) {
+                        return match style.is_text(column.show) {
+                            true => format!("{name}:\"{text}\""),
+                            false => format!("{name}:{text}"),
+                        };
+                    }
                     let value = plain(cell, column.show, ",");
                     match (cell, column.show) {
                         (Cell::Absent, _) => format!("{name}:null"),
@@ -95,12 +348,57 @@ impl Answer {
     }
 }
 
+impl PlainStyle {
+    /// The name of a column, which says the form of its times.
+    fn name(self, column: &AnswerColumn) -> String {
+        // A key of groups has the width of its buckets behind its field: `first_ns:5m`.
+        let (field, width) = match column.name.find(':') {
+            Some(at) => column.name.split_at(at),
+            None => (&*column.name, ""),
+        };
+        let of_time = field
+            .strip_suffix("_ns")
+            .filter(|_| column.show == Show::Time);
+        match (of_time, self.time) {
+            (Some(name), TimeForm::Seconds) => format!("{name}_s{width}"),
+            (Some(name), TimeForm::Iso) => format!("{name}_iso{width}"),
+            _ => column.name.clone(),
+        }
+    }
+
+    /// The text of a cell that is not written as a plain number.
+    fn text(self, cell: &Cell, show: Show) -> Option<String> {
+        let Cell::Unsigned(number) = *cell else {
+            return None;
+        };
+        match (show, self.time) {
+            (Show::Time, TimeForm::Iso) => Some(literal::time_text(number)),
+            (Show::Time, TimeForm::Seconds) => {
+                let (second, fraction) = (number / 1_000_000_000, number % 1_000_000_000);
+                Some(format!("{second}.{fraction:09}"))
+            }
+            (Show::Protocol, _) if self.names => Some(named(names::protocol_name(number), number)),
+            (Show::EndReason, _) if self.names => {
+                Some(named(names::end_reason_name(number), number))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether such a text is no number in JSON.
+    fn is_text(self, show: Show) -> bool {
+        show != Show::Time || self.time == TimeForm::Iso
+    }
+}
+
+fn named(name: Option<&str>, number: u64) -> String {
+    name.map_or(number.to_string(), str::to_owned)
+}
+
 /// A cell as shown to people.
 fn text(cell: &Cell, show: Show, style: TableStyle) -> String {
-    let named = |name: Option<&str>, number: u64| name.map_or(number.to_string(), str::to_owned);
     match (cell, show) {
         (Cell::Absent, _) => "-".to_owned(),
-        (Cell::Unsigned(time_ns), Show::Time) => literal::time_text(*time_ns),
         (Cell::Unsigned(duration_ns), Show::Duration) => literal::duration_text(*duration_ns),
         (Cell::Unsigned(flags), Show::Flags) => names::flags_text(*flags),
         (Cell::Unsigned(number), Show::Protocol) => named(names::protocol_name(*number), *number),
@@ -110,6 +408,7 @@ fn text(cell: &Cell, show: Show, style: TableStyle) -> String {
         (Cell::Unsigned(number), Show::Count) if style.humanise => table::count(*number),
         (Cell::Unsigned(number), Show::Bytes) if style.humanise => table::bytes(*number),
         (Cell::Float(share), Show::Percent) => format!("{share:.1} %"),
+        (Cell::Float(rate), Show::Rate) if style.humanise => table::count(rate.round() as u64),
         (Cell::Float(float), _) => format!("{float:.3}"),
         (cell, show) => plain(cell, show, " "),
     }

@@ -3,6 +3,7 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+use std::net::IpAddr;
 
 use turboflow_record::{FlowBatch, Value};
 
@@ -30,10 +31,27 @@ pub fn run<E>(
 where
     QueryError: From<E>,
 {
+    run_with(query, batches, None)
+}
+
+/// As [`run`], with the addresses of records replaced behind the filter: not even the order of the
+/// rows then tells the true ones.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with<E>(
+    query: &Query,
+    batches: impl IntoIterator<Item = Result<FlowBatch, E>>,
+    replacement: Option<&dyn Fn(IpAddr) -> IpAddr>,
+) -> Result<Answer, QueryError>
+where
+    QueryError: From<E>,
+{
     let sources = &query.sources;
     let none = Counts::none(sources.packets.is_some(), sources.bytes.is_some());
     let mut pass = Pass {
         query,
+        replacement,
         totals: Totals {
             read: none,
             matched: none,
@@ -48,7 +66,7 @@ where
         } => {
             let mut rows = TopRows::new(query.top, query.ascending);
             for batch in batches {
-                pass.each(&batch?, |batch, row, _| {
+                pass.each(batch?, |batch, row, _| {
                     let rank = by.map_or(Cell::Absent, |by| Cell::from(by.value(batch, row)));
                     let cells = || select.iter().map(|field| field.value(batch, row).into());
                     rows.offer(rank, || cells().collect())
@@ -62,12 +80,14 @@ where
                 columns: columns.clone(),
                 rows: rows.into_sorted(),
                 totals,
+                shares: None,
+                order: query.order,
             })
         }
         Shape::Groups(grouping) => {
             let mut groups = Groups::new(grouping);
             for batch in batches {
-                pass.each(&batch?, |batch, row, times| groups.add(batch, row, times))?;
+                pass.each(batch?, |batch, row, times| groups.add(batch, row, times))?;
             }
             groups.fill_silences();
             let totals = Totals {
@@ -76,6 +96,8 @@ where
             };
             Ok(Answer {
                 columns: grouping.answer_columns(),
+                shares: groups.shares(),
+                order: query.order,
                 rows: groups.into_rows(query.ascending, query.top),
                 totals,
             })
@@ -85,6 +107,7 @@ where
 
 struct Pass<'a> {
     query: &'a Query,
+    replacement: Option<&'a dyn Fn(IpAddr) -> IpAddr>,
     totals: Totals,
 }
 
@@ -100,10 +123,14 @@ impl Pass<'_> {
     /// Counts all records of the batch, and calls `take` for those that pass the filter.
     fn each(
         &mut self,
-        batch: &FlowBatch,
+        batch: FlowBatch,
         mut take: impl FnMut(&FlowBatch, usize, Times) -> Result<(), QueryError>,
     ) -> Result<(), QueryError> {
         let sources = &self.query.sources;
+        // The filter is about the true addresses.
+        let replaced = self.replacement.map(|of| batch.with_addresses(of));
+        let shown = replaced.as_ref().unwrap_or(&batch);
+        let batch = &batch;
         for row in 0..batch.rows() {
             let of = |field: Option<Field>| number(field?, batch, row);
             let packets = of(sources.packets).unwrap_or(0);
@@ -116,7 +143,7 @@ impl Pass<'_> {
                 .is_none_or(|filter| filter.passes(batch, row))
             {
                 self.totals.matched.add(packets, bytes);
-                take(batch, row, sources.times.times(batch, row))?;
+                take(shown, row, sources.times.times(batch, row))?;
             }
         }
         Ok(())

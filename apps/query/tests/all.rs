@@ -2,5 +2,9 @@
 //! The integration tests of this crate in one program, which links once.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
+mod files;
 mod groups;
+mod language;
+mod pseudonyms;
 mod show;
+mod width;

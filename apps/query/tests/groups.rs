@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use proptest::prelude::*;
-use turboflow_query::{Answer, Cell, Query, QueryError, Question, TableStyle, run};
+use turboflow_query::{Answer, Cell, PlainStyle, Query, QueryError, Question, TableStyle, run};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
 
 const NUMBER: ColumnKind = ColumnKind::Unsigned { bits: 64 };
@@ -44,7 +44,7 @@ impl Records {
     fn csv(&self, question: &Question) -> String {
         let mut text = Vec::new();
         let answer = self.ask(question).unwrap();
-        answer.write_csv(&mut text).unwrap();
+        answer.write_csv(&mut text, PlainStyle::default()).unwrap();
         String::from_utf8(text).unwrap()
     }
 
@@ -124,6 +124,10 @@ fn records_without_times_and_with_reversed_times() {
     );
     let csv = records.csv(&select("records,packets", group_by("time:10s")));
     assert_eq!(csv, "time:10s,records,packets\n,1,1\n10000000000,2,6\n");
+    // Where the last packet comes before the first, there is no rate.
+    let reversed = Records::new(TIMED, &[[6, 4, 40, 15 * SECOND, 2 * SECOND]]);
+    let rates = select("bytes,bps,pps", group_by("protocol"));
+    assert_eq!(reversed.csv(&rates), "protocol,bytes,bps,pps\n6,40,,\n");
     let none = Records::new(TIMED, &[]);
     assert_eq!(none.csv(&group_by("time:1s")).lines().count(), 1);
 }
@@ -153,7 +157,7 @@ fn columns_of_a_user_definition_are_shown_and_added_up() {
     );
     let table = |question: &Question| {
         let answer = own.ask(question).unwrap();
-        answer.to_table(TableStyle::default())
+        answer.to_table(TableStyle::default()).table
     };
     let expected = "\
 protocol  end_reason    c    s
@@ -165,14 +169,21 @@ udp       idle_timeout  1  700
     assert_eq!(table(&by("c", Question::default())), expected);
     let totals = own.ask(&Question::default()).unwrap().totals;
     assert_eq!((totals.read.packets, totals.read.bytes), (None, None));
-    let protocols = by("s", group_by("protocol"));
-    let expected = "protocol,records,s,share\n17,1,700,58.3333\n6,2,500,41.6667\n";
+    let protocols = by("sum(s)", group_by("protocol"));
+    let expected = "protocol,records,sum(s),share\n17,1,700,58.3333\n6,2,500,41.6667\n";
     assert_eq!(own.csv(&protocols), expected);
-    let expected = "protocol,s,c\n17,700,1\n6,500,8\n";
-    assert_eq!(own.csv(&select("s,c", group_by("protocol"))), expected);
+    let expected = "protocol,sum(s),max(c),min( c )\n17,700,1,1\n6,500,5,3\n";
+    let question = select("sum(s),max(c),min( c )", group_by("protocol"));
+    assert_eq!(own.csv(&question), expected);
+    // The name says nothing, and a wrong sum would be a wrong answer.
+    let message = own.refuses(&by("c", group_by("protocol")));
+    assert!(
+        message.contains("write sum(c), max(c) or min(c)"),
+        "{message}"
+    );
     let message = own.refuses(&by("x", group_by("protocol")));
     assert!(
-        message.contains("known are protocol, records, share, c, s"),
+        message.contains("known are protocol, records, share"),
         "{message}"
     );
 }
@@ -233,7 +244,10 @@ fn column_names_of_an_answer_are_distinct() {
     );
     let row = |question: &Question| clash.csv(question).lines().nth(1).unwrap().to_owned();
     assert_eq!(row(&select("group_records", group_by("time"))), "9,2");
-    assert_eq!(row(&select("records,share", group_by("time"))), "9,14,16");
+    assert_eq!(
+        row(&select("records,sum(share)", group_by("time"))),
+        "9,14,16"
+    );
     assert_eq!(
         row(&select("packets", group_by("group_time:2s"))),
         "0,2",
@@ -377,11 +391,11 @@ fn each_direction_of_a_biflow_is_spread_over_its_own_time() {
     };
     let of_udp = Question {
         filter: Some("udp".to_owned()),
-        ..select("packets,reverse_packets,total_packets,both", "time:7s")
+        ..select("packets,reverse_packets,total_packets,sum(both)", "time:7s")
     };
     assert_eq!(
         records.csv(&of_udp),
-        "time:7s,packets,reverse_packets,total_packets,both\n\
+        "time:7s,packets,reverse_packets,total_packets,sum(both)\n\
          0,1,12,13,28\n7000000000,0,14,14,28\n14000000000,0,14,14,28\n"
     );
     assert_eq!(
@@ -398,7 +412,7 @@ fn each_direction_of_a_biflow_is_spread_over_its_own_time() {
 
 #[test]
 fn groups_keep_minimum_and_maximum() {
-    let names = ["src_port", "bytes", "min_ttl", "max_ttl", "tcp_flags"];
+    let names = ["src_port", "bytes", "min_ttl", "ttl_max", "tcp_flags"];
     let rows = [
         [1, 10, 60, 61, 0x02],
         [1, 20, 50, u64::MAX, 0x10],
@@ -410,17 +424,17 @@ fn groups_keep_minimum_and_maximum() {
         ..group_by("src_port")
     };
     assert_eq!(
-        records.csv(&select("min_ttl,max_ttl,tcp_flags")),
-        "src_port,min_ttl,max_ttl,tcp_flags\n1,50,61,18\n2,,9,18\n"
+        records.csv(&select("min_ttl,ttl_max,tcp_flags")),
+        "src_port,min_ttl,ttl_max,tcp_flags\n1,50,61,18\n2,,9,18\n"
     );
     // Shares need a measure that can be added up.
     let by = Question {
-        by: Some("max_ttl".to_owned()),
+        by: Some("ttl_max".to_owned()),
         ..group_by("src_port")
     };
     assert_eq!(
         records.csv(&by),
-        "src_port,records,bytes,max_ttl,share\n1,2,30,61,85.7143\n2,1,5,9,14.2857\n"
+        "src_port,records,bytes,ttl_max,share\n1,2,30,61,85.7143\n2,1,5,9,14.2857\n"
     );
 }
 
@@ -441,10 +455,10 @@ fn a_minimum_is_not_spread_over_buckets() {
 #[test]
 fn values_of_single_packets_cannot_be_grouped() {
     let records = Records::new(
-        ["src_port", "bytes", "tos", "first_window"],
-        &[[1, 2, 3, 4]],
+        ["src_port", "bytes", "tos", "first_window", "length_mean"],
+        &[[1, 2, 3, 4, 5]],
     );
-    for column in ["tos", "first_window"] {
+    for column in ["tos", "first_window", "length_mean"] {
         let question = Question {
             by: Some(column.to_owned()),
             ..group_by("src_port")
@@ -455,4 +469,114 @@ fn values_of_single_packets_cannot_be_grouped() {
             "{said}"
         );
     }
+}
+
+/// Two flows with an answer each, one of them within a host.
+fn talk() -> Records {
+    let names = [
+        "src_port", "dst_port", "bytes", "packets", "first_ns", "last_ns",
+    ];
+    let rows = [
+        [1, 2, 1_000, 10, 0, 2 * SECOND],
+        [2, 1, 500, 5, SECOND, 4 * SECOND],
+        [3, 1, 300, 1, 61 * SECOND, 61 * SECOND],
+        [1, 1, 40, 1, 62 * SECOND, 62 * SECOND],
+    ];
+    let mut records = Records::new(names, &rows);
+    // The numbers stand for addresses: this crate's users have columns of them.
+    for (column, name) in ["src_addr", "dst_addr"].into_iter().enumerate() {
+        records.schema[column].name = name.to_owned();
+    }
+    records
+}
+
+#[test]
+fn a_record_counts_at_both_its_hosts() {
+    let answer = talk()
+        .ask(&select("records,packets,bytes,share", group_by("host")))
+        .unwrap();
+    let mut text = Vec::new();
+    answer.write_csv(&mut text, PlainStyle::default()).unwrap();
+    // A record within one host counts there once.
+    let expected = "host,records,packets,bytes,share\n1,4,17,1840,100\n2,2,15,1500,81.5217\n\
+                    3,1,1,300,16.3043\n";
+    assert_eq!(String::from_utf8(text).unwrap(), expected);
+    let note = answer.to_table(TableStyle::default()).notes.concat();
+    assert!(
+        note.contains("Shares are of all bytes that matched (1.8 kB)")
+            && note.contains("counts at both its hosts"),
+        "{note}"
+    );
+}
+
+#[test]
+fn a_host_of_biflows_has_totals_of_both_directions() {
+    let names = [
+        "src_port",
+        "dst_port",
+        "bytes",
+        "packets",
+        "reverse_bytes",
+        "reverse_packets",
+    ];
+    let mut records = Records::new(names, &[[1, 2, 10, 1, 100, 2], [2, 1, 5, 1, u64::MAX, 0]]);
+    records.schema[0].name = "src_addr".to_owned();
+    records.schema[1].name = "dst_addr".to_owned();
+    assert_eq!(
+        records.csv(&group_by("host")),
+        "host,records,total_packets,total_bytes,share\n1,2,4,115,100\n2,2,4,115,100\n"
+    );
+}
+
+#[test]
+fn every_bucket_has_its_own_largest_rows() {
+    let question = Question {
+        top_each: Some(1),
+        ..select("bytes", group_by("first_ns:1m,src_addr"))
+    };
+    assert_eq!(
+        talk().csv(&question),
+        "first_ns:1m,src_addr,bytes\n0,1,1000\n60000000000,3,300\n"
+    );
+    let least = Question {
+        ascending: true,
+        top_each: Some(2),
+        ..by("bytes", question.clone())
+    };
+    assert_eq!(
+        talk().csv(&least),
+        "first_ns:1m,src_addr,bytes\n0,2,500\n0,1,1000\n60000000000,1,40\n60000000000,3,300\n"
+    );
+    for fields in [Some("src_addr"), None] {
+        let question = Question {
+            group_by: fields.map(str::to_owned),
+            top_each: Some(1),
+            ..Question::default()
+        };
+        let message = talk().refuses(&question);
+        assert!(message.contains("time:5m,src_addr"), "{message}");
+    }
+}
+
+#[test]
+fn groups_have_rates() {
+    let rates = select(
+        "bytes,bps,pps,bytes_per_packet,bytes/packets",
+        group_by("src_addr"),
+    );
+    assert_eq!(
+        talk().csv(&rates),
+        "src_addr,bytes,bps,pps,bytes_per_packet,bytes/packets\n\
+         1,1040,134.19354838709677,0.1774193548387097,94.54545454545455,94.54545454545455\n\
+         2,500,1333.3333333333333,1.6666666666666667,100,100\n3,300,,,300,300\n"
+    );
+    // In time buckets a rate is of the bucket, however little of it the group lasted.
+    assert_eq!(
+        talk().csv(&select("bytes,bps", group_by("time:1m"))),
+        "time:1m,bytes,bps\n0,1500,200\n60000000000,340,45.333333333333336\n"
+    );
+    let fastest = by("bps", select("src_addr,bps", group_by("src_addr")));
+    assert!(talk().csv(&fastest).starts_with("src_addr,bps\n2,"));
+    let message = talk().refuses(&by("bytes/src_addr", group_by("src_addr")));
+    assert!(message.contains("bytes/src_addr"), "{message}");
 }

@@ -6,10 +6,12 @@ use std::net::IpAddr;
 
 use proptest::prelude::*;
 use turboflow_formats::{Format, WriteOptions, create};
-use turboflow_query::{Answer, Filter, Input, Query, QueryError, Question, TableStyle, run};
+use turboflow_query::{
+    Answer, Filter, Input, PlainStyle, Query, QueryError, Question, TableStyle, TimeForm, run,
+};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
 
-fn schema() -> Schema {
+pub(crate) fn schema() -> Schema {
     let unsigned = |bits| ColumnKind::Unsigned { bits };
     [
         ("src_addr", ColumnKind::Address, false),
@@ -36,8 +38,8 @@ fn schema() -> Schema {
     .to_vec()
 }
 
-const SECOND: u64 = 1_000_000_000;
-const START: u64 = 1_700_000_000 * SECOND;
+pub(crate) const SECOND: u64 = 1_000_000_000;
+pub(crate) const START: u64 = 1_700_000_000 * SECOND;
 
 /// Source, destination, ports, protocol, packets, bytes, start and duration in seconds, flags, end
 /// reason, VLAN.
@@ -82,7 +84,7 @@ const RECORDS: [Record; 6] = [
     ),
 ];
 
-fn batch() -> FlowBatch {
+pub(crate) fn batch() -> FlowBatch {
     let mut batch = FlowBatch::new(&schema());
     for (source, destination, numbers, vlan) in RECORDS {
         let [
@@ -133,115 +135,11 @@ fn ask(question: &Question) -> Result<Answer, QueryError> {
 
 fn csv(question: &Question) -> String {
     let mut text = Vec::new();
-    ask(question).unwrap().write_csv(&mut text).unwrap();
+    ask(question)
+        .unwrap()
+        .write_csv(&mut text, PlainStyle::default())
+        .unwrap();
     String::from_utf8(text).unwrap()
-}
-
-/// The indexes of the records that pass.
-fn passing(text: &str) -> Vec<usize> {
-    let filter = Filter::parse(text, &schema()).unwrap_or_else(|error| panic!("{error}"));
-    let batch = batch();
-    let rows = (0..batch.rows())
-        .filter(|&row| filter.passes(&batch, row))
-        .collect::<Vec<_>>();
-    assert_eq!(filter.apply(&batch, &schema()).rows(), rows.len());
-    rows
-}
-
-#[test]
-fn filters_select_the_expected_records() {
-    let cases: [(&str, &[usize]); 38] = [
-        ("bytes > 1k", &[0, 1]),
-        ("bytes > 1kB", &[0, 1]),
-        ("dst_port < 65536 and bytes >= 1KiB", &[0, 1]),
-        ("bytes>=5000 and bytes<5.001k", &[0]),
-        ("protocol == udp", &[2, 3]),
-        ("udp", &[2, 3]),
-        ("not tcp", &[2, 3, 4]),
-        ("tcp or icmpv6", &[0, 1, 4, 5]),
-        ("host 10.0.1.1", &[2, 3]),
-        ("host == 10.0.1.1", &[2, 3]),
-        ("port 53", &[2, 3]),
-        ("net 10.0.0.0/24", &[0, 1, 5]),
-        ("src_addr in 10.0.0.0/8", &[0, 1, 2, 5]),
-        ("src_addr in (10.0.0.2, 2001:db8::/32)", &[1, 4]),
-        ("dst_port in (80, 443)", &[0, 1, 5]),
-        ("src_addr == 2001:db8::1", &[4]),
-        ("src_addr != 10.0.0.1", &[1, 2, 3, 4]),
-        ("dst_port != 443 && ! port 53", &[4, 5]),
-        ("duration > 4s", &[0, 5]),
-        ("duration == 1m", &[5]),
-        ("duration == 0", &[2, 3]),
-        ("first_ns == 1700000400000000000", &[4]),
-        ("tcp_flags has S", &[0, 1, 5]),
-        ("tcp_flags has SR", &[5]),
-        ("tcp_flags == S", &[1]),
-        ("tcp_flags == 0x1b", &[0]),
-        ("end_reason == idle_timeout", &[1, 2, 3]),
-        ("end_reason == 5", &[]),
-        ("vlan == none", &[2, 3, 5]),
-        ("vlan != none", &[0, 1, 4]),
-        ("vlan == 0", &[4]),
-        ("not vlan == 7", &[2, 3, 4, 5]),
-        ("mean_length >= 100", &[0, 1, 4]),
-        ("sizes has 5000", &[0]),
-        ("source_mac == 02:42:AC:11:00:02", &[0, 1, 4]),
-        ("first_ns >= 2023-11-14T22:20:00Z", &[4, 5]),
-        ("\"bytes\" == '80' or (bytes == 120)", &[2, 5]),
-        ("tcp and bytes > 100 or udp and bytes < 100", &[0, 1, 2, 5]),
-    ];
-    for (text, expected) in cases {
-        assert_eq!(passing(text), expected, "{text}");
-    }
-}
-
-#[test]
-fn errors_point_at_the_invalid_word() {
-    let cases = [
-        ("src_adr == 10.0.0.1", (0, 7), "did you mean src_addr?"),
-        ("bytes > 1M and", (14, 1), "expected a condition"),
-        ("bytes >", (7, 1), "expected a value"),
-        ("bytes ~ 1", (6, 1), "expected =="),
-        ("bytes > many", (8, 4), "is not a number"),
-        ("packets > 1kB", (10, 3), "is not a number"),
-        ("packets > 1.5", (10, 3), "is no whole number"),
-        ("packets > 99999999999T", (10, 12), "is not a number"),
-        ("port 65536", (5, 5), "more than 65535"),
-        ("protocol == 256", (12, 3), "more than 255"),
-        ("(bytes > 1", (10, 1), "expected \")\""),
-        ("bytes > 1 2", (10, 1), "expected \"and\""),
-        (
-            "src_addr == 10.0.0.0/8",
-            (12, 10),
-            "write \"in 10.0.0.0/8\"",
-        ),
-        (
-            "src_addr in 10.0.0.0/33",
-            (12, 11),
-            "is not an address or a network",
-        ),
-        ("host 10.0.0.0/8", (5, 10), "write \"net\""),
-        ("port http", (5, 4), "is not a number"),
-        ("protocol == xyz", (12, 3), "tcp, udp"),
-        ("dst_port in (80, )", (17, 1), "expected a value"),
-        ("sizes > 1", (8, 1), "has NUMBER"),
-        ("bytes > 1 and \"open", (14, 5), "never closed"),
-        ("", (0, 1), "expected a condition"),
-        ("duration > 5parsecs", (11, 8), "a duration such as"),
-        ("first_ns > yesterday", (11, 9), "a time such as"),
-        ("duration > 2", (11, 1), "write 2s, or 2ns"),
-        ("duration in (1s, 2.5)", (17, 3), "write 2.5s"),
-    ];
-    for (text, (column, length), expected) in cases {
-        let message = Filter::parse(text, &schema()).unwrap_err().to_string();
-        let mark = message.lines().last().unwrap();
-        let expected_mark = format!("  {}{}", " ".repeat(column), "^".repeat(length));
-        assert_eq!(mark, expected_mark, "{message}");
-        assert!(message.contains(expected), "{message}");
-    }
-    assert!(Filter::parse(&"(".repeat(100_000), &schema()).is_err());
-    assert!(Filter::parse(&"not ".repeat(100_000), &schema()).is_err());
-    assert!(Filter::parse(&(["tcp"; 100_000].join(" or ")), &schema()).is_ok());
 }
 
 fn question() -> Question {
@@ -369,15 +267,20 @@ fn tables_show_names_and_units() {
         humanise: true,
     };
     let expected = "\
-src_addr    protocol    bytes  first                 duration  tcp_flags  end_reason    vlan  source_mac         sizes
-──────────  ────────  ───────  ────────────────────  ────────  ─────────  ────────────  ────  ─────────────────  ──────────
-10.0.0.2    tcp       50.0 kB  2023-11-14T22:13:30Z       1 s  S          idle_timeout     7  02:42:ac:11:00:02  [20 50000]
-10.0.0.1    tcp        5.0 kB  2023-11-14T22:13:20Z       5 s  FSPA       end_of_flow      7  02:42:ac:11:00:02  [10 5000]
-192.0.2.53  udp         300 B  2023-11-14T22:13:40Z         0  .          idle_timeout     -  -                  -
+src_addr    protocol    bytes  first     duration  tcp_flags  end_reason    vlan  source_mac         sizes
+──────────  ────────  ───────  ────────  ────────  ─────────  ────────────  ────  ─────────────────  ──────────
+10.0.0.2    tcp       50.0 kB  22:13:30       1 s  S          idle_timeout     7  02:42:ac:11:00:02  [20 50000]
+10.0.0.1    tcp        5.0 kB  22:13:20       5 s  FSPA       end_of_flow      7  02:42:ac:11:00:02  [10 5000]
+192.0.2.53  udp         300 B  22:13:40         0  .          idle_timeout     -  -                  -
 ";
-    assert_eq!(ask(&question).unwrap().to_table(style), expected);
+    let text = ask(&question).unwrap().to_table(style);
+    assert_eq!(text.table, expected);
+    assert_eq!(text.notes, ["Times are UTC, of 2023-11-14."]);
     let mut text = Vec::new();
-    ask(&question).unwrap().write_json_lines(&mut text).unwrap();
+    ask(&question)
+        .unwrap()
+        .write_json_lines(&mut text, PlainStyle::default())
+        .unwrap();
     let text = String::from_utf8(text).unwrap();
     let first = text.lines().next().unwrap();
     assert_eq!(
@@ -386,6 +289,69 @@ src_addr    protocol    bytes  first                 duration  tcp_flags  end_re
          \"duration\":1000000000,\"tcp_flags\":2,\"end_reason\":1,\"vlan\":7,\
          \"source_mac\":\"02:42:ac:11:00:02\",\"sizes\":[20,50000]}"
     );
+}
+
+#[test]
+fn programs_get_times_and_names_in_the_form_they_want() {
+    let question = Question {
+        select: Some("src_addr,protocol,first_ns,duration,end_reason".to_owned()),
+        filter: Some("port 53".to_owned()),
+        top: Some(1),
+        ..question()
+    };
+    let text = |style: PlainStyle, is_csv: bool| {
+        let (answer, mut text) = (ask(&question).unwrap(), Vec::new());
+        match is_csv {
+            true => answer.write_csv(&mut text, style).unwrap(),
+            false => answer.write_json_lines(&mut text, style).unwrap(),
+        }
+        String::from_utf8(text).unwrap()
+    };
+    let style = |time, names| PlainStyle { time, names };
+    assert_eq!(
+        text(style(TimeForm::Iso, true), true),
+        "src_addr,protocol,first_iso,duration,end_reason\n\
+         192.0.2.53,udp,2023-11-14T22:13:40Z,0,idle_timeout\n"
+    );
+    assert_eq!(
+        text(style(TimeForm::Seconds, false), true),
+        "src_addr,protocol,first_s,duration,end_reason\n192.0.2.53,17,1700000020.000000000,0,1\n"
+    );
+    assert_eq!(
+        text(style(TimeForm::Iso, true), false),
+        "{\"src_addr\":\"192.0.2.53\",\"protocol\":\"udp\",\
+         \"first_iso\":\"2023-11-14T22:13:40Z\",\"duration\":0,\"end_reason\":\"idle_timeout\"}\n"
+    );
+    assert!(
+        text(style(TimeForm::Seconds, true), false)
+            .contains("\"protocol\":\"udp\",\"first_s\":1700000020.000000000,")
+    );
+    // The name of a bucket says the form, too.
+    let buckets = Question {
+        group_by: Some("first_ns:5m".to_owned()),
+        select: Some("records".to_owned()),
+        ..Question::default()
+    };
+    for (time, expected) in [
+        (
+            TimeForm::Nanoseconds,
+            "first_ns:5m,records\n1699999800000000000,4\n",
+        ),
+        (
+            TimeForm::Seconds,
+            "first_s:5m,records\n1699999800.000000000,4\n",
+        ),
+        (
+            TimeForm::Iso,
+            "first_iso:5m,records\n2023-11-14T22:10:00Z,4\n",
+        ),
+    ] {
+        let mut text = Vec::new();
+        let answer = ask(&buckets).unwrap();
+        answer.write_csv(&mut text, style(time, false)).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.starts_with(expected), "{text}");
+    }
 }
 
 #[test]
@@ -409,8 +375,10 @@ fn errors_point_into_the_invalid_option() {
         ("time", "write time:5m"),
         ("time:1s,protocol,time:2s", "one width"),
         ("protocol,protocol", "twice"),
-        ("host", "group by src_addr, by dst_addr"),
-        ("port", "group by src_port, by dst_port"),
+        ("net", "write host/24"),
+        ("port", "group by dst_port"),
+        ("host,host/24", "twice"),
+        ("bps", "no key for a group"),
         ("sizes", "is a list"),
         ("src_addr,,bytes", "unknown field"),
     ] {

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The files that arguments stand for.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use turboflow_query::{Input, flow_files};
+use turboflow_record::Value;
+
+#[test]
+fn folders_and_patterns_stand_for_their_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    for name in [
+        "2024/03/01/b.csv",
+        "2024/03/01/a.csv.zst",
+        "2024/03/02/c.jsonl",
+        "2024/03/02/.d.csv.77-0.tmp",
+        "2024/03/02/notes.txt",
+        "2024/03/02/ledger.json",
+        "2024/[x].csv",
+    ] {
+        std::fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+        std::fs::write(at(name), "bytes\n1\n").unwrap();
+    }
+    let found = |given: &[&str]| {
+        let given: Vec<_> = given.iter().map(|name| at(name)).collect();
+        let files = flow_files(&given).map_err(|error| error.to_string())?.files;
+        let relative = |path: &std::path::PathBuf| {
+            let path = path.strip_prefix(directory.path()).unwrap();
+            path.display().to_string()
+        };
+        Ok::<_, String>(files.iter().map(relative).collect::<Vec<_>>())
+    };
+    let first = ["2024/03/01/a.csv.zst", "2024/03/01/b.csv"].map(str::to_owned);
+    assert_eq!(found(&["2024/03/01"]).unwrap(), first);
+    assert_eq!(found(&["2024/*/01/*"]).unwrap(), first);
+    assert_eq!(found(&["2024/**/*.csv*"]).unwrap()[..2], first);
+    assert_eq!(
+        found(&["2024"]).unwrap().join(" "),
+        "2024/03/01/a.csv.zst 2024/03/01/b.csv 2024/03/02/c.jsonl 2024/[x].csv"
+    );
+    // However often a pattern meets a file, by itself and in its folders, it is read once.
+    let all = found(&["2024"]).unwrap();
+    for given in [
+        &["2024/**/*"][..],
+        &["2024/**"],
+        &["2024", "2024/03/01/../01/b.csv"],
+        &["2024", "2024"],
+    ] {
+        let mut again = found(given).unwrap();
+        again.sort();
+        assert_eq!(again, all, "{given:?}");
+    }
+    assert_eq!(
+        found(&["2024/03/02/*.json"]).unwrap(),
+        ["2024/03/02/ledger.json"]
+    );
+    std::fs::create_dir(at("linked")).unwrap();
+    std::os::unix::fs::symlink(at("2024"), at("linked/year")).unwrap();
+    std::os::unix::fs::symlink(at("2024/03/01/b.csv"), at("linked/b.csv")).unwrap();
+    let told = flow_files(&[at("linked")]).unwrap();
+    assert_eq!(told.files, [at("linked/b.csv")]);
+    assert!(
+        told.passed_over[0].ends_with("year is a link to a folder"),
+        "{told:?}"
+    );
+    // A file of that name comes before the pattern; a missing file is an error when it is opened.
+    assert_eq!(
+        found(&["2024/[x].csv", "none.csv"]).unwrap(),
+        ["2024/[x].csv", "none.csv"]
+    );
+    std::fs::create_dir(at("empty")).unwrap();
+    for nothing in ["empty", "*.parquet"] {
+        let message = found(&[nothing]).unwrap_err();
+        assert!(
+            message.contains("stands for no file of flow records"),
+            "{message}"
+        );
+    }
+    assert!(found(&["a[.csv"]).unwrap_err().contains("no pattern"));
+}
+
+/// An IPFIX message of one template of fields of one octet, and one record of these values.
+fn message(fields: &[(u16, u8)]) -> Vec<u8> {
+    let be = |numbers: &[u16]| {
+        numbers
+            .iter()
+            .flat_map(|n| n.to_be_bytes())
+            .collect::<Vec<_>>()
+    };
+    let count = fields.len() as u16;
+    let mut sets = be(&[2, 8 + 4 * count, 256, count]);
+    sets.extend(fields.iter().flat_map(|(id, _)| be(&[*id, 1])));
+    sets.extend(be(&[256, 4 + count]));
+    sets.extend(fields.iter().map(|(_, value)| *value));
+    let length = 16 + sets.len() as u16;
+    [be(&[10, length, 0, 0, 0, 0, 0, 1]), sets].concat()
+}
+
+/// Templates leave out what is absent, so files of one run differ.
+#[test]
+fn ipfix_files_are_joined_by_the_names_of_their_columns() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, fields: &[(u16, u8)]| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, message(fields)).unwrap();
+        path
+    };
+    // octetDeltaCount, protocolIdentifier, packetDeltaCount.
+    let files = [
+        write("a.ipfix", &[(1, 7)]),
+        write("b.ipfix", &[(4, 17), (1, 8)]),
+        write("c.ipfix", &[(2, 3), (4, 6)]),
+    ];
+    let input = Input::open(&files).unwrap();
+    let names: Vec<String> = input.schema().iter().map(|c| c.name.clone()).collect();
+    assert_eq!(names.len(), 3);
+    let at = |name: &str| names.iter().position(|its| its == name).unwrap();
+    let columns = ["bytes", "protocol", "packets"].map(at);
+    let mut rows = Vec::new();
+    for batch in input {
+        let batch = batch.unwrap();
+        for row in 0..batch.rows() {
+            rows.push(columns.map(|column| match batch.value(row, column) {
+                Value::Unsigned(number) => Some(number),
+                _ => None,
+            }));
+        }
+    }
+    assert_eq!(
+        rows,
+        [
+            [Some(7), None, None],
+            [Some(8), Some(17), None],
+            [None, Some(6), Some(3)],
+        ]
+    );
+    let csv = directory.path().join("d.csv");
+    std::fs::write(&csv, "bytes,protocol\n1,6\n").unwrap();
+    let other = [files[0].clone(), csv];
+    assert!(Input::open(&other).is_err(), "texts have their own columns");
+}
