@@ -38,6 +38,7 @@ test: set-up test-tools ## All tests: units, properties, goldens, real captures,
 	scripts/run-tests.sh --workspace $(FEATURES) $(LAB_FEATURES)
 
 build: set-up ## The turboflow program, optimised: target/release/turboflow
+	@test -e $(TURBOFLOW) || echo "make: building the program, 2 to 3 minutes on two processors the first time" >&2
 	cargo build --release --package turboflow $(FEATURES)
 	@$(SAY_LEFT_OUT)
 

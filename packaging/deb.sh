@@ -31,7 +31,14 @@ install -D -m 755 "$program" "$root/usr/bin/turboflow"
 strip --strip-unneeded "$root/usr/bin/turboflow"
 install -D -m 644 packaging/turboflow.service "$root/usr/lib/systemd/system/turboflow.service"
 install -D -m 644 packaging/turboflow.toml "$root/etc/turboflow.toml"
-install -D -m 644 packaging/turboflow.1 "$root/usr/share/man/man1/turboflow.1"
+pages=$root/usr/share/man/man1
+install -D -m 644 packaging/turboflow.1 "$pages/turboflow.1"
+"$program" man "$pages"
+for shell in bash:bash-completion/completions/turboflow zsh:zsh/vendor-completions/_turboflow fish:fish/vendor_completions.d/turboflow.fish; do
+    script=$root/usr/share/${shell#*:}
+    install -d "$(dirname "$script")"
+    "$program" completions "${shell%%:*}" >"$script"
+done
 install -D -m 644 -t "$documents" docs/*.md docs/turboflow-elements.xml
 install -D -m 644 CHANGELOG.md "$documents/changelog"
 {
@@ -41,7 +48,7 @@ install -D -m 644 CHANGELOG.md "$documents/changelog"
     printf '\nFiles: engines/xdp/bpf/*\nCopyright: The TurboFlow developers\nLicense: Apache-2.0 or GPL-2\n'
     echo " On Debian systems the texts of the licences are in /usr/share/common-licenses."
 } >"$documents/copyright"
-gzip -n -9 "$documents/changelog" "$root/usr/share/man/man1/turboflow.1"
+gzip -n -9 "$documents/changelog" "$pages"/*.1
 
 # Of its libraries only libc's version matters: the newest symbol that the program asks for.
 libc=$(objdump -T "$root/usr/bin/turboflow" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -1)

@@ -7,7 +7,7 @@
 #   scripts/install-test-tools.sh [tests|bench|samples|kernels|all]...        default: tests
 set -euo pipefail
 
-tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool libfaketime nfdump pmacct openssl systemd
+tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool libfaketime nfdump pmacct openssl strace systemd
     clang libelf-dev zlib1g-dev)
 bench=(nfdump softflowd argus-server argus-client redis-server hyperfine)
 samples=(tshark tcpdump iproute2 ethtool nginx-light openssl curl dnsmasq-base bind9-dnsutils openssh-server

@@ -36,6 +36,7 @@ fn packet(flow: u8, timestamp_ns: u64, ip_length_bytes: u32) -> Packet {
         tcp_flags: [TCP_ACK, TCP_ACK, TCP_SYN, TCP_FIN | TCP_ACK][ip_length_bytes as usize % 4],
         ttl: 64,
         tos: 0,
+        is_echo_reply: false,
     }
 }
 

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line as typed. Each subcommand converts its arguments into a configuration.
 
+mod tips;
+
+use std::io::Write;
+
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::definition::DefinitionArgs;
 use crate::engines;
 use crate::generate::GenerateArgs;
+use crate::log::escaped;
 use crate::plan::PlanArgs;
 use crate::record::RecordArgs;
+use crate::replay::ReplayArgs;
 use crate::service::RunArgs;
+use crate::shell::{CompletionsArgs, ManArgs};
 use crate::show::ShowArgs;
 use crate::top::TopArgs;
 
@@ -71,39 +77,41 @@ fn with_minus(option: Arg) -> Arg {
     }
 }
 
-/// Commands of `turboflow-lab` that users may look for here.
-const LABORATORY: [&str; 2] = ["bench", "evaluation"];
-
-/// Adds a tip to the error if an unknown command belongs to `turboflow-lab`.
-fn with_laboratory(mut error: clap::Error) -> clap::Error {
-    let typed = match error.get(ContextKind::InvalidSubcommand) {
-        Some(ContextValue::String(typed)) => typed.clone(),
-        _ => return error,
-    };
-    if LABORATORY.contains(&typed.as_str()) {
-        let tip = format!(
-            "the laboratory is a program of its own: turboflow-lab {typed} (cargo build --release \
-             --package turboflow-lab)"
-        );
-        error.insert(
-            ContextKind::Suggested,
-            ContextValue::StyledStrs(vec![tip.into()]),
-        );
-    }
-    error
-}
-
 impl Args {
+    /// The commands with their options.
+    pub(crate) fn program() -> clap::Command {
+        Self::command()
+            .mut_subcommands(|command| command.mut_args(with_minus))
+            .mut_subcommand("top", engines::hide_other_sources)
+    }
+
     /// Parses the command line. Prints errors and exits.
     pub(crate) fn understand() -> Self {
-        let command = Self::command()
-            .mut_subcommands(|command| command.mut_args(with_minus))
-            .mut_subcommand("top", engines::hide_other_sources);
-        let matches = command
-            .try_get_matches()
-            .unwrap_or_else(|error| with_laboratory(error).exit());
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+        let program = Self::program();
+        let words = std::env::args_os().skip(1);
+        let typed: Vec<String> = words
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        let matches = program.clone().try_get_matches().unwrap_or_else(|error| {
+            refuse(&tips::with_tip(error, &program, &typed), &typed);
+        });
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| refuse(&error, &typed))
     }
+}
+
+/// Prints what is wrong with the arguments, or the help that they ask for, and exits.
+fn refuse(error: &clap::Error, typed: &[String]) -> ! {
+    // The error repeats arguments, and a terminal would obey what is in them. Without them it is
+    // printed as it is, in colours, which are control characters too.
+    let is_odd = typed.iter().any(|word| word.contains(char::is_control));
+    if !is_odd || !error.use_stderr() {
+        error.exit();
+    }
+    let words = error.render().to_string();
+    let words = format!("{}\n", escaped(words.trim_end()));
+    // There is no other place to report that this cannot be written.
+    let _ = std::io::stderr().write_all(words.as_bytes());
+    std::process::exit(error.exit_code())
 }
 
 /// What to do.
@@ -115,6 +123,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Ask questions of files of flow records: who talks most, on which ports, when
     Show(Box<ShowArgs>),
+    /// Send stored flow records to collectors, or write them into other files
+    Replay(Box<ReplayArgs>),
     /// Watch interfaces or a capture: flows and hosts by rate, protocols, the meter's health
     Top(Box<TopArgs>),
     /// Generate traffic of stated rates, sizes and skew, or after published measurements
@@ -123,4 +133,8 @@ pub(crate) enum Command {
     Plan(Box<PlanArgs>),
     /// Print, check and explain the definition of a flow record
     Definition(DefinitionArgs),
+    /// Print the completion script of a shell
+    Completions(CompletionsArgs),
+    /// Write a manual page for every command
+    Man(ManArgs),
 }

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use rustix::termios::tcgetwinsize;
 
 /// How a command ended, if it could run at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,13 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         outcome => outcome.context("cannot write standard output"),
     }
+}
+
+/// Columns of the terminal on standard output; `None` where it is none, or does not know: some
+/// (serial lines, containers) report 0.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let size = tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
 fn write(text: &str) -> io::Result<()> {

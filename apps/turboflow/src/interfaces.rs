@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Network interfaces as a source: checks, opens and announces them.
 
-use std::path::Path;
-
 use anyhow::bail;
 use turboflow_capture::filter::{Compiler, Program};
-use turboflow_capture::live::{Interface, InterfaceConfig, Offload, RingSize, State};
+pub(crate) use turboflow_capture::live::index;
+use turboflow_capture::live::{Interface, InterfaceConfig, Offload, RingSize, State, kernel_name};
 use turboflow_run::RunConfig;
 
 use crate::log::say;
@@ -59,8 +58,19 @@ pub(crate) fn check_names(run: &RunConfig) -> anyhow::Result<()> {
 /// Interfaces that do not exist.
 pub(crate) fn absent(run: &RunConfig) -> Vec<&str> {
     let names = run.source.interfaces.iter().map(String::as_str);
-    let is_absent = |name: &&str| !Path::new("/sys/class/net").join(name).exists();
-    names.filter(is_absent).collect()
+    names.filter(|name| kernel_name(name).is_none()).collect()
+}
+
+/// The run with the kernel's own name for each alternative name of an interface.
+pub(crate) fn with_kernel_names(run: &RunConfig) -> RunConfig {
+    let mut run = run.clone();
+    for name in &mut run.source.interfaces {
+        // Names of no interface are reported where it is opened.
+        if let Some(own) = kernel_name(name) {
+            *name = own;
+        }
+    }
+    run
 }
 
 fn compile(run: &RunConfig, name: &str) -> anyhow::Result<Option<Program>> {

@@ -18,3 +18,11 @@ pub(crate) fn check_rings(_run: &RunConfig) -> anyhow::Result<()> {
 pub(crate) fn absent(run: &RunConfig) -> Vec<&str> {
     run.source.interfaces.iter().map(String::as_str).collect()
 }
+
+pub(crate) fn with_kernel_names(run: &RunConfig) -> RunConfig {
+    run.clone()
+}
+
+pub(crate) fn index(_name: &str) -> Option<u32> {
+    None
+}

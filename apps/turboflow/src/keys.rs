@@ -68,6 +68,7 @@ keys! {
     MicroflowSlots "microflow-slots" "engine" "microflow-slots";
     Definition "definition" "flow" "definition";
     Biflow "biflow" "flow" "biflow";
+    Initiator "initiator" "flow" "initiator";
     Decapsulate "decapsulate" "flow" "decapsulate";
     Reassemble "reassemble-flows" "flow" "reassemble";
     IcmpPorts "icmp-ports" "flow" "icmp-ports";
@@ -82,10 +83,15 @@ keys! {
     Ledger "ledger" "service" "ledger";
     Quiet "quiet" "service" "quiet";
     LogFormat "log-format" "service" "log-format";
+    Sync "sync" "service" "sync";
+    FollowLinks "follow-links" "service" "follow-links";
     To "write" "output" "to";
     Format "format" "output" "format";
     Rotate "rotate" "output" "rotate";
     RotateSize "rotate-size" "output" "rotate-size";
+    Keep "keep" "output" "keep";
+    KeepSize "keep-size" "output" "keep-size";
+    Anonymize "anonymize" "output" "anonymize";
     Rate "export-rate" "output" "rate";
     Mtu "export-mtu" "output" "mtu";
     TemplateInterval "template-interval" "output" "template-interval";

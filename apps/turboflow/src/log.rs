@@ -2,11 +2,14 @@
 //! Log lines on standard error, one per event: text for people, or JSON for programs. Never one per
 //! packet.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use clap::builder::styling::AnsiColor;
 use serde_json::{Map, Value};
 use turboflow_query::time_text;
 use turboflow_run::LogFormat;
@@ -52,6 +55,8 @@ events! {
     Aborted "aborted"
     CaptureDamaged "capture_damaged"
     CaptureFailed "capture_failed"
+    CapturePassedOver "capture_passed_over"
+    ClockSetBack "clock_set_back"
     CollectorDown "collector_down"
     CollectorUp "collector_up"
     ColumnsLeftOut "columns_left_out"
@@ -59,6 +64,9 @@ events! {
     CouldNotRun "could_not_run"
     EngineDisplaced "engine_displaced"
     FileCompleted "file_completed"
+    FileNotRead "file_not_read"
+    FileNotRemoved "file_not_removed"
+    FileRemoved "file_removed"
     Finished "finished"
     Finishing "finishing"
     FlowsLeftEarly "flows_left_early"
@@ -69,20 +77,29 @@ events! {
     KeyRenamed "key_renamed"
     LedgerFailed "ledger_failed"
     LedgerImbalance "ledger_imbalance"
+    LeftOver "left_over"
     Listening "listening"
+    MemoryLimited "memory_limited"
+    MemoryRefused "memory_refused"
     NeedsRestart "needs_restart"
+    NoReader "no_reader"
+    NotServing "not_serving"
+    OutOfRange "out_of_range"
     OutputFailed "output_failed"
     OutputOverrun "output_overrun"
     PacketsDropped "packets_dropped"
     PacketsMerged "packets_merged"
     RateMissed "rate_missed"
+    RecordsCut "records_cut"
     ReloadRefused "reload_refused"
     Reloaded "reloaded"
     Serving "serving"
+    ServingEveryone "serving_everyone"
     Started "started"
     Stopped "stopped"
     #[cfg(feature = "kernel")]
     TagsUnseen "tags_unseen"
+    TimesClamped "times_clamped"
     UnknownLinkType "unknown_link_type"
 }
 
@@ -97,6 +114,15 @@ enum Style {
 }
 
 static STYLE: OnceLock<Style> = OnceLock::new();
+
+/// Whether lines of text begin with the time.
+static HAS_TIMES: AtomicBool = AtomicBool::new(false);
+
+/// From now on, lines of text begin with the time: a run on interfaces may last for months. (In the
+/// journal and in JSON they have it anyway.)
+pub(crate) fn tell_times() {
+    HAS_TIMES.store(true, Ordering::Relaxed);
+}
 
 /// Sets the format of lines. Only the first call counts.
 pub(crate) fn set_format(format: LogFormat) {
@@ -129,19 +155,100 @@ fn default_style() -> Style {
 pub(crate) fn write(level: Level, event: Event, fields: &[(&str, Value)], message: &str) {
     let style = *STYLE.get_or_init(default_style);
     let message = &*spelled(message);
+    let message = &*without_os_numbers(message);
+    let message = &*escaped(message);
     let line = match style {
         Style::Json => json(wall_ns(), level, event, fields, message),
         Style::Journal => format!("<{}>{}\n", level as u8, message.replace('\n', "; ")),
-        Style::Text => text(level, message),
+        Style::Text if HAS_TIMES.load(Ordering::Relaxed) => {
+            let time = time_of_line(wall_ns());
+            format!("{time} {}", text(level, message, is_coloured()))
+        }
+        Style::Text => text(level, message, is_coloured()),
     };
     // A single write, so that lines of several threads do not mix.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-fn text(level: Level, message: &str) -> String {
-    match level {
-        Level::Warning => format!("turboflow: warning: {message}\n"),
-        Level::Error | Level::Info => format!("turboflow: {message}\n"),
+/// A time of a line of text, always with milliseconds, so that lines are aligned.
+fn time_of_line(wall_ns: u64) -> String {
+    let second = time_text(wall_ns / 1_000_000_000 * 1_000_000_000);
+    let ms = wall_ns / 1_000_000 % 1_000;
+    format!("{}.{ms:03}Z", second.trim_end_matches('Z'))
+}
+
+/// The message without the numbers that the standard library adds to errors of the system.
+fn without_os_numbers(message: &str) -> Cow<'_, str> {
+    const BEGIN: &str = " (os error ";
+    let Some(start) = message.find(BEGIN) else {
+        return Cow::Borrowed(message);
+    };
+    let (before, rest) = message.split_at(start);
+    let number = rest[BEGIN.len()..].split_once(')');
+    match number.filter(|(number, _)| number.bytes().all(|byte| byte.is_ascii_digit())) {
+        Some((_, after)) => Cow::Owned(format!("{before}{}", without_os_numbers(after))),
+        None => Cow::Borrowed(message),
+    }
+}
+
+/// Text without control characters, which a name or a capture may have and a terminal would obey.
+/// Lines after the first are indented, so that none looks like a line of the log.
+pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for (index, line) in text.split('\n').enumerate() {
+        if index > 0 {
+            escaped += if line.starts_with(' ') { "\n" } else { "\n  " };
+        }
+        escape(line, &mut escaped);
+    }
+    Cow::Owned(escaped)
+}
+
+/// Lines without control characters other than their ends, for tables: every line stays where it
+/// is.
+pub(crate) fn escaped_lines(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for (index, line) in text.split('\n').enumerate() {
+        if index > 0 {
+            escaped.push('\n');
+        }
+        escape(line, &mut escaped);
+    }
+    escaped
+}
+
+fn escape(line: &str, escaped: &mut String) {
+    for character in line.chars() {
+        match character.is_control() {
+            true => escaped.extend(character.escape_default()),
+            false => escaped.push(character),
+        }
+    }
+}
+
+/// Whether standard error is a terminal that shows colours (no-color.org).
+fn is_coloured() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
+    std::io::stderr().is_terminal() && !is_dumb && !is_set("NO_COLOR")
+}
+
+fn text(level: Level, message: &str, is_coloured: bool) -> String {
+    let colour = match level {
+        Level::Error => AnsiColor::Red.on_default(),
+        Level::Info => return format!("turboflow: {message}\n"),
+        Level::Warning => AnsiColor::Yellow.on_default(),
+    };
+    let word = match level {
+        Level::Warning => "turboflow: warning:",
+        _ => "turboflow:",
+    };
+    match is_coloured {
+        true => format!("{colour}{word}{colour:#} {message}\n"),
+        false => format!("{word} {message}\n"),
     }
 }
 
@@ -213,11 +320,59 @@ mod tests {
 
     #[test]
     fn text_lines_have_program_and_severity() {
+        let plain = |level, message| text(level, message, false);
         assert_eq!(
-            text(Level::Warning, "it rains"),
+            plain(Level::Warning, "it rains"),
             "turboflow: warning: it rains\n"
         );
-        assert_eq!(text(Level::Error, "it burns"), "turboflow: it burns\n");
+        assert_eq!(plain(Level::Error, "it burns"), "turboflow: it burns\n");
+        assert_eq!(plain(Level::Info, "it shines"), "turboflow: it shines\n");
+        let coloured = text(Level::Error, "it burns", true);
+        assert_eq!(coloured, "\u{1b}[31mturboflow:\u{1b}[0m it burns\n");
+        assert_eq!(
+            text(Level::Info, "it shines", true),
+            "turboflow: it shines\n"
+        );
+    }
+
+    #[test]
+    fn names_give_a_terminal_no_orders() {
+        assert_eq!(escaped("plain: ä"), "plain: ä");
+        assert_eq!(
+            escaped("a\u{1b}[2Jb\r\u{9b}1mc\nturboflow: forged\n  meant"),
+            "a\\u{1b}[2Jb\\r\\u{9b}1mc\n  turboflow: forged\n  meant"
+        );
+    }
+
+    #[test]
+    fn lines_of_tables_stay_where_they_are() {
+        let table = "name  n\n────  ─\n a    1\n\n";
+        assert_eq!(escaped_lines(table), table);
+        assert_eq!(escaped_lines("a\u{1b}[2J\r\nb"), "a\\u{1b}[2J\\r\nb");
+    }
+
+    #[test]
+    fn times_of_lines_always_have_milliseconds() {
+        for (wall_ns, time) in [
+            (1_700_000_000_000_000_000, "2023-11-14T22:13:20.000Z"),
+            (1_700_000_000_000_999_999, "2023-11-14T22:13:20.000Z"),
+            (1_700_000_000_050_000_001, "2023-11-14T22:13:20.050Z"),
+            (1_700_000_000_999_999_999, "2023-11-14T22:13:20.999Z"),
+        ] {
+            assert_eq!(time_of_line(wall_ns), time);
+        }
+    }
+
+    #[test]
+    fn numbers_of_the_system_are_left_out() {
+        for (message, shown) in [
+            ("a: no such file (os error 2)", "a: no such file"),
+            ("a (os error 2): b (os error 13)!", "a: b!"),
+            ("a (os error x), b", "a (os error x), b"),
+            ("nothing", "nothing"),
+        ] {
+            assert_eq!(without_os_numbers(message), shown);
+        }
     }
 
     #[test]

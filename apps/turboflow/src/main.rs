@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod anonymize;
 mod args;
 mod config_error;
 mod definition;
@@ -20,7 +21,9 @@ mod plan;
 #[cfg(target_os = "linux")]
 mod privileges;
 mod record;
+mod replay;
 mod service;
+mod shell;
 mod show;
 mod signals;
 #[cfg(target_os = "linux")]
@@ -39,10 +42,13 @@ fn main() -> ExitCode {
         Command::Record(args) => record::run(*args),
         Command::Run(args) => service::run(&args),
         Command::Show(args) => show::run(&args),
+        Command::Replay(args) => replay::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Definition(args) => definition::run(&args),
+        Command::Completions(args) => shell::completions(&args, Args::program()),
+        Command::Man(args) => shell::man(&args, Args::program()),
     };
     match outcome {
         Ok(outcome) => outcome.into(),

@@ -11,10 +11,14 @@ use anyhow::{Context, bail};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 
+use crate::log::say;
 use crate::signals::STOP;
 
 /// How often to check for a reader.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// After this time of waiting it is said.
+const TOLD_AFTER: Duration = Duration::from_secs(1);
 
 /// How long a live run waits for a reader while packets arrive.
 pub(crate) const LIVE_PATIENCE: Duration = Duration::from_secs(2);
@@ -46,6 +50,18 @@ pub(crate) fn open_to_write(path: &Path, patience: Option<Duration>) -> anyhow::
         }
         if STOP.asked() || patience.is_some_and(|patience| waited >= patience) {
             bail!("cannot write {name}: this named pipe has no reader; start it first");
+        }
+        if waited == TOLD_AFTER {
+            let pipe = name.to_string();
+            let then = match patience {
+                None => "the run begins once there is one".to_owned(),
+                Some(patience) => {
+                    let left = patience.saturating_sub(waited).as_secs();
+                    format!("it is refused unless there is one within {left} s")
+                }
+            };
+            say!(Warning NoReader, output = pipe.as_str();
+                "{pipe}: this named pipe has no reader; {then}");
         }
         pause();
         waited += PAUSE;

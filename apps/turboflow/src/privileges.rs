@@ -3,7 +3,7 @@
 
 use anyhow::{Context, bail};
 use rustix::process::{Gid, Uid, geteuid};
-use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+use rustix::thread::{set_no_new_privs, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use crate::keys::Key;
 
@@ -33,6 +33,8 @@ pub(crate) fn drop_to(user: &str) -> anyhow::Result<()> {
     set_thread_groups(&[gid])
         .and_then(|()| set_thread_res_gid(gid, gid, gid))
         .and_then(|()| set_thread_res_uid(uid, uid, uid))
+        // No program that this one starts gets rights by its file.
+        .and_then(|()| set_no_new_privs(true))
         .with_context(|| format!("cannot become user {user}"))
 }
 

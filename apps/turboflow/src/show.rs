@@ -2,16 +2,21 @@
 //! `turboflow show`: questions about files of flow records.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
+use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use rustix::termios::tcgetwinsize;
 use turboflow_formats::table;
-use turboflow_query::{Answer, Input, Query, Question, TableStyle};
+use turboflow_query::{
+    Answer, Input, PlainStyle, Query, Question, Show, TableStyle, TableText, TimeForm, flow_files,
+};
 use turboflow_record::{Column, ColumnKind};
 
-use crate::exit::{Outcome, print};
+use crate::anonymize;
+use crate::exit::{Outcome, print, terminal_width};
+use crate::log::say;
 use crate::units::{count, grouped};
 
 /// Behind `-h`, which is one screen.
@@ -29,27 +34,41 @@ Examples:
     turboflow show flows.parquet --where 'host 192.0.2.10 and port 443' --group-by time:1m
   Which networks talk to each other?
     turboflow show flows.parquet --group-by src_addr/24,dst_addr/24
+  Which hosts moved most in the last hour, both directions together?
+    turboflow show flows.parquet --where 'first_ns > -1h' --group-by host --top 10
+  The three largest senders of every minute
+    turboflow show flows.parquet --group-by time:1m,src_addr --top-each 3
   Connections that were opened and never answered, as CSV
     turboflow show flows.csv --where 'tcp and tcp_flags == S' --format csv
+  A day of date folders
+    turboflow show flows/2024/03/01 --group-by host
   Several files as one, compressed and from a pipe too
     ssh probe cat day1.csv.gz | turboflow show - day2.csv.zst --group-by protocol
 
 Expressions (--where):
   FIELD == VALUE   also != < <= > >=; numbers may have k, M, G, bytes kB, MiB, durations a unit (duration > 2s)
-  FIELD in (A, B)  also networks: src_addr in 10.0.0.0/8
+  FIELD in (A, B)  also networks and ranges: src_addr in 10.0.0.0/8, dst_port in 8000-8100
   FIELD has VALUE  flags (tcp_flags has S) and elements of lists
-  host ADDRESS, net NETWORK, port NUMBER   on either side
-  tcp, udp, icmp, ...                      by protocol
+  FIELD/FIELD      a ratio: bytes/packets > 100
+  bps, pps, bytes_per_packet    rates of a record, where it lasts
+  first_ns > -1h   times from now; also 2024-03-01T12:30Z, and ranges with two dots
+  host ADDRESS, net NETWORK, port NUMBER, portrange A-B   on either side, or behind src or dst:
+                   dst port 443, src net 10.0.0.0/8, port in (80,443), port 80 or 443
+  tcp, udp, icmp, ip, ip6, proto NAME      alone, or in front: tcp port 443
+  https, domain, ssh, ...                  for their ports: dst port https
   and, or, not, ( )
 
 Groups (--group-by): FIELD for every value; FIELD:WIDTH for ranges (bytes:1M, duration:10s);
   ADDRESS/LENGTH for networks (IPv6: /64; src_addr/24/48 names both lengths). Groups have records,
   packets, bytes, their share, first and last; any other column of amounts is added up where --by
-  or --select names it, of min_... and max_... the least and the largest is shown. Of biflows,
-  total_packets and total_bytes are of both directions.
+  or --select names it, of min_... and max_... the least and the largest is shown; sum(FIELD),
+  min(FIELD) and max(FIELD) say it outright; bps, pps and bytes_per_packet are of the group. Of
+  biflows, total_packets and total_bytes are of both directions.
+  host counts a record at both its addresses, so it has what a host sent and received; host/24 too.
   time:WIDTH is over time: packets and bytes of a record are spread over the buckets from its
   first to its last packet, in proportion to the time it spent in each, and add up exactly; the
   record is counted in the bucket in which it began. Alone, it shows silent buckets as zeros.
+  With more fields, --top-each N shows the N largest of every bucket.
   first_ns:WIDTH puts whole records where they began, last_ns:WIDTH where they ended.
 
 Exit codes: 0 all well, also when the reader went away (`| head`); 2 the question or a file could
@@ -57,13 +76,14 @@ not be read.";
 
 /// Ask questions of files of flow records: who talks most, on which ports, when.
 ///
-/// Reads CSV, JSON lines and Parquet, as `turboflow record` writes them; the format shows in the
-/// content, and so do gzip and zstd. Fields are the names of the files' columns, `duration`, and of
-/// biflows `total_packets` and `total_bytes`.
+/// Reads CSV, JSON lines, Parquet and IPFIX, as `turboflow record` writes them; the format shows in
+/// the content, and so do gzip and zstd. Fields are the names of the files' columns, `duration`,
+/// and of biflows `total_packets` and `total_bytes`.
 #[derive(Debug, Args)]
 #[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct ShowArgs {
-    /// Files of flow records with the same columns; `-` is standard input (CSV or JSON lines)
+    /// Files of flow records with the same columns, folders of them, or patterns in quotes
+    /// ('flows/2024-*.parquet'); `-` is standard input (CSV or JSON lines)
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
@@ -89,6 +109,14 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "N", value_parser = count, help_heading = "Question")]
     top: Option<u64>,
 
+    /// How many rows of every time bucket, the largest by --by first: --group-by time:5m,src_addr
+    #[arg(long, value_name = "N", value_parser = count, help_heading = "Question")]
+    top_each: Option<u64>,
+
+    /// The time from which --where counts -1h and now. Default: the clock
+    #[arg(long, value_name = "TIME", value_parser = moment, help_heading = "Question")]
+    now: Option<u64>,
+
     /// Columns to print, with commas between: of records, or `all`; of groups after their fields.
     /// Default: those that fit a terminal; all of records in CSV and JSON
     #[arg(long, value_name = "FIELD,...", help_heading = "Answer")]
@@ -97,6 +125,20 @@ pub(crate) struct ShowArgs {
     /// How to print the answer
     #[arg(long, value_enum, default_value_t = AnswerFormat::Table, help_heading = "Answer")]
     format: AnswerFormat,
+
+    /// How CSV and JSON have times: first_ns, first_s or first_iso. Default: ns
+    #[arg(long, value_enum, value_name = "FORM", help_heading = "Answer")]
+    time: Option<TimeArg>,
+
+    /// Protocols and end reasons by name in CSV and JSON, as tables have them
+    #[arg(long, help_heading = "Answer")]
+    names: bool,
+
+    /// Replace addresses by pseudonyms that keep networks together, with the key in this file
+    ///
+    /// As `turboflow record --anonymize` does; --where and groups are of the true addresses.
+    #[arg(long, value_name = "KEYFILE", help_heading = "Answer")]
+    anonymize: Option<PathBuf>,
 
     /// Exact numbers in tables rather than 3.4 GB and 1.2 M
     #[arg(long, help_heading = "Answer")]
@@ -115,22 +157,115 @@ enum AnswerFormat {
     Json,
 }
 
+/// How times are printed for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TimeArg {
+    /// ISO 8601 in UTC
+    Iso,
+    /// Nanoseconds since 1970
+    Ns,
+    /// Seconds since 1970, with nine decimals
+    S,
+}
+
 /// Default number of table rows.
 const TABLE_ROWS: usize = 20;
 
+/// The files that were given; says what is passed over.
+pub(crate) fn found(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let found = flow_files(given)?;
+    for told in found.passed_over {
+        say!(Warning FileNotRead; "{told}: not read; name it to read it");
+    }
+    Ok(found.files)
+}
+
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
-    let input = Input::open(&args.files)?;
+    args.check()?;
+    let mut input = Input::open(&found(&args.files)?)?;
+    if !input.left_out().is_empty() {
+        let columns = input.left_out().join(", ");
+        say!(Warning ColumnsLeftOut;
+            "columns that flow records do not have are left out: {columns}");
+    }
     let query = Query::parse(&args.question(input.schema()), input.shape())?;
-    let answer = turboflow_query::run(&query, input)?;
+    let key = args.anonymize.as_deref().map(anonymize::key).transpose()?;
+    let key = key.as_ref();
+    let pseudonym = key.map(|key| move |address| key.pseudonym(address));
+    let pseudonym = pseudonym
+        .as_ref()
+        .map(|its| its as &dyn Fn(IpAddr) -> IpAddr);
+    let answer = turboflow_query::run_with(&query, &mut input, pseudonym)?;
+    if key.is_some() {
+        let with_mac = answer
+            .columns
+            .iter()
+            .find(|column| column.show == Show::Mac);
+        if let Some(column) = with_mac {
+            return Err(anonymize::no_pseudonym(&column.name));
+        }
+    }
     match args.format {
         AnswerFormat::Table => print(&args.table(&answer))?,
-        AnswerFormat::Csv => stream(|output| answer.write_csv(output))?,
-        AnswerFormat::Json => stream(|output| answer.write_json_lines(output))?,
+        AnswerFormat::Csv => stream(|output| answer.write_csv(output, args.plain()))?,
+        AnswerFormat::Json => stream(|output| answer.write_json_lines(output, args.plain()))?,
     }
-    Ok(Outcome::Well)
+    Ok(say_damages(&input))
+}
+
+/// Says which files were cut: their whole records were read.
+pub(crate) fn say_damages(input: &Input) -> Outcome {
+    for damage in input.damages() {
+        say!(Error RecordsCut; "{damage}; the flow records before were read");
+    }
+    match input.damages() {
+        [] => Outcome::Well,
+        _ => Outcome::Lossy,
+    }
+}
+
+fn as_rows(rows: u64) -> usize {
+    usize::try_from(rows).unwrap_or(usize::MAX)
+}
+
+/// Parses a time of a question, in nanoseconds since 1970.
+pub(crate) fn moment(text: &str) -> Result<u64, String> {
+    let time_ns = turboflow_query::time_ns(text);
+    time_ns.ok_or_else(|| "write a time such as 2024-03-01T12:30:00Z".to_owned())
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a question may be about the last hour"
+)]
+pub(crate) fn clock_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    })
 }
 
 impl ShowArgs {
+    /// Refuses options that would have no effect.
+    fn check(&self) -> anyhow::Result<()> {
+        if self.format == AnswerFormat::Table && (self.time.is_some() || self.names) {
+            let option = if self.names { "--names" } else { "--time" };
+            bail!("{option} is for --format csv and json: tables have times and names for people");
+        }
+        Ok(())
+    }
+
+    fn plain(&self) -> PlainStyle {
+        PlainStyle {
+            time: match self.time {
+                Some(TimeArg::Iso) => TimeForm::Iso,
+                Some(TimeArg::S) => TimeForm::Seconds,
+                Some(TimeArg::Ns) | None => TimeForm::Nanoseconds,
+            },
+            names: self.names,
+        }
+    }
+
     fn question(&self, schema: &[Column]) -> Question {
         let is_table = self.format == AnswerFormat::Table;
         let mut fields = self.group_by.iter().flat_map(|fields| fields.split(','));
@@ -144,7 +279,7 @@ impl ShowArgs {
         });
         let top = match self.top {
             Some(0) => None,
-            Some(rows) => Some(usize::try_from(rows).unwrap_or(usize::MAX)),
+            Some(rows) => Some(as_rows(rows)),
             None => (is_table && !in_time).then_some(TABLE_ROWS),
         };
         let all = self.select.as_deref() == Some("all");
@@ -155,14 +290,15 @@ impl ShowArgs {
             select: self.select.clone().filter(|_| !all),
             ascending: self.ascending,
             top,
+            // As with --top, 0 is all.
+            top_each: self.top_each.filter(|rows| *rows > 0).map(as_rows),
+            now_ns: Some(self.now.unwrap_or_else(clock_ns)),
             all_columns: all || !is_table,
         }
     }
 
     fn table(&self, answer: &Answer) -> String {
-        let width = tcgetwinsize(io::stdout())
-            .ok()
-            .map(|size| usize::from(size.ws_col));
+        let width = terminal_width();
         let style = TableStyle {
             width,
             humanise: !self.exact,
@@ -171,9 +307,13 @@ impl ShowArgs {
         let shown = answer.rows.len() as u64;
         let cut = if shown < answer.totals.rows {
             format!(
-                "{} of {} rows (--top 0 shows all); ",
+                "{} of {} rows ({}); ",
                 grouped(shown),
-                grouped(answer.totals.rows)
+                grouped(answer.totals.rows),
+                match self.top_each {
+                    Some(_) => "the largest of each bucket",
+                    None => "--top 0 shows all",
+                },
             )
         } else {
             String::new()
@@ -185,12 +325,22 @@ impl ShowArgs {
             true => String::new(),
             false => format!(", with {}", with.join(" and ")),
         };
-        format!(
-            "{}\n{cut}{} of {} records matched{with}\n",
-            answer.to_table(style),
+        let TableText {
+            table,
+            mut notes,
+            left_out,
+        } = answer.to_table(style);
+        if !left_out.is_empty() {
+            let columns = left_out.join(", ");
+            notes.push(format!("No room for {columns}: --select chooses columns."));
+        }
+        notes.push(format!(
+            "{cut}{} of {} records matched{with}",
             grouped(matched.records),
             grouped(read.records),
-        )
+        ));
+        let notes = notes.iter().map(|note| table::wrapped(note, width));
+        format!("{table}\n{}", notes.collect::<String>())
     }
 }
 

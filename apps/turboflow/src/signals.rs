@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Signals. Ctrl-C and SIGTERM: the first asks the run to finish, the second aborts. SIGHUP: new
-//! files.
+//! files, or the same as SIGTERM.
 
 use std::io::Write;
-use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use turboflow_formats::remove_unfinished;
 use turboflow_run::Stop;
 
 use crate::exit::ABORTED;
@@ -24,38 +24,77 @@ pub(crate) type Hangups = std::sync::mpsc::Sender<()>;
 /// How many times SIGHUP has requested new files.
 static TURNS: AtomicU64 = AtomicU64::new(0);
 
-/// Directories in which this process may have unfinished files.
-static UNFINISHED_IN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
 /// How many times new files have been requested.
 pub(crate) fn turns_asked() -> u64 {
     TURNS.load(Ordering::Relaxed)
 }
 
+/// A signal aborts only this long after the first one. Service managers, shells and terminals send
+/// one signal twice, as to a process and to its group.
+const SECOND_AFTER: Duration = Duration::from_millis(500);
+
+/// The signals that ask a run to end: the first asks, a later one aborts.
+struct Asked(Option<Instant>);
+
+impl Asked {
+    /// Whether this signal is to abort the run. `None`: it repeats the first.
+    fn again(&mut self, now: Instant) -> Option<bool> {
+        let Some(first) = self.0 else {
+            self.0 = Some(now);
+            return Some(false);
+        };
+        (now - first >= SECOND_AFTER).then_some(true)
+    }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "how long ago the first signal came"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Whether this process was started to outlive its terminal (`nohup`).
+fn ignores_hangups() -> bool {
+    // The mask of ignored signals (`man 5 proc_pid_status`), whose lowest bit is signal 1.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (SIGHUP - 1) & 1 == 1)
+}
+
 /// Lets the first signal set [`STOP`], and the second end the process. SIGHUP starts new files if
-/// the outputs of the run rotate, and notifies `hangups`; otherwise it ends the run.
+/// the outputs of the run rotate, and notifies `hangups`; otherwise it is one of these signals, as
+/// a terminal that is closed sends it.
 pub(crate) fn listen(
     first: &'static str,
     turns_files: bool,
     hangups: Option<Hangups>,
 ) -> anyhow::Result<()> {
-    let hangup = turns_files.then_some(SIGHUP);
+    let hangup = (turns_files || !ignores_hangups()).then_some(SIGHUP);
     let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))
         .context("cannot listen for signals")?;
     let wait = move || {
+        let mut asked = Asked(None);
         for signal in &mut signals {
-            if signal == SIGHUP {
+            if signal == SIGHUP && turns_files {
                 TURNS.fetch_add(1, Ordering::Relaxed);
                 // An error means that the run has ended.
                 let _ = hangups.as_ref().map(|hangups| hangups.send(()));
                 continue;
             }
-            if STOP.asked() {
-                remove_unfinished();
-                say!(Error Aborted; "aborted");
-                std::process::exit(i32::from(ABORTED));
+            match asked.again(now()) {
+                None => continue,
+                Some(false) => STOP.ask(),
+                Some(true) => {
+                    remove_unfinished();
+                    say!(Error Aborted; "aborted");
+                    std::process::exit(i32::from(ABORTED));
+                }
             }
-            STOP.ask();
             if log::is_watched() {
                 // Ends the line on which the terminal shows `^C`.
                 let _ = std::io::stderr().write_all(b"\n");
@@ -73,14 +112,20 @@ pub(crate) fn listen(
 /// Lets the first signal set [`STOP`] without a message, and the second end the process at once.
 /// `restore` resets the terminal before that.
 pub(crate) fn listen_at_screen(restore: fn()) -> anyhow::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot listen for signals")?;
+    let hangup = (!ignores_hangups()).then_some(SIGHUP);
+    let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))
+        .context("cannot listen for signals")?;
     let wait = move || {
+        let mut asked = Asked(None);
         for _ in &mut signals {
-            if STOP.asked() {
-                restore();
-                std::process::exit(i32::from(ABORTED));
+            match asked.again(now()) {
+                None => {}
+                Some(false) => STOP.ask(),
+                Some(true) => {
+                    restore();
+                    std::process::exit(i32::from(ABORTED));
+                }
             }
-            STOP.ask();
         }
     };
     std::thread::Builder::new()
@@ -90,28 +135,20 @@ pub(crate) fn listen_at_screen(restore: fn()) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Registers the directory of an unfinished file, so that an abort can remove the file.
-pub(crate) fn will_write_in(directory: PathBuf) {
-    if let Ok(mut directories) = UNFINISHED_IN.lock() {
-        directories.push(directory);
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Removes this process's files `.NAME.PID-N.tmp`. Best effort: the process is about to end.
-fn remove_unfinished() {
-    let Ok(directories) = UNFINISHED_IN.lock() else {
-        return;
-    };
-    let ours = format!(".{}-", std::process::id());
-    for entry in directories
-        .iter()
-        .flat_map(std::fs::read_dir)
-        .flatten()
-        .flatten()
-    {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with('.') && name.contains(&ours) && name.ends_with(".tmp") {
-            let _ = std::fs::remove_file(entry.path());
+    #[test]
+    fn only_a_signal_half_a_second_after_the_first_aborts() {
+        let first = now();
+        let mut asked = Asked(None);
+        assert_eq!(asked.again(first), Some(false));
+        for after in [Duration::ZERO, SECOND_AFTER - Duration::from_nanos(1)] {
+            assert_eq!(asked.again(first + after), None);
         }
+        // The repeated ones before it do not count.
+        assert_eq!(asked.again(first + SECOND_AFTER), Some(true));
+        assert_eq!(asked.again(first + SECOND_AFTER * 9), Some(true));
     }
 }

@@ -1,105 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files other than flow records (ledgers, generated captures). Like flow records, they are written
-//! under a temporary name beside their target, and renamed when they are complete.
+//! under a temporary name beside their target, and renamed when they are complete. And what is left
+//! of earlier ones.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
-use turboflow_formats::create_beside;
+use anyhow::Context;
+use turboflow_formats::{FileOptions, UnfinishedFile as UnfinishedRegular, left_over, refuse_link};
 
-use crate::{pipe, signals};
+use crate::log::say;
+use crate::pipe;
 
-/// A file under a temporary name. Removed if it is dropped before [`UnfinishedFile::complete`].
+/// A file under a temporary name, removed if it is dropped before [`UnfinishedFile::complete`]; or
+/// a device or a pipe.
 #[derive(Debug)]
-pub(crate) struct UnfinishedFile {
-    file: File,
-    /// The temporary name. `None` for devices and pipes, and after completion.
-    temporary: Option<PathBuf>,
-    target: PathBuf,
+pub(crate) enum UnfinishedFile {
+    Regular(UnfinishedRegular),
+    Stream(File),
 }
 
 impl UnfinishedFile {
     /// `pipe_patience`: how long to wait for the reader of a named pipe.
-    pub(crate) fn create(path: &Path, pipe_patience: Option<Duration>) -> anyhow::Result<Self> {
-        let cannot = || format!("cannot write {}", path.display());
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        if target.is_dir() {
-            bail!(
-                "cannot write {}: it is a directory; name a file in it",
-                path.display()
-            );
+    pub(crate) fn create(
+        path: &Path,
+        options: FileOptions,
+        pipe_patience: Option<Duration>,
+    ) -> anyhow::Result<Self> {
+        refuse_link(path, options)?;
+        if pipe::is_pipe(path) {
+            return Ok(Self::Stream(pipe::open_to_write(path, pipe_patience)?));
         }
-        if pipe::is_pipe(&target) {
-            return Ok(Self {
-                file: pipe::open_to_write(&target, pipe_patience)?,
-                temporary: None,
-                target,
-            });
+        if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+            let device = OpenOptions::new().append(true).open(path);
+            let device = device.with_context(|| format!("cannot write {}", path.display()))?;
+            return Ok(Self::Stream(device));
         }
-        if target.exists() {
-            // A rename would replace a write-protected file, so this checks the permission. It also
-            // opens devices.
-            let file = OpenOptions::new()
-                .append(true)
-                .open(&target)
-                .with_context(cannot)?;
-            if !file.metadata().with_context(cannot)?.is_file() {
-                return Ok(Self {
-                    file,
-                    temporary: None,
-                    target,
-                });
-            }
-        }
-        let directory = directory_of(&target);
-        if !directory.is_dir() {
-            let directory = directory.display();
-            bail!(
-                "cannot write {}: there is no directory {directory}; create it first",
-                path.display()
-            );
-        }
-        let name = target.file_name().with_context(cannot)?.to_string_lossy();
-        signals::will_write_in(directory.clone());
-        let (file, temporary) = create_beside(&directory, &name).with_context(cannot)?;
-        Ok(Self {
-            file,
-            temporary: Some(temporary),
-            target,
-        })
+        let target = identity(path);
+        say_left_over(&target);
+        Ok(Self::Regular(UnfinishedRegular::create(path, options)?))
     }
 
     /// Renames the file to its target.
-    pub(crate) fn complete(mut self) -> io::Result<()> {
-        if let Some(temporary) = self.temporary.take() {
-            let renamed = fs::rename(&temporary, &self.target);
-            if renamed.is_err() {
-                self.temporary = Some(temporary);
-            }
-            return renamed;
+    pub(crate) fn complete(self) -> io::Result<()> {
+        match self {
+            Self::Regular(file) => file.complete(),
+            Self::Stream(mut stream) => stream.flush(),
         }
-        Ok(())
     }
 }
 
 impl Write for UnfinishedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        match self {
+            Self::Regular(file) => file.write(bytes),
+            Self::Stream(stream) => stream.write(bytes),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        match self {
+            Self::Regular(file) => file.flush(),
+            Self::Stream(stream) => stream.flush(),
+        }
     }
 }
 
-impl Drop for UnfinishedFile {
-    fn drop(&mut self) {
-        if let Some(temporary) = &self.temporary {
-            let _ = fs::remove_file(temporary);
-        }
+/// Names the unfinished files of a target that an earlier run left when it was killed.
+pub(crate) fn say_left_over(target: &Path) {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    say_each_left_over(&left_over(&directory_of(target), |its| its == name));
+}
+
+/// Names unfinished files that an earlier run left.
+pub(crate) fn say_each_left_over(paths: &[PathBuf]) {
+    for path in paths {
+        let bytes = path.metadata().map_or(0, |metadata| metadata.len());
+        let name = path.display().to_string();
+        let target = path.with_extension("").with_extension("");
+        let is_packed = target
+            .extension()
+            .is_some_and(|extension| extension == "gz" || extension == "zst");
+        let whole = match target.extension() {
+            Some(extension) if extension == "parquet" => {
+                "Parquet cannot be read without its end, which was not written; remove it"
+            }
+            Some(extension) if extension == "ipfix" => {
+                "its whole messages can be read: rename it, or remove it"
+            }
+            _ if is_packed => "what was compressed can be read: rename it, or remove it",
+            _ => "its whole lines can be read: rename it, or remove it",
+        };
+        say!(Warning LeftOver, file = name.as_str(), bytes = bytes;
+            "{name} is left over from a run that was killed, or lost its power: {bytes} bytes; \
+             {whole}");
     }
 }
 

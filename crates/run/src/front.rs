@@ -4,9 +4,11 @@
 
 use turboflow_engine::EngineCounters;
 use turboflow_merge::{
-    Base, KeyWidths, Layout, Machine, MicroflowRecord, Vectors, WORDS_WIDE, WithVectors, prefetch,
+    KeyWidths, Layout, Machine, MicroflowRecord, Vectors, WORDS_WIDE, WithVectors, prefetch,
 };
-use turboflow_packet::{Frame, Parser, ParserConfig, ReassemblyConfig, RejectClass, Rejected};
+use turboflow_packet::{
+    Frame, Parser, ParserConfig, ReassemblyConfig, RejectClass, Rejected, UnreadEtherTypes,
+};
 use turboflow_record::{Family, InputValues, LAST_TIME_NS, Packet, WORDS_V4, WORDS_V6};
 
 use crate::PipelineConfig;
@@ -47,6 +49,8 @@ pub(crate) struct FrontReport {
     pub(crate) rejected: [u64; Rejected::COUNT],
     pub(crate) rejected_bytes: [u64; Rejected::COUNT],
     pub(crate) clock_steps: u64,
+    pub(crate) packets_longer_than_frame: u64,
+    pub(crate) unread: UnreadEtherTypes,
     /// Fragments that wait for their first fragment now.
     pub(crate) held: u64,
     pub(crate) held_frame_bytes: u64,
@@ -63,6 +67,8 @@ impl Default for FrontReport {
             rejected: [0; Rejected::COUNT],
             rejected_bytes: [0; Rejected::COUNT],
             clock_steps: 0,
+            packets_longer_than_frame: 0,
+            unread: UnreadEtherTypes::default(),
             held: 0,
             held_frame_bytes: 0,
         }
@@ -103,6 +109,7 @@ impl FrontReport {
             rejected: engine.rejected_packets,
             rejected_bytes: engine.rejected_bytes,
             clock_steps,
+            packets_longer_than_frame: engine.packets_longer_than_frame,
             ..Self::default()
         }
     }
@@ -122,6 +129,8 @@ impl FrontReport {
         }
         // All readers see one clock, so each counts all steps.
         self.clock_steps = self.clock_steps.max(other.clock_steps);
+        self.packets_longer_than_frame += other.packets_longer_than_frame;
+        self.unread.merge(&other.unread);
         self.held += other.held;
         self.held_frame_bytes += other.held_frame_bytes;
     }
@@ -363,7 +372,7 @@ impl<const N: usize> Front<N> {
         let records = of_width(&mut self.feed.pending[shard]);
         records.push(MicroflowRecord {
             key,
-            base: Base::of_packet(packet, reversed),
+            base: self.layout.base(packet, reversed),
             state: [0; N],
         });
         if let Some(MicroflowRecord { state, .. }) = records.last_mut() {
@@ -448,6 +457,8 @@ impl<const N: usize> Front<N> {
     pub(crate) fn settle(&mut self, shards: &mut impl Shards<N>) {
         self.feed.hand_over(shards);
         self.report.clock_steps = self.feed.clock_steps;
+        self.report.packets_longer_than_frame = self.parser.packets_longer_than_frame();
+        self.report.unread = *self.parser.unread_ether_types();
         let rejected: u64 = self.report.rejected.iter().sum();
         let rejected_bytes: u64 = self.report.rejected_bytes.iter().sum();
         self.report.packets = self.report.frames - rejected;

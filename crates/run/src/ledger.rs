@@ -65,6 +65,9 @@ pub struct Ledger {
     pub packets_recorded: u64,
     /// Bytes in exported flow records, as declared by the IP headers.
     pub bytes_recorded: u64,
+    /// Packets that declare more bytes than their frame on the wire has. They count with what they
+    /// declare.
+    pub packets_longer_than_frame: u64,
     /// Bytes that the IP headers of all metered packets declared.
     pub bytes_metered: u64,
     /// Wire bytes of the frames of all metered packets.
@@ -102,6 +105,12 @@ pub struct Ledger {
     pub packets_resident: u64,
     /// How many times the clock was set back.
     pub clock_steps: u64,
+    /// Packets without a time in the capture file (pcapng Simple Packet Blocks). They have that of
+    /// the packet before.
+    pub packets_without_time: u64,
+    /// Packets whose time in the capture file is before 1970 or after 2554. They have 1970 or the
+    /// last time that a record holds.
+    pub packets_time_clamped: u64,
     /// Microflow records that the engine evicted.
     pub microflows_evicted: Evicted,
     /// Microflow records that the aggregator merged.
@@ -116,6 +125,8 @@ pub struct Ledger {
     pub flows_resident: u64,
     /// Largest number of flows open at once (with threads: the sum over shards).
     pub flows_peak: u64,
+    /// Times that the system refused memory for a larger flow cache.
+    pub growths_refused: u64,
     /// Flow records exported.
     pub flows_exported: Exported,
     /// Flow records written, counted once per output. During a run: those in finished files, and
@@ -125,6 +136,18 @@ pub struct Ledger {
     pub records_dropped: u64,
     /// Frames in no flow, by reason. Reasons without frames are omitted.
     pub rejected: Vec<ReasonCount>,
+    /// The commonest EtherTypes of frames that are in no flow because their EtherType is not read,
+    /// most frequent first. Empty for remote engines, which do not report them.
+    pub unread_ether_types: Vec<EtherTypeCount>,
+}
+
+/// Frames of an EtherType that is not read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EtherTypeCount {
+    /// The EtherType, as in `0x88f7`.
+    pub ether_type: String,
+    /// Its frames.
+    pub packets: u64,
 }
 
 /// Two sums of the ledger that differ but should be equal: a bug in TurboFlow.
@@ -145,6 +168,9 @@ impl Display for Imbalance {
     }
 }
 
+/// EtherTypes that a ledger names.
+const MOST_ETHER_TYPES: usize = 10;
+
 impl Ledger {
     pub(crate) fn new(front: &FrontReport, shards: &ShardReport) -> Self {
         let mut ledger = Self {
@@ -154,6 +180,7 @@ impl Ledger {
             bytes_recorded: shards.bytes_recorded,
             packets_resident: shards.packets_in.saturating_sub(shards.packets_recorded)
                 + front.held,
+            packets_longer_than_frame: front.packets_longer_than_frame,
             bytes_metered: front.packet_bytes,
             frame_bytes_metered: front.packet_frame_bytes,
             clock_steps: front.clock_steps,
@@ -164,6 +191,7 @@ impl Ledger {
             flows_opened: shards.cache.flows_opened,
             flows_resident: shards.cache.flows_open,
             flows_peak: shards.cache.flows_peak,
+            growths_refused: shards.cache.growths_refused,
             ..Self::default()
         };
         let exported = |reason: EndReason| shards.cache.flows_exported[reason as usize];
@@ -174,6 +202,12 @@ impl Ledger {
             forced_end: exported(EndReason::ForcedEnd),
             lack_of_resources: exported(EndReason::LackOfResources),
         };
+        let unread = front.unread.commonest().into_iter();
+        let counted = |(ether_type, packets)| EtherTypeCount {
+            ether_type: format!("{ether_type:#06x}"),
+            packets,
+        };
+        ledger.unread_ether_types = unread.take(MOST_ETHER_TYPES).map(counted).collect();
         for reason in Rejected::ALL {
             ledger.reject(
                 reason,

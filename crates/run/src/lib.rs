@@ -35,7 +35,7 @@ pub use config::{
     RunSizes, Seed, Separation, ServiceConfig, Size, SnapLength, SourceConfig, Time, Timeout,
     TimeoutsConfig, list, units,
 };
-pub use ledger::{Imbalance, Ledger, ReasonCount};
+pub use ledger::{EtherTypeCount, Imbalance, Ledger, ReasonCount};
 pub use meter::{Meter, MeterReport};
 pub use outputs::{Output, OutputChange, OutputReport, OutputSnapshot, RunOutputs};
 pub use shard::DeliverRecords;

@@ -144,6 +144,7 @@ fn some_state<const N: usize>(layout: &Layout) -> [u64; N] {
         tcp_flags: 0x10,
         ttl: 60,
         tos: 0,
+        is_echo_reply: false,
     };
     let mut values = InputValues::default();
     values.set(Input::TcpWindow, 4_096);

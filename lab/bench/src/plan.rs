@@ -277,6 +277,7 @@ fn packets() -> Vec<(Packet, InputValues)> {
             tcp_flags: 0x10,
             ttl: 64,
             tos: 0,
+            is_echo_reply: false,
         };
         let mut values = InputValues::default();
         values.set(Input::PayloadLength, u64::from(length) - 40);

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 pub enum Need<'a> {
     /// The real captures beside the checkout, see [`captures_folder`].
     Captures,
+    /// The captures of reported bugs beside the checkout, see [`cases_folder`].
+    Cases,
     /// An optional engine, and whether it was compiled in:
     /// `Need::Engine("name", cfg!(feature = "its-feature"))`.
     Engine(&'static str, bool),
@@ -29,6 +31,7 @@ impl<'a> Need<'a> {
     pub fn is_met(&self) -> bool {
         match *self {
             Self::Captures => captures_folder().is_some(),
+            Self::Cases => cases_folder().is_some(),
             Self::Engine(_, is_met) | Self::Library(_, is_met) | Self::Right(_, is_met) => is_met,
             Self::Root => is_root(),
             Self::Tool(name) => is_program(name),
@@ -39,6 +42,7 @@ impl<'a> Need<'a> {
     pub(crate) fn name(&self) -> &'a str {
         match *self {
             Self::Captures => "captures",
+            Self::Cases => "cases",
             Self::Engine(name, _) | Self::Library(name, _) | Self::Right(name, _) => name,
             Self::Root => "root",
             Self::Tool(path) => path.rsplit('/').next().unwrap_or(path),
@@ -49,6 +53,7 @@ impl<'a> Need<'a> {
     pub(crate) fn text(&self) -> String {
         match *self {
             Self::Captures => "real captures".to_owned(),
+            Self::Cases => "captures of reported bugs".to_owned(),
             Self::Engine(name, _) => format!("the {name} engine"),
             Self::Right(name, _) => format!("the right to {name}"),
             Self::Library(..) | Self::Root | Self::Tool(_) => self.name().to_owned(),
@@ -62,6 +67,13 @@ pub fn captures_folder() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = root.join("../shared/captures");
     folder.join("truth").is_dir().then_some(folder)
+}
+
+/// The folder of captures of reported bugs beside the checkout, if it is there.
+#[must_use]
+pub fn cases_folder() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases");
+    folder.is_dir().then_some(folder)
 }
 
 /// The path of a shared library in an architecture's folder below `/usr/lib`.

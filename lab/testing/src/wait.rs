@@ -30,6 +30,16 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Does something, and tells whether the machine did it within this time: for tests of what happens
+/// in a short time, which is not to be tested where a busy machine took longer.
+#[must_use]
+#[allow(clippy::disallowed_methods, reason = "a busy machine holds up a test")]
+pub fn is_done_within(limit: Duration, work: impl FnOnce()) -> bool {
+    let started = Instant::now();
+    work();
+    started.elapsed() <= limit
+}
+
 /// The lines of a process's output, as they arrive.
 #[derive(Debug)]
 pub struct Talk {

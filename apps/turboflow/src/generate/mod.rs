@@ -18,6 +18,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use turboflow_capture::write::PcapWriter;
+use turboflow_formats::FileOptions;
 use turboflow_packet::LinkType;
 use turboflow_workload::traffic::{FrameBuffer, Traffic};
 use turboflow_workload::workloads::Workload;
@@ -88,6 +89,14 @@ fn make(generator: &mut dyn Generator) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// As root, no link is written through; a capture can be made again, so that it need not be synced.
+fn file_options() -> FileOptions {
+    FileOptions {
+        refuses_links: rustix::process::geteuid().is_root(),
+        ..FileOptions::default()
+    }
+}
+
 fn write_capture(generator: &mut dyn Generator, path: &Path) -> anyhow::Result<()> {
     if path.as_os_str() == "-" {
         if io::stdout().is_terminal() {
@@ -103,7 +112,7 @@ fn write_capture(generator: &mut dyn Generator, path: &Path) -> anyhow::Result<(
         };
     }
     let cannot_write = || format!("cannot write {}", path.display());
-    let file = UnfinishedFile::create(path, None).with_context(cannot_write)?;
+    let file = UnfinishedFile::create(path, file_options(), None).with_context(cannot_write)?;
     let file = write(generator, file, &path.display().to_string())?;
     if STOP.asked() {
         return Ok(());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `/healthz`: whether the run works, and what is wrong if not.
 
+use hyper::StatusCode;
 use turboflow_engine::PortState;
 use turboflow_run::LiveSnapshot;
 
@@ -30,8 +31,8 @@ pub(super) fn page(snapshot: &LiveSnapshot) -> Reply {
             .map(|what| format!("ledger: {what}: a bug in turboflow")),
     );
     let (status, word) = match problems.is_empty() {
-        true => (200, "ok"),
-        false => (503, "ill"),
+        true => (StatusCode::OK, "ok"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "ill"),
     };
     let lines: Vec<_> = [word.to_owned()]
         .into_iter()
@@ -68,11 +69,11 @@ mod tests {
     #[test]
     fn lists_every_problem() {
         let well = page(&snapshot(PortState::Up, false, Ledger::default()));
-        assert_eq!((well.status, well.body.as_str()), (200, "ok\n"));
+        assert_eq!((well.status, well.body.as_str()), (StatusCode::OK, "ok\n"));
         let down = page(&snapshot(PortState::Down, false, Ledger::default()));
         assert_eq!(
             (down.status, down.body.as_str()),
-            (200, "ok\ninterface eth0 is down\n")
+            (StatusCode::OK, "ok\ninterface eth0 is down\n")
         );
         let lost = Ledger {
             packets_received: 1,
@@ -94,7 +95,7 @@ mod tests {
             (snapshot(PortState::Up, false, lost), "1 against 0"),
         ] {
             let page = page(&ill);
-            assert_eq!(page.status, 503);
+            assert_eq!(page.status, StatusCode::SERVICE_UNAVAILABLE);
             assert!(page.body.contains(words), "{}", page.body);
         }
     }

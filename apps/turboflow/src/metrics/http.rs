@@ -1,29 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The subset of HTTP/1.1 that a scraper needs (RFC 9112): one request per connection, bounded in
-//! bytes and time, so that no client can occupy the thread or its memory for long.
+//! Answers requests for pages over HTTP/1.1, one per connection. Connections are served side by
+//! side, each for a limited time, so that clients that send or read nothing delay no others.
 
-use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::convert::Infallible;
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
 
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use tokio::time::{sleep, timeout};
+
+/// Maximum duration of a connection: a request, and reading the reply.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Connections served at a time. They leave descriptors for files and collectors.
+const CONNECTIONS: usize = 512;
+/// Pages made at a time.
+const PAGES: usize = 4;
 /// Maximum bytes of request line and headers.
 const REQUEST_BYTES: usize = 8 << 10;
-/// Maximum duration of a request, and of the wait for its reply to be read.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// Pause after a failed accept, for example without free descriptors, to avoid a busy loop.
 const PAUSE: Duration = Duration::from_millis(200);
 
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Request {
-    /// Without the query after `?`.
-    pub(super) path: String,
-    /// Whether the reply omits its body.
-    is_head: bool,
-}
-
+/// A page.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reply {
-    pub(super) status: u16,
+    pub(super) status: StatusCode,
     content_type: &'static str,
     pub(super) body: String,
 }
@@ -31,13 +42,13 @@ pub(super) struct Reply {
 impl Reply {
     pub(super) const fn ok(content_type: &'static str, body: String) -> Self {
         Self {
-            status: 200,
+            status: StatusCode::OK,
             content_type,
             body,
         }
     }
 
-    pub(super) fn text(status: u16, body: impl Into<String>) -> Self {
+    pub(super) fn text(status: StatusCode, body: impl Into<String>) -> Self {
         Self {
             status,
             content_type: "text/plain; charset=utf-8",
@@ -45,158 +56,155 @@ impl Reply {
         }
     }
 
-    fn head(&self) -> String {
-        let reason = match self.status {
-            200 => "OK",
-            400 => "Bad Request",
-            404 => "Not Found",
-            405 => "Method Not Allowed",
-            431 => "Request Header Fields Too Large",
-            _ => "Service Unavailable",
-        };
-        let allow = match self.status {
-            405 => "Allow: GET, HEAD\r\n",
-            _ => "",
-        };
-        format!(
-            "HTTP/1.1 {} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{allow}\
-             Cache-Control: no-store\r\nConnection: close\r\n\r\n",
-            self.status,
-            self.content_type,
-            self.body.len(),
-        )
+    fn into_response(self) -> Response<Full<Bytes>> {
+        let is_refused = self.status == StatusCode::METHOD_NOT_ALLOWED;
+        let mut response = Response::new(Full::new(Bytes::from(self.body)));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if is_refused {
+            headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        }
+        response
     }
 }
 
-/// Answers connections one after another, without end.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "a system without descriptors gets a pause"
-)]
-pub(super) fn serve(listener: &TcpListener, answer: impl Fn(&Request) -> Reply) {
-    loop {
-        match listener.accept() {
-            // A scraper whose connection breaks will ask again.
-            Ok((stream, _)) => drop(converse(stream, &answer)),
-            Err(_) => std::thread::sleep(PAUSE),
+/// Makes the page of a path.
+pub(super) type Answer = fn(&str) -> Reply;
+
+/// Serves pages until the process ends.
+///
+/// # Errors
+/// The system has no descriptors for waiting.
+pub(super) fn serve(listener: TcpListener, answer: Answer) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .max_blocking_threads(PAGES)
+        .build()?;
+    runtime.block_on(accept(listener, answer))
+}
+
+async fn accept(listener: TcpListener, answer: Answer) -> io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    while let Ok(place) = Arc::clone(&room).acquire_owned().await {
+        match listener.accept().await {
+            Ok((stream, _)) => drop(tokio::spawn(async move {
+                // A scraper whose connection breaks will ask again.
+                let _ = timeout(PATIENCE, converse(stream, answer)).await;
+                drop(place);
+            })),
+            Err(_) => sleep(PAUSE).await,
         }
     }
+    Ok(())
 }
 
-fn converse(mut stream: TcpStream, answer: impl Fn(&Request) -> Reply) -> io::Result<()> {
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let text = read_head(&mut stream)?;
-    let (reply, is_head) = match parse(&text) {
-        Ok(request) => (answer(&request), request.is_head),
-        Err(reply) => (reply, false),
-    };
-    let mut bytes = reply.head();
-    if !is_head {
-        bytes += &reply.body;
-    }
-    stream.write_all(bytes.as_bytes())?;
-    stream.shutdown(std::net::Shutdown::Write)
+async fn converse(stream: TcpStream, answer: Answer) -> hyper::Result<()> {
+    let service = service_fn(move |request: Request<Incoming>| async move {
+        Ok::<_, Infallible>(reply(&request, answer).await.into_response())
+    });
+    http1::Builder::new()
+        // A client may end its side after the request and wait for the reply (`nc -N`).
+        .half_close(true)
+        .keep_alive(false)
+        .max_buf_size(REQUEST_BYTES)
+        .serve_connection(TokioIo::new(stream), service)
+        .await
 }
 
-/// Reads until the empty line after the headers, or to the maximum length.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "a request has to come within its time, however slowly its bytes do"
-)]
-fn read_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
-    let gives_up = Instant::now() + PATIENCE;
-    let mut text = Vec::new();
-    let mut piece = [0; 1 << 10];
-    while text.len() < REQUEST_BYTES && !is_whole(&text) {
-        let left = gives_up.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut piece)? {
-            0 => break,
-            count => text.extend_from_slice(&piece[..count]),
-        }
+async fn reply(request: &Request<Incoming>, answer: Answer) -> Reply {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return Reply::text(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "there is only GET and HEAD\n",
+        );
     }
-    Ok(text)
-}
-
-fn is_whole(text: &[u8]) -> bool {
-    text.windows(4).any(|bytes| bytes == b"\r\n\r\n")
-}
-
-fn parse(text: &[u8]) -> Result<Request, Reply> {
-    if !is_whole(text) {
-        return Err(match text.len() {
-            REQUEST_BYTES.. => Reply::text(431, "too long a request\n"),
-            _ => Reply::text(400, "not a whole request\n"),
-        });
-    }
-    let bad = || Reply::text(400, "not a request of HTTP/1.1\n");
-    let line = text.split(|byte| *byte == b'\r').next().unwrap_or_default();
-    let line = std::str::from_utf8(line).map_err(|_| bad())?;
-    let words: Vec<&str> = line.split(' ').collect();
-    let [method, target, version] = words[..] else {
-        return Err(bad());
-    };
-    if !version.starts_with("HTTP/1.") || !target.starts_with('/') {
-        return Err(bad());
-    }
-    if !matches!(method, "GET" | "HEAD") {
-        return Err(Reply::text(405, "there is only GET and HEAD\n"));
-    }
-    Ok(Request {
-        path: target.split('?').next().unwrap_or_default().to_owned(),
-        is_head: method == "HEAD",
-    })
+    let path = request.uri().path().to_owned();
+    // Making a page waits for the metering threads.
+    let page = spawn_blocking(move || answer(&path)).await;
+    page.unwrap_or_else(|_| Reply::text(StatusCode::INTERNAL_SERVER_ERROR, "a bug in turboflow\n"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::{Shutdown, SocketAddr, TcpStream};
+
     use super::*;
 
-    fn exchange(request: &[u8]) -> String {
+    fn start() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        std::thread::spawn(move || {
-            let (stream, _) = listener.accept().unwrap();
-            converse(stream, |request| Reply::text(200, request.path.clone()))
-        });
+        std::thread::spawn(|| serve(listener, |path| Reply::text(StatusCode::OK, path)));
+        address
+    }
+
+    fn exchange(address: SocketAddr, request: &[u8]) -> String {
         let mut stream = TcpStream::connect(address).unwrap();
         // The server may have refused the request before all of it was written.
         let _ = stream.write_all(request);
-        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let _ = stream.shutdown(Shutdown::Write);
         let mut reply = Vec::new();
         let _ = stream.read_to_end(&mut reply);
-        String::from_utf8(reply).unwrap()
+        String::from_utf8(reply).unwrap().to_lowercase()
     }
 
     #[test]
     fn answers_what_scrapers_ask() {
-        let reply = exchange(b"GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\n\r\n");
-        assert!(reply.starts_with("HTTP/1.1 200 OK\r\n"), "{reply}");
-        assert!(reply.contains("Content-Length: 8\r\n"), "{reply}");
+        let address = start();
+        // Clients that end their side have no reply only now and then, if that is not provided for.
+        for _ in 0..100 {
+            let reply = exchange(address, b"GET / HTTP/1.1\r\n\r\n");
+            assert!(reply.ends_with("\r\n\r\n/"), "{reply}");
+        }
+        let reply = exchange(address, b"GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(reply.starts_with("http/1.1 200 ok\r\n"), "{reply}");
+        assert!(reply.contains("content-length: 8\r\n"), "{reply}");
         assert!(reply.ends_with("\r\n\r\n/metrics"), "{reply}");
-        let reply = exchange(b"HEAD / HTTP/1.0\r\n\r\n");
-        assert!(reply.contains("Content-Length: 1\r\n") && reply.ends_with("\r\n\r\n"));
+        let reply = exchange(address, b"HEAD / HTTP/1.0\r\n\r\n");
+        assert!(reply.contains("content-length: 1\r\n"), "{reply}");
+        assert!(reply.ends_with("\r\n\r\n"), "{reply}");
     }
 
     #[test]
     fn refuses_everything_else() {
+        let address = start();
+        let long = [b"GET /".to_vec(), vec![b'a'; 2 * REQUEST_BYTES]].concat();
         for (request, status) in [
             (&b"POST / HTTP/1.1\r\n\r\n"[..], "405"),
-            (b"GET / HTTP/2\r\n\r\n", "400"),
-            (b"GET /\r\n\r\n", "400"),
             (b"\xff\xfe / HTTP/1.1\r\n\r\n", "400"),
-            (b"GET http://a/ HTTP/1.1\r\n\r\n", "400"),
-            (b"GET / HTTP/1.1\r\n", "400"),
+            (b"GET / HTTP/1.1\r\nno colon\r\n\r\n", "400"),
+            (&long, "431"),
         ] {
-            let reply = exchange(request);
-            assert!(
-                reply.starts_with(&format!("HTTP/1.1 {status} ")),
-                "{reply:?}"
-            );
+            let reply = exchange(address, request);
+            assert!(reply.starts_with(&format!("http/1.1 {status} ")), "{reply}");
         }
-        assert_eq!(parse(&[b'a'; REQUEST_BYTES]).unwrap_err().status, 431);
+    }
+
+    /// Clients that say nothing, send half a request, or do not read their reply.
+    #[test]
+    fn idle_clients_delay_no_others() {
+        let address = start();
+        let idle: Vec<_> = (0..300)
+            .map(|number: usize| {
+                let mut stream = TcpStream::connect(address).unwrap();
+                let parts: [&[u8]; 3] = [b"", b"GET / HT", b"GET / HTTP/1.1\r\n\r\n"];
+                stream.write_all(parts[number % 3]).unwrap();
+                stream
+            })
+            .collect();
+        let reply = exchange(address, b"GET /healthz HTTP/1.1\r\n\r\n");
+        assert!(reply.ends_with("/healthz"), "{reply}");
+        // It came before the server had given up any of those that wait for the rest of a request.
+        for waiting in idle.iter().enumerate().filter(|(number, _)| number % 3 < 2) {
+            let mut waiting = waiting.1;
+            waiting.set_nonblocking(true).unwrap();
+            let heard = waiting.read(&mut [0]).map_err(|error| error.kind());
+            assert_eq!(heard, Err(io::ErrorKind::WouldBlock));
+        }
     }
 }

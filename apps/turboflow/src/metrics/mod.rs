@@ -10,10 +10,12 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use anyhow::Context;
+use hyper::StatusCode;
 use turboflow_run::{LiveSnapshot, Snapshots};
 
 use crate::keys::Key;
-use http::{Reply, Request};
+use crate::log::say;
+use http::Reply;
 
 /// Requests for snapshots of the current run.
 pub(crate) static SNAPSHOTS: Snapshots = Snapshots::new();
@@ -33,22 +35,33 @@ pub(crate) fn serve(address: SocketAddr) -> anyhow::Result<SocketAddr> {
     let bound = listener.local_addr().context("cannot serve metrics")?;
     std::thread::Builder::new()
         .name("metrics".to_owned())
-        .spawn(move || http::serve(&listener, answer))
+        .spawn(move || {
+            // Descriptors may be short, or a filter of system calls may forbid what it needs.
+            if let Err(error) = http::serve(listener, answer) {
+                say!(Error NotServing, address = bound.to_string();
+                    "the metrics at {bound} are not served: {error}");
+            }
+        })
         .context("cannot start the thread that serves metrics")?;
     Ok(bound)
 }
 
-fn answer(request: &Request) -> Reply {
-    let page: fn(&LiveSnapshot) -> Reply = match request.path.as_str() {
+fn answer(path: &str) -> Reply {
+    let page: fn(&LiveSnapshot) -> Reply = match path {
         "/metrics" => |snapshot| Reply::ok(exposition::CONTENT_TYPE, exposition::render(snapshot)),
         "/healthz" => health::page,
-        "/" => return Reply::text(200, "turboflow: /metrics, /healthz\n"),
-        _ => return Reply::text(404, "not found: try /metrics or /healthz\n"),
+        "/" => return Reply::text(StatusCode::OK, "turboflow: /metrics, /healthz\n"),
+        _ => {
+            return Reply::text(
+                StatusCode::NOT_FOUND,
+                "not found: try /metrics or /healthz\n",
+            );
+        }
     };
     match SNAPSHOTS.ask(PATIENCE) {
         Some(snapshot) => page(&snapshot),
         None => Reply::text(
-            503,
+            StatusCode::SERVICE_UNAVAILABLE,
             "metering does not answer: it is starting, ending or blocked\n",
         ),
     }

@@ -7,6 +7,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
 use turboflow_formats::Format;
+use turboflow_merge::Initiator;
 use turboflow_packet::TunnelSet;
 use turboflow_record::TimeUnit;
 use turboflow_run::{
@@ -70,7 +71,8 @@ malformed or truncated are counted and reported. They do not change the exit cod
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(after_help = SHORT, after_long_help = examples())]
 pub(crate) struct RecordArgs {
-    /// Capture files, read as one stream of packets; `-` is standard input
+    /// Capture files, read as one stream of packets, folders of them, or patterns in quotes; `-` is
+    /// standard input
     #[arg(short, long = "read", value_name = "FILE", num_args = 1..)]
     #[arg(help_heading = "Input and output")]
     read: Vec<PathBuf>,
@@ -93,7 +95,8 @@ pub(crate) struct RecordArgs {
     /// Write flow records to a file or a collector; repeat for more
     ///
     /// The format of a file follows from its extension: .csv, .jsonl (also .ndjson, .json),
-    /// .parquet or .ipfix. `-` is standard output. Collectors are ipfix+udp://HOST:PORT,
+    /// .parquet or .ipfix; .csv.gz, .csv.zst, .jsonl.gz and .jsonl.zst are compressed. `-` is
+    /// standard output. Collectors are ipfix+udp://HOST:PORT,
     /// ipfix+tcp://, ipfix+tls://, netflow9+udp:// and netflow5+udp://. Without -w, a summary is
     /// printed.
     #[arg(
@@ -117,7 +120,8 @@ pub(crate) struct RecordArgs {
     /// Start a new file at this interval, such as 5m
     ///
     /// Intervals are aligned to UTC. Requires a time in the file name, such as -w
-    /// flows-%Y%m%dT%H%M%S.parquet. A file gets its name once it is complete.
+    /// flows-%Y%m%dT%H%M%S.parquet or -w %Y/%m/%d/flows-%H%M%S.parquet. A file gets its name once
+    /// it is complete.
     #[arg(long, value_name = "TIME", value_parser = str::parse::<Rotation>, conflicts_with = "read")]
     #[arg(help_heading = "Input and output")]
     rotate: Option<Rotation>,
@@ -128,6 +132,42 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "SIZE", value_parser = str::parse::<Size>, conflicts_with = "read")]
     #[arg(help_heading = "Input and output", hide_short_help = true)]
     rotate_size: Option<Size>,
+
+    /// Have files on the disk before they get their names
+    ///
+    /// Then a file that has its name is whole, even after the power failed. It takes as long as the
+    /// disk does. A service does it by default.
+    #[arg(long, help_heading = "Input and output", hide_short_help = true)]
+    sync: bool,
+
+    /// As root, write through outputs that are symbolic links
+    ///
+    /// Otherwise root refuses them: users who may write in the folder could lead it to any file.
+    #[arg(long, help_heading = "Input and output", hide_short_help = true)]
+    follow_links: bool,
+
+    /// Remove files of this output that are older than this, such as 30d
+    ///
+    /// Only files whose name fits the pattern of -w are removed, when a file is complete. A file is
+    /// as old as its last record may be.
+    #[arg(long, value_name = "TIME", value_parser = str::parse::<Time>, conflicts_with = "read")]
+    #[arg(help_heading = "Input and output", hide_short_help = true)]
+    keep: Option<Time>,
+
+    /// Remove the oldest files of this output beyond this many bytes, such as 100GB
+    ///
+    /// The newest file always stays.
+    #[arg(long, value_name = "SIZE", value_parser = str::parse::<Size>, conflicts_with = "read")]
+    #[arg(help_heading = "Input and output", hide_short_help = true)]
+    keep_size: Option<Size>,
+
+    /// Replace addresses by pseudonyms that keep networks together, with the key in this file
+    ///
+    /// Crypto-PAn: addresses with a common prefix have pseudonyms with a common prefix of that
+    /// length. The key has 32 bytes: head -c 32 /dev/urandom > FILE. Whoever has it can undo this.
+    #[arg(long, value_name = "KEYFILE", help_heading = "Input and output")]
+    #[arg(hide_short_help = true)]
+    anonymize: Option<PathBuf>,
 
     /// No progress bar and no summary on standard error
     ///
@@ -201,10 +241,19 @@ pub(crate) struct RecordArgs {
     #[arg(long, help_heading = "What a flow is")]
     biflow: bool,
 
+    /// Who is the initiator of a biflow: `auto` or `first`
+    ///
+    /// `auto`: the sender of the first packet or, if that is a SYN+ACK or an echo reply, its
+    /// receiver. `first`: the sender of the first packet. With both, a side that alone sent a SYN
+    /// is the initiator.
+    #[arg(long, value_name = "RULE", default_value = "auto", value_parser = str::parse::<Initiator>)]
+    #[arg(help_heading = "What a flow is", hide_short_help = true)]
+    initiator: Initiator,
+
     /// Meter the packets inside tunnels: of all kinds, or of those listed
     ///
     /// The flow is that of the innermost packet. Separate kinds by commas: ipip, 6in4, gre, vxlan,
-    /// geneve, gtp-u, teredo, l2tp. Default: none.
+    /// geneve, gtp-u, teredo, l2tp, pseudowire. Default: none.
     #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "all", help_heading = "What a flow is")]
     decapsulate: Option<TunnelSet>,
@@ -284,9 +333,9 @@ pub(crate) struct RecordArgs {
 
     /// Observation domain of IPFIX, source id of NetFlow v9
     ///
-    /// Its low 8 bits are the engine id of NetFlow v5. Default: derived from the process id,
-    /// different for each run and output, so that collectors can tell exporters on one host apart;
-    /// 1 in files.
+    /// Its low 16 bits are engine type and engine id of NetFlow v5. Default: drawn for each run and
+    /// output, so that collectors can tell exporters apart that share an address, such as
+    /// containers; 1 in files.
     #[arg(
         long,
         value_name = "N",
@@ -412,6 +461,7 @@ impl RecordArgs {
     /// Converts the flags into a run.
     pub(crate) fn into_run(mut self) -> anyhow::Result<RunConfig> {
         filter::separate(&mut self.read, &mut self.filter, self.decapsulate.as_ref())?;
+        self.read = super::inputs::captures(self.read)?;
         let outputs = shared::spread(&self.shared(), &self.write, !self.interface.is_empty())?;
         let run = RunConfig {
             source: SourceConfig {
@@ -429,6 +479,7 @@ impl RecordArgs {
             flow: FlowConfig {
                 definition: self.definition,
                 biflow: self.biflow,
+                initiator: self.initiator,
                 decapsulate: self.decapsulate.unwrap_or_default(),
                 reassemble: self.reassemble_flows,
                 icmp_ports: self.icmp_ports,
@@ -449,6 +500,8 @@ impl RecordArgs {
                 ledger: self.ledger,
                 quiet: self.quiet,
                 log_format: self.log_format,
+                sync: self.sync.then_some(true),
+                follow_links: self.follow_links,
             },
             outputs,
         };
@@ -461,6 +514,9 @@ impl RecordArgs {
             format: self.format,
             rotate: self.rotate,
             rotate_size: self.rotate_size,
+            keep: self.keep,
+            keep_size: self.keep_size,
+            anonymize: self.anonymize.clone(),
             rate: self.export_rate,
             mtu: Mtu(self.export_mtu),
             template_interval: self.template_interval,

@@ -8,14 +8,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
-use turboflow_formats::wire::{Protocol, WireOptions, left_out};
+use turboflow_formats::wire::{WireOptions, left_out};
 use turboflow_record::ElementOptions;
 use turboflow_run::{CountAboveZero, Interval, Mtu, Output, OutputConfig, RunConfig};
 use turboflow_transport::{
     Carrier, Clock, SendEvent, SendOptions, Target, Tls, TlsFiles, TlsPart, TransportError, send_to,
 };
 
-use super::settings::Settings;
+use super::settings::{Settings, random_number};
+use crate::interfaces;
 use crate::keys::Key;
 use crate::log::say;
 
@@ -31,7 +32,7 @@ const LIVE_LINGER: Duration = Duration::from_secs(4);
 const LIVE_DEADLINE: Duration = Duration::from_secs(10);
 
 /// The observation domain in files, where no two exporters meet.
-const FILE_DOMAIN: u32 = 1;
+pub(crate) const FILE_DOMAIN: u32 = 1;
 
 /// The collector that an output names; `None` for a file.
 pub(super) fn target_of(path: &Path) -> anyhow::Result<Option<Target>> {
@@ -54,6 +55,15 @@ pub(super) fn wire_options(output: &OutputConfig, settings: &Settings) -> WireOp
         domain: output.observation_domain.unwrap_or(FILE_DOMAIN),
         message_bytes: message_bytes.into(),
         has_options: output.options,
+        interface: None,
+    }
+}
+
+/// The index of the interface, if the run meters a single one.
+fn only_interface(run: &RunConfig) -> Option<u32> {
+    match &run.source.interfaces[..] {
+        [name] => interfaces::index(name),
+        _ => None,
     }
 }
 
@@ -132,6 +142,21 @@ fn read_tls(output: &OutputConfig) -> anyhow::Result<Tls> {
     })
 }
 
+/// An observation domain for one output of this run.
+///
+/// Collectors tell exporters apart by address and domain, and containers of one host often share an
+/// address. Their processes often have the same number, too, and so do those of a restarted
+/// service, so the domain is drawn: only that differs wherever two exporters meet. NetFlow v5 has
+/// room for its low 16 bits.
+pub(crate) fn own_domain() -> u32 {
+    static FIRST: OnceLock<u32> = OnceLock::new();
+    static COLLECTORS: AtomicU32 = AtomicU32::new(0);
+    let first = *FIRST.get_or_init(|| random_number() as u32);
+    let domain = first.wrapping_add(COLLECTORS.fetch_add(1, Ordering::Relaxed));
+    // In IPFIX, 0 means that there is none (RFC 7011, section 3.1).
+    if domain == 0 { u32::MAX } else { domain }
+}
+
 /// The output that sends to `target`.
 pub(super) fn output(
     target: &Target,
@@ -141,15 +166,9 @@ pub(super) fn output(
     tls: Option<&Tls>,
 ) -> anyhow::Result<Output> {
     let schema = settings.layout.schema();
-    static COLLECTORS: AtomicU32 = AtomicU32::new(0);
-    let number = COLLECTORS.fetch_add(1, Ordering::Relaxed);
-    let own_domain = match target.protocol {
-        // The engine id has 8 bits. The low bits of the process id differ between successive runs.
-        Protocol::Netflow5 => std::process::id().wrapping_add(number),
-        _ => (std::process::id() << 8).wrapping_add(number),
-    };
     let wire = WireOptions {
-        domain: output.observation_domain.unwrap_or(own_domain),
+        domain: output.observation_domain.unwrap_or_else(own_domain),
+        interface: only_interface(run),
         ..wire_options(output, settings)
     };
     let Interval(template_interval) = output.template_interval;
@@ -182,6 +201,14 @@ pub(super) fn output(
         // The sender has its own linger and deadline.
         may_stall: false,
     })
+}
+
+/// How stored records are sent: as slowly as the collector takes them.
+pub(crate) fn sending() -> SendOptions {
+    SendOptions {
+        observe: say_all,
+        ..SendOptions::new(CLOCK)
+    }
 }
 
 fn say_all(place: &str, event: &SendEvent<'_>) {

@@ -7,25 +7,79 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::OFlags;
-use turboflow_capture::{CaptureFile, Damage, ReadError};
+use rustix::fs::{FileType, OFlags};
+use turboflow_capture::{CaptureFile, Damage, OpenError, ReadError};
+use turboflow_query::{QueryError, files_of};
 
+use crate::log::say;
 use crate::pipe::is_pipe;
 use crate::signals::STOP;
 
 /// How many files stay open until they are read.
 const KEPT_OPEN: usize = 16;
 
-/// Opens all captures, or none.
-pub(super) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<CaptureFile>> {
+/// Replaces folders and patterns by the captures that they stand for, each once. Files that are
+/// named by themselves stay as they are.
+pub(super) fn captures(given: Vec<PathBuf>) -> anyhow::Result<Vec<PathBuf>> {
+    let stands_for_others = |path: &PathBuf| {
+        let text = path.to_string_lossy();
+        path.is_dir() || !path.exists() && text.contains(['*', '?', '['])
+    };
+    if !given.iter().any(stands_for_others) {
+        return Ok(given);
+    }
+    let found = files_of(&given, is_capture).map_err(|error| match error {
+        QueryError::Empty { place } => anyhow!(
+            "{place} stands for no capture (.pcap, .pcapng, .cap, also with .gz or .zst behind it)"
+        ),
+        other => other.into(),
+    })?;
+    for told in found.passed_over {
+        say!(Warning FileNotRead; "{told}: not read; name it to read it");
+    }
+    Ok(found.files)
+}
+
+/// Whether a file in a folder is a capture, by its name.
+fn is_capture(path: &Path) -> bool {
+    let name = path.to_string_lossy().to_lowercase();
+    let packed = [".gz", ".zst"]
+        .iter()
+        .find_map(|end| name.strip_suffix(end));
+    let name = packed.unwrap_or(&name);
+    [".pcap", ".pcapng", ".cap"]
+        .iter()
+        .any(|end| name.ends_with(end))
+}
+
+/// Captures that can be read, and the files among them that hold nothing to read.
+pub(super) struct Opened {
+    pub(super) files: Vec<CaptureFile>,
+    pub(super) passed_over: Vec<OpenError>,
+}
+
+/// Opens all captures, or none. A file without packets, or of another kind, is passed over if it is
+/// one among others: a folder of captures often has one.
+pub(super) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Opened> {
     if paths.iter().filter(|path| is_stdin(path)).count() > 1 {
         bail!("standard input (-r -) can be read only once");
     }
     let mut files = Vec::with_capacity(paths.len());
+    let mut passed_over = Vec::new();
     for path in paths {
-        let mut file = open(path)?;
+        let mut file = match open(path) {
+            Ok(file) => file,
+            Err(error) => match error.downcast::<OpenError>() {
+                Ok(error) if paths.len() > 1 && is_of_content(&error) => {
+                    passed_over.push(error);
+                    continue;
+                }
+                Ok(error) => return Err(error.into()),
+                Err(error) => return Err(error),
+            },
+        };
         // A directory of captures may exceed the limit of open files, and each open file has a
         // buffer.
         if files.len() >= KEPT_OPEN {
@@ -33,7 +87,24 @@ pub(super) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<CaptureFile>> {
         }
         files.push(file);
     }
-    Ok(files)
+    if files.is_empty() && !passed_over.is_empty() {
+        return Err(passed_over.swap_remove(0).into());
+    }
+    Ok(Opened { files, passed_over })
+}
+
+/// Whether a file was read and is no capture that can be metered. Other errors are of the command
+/// line or of the system.
+const fn is_of_content(error: &OpenError) -> bool {
+    matches!(
+        error,
+        OpenError::Compressed { .. }
+            | OpenError::Empty { .. }
+            | OpenError::NotACapture { .. }
+            | OpenError::TruncatedHeader { .. }
+            | OpenError::UnsupportedLinkType { .. }
+            | OpenError::UnsupportedVersion { .. }
+    )
 }
 
 fn open(path: &Path) -> anyhow::Result<CaptureFile> {
@@ -62,6 +133,15 @@ fn open(path: &Path) -> anyhow::Result<CaptureFile> {
 /// Whether a path names standard input.
 pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
+}
+
+/// Whether the input is a pipe, by name or as standard input: it may be written while it is read.
+pub(super) fn is_stream(path: &Path) -> bool {
+    if !is_stdin(path) {
+        return is_pipe(path);
+    }
+    let status = rustix::fs::fstat(io::stdin().as_fd());
+    status.is_ok_and(|status| !FileType::from_raw_mode(status.st_mode).is_file())
 }
 
 /// Opens a file or pipe to be read as it is. Reading a pipe never waits: where it has nothing, the
@@ -97,10 +177,10 @@ impl Read for ReadyPipe {
     }
 }
 
-/// A pipe that ends when a signal asks the run to end.
+/// A pipe that ends when a signal asks the run to end. If it is silent, reading gives up for now.
 struct Pipe(File);
 
-/// Maximum delay in noticing a signal.
+/// How long a silent pipe is waited for: the maximum delay in noticing a signal.
 const POLL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
@@ -114,7 +194,8 @@ impl Read for Pipe {
             }
             let mut ready = [PollFd::new(&self.0, PollFlags::IN)];
             match poll(&mut ready, Some(&POLL)) {
-                Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+                Ok(0) => return Err(io::ErrorKind::WouldBlock.into()),
+                Err(rustix::io::Errno::INTR) => continue,
                 Ok(_) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -39,6 +39,8 @@ pub(super) struct LedgerFile<'a> {
     /// Whether a signal ended the run before the end of the input.
     stopped: bool,
     damaged: Vec<DamagedFile>,
+    /// Files among others that were not metered, and why.
+    passed_over: Vec<String>,
     outputs: Vec<OutputFile>,
     /// The file of `--unparsed-to`; null if there is none.
     unparsed: Option<&'a UnparsedReport>,
@@ -139,6 +141,7 @@ impl<'a> LedgerFile<'a> {
             imbalances,
             stopped: report.stopped,
             damaged: damaged.collect(),
+            passed_over: report.passed_over.iter().map(ToString::to_string).collect(),
             outputs: outputs.collect(),
             unparsed: report.unparsed.as_ref(),
             ledger: &report.ledger,

@@ -9,6 +9,7 @@ mod filter;
 mod frames;
 mod inputs;
 mod ledger_file;
+mod memory;
 mod observe;
 mod outputs;
 mod progress;
@@ -19,6 +20,7 @@ mod shared;
 mod sources;
 mod summary;
 mod tables;
+mod times;
 mod unparsed;
 mod watch;
 
@@ -44,12 +46,14 @@ pub(crate) use args::RecordArgs;
 use change::OutputChanger;
 pub(crate) use check::{FilesRead, check};
 use collectors::TlsRead;
+pub(crate) use collectors::{FILE_DOMAIN, own_domain, sending};
 pub(crate) use filter::{joined as joined_filter, separate as separate_filter};
 pub(crate) use frames::{Frames, NotGiven};
 pub(crate) use inputs::{is_stdin, open_stream};
 use ledger_file::LedgerFile;
 use observe::{Observer, limits};
 use outputs::Outputs;
+pub(crate) use outputs::{as_files, check_paths, file, origin};
 use progress::ProgressBar;
 use report::Report;
 use settings::Settings;
@@ -107,7 +111,11 @@ pub(crate) fn serve(run: &RunConfig, reread: Reread) -> anyhow::Result<Outcome> 
 
 /// Opens and creates everything before the first packet is metered.
 fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
+    memory::prepare();
+    let run = &interfaces::with_kernel_names(run);
     let settings = Arc::new(Settings::new(run)?);
+    let sizes = settings.config.sizes(&settings.layout);
+    memory::check_start(&settings.config, &sizes)?;
     // Before root is dropped, because only root may be able to read a private key.
     let tls = TlsRead::new(run, &[])?;
     let (hangups, heard) = channel();
@@ -126,10 +134,10 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
         None => channel().1,
     };
     serve_metrics(run)?;
-    let sizes = settings.config.sizes(&settings.layout);
     if !run.service.quiet {
         announce(&settings, &sizes);
     }
+    memory::warn_of_limits(&settings.config, &sizes);
     let mut bar = ProgressBar::new(run.service.quiet);
     let records = RunOutputs {
         first: outputs.records,
@@ -147,7 +155,9 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     }
     if let Some(summary) = summary {
         let summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
-        print(&tables::render(&report, &summary, elapsed))?;
+        print(&log::escaped_lines(&tables::render(
+            &report, &summary, elapsed,
+        )))?;
     } else if !run.service.quiet {
         report.say_finished(elapsed);
     }
@@ -183,6 +193,7 @@ fn meter(
     )?;
     let unparsed_lost = ran.unparsed_lost;
     let mut report = Report::of(ran);
+    report.passed_over = source.passed_over;
     report.unparsed = observer.finish().map(|file| file.finish(unparsed_lost));
     Ok(report)
 }
@@ -193,6 +204,11 @@ fn serve_metrics(run: &RunConfig) -> anyhow::Result<()> {
         if !run.service.quiet {
             say!(Info Serving, address = bound.to_string();
                 "metrics at http://{bound}/metrics, health at http://{bound}/healthz");
+        }
+        if !bound.ip().is_loopback() {
+            say!(Warning ServingEveryone, address = bound.to_string();
+                "the metrics at {bound} are open to everyone who reaches this address; if that is \
+                 not meant, use 127.0.0.1, or let a firewall or proxy guard it");
         }
     }
     Ok(())

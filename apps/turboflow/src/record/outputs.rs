@@ -5,20 +5,27 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use turboflow_formats::{DEFINITION_KEY, Format, WriteOptions, create, to_writer};
+use turboflow_formats::{
+    DEFINITION_KEY, FileOptions, FlowWriter, Format, WriteOptions, create, left_over_of,
+    refuse_link, to_writer,
+};
+use turboflow_record::{Column, Definition};
 use turboflow_run::{Output, OutputConfig, RunConfig};
 use turboflow_transport::Target;
 
 use super::collectors::TlsRead;
 use super::settings::Settings;
 use super::{collectors, rotation, shared};
+use crate::anonymize;
 use crate::engines::Engine;
 use crate::keys::Key;
-use crate::unfinished_file::{UnfinishedFile, directory_of, identity};
+use crate::unfinished_file::{
+    UnfinishedFile, directory_of, identity, say_each_left_over, say_left_over,
+};
 use crate::{pipe, signals};
 
 /// All files and collectors of a run.
@@ -38,7 +45,8 @@ impl Outputs {
         let creator = OutputCreator::new(run, settings, tls)?;
         let records = run.outputs.iter().map(|output| creator.output(output));
         let records = records.collect::<anyhow::Result<_>>()?;
-        let create = |path| UnfinishedFile::create(path, creator.pipe_patience());
+        let files = file_options(run);
+        let create = |path| UnfinishedFile::create(path, files, creator.pipe_patience());
         let ledger = run.service.ledger.as_deref().map(create).transpose()?;
         let unparsed = settings.engine.unparsed_to();
         let unparsed = unparsed.map(create).transpose()?;
@@ -66,6 +74,7 @@ impl<'a> OutputCreator<'a> {
         check_names(run, settings)?;
         for output in &run.outputs {
             shared::check(output, run.is_live())?;
+            check_retention(output, run)?;
         }
         Ok(Self { run, settings, tls })
     }
@@ -74,6 +83,7 @@ impl<'a> OutputCreator<'a> {
         WriteOptions {
             metadata: metadata(self.settings),
             wire: collectors::wire_options(output, self.settings),
+            files: file_options(self.run),
             ..WriteOptions::default()
         }
     }
@@ -82,6 +92,11 @@ impl<'a> OutputCreator<'a> {
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let (run, schema) = (self.run, self.settings.layout.schema());
         for output in &run.outputs {
+            output
+                .anonymize
+                .as_deref()
+                .map(anonymize::key)
+                .transpose()?;
             match collectors::target_of(&output.to)? {
                 Some(target) => {
                     let wire = collectors::wire_options(output, self.settings);
@@ -97,6 +112,23 @@ impl<'a> OutputCreator<'a> {
     }
 
     pub(super) fn output(&self, output: &OutputConfig) -> anyhow::Result<Output> {
+        // The key is read first, so that a wrong one touches no output.
+        let key = output
+            .anonymize
+            .as_deref()
+            .map(anonymize::key)
+            .transpose()?;
+        let plain = self.plain_output(output)?;
+        Ok(match key {
+            None => plain,
+            Some(key) => Output {
+                writer: anonymize::writer(plain.writer, self.settings.layout.schema(), key)?,
+                ..plain
+            },
+        })
+    }
+
+    fn plain_output(&self, output: &OutputConfig) -> anyhow::Result<Output> {
         let (run, options, path) = (self.run, &self.options(output), output.to.as_path());
         let schema = self.settings.layout.schema();
         if let Some(target) = collectors::target_of(path)? {
@@ -107,15 +139,11 @@ impl<'a> OutputCreator<'a> {
         let writer = if is_stdout(path) {
             let stdout = Box::new(self.stdout(format)?);
             to_writer(stdout, &name_of(path), format, schema, options)?
-        } else if pipe::is_pipe(path) {
-            let pipe = pipe::open_to_write(path, self.pipe_patience())?;
-            to_writer(Box::new(pipe), &name_of(path), format, schema, options)?
         } else if let Some(pattern) = rotation::pattern_of(run, path)? {
-            signals::will_write_in(directory_of(path));
+            say_each_left_over(&left_over_of(&pattern));
             rotation::output(run, output, pattern, format, schema, options)?
         } else {
-            signals::will_write_in(directory_of(&identity(path)));
-            create(path, format, schema, options)?
+            file(path, format, schema, options, self.pipe_patience())?
         };
         Ok(Output {
             name: name_of(path),
@@ -142,6 +170,46 @@ impl<'a> OutputCreator<'a> {
     }
 }
 
+/// A writer of one file, or to a device or a named pipe. `pipe_patience`: how long to wait for the
+/// reader of a pipe.
+pub(crate) fn file(
+    path: &Path,
+    format: Format,
+    schema: &[Column],
+    options: &WriteOptions,
+    pipe_patience: Option<Duration>,
+) -> anyhow::Result<Box<dyn FlowWriter>> {
+    refuse_link(path, options.files)?;
+    if pipe::is_pipe(path) {
+        let pipe = pipe::open_to_write(path, pipe_patience)?;
+        return Ok(to_writer(
+            Box::new(pipe),
+            &name_of(path),
+            format,
+            schema,
+            options,
+        )?);
+    }
+    let target = identity(path);
+    if !is_device(path) {
+        say_left_over(&target);
+    }
+    Ok(create(path, format, schema, options)?)
+}
+
+fn file_options(run: &RunConfig) -> FileOptions {
+    as_files(run.service.sync.unwrap_or(false), run.service.follow_links)
+}
+
+/// How files are created. Root writes through no link by itself: users who may write in a folder
+/// could lead it to any file.
+pub(crate) fn as_files(sync: bool, follow_links: bool) -> FileOptions {
+    FileOptions {
+        sync,
+        refuses_links: !follow_links && rustix::process::geteuid().is_root(),
+    }
+}
+
 /// Missing folders of output files.
 pub(super) fn absent_folders(run: &RunConfig) -> impl Iterator<Item = String> {
     let unparsed = Engine::of(run).ok();
@@ -150,16 +218,24 @@ pub(super) fn absent_folders(run: &RunConfig) -> impl Iterator<Item = String> {
     let files = files.chain(run.service.ledger.clone()).chain(unparsed);
     let files =
         files.filter(|path| !is_stdout(path) && !path.to_str().is_some_and(Target::is_meant));
-    let folders: BTreeSet<_> = files.map(|path| directory_of(&path).to_owned()).collect();
+    let folder = |path: std::path::PathBuf| match rotation::pattern_of(run, &path) {
+        Ok(Some(pattern)) => pattern.fixed_folder(),
+        _ => directory_of(&path),
+    };
+    let folders: BTreeSet<_> = files.map(folder).collect();
     let absent = folders.into_iter().filter(|folder| !folder.is_dir());
     absent.map(|folder| format!("folder {}", folder.display()))
 }
 
-/// Refuses a file that would be written twice, or both read and written.
 fn check_names(run: &RunConfig, settings: &Settings) -> anyhow::Result<()> {
     let written = run.outputs.iter().map(|output| output.to.as_path());
     let written = written.chain(run.service.ledger.as_deref());
     let written: Vec<&Path> = written.chain(settings.engine.unparsed_to()).collect();
+    check_paths(&written, &run.source.files)
+}
+
+/// Refuses a file that would be written twice, or both read and written.
+pub(crate) fn check_paths(written: &[&Path], read: &[PathBuf]) -> anyhow::Result<()> {
     for (index, path) in written.iter().enumerate() {
         // A collector is compared by its parsed address, because the port is optional.
         let target = collectors::target_of(path)?;
@@ -173,10 +249,47 @@ fn check_names(run: &RunConfig, settings: &Settings) -> anyhow::Result<()> {
                 name_of(path)
             );
         }
-        if !is_stdout(path) && run.source.files.iter().any(|read| same(read)) {
+        if !is_stdout(path) && read.iter().any(|read| same(read)) {
             bail!(
                 "{} is to be read and written: give the output another name",
                 path.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to keep files for some time where nothing ends them, and where the files of another
+/// output would be taken for those of this one and be removed.
+fn check_retention(output: &OutputConfig, run: &RunConfig) -> anyhow::Result<()> {
+    let (key, is_kept) = match (output.keep, output.keep_size) {
+        (Some(_), _) => (Key::Keep, true),
+        (None, size) => (Key::KeepSize, size.is_some()),
+    };
+    let Some(pattern) = rotation::pattern_of(run, &output.to)?.filter(|_| is_kept) else {
+        return Ok(());
+    };
+    if output.rotate.is_none() && output.rotate_size.is_none() {
+        bail!(
+            "{key} removes files that are complete, and {} is one file until the run ends: add \
+             {} or {}",
+            output.to.display(),
+            Key::Rotate.with("1h"),
+            Key::RotateSize.with("1GB")
+        );
+    }
+    let others = run.outputs.iter().filter(|other| other.to != output.to);
+    for other in others {
+        let is_taken = match rotation::pattern_of(run, &other.to)? {
+            Some(other) => pattern.overlaps(&other),
+            None => pattern.could_make(&other.to),
+        };
+        if is_taken {
+            bail!(
+                "{key} of {} would also remove files of {}, whose names it could have made: give \
+                 them different beginnings, or folders",
+                output.to.display(),
+                other.to.display()
             );
         }
     }
@@ -214,12 +327,16 @@ pub(super) fn name_of(path: &Path) -> String {
     }
 }
 
-/// The origin of the records, for a Parquet file.
 fn metadata(settings: &Settings) -> Vec<(String, String)> {
+    origin(&settings.config.definition, settings.config.biflow)
+}
+
+/// The origin of the records, for a Parquet file.
+pub(crate) fn origin(definition: &Definition, is_biflow: bool) -> Vec<(String, String)> {
     [
         ("turboflow.version", env!("CARGO_PKG_VERSION").to_owned()),
-        (DEFINITION_KEY, settings.config.definition.to_toml()),
-        ("turboflow.biflow", settings.config.biflow.to_string()),
+        (DEFINITION_KEY, definition.to_toml()),
+        ("turboflow.biflow", is_biflow.to_string()),
     ]
     .map(|(key, value)| (key.to_owned(), value))
     .to_vec()

@@ -4,13 +4,14 @@
 use std::io;
 use std::time::Duration;
 
-use turboflow_capture::ReadError;
+use turboflow_capture::{OpenError, ReadError};
 use turboflow_engine::{PortCounters, PortState};
 use turboflow_formats::{ExportError, table};
 use turboflow_run::{Imbalance, Ledger, OutputReport, PipelineConfig, RunReport, ShortFlows};
 
 use super::inputs::is_stop;
 use super::progress::rate;
+use super::times::say_wrong_times;
 use super::unparsed::UnparsedReport;
 use crate::exit::Outcome;
 use crate::keys::Key;
@@ -83,6 +84,8 @@ pub(super) struct Report {
     pub(super) ledger: Ledger,
     pub(super) imbalances: Vec<Imbalance>,
     pub(super) damaged: Vec<ReadError>,
+    /// Files among others that were not metered.
+    pub(super) passed_over: Vec<OpenError>,
     pub(super) outputs: Vec<OutputReport>,
     /// Whether a signal ended it before the end of the input.
     pub(super) stopped: bool,
@@ -91,6 +94,9 @@ pub(super) struct Report {
     pub(super) unparsed: Option<UnparsedReport>,
     ledger_failure: Option<io::Error>,
 }
+
+/// EtherTypes that the closing line names.
+const MOST_ETHER_TYPES: usize = 3;
 
 impl Report {
     pub(super) fn of(ran: RunReport) -> Self {
@@ -118,6 +124,7 @@ impl Report {
             imbalances: ledger.imbalances_at_the_end(),
             ledger,
             damaged,
+            passed_over: Vec::new(),
             stopped: (stopped || interrupted) && !satisfied,
             outputs,
             live,
@@ -133,9 +140,11 @@ impl Report {
 
     pub(super) fn outcome(&self) -> Outcome {
         let lossy = !self.damaged.is_empty()
+            || !self.passed_over.is_empty()
             || !self.imbalances.is_empty()
             || self.stopped
             || self.ledger.packets_unknown_link_type > 0
+            || self.ledger.packets_time_clamped > 0
             || self.live.as_ref().is_some_and(Live::is_lossy)
             || self.packets_dropped_on_shared_path() > 0
             || self.ledger.microflows_dropped > 0
@@ -169,6 +178,17 @@ impl Report {
         ];
         for (packets, what) in refused.into_iter().filter(|(packets, _)| *packets > 0) {
             words += &format!(", {} {what}", grouped(packets));
+        }
+        let unread = ledger.unread_ether_types.iter().take(MOST_ETHER_TYPES);
+        let unread: Vec<String> = unread
+            .map(|unread| format!("{} {}", grouped(unread.packets), unread.ether_type))
+            .collect();
+        if !unread.is_empty() {
+            words += &format!("; EtherTypes not read: {}", unread.join(", "));
+        }
+        if ledger.packets_longer_than_frame > 0 {
+            let packets = counted(ledger.packets_longer_than_frame, "packet");
+            words += &format!("; {packets} longer than their frame");
         }
         if ledger.source_dropped > 0 {
             let lost = counted(ledger.source_dropped, "packet");
@@ -211,9 +231,11 @@ impl Report {
 
     /// Reports on standard error what was damaged or lost, and the remedy.
     ///
-    ///
     /// `why_records_are_lost`: the reason for losses between engine and process, and the remedy.
     pub(super) fn say_losses(&self, config: &PipelineConfig, why_records_are_lost: &str) {
+        for error in &self.passed_over {
+            say!(Error CapturePassedOver; "passed over: {error}");
+        }
         for error in &self.damaged {
             say!(Error CaptureDamaged; "{error}");
         }
@@ -256,6 +278,7 @@ impl Report {
             say!(Error Stopped; "stopped by a signal: the input was not read to its end");
         }
         self.warn_of_full_tables(config);
+        say_wrong_times(ledger, config);
         self.report_bug();
     }
 
@@ -303,7 +326,15 @@ impl Report {
 
     fn warn_of_full_tables(&self, config: &PipelineConfig) {
         let early = self.ledger.flows_exported.lack_of_resources;
-        if early > 0 {
+        if self.ledger.growths_refused > 0 {
+            say!(Warning MemoryRefused, flows = early, flows_peak = self.ledger.flows_peak;
+                "the system refused memory for more than {} at once: {} left early (end reason 5); \
+                 nothing is lost, but flows are cut. Raise the limit on memory, or lower {}",
+                counted(self.ledger.flows_peak, "open flow"),
+                counted(early, "flow record"),
+                Key::MaxFlows,
+            );
+        } else if early > 0 {
             say!(Warning FlowsLeftEarly, flows = early;
                 "{} left early (end reason 5): more than {} were open; \
                  nothing is lost, but flows are cut. Raise {}, or lower {}",

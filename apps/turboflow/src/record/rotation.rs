@@ -4,10 +4,11 @@
 use std::path::Path;
 
 use turboflow_formats::{
-    ExportError, FlowWriter, Format, NamePattern, RotateEvent, RotateOptions, WriteOptions, rotate,
+    ExportError, FlowWriter, Format, NamePattern, Retention, RotateEvent, RotateOptions,
+    WriteOptions, rotate,
 };
 use turboflow_record::Schema;
-use turboflow_run::{OutputConfig, Rotation, RunConfig, Size};
+use turboflow_run::{OutputConfig, Rotation, RunConfig, Size, Time};
 
 use super::collectors::wall_ms;
 use crate::log::say;
@@ -42,6 +43,10 @@ pub(super) fn output(
             .rotate
             .map(|Rotation(every)| u64::try_from(every.as_millis()).unwrap_or(u64::MAX)),
         size_bytes: output.rotate_size.map(|Size(bytes)| bytes),
+        keep: Retention {
+            age_seconds: output.keep.map(|Time(age)| age.as_secs()),
+            total_bytes: output.keep_size.map(|Size(bytes)| bytes),
+        },
         wall_ms,
         turns_asked: signals::turns_asked,
         observe: match run.service.quiet {
@@ -59,11 +64,24 @@ fn say_all(event: &RotateEvent<'_>) {
         say!(Info FileCompleted, file = file.as_str(), records = summary.records,
             bytes = summary.bytes; "{file} is complete: {records}");
     }
+    if let RotateEvent::Removed(path, bytes) = event {
+        let file = path.display().to_string();
+        say!(Info FileRemoved, file = file.as_str(), bytes = *bytes;
+            "{file} is removed: it is older or more than is to be kept");
+    }
     say_failure(event);
 }
 
 fn say_failure(event: &RotateEvent<'_>) {
-    if let RotateEvent::Failed(error) = event {
-        say!(Error OutputFailed; "{error}; a new file is tried within a minute");
+    match event {
+        RotateEvent::Failed(error) => {
+            say!(Error OutputFailed; "{error}; a new file is tried within a minute");
+        }
+        RotateEvent::NotRemoved(path, error) => {
+            let file = path.display().to_string();
+            say!(Warning FileNotRemoved, file = file.as_str();
+                "{file} is older or more than is to be kept, but cannot be removed: {error}");
+        }
+        RotateEvent::Completed(..) | RotateEvent::Removed(..) => {}
     }
 }

@@ -9,6 +9,7 @@ use turboflow_merge::Layout;
 use turboflow_record::{Definition, InputSet};
 use turboflow_run::{PipelineConfig, RunConfig};
 
+use super::inputs;
 use crate::config_error;
 use crate::engines::{self, Engine, refuse_demands, refuse_source};
 use crate::keys::Key;
@@ -31,8 +32,11 @@ impl Settings {
         refuse_source(run, engines::kind_of(run)?)?;
         let mut config = PipelineConfig::try_from(run).map_err(config_error::for_user)?;
         config.definition = definition;
+        if run.source.files.iter().any(|file| inputs::is_stream(file)) {
+            config = config.live();
+        }
         if run.meter.seed.is_none() {
-            config.seed = random_seed();
+            config.seed = random_number();
         }
         let layout = config.compile().map_err(config_error::for_user)?;
         refuse_demands(run, &engine, &config, &layout)?;
@@ -120,7 +124,7 @@ pub(crate) fn read_definition(
     Ok(definition)
 }
 
-/// An unpredictable seed: the operating system keys the hasher of `std`.
-fn random_seed() -> u64 {
+/// An unpredictable number: the operating system keys the hasher of `std`.
+pub(super) fn random_number() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }

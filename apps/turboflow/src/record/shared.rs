@@ -13,10 +13,13 @@ use super::outputs::{is_stdout, name_of};
 use crate::keys::{Key, OUTPUT};
 
 /// Options that are refused if they apply to no output. Others are ignored then.
-const REFUSED_IF_UNUSED: [Key; 6] = [
+const REFUSED_IF_UNUSED: [Key; 9] = [
     Key::Format,
     Key::Rotate,
     Key::RotateSize,
+    Key::Keep,
+    Key::KeepSize,
+    Key::Anonymize,
     Key::TlsCa,
     Key::TlsCert,
     Key::TlsKeyFile,
@@ -53,13 +56,18 @@ impl Kind {
 /// Whether an option applies to an output with this address and the given format.
 pub(crate) fn applies_to(key: Key, to: &Path, given: Option<Format>, is_live: bool) -> bool {
     match (key, Kind::of(to, given, is_live)) {
-        (Key::To, _) => true,
+        (Key::To | Key::Anonymize, _) => true,
         (Key::Format, Kind::Collector { .. }) => false,
         (Key::Format, Kind::File { .. }) => {
             is_stdout(to) || Format::from_path(to).map_or(true, |its| Some(its) == given)
         }
-        (Key::Rotate | Key::RotateSize, Kind::File { has_time, .. }) => has_time,
-        (Key::Rotate | Key::RotateSize, Kind::Collector { .. }) => false,
+        (
+            Key::Rotate | Key::RotateSize | Key::Keep | Key::KeepSize,
+            Kind::File { has_time, .. },
+        ) => has_time,
+        (Key::Rotate | Key::RotateSize | Key::Keep | Key::KeepSize, Kind::Collector { .. }) => {
+            false
+        }
         (Key::Rate | Key::TemplateInterval, kind) => matches!(kind, Kind::Collector { .. }),
         (Key::TlsCa | Key::TlsCert | Key::TlsKeyFile, kind) => {
             matches!(kind, Kind::Collector { by_tls: true })
@@ -76,6 +84,9 @@ fn reset(output: &mut OutputConfig, key: Key) {
         Key::Format => output.format = default.format,
         Key::Rotate => output.rotate = default.rotate,
         Key::RotateSize => output.rotate_size = default.rotate_size,
+        Key::Keep => output.keep = default.keep,
+        Key::KeepSize => output.keep_size = default.keep_size,
+        Key::Anonymize => output.anonymize = default.anonymize,
         Key::Rate => output.rate = default.rate,
         Key::Mtu => output.mtu = default.mtu,
         Key::TemplateInterval => output.template_interval = default.template_interval,
@@ -165,7 +176,7 @@ fn not_applicable(key: Key, format: Option<Format>, to: Option<&Path>) -> anyhow
             key.with(&format.to_string()),
             name_of(to)
         ),
-        (Key::Rotate | Key::RotateSize, ..) => anyhow!(
+        (Key::Rotate | Key::RotateSize | Key::Keep | Key::KeepSize, ..) => anyhow!(
             "{key} needs an output whose name has a time, because every file needs its own name: {}",
             Key::To.with("flows-%Y%m%dT%H%M%S.parquet")
         ),

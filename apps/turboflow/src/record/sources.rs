@@ -3,8 +3,10 @@
 
 use std::any::Any;
 
+use turboflow_capture::OpenError;
 use turboflow_run::{Files, Pace, RunConfig, Source};
 
+use super::inputs::Opened;
 use super::settings::Settings;
 use super::{filter, inputs, rotation};
 #[cfg(target_os = "linux")]
@@ -16,6 +18,8 @@ pub(super) struct OpenSource {
     pub(super) source: Source,
     /// What is captured or read, in words.
     pub(super) name: String,
+    /// Files among others that are not metered.
+    pub(super) passed_over: Vec<OpenError>,
     /// Guards that keep the ports of engines configured.
     _held: Vec<Box<dyn Any + Send>>,
 }
@@ -50,9 +54,13 @@ impl OpenSource {
             let opened = remote.open(run, &settings.config, &settings.layout)?;
             #[cfg(target_os = "linux")]
             user.map_or(Ok(()), privileges::drop_to)?;
+            if run.is_live() {
+                crate::log::tell_times();
+            }
             return Ok(Self {
                 source: Source::Engines(opened.engines),
                 name: opened.name,
+                passed_over: Vec::new(),
                 _held: opened.held,
             });
         }
@@ -63,12 +71,14 @@ impl OpenSource {
                 .user
                 .as_deref()
                 .map_or(Ok(()), privileges::drop_to)?;
+            crate::log::tell_times();
             if !run.service.quiet {
                 crate::interfaces::announce_all(run, &readers);
             }
             return Ok(Self {
                 source: Source::Interfaces(readers),
                 name: run.source.interfaces.join(" "),
+                passed_over: Vec::new(),
                 _held: Vec::new(),
             });
         }
@@ -76,7 +86,7 @@ impl OpenSource {
         if run.is_live() {
             crate::interfaces::check_rings(run)?;
         }
-        let files = inputs::open_all(&run.source.files)?;
+        let Opened { files, passed_over } = inputs::open_all(&run.source.files)?;
         let filter = filter::for_files(run, &files)?;
         let name = match &files[..] {
             [file] => file.name().to_owned(),
@@ -90,6 +100,7 @@ impl OpenSource {
         Ok(Self {
             source,
             name,
+            passed_over,
             _held: Vec::new(),
         })
     }

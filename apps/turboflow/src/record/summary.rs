@@ -122,8 +122,11 @@ impl Summary {
             };
         }
         let cells = self.columns.shown.iter().zip(&self.shown);
-        let cells =
-            cells.map(|(&column, Column { kind, .. })| text(batch.value(row, column), *kind));
+        let cells = cells.map(|(&column, shown)| match batch.value(row, column) {
+            Value::Unsigned(number) => name_of(&shown.name, number)
+                .map_or_else(|| text(Value::Unsigned(number), shown.kind), str::to_owned),
+            value => text(value, shown.kind),
+        });
         self.top
             .push(Reverse((size, self.records, cells.collect())));
     }
@@ -166,6 +169,15 @@ fn number(batch: &FlowBatch, row: usize, column: usize) -> u64 {
     match batch.value(row, column) {
         Value::Unsigned(number) => number,
         _ => 0,
+    }
+}
+
+/// The name of a number, as `turboflow show` has it.
+fn name_of(column: &str, number: u64) -> Option<&'static str> {
+    match column {
+        "protocol" => turboflow_query::protocol_name(number),
+        "end_reason" => turboflow_query::end_reason_name(number),
+        _ => None,
     }
 }
 

@@ -3,27 +3,26 @@
 
 use std::time::Duration;
 
-use rustix::termios::tcgetwinsize;
 use turboflow_formats::table::{Align, Table, bytes};
-use turboflow_record::{Column, ColumnKind};
+use turboflow_record::{Column, ColumnKind, EndReason};
 use turboflow_run::Ledger;
 
 use super::report::Report;
 use super::summary::Summary;
+use crate::exit::terminal_width;
 use crate::units::grouped;
 
-/// Totals, largest flow records, protocols, end reasons and ledger.
+/// Totals, protocols, end reasons, ledger and largest flow records.
 pub(super) fn render(report: &Report, summary: &Summary, elapsed: Duration) -> String {
-    let width = tcgetwinsize(std::io::stdout())
-        .ok()
-        .map(|size| usize::from(size.ws_col));
+    let width = terminal_width();
     let parts = [
         report.paragraph(elapsed) + "\n",
-        top(summary, width),
         protocols(summary, width),
         end_reasons(&report.ledger),
         ledger(&report.ledger),
         balance(report),
+        // Last, so that a terminal still shows them.
+        top(summary, width),
     ];
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join("\n")
@@ -35,7 +34,9 @@ fn top(summary: &Summary, width: Option<usize>) -> String {
         return String::new();
     };
     let align = |Column { name, kind, .. }: &Column| {
+        let is_named = matches!(name.as_str(), "protocol" | "end_reason");
         let is_number = matches!(kind, ColumnKind::Unsigned { .. } | ColumnKind::Float);
+        let is_number = is_number && !is_named;
         (
             name.clone(),
             if is_number { Align::Right } else { Align::Left },
@@ -43,7 +44,9 @@ fn top(summary: &Summary, width: Option<usize>) -> String {
     };
     let mut table = Table::new(summary.shown.iter().map(align));
     rows.into_iter().for_each(|row| table.push(row));
-    let rendered = table.render(width);
+    let names = summary.shown.iter().map(|column| column.name.as_str());
+    let ranks: Vec<usize> = names.map(turboflow_query::column_rank).collect();
+    let rendered = table.fit(width, &ranks).text;
     format!("Largest flow records by {by} (a flow cut by a timeout has several):\n{rendered}")
 }
 
@@ -67,47 +70,35 @@ fn protocols(summary: &Summary, width: Option<usize>) -> String {
     format!("Protocols:\n{}", table.render(width))
 }
 
-/// The name of a common protocol, otherwise its number.
+/// The name and number of a common protocol, otherwise its number.
 fn protocol_name(number: usize) -> String {
-    let name = match number {
-        0 => "hop-by-hop",
-        1 => "ICMP",
-        2 => "IGMP",
-        4 => "IPv4",
-        6 => "TCP",
-        17 => "UDP",
-        33 => "DCCP",
-        41 => "IPv6",
-        46 => "RSVP",
-        47 => "GRE",
-        50 => "ESP",
-        51 => "AH",
-        58 => "ICMPv6",
-        88 => "EIGRP",
-        89 => "OSPF",
-        103 => "PIM",
-        112 => "VRRP",
-        115 => "L2TP",
-        132 => "SCTP",
-        136 => "UDP-Lite",
-        137 => "MPLS",
-        _ => return number.to_string(),
-    };
-    format!("{name} ({number})")
+    match turboflow_query::protocol_name(number as u64) {
+        Some(name) => format!("{name} ({number})"),
+        None => number.to_string(),
+    }
 }
 
 fn end_reasons(ledger: &Ledger) -> String {
     let exported = &ledger.flows_exported;
     let reasons = [
-        ("1 idle timeout", exported.idle_timeout),
-        ("2 active timeout", exported.active_timeout),
-        ("3 end of flow (FIN or RST)", exported.end_of_flow),
-        ("4 end of input", exported.forced_end),
-        ("5 lack of resources", exported.lack_of_resources),
+        (EndReason::IdleTimeout, "", exported.idle_timeout),
+        (EndReason::ActiveTimeout, "", exported.active_timeout),
+        (EndReason::EndOfFlow, ": FIN or RST", exported.end_of_flow),
+        (
+            EndReason::ForcedEnd,
+            ": the input ended, or its clock was set back",
+            exported.forced_end,
+        ),
+        (
+            EndReason::LackOfResources,
+            ": the table was full",
+            exported.lack_of_resources,
+        ),
     ];
     let mut table = Table::new([("end reason", Align::Left), ("flow records", Align::Right)]);
-    for (reason, records) in reasons.into_iter().filter(|(_, records)| *records > 0) {
-        table.push(vec![reason.to_owned(), grouped(records)]);
+    for (reason, why, records) in reasons.into_iter().filter(|(.., records)| *records > 0) {
+        let (name, number) = (reason.name(), reason as u64);
+        table.push(vec![format!("{name} ({number}){why}"), grouped(records)]);
     }
     format!("Why records ended:\n{}", table.render(None))
 }
@@ -200,6 +191,15 @@ fn records_table(ledger: &Ledger) -> String {
     }
     let exceptions = [
         ("times the clock was set back", ledger.clock_steps),
+        ("packets without a time", ledger.packets_without_time),
+        (
+            "packets before 1970 or after 2554",
+            ledger.packets_time_clamped,
+        ),
+        (
+            "packets longer than their frame",
+            ledger.packets_longer_than_frame,
+        ),
         ("packets seen at the interfaces", ledger.source_seen),
         ("packets left in the ring", ledger.source_unread),
         (

@@ -7,11 +7,13 @@ use turboflow_run::{
     Controls, Ledger, Limits, Output, PipelineConfig, RunConfig, RunOutputs, Snapshots,
 };
 
+use super::memory;
 use super::report::Report;
 use super::settings::Settings;
 use super::sources::OpenSource;
 use crate::engines;
 use crate::exit::Outcome;
+use crate::interfaces;
 use crate::keys::Key;
 use crate::signals::STOP;
 
@@ -31,7 +33,10 @@ pub(crate) struct FinishedRun {
 impl Watched {
     /// Opens all sources, or none, and drops root. There must be no other thread yet.
     pub(crate) fn open(run: &RunConfig) -> anyhow::Result<Self> {
+        let run = &interfaces::with_kernel_names(run);
         let mut settings = Settings::new(run)?;
+        let sizes = settings.config.sizes(&settings.layout);
+        memory::check_start(&settings.config, &sizes)?;
         let kind = engines::kind_of(run)?;
         if !kind.meters_interfaces() {
             let name = kind.abilities().name;
@@ -91,6 +96,7 @@ impl Watched {
         let outputs = RunOutputs::fixed(vec![output]);
         let ran = turboflow_run::run(&config, source.source, outputs, controls, |_| ())?;
         let mut report = Report::of(ran);
+        report.passed_over = source.passed_over;
         // Leaving the screen before the end of a file is no loss.
         report.stopped = false;
         Ok(FinishedRun {

@@ -17,7 +17,7 @@ const HEAD: &str = "\
 const WIDTH: usize = 98;
 
 /// Example values of keys that have no default, or that every configuration has to set.
-const VALUES: [(Key, &str); 21] = [
+const VALUES: [(Key, &str); 25] = [
     (Key::Interfaces, "[\"eth0\"]"),
     (Key::Filter, "\"not port 22\""),
     (Key::Duration, "\"1h\""),
@@ -30,6 +30,7 @@ const VALUES: [(Key, &str); 21] = [
     (Key::Metrics, "\"127.0.0.1:9414\""),
     (Key::User, "\"turboflow\""),
     (Key::Ledger, "\"/var/lib/turboflow/ledger.json\""),
+    (Key::Sync, "true"),
     (
         Key::To,
         "\"/var/lib/turboflow/flows-%Y%m%dT%H%M%S.parquet\"",
@@ -37,6 +38,9 @@ const VALUES: [(Key, &str); 21] = [
     (Key::Format, "\"csv\""),
     (Key::Rotate, "\"5m\""),
     (Key::RotateSize, "\"1GiB\""),
+    (Key::Keep, "\"30d\""),
+    (Key::KeepSize, "\"100GB\""),
+    (Key::Anonymize, "\"/etc/turboflow/anonymize.key\""),
     (Key::Rate, "\"50k\""),
     (Key::ObservationDomain, "1"),
     (Key::TlsCa, "\"/etc/turboflow/authorities.pem\""),
@@ -44,12 +48,13 @@ const VALUES: [(Key, &str); 21] = [
     (Key::TlsKeyFile, "\"/etc/turboflow/exporter.key\""),
 ];
 /// Those of them that are not commented out.
-const NOT_COMMENTED: [Key; 5] = [
+const NOT_COMMENTED: [Key; 6] = [
     Key::Interfaces,
     Key::To,
     Key::Rotate,
     Key::Metrics,
     Key::Threads,
+    Key::Sync,
 ];
 
 /// Descriptions that differ from the help text of the flag.

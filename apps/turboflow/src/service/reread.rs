@@ -46,6 +46,7 @@ fn with_defaults(mut run: RunConfig) -> RunConfig {
     run.service.metrics.get_or_insert(metrics);
     // The default of `turboflow record` for interfaces, the only source of a service.
     run.meter.threads.get_or_insert(Count(1));
+    run.service.sync.get_or_insert(true);
     run
 }
 

@@ -31,6 +31,45 @@ fn refused(args: &[&str], words: &[&str]) {
 }
 
 #[test]
+fn one_of_several_files_that_is_no_capture_is_passed_over() {
+    for (name, bytes, words) in [
+        ("empty.pcap", vec![], "is empty"),
+        (
+            "text.pcap",
+            b"this is no capture at all, is it?".to_vec(),
+            "not a pcap",
+        ),
+        (
+            "cut.pcap",
+            pcap_header(1)[..20].to_vec(),
+            "ends inside its pcap header",
+        ),
+        ("radio.pcap", pcap_header(127), "link type 127"),
+        (
+            "bad.pcap.gz",
+            vec![0x1f, 0x8b, 9, 9, 9, 9, 9, 9],
+            "does not decompress",
+        ),
+    ] {
+        let folder = Folder::new();
+        let odd = folder.write(name, bytes);
+        let first = folder.write("first.pcap", udp_capture(10));
+        let last = folder.write("last.pcap", udp_capture(20));
+        let (csv, ledger) = (folder.file("a.csv"), folder.file("l.json"));
+        let files = ["record", "-r", &first, "-r", &odd, "-r", &last];
+        let outputs = ["-w", &csv, "--ledger", &ledger];
+        let ran = turboflow(files.iter().chain(&outputs)).exits(1);
+        ran.says(&["passed over", name, words, "30 packets"]);
+        assert!(rows(&folder.read("a.csv")).len() >= 20);
+        let ledger: serde_json::Value = serde_json::from_str(&folder.read("l.json")).unwrap();
+        let told = ledger["passed_over"][0].as_str().unwrap();
+        assert!(told.contains(name) && told.contains(words), "{told}");
+        assert_eq!(ledger["balanced"], true);
+        refused(&["record", "-r", &odd, "-r", &odd], &[words]);
+    }
+}
+
+#[test]
 fn files_that_are_no_captures_are_refused() {
     let folder = Folder::new();
     let missing = folder.file("none.pcap");
@@ -39,9 +78,14 @@ fn files_that_are_no_captures_are_refused() {
     refused(&["record", "-r", &empty], &["is empty"]);
     let text = folder.write("text.pcap", "this is no capture at all, is it? it is not");
     refused(&["record", "-r", &text], &["not a pcap or pcapng file"]);
+    let none = Folder::new();
     refused(
-        &["record", "-r", &folder.path().display().to_string()],
-        &["is a directory"],
+        &["record", "-r", &none.path().display().to_string()],
+        &["stands for no capture", ".pcapng"],
+    );
+    refused(
+        &["record", "-r", &none.file("*.pcap")],
+        &["stands for no capture"],
     );
     let cut = folder.write("cut.pcap", &pcap_header(1)[..20]);
     refused(&["record", "-r", &cut], &["ends inside its pcap header"]);
@@ -351,4 +395,17 @@ fn more_files_are_read_than_may_be_open_at_once() {
     finish(&mut limited).exits(0);
     let ledger = fs::read_to_string(folder.file("ledger.json")).unwrap();
     assert!(ledger.contains(&(60 * 13_035).to_string()), "{ledger}");
+}
+
+/// Flow records are no capture, but there is a command for them.
+#[test]
+fn flow_records_given_as_a_capture_are_shown_the_way() {
+    let folder = Folder::new();
+    for name in ["flows.csv", "flows.jsonl", "flows.parquet"] {
+        let file = folder.file(name);
+        turboflow(["record", "-q", "-r", &office(), "-w", &file]).exits(0);
+        turboflow(["record", "-r", &file])
+            .exits(2)
+            .says(&[name, "turboflow show FILE"]);
+    }
 }

@@ -47,16 +47,20 @@ fn a_tcp_collector_is_killed_and_restarted() {
     after.read(&mut listener.accept().unwrap().0, u64::MAX);
     talk.wait_for("takes records again");
     let said = talk.rest();
-    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
+    let (sent, lost) = ledger(&folder);
+    // Where it had read everything when it was killed, nothing is lost.
+    let code = Some(i32::from(lost > 0));
+    assert_eq!(child.wait().unwrap().code(), code, "{said}");
     for reader in [&before, &after] {
         assert_eq!(reader.first_set, 2, "templates first");
         assert!(reader.flows > 1_000, "{}", reader.flows);
     }
     let all = u64::from(FLOWS);
-    assert_eq!(ledger(&folder), (all, 0));
-    // A few messages that the killed collector had not read count as sent.
+    assert_eq!(sent + lost, all);
+    // What the killed collector had read of the last messages may count as lost, and nothing that
+    // it had not read counts as sent.
     let got = before.flows + after.flows;
-    assert!((all - 2_000..=all).contains(&got), "{got}");
+    assert!((sent..=all).contains(&got), "{got} of {sent}");
 }
 
 #[test]

@@ -1,7 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Help texts are complete and readable.
 
-use crate::support::turboflow;
+use crate::support::{Folder, office, turboflow};
+
+const COMMANDS: [&str; 10] = [
+    "record",
+    "run",
+    "show",
+    "replay",
+    "top",
+    "generate",
+    "plan",
+    "definition",
+    "completions",
+    "man",
+];
 
 #[test]
 fn the_overview_names_every_command() {
@@ -33,15 +46,7 @@ const SCREEN_LINES: usize = 50;
 
 #[test]
 fn every_command_has_examples_and_exit_codes() {
-    for name in [
-        "record",
-        "run",
-        "show",
-        "top",
-        "generate",
-        "plan",
-        "definition",
-    ] {
+    for name in COMMANDS {
         for args in [[name, "--help"], ["help", name]] {
             let help = turboflow(args).exits(0).stdout;
             for words in [
@@ -112,4 +117,99 @@ fn a_command_of_the_laboratory_names_its_program() {
     }
     let unknown = turboflow(["benches"]).exits(2);
     assert!(!unknown.stderr.contains("turboflow-lab"), "{unknown:?}");
+}
+
+/// A file, folder or interface in the place of a command.
+#[test]
+fn what_was_meant_is_said_in_full() {
+    let (folder, office) = (Folder::new(), office());
+    let flows = folder.write("flows.csv", "");
+    let within = folder.path().display().to_string();
+    for (typed, tip) in [
+        (&office, format!("turboflow record -r {office}")),
+        (&flows, format!("turboflow show {flows}")),
+        (&within, format!("turboflow record -r {within}/*")),
+    ] {
+        turboflow([typed]).exits(2).says(&[&tip]);
+    }
+    if cfg!(target_os = "linux") {
+        turboflow(["lo"]).exits(2).says(&["turboflow record -i lo"]);
+    }
+    turboflow(["recrod"]).exits(2).says(&["'record'"]);
+}
+
+#[test]
+fn shells_get_completions_and_man_gets_pages() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = turboflow(["completions", shell]).exits(0).stdout;
+        assert!(script.contains("idle-timeout"), "{shell}: {script}");
+    }
+    let folder = Folder::new();
+    let within = folder.path().display().to_string();
+    turboflow(["man", &within]).exits(0);
+    for command in COMMANDS {
+        let page = folder.read(&format!("turboflow-{command}.1"));
+        assert!(
+            page.contains(&format!(".TH turboflow-{command} 1")),
+            "{page}"
+        );
+    }
+    let page = folder.read("turboflow-record.1");
+    assert!(
+        page.contains("idle\\-timeout") && page.contains("Examples"),
+        "{page}"
+    );
+    turboflow(["man", "/no/such"])
+        .exits(2)
+        .says(&["create it first"]);
+}
+
+/// What users of other tools and commands write is answered with what to write here.
+#[test]
+fn unknown_options_are_answered_with_the_known_ones() {
+    for (args, tip) in [
+        ("record -r a.pcap -o b.csv", "-w FILE writes to a file"),
+        (
+            "record -r a.pcap --output b.csv",
+            "-w FILE writes to a file",
+        ),
+        (
+            "record -r a.pcap --where tcp",
+            "turboflow record -r FILE 'tcp port 443'",
+        ),
+        ("record -r a.pcap --limit 5", "--packets N"),
+        (
+            "record -r a.pcap --group-by host",
+            "--group-by is an option of `turboflow show`",
+        ),
+        ("show a.csv -o b.csv", "> FILE"),
+        ("show a.csv -w b.csv", "> FILE"),
+        ("show a.csv --limit 5", "--top N limits the rows"),
+        ("show a.csv -n 5", "--top N limits the rows"),
+        ("show a.csv --sort bytes", "--by FIELD sorts"),
+        ("show a.csv --filter tcp", "--where 'tcp port 443'"),
+        ("show -r a.csv", "turboflow show FILE"),
+        ("show a.csv --json", "--format json"),
+        (
+            "show a.csv --biflow",
+            "--biflow is an option of `turboflow record`",
+        ),
+        ("top -i lo --limit 5", "--rows N limits the rows"),
+        ("top -i lo --by bytes", "--sort COLUMN"),
+        (
+            "plan -r a.pcap --where tcp",
+            "a filter of packets stands at the end",
+        ),
+        ("generate -o b.pcap", "-w FILE writes to a file"),
+    ] {
+        let ran = turboflow(args.split(' '))
+            .exits(2)
+            .says(&["unexpected argument", tip]);
+        assert!(!ran.stderr.contains("as a value"), "{args}: {}", ran.stderr);
+    }
+    // A misspelt option is still corrected, and nothing is made up.
+    let near = turboflow(["show", "a.csv", "--grup-by", "host"]).exits(2);
+    assert!(near.stderr.contains("--group-by"), "{}", near.stderr);
+    let far = turboflow(["show", "a.csv", "--xyzzy"]).exits(2);
+    assert!(!far.stderr.contains("tip"), "{}", far.stderr);
 }

@@ -2,6 +2,7 @@
 //! Lines on standard error, for people and for programs.
 
 use serde_json::Value;
+use turboflow_testing::{Need, is_missing};
 
 use crate::support::{Folder, office, turboflow};
 
@@ -76,4 +77,85 @@ fn errors_are_events_too() {
     assert_eq!(damaged[0]["level"], "error");
     let missing = objects(&run(&folder.file("missing.pcap")).exits(2).stderr);
     assert_eq!(events(&missing), ["could_not_run"]);
+}
+
+#[test]
+fn names_are_escaped_in_messages() {
+    let folder = Folder::new();
+    let odd = folder.write("a\u{1b}[31mred\nturboflow: forged.pcap", "");
+    let to = folder.file("flows.csv");
+    let ran = turboflow(["record", "-r", &odd, "-r", &office(), "-w", &to]).exits(1);
+    assert!(!ran.stderr.contains('\u{1b}'), "{}", ran.stderr);
+    let forged = |line: &str| line.starts_with("turboflow: forged");
+    assert!(!ran.stderr.lines().any(forged), "{}", ran.stderr);
+    ran.says(&["a\\u{1b}[31mred"]);
+}
+
+#[test]
+fn arguments_are_escaped_in_errors() {
+    let forged = "a\u{1b}[2J\nturboflow: forged";
+    for args in [
+        &[forged][..],
+        &["record", "--packets", forged],
+        &["record", "-r", "a", "--color", forged],
+        &["record", &format!("--{forged}")],
+        &["show", "a", "--format", forged],
+        &["help", forged],
+        &["completions", forged],
+    ] {
+        let ran = turboflow(args).exits(2);
+        assert!(!ran.stderr.contains('\u{1b}'), "{}", ran.stderr);
+        let is_forged = |line: &str| line.starts_with("turboflow: forged");
+        assert!(!ran.stderr.lines().any(is_forged), "{}", ran.stderr);
+        assert!(ran.stderr.ends_with('\n') && !ran.stderr.ends_with("  \n"));
+    }
+}
+
+#[test]
+fn arguments_that_are_not_utf_8_are_errors() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let odd = OsStr::from_bytes(b"a\xffb");
+    let unknown = OsStr::from_bytes(b"--a\xffb");
+    for args in [
+        &[odd][..],
+        &[OsStr::new("record"), OsStr::new("--packets"), odd],
+        &[OsStr::new("record"), unknown],
+        &[OsStr::new("record"), OsStr::new("--unknown"), odd],
+    ] {
+        let ran = turboflow(args).exits(2);
+        assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+        assert!(ran.stderr.starts_with("error: "), "{}", ran.stderr);
+    }
+    // A file may have such a name.
+    let folder = Folder::new();
+    let name = folder.path().join(odd);
+    std::fs::copy(office(), &name).unwrap();
+    turboflow([
+        OsStr::new("record"),
+        OsStr::new("-q"),
+        OsStr::new("-r"),
+        name.as_os_str(),
+    ])
+    .exits(0);
+}
+
+#[test]
+fn lines_of_a_run_on_interfaces_have_times() {
+    if is_missing(&[Need::Root]) {
+        return;
+    }
+    let folder = Folder::new();
+    let to = folder.file("flows.csv");
+    let live = ["record", "-i", "lo", "--duration", "10ms", "-w", &to];
+    let ran = turboflow(live);
+    let stamped = |line: &str| {
+        line.split_once(" turboflow: ")
+            .is_some_and(|(time, _)| time.len() == 24 && time.ends_with('Z'))
+    };
+    assert!(ran.stderr.lines().all(stamped), "{}", ran.stderr);
+    assert!(ran.stderr.lines().count() >= 2);
+    let file = turboflow(["record", "-r", &office(), "-w", &to]).exits(0);
+    assert!(file.stderr.starts_with("turboflow: "), "{}", file.stderr);
 }

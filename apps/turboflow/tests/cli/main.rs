@@ -13,13 +13,18 @@ mod generate;
 mod help;
 mod invariance;
 mod log;
+#[cfg(target_os = "linux")]
+mod loss;
 mod outputs;
 mod package;
+mod pipes;
 mod plan;
 mod plan_refusals;
 mod reader;
 mod record;
 mod records;
+mod replay;
+mod reported;
 #[cfg(target_os = "linux")]
 mod screen;
 mod service;

@@ -2,12 +2,14 @@
 //! Outputs that cannot be written, or whose reader closes its end.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
-use turboflow_testing::{Blocked, Need, is_blocked, is_missing, until};
+use turboflow_testing::{Blocked, Need, Talk, is_blocked, is_missing, until};
 
-use crate::support::{Folder, command, finish, make_pipe, office, rows, signal, turboflow};
+use crate::support::{
+    Folder, command, finish, make_pipe, office, rows, signal, turboflow, udp_capture,
+};
 
 #[test]
 fn names_that_cannot_be_written_stop_the_run_before_it_starts() {
@@ -83,13 +85,260 @@ fn named_pipes_wait_for_their_reader_but_not_for_ever() {
     // It still reacts to signals.
     let child = command(args).stderr(Stdio::piped()).spawn().unwrap();
     looks_for_reader(&child);
+    let mut child = child;
+    let mut talk = Talk::of(child.stderr.take().unwrap());
+    talk.wait_for("pipe.csv: this named pipe has no reader; the run begins once there is one");
     signal(&child, "INT");
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+    let said = talk.rest();
     assert!(
         said.contains("this named pipe has no reader; start it first"),
         "{said}"
+    );
+}
+
+#[test]
+fn a_run_on_an_interface_says_how_long_it_waits_for_the_reader_of_a_pipe() {
+    if is_missing(&[Need::Root]) {
+        return;
+    }
+    let folder = Folder::new();
+    let pipe = make_pipe(&folder, "pipe.csv");
+    let ran = turboflow(["record", "-i", "lo", "-w", &pipe]).exits(2);
+    ran.says(&[
+        "no reader; it is refused unless there is one within 1 s",
+        "no reader; start it first",
+    ]);
+}
+
+/// What a run had written when it was killed.
+#[test]
+fn files_of_a_killed_run_are_named_at_the_next_start() {
+    let (folder, office) = (Folder::new(), office());
+    let csv = folder.file("a.csv");
+    let mut killed = command(["record", "-r", "-", "-w", &csv])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = killed.stdin.take().unwrap();
+    pipe.write_all(&udp_capture(10)).unwrap();
+    until("it has begun", || !folder.names().is_empty());
+    let left = folder.names().remove(0);
+    // A file that is still written is nothing left over.
+    let ran = turboflow(["record", "-r", &office, "-w", &csv]).exits(0);
+    assert!(!ran.stderr.contains("left over"), "{}", ran.stderr);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let ran = turboflow(["record", "-r", &office, "-w", &csv]).exits(0);
+    ran.says(&[&left, "left over", "whole lines"]);
+    let other = folder.file("b.csv");
+    let ran = turboflow(["record", "-r", &office, "-w", &other]).exits(0);
+    assert!(!ran.stderr.contains("left over"), "{}", ran.stderr);
+    // Of a service, the name tells another time.
+    for name in [
+        ".f-20240229.parquet.7-0.tmp",
+        ".f-20240229-1.parquet.7-1.tmp",
+        ".g.csv.7-1.tmp",
+    ] {
+        folder.write(name, "x");
+    }
+    if is_missing(&[Need::Root]) {
+        return;
+    }
+    let rotating = folder.file("f-%Y%m%d.parquet");
+    let live = ["record", "-i", "lo", "--duration", "10ms", "-w", &rotating];
+    let ran = turboflow(live);
+    assert_eq!(ran.stderr.matches("left over").count(), 2, "{}", ran.stderr);
+    ran.says(&[
+        ".f-20240229.parquet.7-0.tmp",
+        ".f-20240229-1.parquet",
+        "remove it",
+    ]);
+}
+
+#[test]
+fn root_writes_through_no_link_unless_asked() {
+    if is_missing(&[Need::Root]) {
+        return;
+    }
+    let (folder, office) = (Folder::new(), office());
+    let real = folder.write("real.csv", "precious");
+    let link = folder.file("link.csv");
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let ledger = folder.file("link.json");
+    std::os::unix::fs::symlink(folder.file("nowhere"), &ledger).unwrap();
+    let capture = folder.file("link.pcap");
+    std::os::unix::fs::symlink(&real, &capture).unwrap();
+    let names = folder.names();
+    for args in [
+        &["record", "-r", &office, "-w", &link][..],
+        &["record", "-r", &office, "--ledger", &ledger],
+        &["generate", "--packets", "10", "-w", &capture],
+    ] {
+        turboflow(args)
+            .exits(2)
+            .says(&["is a symbolic link to", "name the file"]);
+        assert_eq!(folder.names(), names);
+    }
+    assert_eq!(folder.read("real.csv"), "precious");
+    turboflow(["record", "-q", "-r", &office, "-w", &link, "--follow-links"]).exits(0);
+    assert_eq!(rows(&folder.read("real.csv")).len(), 742);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    // Links of the system lead to open files.
+    let ran = turboflow([
+        "record",
+        "-q",
+        "-r",
+        &office,
+        "-w",
+        "/dev/stdout",
+        "--format",
+        "csv",
+    ]);
+    assert_eq!(rows(&ran.exits(0).stdout).len(), 742);
+}
+
+#[test]
+fn an_existing_file_keeps_its_owner_and_mode() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+
+    if is_missing(&[Need::Root]) {
+        return;
+    }
+    let (folder, office) = (Folder::new(), office());
+    for name in ["a.csv", "l.json"] {
+        let path = folder.write(name, "");
+        chown(&path, Some(12_345), Some(54_321)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    }
+    let [csv, ledger] = ["a.csv", "l.json"].map(|name| folder.file(name));
+    turboflow([
+        "record", "-q", "-r", &office, "-w", &csv, "--ledger", &ledger,
+    ])
+    .exits(0);
+    for path in [csv, ledger] {
+        let now = fs::metadata(&path).unwrap();
+        assert!(now.len() > 0);
+        assert_eq!(
+            (now.uid(), now.gid(), now.mode() & 0o7777),
+            (12_345, 54_321, 0o640)
+        );
+    }
+}
+
+/// The calls of a run that concern files, in order: `sync NAME`, `rename NAME`.
+fn calls(args: &[&str]) -> Vec<String> {
+    let folder = Folder::new();
+    let trace = folder.file("trace");
+    let run = command(args);
+    let mut traced = Command::new("strace");
+    traced.args(["-f", "-y", "-qq", "-o", &trace, "-e"]);
+    traced.arg("trace=fsync,fdatasync,rename,renameat,renameat2");
+    finish(traced.arg(run.get_program()).args(run.get_args())).exits(0);
+    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let call = |line: &str| {
+        let line = line.split_once(' ')?.1.trim_start();
+        assert!(line.ends_with("= 0"), "{line}");
+        match line.split_once('(')? {
+            ("fsync" | "fdatasync", rest) => {
+                let path = rest.split_once('<')?.1.split_once('>')?.0;
+                Some(format!("sync {}", name(path)))
+            }
+            (_, rest) => {
+                let path = rest.split('"').nth(1)?;
+                Some(format!("rename {}", name(path)))
+            }
+        }
+    };
+    folder.read("trace").lines().filter_map(call).collect()
+}
+
+/// Stands in for a power cut: what is synced before the rename is whole under its name.
+#[test]
+fn files_are_on_the_disk_before_they_get_their_names() {
+    if is_missing(&[Need::Tool("strace"), Need::Root]) {
+        return;
+    }
+    let (folder, office) = (Folder::new(), office());
+    let inside = folder.path().file_name().unwrap().to_str().unwrap();
+    let of_names = |calls: Vec<String>| -> Vec<String> {
+        // Temporary names without process and number.
+        let short = |call: String| match call.strip_suffix(".tmp").and_then(|c| c.rsplit_once('.'))
+        {
+            Some((name, _)) => name.to_owned(),
+            None => call,
+        };
+        calls.into_iter().map(short).collect()
+    };
+    let wanted = |names: &[&str]| -> Vec<String> {
+        let of_one = |name: &&str| {
+            [
+                format!("sync .{name}"),
+                format!("rename .{name}"),
+                format!("sync {inside}"),
+            ]
+        };
+        names.iter().flat_map(of_one).collect()
+    };
+    for name in ["a.csv", "a.jsonl", "a.parquet", "a.ipfix"] {
+        let (to, ledger) = (folder.file(name), folder.file("l.json"));
+        let args = [
+            "record", "-q", "-r", &office, "-w", &to, "--ledger", &ledger,
+        ];
+        let synced = calls(&[&args[..], &["--sync"]].concat());
+        assert_eq!(of_names(synced), wanted(&[name, "l.json"]));
+        let plain = calls(&args);
+        assert!(
+            plain.iter().all(|call| call.starts_with("rename")),
+            "{plain:?}"
+        );
+    }
+    // A service does it by default.
+    let to = folder.file("s-%Y.csv");
+    let config = format!(
+        "[source]\ninterfaces = \"lo\"\nduration = \"10ms\"\n[service]\nmetrics = \"none\"\n\
+         quiet = true\n[[output]]\nto = \"{to}\"\n"
+    );
+    let config = folder.write("turboflow.toml", config);
+    let calls = calls(&["run", "--config", &config]);
+    let kinds: Vec<_> = calls
+        .iter()
+        .map(|call| call.split(' ').next().unwrap())
+        .collect();
+    assert_eq!(kinds, ["sync", "rename", "sync"], "{calls:?}");
+}
+
+/// The name of a folder is part of the folder above it.
+#[test]
+fn folders_that_are_made_are_on_the_disk_before_their_files() {
+    if is_missing(&[Need::Tool("strace"), Need::Root]) {
+        return;
+    }
+    let folder = Folder::new();
+    let inside = folder.path().file_name().unwrap().to_str().unwrap();
+    let to = folder.file("y%Y/m%m/s.csv");
+    let args = ["record", "-q", "-i", "lo", "--duration", "10ms", "-w", &to];
+    let synced = calls(&[&args[..], &["--sync"]].concat());
+    let places: Vec<_> = synced
+        .iter()
+        .map(|call| match call.strip_prefix("sync ") {
+            Some(name) if name == inside => "sync outer",
+            Some(name) if name.starts_with('y') => "sync year",
+            Some(name) if name.starts_with('m') => "sync month",
+            Some(_) => "sync file",
+            None => "rename",
+        })
+        .collect();
+    assert_eq!(
+        places,
+        [
+            "sync outer",
+            "sync year",
+            "sync file",
+            "rename",
+            "sync month"
+        ],
+        "{synced:?}"
     );
 }
 
@@ -282,4 +531,58 @@ fn a_reader_that_closes_its_end_is_no_error() {
             "{said}"
         );
     }
+}
+
+/// Pseudonyms for a collector or a colleague, true addresses for oneself.
+#[test]
+fn addresses_are_replaced_by_pseudonyms_of_equal_prefixes() {
+    let folder = Folder::new();
+    let key = folder.write("key", [7; 32]);
+    let (plain, hidden) = (folder.file("plain.csv"), folder.file("hidden.csv"));
+    let office = office();
+    // Equal seeds give the records in equal order.
+    let meter = ["record", "-q", "-r", &office, "--seed", "1", "-w"];
+    turboflow(meter.iter().chain([&&*plain])).exits(0);
+    turboflow(meter.iter().chain([&&*hidden, &"--anonymize", &&*key])).exits(0);
+    let column = |text: &str, index: usize| -> Vec<std::net::IpAddr> {
+        let of = |line: &str| line.split(',').nth(index).unwrap().parse().unwrap();
+        text.lines().skip(1).map(of).collect()
+    };
+    let (plain_text, hidden_text) = (folder.read("plain.csv"), folder.read("hidden.csv"));
+    let bits = |address: std::net::IpAddr| match address {
+        std::net::IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
+        std::net::IpAddr::V6(address) => address.to_bits(),
+    };
+    let (true_ones, pseudonyms) = (column(&plain_text, 0), column(&hidden_text, 0));
+    assert_eq!(true_ones.len(), 742);
+    assert_ne!(true_ones, pseudonyms);
+    for (true_pair, pair) in true_ones.windows(2).zip(pseudonyms.windows(2)) {
+        assert_eq!(true_pair[0].is_ipv4(), pair[0].is_ipv4());
+        if true_pair[0].is_ipv4() == true_pair[1].is_ipv4() {
+            let common =
+                |pair: &[std::net::IpAddr]| (bits(pair[0]) ^ bits(pair[1])).leading_zeros();
+            assert_eq!(common(true_pair), common(pair));
+        }
+    }
+    // The other columns are as they were, and show gives the same pseudonyms.
+    let rest = |text: &str| {
+        let line = |line: &str| line.splitn(3, ',').nth(2).unwrap().to_owned();
+        text.lines().map(line).collect::<Vec<_>>()
+    };
+    assert_eq!(rest(&plain_text), rest(&hidden_text));
+    let shown = ["show", &plain, "--format", "csv", "--anonymize", &key];
+    assert_eq!(turboflow(shown).exits(0).stdout, hidden_text);
+    let short = folder.write("short", "secret");
+    for (key, words) in [
+        (&short, "a key has 32 bytes"),
+        (&folder.file("none"), "cannot read the key"),
+    ] {
+        let output = folder.file("b.csv");
+        turboflow(["record", "-r", &office, "-w", &output, "--anonymize", key])
+            .exits(2)
+            .says(&[words]);
+    }
+    turboflow(["record", "-r", &office, "--anonymize", &key])
+        .exits(2)
+        .says(&["no output"]);
 }

@@ -48,6 +48,10 @@ fn the_debian_package_has_program_unit_and_a_valid_configuration() {
     }
     for name in [
         "usr/share/man/man1/turboflow.1.gz",
+        "usr/share/man/man1/turboflow-record.1.gz",
+        "usr/share/bash-completion/completions/turboflow",
+        "usr/share/zsh/vendor-completions/_turboflow",
+        "usr/share/fish/vendor_completions.d/turboflow.fish",
         "usr/share/doc/turboflow/operating.md",
     ] {
         assert!(Path::new(&inside(name)).exists(), "{name}");

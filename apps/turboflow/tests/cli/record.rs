@@ -2,9 +2,86 @@
 //! `turboflow record` without errors.
 
 use std::fs;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
 
 use crate::support::{Folder, command, finish, office, project, rows, turboflow, udp_capture};
+use crate::terminal::Terminal;
+
+/// Every limit from one under which the program does not even start to one that is enough.
+#[test]
+fn memory_that_is_refused_at_the_start_is_an_error_with_its_limit() {
+    let office = office();
+    let mut refused = 0;
+    for (limit, name) in [("-v", "(ulimit -v)"), ("-d", "(ulimit -d)")] {
+        for mib in [40, 50, 60, 70, 80, 90, 100, 120, 160, 400] {
+            let run = command(["record", "-q", "-r", &office, "-w", "-", "--format", "csv"]);
+            let mut limited = Command::new("sh");
+            let shell = format!("ulimit {limit} {}; exec \"$@\"", mib << 10);
+            limited.args(["-c", &shell, "sh"]);
+            limited.arg(run.get_program()).args(run.get_args());
+            let ran = finish(limited.args(["--microflow-slots", "500k", "--threads", "2"]));
+            assert!(!ran.stderr.contains("panicked"), "{mib}: {ran:?}");
+            if ran.stderr.contains(name) && ran.stderr.contains("at its start") {
+                let ran = ran.exits(2).says(&["raise the limit", "--microflow-slots"]);
+                assert_eq!(ran.stdout, "");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused >= 2, "{refused}");
+}
+
+/// What `record` prints of a capture, without the time that it took.
+#[test]
+fn every_line_of_the_summary_is_at_its_place() {
+    let stdout = turboflow(["record", "-q", "-r", &office()]).exits(0).stdout;
+    let (first, rest) = stdout.split_once('\n').unwrap();
+    let (before, after) = first.split_once(" in ").unwrap();
+    assert!(before.starts_with("13,035 packets ("), "{stdout}");
+    let after = after.split_once("/s: ").unwrap().1;
+    assert!(after.contains(" recorded in 742 flow records"), "{stdout}");
+    // The largest flows come last, where the reader of a terminal looks first.
+    let heads = [
+        "\nProtocols:\nprotocol ",
+        "\nWhy records ended:\nend reason ",
+        "\nWhere every packet went:\npackets ",
+        "\nThe ledger balances: every packet and byte is in a flow record or in a counter.\n",
+        "\nLargest flow records by bytes (a flow cut by a timeout has several):\nsrc_addr ",
+    ];
+    let places: Vec<_> = heads.iter().map(|head| rest.find(head)).collect();
+    assert!(places.is_sorted() && places[0].is_some(), "{stdout}");
+    // Only rows of the ledger are indented.
+    assert!(!rest[..places[2].unwrap()].contains("\n "), "{stdout}");
+}
+
+/// In a terminal of 80 columns.
+#[test]
+fn no_line_of_the_tables_is_wider_than_the_terminal() {
+    let mut run = command(["record", "-q", "-r", &office()]);
+    run.env("NO_COLOR", "1");
+    let mut terminal = Terminal::start(&run, 100, 80);
+    terminal.wait_for("The ledger balances");
+    let screen = terminal.text();
+    assert_eq!(terminal.ends(), 0);
+    let head = "Largest flow records by bytes (a flow cut by a timeout has several):";
+    let lines: Vec<_> = screen.lines().map(str::trim_end).collect();
+    let head = lines.iter().position(|line| *line == head).unwrap();
+    // A header, a rule and ten rows: a line that is too wide takes two.
+    assert_eq!(
+        lines[head..].iter().position(|line| line.is_empty()),
+        Some(13),
+        "{screen}"
+    );
+    for head in [
+        "Protocols:",
+        "Why records ended:",
+        "Where every packet went:",
+    ] {
+        assert!(lines.contains(&head), "{head:?} is missing in {screen}");
+    }
+}
 
 #[test]
 fn without_outputs_it_prints_a_summary() {
@@ -21,9 +98,10 @@ fn without_outputs_it_prints_a_summary() {
         "742 flow records",
         "Largest flow records by bytes",
         "2103102",
-        "TCP (6)",
-        "UDP-Lite (136)",
-        "3 end of flow",
+        "tcp (6)",
+        "udplite (136)",
+        "end_of_flow (3): FIN or RST",
+        "idle_timeout",
         "recorded in flows",
         "arp",
         "The ledger balances",
@@ -316,5 +394,64 @@ fn options_of_the_other_engine_are_refused() {
         turboflow(["record", "-i", "lo"].iter().chain(options))
             .exits(2)
             .says(&[options[0], "--engine xdp"]);
+    }
+}
+
+/// Memory that the system refuses bounds the open flows as `--max-flows` does.
+#[test]
+fn refused_memory_cuts_flows_and_loses_nothing() {
+    let folder = Folder::new();
+    let capture = folder.file("many.pcap");
+    turboflow([
+        "generate",
+        "-q",
+        "-w",
+        &capture,
+        "--packets",
+        "1M",
+        "--flows",
+        "1M",
+    ])
+    .exits(0);
+    let (csv, ledger) = (folder.file("a.csv"), folder.file("l.json"));
+    let run = command(["record", "-r", &capture, "-w", &csv, "--ledger", &ledger]);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -v 400000; exec \"$@\"", "sh"]);
+    let ran = finish(limited.arg(run.get_program()).args(run.get_args())).exits(0);
+    ran.says(&[
+        "the tables may take 2,399 MiB, and the limit on address space",
+        "the system refused memory for more than",
+        "(end reason 5)",
+    ]);
+    let ledger: Value = serde_json::from_str(&folder.read("l.json")).unwrap();
+    let number = |name: &str| ledger[name].as_u64().unwrap();
+    assert_eq!(ledger["balanced"], true);
+    assert!(number("growths_refused") > 0);
+    assert!(
+        ledger["flows_exported"]["lack_of_resources"]
+            .as_u64()
+            .unwrap()
+            > 0
+    );
+    assert_eq!(number("packets_recorded"), number("packets_received"));
+}
+
+#[test]
+fn folders_and_patterns_stand_for_their_captures() {
+    let folder = Folder::new();
+    std::fs::create_dir_all(folder.path().join("day/01")).unwrap();
+    folder.write("day/01/a.pcap", udp_capture(10));
+    folder.write("day/b.PCAP", udp_capture(20));
+    folder.write("day/notes.txt", "no capture");
+    let day = folder.file("day");
+    for given in [
+        vec![day.clone()],
+        vec![folder.file("day/**/*")],
+        vec![folder.file("day/01/*.pcap"), day.clone()],
+    ] {
+        let out = folder.file("a.csv");
+        let read = given.iter().flat_map(|path| ["-r", path]);
+        let ran = turboflow(["record", "-w", &out].into_iter().chain(read)).exits(0);
+        ran.says(&["30 packets"]);
     }
 }

@@ -2,8 +2,13 @@
 //! Configurations of `turboflow run`: printed, checked, and refused with line and fix.
 
 use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::process::Stdio;
 
-use crate::support::{Folder, libpcap, project, turboflow};
+use turboflow_testing::{Need, Talk, is_missing};
+
+use crate::support::{Folder, command, libpcap, project, signal, turboflow};
 
 #[test]
 fn the_printed_configuration_is_valid() {
@@ -227,8 +232,90 @@ fn rotation_needs_names_with_a_time() {
         ("a.csv", "--rotate=5m", "name has a time"),
         ("a-%H.csv", "--rotate=10ms", "at least 1s"),
         ("a-%j.csv", "--rotate=5m", "%Y (year)"),
+        ("a-%H.csv", "--keep=7d", "is one file until the run ends"),
+        (
+            "a-%H.csv",
+            "--keep-size=1GB",
+            "is one file until the run ends",
+        ),
     ] {
         rotated(name, option).exits(2).says(&[words]);
     }
+    let [day, minute] = ["a-%Y%m%d.csv", "a-%Y%m%d-%H%M.csv"].map(|name| folder.file(name));
+    turboflow([
+        "record", "-i", "lo", "-w", &day, "-w", &minute, "--rotate", "1h", "--keep", "7d",
+    ])
+    .exits(2)
+    .says(&["would also remove files of", "different beginnings"]);
     assert!(folder.names().is_empty());
+}
+
+/// Clients that say nothing, or half a request.
+#[test]
+fn idle_clients_do_not_delay_the_health_of_a_running_service() {
+    if is_missing(&[Need::Root]) {
+        return;
+    }
+    let folder = Folder::new();
+    let config = folder.write(
+        "turboflow.toml",
+        format!(
+            "[source]\ninterfaces = \"lo\"\n[service]\nmetrics = \"127.0.0.1:0\"\n\
+             [[output]]\nto = \"{}\"\n",
+            folder.file("s-%Y.csv")
+        ),
+    );
+    let mut service = command(["run", "--config", &config])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut talk = Talk::of(service.stderr.take().unwrap());
+    talk.wait_for("metrics at http://");
+    let address = talk.said().split_once("metrics at http://").unwrap().1;
+    let address = address.split_once('/').unwrap().0.to_owned();
+    // It answers once it meters.
+    talk.wait_for("lo");
+    let mut idle: Vec<_> = (0..200)
+        .map(|number| {
+            let mut stream = TcpStream::connect(&address).unwrap();
+            let begin: &[u8] = if number % 2 == 0 { b"" } else { b"GET /he" };
+            stream.write_all(begin).unwrap();
+            stream.set_nonblocking(true).unwrap();
+            stream
+        })
+        .collect();
+    let mut asking = TcpStream::connect(&address).unwrap();
+    asking.write_all(b"GET /healthz HTTP/1.1\r\n\r\n").unwrap();
+    let mut reply = String::new();
+    asking.read_to_string(&mut reply).unwrap();
+    assert!(reply.ends_with("\r\n\r\nok\n"), "{reply}");
+    // It came before the service had given up any of the others.
+    for stream in &mut idle {
+        let heard = stream.read(&mut [0]).map_err(|error| error.kind());
+        assert_eq!(heard, Err(ErrorKind::WouldBlock));
+    }
+    signal(&service, "TERM");
+    let rest = talk.rest().to_owned();
+    assert_eq!(service.wait().unwrap().code(), Some(0), "{rest}");
+}
+
+#[test]
+fn how_long_files_are_kept_is_part_of_the_configuration() {
+    let folder = Folder::new();
+    let line = [
+        "record",
+        "-i",
+        "lo",
+        "-w",
+        &folder.file("f-%s.csv"),
+        "--rotate",
+        "5m",
+    ];
+    let kept = ["--keep", "30d", "--keep-size", "2GiB", "--print-config"];
+    let printed = turboflow(line.iter().chain(&kept)).exits(0).stdout;
+    for words in ["keep = \"30d\"\n", "keep-size = \"2GiB\"\n"] {
+        assert_eq!(printed.matches(words).count(), 1, "{words}: {printed}");
+    }
+    let config = folder.write("turboflow.toml", &printed);
+    turboflow(["run", "--config", &config, "--check"]).exits(0);
 }

@@ -4,7 +4,9 @@
 use std::fs;
 use std::process::Stdio;
 
-use crate::support::{Folder, command, finish, office, rows, turboflow};
+use crate::support::{Folder, command, finish, office, project, rows, turboflow};
+#[cfg(target_os = "linux")]
+use crate::terminal::Terminal;
 
 /// The records of the sample in every format.
 fn recorded(folder: &Folder) -> [String; 3] {
@@ -26,7 +28,7 @@ fn answers_do_not_depend_on_the_format() {
         &["--group-by", "src_addr", "--top", "3", "--by", "packets"],
         &[
             "--where",
-            "tcp and port 443 or udp and bytes > 10k",
+            "(tcp and port 443) or (udp and bytes > 10k)",
             "--format",
             "json",
         ],
@@ -71,7 +73,8 @@ fn tables_state_their_basis() {
         "{largest}"
     );
     let twenty = turboflow(["show", &csv]).exits(0).stdout;
-    assert_eq!(twenty.lines().count(), 24, "{twenty}");
+    assert_eq!(twenty.lines().count(), 25, "{twenty}");
+    assert!(twenty.contains("\nTimes are UTC, of 20"), "{twenty}");
     let exact = turboflow(["show", &csv, "--top", "1", "--exact"])
         .exits(0)
         .stdout;
@@ -201,13 +204,13 @@ fn records_of_a_custom_definition_can_be_queried() {
         "--group-by",
         "protocol",
         "--by",
-        "s",
+        "sum(s)",
         "--format",
         "csv",
     ]);
     let groups = groups.exits(0).stdout;
     assert!(
-        groups.starts_with("protocol,records,s,share\n6,"),
+        groups.starts_with("protocol,records,sum(s),share\n6,"),
         "{groups}"
     );
     let packets = turboflow([
@@ -216,7 +219,7 @@ fn records_of_a_custom_definition_can_be_queried() {
         "--group-by",
         "protocol",
         "--select",
-        "c",
+        "sum(c)",
         "--format",
         "csv",
     ]);
@@ -250,7 +253,10 @@ fn files_without_flow_records_are_refused_with_their_kind() {
     says(&office(), &["a capture of packets", "turboflow record -r"]);
     let ipfix = folder.file("flows.ipfix");
     turboflow(["record", "-q", "-r", &office(), "-w", &ipfix]).exits(0);
-    says(&ipfix, &["IPFIX"]);
+    let input = Stdio::from(fs::File::open(&ipfix).unwrap());
+    finish(command(["show", "-"]).stdin(input))
+        .exits(2)
+        .says(&["IPFIX, which cannot be read from a pipe", "name the file"]);
     let notes = folder.write("notes.txt", "hello\n");
     says(&notes, &["no header of flow records"]);
     let letter = folder.write("letter.txt", "hello\nworld, and all\n");
@@ -284,14 +290,237 @@ fn wrong_questions_and_files_are_refused() {
     turboflow(["show", &csv, "--format", "xml"])
         .exits(2)
         .says(&["table", "csv", "json"]);
-    turboflow(["show", &folder.file("none.csv")])
+    let none = turboflow(["show", &folder.file("none.csv")]);
+    let none = none
         .exits(2)
-        .says(&["none.csv"]);
-    turboflow(["show", &csv, "--group-by", "host"])
+        .says(&["none.csv does not exist: check the path"]);
+    assert!(!none.stderr.contains("os error"), "{}", none.stderr);
+    turboflow(["show", &csv, "--group-by", "port"])
         .exits(2)
-        .says(&["group by src_addr, by dst_addr"]);
+        .says(&["group by dst_port"]);
+    turboflow(["show", &csv, "--top-each", "3"])
+        .exits(2)
+        .says(&["--group-by", "write time:5m,src_addr"]);
     turboflow(["show", &csv, &other])
         .exits(2)
         .says(&["other.csv"]);
     turboflow(["show"]).exits(2).says(&["FILE"]);
+}
+
+/// A number that may be a maximum is not added up.
+#[test]
+fn a_text_file_does_not_say_how_columns_add_up() {
+    let folder = Folder::new();
+    let text = "src_addr,bytes,tcp_window_max,window\n10.0.0.1,5,100,100\n10.0.0.1,6,300,300\n";
+    let csv = folder.write("flows.csv", text);
+    let ask = |by: &str| {
+        let args = [
+            "show",
+            &csv,
+            "--group-by",
+            "src_addr",
+            "--format",
+            "csv",
+            "--by",
+            by,
+        ];
+        turboflow(args)
+    };
+    let largest = ask("tcp_window_max").exits(0).stdout;
+    assert!(largest.contains("\n10.0.0.1,2,11,300,100\n"), "{largest}");
+    ask("window")
+        .exits(2)
+        .says(&["write sum(window), max(window) or min(window)"]);
+    let largest = ask("max(window)").exits(0).stdout;
+    assert!(largest.contains("\n10.0.0.1,2,11,300,100\n"), "{largest}");
+}
+
+#[test]
+fn a_pipe_whose_writer_failed_is_an_error() {
+    let folder = Folder::new();
+    let piped = |text: &str| {
+        let path = folder.write("input", text);
+        let input = Stdio::from(fs::File::open(path).unwrap());
+        finish(command(["show", "-"]).stdin(input))
+    };
+    piped("")
+        .exits(2)
+        .says(&["standard input is empty", "failed"]);
+    piped("\n").exits(2).says(&["standard input is empty"]);
+    piped("src_addr,bytes\n10.0.0.1,500\n10.0.0.2,12")
+        .exits(2)
+        .says(&["standard input, line 3", "stopped within this line"]);
+    piped("{\"bytes\":5}\n{\"bytes\":6")
+        .exits(2)
+        .says(&["line 2", "stopped within this line"]);
+    piped("src_addr,bytes\n10.0.0.1,500\n").exits(0);
+    // A file that a person wrote may lack its last newline.
+    turboflow([
+        "show",
+        &folder.write("a.csv", "src_addr,bytes\n10.0.0.1,12"),
+    ])
+    .exits(0);
+}
+
+/// The table as a person sees it; `apps/query` has the golden tests.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_table_fits_the_terminal() {
+    let folder = Folder::new();
+    let [csv, ..] = recorded(&folder);
+    for (columns, has_reason) in [(80, false), (200, true)] {
+        let mut screen = Terminal::start(&command(["show", &csv, "--top", "12"]), 40, columns);
+        screen.wait_for("records matched");
+        let text = screen.text();
+        assert!(screen.widest() <= columns.into(), "{text}");
+        assert!(text.contains("2001:db8:2::10"), "{text}");
+        let header = text.lines().next().unwrap_or_default();
+        assert_eq!(header.contains("end_reason"), has_reason, "{text}");
+        assert_eq!(text.contains("No room for"), !has_reason, "{text}");
+        assert_eq!(screen.ends(), 0);
+    }
+}
+
+#[test]
+fn now_is_the_clock_unless_it_is_given() {
+    let folder = Folder::new();
+    let text = "src_addr,bytes,first_ns\n10.0.0.1,5,1700000000000000000\n";
+    let csv = folder.write("flows.csv", text);
+    let matched = |args: &[&str]| {
+        let question = ["show", &csv, "--where", "first_ns >= -1h"];
+        turboflow(question.iter().chain(args)).exits(0).stdout
+    };
+    assert!(matched(&["--now", "2023-11-14T22:50:00Z"]).contains("1 of 1 records matched"));
+    assert!(matched(&["--now", "2023-11-15"]).contains("0 of 1 records matched"));
+    assert!(matched(&[]).contains("0 of 1 records matched"));
+    turboflow(["show", &csv, "--now", "soon"])
+        .exits(2)
+        .says(&["2024-03-01T12:30:00Z"]);
+}
+
+#[test]
+fn folders_patterns_and_compressed_texts_are_read() {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.path().join("2024/03/01")).unwrap();
+    let names = [
+        "2024/03/01/a.csv.zst",
+        "2024/03/01/b.csv.gz",
+        "2024/03/c.csv",
+    ];
+    for name in names {
+        let file = folder.file(name);
+        turboflow(["record", "-q", "-r", &office(), "-w", &file]).exits(0);
+    }
+    let plain = fs::read(folder.file(names[2])).unwrap();
+    for name in &names[..2] {
+        let packed = fs::read(folder.file(name)).unwrap();
+        assert!(packed.len() * 2 < plain.len(), "{name}");
+    }
+    for (given, records) in [
+        ("2024/03/01", "1,484 of 1,484"),
+        ("2024", "2,226 of 2,226"),
+        ("2024/*/*.csv", "742 of 742"),
+        ("2024/**/*.csv.*", "1,484 of 1,484"),
+    ] {
+        let answer = turboflow(["show", &folder.file(given)]).exits(0).stdout;
+        assert!(
+            answer.contains(&format!("{records} records matched")),
+            "{answer}"
+        );
+    }
+    turboflow(["show", &folder.file("*.parquet")])
+        .exits(2)
+        .says(&["*.parquet", "stands for no file of flow records"]);
+}
+
+#[test]
+fn times_and_names_are_for_people_if_asked() {
+    let folder = Folder::new();
+    let [csv, ..] = recorded(&folder);
+    let ask = |args: &[&str]| {
+        let question = [
+            "show",
+            &csv,
+            "--top",
+            "1",
+            "--select",
+            "protocol,first_ns,end_reason",
+        ];
+        turboflow(question.iter().chain(args))
+    };
+    let iso = ask(&["--format", "csv", "--time", "iso", "--names"])
+        .exits(0)
+        .stdout;
+    assert!(
+        iso.starts_with("protocol,first_iso,end_reason\ntcp,20"),
+        "{iso}"
+    );
+    let seconds = ask(&["--format", "json", "--time", "s"]).exits(0).stdout;
+    assert!(
+        seconds.starts_with("{\"protocol\":6,\"first_s\":1"),
+        "{seconds}"
+    );
+    let plain = ask(&["--format", "csv"]).exits(0).stdout;
+    assert_eq!(
+        ask(&["--format", "csv", "--time", "ns"]).exits(0).stdout,
+        plain
+    );
+    ask(&["--names"])
+        .exits(2)
+        .says(&["--names is for --format csv and json"]);
+}
+
+/// Files that Arrow rewrote; `crates/formats` has the tests of every type.
+#[test]
+fn parquet_of_other_programs_is_read_or_refused_with_what_to_do() {
+    let foreign = |name: &str| project(&format!("crates/formats/tests/foreign/{name}.parquet"));
+    for name in ["gzip", "microseconds"] {
+        let answer = turboflow(["show", &foreign(name)]).exits(0);
+        assert!(answer.stdout.contains("records matched"), "{answer:?}");
+        assert_eq!(answer.stderr, "");
+    }
+    turboflow(["show", &foreign("brotli")])
+        .exits(2)
+        .says(&["compressed with brotli", "duckdb"]);
+}
+
+/// Only the times differ: IPFIX has milliseconds.
+#[test]
+fn ipfix_files_are_read() {
+    let folder = Folder::new();
+    let (csv, ipfix) = (folder.file("a.csv"), folder.file("a.ipfix"));
+    for args in [&[][..], &["--biflow"]] {
+        let meter = ["record", "-q", "-r", &office(), "-w", &csv, "-w", &ipfix];
+        turboflow(meter.iter().chain(args)).exits(0);
+        for question in [
+            &[
+                "--group-by",
+                "protocol,dst_port",
+                "--select",
+                "records,packets,bytes",
+            ][..],
+            &[
+                "--where",
+                "tcp port https",
+                "--group-by",
+                "host",
+                "--select",
+                "records",
+            ],
+            &[
+                "--group-by",
+                "end_reason",
+                "--select",
+                "records,tcp_flags,min_length,max_ttl",
+            ],
+        ] {
+            let answer = |file: &str| {
+                let question = question.iter().chain(&["--format", "csv"]);
+                turboflow(["show", file].iter().chain(question))
+                    .exits(0)
+                    .stdout
+            };
+            assert_eq!(answer(&csv), answer(&ipfix), "{question:?}");
+        }
+    }
 }

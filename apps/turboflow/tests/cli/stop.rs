@@ -4,10 +4,12 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
 
 use rustix::io::ioctl_fionread;
-use turboflow_testing::{Blocked, Talk, is_blocked, until};
+use rustix::process::{Pid, Signal, kill_process};
+use turboflow_testing::{Blocked, Talk, is_blocked, is_done_within, until};
 
 use crate::support::{Folder, command, make_pipe, rows, signal, turboflow, udp_capture};
 
@@ -35,7 +37,7 @@ fn is_empty(pipe: &impl AsFd) -> bool {
 
 #[test]
 fn the_first_signal_finishes_the_outputs() {
-    for name in ["INT", "TERM"] {
+    for name in ["INT", "TERM", "HUP"] {
         let folder = Folder::new();
         let (child, pipe) = waiting(&folder, 100);
         signal(&child, name);
@@ -52,6 +54,56 @@ fn the_first_signal_finishes_the_outputs() {
         assert_eq!(json["balanced"], true);
         turboflow(["show", &folder.file("a.csv")]).exits(0);
     }
+}
+
+#[test]
+fn a_signal_that_is_sent_twice_at_once_aborts_nothing() {
+    for _ in 0..50 {
+        let folder = Folder::new();
+        let (mut child, pipe) = waiting(&folder, 100);
+        let process = Pid::from_child(&child);
+        // What a busy machine holds up is no repetition any more.
+        let is_repeated = is_done_within(Duration::from_millis(100), || {
+            kill_process(process, Signal::TERM).unwrap();
+            // The run may be over before the second one.
+            let _ = kill_process(process, Signal::TERM);
+        });
+        let mut talk = Talk::of(child.stderr.take().unwrap());
+        let said = talk.rest().to_owned();
+        drop(pipe);
+        let code = child.wait().unwrap().code();
+        if !is_repeated {
+            continue;
+        }
+        assert_eq!(code, Some(1), "{said}");
+        assert_eq!(said.matches("finishing").count(), 1, "{said}");
+        assert_eq!(rows(&folder.read("a.csv")).len(), 100);
+    }
+}
+
+#[test]
+fn a_run_started_by_nohup_outlives_its_terminal() {
+    let folder = Folder::new();
+    let run = command(["record", "-q", "-r", "-", "-w", &folder.file("a.csv")]);
+    let mut child = Command::new("sh")
+        .args(["-c", "trap '' HUP; exec \"$@\"", "sh"])
+        .arg(run.get_program())
+        .args(run.get_args())
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    let capture = udp_capture(100);
+    let (before, after) = capture.split_at(capture.len() / 2);
+    pipe.write_all(before).unwrap();
+    until("the first half is read", || {
+        is_empty(&pipe) && is_blocked(child.id(), Blocked::Reading(0))
+    });
+    signal(&child, "HUP");
+    pipe.write_all(after).unwrap();
+    drop(pipe);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(rows(&folder.read("a.csv")).len(), 100);
 }
 
 #[test]
@@ -96,27 +148,51 @@ fn reads_a_named_pipe_to_its_end() {
 fn the_second_signal_aborts_and_removes_unfinished_outputs() {
     let folder = Folder::new();
     // A pipe without a reader, and more records than the queue of an output holds, stop the other
-    // output as well.
-    let many = ["generate", "-w", "-", "--packets", "1M", "--flows", "500k"];
-    let mut traffic = command(many).stdout(Stdio::piped()).spawn().unwrap();
-    let mut child = command(["record", "-r", "-", "-w", "-", "--format", "csv"])
-        .args(["-w", &folder.file("a.csv")])
-        .stdin(traffic.stdout.take().unwrap())
+    // output as well. (The queues of a run over a stream or an interface hold more.)
+    let inputs = Folder::new();
+    let capture = inputs.file("many.pcap");
+    let many = [
+        "generate",
+        "-w",
+        &capture,
+        "--packets",
+        "1M",
+        "--flows",
+        "500k",
+    ];
+    turboflow(many).exits(0);
+    let mut child = command(["record", "-r", &capture, "-w", "-", "--format", "csv"])
+        .args([
+            "-w",
+            &folder.file("a.csv"),
+            "--ledger",
+            &folder.file("l.json"),
+        ])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    assert!(traffic.wait().unwrap().success());
     let records = child.stdout.take().unwrap();
     until("it waits for its reader", || {
         // The pipe of 64 KiB is almost full.
         ioctl_fionread(&records).unwrap() > 60_000 && is_blocked(child.id(), Blocked::Writing)
     });
+    // Of another process that has this number too, in another container.
+    let others = [
+        format!(".a.csv.{}-9.tmp", child.id()),
+        format!(".b.{}-0.csv.7-1.tmp", child.id()),
+    ];
+    others.iter().for_each(|name| drop(folder.write(name, "")));
     signal(&child, "INT");
     let mut talk = Talk::of(child.stderr.take().unwrap());
     talk.wait_for("once more aborts at once");
-    signal(&child, "INT");
-    let status = child.wait().unwrap();
-    assert_eq!(status.code(), Some(130));
-    assert_eq!(folder.names(), [""; 0]);
+    // Signals of the first half second repeat the first.
+    let mut status = None;
+    until("a second signal counts", || {
+        signal(&child, "INT");
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    assert_eq!(status.unwrap().code(), Some(130));
+    assert_eq!(folder.names(), others);
 }

@@ -28,6 +28,8 @@ pub(crate) struct Terminal {
     unread: Vec<u8>,
     cells: Vec<Vec<char>>,
     at: (usize, usize),
+    /// The length of the longest line that was written.
+    widest: usize,
     /// Whether it uses the alternate screen without a cursor.
     is_alternate: bool,
     is_cursor_shown: bool,
@@ -79,6 +81,7 @@ impl Terminal {
             unread: Vec::new(),
             cells: vec![vec![' '; columns.into()]; rows.into()],
             at: (0, 0),
+            widest: 0,
             is_alternate: false,
             is_cursor_shown: true,
             is_over: false,
@@ -125,6 +128,12 @@ impl Terminal {
             .iter()
             .map(|line| line.iter().collect::<String>());
         lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The length of the longest line that was written: a terminal would have wrapped it beyond its
+    /// own width.
+    pub(crate) fn widest(&self) -> usize {
+        self.widest
     }
 
     /// Waits for the end. Checks that the terminal is restored, and returns the exit code.
@@ -197,6 +206,7 @@ impl Terminal {
                     *cell = letter;
                 }
                 self.at.1 += 1;
+                self.widest = self.widest.max(self.at.1);
             }
         }
     }

@@ -28,11 +28,11 @@ const FIELDS: [&str; 13] = [
 
 /// A folder with two authorities, and certificates of the first: for this host, for another name,
 /// an expired one, and one for the client.
-struct Certificates(Folder);
+pub(crate) struct Certificates(Folder);
 
 impl Certificates {
     /// `None` if the test is skipped without OpenSSL.
-    fn make() -> Option<Self> {
+    pub(crate) fn make() -> Option<Self> {
         if is_missing(&[Need::Tool("openssl"), localhost()]) {
             return None;
         }
@@ -71,12 +71,12 @@ impl Certificates {
         assert_eq!(ran.code, Some(0), "{arguments}: {}", ran.stderr);
     }
 
-    fn file(&self, name: &str) -> String {
+    pub(crate) fn file(&self, name: &str) -> String {
         self.0.file(name)
     }
 
     /// A server with that certificate, which writes what it receives to a file.
-    fn serve(&self, certificate: &str, more: &[&str]) -> Server {
+    pub(crate) fn serve(&self, certificate: &str, more: &[&str]) -> Server {
         // Another process may take the port first. Then the server exits at once.
         let mut attempts = (0..10).map(|_| self.attempt(certificate, more));
         let server = attempts.find_map(Server::listening);
@@ -113,10 +113,10 @@ impl Certificates {
 }
 
 /// Killed at the end of the test.
-struct Server {
+pub(crate) struct Server {
     child: Child,
-    port: u16,
-    got: Folder,
+    pub(crate) port: u16,
+    pub(crate) got: Folder,
     said: Folder,
 }
 

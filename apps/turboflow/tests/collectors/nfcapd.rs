@@ -6,8 +6,8 @@ use std::process::Command;
 use turboflow_testing::{Need, is_missing};
 
 use crate::daemon::Daemon;
-use crate::flow::{Collector, Flow, Got, OVER_UDP, as_shown, captures, equal, send};
-use crate::support::{Folder, Ran, finish, free_port};
+use crate::flow::{Collector, Flow, Got, OVER_UDP, as_shown, captures, equal, of_csv, send};
+use crate::support::{Folder, Ran, command, finish, free_port, pcap_header, pcap_packet};
 
 /// A listening nfcapd.
 pub(crate) struct Nfcapd(pub(crate) Daemon);
@@ -88,6 +88,59 @@ fn flow(record: &str) -> Flow {
         last_ms: number("last "),
         tcp_flags: number("tcp flags"),
         end_reason: number("end reason"),
+    }
+}
+
+/// A capture of 300 TCP packets, each a flow of its own, with these flags: more than 8 bits take
+/// another template.
+fn tcp_capture(flags: u16) -> Vec<u8> {
+    let mut bytes = pcap_header(1);
+    for index in 0..300_u16 {
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00];
+        frame.extend([0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0]);
+        frame.extend([192, 0, 2, 1, 198, 51, 100, 2]);
+        frame.extend((10_000 + index).to_be_bytes());
+        frame.extend([1, 187, 0, 0, 0, 1, 0, 0, 0, 0]);
+        frame.extend((0x5000 | flags).to_be_bytes());
+        frame.extend([0xff, 0xff, 0, 0, 0, 0]);
+        frame.resize(60, 0);
+        let time = 1_700_000_000_000_000 + u64::from(index) * 1_000;
+        bytes.extend(pcap_packet(time, &frame));
+    }
+    bytes
+}
+
+/// As in two containers of one host: both are process 1, and both send from one address.
+#[test]
+fn two_exporters_that_are_process_1_at_one_address_are_told_apart() {
+    if is_missing(&[Need::Root, Need::Tool("unshare")]) {
+        return;
+    }
+    for scheme in OVER_UDP {
+        let Some(nfcapd) = Nfcapd::start(free_port()) else {
+            return;
+        };
+        let folder = Folder::new();
+        let url = format!("{scheme}://127.0.0.1:{}", nfcapd.0.port);
+        let exporters = [("syn", 0x002), ("nonce", 0x102)].map(|(name, flags)| {
+            let capture = folder.write(&format!("{name}.pcap"), tcp_capture(flags));
+            let csv = folder.file(&format!("{name}.csv"));
+            let run = command(["record", "-q", "-r", &capture, "-w", &csv, "-w", &url]);
+            let mut apart = Command::new("unshare");
+            apart.args(["--pid", "--fork", "--mount-proc"]);
+            apart.arg(run.get_program()).args(run.get_args());
+            apart.args(["--export-rate", "300", "--no-export-options"]);
+            std::thread::spawn(move || finish(&mut apart))
+        });
+        for exporter in exporters {
+            exporter.join().unwrap().exits(0);
+        }
+        let sent = ["syn.csv", "nonce.csv"].map(|name| of_csv(&folder.read(name)));
+        let got = nfcapd.end(true);
+        assert!(got.complaints.is_empty(), "{scheme}: {:?}", got.complaints);
+        let sent = as_shown(sent.concat(), true, scheme == "ipfix+udp");
+        assert_eq!(sent.len(), 600);
+        equal(&got.flows, &sent, scheme);
     }
 }
 

@@ -134,10 +134,14 @@ fn tcp_follows_a_name_with_its_next_connection() {
     let (mut stream, _) = second.accept().unwrap();
     replay(&link, &running);
     read_flows(&mut after, &mut stream);
+    // The program waits until its collector has read everything and closes the connection.
+    let reading = std::thread::spawn(move || {
+        after.read(&mut stream, u64::MAX);
+        after
+    });
     running.signal("TERM");
     let ended = running.end();
-    after.read(&mut stream, u64::MAX);
-    has_all(ended, [&before, &after]);
+    has_all(ended, [&before, &reading.join().unwrap()]);
 }
 
 fn read_flows(reader: &mut Reader, stream: &mut TcpStream) {

@@ -120,6 +120,31 @@ fn a_service_meters_answers_rotates_its_files_and_ends() {
 }
 
 #[test]
+fn old_files_are_removed_by_age_and_by_size() {
+    let Some(link) = Link::new() else { return };
+    for keep in ["keep = \"1d\"\n", "keep-size = \"1kB\"\n"] {
+        let folder = Folder::new();
+        let output = "[[output]]\nto = \"flows-%s.csv\"\nrotate = \"1h\"\n";
+        let source = "[source]\ninterfaces = [\"vb\"]\n[service]\nledger = \"ledger.json\"\n";
+        folder.write("turboflow.toml", format!("{source}{output}{keep}"));
+        for name in ["flows-1000.csv", "flows-1001.csv", "notes-1000.csv"] {
+            let path = folder.write(name, [b'x'; 800]);
+            let file = File::options().write(true).open(path).unwrap();
+            file.set_modified(std::time::UNIX_EPOCH).unwrap();
+        }
+        let running = link.start(folder, &["run", "--config", "turboflow.toml"], &[]);
+        // At the start: the disk may be full.
+        let old = running.folder.path().join("flows-1000.csv");
+        until("the oldest is gone", || !old.exists());
+        running.signal("TERM");
+        let ended = running.end();
+        let names = ended.folder.names();
+        assert!(names.contains(&"notes-1000.csv".to_owned()), "{names:?}");
+        assert!(!names.contains(&"flows-1000.csv".to_owned()), "{names:?}");
+    }
+}
+
+#[test]
 fn outputs_change_when_the_configuration_does() {
     let Some(link) = Link::new() else { return };
     // Written without its port, it is still the same collector.
@@ -267,6 +292,7 @@ fn rights_are_dropped_once_the_interfaces_are_open() {
         for name in ["CapEff:", "CapPrm:"] {
             assert_eq!(line(name).trim(), "0000000000000000", "{status}");
         }
+        assert_eq!(line("NoNewPrivs:").trim(), "1", "{status}");
         threads += 1;
     }
     assert!(threads > 1);

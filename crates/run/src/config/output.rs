@@ -10,7 +10,7 @@ use turboflow_formats::Format;
 use turboflow_record::{DOCUMENTATION_ENTERPRISE, TimeUnit};
 
 use super::text::{self, flag};
-use super::{CountAboveZero, Interval, Mtu, Rotation, Size, units};
+use super::{CountAboveZero, Interval, Mtu, Rotation, Size, Time, units};
 
 /// One output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,15 @@ pub struct OutputConfig {
     /// After this many bytes a new file begins. Requires a time pattern in the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rotate_size: Option<Size>,
+    /// Files that are older than this are removed. Requires a time pattern in the name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep: Option<Time>,
+    /// The oldest files are removed beyond this many bytes. Requires a time pattern in the name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_size: Option<Size>,
+    /// The file with the key by which addresses are replaced. `None`: they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anonymize: Option<PathBuf>,
     /// Maximum flow records per second to a collector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<CountAboveZero>,
@@ -64,6 +73,9 @@ impl Default for OutputConfig {
             format: None,
             rotate: None,
             rotate_size: None,
+            keep: None,
+            keep_size: None,
+            anonymize: None,
             rate: None,
             mtu: Mtu(1_400),
             template_interval: Interval(Duration::from_secs(30)),

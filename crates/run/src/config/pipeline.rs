@@ -7,7 +7,7 @@ use std::thread;
 use turboflow_aggregate::{FlowCache, Timeouts};
 use turboflow_engine::PacketEngines;
 use turboflow_engine_software::{Sizing, SoftwareEngines};
-use turboflow_merge::{KeyWidths, Layout, WORDS_WIDE};
+use turboflow_merge::{Initiator, KeyWidths, Layout, WORDS_WIDE};
 use turboflow_packet::{ReassemblyConfig, TunnelSet};
 use turboflow_record::{Definition, KeyField, WORDS_V4, WORDS_V6};
 
@@ -38,6 +38,8 @@ pub struct PipelineConfig {
     pub readers: usize,
     /// Seed of the hash function.
     pub seed: u64,
+    /// Who is the initiator of a biflow.
+    pub initiator: Initiator,
     /// Tunnels whose inner packets are metered.
     pub decapsulate: TunnelSet,
     /// Whether ICMP type and code are the destination port.
@@ -63,6 +65,7 @@ impl Default for PipelineConfig {
             meters_apart: false,
             readers: 1,
             seed: 0,
+            initiator: Initiator::default(),
             decapsulate: TunnelSet::default(),
             icmp_ports: false,
             reassemble_flows: None,
@@ -216,6 +219,7 @@ impl TryFrom<&RunConfig> for PipelineConfig {
                 && thread::available_parallelism().is_ok_and(|count| count.get() > 1),
             readers: fit(Field::Readers, run.source.readers.0, MAX_READERS)?,
             seed: run.meter.seed.map_or(0, |seed| seed.0),
+            initiator: run.flow.initiator,
             decapsulate: run.flow.decapsulate,
             icmp_ports: run.flow.icmp_ports,
             reassemble_flows: run.flow.reassemble.then(ReassemblyConfig::default),
@@ -282,8 +286,9 @@ impl PipelineConfig {
         for (field, ns, least) in times {
             range(field, ns, least, MAX_TIMEOUT_NS)?;
         }
-        Layout::compile(&self.definition, self.biflow)
-            .map_err(|error| ConfigError::Definition(error.to_string()))
+        let layout = Layout::compile(&self.definition, self.biflow)
+            .map_err(|error| ConfigError::Definition(error.to_string()))?;
+        Ok(layout.with_initiator(self.initiator))
     }
 
     /// Packets are distributed to readers by their outermost pair of addresses. All packets of a

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use turboflow_merge::Initiator;
 use turboflow_packet::TunnelSet;
 
 use super::text::{self, flag, list};
@@ -76,6 +77,9 @@ pub struct FlowConfig {
     /// Whether the two directions of a conversation are one record.
     #[serde(deserialize_with = "flag::deserialize")]
     pub biflow: bool,
+    /// Who is the initiator of a biflow.
+    #[serde(with = "text")]
+    pub initiator: Initiator,
     /// Tunnels whose inner packets are metered.
     #[serde(serialize_with = "text::serialize", deserialize_with = "tunnels")]
     pub decapsulate: TunnelSet,
@@ -178,6 +182,15 @@ pub struct ServiceConfig {
     /// Format of lines on standard error.
     #[serde(with = "text")]
     pub log_format: LogFormat,
+    /// Whether files are on the disk before they get their names. `None`: the program's default.
+    #[serde(
+        deserialize_with = "flag::some",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub sync: Option<bool>,
+    /// Whether root writes through outputs that are symbolic links.
+    #[serde(deserialize_with = "flag::deserialize")]
+    pub follow_links: bool,
 }
 
 /// Format of lines on standard error.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use turboflow_formats::Format;
+use turboflow_merge::Initiator;
 use turboflow_packet::{Tunnel, TunnelSet};
 use turboflow_record::TimeUnit;
 
@@ -129,10 +130,14 @@ fn source() -> impl Strategy<Value = SourceConfig> {
 }
 
 fn flow() -> impl Strategy<Value = FlowConfig> {
-    (some(path()), any::<[bool; 3]>(), any::<u8>()).prop_map(
-        |(definition, [biflow, reassemble, icmp_ports], tunnels)| FlowConfig {
+    (some(path()), any::<[bool; 4]>(), any::<u16>()).prop_map(
+        |(definition, [biflow, first, reassemble, icmp_ports], tunnels)| FlowConfig {
             definition,
             biflow,
+            initiator: match first {
+                true => Initiator::FirstSender,
+                false => Initiator::Auto,
+            },
             decapsulate: Tunnel::ALL
                 .into_iter()
                 .filter(|tunnel| tunnels >> *tunnel as u8 & 1 == 1)
@@ -151,7 +156,13 @@ fn output() -> impl Strategy<Value = OutputConfig> {
     ]);
     let unit = prop_oneof![Just(TimeUnit::Milliseconds), Just(TimeUnit::Nanoseconds)];
     let seconds = || (1..1_000_000_u64).prop_map(Duration::from_secs);
-    let rotation = (some(seconds()), some(any::<u64>()));
+    let rotation = (
+        some(seconds()),
+        some(any::<u64>()),
+        some(seconds()),
+        some(any::<u64>()),
+        some(path()),
+    );
     let message = (
         some(1..u64::MAX),
         512..=65_507_u16,
@@ -167,6 +178,9 @@ fn output() -> impl Strategy<Value = OutputConfig> {
             format,
             rotate: rotation.0.map(Rotation),
             rotate_size: rotation.1.map(Size),
+            keep: rotation.2.map(Time),
+            keep_size: rotation.3.map(Size),
+            anonymize: rotation.4,
             rate: message.0.map(CountAboveZero),
             mtu: Mtu(message.1),
             template_interval: Interval(message.2),
@@ -202,13 +216,16 @@ fn service() -> impl Strategy<Value = ServiceConfig> {
         Just(LogFormat::Json),
         Just(LogFormat::Text)
     ];
-    (metrics, some(".*"), some(path()), any::<bool>(), format).prop_map(
-        |(metrics, user, ledger, quiet, log_format)| ServiceConfig {
+    let flags = (any::<bool>(), some(any::<bool>()), any::<bool>());
+    (metrics, some(".*"), some(path()), flags, format).prop_map(
+        |(metrics, user, ledger, (quiet, sync, follow_links), log_format)| ServiceConfig {
             metrics,
             user,
             ledger,
             quiet,
             log_format,
+            sync,
+            follow_links,
         },
     )
 }

@@ -221,4 +221,10 @@ pub(super) mod flag {
         }
         deserializer.deserialize_any(Flag)
     }
+
+    pub(in super::super) fn some<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<bool>, D::Error> {
+        deserialize(deserializer).map(Some)
+    }
 }

@@ -30,12 +30,15 @@ pub(super) fn read(
         meter,
         clock_ns: 0,
         pacing: files.pace.map(Pacing::new),
+        is_pipe: false,
     };
     for file in files.files {
-        reading.file(file, stop, &mut observe, |frames, unmetered| {
-            metering.frames(frames, stop, |metering| {
+        // A pipe has no length.
+        metering.is_pipe = file.bytes_total().is_none() && metering.pacing.is_none();
+        reading.file(file, stop, &mut observe, |frames, last_ns, counters| {
+            metering.frames(frames, last_ns, stop, |metering| {
                 if snapshots.are_wanted() {
-                    snapshots.answer(metering.snapshot(unmetered, steps));
+                    snapshots.answer(metering.snapshot(counters, steps));
                 }
             });
         });
@@ -47,7 +50,7 @@ pub(super) fn read(
 pub(super) fn inspect(files: Files, stop: &Stop, mut sink: impl FrameSink) -> RunReport {
     let mut reading = FilesReader::new(&files.files, files.filter);
     for file in files.files {
-        reading.file(file, stop, &mut |_| (), |frames, _| sink.frames(frames));
+        reading.file(file, stop, &mut |_| (), |frames, _, _| sink.frames(frames));
     }
     reading.report(sink.finish().ledger())
 }
@@ -60,21 +63,24 @@ struct FilesReader {
     packets: u64,
     bytes_of_files_done: u64,
     bytes_total: Option<u64>,
-    unmetered: UnmeteredPackets,
+    counters: FileCounters,
 }
 
-/// Packets that never reach the meter.
+/// Counters of the files: packets that never reach the meter, and packets whose times are not those
+/// of the file.
 #[derive(Clone, Copy, Debug, Default)]
-struct UnmeteredPackets {
+struct FileCounters {
     packets_unknown_link_type: u64,
     bytes_unknown_link_type: u64,
     packets_filtered: u64,
     bytes_filtered: u64,
     source_dropped: u64,
+    packets_without_time: u64,
+    packets_time_clamped: u64,
 }
 
-impl UnmeteredPackets {
-    /// Adds these packets to the ledger of a meter.
+impl FileCounters {
+    /// Adds the counters to the ledger of a meter.
     const fn count(self, ledger: &mut Ledger) {
         ledger.packets_unknown_link_type = self.packets_unknown_link_type;
         ledger.bytes_unknown_link_type = self.bytes_unknown_link_type;
@@ -83,6 +89,8 @@ impl UnmeteredPackets {
         ledger.packets_received += self.packets_unknown_link_type + self.packets_filtered;
         ledger.bytes_received += self.bytes_unknown_link_type + self.bytes_filtered;
         ledger.source_dropped = self.source_dropped;
+        ledger.packets_without_time = self.packets_without_time;
+        ledger.packets_time_clamped = self.packets_time_clamped;
     }
 }
 
@@ -95,17 +103,18 @@ impl FilesReader {
             packets: 0,
             bytes_of_files_done: 0,
             bytes_total: files.iter().map(CaptureFile::bytes_total).sum(),
-            unmetered: UnmeteredPackets::default(),
+            counters: FileCounters::default(),
         }
     }
 
-    /// Hands the frames of a file to `take` in batches, with the packets left out so far.
+    /// Hands the frames of a file to `take` in batches, with the time of the last frame before the
+    /// filter, and the counters so far. `None`: a pipe is silent.
     fn file(
         &mut self,
         mut file: CaptureFile,
         stop: &Stop,
         observe: &mut impl FnMut(RunEvent<'_>),
-        mut take: impl FnMut(&[Frame<'_>], UnmeteredPackets),
+        mut take: impl FnMut(&[Frame<'_>], Option<u64>, FileCounters),
     ) {
         let mut batches = 0u32;
         loop {
@@ -117,12 +126,13 @@ impl FilesReader {
                 Ok(None) => break,
                 Ok(Some(mut batch)) => {
                     self.packets += batch.frames().len() as u64;
+                    let last_ns = batch.frames().last().map(|frame| frame.timestamp_ns);
                     if let Some(filter) = &self.filter {
                         let (packets, bytes) = batch.filter(filter);
-                        self.unmetered.packets_filtered += packets;
-                        self.unmetered.bytes_filtered += bytes;
+                        self.counters.packets_filtered += packets;
+                        self.counters.bytes_filtered += bytes;
                     }
-                    take(batch.frames(), self.unmetered);
+                    take(batch.frames(), last_ns, self.counters);
                 }
                 Err(error) => {
                     self.damaged.push(error);
@@ -139,16 +149,18 @@ impl FilesReader {
             }
         }
         let counters = file.counters();
-        let unmetered = &mut self.unmetered;
-        unmetered.packets_unknown_link_type += counters.packets_unknown_link_type;
-        unmetered.bytes_unknown_link_type += counters.bytes_unknown_link_type;
-        unmetered.source_dropped += counters.source_dropped;
+        let sum = &mut self.counters;
+        sum.packets_unknown_link_type += counters.packets_unknown_link_type;
+        sum.bytes_unknown_link_type += counters.bytes_unknown_link_type;
+        sum.source_dropped += counters.source_dropped;
+        sum.packets_without_time += counters.packets_without_time;
+        sum.packets_time_clamped += counters.packets_time_clamped;
         self.bytes_of_files_done += file.bytes_read();
     }
 
     /// Ends the run. `ledger` is that of the meter or the inspector.
     fn report(self, mut ledger: Ledger) -> RunReport {
-        self.unmetered.count(&mut ledger);
+        self.counters.count(&mut ledger);
         RunReport {
             damaged: self.damaged,
             stopped: self.stopped,
@@ -164,11 +176,19 @@ struct PacedMeter {
     clock_ns: u64,
     /// `None`: as fast as possible.
     pacing: Option<Pacing>,
+    /// Whether a pipe is read.
+    is_pipe: bool,
 }
 
 impl PacedMeter {
     /// Meters frames when they are due. After a request to stop, meters the rest at once.
-    fn frames(&mut self, frames: &[Frame<'_>], stop: &Stop, answer: impl Fn(&mut Self)) {
+    fn frames(
+        &mut self,
+        frames: &[Frame<'_>],
+        last_ns: Option<u64>,
+        stop: &Stop,
+        answer: impl Fn(&mut Self),
+    ) {
         let mut left = frames;
         while let Some(next) = left.first() {
             let mut due = left.len();
@@ -192,12 +212,23 @@ impl PacedMeter {
             self.clock_ns = now.last().map_or(self.clock_ns, |last| last.timestamp_ns);
             left = later;
         }
+        self.follow_pipe(last_ns);
         answer(self);
     }
 
-    fn snapshot(&mut self, unmetered: UnmeteredPackets, steps: &Steps<'_>) -> LiveSnapshot {
+    /// Moves the clock of a pipe to the last frame of a batch, whatever it was: flows must not wait
+    /// for a frame that the filter passes. A silent pipe has no clock. The program that writes it
+    /// may hold packets back, and the wall clock would cut their flows.
+    fn follow_pipe(&mut self, last_ns: Option<u64>) {
+        if let Some(last_ns) = last_ns.filter(|last_ns| self.is_pipe && *last_ns > self.clock_ns) {
+            self.clock_ns = last_ns;
+            self.meter.advance(last_ns);
+        }
+    }
+
+    fn snapshot(&mut self, counters: FileCounters, steps: &Steps<'_>) -> LiveSnapshot {
         let mut ledger = self.meter.snapshot();
-        unmetered.count(&mut ledger);
+        counters.count(&mut ledger);
         LiveSnapshot {
             ledger,
             clock_ns: self.clock_ns,

@@ -26,7 +26,7 @@ fn read(text: &str) -> RunConfig {
 }
 
 /// For each flag, a value that is not the default. Used as a flag, as an old key, and as a key.
-const VALUES: [(Key, &str); 40] = [
+const VALUES: [(Key, &str); 46] = [
     (Key::Interfaces, "\"eth0\""),
     (Key::Filter, "\"tcp port 443\""),
     (Key::Duration, "\"90s\""),
@@ -39,6 +39,7 @@ const VALUES: [(Key, &str); 40] = [
     (Key::MicroflowSlots, "4096"),
     (Key::Definition, "\"own.toml\""),
     (Key::Biflow, "true"),
+    (Key::Initiator, "\"first\""),
     (Key::Decapsulate, "\"gre,vxlan\""),
     (Key::Reassemble, "true"),
     (Key::IcmpPorts, "true"),
@@ -53,10 +54,15 @@ const VALUES: [(Key, &str); 40] = [
     (Key::Ledger, "\"ledger.json\""),
     (Key::Quiet, "true"),
     (Key::LogFormat, "\"json\""),
+    (Key::Sync, "true"),
+    (Key::FollowLinks, "true"),
     (Key::To, "\"ipfix+tls://127.0.0.1:4740\""),
     (Key::Format, "\"ipfix\""),
     (Key::Rotate, "\"5m\""),
     (Key::RotateSize, "\"1GiB\""),
+    (Key::Keep, "\"30d\""),
+    (Key::KeepSize, "\"100GB\""),
+    (Key::Anonymize, "\"anonymize.key\""),
     (Key::Rate, "\"50k\""),
     (Key::Mtu, "600"),
     (Key::TemplateInterval, "\"1m\""),

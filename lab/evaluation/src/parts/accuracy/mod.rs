@@ -106,6 +106,7 @@ fn link_traffic(packets: u64) -> anyhow::Result<Vec<Packet>> {
         tcp_flags: arrival.tcp_flags,
         ttl: 64,
         tos: 0,
+        is_echo_reply: false,
     };
     Ok(workload.map(packet).collect())
 }

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Pseudonyms instead of addresses: the key, and the writer that replaces them.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use turboflow_formats::{CryptoPan, FlowWriter, anonymize};
+use turboflow_record::Schema;
+
+use crate::keys::Key;
+
+/// Reads the key in a file.
+pub(crate) fn key(path: &Path) -> anyhow::Result<CryptoPan> {
+    let place = path.display();
+    let content = fs::read(path).with_context(|| format!("cannot read the key {place}"))?;
+    CryptoPan::from_file(&content)
+        .map_err(|reason| anyhow!("{}: {place}: {reason}", Key::Anonymize))
+}
+
+/// A writer that gives the records on with pseudonyms.
+pub(crate) fn writer(
+    inner: Box<dyn FlowWriter>,
+    schema: &Schema,
+    key: CryptoPan,
+) -> anyhow::Result<Box<dyn FlowWriter>> {
+    anonymize(inner, schema, key).map_err(|column| no_pseudonym(&column))
+}
+
+/// The error for a column of MAC addresses.
+pub(crate) fn no_pseudonym(column: &str) -> anyhow::Error {
+    anyhow!(
+        "{} replaces IP addresses, but {column} holds MAC addresses, which would stay: leave the \
+         column out",
+        Key::Anonymize
+    )
+}

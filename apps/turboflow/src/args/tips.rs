@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tips for options and commands that do not exist, but that users of other commands and tools
+//! write.
+
+use std::path::Path;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, Error};
+use turboflow_formats::Format;
+
+/// Commands of `turboflow-lab` that users may look for here.
+const LABORATORY: [&str; 2] = ["bench", "evaluation"];
+
+/// An option that other tools have, and what stands for it.
+struct Known {
+    /// What users write.
+    typed: &'static [&'static str],
+    /// The option of the command that stands for it; empty where the command is enough.
+    option: &'static str,
+    /// The commands where that is so; empty for all that have the option.
+    commands: &'static [&'static str],
+    tip: &'static str,
+}
+
+/// The first row that fits a command counts.
+const KNOWN: [Known; 12] = [
+    Known {
+        typed: &["-o", "--output", "--out", "--outfile"],
+        option: "write",
+        commands: &[],
+        tip: "-w FILE writes to a file",
+    },
+    Known {
+        typed: &["-o", "-w", "--write", "--output", "--out", "--outfile"],
+        option: "",
+        commands: &["show", "plan", "definition"],
+        tip: "the answer goes to standard output: > FILE writes it to a file",
+    },
+    Known {
+        typed: &["--limit", "-n", "--head", "--rows", "--count"],
+        option: "top",
+        commands: &[],
+        tip: "--top N limits the rows",
+    },
+    Known {
+        typed: &["--limit", "-n", "--head", "--top", "--count"],
+        option: "rows",
+        commands: &[],
+        tip: "--rows N limits the rows",
+    },
+    Known {
+        typed: &["--limit", "-n", "-c", "--count", "--top"],
+        option: "packets",
+        commands: &["record"],
+        tip: "--packets N ends a run after N packets; of flow records, \
+              `turboflow show FILE --top N` shows the largest",
+    },
+    Known {
+        typed: &["--sort", "--sort-by", "--order-by", "--order", "-O"],
+        option: "by",
+        commands: &[],
+        tip: "--by FIELD sorts by a field, --ascending turns the order round",
+    },
+    Known {
+        typed: &["--by", "--sort-by", "--order-by", "--order"],
+        option: "sort",
+        commands: &[],
+        tip: "--sort COLUMN sorts by a column",
+    },
+    Known {
+        typed: &["--where", "--filter", "-f", "--bpf"],
+        option: "read",
+        commands: &["record", "plan"],
+        tip: "a filter of packets stands at the end without an option: \
+              turboflow record -r FILE 'tcp port 443'; flow records are chosen by \
+              `turboflow show FILE --where 'tcp port 443'`",
+    },
+    Known {
+        typed: &["--filter", "-f", "--query"],
+        option: "where",
+        commands: &[],
+        tip: "--where 'tcp port 443' chooses records",
+    },
+    Known {
+        typed: &["-r", "--read", "--input", "--file"],
+        option: "",
+        commands: &["show"],
+        tip: "files stand without an option: turboflow show FILE; captures are read by \
+              `turboflow record -r`",
+    },
+    Known {
+        typed: &["--json", "--csv", "--jsonl", "-F"],
+        option: "format",
+        commands: &[],
+        tip: "--format json and --format csv choose how it is printed",
+    },
+    Known {
+        typed: &["--json", "--csv"],
+        option: "batch",
+        commands: &[],
+        tip: "--batch prints rows for programs",
+    },
+];
+
+/// Adds what to write instead, and takes away tips that mislead.
+pub(super) fn with_tip(mut error: Error, program: &Command, typed: &[String]) -> Error {
+    let [unknown, option] = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg].map(|kind| {
+        match error.get(kind) {
+            Some(ContextValue::String(text)) => Some(text.clone()),
+            _ => None,
+        }
+    });
+    let tip = match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let tip = unknown.and_then(|typed| of_command(&typed));
+            if tip.is_some() {
+                error.remove(ContextKind::SuggestedSubcommand);
+            }
+            tip
+        }
+        ErrorKind::UnknownArgument => {
+            // A value with a hyphen is rarely meant, and a similar name is often of another thing.
+            error.remove(ContextKind::Suggested);
+            let command = typed.iter().find_map(|word| program.find_subcommand(word));
+            option
+                .zip(command)
+                .and_then(|(option, command)| of_option(&option, command, program))
+        }
+        _ => None,
+    };
+    if let Some(tip) = tip {
+        error.remove(ContextKind::SuggestedArg);
+        let tips = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tips);
+    }
+    error
+}
+
+/// What to type in place of a word that is no command.
+fn of_command(typed: &str) -> Option<String> {
+    let path = Path::new(typed);
+    if LABORATORY.contains(&typed) {
+        Some(format!(
+            "the laboratory is a program of its own: turboflow-lab {typed} (cargo build --release \
+             --package turboflow-lab)"
+        ))
+    } else if path.is_dir() {
+        Some(format!(
+            "to meter the captures in it: turboflow record -r {typed}/*"
+        ))
+    } else if path.exists() {
+        let is_flows = Format::from_path(path).is_ok();
+        let (what, command) = match is_flows {
+            true => ("to look at its flow records", "show"),
+            false => ("to meter this capture", "record -r"),
+        };
+        Some(format!("{what}: turboflow {command} {typed}"))
+    } else if Path::new("/sys/class/net").join(typed).exists() {
+        Some(format!(
+            "to meter this interface: turboflow record -i {typed}"
+        ))
+    } else {
+        None
+    }
+}
+
+/// The tip for an option that the command does not have.
+fn of_option(option: &str, command: &Command, program: &Command) -> Option<String> {
+    let name = command.get_name();
+    let fits = |known: &&Known| {
+        let of_this = known.commands.is_empty() || known.commands.contains(&name);
+        let has = known.option.is_empty() || has_option(command, &format!("--{}", known.option));
+        known.typed.contains(&option) && of_this && has
+    };
+    if let Some(known) = KNOWN.iter().find(fits) {
+        return Some(known.tip.to_owned());
+    }
+    if !option.starts_with("--") {
+        return None;
+    }
+    let others = program
+        .get_subcommands()
+        .filter(|other| has_option(other, option));
+    let others: Vec<_> = others
+        .map(|other| format!("`turboflow {}`", other.get_name()))
+        .collect();
+    (!others.is_empty()).then(|| format!("{option} is an option of {}", others.join(", ")))
+}
+
+fn has_option(command: &Command, option: &str) -> bool {
+    let mut arguments = command
+        .get_arguments()
+        .filter(|argument| !argument.is_hide_set());
+    arguments.any(|argument| {
+        let long = argument
+            .get_long()
+            .is_some_and(|long| option.strip_prefix("--") == Some(long));
+        let short = argument.get_short();
+        long || short.is_some_and(|short| option == format!("-{short}"))
+    })
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the end of a run says about times: those that no record can hold, and a clock that was set
+//! back.
+
+use turboflow_run::units::time_text;
+use turboflow_run::{Ledger, PipelineConfig};
+
+use crate::log::say;
+use crate::units::counted;
+
+/// Reports on standard error what was wrong with the times of packets, and the remedy.
+pub(super) fn say_wrong_times(ledger: &Ledger, config: &PipelineConfig) {
+    if ledger.packets_time_clamped > 0 {
+        say!(Error TimesClamped, packets = ledger.packets_time_clamped;
+            "{} with times before 1970 or after 2554, which records cannot hold: they were \
+             recorded at that limit. The capture may give the wrong unit or offset of its times \
+             (if_tsresol, if_tsoffset)",
+            counted(ledger.packets_time_clamped, "packet"),
+        );
+    }
+    if ledger.clock_steps > 0 {
+        let idle = config.timeouts.idle_ns.map_or_else(String::new, |idle_ns| {
+            format!(" by more than {}, the idle timeout", time_text(idle_ns))
+        });
+        let remedy = if ledger.is_live {
+            "Check what sets the clock of this machine"
+        } else {
+            "Sort packets by time first: `reordercap IN OUT`; several captures of one period: \
+             `mergecap -w OUT FILES`. If two taps have different clocks, `editcap -t` shifts one"
+        };
+        say!(Warning ClockSetBack, times = ledger.clock_steps;
+            "the clock was set back {}{idle}: all open flows were exported each time, so flows are \
+             cut. {remedy}",
+            counted(ledger.clock_steps, "time"),
+        );
+    }
+}

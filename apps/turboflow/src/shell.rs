@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow completions` and `turboflow man`: what a shell and `man` need, made from the command
+//! line itself.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{Args, Command};
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use crate::exit::{Outcome, print};
+
+const EXAMPLES: &str = "\
+Examples:
+  turboflow completions bash > /etc/bash_completion.d/turboflow
+  turboflow completions zsh > ~/.zfunc/_turboflow      with `fpath+=~/.zfunc` in ~/.zshrc
+  turboflow completions fish > ~/.config/fish/completions/turboflow.fish
+
+Exit codes: 0 all well; 2 it could not run.";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  turboflow man /usr/local/share/man/man1     then: man turboflow-record
+
+Exit codes: 0 all well; 2 it could not run.";
+
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Prints the completion script of a shell.
+pub(crate) fn completions(args: &CompletionsArgs, mut program: Command) -> anyhow::Result<Outcome> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut program, "turboflow", &mut script);
+    print(&String::from_utf8(script).context("the script is not text")?)?;
+    Ok(Outcome::Well)
+}
+
+#[derive(Clone, Debug, Args)]
+#[command(after_help = MAN_EXAMPLES)]
+pub(crate) struct ManArgs {
+    /// The folder for the pages, such as /usr/local/share/man/man1
+    folder: PathBuf,
+}
+
+/// Writes a page for every command.
+pub(crate) fn man(args: &ManArgs, mut program: Command) -> anyhow::Result<Outcome> {
+    let folder = &args.folder;
+    if !folder.is_dir() {
+        bail!("there is no folder {}; create it first", folder.display());
+    }
+    program.build();
+    for command in program.get_subcommands().filter(|one| !one.is_hide_set()) {
+        if command.get_name() != "help" {
+            write_page(folder, command.clone())?;
+        }
+    }
+    Ok(Outcome::Well)
+}
+
+fn write_page(folder: &Path, command: Command) -> anyhow::Result<()> {
+    let name = format!("turboflow-{}", command.get_name());
+    let path = folder.join(format!("{name}.1"));
+    let mut text = Vec::new();
+    Man::new(command).manual("TurboFlow").render(&mut text)?;
+    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow replay`: stored flow records to collectors and into other files.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, UdpSocket};
+use std::process::Stdio;
+
+use rustix::io::ioctl_fionread;
+use turboflow_testing::{Blocked, is_blocked, until};
+
+use crate::support::{Folder, command, office, rows, signal, turboflow};
+
+#[test]
+fn a_replayed_file_is_what_record_would_have_written() {
+    let folder = Folder::new();
+    let files = ["a.csv", "a.jsonl.gz", "a.parquet", "a.ipfix"].map(|name| folder.file(name));
+    let outputs = files
+        .iter()
+        .flat_map(|file| ["-w".to_owned(), file.clone()]);
+    let args = ["record", "-q", "-r", &office()].map(str::to_owned);
+    turboflow(args.into_iter().chain(outputs)).exits(0);
+    for from in &files[..3] {
+        for to in ["b.csv", "b.ipfix", "b.parquet"] {
+            let written = folder.file(to);
+            let ran = turboflow(["replay", from, "-w", &written]).exits(0);
+            assert!(ran.stderr.contains("742 flow records"), "{}", ran.stderr);
+        }
+        assert_eq!(folder.read("a.csv"), folder.read("b.csv"), "{from}");
+        let shown = |name: &str| {
+            let args = ["show", &folder.file(name), "--format", "csv"];
+            rows(&turboflow(args).exits(0).stdout)
+        };
+        assert_eq!(shown("b.parquet"), shown("a.parquet"), "{from}");
+    }
+    // IPFIX has the records in another order.
+    turboflow(["replay", &files[3], "-w", &folder.file("b.csv")]).exits(0);
+    let whole = turboflow(["show", &files[3], "--format", "csv"]).exits(0);
+    assert_eq!(rows(&folder.read("b.csv")), rows(&whole.stdout));
+    // Parquet says which columns are never absent, as the meter does.
+    turboflow(["replay", &files[2], "-w", &folder.file("b.ipfix")]).exits(0);
+    let bytes = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    assert!(
+        bytes("a.ipfix") == bytes("b.ipfix"),
+        "the messages are the same"
+    );
+}
+
+#[test]
+fn a_collector_gets_the_records_that_match() {
+    let folder = Folder::new();
+    let parquet = folder.file("a.parquet");
+    turboflow(["record", "-q", "-r", &office(), "-w", &parquet]).exits(0);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("ipfix+tcp://{}", listener.local_addr().unwrap());
+    let reader = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        listener
+            .accept()
+            .unwrap()
+            .0
+            .read_to_end(&mut bytes)
+            .unwrap();
+        bytes
+    });
+    let hidden = folder.file("hidden.csv");
+    let key = folder.write("key", [9; 32]);
+    let ran = turboflow([
+        "replay",
+        &parquet,
+        "--where",
+        "udp port domain",
+        "-w",
+        &url,
+        "-w",
+        &hidden,
+        "--anonymize",
+        &key,
+    ])
+    .exits(0);
+    let written = rows(&folder.read("hidden.csv")).len();
+    assert!(written > 10, "{written}");
+    assert!(
+        ran.stderr
+            .contains(&format!("{url}: {written} flow records")),
+        "{}",
+        ran.stderr
+    );
+    // What came is a file of IPFIX messages, and has the values.
+    let came = folder.write("came.ipfix", reader.join().unwrap());
+    let columns = "src_addr,dst_addr,src_port,dst_port,protocol,packets,bytes,end_reason";
+    let values = |file: &str| {
+        let args = ["show", file, "--format", "csv", "--select", columns];
+        rows(&turboflow(args).exits(0).stdout)
+    };
+    assert_eq!(values(&came), values(&hidden));
+}
+
+/// Datagrams that have come.
+fn datagrams(socket: &UdpSocket) -> Vec<Vec<u8>> {
+    socket.set_nonblocking(true).unwrap();
+    let mut buffer = [0; 65_536];
+    let next = || {
+        let length = socket.recv(&mut buffer).ok()?;
+        Some(buffer[..length].to_vec())
+    };
+    std::iter::from_fn(next).collect()
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+#[test]
+fn collectors_over_udp_get_every_value() {
+    let folder = Folder::new();
+    let parquet = folder.file("a.parquet");
+    turboflow(["record", "-q", "-r", &office(), "-w", &parquet]).exits(0);
+    let [v5, v9] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+    let at = |socket: &UdpSocket| socket.local_addr().unwrap();
+    let [to_v5, to_v9] = [
+        format!("netflow5+udp://{}", at(&v5)),
+        format!("netflow9+udp://{}", at(&v9)),
+    ];
+    // So few that a datagram each fits into the sockets' buffers.
+    let question = ["--where", "(ip and tcp) and dst port https"];
+    let args = [
+        "replay", &parquet, "-w", &to_v5, "-w", &to_v9, "--rate", "1k",
+    ];
+    turboflow(args.iter().chain(&question)).exits(0);
+    let columns = "src_addr,dst_addr,src_port,dst_port,packets,bytes";
+    let shown = ["show", &parquet, "--format", "csv", "--select", columns];
+    let expected = rows(&turboflow(shown.iter().chain(&question)).exits(0).stdout);
+    assert!(expected.len() > 20, "{}", expected.len());
+    let mut found = Vec::new();
+    for datagram in datagrams(&v5) {
+        assert_eq!(number(&datagram[..2]), 5);
+        for record in datagram[24..].chunks_exact(48) {
+            let address = |at: usize| record[at..at + 4].iter().map(u8::to_string);
+            let address = |at: usize| address(at).collect::<Vec<_>>().join(".");
+            found.push(format!(
+                "{},{},{},{},{},{}",
+                address(0),
+                address(4),
+                number(&record[32..34]),
+                number(&record[34..36]),
+                number(&record[16..20]),
+                number(&record[20..24]),
+            ));
+        }
+    }
+    found.sort();
+    assert_eq!(found, expected);
+    // The counts of records in the headers of NetFlow v9: its values are those of the encoder that
+    // the tests of formats read back.
+    let came = datagrams(&v9);
+    let domains: std::collections::BTreeSet<u64> = came
+        .iter()
+        .map(|datagram| number(&datagram[16..20]))
+        .collect();
+    assert_eq!(domains.len(), 1);
+    assert!(!domains.contains(&1), "the source id is drawn");
+    let counts = came.iter().map(|datagram| number(&datagram[2..4]));
+    assert!(
+        counts.sum::<u64>() > expected.len() as u64,
+        "records and templates"
+    );
+}
+
+#[test]
+fn a_signal_ends_a_replay_as_a_loss() {
+    let folder = Folder::new();
+    let csv = folder.file("a.csv");
+    turboflow(["record", "-q", "-r", &office(), "-w", &csv]).exits(0);
+    let text = folder.read("a.csv");
+    let (header, records) = text.split_once('\n').unwrap();
+    let mut child = command(["replay", "-", "-w", &folder.file("b.csv")])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    writeln!(pipe, "{header}").unwrap();
+    // More than is looked at to learn the kinds of columns.
+    for _ in 0..(3 << 20) / records.len() {
+        pipe.write_all(records.as_bytes()).unwrap();
+    }
+    until("all of it is read", || {
+        ioctl_fionread(&pipe).unwrap() == 0 && is_blocked(child.id(), Blocked::Reading(0))
+    });
+    signal(&child, "TERM");
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("once more aborts") {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0, "it ended early");
+    }
+    drop(pipe);
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("stopped by a signal"), "{rest}");
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(folder.read("b.csv").lines().count() > 742);
+}
+
+#[test]
+fn outputs_are_checked_as_those_of_record() {
+    let folder = Folder::new();
+    let csv = folder.file("a.csv");
+    turboflow(["record", "-q", "-r", &office(), "-w", &csv]).exits(0);
+    let out = folder.file("b.csv");
+    turboflow(["replay", &csv, "-w", &out, "-w", &out])
+        .exits(2)
+        .says(&["b.csv is to be written twice"]);
+    let folder_of_it = folder.path().display().to_string();
+    turboflow(["replay", &folder_of_it, "-w", &csv])
+        .exits(2)
+        .says(&["a.csv is to be read and written"]);
+    folder.write("b.csv", "before");
+    let link = folder.file("link.csv");
+    std::os::unix::fs::symlink(&out, &link).unwrap();
+    let ran = turboflow(["replay", &csv, "-w", &link]);
+    if rustix::process::geteuid().is_root() {
+        ran.exits(2).says(&["link.csv", "symbolic link"]);
+        turboflow(["replay", &csv, "-w", &link, "--follow-links", "--sync"]).exits(0);
+    } else {
+        ran.exits(0);
+    }
+    assert_eq!(folder.read("a.csv"), folder.read("b.csv"));
+}
+
+#[test]
+fn numbers_that_no_field_holds_are_counted() {
+    let folder = Folder::new();
+    let csv = folder.file("a.csv");
+    turboflow(["record", "-q", "-r", &office(), "-w", &csv]).exits(0);
+    let text = folder.read("a.csv");
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let mut fields: Vec<&str> = lines[1].split(',').collect();
+    let place = lines[0].split(',').position(|name| name == "dst_port");
+    fields[place.unwrap()] = "70000";
+    lines[1] = fields.join(",");
+    let wide = folder.write("wide.csv", lines.join("\n") + "\n");
+    for to in ["b.csv", "b.ipfix", "b.parquet"] {
+        let out = folder.file(to);
+        turboflow(["replay", &wide, "-w", &out]).exits(1).says(&[
+            "1 flow record left out",
+            "65535",
+            "741 flow records",
+        ]);
+    }
+    assert_eq!(rows(&folder.read("b.csv")).len(), 741);
+    assert!(
+        !folder.read("b.csv").contains("65535,"),
+        "no number is cut to fit"
+    );
+}
+
+#[test]
+fn a_cut_file_is_replayed_to_its_last_whole_record() {
+    let folder = Folder::new();
+    let files = ["a.csv", "a.ipfix"].map(|name| folder.file(name));
+    let [csv, ipfix] = &files;
+    turboflow(["record", "-q", "-r", &office(), "-w", csv, "-w", ipfix]).exits(0);
+    for (from, cut_bytes, least) in [(csv, 20, 741), (ipfix, 5_000, 400)] {
+        let bytes = std::fs::read(from).unwrap();
+        let name = from.replace("/a.", "/cut.");
+        std::fs::write(&name, &bytes[..bytes.len() - cut_bytes]).unwrap();
+        let out = folder.file("b.csv");
+        turboflow(["replay", &name, "-w", &out])
+            .exits(1)
+            .says(&["cut.", "the file ends within"]);
+        let replayed = rows(&folder.read("b.csv")).len();
+        assert!((least..742).contains(&replayed), "{replayed}");
+        let shown = turboflow(["show", &name, "--format", "csv"]).exits(1);
+        assert_eq!(rows(&shown.stdout).len(), replayed);
+        shown.says(&["the flow records before were read"]);
+    }
+}
+
+#[test]
+fn what_cannot_be_replayed_is_refused_or_said() {
+    let folder = Folder::new();
+    let own = folder.write("own.csv", "src_addr,bytes\n10.0.0.1,5\n");
+    let out = folder.file("out.csv");
+    turboflow(["replay", &own, "-w", &out])
+        .exits(2)
+        .says(&["default definition", "Parquet"]);
+    turboflow(["replay", &own]).exits(2).says(&["--write"]);
+    let csv = folder.file("a.csv");
+    turboflow(["record", "-q", "-r", &office(), "-w", &csv]).exits(0);
+    turboflow(["replay", &csv, "-w", &out, "--rate", "5"])
+        .exits(2)
+        .says(&["for collectors"]);
+    turboflow(["replay", &csv, "-w", &folder.file("out.xyz")])
+        .exits(2)
+        .says(&["csv", "parquet"]);
+    turboflow(["replay", &csv, "-w", &out, "--where", "byts > 1"])
+        .exits(2)
+        .says(&["byts", "^"]);
+    let since = [
+        "replay",
+        &csv,
+        "-w",
+        &out,
+        "--where",
+        "first_ns > -1h",
+        "--now",
+    ];
+    for (now, records) in [
+        ("2300-01-01", "0 flow records"),
+        ("1970-01-02", "742 flow records"),
+    ] {
+        turboflow(since.iter().chain(&[now]))
+            .exits(0)
+            .says(&[records]);
+    }
+    // Damage behind the start: what was read is written, and that is no success.
+    let text = folder.read("a.csv");
+    let half: Vec<&str> = text.lines().take(300).collect();
+    let damaged = folder.write("damaged.csv", half.join("\n") + "\n1,2\n");
+    let ran = turboflow(["replay", &damaged, "-w", &out]).exits(1);
+    assert!(ran.stderr.contains("line 301"), "{}", ran.stderr);
+}
