@@ -16,6 +16,7 @@ use crate::format::{Compression, Format};
 use crate::gzip::Members;
 use crate::header::{HEADER_BYTES, Walker, fill_error, first_bytes, header, open_error};
 use crate::mapped::Mapped;
+use crate::scouts::Scouts;
 use crate::source::{Filled, Memory, Source, Stream};
 use crate::walk::{Counters, Stop};
 
@@ -34,6 +35,7 @@ pub struct CaptureFile {
     walker: Walker,
     format: Format,
     counters: Counters,
+    scouts: Scouts,
     /// Position in the uncompressed content.
     offset_bytes: u64,
     /// Bytes of the source's window that the last batch borrows.
@@ -240,6 +242,7 @@ impl CaptureFile {
                 compression,
             },
             counters: Counters::default(),
+            scouts: Scouts::default(),
             offset_bytes: offset_bytes as u64,
             lent_bytes: 0,
             compressed_bytes,
@@ -312,13 +315,17 @@ impl CaptureFile {
                 return Err(self.read_error(damage));
             }
         }
-        let limit = limit.clamp(1, BATCH_LIMIT);
-        let mut batch = Batch::take(&mut self.frames, limit);
         let window = self.source.window();
+        let limit = self
+            .scouts
+            .before_walk(limit, || self.walker.scout(window))
+            .clamp(1, BATCH_LIMIT);
+        let mut batch = Batch::take(&mut self.frames, limit);
         let walk = self
             .walker
             .walk(window, limit, batch.frames_mut(), &mut self.counters);
         // The reason why the walk stopped is found again by the next call.
+        self.scouts.after_walk(walk.consumed, batch.frames().len());
         self.lent_bytes = walk.consumed;
         self.offset_bytes += walk.consumed as u64;
         Ok(Some(batch))

@@ -37,6 +37,14 @@ impl Walker {
         }
     }
 
+    /// Sends scouts ahead of the walk through `data`.
+    pub(crate) fn scout(&self, data: &[u8]) {
+        match self {
+            Self::Pcap(walker) => walker.scout(data),
+            Self::Pcapng(walker) => walker.scout(data),
+        }
+    }
+
     pub(crate) fn started_before_bytes(&self) -> u64 {
         match self {
             Self::Pcap(_) => 0,

@@ -37,6 +37,7 @@ pub mod live;
 mod mapped;
 mod pcap;
 mod pcapng;
+mod scouts;
 mod source;
 mod walk;
 pub mod write;

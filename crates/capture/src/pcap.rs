@@ -13,6 +13,7 @@ use crate::error::{Damage, OpenError};
 use crate::format::{ByteOrder, Container};
 use crate::link_names::link_type_name;
 use crate::pcapng;
+use crate::scouts::{self, Records};
 use crate::walk::{Counters, Stop, Walk, captured_limit_bytes, prefetch_ahead, u16_at, u32_at};
 
 /// Bytes before the first packet.
@@ -150,6 +151,28 @@ impl PcapWalker {
         }
     }
 
+    /// Sends scouts ahead of the walk through `data`.
+    pub(crate) fn scout(&self, data: &[u8]) {
+        const PLAIN: usize = PACKET_HEADER_BYTES;
+        const MODIFIED: usize = MODIFIED_PACKET_HEADER_BYTES;
+        match (self.byte_order, self.modified) {
+            (ByteOrder::Little, false) => self.scout_as::<false, PLAIN>(data),
+            (ByteOrder::Big, false) => self.scout_as::<true, PLAIN>(data),
+            (ByteOrder::Little, true) => self.scout_as::<false, MODIFIED>(data),
+            (ByteOrder::Big, true) => self.scout_as::<true, MODIFIED>(data),
+        }
+    }
+
+    fn scout_as<const BIG: bool, const HEADER_BYTES: usize>(&self, data: &[u8]) {
+        if let Some(header) = data.first_chunk::<HEADER_BYTES>() {
+            let records = PcapRecords::<BIG, HEADER_BYTES> {
+                walker: self,
+                seconds: u32_at::<BIG>(header, 0),
+            };
+            scouts::go_ahead(&records, data);
+        }
+    }
+
     fn walk_as<'a, const BIG: bool, const HEADER_BYTES: usize>(
         &self,
         data: &'a [u8],
@@ -221,6 +244,44 @@ impl PcapWalker {
         })
     }
 }
+
+/// The records of a file, for scouts.
+struct PcapRecords<'a, const BIG: bool, const HEADER_BYTES: usize> {
+    walker: &'a PcapWalker,
+    /// Time of a record near by.
+    seconds: u32,
+}
+
+impl<const BIG: bool, const HEADER_BYTES: usize> Records for PcapRecords<'_, BIG, HEADER_BYTES> {
+    const ALIGNED_BYTES: usize = 1;
+
+    #[inline(always)]
+    fn after(&self, data: &[u8], at: usize) -> Option<usize> {
+        let header = data.get(at..)?.first_chunk::<HEADER_BYTES>()?;
+        let (captured, _) = self.walker.lengths::<BIG>(header);
+        let is_length = captured <= self.walker.captured_limit_bytes;
+        is_length.then(|| at + HEADER_BYTES + captured as usize)
+    }
+
+    #[inline(always)]
+    fn seems_to_start(&self, data: &[u8], at: usize) -> bool {
+        /// About 18 hours.
+        const NEAR_S: u32 = 1 << 16;
+        let Some(header) = data
+            .get(at..)
+            .and_then(|rest| rest.first_chunk::<HEADER_BYTES>())
+        else {
+            return false;
+        };
+        let (captured, on_wire) = self.walker.lengths::<BIG>(header);
+        u32_at::<BIG>(header, 0).abs_diff(self.seconds) < NEAR_S
+            && captured <= self.walker.captured_limit_bytes
+            && captured <= on_wire
+            && u64::from(u32_at::<BIG>(header, 4)) * self.walker.nanoseconds_per_fraction
+                < 1_000_000_000
+    }
+}
+
 /// Whether the bytes in the place of a packet are the beginning of a capture file. In a pcap file,
 /// the time zone and the accuracy of times stand where a packet has its lengths, and are 0.
 #[cold]

@@ -107,26 +107,28 @@ const LONG_RECORD_BYTES: usize = 256;
 /// need every cache line ahead. For long ones the guess is that more of this length follow.
 #[inline(always)]
 pub(crate) fn prefetch_ahead(data: &[u8], record_bytes: usize) {
+    let is_long = record_bytes >= LONG_RECORD_BYTES;
+    let distance = if is_long {
+        record_bytes.wrapping_mul(4)
+    } else {
+        PREFETCH_BYTES
+    };
+    for line in [0, 64] {
+        prefetch_line(data, distance.wrapping_add(line));
+    }
+}
+
+/// Prefetches the cache line that is `at` bytes from the start of `data`, also beyond its end.
+#[inline(always)]
+pub(crate) fn prefetch_line(data: &[u8], at: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let is_long = record_bytes >= LONG_RECORD_BYTES;
-        let distance = if is_long {
-            record_bytes.wrapping_mul(4)
-        } else {
-            PREFETCH_BYTES
-        };
-        for line in [0, 64] {
-            let ahead = data
-                .as_ptr()
-                .wrapping_add(distance.wrapping_add(line))
-                .cast();
-            // SAFETY: a prefetch has no visible effect and faults at no address.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(ahead) };
-        }
+        // SAFETY: a prefetch has no visible effect and faults at no address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(data.as_ptr().wrapping_add(at).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (data, record_bytes);
+    let _ = (data, at);
 }
 
 /// A captured length above this is damage, whatever the header says. It is libpcap's limit for the

@@ -20,6 +20,7 @@ pub(crate) use self::blocks::{SECTION_START_BYTES, check_version, section_byte_o
 use self::packet::Packet;
 use crate::error::Damage;
 use crate::format::ByteOrder;
+use crate::scouts::{self, Records};
 use crate::walk::{Counters, Cut, Stop, Walk, prefetch_ahead, u32_at};
 
 /// The first bytes of every section header, equal in both byte orders.
@@ -35,6 +36,32 @@ const EMPTY_BLOCK_BYTES: usize = BLOCK_HEADER_BYTES + BLOCK_TRAILER_BYTES;
 
 fn header_cut(available: usize) -> Stop {
     Stop::incomplete("block header", EMPTY_BLOCK_BYTES, available)
+}
+
+/// The blocks of a section, for scouts.
+struct PacketBlocks<const BIG: bool>;
+
+impl<const BIG: bool> Records for PacketBlocks<BIG> {
+    const ALIGNED_BYTES: usize = 4;
+
+    #[inline(always)]
+    fn after(&self, data: &[u8], at: usize) -> Option<usize> {
+        let header = data.get(at..)?.first_chunk::<BLOCK_HEADER_BYTES>()?;
+        let length_bytes = u32_at::<BIG>(header, 4);
+        let is_length = length_bytes as usize >= EMPTY_BLOCK_BYTES
+            && length_bytes <= BLOCK_LIMIT_BYTES
+            && length_bytes.is_multiple_of(4);
+        is_length.then(|| at + length_bytes as usize)
+    }
+
+    #[inline(always)]
+    fn seems_to_start(&self, data: &[u8], at: usize) -> bool {
+        let header = data
+            .get(at..)
+            .and_then(|rest| rest.first_chunk::<BLOCK_HEADER_BYTES>());
+        header.is_some_and(|header| u32_at::<BIG>(header, 0) == ENHANCED_PACKET)
+            && self.after(data, at).is_some()
+    }
 }
 
 /// Walks over the packets of a pcapng file.
@@ -122,6 +149,16 @@ impl PcapngWalker {
             at += consumed;
             if let Some(stop) = stop {
                 return Walk { consumed: at, stop };
+            }
+        }
+    }
+
+    /// Sends scouts ahead of the walk through `data`.
+    pub(crate) fn scout(&self, data: &[u8]) {
+        if self.skip.is_none() {
+            match self.byte_order {
+                ByteOrder::Big => scouts::go_ahead(&PacketBlocks::<true>, data),
+                ByteOrder::Little => scouts::go_ahead(&PacketBlocks::<false>, data),
             }
         }
     }
