@@ -91,7 +91,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<Outcome> {
     let meaning = Meaning::of(&input)?;
     let mut outputs = Vec::new();
     for to in &args.write {
-        outputs.push((to.as_str(), args.output(to, &schema, &meaning)?));
+        outputs.push((to.as_str(), args.output(to, &meaning)?));
     }
     signals::listen("ending", false, None)?;
     let (mut is_lossy, mut out_of_range) = (false, 0);
@@ -124,8 +124,8 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<Outcome> {
     if out_of_range > 0 {
         is_lossy = true;
         say!(Error OutOfRange, records = out_of_range;
-            "{} left out: a number in them is larger than its field can be, such as a port above \
-             65535", counted(out_of_range, "flow record"));
+            "{} left out: a number in them is missing, or larger than its field can be, such as a \
+             port above 65535", counted(out_of_range, "flow record"));
     }
     if let Err(error) = read {
         // What was read before is sent, and that is no success.
@@ -155,12 +155,8 @@ fn each_batch(input: &mut Input, mut take: impl FnMut(FlowBatch)) -> anyhow::Res
 }
 
 impl ReplayArgs {
-    fn output(
-        &self,
-        to: &str,
-        schema: &Schema,
-        meaning: &Meaning,
-    ) -> anyhow::Result<Box<dyn FlowWriter>> {
+    fn output(&self, to: &str, meaning: &Meaning) -> anyhow::Result<Box<dyn FlowWriter>> {
+        let schema = &meaning.schema;
         let elements = ElementOptions::default();
         let elements = meaning.definition.elements(meaning.is_biflow, &elements);
         let wire = |domain| WireOptions {
@@ -199,26 +195,28 @@ impl ReplayArgs {
 struct Meaning {
     definition: Definition,
     is_biflow: bool,
-    /// What its numbers can be at most, by column.
-    largest: Vec<u64>,
+    /// The columns as the meter has them. In texts every value may be absent, and a collector would
+    /// get templates for records that cannot be.
+    schema: Schema,
 }
 
 impl Meaning {
-    /// The records whose numbers can be, and how many others there are: texts may hold any number,
-    /// and formats would cut it to what they have room for.
+    /// The records that the meter could have made, and how many others there are: texts may hold
+    /// any number, and formats would cut it to what they have room for.
     fn fitting(&self, batch: FlowBatch, schema: &Schema) -> (FlowBatch, u64) {
         let fits = |row: usize| {
-            let mut largest = self.largest.iter().enumerate();
-            largest.all(|(column, largest)| match batch.value(row, column) {
-                Value::Unsigned(number) => number <= *largest,
+            let mut columns = self.schema.iter().enumerate();
+            columns.all(|(index, column)| match batch.value(row, index) {
+                Value::Unsigned(number) => number <= largest(column.kind),
+                Value::Absent => column.nullable,
                 _ => true,
             })
         };
         let wrong = (0..batch.rows()).filter(|&row| !fits(row)).count();
-        if wrong == 0 {
+        if wrong == 0 && self.schema == *schema {
             return (batch, 0);
         }
-        let mut kept = FlowBatch::new(schema);
+        let mut kept = FlowBatch::new(&self.schema);
         for row in (0..batch.rows()).filter(|&row| fits(row)) {
             let values = (0..schema.len()).map(|column| batch.value(row, column));
             kept.push_row(&values.collect::<Vec<_>>());
@@ -235,16 +233,11 @@ impl Meaning {
                 Layout::compile(&definition, is_biflow).context("the files' definition")?;
             let names = layout.schema().iter().map(|column| &column.name);
             if names.eq(shape.schema.iter().map(|column| &column.name)) {
-                let largest = layout.schema().iter().map(|column| match column.kind {
-                    ColumnKind::Unsigned { bits } => u64::MAX >> (64 - u32::from(bits)),
-                    ColumnKind::Mac => (1 << 48) - 1,
-                    _ => u64::MAX,
-                });
-                let largest = largest.collect();
+                let schema = layout.schema().clone();
                 return Ok(Self {
                     definition,
                     is_biflow,
-                    largest,
+                    schema,
                 });
             }
         }
@@ -258,5 +251,14 @@ impl Meaning {
                 "default"
             }
         )
+    }
+}
+
+/// The largest number that a column of this kind can have.
+const fn largest(kind: ColumnKind) -> u64 {
+    match kind {
+        ColumnKind::Unsigned { bits } => u64::MAX >> (64 - bits as u32),
+        ColumnKind::Mac => (1 << 48) - 1,
+        _ => u64::MAX,
     }
 }

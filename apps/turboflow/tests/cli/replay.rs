@@ -8,7 +8,7 @@ use std::process::Stdio;
 use rustix::io::ioctl_fionread;
 use turboflow_testing::{Blocked, is_blocked, until};
 
-use crate::support::{Folder, command, office, rows, signal, turboflow};
+use crate::support::{Folder, command, finish, office, rows, signal, turboflow};
 
 #[test]
 fn a_replayed_file_is_what_record_would_have_written() {
@@ -36,13 +36,15 @@ fn a_replayed_file_is_what_record_would_have_written() {
     turboflow(["replay", &files[3], "-w", &folder.file("b.csv")]).exits(0);
     let whole = turboflow(["show", &files[3], "--format", "csv"]).exits(0);
     assert_eq!(rows(&folder.read("b.csv")), rows(&whole.stdout));
-    // Parquet says which columns are never absent, as the meter does.
-    turboflow(["replay", &files[2], "-w", &folder.file("b.ipfix")]).exits(0);
-    let bytes = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
-    assert!(
-        bytes("a.ipfix") == bytes("b.ipfix"),
-        "the messages are the same"
-    );
+    // Also the templates: which values are never absent follows from the definition.
+    for from in &files[..3] {
+        turboflow(["replay", from, "-w", &folder.file("b.ipfix")]).exits(0);
+        let bytes = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+        assert!(
+            bytes("a.ipfix") == bytes("b.ipfix"),
+            "{from}: the messages are the same"
+        );
+    }
 }
 
 #[test]
@@ -115,8 +117,15 @@ fn number(bytes: &[u8]) -> u64 {
 #[test]
 fn collectors_over_udp_get_every_value() {
     let folder = Folder::new();
-    let parquet = folder.file("a.parquet");
-    turboflow(["record", "-q", "-r", &office(), "-w", &parquet]).exits(0);
+    let stored = ["a.parquet", "a.csv", "a.jsonl", "a.ipfix"].map(|name| folder.file(name));
+    let mut record = command(["record", "-q", "-r", &office()]);
+    finish(record.args(stored.iter().flat_map(|file| ["-w", file]))).exits(0);
+    for from in &stored {
+        collectors_get_every_value(from, &stored[0]);
+    }
+}
+
+fn collectors_get_every_value(stored: &str, parquet: &str) {
     let [v5, v9] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
     let at = |socket: &UdpSocket| socket.local_addr().unwrap();
     let [to_v5, to_v9] = [
@@ -125,12 +134,10 @@ fn collectors_over_udp_get_every_value() {
     ];
     // So few that a datagram each fits into the sockets' buffers.
     let question = ["--where", "(ip and tcp) and dst port https"];
-    let args = [
-        "replay", &parquet, "-w", &to_v5, "-w", &to_v9, "--rate", "1k",
-    ];
+    let args = ["replay", stored, "-w", &to_v5, "-w", &to_v9, "--rate", "1k"];
     turboflow(args.iter().chain(&question)).exits(0);
     let columns = "src_addr,dst_addr,src_port,dst_port,packets,bytes";
-    let shown = ["show", &parquet, "--format", "csv", "--select", columns];
+    let shown = ["show", parquet, "--format", "csv", "--select", columns];
     let expected = rows(&turboflow(shown.iter().chain(&question)).exits(0).stdout);
     assert!(expected.len() > 20, "{}", expected.len());
     let mut found = Vec::new();
