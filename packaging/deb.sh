@@ -32,7 +32,7 @@ strip --strip-unneeded "$root/usr/bin/turboflow"
 install -D -m 644 packaging/turboflow.service "$root/usr/lib/systemd/system/turboflow.service"
 install -D -m 644 packaging/turboflow.toml "$root/etc/turboflow.toml"
 pages=$root/usr/share/man/man1
-install -D -m 644 packaging/turboflow.1 "$pages/turboflow.1"
+install -d "$pages"
 "$program" man "$pages"
 for shell in bash:bash-completion/completions/turboflow zsh:zsh/vendor-completions/_turboflow fish:fish/vendor_completions.d/turboflow.fish; do
     script=$root/usr/share/${shell#*:}

@@ -95,6 +95,7 @@ events! {
     Reloaded "reloaded"
     Serving "serving"
     ServingEveryone "serving_everyone"
+    Sorted "sorted"
     Started "started"
     Stopped "stopped"
     #[cfg(feature = "kernel")]

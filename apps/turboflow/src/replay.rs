@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `turboflow replay`: stored flow records to collectors and into files.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
 use turboflow_formats::wire::WireOptions;
-use turboflow_formats::{FlowWriter, Format, WriteOptions};
+use turboflow_formats::{FlowWriter, Format, WriteOptions, to_writer};
 use turboflow_merge::Layout;
 use turboflow_query::{Filter, Input};
 use turboflow_record::{ColumnKind, Definition, ElementOptions, FlowBatch, Schema, Value};
@@ -20,6 +21,9 @@ use crate::show::{clock_ns, found, moment, say_damages};
 use crate::signals::{self, STOP};
 use crate::units::counted;
 use crate::{anonymize, exit};
+
+/// Its name in messages.
+const STDOUT: &str = "standard output";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -44,9 +48,14 @@ pub(crate) struct ReplayArgs {
     files: Vec<PathBuf>,
 
     /// A collector (ipfix+udp://HOST:PORT, ipfix+tcp://, ipfix+tls://, netflow9+udp://,
-    /// netflow5+udp://) or a file; repeat for more
+    /// netflow5+udp://) or a file, `-` is standard output; repeat for more
     #[arg(short, long = "write", value_name = "OUT", required = true)]
     write: Vec<String>,
+
+    /// Format of files without such an extension: csv, jsonl, parquet or ipfix. Of standard output:
+    /// csv
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
 
     /// Only records that match, as in `turboflow show`
     #[arg(long = "where", value_name = "EXPR")]
@@ -176,13 +185,22 @@ impl ReplayArgs {
             bail!("--rate is for collectors: {to} takes records as fast as they come");
         } else {
             let path = Path::new(to);
+            let format = match self.format {
+                Some(format) => Format::from_path(path).unwrap_or(format),
+                None if is_hyphen(path) => Format::Csv,
+                None => Format::from_path(path)?,
+            };
             let options = WriteOptions {
                 metadata: origin(&meaning.definition, meaning.is_biflow),
                 files: as_files(self.sync, self.follow_links),
                 wire: wire(FILE_DOMAIN),
                 ..WriteOptions::default()
             };
-            file(path, Format::from_path(path)?, schema, &options, None)?
+            if is_hyphen(path) {
+                to_writer(Box::new(io::stdout()), STDOUT, format, schema, &options)?
+            } else {
+                file(path, format, schema, &options, None)?
+            }
         };
         match key {
             Some(key) => anonymize::writer(writer, schema, key),
@@ -261,4 +279,9 @@ const fn largest(kind: ColumnKind) -> u64 {
         ColumnKind::Mac => (1 << 48) - 1,
         _ => u64::MAX,
     }
+}
+
+/// Whether a path names standard output.
+fn is_hyphen(path: &Path) -> bool {
+    path.as_os_str() == "-"
 }

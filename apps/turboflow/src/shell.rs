@@ -25,6 +25,9 @@ Examples:
 
 Exit codes: 0 all well; 2 it could not run.";
 
+/// The page of the program itself, which leads to those of its commands.
+const PAGE: &str = include_str!("../../../packaging/turboflow.1");
+
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompletionsArgs {
@@ -54,6 +57,7 @@ pub(crate) fn man(args: &ManArgs, mut program: Command) -> anyhow::Result<Outcom
     if !folder.is_dir() {
         bail!("there is no folder {}; create it first", folder.display());
     }
+    write(folder, "turboflow", PAGE.as_bytes())?;
     program.build();
     for command in program.get_subcommands().filter(|one| !one.is_hide_set()) {
         if command.get_name() != "help" {
@@ -65,8 +69,12 @@ pub(crate) fn man(args: &ManArgs, mut program: Command) -> anyhow::Result<Outcom
 
 fn write_page(folder: &Path, command: Command) -> anyhow::Result<()> {
     let name = format!("turboflow-{}", command.get_name());
-    let path = folder.join(format!("{name}.1"));
     let mut text = Vec::new();
     Man::new(command).manual("TurboFlow").render(&mut text)?;
+    write(folder, &name, &text)
+}
+
+fn write(folder: &Path, name: &str, text: &[u8]) -> anyhow::Result<()> {
+    let path = folder.join(format!("{name}.1"));
     std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
 }

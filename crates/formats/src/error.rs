@@ -13,7 +13,8 @@ pub enum ExportError {
     /// No format has that name or file extension.
     #[error(
         "unknown format of {given:?}: use csv, jsonl, parquet or ipfix, or a file name that ends \
-         in .csv, .jsonl, .ndjson, .json, .parquet or .ipfix"
+         in .csv, .jsonl, .ndjson, .json (also with .gz or .zst behind it), .parquet or .ipfix; a \
+         collector is written as ipfix+udp://HOST:PORT"
     )]
     UnknownFormat {
         /// The name or path given.

@@ -23,7 +23,7 @@ struct Known {
 }
 
 /// The first row that fits a command counts.
-const KNOWN: [Known; 12] = [
+const KNOWN: [Known; 13] = [
     Known {
         typed: &["-o", "--output", "--out", "--outfile"],
         option: "write",
@@ -49,11 +49,18 @@ const KNOWN: [Known; 12] = [
         tip: "--rows N limits the rows",
     },
     Known {
-        typed: &["--limit", "-n", "-c", "--count", "--top"],
+        typed: &["--limit", "-n", "--count", "--top"],
         option: "packets",
         commands: &["record"],
-        tip: "--packets N ends a run after N packets; of flow records, \
-              `turboflow show FILE --top N` shows the largest",
+        tip: "-c N ends a run after N packets; of flow records, `turboflow show FILE --top N` \
+              shows the largest",
+    },
+    Known {
+        typed: &["--sample", "--sampling", "--sampling-rate", "--sample-rate"],
+        option: "",
+        commands: &["record", "top"],
+        tip: "every packet is metered, none is sampled; a filter at the end leaves packets out: \
+              turboflow record -i IFACE 'tcp port 443'",
     },
     Known {
         typed: &["--sort", "--sort-by", "--order-by", "--order", "-O"],

@@ -20,8 +20,9 @@ pub(crate) fn refuse_source(run: &RunConfig, kind: &dyn EngineKind) -> anyhow::R
     let interface = Key::Interfaces.with("IFACE");
     match (is_default, kind.meters_interfaces()) {
         (true, _) if !has_files && !run.is_live() => bail!(
-            "there is nothing to meter: add {} or {interface}{}",
+            "there is nothing to meter: add {} or {interface}; {} is standard input{}",
             Key::Files.with("FILE"),
+            Key::Files.with("-"),
             meant_file(run)
         ),
         (false, true) if has_files => bail!(

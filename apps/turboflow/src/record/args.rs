@@ -191,11 +191,11 @@ pub(crate) struct RecordArgs {
     #[arg(help_heading = "Interfaces")]
     duration: Option<Time>,
 
-    /// End after this many packets
+    /// End after this many packets, of those that the filter passes
     ///
     /// Engines other than `software` may meter some more.
-    #[arg(long, value_name = "N", value_parser = str::parse::<CountAboveZero>, conflicts_with = "read")]
-    #[arg(help_heading = "Interfaces")]
+    #[arg(short = 'c', long, value_name = "N", value_parser = str::parse::<CountAboveZero>)]
+    #[arg(help_heading = "Input and output")]
     packets: Option<CountAboveZero>,
 
     /// Bytes kept of a packet. Default: all

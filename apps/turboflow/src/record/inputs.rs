@@ -20,38 +20,80 @@ use crate::signals::STOP;
 /// How many files stay open until they are read.
 const KEPT_OPEN: usize = 16;
 
-/// Replaces folders and patterns by the captures that they stand for, each once. Files that are
-/// named by themselves stay as they are.
+/// The captures of a run, in the order of their first packets. Folders and patterns are replaced by
+/// the captures that they stand for, each once.
 pub(super) fn captures(given: Vec<PathBuf>) -> anyhow::Result<Vec<PathBuf>> {
     let stands_for_others = |path: &PathBuf| {
         let text = path.to_string_lossy();
         path.is_dir() || !path.exists() && text.contains(['*', '?', '['])
     };
-    if !given.iter().any(stands_for_others) {
-        return Ok(given);
+    let mut files = given.clone();
+    if given.iter().any(stands_for_others) {
+        let found = files_of(&given, Path::is_file).map_err(|error| match error {
+            QueryError::Empty { place } => no_capture(&place),
+            other => other.into(),
+        })?;
+        for told in found.passed_over {
+            say!(Warning FileNotRead; "{told}: not read; name it to read it");
+        }
+        let (captures, others): (Vec<_>, Vec<_>) =
+            (found.files.into_iter()).partition(|path| given.contains(path) || is_capture(path));
+        say_others(&others);
+        if captures.is_empty() {
+            return Err(no_capture(&given[0].display().to_string()));
+        }
+        files = captures;
     }
-    let found = files_of(&given, is_capture).map_err(|error| match error {
-        QueryError::Empty { place } => anyhow!(
-            "{place} stands for no capture (.pcap, .pcapng, .cap, also with .gz or .zst behind it)"
-        ),
-        other => other.into(),
-    })?;
-    for told in found.passed_over {
-        say!(Warning FileNotRead; "{told}: not read; name it to read it");
+    if files.len() > 1 && files.iter().all(|path| path.is_file()) {
+        // Names often say nothing about it: part-10 comes before part-2, and rings begin anew.
+        let before = files.clone();
+        files.sort_by_cached_key(|path| first_time_ns(path));
+        if files != before && given == before {
+            say!(Info Sorted; "the captures are read in the order of their first packets");
+        }
     }
-    Ok(found.files)
+    Ok(files)
 }
 
-/// Whether a file in a folder is a capture, by its name.
+fn no_capture(place: &str) -> anyhow::Error {
+    anyhow!("{place} stands for no capture (pcap or pcapng, also with .gz or .zst behind it)")
+}
+
+/// Whether a file in a folder is a capture, by its name or its first bytes. Names alone do not
+/// tell: tcpdump writes `trace.pcap1` behind `trace.pcap`.
 fn is_capture(path: &Path) -> bool {
+    const PACKED: [&str; 5] = [".gz", ".zst", ".xz", ".bz2", ".lz4"];
     let name = path.to_string_lossy().to_lowercase();
-    let packed = [".gz", ".zst"]
-        .iter()
-        .find_map(|end| name.strip_suffix(end));
+    let packed = PACKED.iter().find_map(|end| name.strip_suffix(end));
     let name = packed.unwrap_or(&name);
-    [".pcap", ".pcapng", ".cap"]
+    let is_named = [".pcap", ".pcapng", ".cap"]
         .iter()
-        .any(|end| name.ends_with(end))
+        .any(|end| name.ends_with(end));
+    is_named || CaptureFile::open(path).is_ok()
+}
+
+/// Names the files in folders that are no captures.
+fn say_others(others: &[PathBuf]) {
+    /// How many are named.
+    const NAMED: usize = 5;
+    let named = others
+        .iter()
+        .take(NAMED)
+        .map(|path| path.display().to_string());
+    let mut names = named.collect::<Vec<_>>().join(", ");
+    if others.len() > NAMED {
+        names += &format!(" and {} more", others.len() - NAMED);
+    }
+    if !others.is_empty() {
+        say!(Info FileNotRead; "not read, because they are no captures: {names}");
+    }
+}
+
+/// The time of a capture's first packet; `None` without packets, or if it cannot be read.
+fn first_time_ns(path: &Path) -> Option<u64> {
+    let mut file = CaptureFile::open(path).ok()?;
+    let batch = file.next_batch(1).ok()??;
+    Some(batch.frames().first()?.timestamp_ns)
 }
 
 /// Captures that can be read, and the files among them that hold nothing to read.

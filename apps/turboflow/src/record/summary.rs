@@ -27,6 +27,9 @@ struct Columns {
     /// Packets and bytes of a record. A biflow has one column per direction.
     packets: Vec<usize>,
     bytes: Vec<usize>,
+    /// Times of a record's first and of its last packet, per direction.
+    first: Vec<usize>,
+    last: Vec<usize>,
     shown: Vec<usize>,
 }
 
@@ -40,6 +43,8 @@ pub(super) struct Summary {
     by_protocol: Vec<Sums>,
     top: BinaryHeap<Reverse<(u64, u64, Vec<String>)>>,
     records: u64,
+    /// Time of the first and of the last packet in records.
+    times_ns: Option<(u64, u64)>,
 }
 
 impl Summary {
@@ -56,7 +61,24 @@ impl Summary {
             by_protocol: vec![Sums::default(); 256],
             top: BinaryHeap::new(),
             records: 0,
+            times_ns: None,
         }
+    }
+
+    /// The times of the first and of the last packet, if records have them.
+    pub(super) fn times_ns(&self) -> Option<(u64, u64)> {
+        self.times_ns
+    }
+
+    /// Packets and bytes of all records.
+    pub(super) fn total(&self) -> Sums {
+        self.by_protocol
+            .iter()
+            .fold(Sums::default(), |total, sums| Sums {
+                records: total.records + sums.records,
+                packets: total.packets + sums.packets,
+                bytes: total.bytes + sums.bytes,
+            })
     }
 
     /// What records are ranked by: bytes, otherwise packets. `None` without both.
@@ -111,6 +133,20 @@ impl Summary {
                 },
             );
             self.records += 1;
+            let times = |columns: &[usize]| {
+                let values = columns.iter().map(|&column| batch.value(row, column));
+                let times = values.filter_map(|value| match value {
+                    Value::Unsigned(time_ns) => Some(time_ns),
+                    _ => None,
+                });
+                times.collect::<Vec<_>>()
+            };
+            let first = times(&self.columns.first).into_iter().min();
+            let last = times(&self.columns.last).into_iter().max();
+            if let Some((first_ns, last_ns)) = first.zip(last) {
+                let (from_ns, to_ns) = self.times_ns.unwrap_or((first_ns, last_ns));
+                self.times_ns = Some((from_ns.min(first_ns), to_ns.max(last_ns)));
+            }
         }
     }
 
@@ -153,6 +189,8 @@ impl Columns {
         };
         let packets = folding(Op::Count, None);
         let bytes = folding(Op::Sum, Some(Input::IpLength));
+        let first = folding(Op::Min, Some(Input::Timestamp));
+        let last = folding(Op::Max, Some(Input::Timestamp));
         let mut shown: Vec<usize> = (0..definition.key.len()).collect();
         shown.extend(packets.iter().chain(&bytes));
         shown.extend(at("end_reason"));
@@ -160,6 +198,8 @@ impl Columns {
             protocol: at(KeyField::Protocol.column_name()),
             packets,
             bytes,
+            first,
+            last,
             shown,
         }
     }

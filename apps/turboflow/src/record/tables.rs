@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use turboflow_formats::table::{Align, Table, bytes};
+use turboflow_formats::table::{Align, Table, bytes, count};
 use turboflow_record::{Column, ColumnKind, EndReason};
 use turboflow_run::Ledger;
 
@@ -21,11 +21,38 @@ pub(super) fn render(report: &Report, summary: &Summary, elapsed: Duration) -> S
         end_reasons(&report.ledger),
         ledger(&report.ledger),
         balance(report),
+        traffic(summary),
         // Last, so that a terminal still shows them.
         top(summary, width),
     ];
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join("\n")
+}
+
+/// When the packets were, and how many there were in a second.
+fn traffic(summary: &Summary) -> String {
+    let Some((from_ns, to_ns)) = summary.times_ns() else {
+        return String::new();
+    };
+    let second_of = |time_ns: u64| time_ns / 1_000_000_000 * 1_000_000_000;
+    let text = |time_ns| turboflow_query::time_text(second_of(time_ns)).replace('T', " ");
+    let (from, to) = (text(from_ns), text(to_ns));
+    let (total, seconds) = (summary.total(), (to_ns - from_ns) as f64 / 1e9);
+    let mut line = format!("Traffic from {} to {to}", from.trim_end_matches('Z'));
+    if seconds > 0.0 {
+        let rate = |number: u64| count((number as f64 / seconds).round() as u64);
+        line += &format!(": {seconds:.1} s, {} packets/s", rate(total.packets));
+        if summary.ranked_by() == Some("bytes") {
+            let rate = rate(total.bytes * 8);
+            let gap = if rate.ends_with(char::is_alphabetic) {
+                ""
+            } else {
+                " "
+            };
+            line += &format!(", {rate}{gap}bit/s of IP");
+        }
+    }
+    line + "\n"
 }
 
 fn top(summary: &Summary, width: Option<usize>) -> String {
@@ -56,7 +83,7 @@ fn protocols(summary: &Summary, width: Option<usize>) -> String {
         return String::new();
     }
     let total = seen.iter().map(|(_, sums)| sums.bytes).sum::<u64>().max(1);
-    let columns = ["flow records", "packets", "bytes", "share"].map(|name| (name, Align::Right));
+    let columns = ["flow records", "packets", "IP bytes", "share"].map(|name| (name, Align::Right));
     let mut table = Table::new([("protocol", Align::Left)].into_iter().chain(columns));
     for (number, sums) in seen {
         table.push(vec![

@@ -81,7 +81,7 @@ fn files_that_are_no_captures_are_refused() {
     let none = Folder::new();
     refused(
         &["record", "-r", &none.path().display().to_string()],
-        &["stands for no capture", ".pcapng"],
+        &["stands for no capture", "pcapng"],
     );
     refused(
         &["record", "-r", &none.file("*.pcap")],

@@ -172,3 +172,20 @@ fn tunnels_in_place_of_a_filter_are_refused_with_a_hint() {
         .exits(2)
         .says(&["invalid value '-5s' for '--idle-timeout <TIME>'"]);
 }
+
+/// As with `tcpdump -c`, packets that the filter leaves out do not count.
+#[test]
+fn a_limit_on_packets_counts_those_that_pass() {
+    if is_missing(&[libpcap()]) {
+        return;
+    }
+    let folder = Folder::new();
+    let ledger = folder.file("l.json");
+    let run = ["record", "-q", "-c", "100", "--ledger", &ledger, "-w"];
+    let rest = [&folder.file("a.csv"), "-r", &office(), "tcp port 443"].map(str::to_owned);
+    turboflow(run.into_iter().chain(rest.iter().map(String::as_str))).exits(0);
+    let ledger: serde_json::Value = serde_json::from_str(&folder.read("l.json")).unwrap();
+    assert_eq!(ledger["packets_recorded"], 100);
+    assert!(ledger["packets_filtered"].as_u64().unwrap() > 100);
+    assert_eq!(ledger["balanced"], true);
+}

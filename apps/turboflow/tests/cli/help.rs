@@ -177,7 +177,8 @@ fn unknown_options_are_answered_with_the_known_ones() {
             "record -r a.pcap --where tcp",
             "turboflow record -r FILE 'tcp port 443'",
         ),
-        ("record -r a.pcap --limit 5", "--packets N"),
+        ("record -r a.pcap --limit 5", "-c N"),
+        ("record -r a.pcap --sample 10", "none is sampled"),
         (
             "record -r a.pcap --group-by host",
             "--group-by is an option of `turboflow show`",

@@ -6,7 +6,10 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Folder, command, finish, office, project, rows, turboflow, udp_capture};
+use crate::support::{
+    Folder, command, finish, office, pcap_header, pcap_packet, project, rows, turboflow,
+    udp_capture, udp_frame,
+};
 use crate::terminal::Terminal;
 
 /// Every limit from one under which the program does not even start to one that is enough.
@@ -48,6 +51,7 @@ fn every_line_of_the_summary_is_at_its_place() {
         "\nWhy records ended:\nend reason ",
         "\nWhere every packet went:\npackets ",
         "\nThe ledger balances: every packet and byte is in a flow record or in a counter.\n",
+        "\nTraffic from 2026-11-21 20:37:45 to 2026-11-21 20:38:19Z: 34.6 s, ",
         "\nLargest flow records by bytes (a flow cut by a timeout has several):\nsrc_addr ",
     ];
     let places: Vec<_> = heads.iter().map(|head| rest.find(head)).collect();
@@ -442,6 +446,8 @@ fn folders_and_patterns_stand_for_their_captures() {
     std::fs::create_dir_all(folder.path().join("day/01")).unwrap();
     folder.write("day/01/a.pcap", udp_capture(10));
     folder.write("day/b.PCAP", udp_capture(20));
+    // As `tcpdump -C 1 -w ring.pcap` names the second file of a ring.
+    folder.write("day/ring.pcap1", udp_capture(30));
     folder.write("day/notes.txt", "no capture");
     let day = folder.file("day");
     for given in [
@@ -452,6 +458,55 @@ fn folders_and_patterns_stand_for_their_captures() {
         let out = folder.file("a.csv");
         let read = given.iter().flat_map(|path| ["-r", path]);
         let ran = turboflow(["record", "-w", &out].into_iter().chain(read)).exits(0);
-        ran.says(&["30 packets"]);
+        ran.says(&["60 packets", "no captures: ", "notes.txt"]);
     }
+    folder.write("day/c.pcap.xz", b"\xfd7zXZ\0");
+    let ran = turboflow(["record", "-r", &day, "-w", &folder.file("a.csv")]).exits(1);
+    ran.says(&["60 packets", "c.pcap.xz", "passed over"]);
+}
+
+#[test]
+fn captures_are_read_in_the_order_of_their_first_packets() {
+    let folder = Folder::new();
+    // The name of the last part comes before that of the second, and its packets are a minute
+    // later.
+    let names = ["p/p-1.pcap", "p/p-2.pcap", "p/p-10.pcap"];
+    std::fs::create_dir(folder.path().join("p")).unwrap();
+    let mut all = pcap_header(1);
+    for (minute, name) in (0..).zip(names) {
+        let times = [0, 20, 40].map(|second| (1_700_000_000 + minute * 60 + second) * 1_000_000);
+        let packets = times.map(|time| pcap_packet(time, &udp_frame(7))).concat();
+        all.extend(&packets);
+        folder.write(name, [pcap_header(1), packets].concat());
+    }
+    let [first, second, last] = names.map(|name| folder.file(name));
+    let whole = folder.file("whole.csv");
+    let all = folder.write("all.pcap", all);
+    turboflow(["record", "-q", "-r", &all, "-w", &whole]).exits(0);
+    for given in [
+        vec![folder.file("p")],
+        vec![first.clone(), last.clone(), second.clone()],
+    ] {
+        let out = folder.file("a.csv");
+        let read = given.iter().flat_map(|path| ["-r", path]);
+        let ran = turboflow(["record", "-w", &out].into_iter().chain(read)).exits(0);
+        assert_eq!(
+            ran.stderr.contains("order of their first packets"),
+            given.len() > 1
+        );
+        assert_eq!(folder.read("a.csv"), folder.read("whole.csv"));
+        assert!(!ran.stderr.contains("set back"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_run_over_files_ends_after_so_many_packets() {
+    let folder = Folder::new();
+    let ledger = folder.file("l.json");
+    let run = ["record", "-q", "-c", "100", "--ledger", &ledger, "-w"];
+    let rest = [folder.file("a.csv"), "-r".to_owned(), office()];
+    turboflow(run.into_iter().chain(rest.iter().map(String::as_str))).exits(0);
+    let ledger: serde_json::Value = serde_json::from_str(&folder.read("l.json")).unwrap();
+    assert_eq!(ledger["packets_received"], 100);
+    assert_eq!(ledger["balanced"], true);
 }

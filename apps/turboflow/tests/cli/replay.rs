@@ -287,6 +287,18 @@ fn a_cut_file_is_replayed_to_its_last_whole_record() {
 }
 
 #[test]
+fn standard_output_gets_records_in_any_format() {
+    let folder = Folder::new();
+    let csv = folder.file("a.csv");
+    turboflow(["record", "-q", "-r", &office(), "-w", &csv]).exits(0);
+    let ran = turboflow(["replay", &csv, "-w", "-"]).exits(0);
+    assert_eq!(ran.stdout, folder.read("a.csv"));
+    let ran = turboflow(["replay", &csv, "-w", "-", "--format", "jsonl"]).exits(0);
+    assert_eq!(ran.stdout.lines().count(), 742);
+    assert!(ran.stdout.starts_with("{\"src_addr\":"), "{}", ran.stdout);
+}
+
+#[test]
 fn what_cannot_be_replayed_is_refused_or_said() {
     let folder = Folder::new();
     let own = folder.write("own.csv", "src_addr,bytes\n10.0.0.1,5\n");

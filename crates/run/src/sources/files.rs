@@ -26,6 +26,7 @@ pub(super) fn read(
 ) -> RunReport {
     let (stop, snapshots) = (steps.controls.stop, steps.controls.snapshots);
     let mut reading = FilesReader::new(&files.files, files.filter);
+    reading.packets_left = steps.controls.limits.packets.unwrap_or(u64::MAX);
     let mut metering = PacedMeter {
         meter,
         clock_ns: 0,
@@ -61,6 +62,8 @@ struct FilesReader {
     damaged: Vec<ReadError>,
     stopped: bool,
     packets: u64,
+    /// Packets, of those that the filter passes, until the run ends by itself.
+    packets_left: u64,
     bytes_of_files_done: u64,
     bytes_total: Option<u64>,
     counters: FileCounters,
@@ -101,6 +104,7 @@ impl FilesReader {
             damaged: Vec::new(),
             stopped: false,
             packets: 0,
+            packets_left: u64::MAX,
             bytes_of_files_done: 0,
             bytes_total: files.iter().map(CaptureFile::bytes_total).sum(),
             counters: FileCounters::default(),
@@ -122,7 +126,11 @@ impl FilesReader {
                 self.stopped = true;
                 break;
             }
-            match file.next_batch(BATCH_FRAMES) {
+            if self.packets_left == 0 {
+                break;
+            }
+            let most = self.packets_left.min(BATCH_FRAMES as u64) as usize;
+            match file.next_batch(most) {
                 Ok(None) => break,
                 Ok(Some(mut batch)) => {
                     self.packets += batch.frames().len() as u64;
@@ -132,6 +140,7 @@ impl FilesReader {
                         self.counters.packets_filtered += packets;
                         self.counters.bytes_filtered += bytes;
                     }
+                    self.packets_left -= batch.frames().len() as u64;
                     take(batch.frames(), last_ns, self.counters);
                 }
                 Err(error) => {

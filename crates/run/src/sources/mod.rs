@@ -72,10 +72,10 @@ impl Source {
     }
 }
 
-/// Limits after which a live run ends by itself.
+/// Limits after which a run ends by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum duration.
+    /// Maximum duration of a live run.
     pub duration: Option<Duration>,
     /// Maximum number of packets.
     pub packets: Option<u64>,
@@ -84,7 +84,7 @@ pub struct Limits {
 /// Controls of a run for other threads.
 #[derive(Clone, Copy)]
 pub struct Controls<'a> {
-    /// Limits after which a live run ends by itself.
+    /// Limits after which the run ends by itself.
     pub limits: Limits,
     /// Ends the run on request.
     pub stop: &'a Stop,
