@@ -98,6 +98,7 @@ events! {
     Sorted "sorted"
     Started "started"
     Stopped "stopped"
+    TagsFiltered "tags_filtered"
     #[cfg(feature = "kernel")]
     TagsUnseen "tags_unseen"
     TimesClamped "times_clamped"

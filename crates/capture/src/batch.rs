@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Batches of frames.
 
-use turboflow_packet::Frame;
+use turboflow_packet::{Frame, LinkType};
 
 use crate::filter::FileFilter;
 
@@ -34,20 +34,36 @@ impl<'a> Batch<'a> {
         &self.frames
     }
 
-    /// Removes the frames that the filter rejects. Returns their number and their bytes on the
-    /// wire.
-    pub fn filter(&mut self, filter: &FileFilter) -> (u64, u64) {
-        let (mut packets, mut bytes) = (0, 0);
+    /// Removes the frames that the filter rejects.
+    pub fn filter(&mut self, filter: &FileFilter) -> Filtered {
+        let mut filtered = Filtered::default();
         self.frames.retain(|frame| {
             let takes = filter.takes(frame);
             if !takes {
-                packets += 1;
-                bytes += u64::from(frame.wire_length_bytes);
+                filtered.packets += 1;
+                filtered.bytes += u64::from(frame.wire_length_bytes);
+                filtered.packets_tagged += u64::from(is_tagged(frame));
             }
             takes
         });
-        (packets, bytes)
+        filtered
     }
+}
+
+/// What a filter removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Filtered {
+    /// Frames.
+    pub packets: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+    /// Frames with a VLAN tag, which filters pass only after `vlan`.
+    pub packets_tagged: u64,
+}
+
+fn is_tagged(frame: &Frame<'_>) -> bool {
+    let ether_type = frame.bytes.get(12..14);
+    frame.link_type == LinkType::Ethernet && matches!(ether_type, Some([0x81, 0x00] | [0x88, 0xa8]))
 }
 
 impl Drop for Batch<'_> {

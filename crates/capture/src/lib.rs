@@ -42,7 +42,7 @@ mod source;
 mod walk;
 pub mod write;
 
-pub use batch::Batch;
+pub use batch::{Batch, Filtered};
 pub use error::{Damage, OpenError, ReadError};
 pub use file::CaptureFile;
 pub use format::{ByteOrder, Compression, Container, Format};

@@ -161,6 +161,9 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     } else if !run.service.quiet {
         report.say_finished(elapsed);
     }
+    if let (Some(filter), false) = (&run.source.filter, run.service.quiet) {
+        report.say_tagged(filter);
+    }
     report.say_losses(&settings.config, &settings.engine.why_records_are_lost());
     Ok(report.outcome())
 }

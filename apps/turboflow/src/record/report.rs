@@ -89,6 +89,8 @@ pub(super) struct Report {
     pub(super) outputs: Vec<OutputReport>,
     /// Whether a signal ended it before the end of the input.
     pub(super) stopped: bool,
+    /// Packets with a VLAN tag that the filter left out.
+    pub(super) tagged_filtered: u64,
     pub(super) live: Option<Live>,
     /// The file for frames that are not packets, if there is one.
     pub(super) unparsed: Option<UnparsedReport>,
@@ -104,6 +106,7 @@ impl Report {
             ledger,
             mut damaged,
             stopped,
+            tagged_filtered,
             ports,
             failure,
             short,
@@ -126,6 +129,7 @@ impl Report {
             damaged,
             passed_over: Vec::new(),
             stopped: (stopped || interrupted) && !satisfied,
+            tagged_filtered,
             outputs,
             live,
             unparsed: None,
@@ -280,6 +284,16 @@ impl Report {
         self.warn_of_full_tables(config);
         say_wrong_times(ledger, config);
         self.report_bug();
+    }
+
+    /// Says what filters do with VLAN tags, where that may not have been meant.
+    pub(super) fn say_tagged(&self, filter: &str) {
+        if self.tagged_filtered > 0 && !filter.contains("vlan") {
+            say!(Info TagsFiltered, packets = self.tagged_filtered;
+                "{} of those that the filter left out have a VLAN tag, which filters pass only \
+                 after `vlan`: '({filter}) or (vlan and ({filter}))' looks at both",
+                counted(self.tagged_filtered, "packet"));
+        }
     }
 
     /// Packets in microflow records that an engine could not hand over. All its ports share one

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use turboflow_testing::{Need, is_missing};
 
-use crate::support::{Folder, libpcap, office, project, turboflow};
+use crate::support::{Folder, libpcap, office, project, rows, turboflow};
 
 const EXPRESSIONS: [&str; 16] = [
     "tcp port 443",
@@ -188,4 +188,21 @@ fn a_limit_on_packets_counts_those_that_pass() {
     assert_eq!(ledger["packets_recorded"], 100);
     assert!(ledger["packets_filtered"].as_u64().unwrap() > 100);
     assert_eq!(ledger["balanced"], true);
+}
+
+#[test]
+fn tagged_packets_that_a_filter_leaves_out_are_said() {
+    if is_missing(&[libpcap()]) {
+        return;
+    }
+    let folder = Folder::new();
+    let csv = folder.file("a.csv");
+    let run = |filter: &str| turboflow(["record", "-r", &office(), "-w", &csv, filter]).exits(0);
+    let ran = run("tcp port 443");
+    let both = "(tcp port 443) or (vlan and (tcp port 443))";
+    ran.says(&["have a VLAN tag", both]);
+    let plain = rows(&folder.read("a.csv")).len();
+    let ran = run(both);
+    assert!(!ran.stderr.contains("VLAN tag"), "{}", ran.stderr);
+    assert!(rows(&folder.read("a.csv")).len() > plain);
 }

@@ -64,6 +64,7 @@ struct FilesReader {
     packets: u64,
     /// Packets, of those that the filter passes, until the run ends by itself.
     packets_left: u64,
+    tagged_filtered: u64,
     bytes_of_files_done: u64,
     bytes_total: Option<u64>,
     counters: FileCounters,
@@ -105,6 +106,7 @@ impl FilesReader {
             stopped: false,
             packets: 0,
             packets_left: u64::MAX,
+            tagged_filtered: 0,
             bytes_of_files_done: 0,
             bytes_total: files.iter().map(CaptureFile::bytes_total).sum(),
             counters: FileCounters::default(),
@@ -136,9 +138,10 @@ impl FilesReader {
                     self.packets += batch.frames().len() as u64;
                     let last_ns = batch.frames().last().map(|frame| frame.timestamp_ns);
                     if let Some(filter) = &self.filter {
-                        let (packets, bytes) = batch.filter(filter);
-                        self.counters.packets_filtered += packets;
-                        self.counters.bytes_filtered += bytes;
+                        let filtered = batch.filter(filter);
+                        self.counters.packets_filtered += filtered.packets;
+                        self.counters.bytes_filtered += filtered.bytes;
+                        self.tagged_filtered += filtered.packets_tagged;
                     }
                     self.packets_left -= batch.frames().len() as u64;
                     take(batch.frames(), last_ns, self.counters);
@@ -173,6 +176,7 @@ impl FilesReader {
         RunReport {
             damaged: self.damaged,
             stopped: self.stopped,
+            tagged_filtered: self.tagged_filtered,
             ..RunReport::of_ledger(ledger)
         }
     }

@@ -17,6 +17,8 @@ pub struct RunReport {
     pub damaged: Vec<ReadError>,
     /// Whether a request to stop ended the reading of files early.
     pub stopped: bool,
+    /// Packets of files with a VLAN tag that the filter left out.
+    pub tagged_filtered: u64,
     /// Counters and final state of each port, by name. Files have none.
     pub ports: Vec<(String, PortCounters, PortState)>,
     /// Why a live run ended early: a failed system call or engine.
@@ -36,6 +38,7 @@ impl RunReport {
             ledger,
             damaged: Vec::new(),
             stopped: false,
+            tagged_filtered: 0,
             ports: Vec::new(),
             failure: None,
             unparsed_lost: 0,
