@@ -24,6 +24,8 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 TURBOFLOW := $(TARGET)/release/turboflow
 LAB := $(TARGET)/release/turboflow-lab
 BENCH_CAPTURE := $(TARGET)/bench/zipf-10m.pcap
+# Whole packets, and a scan: what other meters are nearer at.
+BENCH_CAPTURES := $(BENCH_CAPTURE) $(TARGET)/bench/whole-2m.pcap $(TARGET)/bench/scan-5m.pcap
 
 .DEFAULT_GOAL := help
 .PHONY: help run test build deb docs bench bench-files bench-export evaluation evaluation-quick fuzz sample lint compare ci clean
@@ -51,9 +53,9 @@ docs: set-up ## API documentation of all crates: target/doc
 bench: lab ## Aggregator, pipeline, features, flood, generator: one JSON object a row; BENCH="aggregate --flows 1M" for a part
 	$(LAB) bench --json $(BENCH)
 
-bench-files: build $(BENCH_CAPTURE) ## Whole processes against nfpcapd, softflowd and argus on a 10 M-packet capture
+bench-files: build $(BENCH_CAPTURES) ## Whole processes against nfpcapd, softflowd and argus: headers, whole packets, a scan
 	scripts/install-test-tools.sh bench || echo "bench-files: goes on with the tools that are here" >&2
-	bench/files/run.sh $(BENCH_CAPTURE) --repetitions 5 --turboflow $(TURBOFLOW)
+	bench/files/run.sh $(BENCH_CAPTURES) --repetitions 5 --turboflow $(TURBOFLOW)
 
 bench-export: program-and-lab $(BENCH_CAPTURE) ## Sending flow records: encoding alone, softflowd side by side, live capture and tcpdump (root)
 	scripts/install-test-tools.sh bench || echo "bench-export: goes on with the tools that are here" >&2
@@ -118,3 +120,12 @@ $(BENCH_CAPTURE): | build
 	mkdir -p $(@D)
 	$(TURBOFLOW) generate -w $@ --packets 10M --flows 200k --births-per-second 12k \
 		--traffic zipf --train-length 5 --sizes imix --snap-length 64
+
+$(TARGET)/bench/whole-2m.pcap: | build
+	mkdir -p $(@D)
+	$(TURBOFLOW) generate -w $@ --packets 2.1M --flows 2k --births-per-second 200 \
+		--traffic zipf --train-length 5 --sizes 66:40,1514:60
+
+$(TARGET)/bench/scan-5m.pcap: | build
+	mkdir -p $(@D)
+	$(TURBOFLOW) generate -w $@ --packets 5M --workload adversarial --attack single-packets --snap-length 64

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times flow meters on one capture file, as whole processes, side by side in one run.
+"""Times flow meters on capture files, as whole processes, side by side in one run.
 
-  bench_files.py CAPTURE [--repetitions 5] [--turboflow PATH] [--require-ratio 10] [--runs DIRECTORY]
+  bench_files.py CAPTURE... [--repetitions 5] [--turboflow PATH] [--require-ratio 10] [--runs DIRECTORY]
 
 Every round runs each tool once, in turn, so that a busy minute of the machine hits all of them. What a
 tool says it counted is compared with the packets in the file: a run that lost packets is no result.
@@ -11,9 +11,11 @@ raw.csv and summary.md. Exit codes: 0 fine; 1 a tool lost packets or the ratio w
 
 What each tool does for its time:
   turboflow  reads, meters, writes Parquet                          default options
+  biflows    the same with --biflow                                 not compared with the others, which make uniflows
+  dd         reads the file, and nothing else                       blocks of 256 KiB: what bounds a reader
   nfpcapd    reads, meters, writes its nfcapd file, uncompressed    -e 3600,1800: no active timeout cuts (1.7.1
                                                                     counts nothing above 3600)
-  softflowd  reads, meters, sends NetFlow v9 to a socket on         -m 2000000: its default of 8,192 flows would
+  softflowd  reads, meters, sends NetFlow v9 to a socket on         -m 8000000: its default of 8,192 flows would
              loopback that nobody reads                             expire most of them at once
   argus      reads, meters, writes its own file                     -S 3600: no intermediate status records
 """
@@ -44,7 +46,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 1800
 PCAP_MAGICS = {0xA1B2C3D4: "<", 0xA1B23C4D: "<", 0xD4C3B2A1: ">", 0x4D3CB2A1: ">"}
 COLUMNS = (
-    "tool version round wall_s user_s system_s max_resident_bytes packets_in_file packets_counted records "
+    "capture tool version round wall_s user_s system_s max_resident_bytes packets_in_file packets_counted records "
     "output_bytes packets_per_s"
 ).split()
 
@@ -62,6 +64,7 @@ class Tool:
     command: Callable[[Path], list[str]]
     counted: Callable[[Path, str], tuple[int, int]]  # work directory, its talk -> packets, records
     output: str  # name under the work directory, empty where nothing is written
+    is_rival: bool = True  # whether it does the same work
     rows: list[dict] = field(default_factory=list)
 
 
@@ -84,16 +87,25 @@ def debian_version(package: str) -> str:
     return talk_of("dpkg-query", "-W", "-f", "${Version}", package).strip() or "unknown"
 
 
-def turboflow(program: Path, capture: Path) -> Tool:
+def turboflow(program: Path, capture: Path, *options: str) -> Tool:
     def counted(work: Path, _talk: str) -> tuple[int, int]:
         ledger = flattened(json.loads((work / "ledger.json").read_text()))
         return ledger["packets_recorded"], ledger["records_written"]
 
     def command(work: Path) -> list[str]:
         outputs = ["-w", str(work / "out.parquet"), "--ledger", str(work / "ledger.json")]
-        return [str(program), "record", "-r", str(capture), *outputs, "--quiet"]
+        return [str(program), "record", "-r", str(capture), *outputs, *options, "--quiet"]
 
-    return Tool("turboflow", talk_of(str(program), "--version").split()[-1], command, counted, "out.parquet")
+    name = "biflows" if options else "turboflow"
+    version = talk_of(str(program), "--version").split()[-1]
+    return Tool(name, version, command, counted, "out.parquet", is_rival=False)
+
+
+def reading(capture: Path, packets: int) -> Tool:
+    def command(_work: Path) -> list[str]:
+        return ["dd", f"if={capture}", "of=/dev/null", "bs=256K"]
+
+    return Tool("dd", debian_version("coreutils"), command, lambda _work, _talk: (packets, 0), "", is_rival=False)
 
 
 def flattened(tree: dict) -> dict:
@@ -121,7 +133,7 @@ def softflowd(capture: Path, collector_port: int) -> Tool:
         # With a control socket 1.1.0 can wait for a client on it for ever, at the end of a file.
         files = ["-p", str(work / "pid"), "-c", "none"]
         send = ["-n", f"127.0.0.1:{collector_port}", "-v", "9"]
-        return ["softflowd", "-d", "-r", str(capture), *send, "-m", "2000000", *files]
+        return ["softflowd", "-d", "-r", str(capture), *send, "-m", "8000000", *files]
 
     def counted(_work: Path, talk: str) -> tuple[int, int]:
         ignored = found(r"^Ignored packets: (\d+)", talk, "softflowd")
@@ -142,8 +154,8 @@ def argus(capture: Path) -> Tool:
     return Tool("argus", debian_version("argus-server"), command, counted, "out.argus")
 
 
-def present_tools(program: Path, capture: Path, collector_port: int) -> list[Tool]:
-    tools = [turboflow(program, capture)]
+def present_tools(program: Path, capture: Path, packets: int, collector_port: int) -> list[Tool]:
+    tools = [turboflow(program, capture), turboflow(program, capture, "--biflow"), reading(capture, packets)]
     if shutil.which("nfpcapd") and shutil.which("nfdump"):
         tools.append(nfpcapd(capture))
     if shutil.which("softflowd"):
@@ -170,7 +182,7 @@ def packets_in(capture: Path) -> int:
         return count
 
 
-def run_once(tool: Tool, round_number: int, packets: int) -> None:
+def run_once(tool: Tool, capture: str, round_number: int, packets: int) -> None:
     """One whole process, from before its start to after its end."""
     with tempfile.TemporaryDirectory(prefix="bench-files-") as name:
         work = Path(name)
@@ -189,10 +201,10 @@ def run_once(tool: Tool, round_number: int, packets: int) -> None:
         if process.returncode != 0:
             raise CannotRun(f"{' '.join(command)}: exit code {process.returncode}\n{said[-600:]}")
         counted, records = tool.counted(work, said)
-        row = (tool.name, tool.version, round_number, f"{wall_s:.4f}", f"{usage.ru_utime:.4f}", f"{usage.ru_stime:.4f}")
+        row = (capture, tool.name, tool.version, round_number, f"{wall_s:.4f}", f"{usage.ru_utime:.4f}", f"{usage.ru_stime:.4f}")
         row += (usage.ru_maxrss * 1024, packets, counted, records, size_of(work, tool.output))
         tool.rows.append(dict(zip(COLUMNS, (*row, round(packets / wall_s)), strict=True)))
-        print(f"  round {round_number}: {tool.name:<10} {wall_s:8.3f} s, {counted} packets", file=sys.stderr)
+        print(f"  {capture}, round {round_number}: {tool.name:<10} {wall_s:8.3f} s, {counted} packets", file=sys.stderr)
 
 
 def size_of(work: Path, output: str) -> int:
@@ -215,7 +227,8 @@ def processor_s(tool: Tool) -> float:
 
 def rival(tools: list[Tool]) -> Tool | None:
     """The fastest of the others, by median wall time."""
-    return min(tools[1:], key=lambda tool: statistics.median(column(tool, "wall_s")), default=None)
+    rivals = [tool for tool in tools if tool.is_rival]
+    return min(rivals, key=lambda tool: statistics.median(column(tool, "wall_s")), default=None)
 
 
 def ratio(tools: list[Tool], other: Tool) -> float:
@@ -232,7 +245,7 @@ def summary(tools: list[Tool]) -> str:
         wall = column(tool, "wall_s")
         rate = float(tool.rows[0]["packets_in_file"]) / statistics.median(wall) / 1e6
         counted = "all" if not losses([tool]) else "NOT ALL"
-        faster = "" if tool is tools[0] else f"{ratio(tools, tool):.1f}x"
+        faster = "" if tool is tools[0] else f"{ratio(tools, tool):.2f}x"
         lines.append(
             f"| {tool.name} {tool.version} | {min(wall):.3f} | {statistics.median(wall):.3f} | {max(wall):.3f} | {rate:.2f} "
             f"| {processor_s(tool):.3f} | {max(column(tool, 'max_resident_bytes')) / 1e6:.0f} "
@@ -243,7 +256,7 @@ def summary(tools: list[Tool]) -> str:
 
 def losses(tools: list[Tool]) -> list[str]:
     return [
-        f"{row['tool']}, round {row['round']}: counted {row['packets_counted']} of {row['packets_in_file']} packets"
+        f"{row['capture']}: {row['tool']}, round {row['round']}: counted {row['packets_counted']} of {row['packets_in_file']} packets"
         for tool in tools
         for row in tool.rows
         if row["packets_counted"] != row["packets_in_file"]
@@ -286,21 +299,33 @@ def machine_label() -> str:
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-") or "unknown"
 
 
-def write_results(directory: Path, tools: list[Tool], capture: Path, load_before: tuple) -> None:
+@dataclass
+class Benched:
+    """A capture and the tools that have read it."""
+
+    capture: Path
+    tools: list[Tool]
+
+    @property
+    def packets(self) -> int:
+        return self.tools[0].rows[0]["packets_in_file"]
+
+
+def write_results(directory: Path, benched: list[Benched], load_before: tuple) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     facts = machine() | {
         "load average before": " ".join(f"{value:.2f}" for value in load_before),
         "load average after": " ".join(f"{value:.2f}" for value in os.getloadavg()),
-        "capture": f"{tools[0].rows[0]['packets_in_file']} packets, {capture.stat().st_size} bytes, in the page cache",
     }
+    for each in benched:
+        size = each.capture.stat().st_size
+        facts[each.capture.name] = f"{each.packets} packets, {size} bytes, in the page cache"
     (directory / "machine.md").write_text("".join(f"- {name}: {value}\n" for name, value in facts.items()))
-    work, shown = Path("WORK"), f"bench/files/run.sh {capture.name} {' '.join(sys.argv[2:])}".strip()
-    commands = [shown]
-    with tempfile.TemporaryDirectory() as name:
-        for tool in tools:
-            command = " ".join(tool.command(Path(name))).replace(name, str(work))
-            commands.append(command.replace(str(capture), capture.name).replace(f"{ROOT}/", ""))
-            shutil.rmtree(Path(name) / "flows", ignore_errors=True)
+    names = " ".join(each.capture.name for each in benched)
+    options = " ".join(word for word in sys.argv[1:] if not word.endswith(".pcap"))
+    commands = [f"bench/files/run.sh {names} {options}".strip()]
+    for each in benched:
+        commands += commands_of(each)
     (directory / "command.txt").write_text("\n".join(commands) + "\n")
     changed = bool(talk_of("git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no").strip())
     commit = talk_of("git", "-C", str(ROOT), "rev-parse", "HEAD").strip()
@@ -308,8 +333,23 @@ def write_results(directory: Path, tools: list[Tool], capture: Path, load_before
     with open(directory / "raw.csv", "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(row for tool in tools for row in tool.rows)
-    (directory / "summary.md").write_text(summary(tools))
+        writer.writerows(row for each in benched for tool in each.tools for row in tool.rows)
+    (directory / "summary.md").write_text(report(benched))
+
+
+def commands_of(benched: Benched) -> list[str]:
+    commands = []
+    with tempfile.TemporaryDirectory() as name:
+        for tool in benched.tools:
+            command = " ".join(tool.command(Path(name))).replace(name, "WORK")
+            commands.append(command.replace(str(benched.capture), benched.capture.name).replace(f"{ROOT}/", ""))
+            shutil.rmtree(Path(name) / "flows", ignore_errors=True)
+    return commands
+
+
+def report(benched: list[Benched]) -> str:
+    heads = (f"{each.capture.name}, {each.packets:,} packets:\n\n" for each in benched)
+    return "\n".join(head + summary(each.tools) for head, each in zip(heads, benched, strict=True))
 
 
 # --- the program ----------------------------------------------------------------------------------
@@ -317,7 +357,7 @@ def write_results(directory: Path, tools: list[Tool], capture: Path, load_before
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("capture", type=Path, help="classic pcap file, IP packets only")
+    parser.add_argument("captures", type=Path, nargs="+", metavar="CAPTURE", help="classic pcap file, IP packets only")
     parser.add_argument("--repetitions", type=int, default=5, help="rounds (default 5)")
     parser.add_argument("--turboflow", type=Path, default=ROOT / "target/release/turboflow", metavar="PATH")
     parser.add_argument("--require-ratio", type=float, metavar="X", help="exit 1 below X times the fastest other tool")
@@ -326,29 +366,35 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def bench(args: argparse.Namespace) -> int:
-    for path in (args.capture, args.turboflow):
-        if not path.is_file():
-            raise CannotRun(f"{path}: no such file (cargo build --release makes turboflow, turboflow generate a capture)")
-    load_before = os.getloadavg()
-    capture = args.capture.resolve()
+def bench_one(args: argparse.Namespace, capture: Path) -> Benched:
     # In a process of its own: a child's peak memory starts from its parent's, and this one maps the file.
     with multiprocessing.get_context("spawn").Pool(1) as counter:
         packets = counter.apply(packets_in, (capture,))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as collector:  # bound, never read: costs nothing
         collector.bind(("127.0.0.1", 0))
-        tools = present_tools(args.turboflow.resolve(), capture, collector.getsockname()[1])
+        tools = present_tools(args.turboflow.resolve(), capture, packets, collector.getsockname()[1])
         for round_number in range(1, args.repetitions + 1):
             for tool in tools:
-                run_once(tool, round_number, packets)
+                run_once(tool, capture.stem, round_number, packets)
+    return Benched(capture, tools)
+
+
+def bench(args: argparse.Namespace) -> int:
+    for path in (*args.captures, args.turboflow):
+        if not path.is_file():
+            raise CannotRun(f"{path}: no such file (cargo build --release makes turboflow, turboflow generate a capture)")
+    load_before = os.getloadavg()
+    benched = [bench_one(args, capture.resolve()) for capture in args.captures]
     directory = args.runs / f"{datetime.date.today()}-{args.label}-files"
-    write_results(directory, tools, capture, load_before)
-    print(summary(tools))
+    write_results(directory, benched, load_before)
+    print(report(benched))
     print(f"results: {directory}", file=sys.stderr)
-    complaints = losses(tools)
-    fastest = rival(tools)
-    if args.require_ratio and fastest and ratio(tools, fastest) < args.require_ratio:
-        complaints.append(f"{ratio(tools, fastest):.1f}x of {fastest.name}, {args.require_ratio:g}x wanted")
+    complaints = [loss for each in benched for loss in losses(each.tools)]
+    for each in benched:
+        fastest = rival(each.tools)
+        if args.require_ratio and fastest and ratio(each.tools, fastest) < args.require_ratio:
+            found = f"{ratio(each.tools, fastest):.1f}x of {fastest.name}, {args.require_ratio:g}x wanted"
+            complaints.append(f"{each.capture.name}: {found}")
     for complaint in complaints:
         print(f"bench-files: {complaint}", file=sys.stderr)
     return 1 if complaints else 0
