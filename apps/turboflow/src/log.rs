@@ -93,6 +93,7 @@ events! {
     RecordsCut "records_cut"
     ReloadRefused "reload_refused"
     Reloaded "reloaded"
+    SentAsLists "sent_as_lists"
     Serving "serving"
     ServingEveryone "serving_everyone"
     Sorted "sorted"

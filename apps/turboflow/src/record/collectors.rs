@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
-use turboflow_formats::wire::{WireOptions, left_out};
-use turboflow_record::ElementOptions;
+use turboflow_formats::wire::{Protocol, WireOptions, left_out};
+use turboflow_record::{Column, ColumnKind, ElementOptions};
 use turboflow_run::{CountAboveZero, Interval, Mtu, Output, OutputConfig, RunConfig};
 use turboflow_transport::{
     Carrier, Clock, SendEvent, SendOptions, Target, Tls, TlsFiles, TlsPart, TransportError, send_to,
@@ -195,6 +195,12 @@ pub(super) fn output(
         say!(Info ColumnsLeftOut, output = target.to_string();
             "{target}: {} has no field for {columns}", target.protocol);
     }
+    let lists = lists(schema);
+    if target.protocol == Protocol::Ipfix && !lists.is_empty() && !run.service.quiet {
+        say!(Info SentAsLists, output = target.to_string();
+            "{target}: {} in a basicList (RFC 6313), which nfcapd, pmacct and goflow2 pass over; \
+             they keep the other fields", lists.join(", "));
+    }
     Ok(Output {
         name: target.to_string(),
         writer,
@@ -242,4 +248,12 @@ pub(super) fn wall_ms() -> u64 {
 fn monotonic() -> Duration {
     static START: OnceLock<Instant> = OnceLock::new();
     Instant::now() - *START.get_or_init(Instant::now)
+}
+
+/// The columns that are lists.
+fn lists(schema: &[Column]) -> Vec<&str> {
+    let lists = schema
+        .iter()
+        .filter(|column| column.kind == ColumnKind::List);
+    lists.map(|column| column.name.as_str()).collect()
 }

@@ -85,6 +85,19 @@ pub(crate) fn send(capture: &str, url: &str, options: &[&str]) -> Vec<Flow> {
     flows
 }
 
+/// [`send`] of the project's capture, with a list behind the default features. Returns the packets
+/// of all flows as well.
+pub(crate) fn send_with_lists(url: &str) -> (Vec<Flow>, u64) {
+    let folder = Folder::new();
+    let default = turboflow(["definition"]).exits(0).stdout;
+    let list = "[[feature]]\nname = \"lengths\"\nop = \"list\"\nk = 5\nof = \"ip_length\"\n";
+    let definition = folder.write("lists.toml", default + list);
+    let options = ["--definition", &definition, "--export-rate", "20k"];
+    let sent = send(&project("samples/office.pcap"), url, &options);
+    let packets = sent.iter().map(|flow| flow.packets).sum();
+    (sent, packets)
+}
+
 /// The flows in TurboFlow's CSV, in the order in which they are exported.
 pub(crate) fn of_csv(csv: &str) -> Vec<Flow> {
     let flow = |line: &str| -> Flow {
@@ -99,7 +112,7 @@ pub(crate) fn of_csv(csv: &str) -> Vec<Flow> {
             first_ms: number(7) / 1_000_000,
             last_ms: number(8) / 1_000_000,
             tcp_flags: number(9),
-            end_reason: number(15),
+            end_reason: number(fields.len() - 1),
         }
     };
     csv.lines().skip(1).map(flow).collect()

@@ -10,7 +10,9 @@ use serde_json::Value;
 use turboflow_testing::{Need, is_missing, until};
 
 use crate::daemon::Daemon;
-use crate::flow::{Collector, Flow, Got, OVER_UDP, as_shown, captures, equal, protocol_of, send};
+use crate::flow::{
+    Collector, Flow, Got, OVER_UDP, as_shown, captures, equal, protocol_of, send, send_with_lists,
+};
 use crate::support::{Folder, free_port, project};
 
 /// A listening goflow2.
@@ -117,6 +119,18 @@ fn flow(row: &Value) -> Flow {
         tcp_flags: number("tcp_flags"),
         end_reason: 0,
     }
+}
+
+#[test]
+fn goflow2_passes_over_lists() {
+    let Some(goflow2) = Goflow2::start(free_port()) else {
+        return;
+    };
+    let url = format!("ipfix+udp://127.0.0.1:{}", goflow2.daemon.port);
+    let (sent, _) = send_with_lists(&url);
+    let got = goflow2.end(true);
+    assert!(got.complaints.is_empty(), "{:?}", got.complaints);
+    equal(&got.flows, &as_shown(sent, false, false), "lists");
 }
 
 #[test]

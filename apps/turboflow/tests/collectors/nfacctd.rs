@@ -10,7 +10,7 @@ use serde_json::Value;
 use turboflow_testing::{Need, is_missing, until};
 
 use crate::daemon::Daemon;
-use crate::flow::{Collector, Flow, Got, OVER_UDP, captures, protocol_of, send};
+use crate::flow::{Collector, Flow, Got, OVER_UDP, captures, protocol_of, send, send_with_lists};
 use crate::support::{Folder, free_port};
 
 /// A listening nfacctd.
@@ -125,6 +125,20 @@ fn added_up(flows: Vec<Flow>, by_times: bool) -> Vec<Flow> {
         sum.last_ms = sum.last_ms.max(flow.last_ms);
     }
     sums.into_values().collect()
+}
+
+#[test]
+fn nfacctd_passes_over_lists() {
+    let Some(nfacctd) = Nfacctd::start(free_port()) else {
+        return;
+    };
+    let (_, packets) = send_with_lists(&format!("ipfix+udp://127.0.0.1:{}", nfacctd.0.port));
+    let got = nfacctd.end(true);
+    assert!(got.complaints.is_empty(), "{:?}", got.complaints);
+    assert_eq!(
+        got.flows.iter().map(|flow| flow.packets).sum::<u64>(),
+        packets
+    );
 }
 
 #[test]

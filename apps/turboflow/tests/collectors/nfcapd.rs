@@ -6,7 +6,9 @@ use std::process::Command;
 use turboflow_testing::{Need, is_missing};
 
 use crate::daemon::Daemon;
-use crate::flow::{Collector, Flow, Got, OVER_UDP, as_shown, captures, equal, of_csv, send};
+use crate::flow::{
+    Collector, Flow, Got, OVER_UDP, as_shown, captures, equal, of_csv, send, send_with_lists,
+};
 use crate::support::{Folder, Ran, command, finish, free_port, pcap_header, pcap_packet};
 
 /// A listening nfcapd.
@@ -142,6 +144,17 @@ fn two_exporters_that_are_process_1_at_one_address_are_told_apart() {
         assert_eq!(sent.len(), 600);
         equal(&got.flows, &sent, scheme);
     }
+}
+
+#[test]
+fn nfcapd_passes_over_lists() {
+    let Some(nfcapd) = Nfcapd::start(free_port()) else {
+        return;
+    };
+    let (sent, _) = send_with_lists(&format!("ipfix+udp://127.0.0.1:{}", nfcapd.0.port));
+    let got = nfcapd.end(true);
+    assert!(got.complaints.is_empty(), "{:?}", got.complaints);
+    equal(&got.flows, &as_shown(sent, true, true), "lists");
 }
 
 #[test]
