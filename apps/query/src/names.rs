@@ -1,33 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names of numbers: protocols, TCP flags, end reasons.
 
-use turboflow_record::EndReason;
-
-/// IP protocol numbers (IANA) and their usual names; the first name of a number is the one shown.
-const PROTOCOLS: &[(u64, &str)] = &[
-    (0, "hopopt"),
-    (1, "icmp"),
-    (2, "igmp"),
-    (4, "ipip"),
-    (6, "tcp"),
-    (17, "udp"),
-    (33, "dccp"),
-    (41, "ipv6"),
-    (46, "rsvp"),
-    (47, "gre"),
-    (50, "esp"),
-    (51, "ah"),
-    (58, "icmpv6"),
-    (58, "icmp6"),
-    (88, "eigrp"),
-    (89, "ospf"),
-    (103, "pim"),
-    (112, "vrrp"),
-    (115, "l2tp"),
-    (132, "sctp"),
-    (136, "udplite"),
-    (137, "mpls"),
-];
+pub use turboflow_record::protocol_name;
+use turboflow_record::{EndReason, PROTOCOLS};
 
 /// Ports and the names of their services (IANA, and the everyday ones), for questions.
 const SERVICES: &[(u64, &str)] = &[
@@ -131,15 +106,6 @@ pub(crate) fn protocol_number(name: &str) -> Option<u64> {
         .iter()
         .find(|(_, known)| known.eq_ignore_ascii_case(name));
     known.map(|(number, _)| *number)
-}
-
-/// The usual name of an IP protocol, for the common ones.
-#[must_use]
-pub fn protocol_name(number: u64) -> Option<&'static str> {
-    PROTOCOLS
-        .iter()
-        .find(|(known, _)| *known == number)
-        .map(|(_, name)| *name)
 }
 
 /// `SA` for 0x12; `.` for 0; bits without a letter are appended as a number.

@@ -87,6 +87,8 @@ keys! {
     FollowLinks "follow-links" "service" "follow-links";
     To "write" "output" "to";
     Format "format" "output" "format";
+    TextTime "time" "output" "text-time";
+    Names "names" "output" "names";
     Rotate "rotate" "output" "rotate";
     RotateSize "rotate-size" "output" "rotate-size";
     Keep "keep" "output" "keep";

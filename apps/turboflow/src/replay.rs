@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 use turboflow_formats::wire::WireOptions;
-use turboflow_formats::{FlowWriter, Format, WriteOptions, to_writer};
+use turboflow_formats::{FlowWriter, Format, TextOptions, TimeForm, WriteOptions, to_writer};
 use turboflow_merge::Layout;
 use turboflow_query::{Filter, Input};
 use turboflow_record::{ColumnKind, Definition, ElementOptions, FlowBatch, Schema, Value};
@@ -56,6 +56,14 @@ pub(crate) struct ReplayArgs {
     /// csv
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
+
+    /// How CSV and JSON have times: ns (first_ns), s (first_s) or iso (first_iso)
+    #[arg(long, value_name = "FORM", default_value = "ns")]
+    time: TimeForm,
+
+    /// Protocols and end reasons by name in CSV and JSON
+    #[arg(long)]
+    names: bool,
 
     /// Only records that match, as in `turboflow show`
     #[arg(long = "where", value_name = "EXPR")]
@@ -194,6 +202,10 @@ impl ReplayArgs {
                 metadata: origin(&meaning.definition, meaning.is_biflow),
                 files: as_files(self.sync, self.follow_links),
                 wire: wire(FILE_DOMAIN),
+                text: TextOptions {
+                    time: self.time,
+                    names: self.names,
+                },
                 ..WriteOptions::default()
             };
             if is_hyphen(path) {

@@ -87,8 +87,8 @@ fn over(
         });
     }
     match format {
-        Format::Csv => csv::writer(output, packing, schema),
-        Format::JsonLines => json::writer(output, packing, schema),
+        Format::Csv => csv::writer(output, packing, schema, options.text),
+        Format::JsonLines => json::writer(output, packing, schema, options.text),
         Format::Parquet => parquet::writer(output, schema, options),
         Format::Ipfix => wire::file_writer(output, schema, &options.wire),
     }

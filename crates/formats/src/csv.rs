@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! CSV: a header line, then one line a record.
 //!
-//! Addresses are text (IPv6 as in RFC 5952), numbers decimal, times nanoseconds since 1970, MAC
+//! Addresses are text (IPv6 as in RFC 5952), numbers decimal, times and names as asked for, MAC
 //! addresses `aa:bb:cc:dd:ee:ff`, lists `[1;2;3]`, absent values empty. No value needs quotes. A
 //! column name does if it contains a comma or a quote, or begins or ends with a space (RFC 4180).
 
-use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData};
+use turboflow_record::{Column, FlowBatch, ValueData};
 
 use crate::format::Packing;
 use crate::lines::{LineWriter, Row};
 use crate::output::Output;
 use crate::text::Text;
+use crate::text_options::{TextOptions, Written};
 use crate::{ExportError, FlowWriter};
 
 struct CsvRow {
-    kinds: Vec<ColumnKind>,
+    written: Vec<Written>,
 }
 
 /// Writes the header and then rows to `output`.
@@ -22,12 +23,18 @@ pub(crate) fn writer(
     output: Output,
     packing: Packing,
     schema: &[Column],
+    options: TextOptions,
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
-    let header: Vec<String> = schema.iter().map(|column| quoted(&column.name)).collect();
+    let written: Vec<_> = schema
+        .iter()
+        .map(|column| Written::of(column, options))
+        .collect();
+    let columns = schema.iter().zip(&written);
+    let header: Vec<_> = columns
+        .map(|(column, written)| quoted(&written.name(column)))
+        .collect();
     let header = header.join(",") + "\n";
-    let row = CsvRow {
-        kinds: schema.iter().map(|column| column.kind).collect(),
-    };
+    let row = CsvRow { written };
     LineWriter::start(output, packing, schema, row, header.as_bytes())
 }
 
@@ -44,19 +51,16 @@ pub fn quoted(text: &str) -> String {
 
 impl Row for CsvRow {
     fn frame_bytes(&self) -> usize {
-        self.kinds.len() + 1
+        self.written.len() + 1
     }
 
     #[inline(always)]
     fn write(&self, batch: &FlowBatch, row: usize, text: &mut Text) {
-        for (values, kind) in batch.columns().iter().zip(&self.kinds) {
+        for (values, written) in batch.columns().iter().zip(&self.written) {
             if values.valid.is_empty() || values.valid[row] {
                 match &values.data {
                     ValueData::Address(values) => text.address(values[row]),
-                    ValueData::Unsigned(values) if *kind == ColumnKind::Mac => {
-                        text.mac(values[row])
-                    }
-                    ValueData::Unsigned(values) => text.unsigned(values[row]),
+                    ValueData::Unsigned(values) => text.number(values[row], *written),
                     ValueData::Float(values) => text.float(values[row]),
                     ValueData::List { ends, elements } => {
                         let start = if row == 0 { 0 } else { ends[row - 1] };

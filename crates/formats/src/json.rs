@@ -6,18 +6,19 @@
 //! arrays, absent values `null`, so that every line has every key. JSON has no infinity: such
 //! floats are `null` too.
 
-use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData};
+use turboflow_record::{Column, FlowBatch, ValueData};
 
 use crate::format::Packing;
 use crate::lines::{LineWriter, Row};
 use crate::output::Output;
 use crate::text::Text;
+use crate::text_options::{TextOptions, Written};
 use crate::{ExportError, FlowWriter};
 
 struct JsonRow {
     /// The text before each value: `{"src_addr":` and then `,"dst_addr":`.
     before: Vec<Vec<u8>>,
-    kinds: Vec<ColumnKind>,
+    written: Vec<Written>,
 }
 
 /// Writes rows to `output`.
@@ -25,15 +26,20 @@ pub(crate) fn writer(
     output: Output,
     packing: Packing,
     schema: &[Column],
+    options: TextOptions,
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
-    let before = schema.iter().enumerate().map(|(index, column)| {
+    let written: Vec<_> = schema
+        .iter()
+        .map(|column| Written::of(column, options))
+        .collect();
+    let columns = schema.iter().zip(&written).enumerate();
+    let before = columns.map(|(index, (column, written))| {
         let start = if index == 0 { '{' } else { ',' };
-        format!("{start}{}:", quoted(&column.name)).into_bytes()
+        format!("{start}{}:", quoted(&written.name(column))).into_bytes()
     });
-    let kinds = schema.iter().map(|column| column.kind).collect();
     let row = JsonRow {
         before: before.collect(),
-        kinds,
+        written,
     };
     LineWriter::start(output, packing, schema, row, &[])
 }
@@ -66,8 +72,8 @@ impl Row for JsonRow {
 
     #[inline(always)]
     fn write(&self, batch: &FlowBatch, row: usize, text: &mut Text) {
-        let columns = batch.columns().iter().zip(&self.kinds);
-        for ((values, kind), before) in columns.zip(&self.before) {
+        let columns = batch.columns().iter().zip(&self.written);
+        for ((values, written), before) in columns.zip(&self.before) {
             text.raw(before);
             if !values.valid.is_empty() && !values.valid[row] {
                 text.raw(b"null");
@@ -79,12 +85,12 @@ impl Row for JsonRow {
                     text.address(values[row]);
                     text.byte(b'"');
                 }
-                ValueData::Unsigned(values) if *kind == ColumnKind::Mac => {
+                ValueData::Unsigned(values) if written.is_quoted() => {
                     text.byte(b'"');
-                    text.mac(values[row]);
+                    text.number(values[row], *written);
                     text.byte(b'"');
                 }
-                ValueData::Unsigned(values) => text.unsigned(values[row]),
+                ValueData::Unsigned(values) => text.number(values[row], *written),
                 ValueData::Float(values) if !values[row].is_finite() => text.raw(b"null"),
                 ValueData::Float(values) => text.float(values[row]),
                 ValueData::List { ends, elements } => {

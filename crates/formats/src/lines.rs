@@ -10,7 +10,9 @@ use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData, Values};
 
 use crate::format::Packing;
 use crate::output::{Keep, Output};
-use crate::text::{ADDRESS_BYTES, FLOAT_BYTES, MAC_BYTES, Text, UNSIGNED_BYTES};
+use crate::text::{
+    ADDRESS_BYTES, FLOAT_BYTES, MAC_BYTES, NAME_BYTES, TIME_BYTES, Text, UNSIGNED_BYTES,
+};
 use crate::{ExportError, FlowWriter, WriteProgress, WriteSummary};
 
 /// Approximate size of the chunks written to the system.
@@ -200,7 +202,9 @@ fn list_length(values: &Values, row: usize) -> usize {
 const fn value_bytes(kind: ColumnKind) -> usize {
     match kind {
         ColumnKind::Address => ADDRESS_BYTES,
-        ColumnKind::Unsigned { .. } | ColumnKind::TimestampNs => UNSIGNED_BYTES,
+        ColumnKind::Unsigned { bits: 8 } => NAME_BYTES,
+        ColumnKind::Unsigned { .. } => UNSIGNED_BYTES,
+        ColumnKind::TimestampNs => TIME_BYTES,
         ColumnKind::Mac => MAC_BYTES,
         ColumnKind::Float => FLOAT_BYTES,
         ColumnKind::List => 2,

@@ -299,7 +299,7 @@ const fn days(year: u64, month: u64, day: u64) -> u64 {
 
 /// Year, month and day of a number of days since 1970, in the Gregorian calendar. Years begin in
 /// March here, so that the leap day comes last and every 400 years have equal length.
-const fn civil(days: u64) -> (u64, u64, u64) {
+pub(crate) const fn civil(days: u64) -> (u64, u64, u64) {
     const DAYS_400_YEARS: u64 = 146_097;
     // 1970 began 719,468 days after 1 March of the year 0.
     let days = days + 719_468;

@@ -3,12 +3,23 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use turboflow_record::{EndReason, protocol_name};
+
+use crate::name_pattern::civil;
+use crate::text_options::Written;
+
+const NS_PER_S: u64 = 1_000_000_000;
+
 /// Longest text of an address, such as `ffff:...:ffff`.
 pub(crate) const ADDRESS_BYTES: usize = 39;
 /// Longest text of an unsigned 64-bit number.
 pub(crate) const UNSIGNED_BYTES: usize = 20;
 /// Length of the text of a MAC address.
 pub(crate) const MAC_BYTES: usize = 17;
+/// Longest text of a time: ISO 8601, or seconds.
+pub(crate) const TIME_BYTES: usize = 30;
+/// Longest name of a number.
+pub(crate) const NAME_BYTES: usize = 20;
 /// Longest text of a float.
 pub(crate) const FLOAT_BYTES: usize = 24;
 
@@ -104,6 +115,76 @@ impl Text {
             self.unsigned(element);
         }
         self.byte(b']');
+    }
+
+    /// Writes seconds since 1970, with nine decimals. Needs [`TIME_BYTES`] + 4 reserved bytes.
+    pub(crate) fn seconds(&mut self, time_ns: u64) {
+        self.unsigned(time_ns / NS_PER_S);
+        self.byte(b'.');
+        self.digits::<9>(time_ns % NS_PER_S);
+    }
+
+    /// Writes ISO 8601 in UTC, with milli-, micro- or nanoseconds as far as they are not zero.
+    /// Needs [`TIME_BYTES`] reserved bytes.
+    pub(crate) fn iso(&mut self, time_ns: u64) {
+        let (second, fraction_ns) = (time_ns / NS_PER_S, time_ns % NS_PER_S);
+        let (year, month, day) = civil(second / 86_400);
+        self.digits::<4>(year);
+        let parts = [
+            (b'-', month),
+            (b'-', day),
+            (b'T', second / 3_600 % 24),
+            (b':', second / 60 % 60),
+            (b':', second % 60),
+        ];
+        for (before, number) in parts {
+            self.byte(before);
+            self.digits::<2>(number);
+        }
+        if fraction_ns != 0 {
+            self.byte(b'.');
+            match (fraction_ns % 1_000_000, fraction_ns % 1_000) {
+                (0, _) => self.digits::<3>(fraction_ns / 1_000_000),
+                (_, 0) => self.digits::<6>(fraction_ns / 1_000),
+                _ => self.digits::<9>(fraction_ns),
+            }
+        }
+        self.byte(b'Z');
+    }
+
+    /// Writes the last `N` digits of a number.
+    fn digits<const N: usize>(&mut self, mut number: u64) {
+        let mut digits = [0; N];
+        for digit in digits.iter_mut().rev() {
+            *digit = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+        self.raw(&digits);
+    }
+
+    /// Writes a number in the form of its column.
+    #[inline(always)]
+    pub(crate) fn number(&mut self, number: u64, written: Written) {
+        match written {
+            Written::Number => self.unsigned(number),
+            Written::Mac => self.mac(number),
+            written => self.seldom(number, written),
+        }
+    }
+
+    #[inline(never)]
+    fn seldom(&mut self, number: u64, written: Written) {
+        let name = match written {
+            Written::Seconds => return self.seconds(number),
+            Written::Iso => return self.iso(number),
+            Written::Protocol => protocol_name(number),
+            Written::EndReason => EndReason::of(number).map(EndReason::name),
+            Written::AsItIs | Written::Number | Written::Mac => None,
+        };
+        match name {
+            Some(name) => self.raw(name.as_bytes()),
+            None => self.unsigned(number),
+        }
     }
 
     /// Replaces the last separator by a newline.

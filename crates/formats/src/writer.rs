@@ -6,7 +6,7 @@ use std::sync::Arc;
 use turboflow_record::FlowBatch;
 
 use crate::wire::WireOptions;
-use crate::{ExportError, FileOptions, SendGauge};
+use crate::{ExportError, FileOptions, SendGauge, TextOptions};
 
 /// Takes flow records batch by batch and writes them in one format.
 ///
@@ -103,6 +103,8 @@ pub struct WriteOptions {
     pub metadata: Vec<(String, String)>,
     /// How files are created and completed.
     pub files: FileOptions,
+    /// Times and names in CSV and JSON lines.
+    pub text: TextOptions,
     /// Options of IPFIX files: the information elements of the columns, and the observation domain.
     pub wire: WireOptions,
 }
@@ -114,6 +116,7 @@ impl Default for WriteOptions {
             row_group_records: 1 << 20,
             metadata: Vec::new(),
             files: FileOptions::default(),
+            text: TextOptions::default(),
             wire: WireOptions::default(),
         }
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
-use turboflow_formats::Format;
+use turboflow_formats::{Format, TimeForm};
 use turboflow_merge::Initiator;
 use turboflow_packet::TunnelSet;
 use turboflow_record::TimeUnit;
@@ -110,6 +110,22 @@ pub(crate) struct RecordArgs {
     /// Format of outputs without such an extension: csv, jsonl, parquet or ipfix
     #[arg(long, value_name = "FORMAT", help_heading = "Input and output")]
     format: Option<Format>,
+
+    /// How CSV and JSON have times: ns (first_ns), s (first_s) or iso (first_iso)
+    ///
+    /// Nanoseconds or seconds since 1970, or ISO 8601 in UTC.
+    #[arg(
+        long,
+        value_name = "FORM",
+        default_value = "ns",
+        help_heading = "Input and output"
+    )]
+    #[arg(hide_short_help = true)]
+    time: TimeForm,
+
+    /// Protocols and end reasons by name in CSV and JSON
+    #[arg(long, help_heading = "Input and output", hide_short_help = true)]
+    names: bool,
 
     /// Write every counter of the run to this file, as JSON
     ///
@@ -512,6 +528,8 @@ impl RecordArgs {
     fn shared(&self) -> OutputConfig {
         OutputConfig {
             format: self.format,
+            text_time: self.time,
+            names: self.names,
             rotate: self.rotate,
             rotate_size: self.rotate_size,
             keep: self.keep,

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use turboflow_formats::{
-    DEFINITION_KEY, FileOptions, FlowWriter, Format, WriteOptions, create, left_over_of,
-    refuse_link, to_writer,
+    DEFINITION_KEY, FileOptions, FlowWriter, Format, TextOptions, WriteOptions, create,
+    left_over_of, refuse_link, to_writer,
 };
 use turboflow_record::{Column, Definition};
 use turboflow_run::{Output, OutputConfig, RunConfig};
@@ -84,6 +84,10 @@ impl<'a> OutputCreator<'a> {
             metadata: metadata(self.settings),
             wire: collectors::wire_options(output, self.settings),
             files: file_options(self.run),
+            text: TextOptions {
+                time: output.text_time,
+                names: output.names,
+            },
             ..WriteOptions::default()
         }
     }

@@ -13,8 +13,10 @@ use super::outputs::{is_stdout, name_of};
 use crate::keys::{Key, OUTPUT};
 
 /// Options that are refused if they apply to no output. Others are ignored then.
-const REFUSED_IF_UNUSED: [Key; 9] = [
+const REFUSED_IF_UNUSED: [Key; 11] = [
     Key::Format,
+    Key::TextTime,
+    Key::Names,
     Key::Rotate,
     Key::RotateSize,
     Key::Keep,
@@ -68,6 +70,11 @@ pub(crate) fn applies_to(key: Key, to: &Path, given: Option<Format>, is_live: bo
         (Key::Rotate | Key::RotateSize | Key::Keep | Key::KeepSize, Kind::Collector { .. }) => {
             false
         }
+        (Key::TextTime | Key::Names, kind) => match kind {
+            Kind::Collector { .. } => false,
+            // Standard output is text unless another format is asked for.
+            Kind::File { format, .. } => format.is_none_or(|format| format.is_text()),
+        },
         (Key::Rate | Key::TemplateInterval, kind) => matches!(kind, Kind::Collector { .. }),
         (Key::TlsCa | Key::TlsCert | Key::TlsKeyFile, kind) => {
             matches!(kind, Kind::Collector { by_tls: true })
@@ -82,6 +89,8 @@ fn reset(output: &mut OutputConfig, key: Key) {
     let default = OutputConfig::default();
     match key {
         Key::Format => output.format = default.format,
+        Key::TextTime => output.text_time = default.text_time,
+        Key::Names => output.names = default.names,
         Key::Rotate => output.rotate = default.rotate,
         Key::RotateSize => output.rotate_size = default.rotate_size,
         Key::Keep => output.keep = default.keep,
@@ -184,6 +193,10 @@ fn not_applicable(key: Key, format: Option<Format>, to: Option<&Path>) -> anyhow
             let example = Key::To.with("ipfix+tls://HOST:PORT");
             anyhow!("{key} is for collectors over TLS: {example}")
         }
+        (Key::TextTime | Key::Names, ..) => anyhow!(
+            "{key} is for CSV and JSON lines: {}",
+            Key::To.with("flows.csv")
+        ),
         (_, to, _) => anyhow!(
             "{key} is of no use with {}: leave it out",
             to.map_or_else(|| "no output".to_owned(), name_of)

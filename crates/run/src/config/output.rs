@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use turboflow_formats::Format;
+use turboflow_formats::{Format, TimeForm};
 use turboflow_record::{DOCUMENTATION_ENTERPRISE, TimeUnit};
 
 use super::text::{self, flag};
@@ -21,6 +21,12 @@ pub struct OutputConfig {
     /// The format. `None`: from the file name.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
+    /// The form of times in CSV and JSON lines.
+    #[serde(with = "text")]
+    pub text_time: TimeForm,
+    /// Whether protocols and end reasons have their names in CSV and JSON lines.
+    #[serde(deserialize_with = "flag::deserialize")]
+    pub names: bool,
     /// After this time a new file begins. Requires a time pattern in the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rotate: Option<Rotation>,
@@ -71,6 +77,8 @@ impl Default for OutputConfig {
         Self {
             to: PathBuf::new(),
             format: None,
+            text_time: TimeForm::default(),
+            names: false,
             rotate: None,
             rotate_size: None,
             keep: None,

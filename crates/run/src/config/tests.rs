@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use turboflow_formats::Format;
+use turboflow_formats::{Format, TimeForm};
 use turboflow_merge::Initiator;
 use turboflow_packet::{Tunnel, TunnelSet};
 use turboflow_record::TimeUnit;
@@ -154,6 +154,12 @@ fn output() -> impl Strategy<Value = OutputConfig> {
         Just(Format::JsonLines),
         Just(Format::Ipfix)
     ]);
+    let time = prop_oneof![
+        Just(TimeForm::Nanoseconds),
+        Just(TimeForm::Seconds),
+        Just(TimeForm::Iso)
+    ];
+    let format = (format, time, any::<bool>());
     let unit = prop_oneof![Just(TimeUnit::Milliseconds), Just(TimeUnit::Nanoseconds)];
     let seconds = || (1..1_000_000_u64).prop_map(Duration::from_secs);
     let rotation = (
@@ -175,7 +181,9 @@ fn output() -> impl Strategy<Value = OutputConfig> {
     (path(), format, rotation, message, domain, tls).prop_map(
         |(to, format, rotation, message, domain, tls)| OutputConfig {
             to,
-            format,
+            format: format.0,
+            text_time: format.1,
+            names: format.2,
             rotate: rotation.0.map(Rotation),
             rotate_size: rotation.1.map(Size),
             keep: rotation.2.map(Time),

@@ -26,7 +26,7 @@ fn read(text: &str) -> RunConfig {
 }
 
 /// For each flag, a value that is not the default. Used as a flag, as an old key, and as a key.
-const VALUES: [(Key, &str); 46] = [
+const VALUES: [(Key, &str); 48] = [
     (Key::Interfaces, "\"eth0\""),
     (Key::Filter, "\"tcp port 443\""),
     (Key::Duration, "\"90s\""),
@@ -58,6 +58,8 @@ const VALUES: [(Key, &str); 46] = [
     (Key::FollowLinks, "true"),
     (Key::To, "\"ipfix+tls://127.0.0.1:4740\""),
     (Key::Format, "\"ipfix\""),
+    (Key::TextTime, "\"iso\""),
+    (Key::Names, "true"),
     (Key::Rotate, "\"5m\""),
     (Key::RotateSize, "\"1GiB\""),
     (Key::Keep, "\"30d\""),
