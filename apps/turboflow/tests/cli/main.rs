@@ -34,6 +34,7 @@ mod stop;
 mod support;
 #[cfg(target_os = "linux")]
 mod terminal;
+mod texts;
 mod tls;
 mod top;
 mod usage;

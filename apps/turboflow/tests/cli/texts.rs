@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The forms of times, and of numbers with names, in CSV and JSON lines.
+
+use crate::support::{Folder, command, finish, office, turboflow};
+
+/// As `turboflow show` prints the same records.
+#[test]
+fn texts_have_times_and_names_in_the_form_that_is_asked_for() {
+    let folder = Folder::new();
+    let parquet = folder.file("a.parquet");
+    let [csv, json] = ["a.csv", "a.jsonl"].map(|name| folder.file(name));
+    let office = office();
+    for form in ["ns", "s", "iso"] {
+        for names in [&["--names"][..], &[]] {
+            let mut run = command(["record", "-q", "-r", &office, "--time", form]);
+            run.args(["-w", &csv, "-w", &parquet, "-w", &json]);
+            finish(run.args(names)).exits(0);
+            for (file, format) in [("a.csv", "csv"), ("a.jsonl", "json")] {
+                let mut show = command(["show", &parquet, "--time", form, "--select", "all"]);
+                let shown = finish(show.args(["--format", format]).args(names)).exits(0);
+                let sorted = |text: &str| {
+                    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+                    lines.sort();
+                    lines
+                };
+                let written = folder.read(file);
+                assert_eq!(sorted(&written), sorted(&shown.stdout), "{form} {format}");
+            }
+        }
+    }
+    turboflow(["record", "-q", "-r", &office, "-w", &parquet, "--names"])
+        .exits(2)
+        .says(&["--names is for CSV and JSON lines", "-w flows.csv"]);
+}
