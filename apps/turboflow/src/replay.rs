@@ -16,7 +16,9 @@ use turboflow_transport::{SendOptions, Target, send_to};
 
 use crate::exit::Outcome;
 use crate::log::say;
-use crate::record::{FILE_DOMAIN, as_files, check_paths, file, origin, own_domain, sending};
+use crate::record::{
+    FILE_DOMAIN, as_files, check_paths, file, format, origin, own_domain, sending, time_form,
+};
 use crate::show::{clock_ns, found, moment, say_damages};
 use crate::signals::{self, STOP};
 use crate::units::counted;
@@ -54,11 +56,12 @@ pub(crate) struct ReplayArgs {
 
     /// Format of files without such an extension: csv, jsonl, parquet or ipfix. Of standard output:
     /// csv
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = format(), hide_possible_values = true)]
     format: Option<Format>,
 
     /// How CSV and JSON have times: ns (first_ns), s (first_s) or iso (first_iso)
-    #[arg(long, value_name = "FORM", default_value = "ns")]
+    #[arg(long, value_name = "FORM", default_value = "ns", value_parser = time_form())]
+    #[arg(hide_possible_values = true)]
     time: TimeForm,
 
     /// Protocols and end reasons by name in CSV and JSON

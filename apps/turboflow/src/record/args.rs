@@ -4,8 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
-use clap::builder::TypedValueParser;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use turboflow_formats::{Format, TimeForm};
 use turboflow_merge::Initiator;
 use turboflow_packet::TunnelSet;
@@ -109,6 +108,7 @@ pub(crate) struct RecordArgs {
 
     /// Format of outputs without such an extension: csv, jsonl, parquet or ipfix
     #[arg(long, value_name = "FORMAT", help_heading = "Input and output")]
+    #[arg(value_parser = format(), hide_possible_values = true)]
     format: Option<Format>,
 
     /// How CSV and JSON have times: ns (first_ns), s (first_s) or iso (first_iso)
@@ -121,6 +121,7 @@ pub(crate) struct RecordArgs {
         help_heading = "Input and output"
     )]
     #[arg(hide_short_help = true)]
+    #[arg(value_parser = time_form(), hide_possible_values = true)]
     time: TimeForm,
 
     /// Protocols and end reasons by name in CSV and JSON
@@ -466,6 +467,21 @@ pub(crate) struct RecordArgs {
 fn examples() -> String {
     let of_engines: String = engines::all().map(|engine| engine.example()).collect();
     format!("{EXAMPLES}{of_engines}{EXIT_CODES}")
+}
+
+/// A format by its name, which shells can complete.
+pub(crate) fn format() -> impl TypedValueParser<Value = Format> {
+    let names = Format::ALL.map(|format| match format {
+        Format::JsonLines => PossibleValue::new(format.name()).aliases(["json", "ndjson"]),
+        _ => PossibleValue::new(format.name()),
+    });
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Format>())
+}
+
+/// A form of times by its name.
+pub(crate) fn time_form() -> impl TypedValueParser<Value = TimeForm> {
+    let names = TimeForm::NAMES.map(|(name, _)| name);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<TimeForm>())
 }
 
 fn log_format() -> impl TypedValueParser<Value = LogFormat> {

@@ -42,7 +42,7 @@ use crate::signals::STOP;
 use crate::unfinished_file::UnfinishedFile;
 use crate::units::{counted, grouped};
 
-pub(crate) use args::RecordArgs;
+pub(crate) use args::{RecordArgs, format, time_form};
 use change::OutputChanger;
 pub(crate) use check::{FilesRead, check};
 use collectors::TlsRead;

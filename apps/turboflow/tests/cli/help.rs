@@ -159,6 +159,10 @@ fn shells_get_completions_and_man_gets_pages() {
         page.contains("idle\\-timeout") && page.contains("Examples"),
         "{page}"
     );
+    let page = folder.read("turboflow.1");
+    assert!(page.contains("turboflow record"), "{page}");
+    let script = turboflow(["completions", "bash"]).exits(0).stdout;
+    assert!(script.contains("csv jsonl parquet ipfix"), "{script}");
     turboflow(["man", "/no/such"])
         .exits(2)
         .says(&["create it first"]);
