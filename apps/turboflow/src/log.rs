@@ -71,6 +71,7 @@ events! {
     Finishing "finishing"
     FlowsLeftEarly "flows_left_early"
     Generated "generated"
+    Incomplete "incomplete"
     InterfaceDown "interface_down"
     InterfaceGone "interface_gone"
     InterfaceUp "interface_up"

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `turboflow replay`: stored flow records to collectors and into files.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
 use turboflow_formats::wire::WireOptions;
-use turboflow_formats::{FlowWriter, Format, TextOptions, TimeForm, WriteOptions, to_writer};
+use turboflow_formats::{
+    ExportError, FlowWriter, Format, TextOptions, TimeForm, WriteOptions, to_writer,
+};
 use turboflow_merge::Layout;
 use turboflow_query::{Filter, Input};
 use turboflow_record::{ColumnKind, Definition, ElementOptions, FlowBatch, Schema, Value};
@@ -15,17 +16,16 @@ use turboflow_run::CountAboveZero;
 use turboflow_transport::{SendOptions, Target, send_to};
 
 use crate::exit::Outcome;
+use crate::keys::Key;
 use crate::log::say;
 use crate::record::{
-    FILE_DOMAIN, as_files, check_paths, file, format, origin, own_domain, sending, time_form,
+    FILE_DOMAIN, as_files, check_paths, check_use, file, format, format_of, is_stdout, name_of,
+    origin, own_domain, sending, stdout, time_form,
 };
 use crate::show::{clock_ns, found, moment, say_damages};
 use crate::signals::{self, STOP};
 use crate::units::counted;
 use crate::{anonymize, exit};
-
-/// Its name in messages.
-const STDOUT: &str = "standard output";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -102,6 +102,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<Outcome> {
     let files = found(&args.files)?;
     let written: Vec<&Path> = args.write.iter().map(Path::new).collect();
     check_paths(&written, &files)?;
+    args.check_use()?;
     let mut input = Input::open(&files)?;
     let schema = input.schema().clone();
     let filter = args.filter.as_deref();
@@ -114,39 +115,37 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<Outcome> {
         outputs.push((to.as_str(), args.output(to, &meaning)?));
     }
     signals::listen("ending", false, None)?;
-    let (mut is_lossy, mut out_of_range) = (false, 0);
+    let (mut is_lossy, mut left_out) = (false, LeftOut::default());
     let read = each_batch(&mut input, |batch| {
         let kept = match &filter {
             Some(filter) => filter.apply(&batch, &schema),
             None => batch,
         };
-        let (kept, dropped) = meaning.fitting(kept, &schema);
-        out_of_range += dropped;
+        let kept = meaning.fitting(kept, &mut left_out);
         outputs.retain_mut(|(to, writer)| match writer.write(&kept) {
             Ok(()) => true,
+            // Its reader has seen enough.
+            Err(ExportError::BrokenPipe) => false,
             Err(error) => {
                 is_lossy = true;
                 say!(Error OutputFailed, output = *to; "{error}");
                 false
             }
         });
+        !outputs.is_empty()
     });
     for (to, writer) in outputs {
         match writer.finish() {
             Ok(summary) => say!(Info Finished, output = to, records = summary.records;
-                "{to}: {}", counted(summary.records, "flow record")),
+                "{}: {}", name_of(Path::new(to)), counted(summary.records, "flow record")),
+            Err(ExportError::BrokenPipe) => {}
             Err(error) => {
                 is_lossy = true;
                 say!(Error OutputFailed, output = to; "{error}");
             }
         }
     }
-    if out_of_range > 0 {
-        is_lossy = true;
-        say!(Error OutOfRange, records = out_of_range;
-            "{} left out: a number in them is missing, or larger than its field can be, such as a \
-             port above 65535", counted(out_of_range, "flow record"));
-    }
+    is_lossy |= left_out.say();
     if let Err(error) = read {
         // What was read before is sent, and that is no success.
         is_lossy = true;
@@ -164,17 +163,60 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<Outcome> {
     })
 }
 
-fn each_batch(input: &mut Input, mut take: impl FnMut(FlowBatch)) -> anyhow::Result<()> {
+/// Hands over batches until there is no more, or `take` returns that no more is wanted.
+fn each_batch(input: &mut Input, mut take: impl FnMut(FlowBatch) -> bool) -> anyhow::Result<()> {
     while !STOP.asked() {
-        match input.next().transpose()? {
-            Some(batch) => take(batch),
-            None => break,
+        let batch = input.next().transpose()?;
+        if !batch.is_some_and(&mut take) {
+            break;
         }
     }
     Ok(())
 }
 
+/// Records that the meter cannot have made.
+#[derive(Debug, Default)]
+struct LeftOut {
+    too_large: u64,
+    incomplete: u64,
+}
+
+impl LeftOut {
+    /// Says how many, and why. Returns whether there are any.
+    fn say(&self) -> bool {
+        let Self {
+            too_large,
+            incomplete,
+        } = *self;
+        if too_large > 0 {
+            say!(Error OutOfRange, records = too_large;
+                "{} left out: a number in them is larger than its field can be, such as a port \
+                 above 65535", counted(too_large, "flow record"));
+        }
+        if incomplete > 0 {
+            say!(Error Incomplete, records = incomplete;
+                "{} left out: they lack a value that every flow record has, such as an address",
+                counted(incomplete, "flow record"));
+        }
+        too_large + incomplete > 0
+    }
+}
+
 impl ReplayArgs {
+    /// Refuses options that apply to no output.
+    fn check_use(&self) -> anyhow::Result<()> {
+        let written: Vec<PathBuf> = self.write.iter().map(PathBuf::from).collect();
+        let given = [
+            (Key::Format, self.format.is_some()),
+            (Key::TextTime, self.time != TimeForm::default()),
+            (Key::Names, self.names),
+        ];
+        for (key, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
+            check_use(key, self.format, &written, false)?;
+        }
+        Ok(())
+    }
+
     fn output(&self, to: &str, meaning: &Meaning) -> anyhow::Result<Box<dyn FlowWriter>> {
         let schema = &meaning.schema;
         let elements = ElementOptions::default();
@@ -196,11 +238,8 @@ impl ReplayArgs {
             bail!("--rate is for collectors: {to} takes records as fast as they come");
         } else {
             let path = Path::new(to);
-            let format = match self.format {
-                Some(format) => Format::from_path(path).unwrap_or(format),
-                None if is_hyphen(path) => Format::Csv,
-                None => Format::from_path(path)?,
-            };
+            let default = is_stdout(path).then_some(Format::Csv);
+            let format = format_of(path, self.format.or(default))?;
             let options = WriteOptions {
                 metadata: origin(&meaning.definition, meaning.is_biflow),
                 files: as_files(self.sync, self.follow_links),
@@ -211,8 +250,9 @@ impl ReplayArgs {
                 },
                 ..WriteOptions::default()
             };
-            if is_hyphen(path) {
-                to_writer(Box::new(io::stdout()), STDOUT, format, schema, &options)?
+            if is_stdout(path) {
+                let stdout = stdout(format, false)?;
+                to_writer(Box::new(stdout), &name_of(path), format, schema, &options)?
             } else {
                 file(path, format, schema, &options, None)?
             }
@@ -234,27 +274,37 @@ struct Meaning {
 }
 
 impl Meaning {
-    /// The records that the meter could have made, and how many others there are: texts may hold
-    /// any number, and formats would cut it to what they have room for.
-    fn fitting(&self, batch: FlowBatch, schema: &Schema) -> (FlowBatch, u64) {
-        let fits = |row: usize| {
-            let mut columns = self.schema.iter().enumerate();
-            columns.all(|(index, column)| match batch.value(row, index) {
-                Value::Unsigned(number) => number <= largest(column.kind),
-                Value::Absent => column.nullable,
-                _ => true,
+    /// The records that the meter could have made: texts may hold any number, and formats would
+    /// cut it to what they have room for.
+    fn fitting(&self, batch: FlowBatch, left_out: &mut LeftOut) -> FlowBatch {
+        let columns = || self.schema.iter().enumerate();
+        let is_too_large = |row: usize| {
+            columns().any(|(index, column)| match batch.value(row, index) {
+                Value::Unsigned(number) => number > largest(column.kind),
+                _ => false,
             })
         };
-        let wrong = (0..batch.rows()).filter(|&row| !fits(row)).count();
-        if wrong == 0 && self.schema == *schema {
-            return (batch, 0);
+        let is_incomplete = |row: usize| {
+            let mut required = columns().filter(|(_, column)| !column.nullable);
+            required.any(|(index, _)| batch.value(row, index) == Value::Absent)
+        };
+        let (mut rows, before) = (Vec::new(), (left_out.too_large, left_out.incomplete));
+        for row in 0..batch.rows() {
+            match (is_incomplete(row), is_too_large(row)) {
+                (true, _) => left_out.incomplete += 1,
+                (false, true) => left_out.too_large += 1,
+                (false, false) => rows.push(row),
+            }
+        }
+        if (left_out.too_large, left_out.incomplete) == before {
+            return batch;
         }
         let mut kept = FlowBatch::new(&self.schema);
-        for row in (0..batch.rows()).filter(|&row| fits(row)) {
-            let values = (0..schema.len()).map(|column| batch.value(row, column));
+        for row in rows {
+            let values = (0..self.schema.len()).map(|column| batch.value(row, column));
             kept.push_row(&values.collect::<Vec<_>>());
         }
-        (kept, wrong as u64)
+        kept
     }
 
     /// The definition in the files, or the default one.
@@ -294,9 +344,4 @@ const fn largest(kind: ColumnKind) -> u64 {
         ColumnKind::Mac => (1 << 48) - 1,
         _ => u64::MAX,
     }
-}
-
-/// Whether a path names standard output.
-fn is_hyphen(path: &Path) -> bool {
-    path.as_os_str() == "-"
 }

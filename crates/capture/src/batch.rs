@@ -34,11 +34,16 @@ impl<'a> Batch<'a> {
         &self.frames
     }
 
-    /// Removes the frames that the filter rejects.
-    pub fn filter(&mut self, filter: &FileFilter) -> Filtered {
-        let mut filtered = Filtered::default();
+    /// Removes the frames that the filter rejects, and those behind the first `limit` that pass,
+    /// which are not counted.
+    pub fn filter(&mut self, filter: &FileFilter, limit: u64) -> Filtered {
+        let (mut filtered, mut left) = (Filtered::default(), limit);
         self.frames.retain(|frame| {
+            if left == 0 {
+                return false;
+            }
             let takes = filter.takes(frame);
+            left -= u64::from(takes);
             if !takes {
                 filtered.packets += 1;
                 filtered.bytes += u64::from(frame.wire_length_bytes);
@@ -57,13 +62,14 @@ pub struct Filtered {
     pub packets: u64,
     /// Their bytes on the wire.
     pub bytes: u64,
-    /// Frames with a VLAN tag, which filters pass only after `vlan`.
+    /// Frames with a VLAN tag.
     pub packets_tagged: u64,
 }
 
 fn is_tagged(frame: &Frame<'_>) -> bool {
     let ether_type = frame.bytes.get(12..14);
-    frame.link_type == LinkType::Ethernet && matches!(ether_type, Some([0x81, 0x00] | [0x88, 0xa8]))
+    frame.link_type == LinkType::Ethernet
+        && matches!(ether_type, Some([0x81, 0x00] | [0x88, 0xa8] | [0x91, 0x00]))
 }
 
 impl Drop for Batch<'_> {

@@ -318,7 +318,7 @@ impl CaptureFile {
         let window = self.source.window();
         let limit = self
             .scouts
-            .before_walk(limit, || self.walker.scout(window))
+            .before_walk(limit, window, |region| self.walker.scout(region))
             .clamp(1, BATCH_LIMIT);
         let mut batch = Batch::take(&mut self.frames, limit);
         let walk = self

@@ -292,3 +292,61 @@ fn is_file_header(header: &[u8]) -> bool {
     let is_pcap = byte_order_of(magic).is_some() && header[8..16].iter().all(|byte| *byte == 0);
     is_pcap || magic == pcapng::MAGIC && pcapng::section_byte_order(mark).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::write::PcapWriter;
+
+    /// What scouts follow is where the walk goes, and every record seems to start where it does.
+    #[test]
+    fn records_follow_each_other_as_in_the_walk() {
+        let mut writer = PcapWriter::new(Vec::new(), LinkType::Ethernet).unwrap();
+        for number in 0..50_u32 {
+            let frame = vec![0x45; 60 + 37 * number as usize];
+            let time_ns = 1_700_000_000_000_000_000 + u64::from(number);
+            writer.write(time_ns, &frame, 2_000).unwrap();
+        }
+        let file = writer.finish().unwrap();
+        let order = byte_order_of(*file.first_chunk().unwrap()).unwrap();
+        let (walker, _) = PcapWalker::new("test", &file[..FILE_HEADER_BYTES], order).unwrap();
+        let data = &file[FILE_HEADER_BYTES..];
+        let records = PcapRecords::<false, PACKET_HEADER_BYTES> {
+            walker: &walker,
+            seconds: 1_700_000_000,
+        };
+        let (mut at, mut count) = (0, 0);
+        while at < data.len() {
+            assert!(records.seems_to_start(data, at), "{at}");
+            at = records.after(data, at).unwrap();
+            count += 1;
+        }
+        assert_eq!((at, count), (data.len(), 50));
+        walker.scout(data);
+    }
+
+    #[test]
+    fn scouts_of_any_bytes_end() {
+        let header = [
+            &MAGIC_NANOSECONDS.to_be_bytes()[..],
+            &[
+                0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 0, 1,
+            ],
+        ]
+        .concat();
+        let (walker, _) = PcapWalker::new("test", &header, ByteOrder::Big).unwrap();
+        let mut seed = 1_u32;
+        let mut data = vec![0; 300_000];
+        for byte in &mut data {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            *byte = if seed >> 30 == 0 {
+                (seed >> 16) as u8
+            } else {
+                0
+            };
+        }
+        for length in [0, 1, 15, 16, 40, 5_000, data.len()] {
+            walker.scout(&data[..length]);
+        }
+    }
+}

@@ -19,7 +19,7 @@ const LEAST_BYTES: usize = 32 << 10;
 /// Mean length of records from which on scouts pay. Prefetching in the order of addresses is enough
 /// for shorter ones.
 const LONG_RECORD_BYTES: usize = 384;
-/// A batch of fewer packets tells nothing about the mean length.
+/// Fewer packets tell nothing about the mean length.
 const TELLING_PACKETS: usize = 16;
 /// How far a scout looks for a start: a few long records.
 const SEARCH_BYTES: usize = 16 << 10;
@@ -40,46 +40,56 @@ pub(crate) trait Records {
 /// Decides when scouts go ahead.
 #[derive(Debug, Default)]
 pub(crate) struct Scouts {
-    /// Mean length of the records of the last batch.
+    /// Mean length of the last records.
     mean_bytes: usize,
+    /// Bytes and packets since that mean was taken.
+    bytes: usize,
+    packets: usize,
     /// Bytes from the position of the walk on that were scouted.
     scouted_bytes: usize,
 }
 
 impl Scouts {
-    /// Sends scouts with `go_ahead` if records are so long that this pays. Returns how many packets
+    /// Sends scouts through the start of `data` with `go_ahead` if records are so long that this pays. Returns how many packets
     /// the walk should take, `limit` at most.
-    pub(crate) fn before_walk(&mut self, limit: usize, go_ahead: impl FnOnce()) -> usize {
+    pub(crate) fn before_walk(
+        &mut self,
+        limit: usize,
+        data: &[u8],
+        go_ahead: impl FnOnce(&[u8]),
+    ) -> usize {
         if !cfg!(target_arch = "x86_64") || self.mean_bytes < LONG_RECORD_BYTES {
             return limit;
         }
         // What is left is scouted again: the position of the walk is where a record surely starts.
         if self.scouted_bytes < REGION_BYTES / 4 {
-            go_ahead();
-            self.scouted_bytes = REGION_BYTES;
+            let region = &data[..data.len().min(REGION_BYTES)];
+            go_ahead(region);
+            self.scouted_bytes = region.len();
         }
-        limit.min(self.scouted_bytes / self.mean_bytes)
+        limit.min((self.scouted_bytes / self.mean_bytes).max(1))
     }
 
     /// Learns from a walk.
     pub(crate) const fn after_walk(&mut self, bytes: usize, packets: usize) {
         self.scouted_bytes = self.scouted_bytes.saturating_sub(bytes);
-        if packets >= TELLING_PACKETS {
-            self.mean_bytes = bytes / packets;
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.packets += packets;
+        if self.packets >= TELLING_PACKETS {
+            self.mean_bytes = self.bytes / self.packets;
+            (self.bytes, self.packets) = (0, 0);
         }
     }
 }
 
-/// Sends scouts through the first bytes of `data`, which starts with a record.
-pub(crate) fn go_ahead(records: &impl Records, data: &[u8]) {
-    let region = &data[..data.len().min(REGION_BYTES)];
+/// Sends scouts through a region, which starts with a record.
+pub(crate) fn go_ahead(records: &impl Records, region: &[u8]) {
     let part_bytes = (region.len() / SCOUTS).max(LEAST_BYTES);
-    let mut starts = [usize::MAX; SCOUTS];
-    starts[0] = 0;
-    for (scout, start) in starts.iter_mut().enumerate().skip(1) {
-        *start = first_start(records, region, scout * part_bytes).unwrap_or(usize::MAX);
+    let mut places = [usize::MAX; SCOUTS];
+    places[0] = 0;
+    for (scout, place) in places.iter_mut().enumerate().skip(1) {
+        *place = first_start(records, region, scout * part_bytes).unwrap_or(usize::MAX);
     }
-    let mut places = starts;
     let mut is_any_under_way = true;
     while is_any_under_way {
         is_any_under_way = false;
@@ -93,6 +103,7 @@ pub(crate) fn go_ahead(records: &impl Records, data: &[u8]) {
             if *place < region.len() {
                 // The end of the record before, its trailer in pcapng, is next to this header.
                 prefetch_line(region, place.wrapping_sub(4));
+                prefetch_line(region, *place);
                 prefetch_line(region, place.wrapping_add(64));
                 is_any_under_way = true;
             }
@@ -185,16 +196,17 @@ mod tests {
         go_ahead(&Marked::default(), &data);
     }
 
+    #[cfg(target_arch = "x86_64")]
     #[test]
     fn scouts_go_once_per_region_and_only_where_records_are_long() {
-        let mut scouts = Scouts::default();
+        let (mut scouts, data) = (Scouts::default(), vec![0; 5 * REGION_BYTES]);
         let mut sent = 0;
         for (record_bytes, least, most) in [(80, 0, 0), (1_000, 4, 6), (80, 0, 0)] {
             scouts.after_walk(100 * record_bytes, 100);
             let mut walked = 0;
             sent = 0;
             while walked < 4 * REGION_BYTES {
-                let packets = scouts.before_walk(256, || sent += 1);
+                let packets = scouts.before_walk(256, &data, |_| sent += 1);
                 assert!((1..=256).contains(&packets));
                 scouts.after_walk(packets * record_bytes, packets);
                 walked += packets * record_bytes;

@@ -18,7 +18,7 @@ pub(crate) const UNSIGNED_BYTES: usize = 20;
 pub(crate) const MAC_BYTES: usize = 17;
 /// Longest text of a time: ISO 8601, or seconds.
 pub(crate) const TIME_BYTES: usize = 30;
-/// Longest name of a number.
+/// Longest name of a protocol or an end reason, and longest number of eight bits.
 pub(crate) const NAME_BYTES: usize = 20;
 /// Longest text of a float.
 pub(crate) const FLOAT_BYTES: usize = 24;
@@ -168,12 +168,12 @@ impl Text {
         match written {
             Written::Number => self.unsigned(number),
             Written::Mac => self.mac(number),
-            written => self.seldom(number, written),
+            written => self.time_or_name(number, written),
         }
     }
 
     #[inline(never)]
-    fn seldom(&mut self, number: u64, written: Written) {
+    fn time_or_name(&mut self, number: u64, written: Written) {
         let name = match written {
             Written::Seconds => return self.seconds(number),
             Written::Iso => return self.iso(number),

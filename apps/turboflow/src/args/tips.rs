@@ -59,8 +59,8 @@ const KNOWN: [Known; 13] = [
         typed: &["--sample", "--sampling", "--sampling-rate", "--sample-rate"],
         option: "",
         commands: &["record", "top"],
-        tip: "every packet is metered, none is sampled; a filter at the end leaves packets out: \
-              turboflow record -i IFACE 'tcp port 443'",
+        tip: "every packet is metered, none is sampled; a filter at the end leaves packets out, \
+              such as 'tcp port 443'",
     },
     Known {
         typed: &["--sort", "--sort-by", "--order-by", "--order", "-O"],
@@ -153,7 +153,7 @@ fn of_command(typed: &str) -> Option<String> {
         ))
     } else if path.is_dir() {
         Some(format!(
-            "to meter the captures in it: turboflow record -r {typed}/*"
+            "to meter the captures in it: turboflow record -r {typed}"
         ))
     } else if path.exists() {
         let is_flows = Format::from_path(path).is_ok();

@@ -493,7 +493,7 @@ impl RecordArgs {
     /// Converts the flags into a run.
     pub(crate) fn into_run(mut self) -> anyhow::Result<RunConfig> {
         filter::separate(&mut self.read, &mut self.filter, self.decapsulate.as_ref())?;
-        self.read = super::inputs::captures(self.read)?;
+        self.read = super::inputs::captures(self.read, self.quiet)?;
         let outputs = shared::spread(&self.shared(), &self.write, !self.interface.is_empty())?;
         let run = RunConfig {
             source: SourceConfig {

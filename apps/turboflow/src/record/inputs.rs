@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Opens captures so that Ctrl-C works even while a pipe is silent.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -21,55 +22,112 @@ use crate::signals::STOP;
 const KEPT_OPEN: usize = 16;
 
 /// The captures of a run, in the order of their first packets. Folders and patterns are replaced by
-/// the captures that they stand for, each once.
-pub(super) fn captures(given: Vec<PathBuf>) -> anyhow::Result<Vec<PathBuf>> {
+/// the captures that they stand for, each once. Names often say nothing about the order: part-10
+/// comes before part-2, and rings begin anew.
+pub(super) fn captures(given: Vec<PathBuf>, quiet: bool) -> anyhow::Result<Vec<PathBuf>> {
+    let found = expanded(&given)?;
+    if found.len() <= 1 && found == given {
+        return Ok(given);
+    }
+    let named: HashSet<&PathBuf> = given.iter().collect();
+    let (mut captures, mut others) = (Vec::new(), Vec::new());
+    for path in found {
+        let seen = Seen::of(&path);
+        match seen {
+            Seen::Other if !named.contains(&path) && !is_named_as_capture(&path) => {
+                others.push(path);
+            }
+            _ => captures.push((path, seen)),
+        }
+    }
+    if captures.is_empty() {
+        return Err(no_capture(&given[0].display().to_string()));
+    }
+    let is_each_a_file = captures.iter().all(|(_, seen)| *seen != Seen::Stream);
+    if is_each_a_file {
+        captures.sort_by_key(|(_, seen)| seen.first_ns().unwrap_or(u64::MAX));
+    }
+    let captures: Vec<PathBuf> = captures.into_iter().map(|(path, _)| path).collect();
+    if !quiet {
+        say_others(&others);
+        let is_as_given = captures.iter().eq(given.iter());
+        if !is_as_given && captures.iter().all(|path| named.contains(path)) {
+            say!(Info Sorted; "the captures are read in the order of their first packets");
+        }
+    }
+    Ok(captures)
+}
+
+/// The files that folders and patterns stand for, and those that are named.
+fn expanded(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let stands_for_others = |path: &PathBuf| {
         let text = path.to_string_lossy();
         path.is_dir() || !path.exists() && text.contains(['*', '?', '['])
     };
-    let mut files = given.clone();
-    if given.iter().any(stands_for_others) {
-        let found = files_of(&given, Path::is_file).map_err(|error| match error {
-            QueryError::Empty { place } => no_capture(&place),
-            other => other.into(),
-        })?;
-        for told in found.passed_over {
-            say!(Warning FileNotRead; "{told}: not read; name it to read it");
-        }
-        let (captures, others): (Vec<_>, Vec<_>) =
-            (found.files.into_iter()).partition(|path| given.contains(path) || is_capture(path));
-        say_others(&others);
-        if captures.is_empty() {
-            return Err(no_capture(&given[0].display().to_string()));
-        }
-        files = captures;
+    if !given.iter().any(stands_for_others) {
+        return Ok(given.to_vec());
     }
-    if files.len() > 1 && files.iter().all(|path| path.is_file()) {
-        // Names often say nothing about it: part-10 comes before part-2, and rings begin anew.
-        let before = files.clone();
-        files.sort_by_cached_key(|path| first_time_ns(path));
-        if files != before && given == before {
-            say!(Info Sorted; "the captures are read in the order of their first packets");
-        }
+    let found = files_of(given, Path::is_file).map_err(|error| match error {
+        QueryError::Empty { place } => no_capture(&place),
+        other => other.into(),
+    })?;
+    for told in found.passed_over {
+        say!(Warning FileNotRead; "{told}: not read; name it to read it");
     }
-    Ok(files)
+    Ok(found.files)
 }
 
 fn no_capture(place: &str) -> anyhow::Error {
     anyhow!("{place} stands for no capture (pcap or pcapng, also with .gz or .zst behind it)")
 }
 
-/// Whether a file in a folder is a capture, by its name or its first bytes. Names alone do not
-/// tell: tcpdump writes `trace.pcap1` behind `trace.pcap`.
-fn is_capture(path: &Path) -> bool {
+/// What a look at the start of an input shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    /// A pipe, which can be read only once.
+    Stream,
+    /// A capture with the time of its first packet, if it has one.
+    Capture(Option<u64>),
+    /// A file that holds no capture.
+    Other,
+    /// A file that cannot be read, which is reported when it is opened.
+    Unreadable,
+}
+
+impl Seen {
+    fn of(path: &Path) -> Self {
+        if is_stdin(path) || path.exists() && !path.is_file() {
+            return Self::Stream;
+        }
+        match CaptureFile::open(path) {
+            Ok(mut file) => {
+                let batch = file.next_batch(1).ok().flatten();
+                let first = batch.and_then(|batch| batch.frames().first().copied());
+                Self::Capture(first.map(|frame| frame.timestamp_ns))
+            }
+            Err(OpenError::NotACapture { .. } | OpenError::Empty { .. }) => Self::Other,
+            Err(_) => Self::Unreadable,
+        }
+    }
+
+    const fn first_ns(self) -> Option<u64> {
+        match self {
+            Self::Capture(first_ns) => first_ns,
+            _ => None,
+        }
+    }
+}
+
+/// Whether a file in a folder is called a capture. Its content can say so, too: tcpdump writes
+/// `trace.pcap1` behind `trace.pcap`.
+fn is_named_as_capture(path: &Path) -> bool {
     const PACKED: [&str; 5] = [".gz", ".zst", ".xz", ".bz2", ".lz4"];
     let name = path.to_string_lossy().to_lowercase();
     let packed = PACKED.iter().find_map(|end| name.strip_suffix(end));
     let name = packed.unwrap_or(&name);
-    let is_named = [".pcap", ".pcapng", ".cap"]
+    [".pcap", ".pcapng", ".cap"]
         .iter()
-        .any(|end| name.ends_with(end));
-    is_named || CaptureFile::open(path).is_ok()
+        .any(|end| name.ends_with(end))
 }
 
 /// Names the files in folders that are no captures.
@@ -87,13 +145,6 @@ fn say_others(others: &[PathBuf]) {
     if !others.is_empty() {
         say!(Info FileNotRead; "not read, because they are no captures: {names}");
     }
-}
-
-/// The time of a capture's first packet; `None` without packets, or if it cannot be read.
-fn first_time_ns(path: &Path) -> Option<u64> {
-    let mut file = CaptureFile::open(path).ok()?;
-    let batch = file.next_batch(1).ok()??;
-    Some(batch.frames().first()?.timestamp_ns)
 }
 
 /// Captures that can be read, and the files among them that hold nothing to read.

@@ -53,7 +53,9 @@ pub(crate) use inputs::{is_stdin, open_stream};
 use ledger_file::LedgerFile;
 use observe::{Observer, limits};
 use outputs::Outputs;
-pub(crate) use outputs::{as_files, check_paths, file, origin};
+pub(crate) use outputs::{
+    as_files, check_paths, file, format_of, is_stdout, name_of, origin, stdout,
+};
 use progress::ProgressBar;
 use report::Report;
 use settings::Settings;

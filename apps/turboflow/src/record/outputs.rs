@@ -107,7 +107,7 @@ impl<'a> OutputCreator<'a> {
                     turboflow_transport::check(&target, schema, &wire)?;
                 }
                 None => {
-                    format_of(output)?;
+                    format_of(&output.to, output.format)?;
                     rotation::pattern_of(run, &output.to)?;
                 }
             }
@@ -139,9 +139,10 @@ impl<'a> OutputCreator<'a> {
             let tls = self.tls.of(output);
             return collectors::output(&target, run, output, self.settings, tls);
         }
-        let format = format_of(output)?;
+        let format = format_of(&output.to, output.format)?;
         let writer = if is_stdout(path) {
-            let stdout = Box::new(self.stdout(format)?);
+            let ends_run = run.outputs.len() == 1 && run.service.ledger.is_none();
+            let stdout = Box::new(stdout(format, ends_run)?);
             to_writer(stdout, &name_of(path), format, schema, options)?
         } else if let Some(pattern) = rotation::pattern_of(run, path)? {
             say_each_left_over(&left_over_of(&pattern));
@@ -160,18 +161,16 @@ impl<'a> OutputCreator<'a> {
     fn pipe_patience(&self) -> Option<Duration> {
         (!self.run.source.interfaces.is_empty()).then_some(pipe::LIVE_PATIENCE)
     }
+}
 
-    fn stdout(&self, format: Format) -> anyhow::Result<Stdout> {
-        let stdout = io::stdout().as_fd().try_clone_to_owned();
-        let file = File::from(stdout.context("cannot write standard output")?);
-        if !format.is_text() && file.is_terminal() {
-            bail!("{format} is not text for a terminal: redirect standard output to a file");
-        }
-        Ok(Stdout {
-            file,
-            ends_run: self.run.outputs.len() == 1 && self.run.service.ledger.is_none(),
-        })
+/// Standard output for a format. `ends_run`: whether the run ends when its reader goes away.
+pub(crate) fn stdout(format: Format, ends_run: bool) -> anyhow::Result<Stdout> {
+    let stdout = io::stdout().as_fd().try_clone_to_owned();
+    let file = File::from(stdout.context("cannot write standard output")?);
+    if !format.is_text() && file.is_terminal() {
+        bail!("{format} is not text for a terminal: redirect standard output to a file");
     }
+    Ok(Stdout { file, ends_run })
 }
 
 /// A writer of one file, or to a device or a named pipe. `pipe_patience`: how long to wait for the
@@ -305,8 +304,8 @@ pub(super) fn is_device(path: &Path) -> bool {
         .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-pub(super) fn format_of(output: &OutputConfig) -> anyhow::Result<Format> {
-    let (path, given) = (output.to.as_path(), output.format);
+/// The format of an output with this name, if `given` is what its option says.
+pub(crate) fn format_of(path: &Path, given: Option<Format>) -> anyhow::Result<Format> {
     if is_stdout(path) {
         return given.with_context(|| {
             let example = Key::Format.with("csv");
@@ -319,11 +318,11 @@ pub(super) fn format_of(output: &OutputConfig) -> anyhow::Result<Format> {
     }
 }
 
-pub(super) fn is_stdout(path: &Path) -> bool {
+pub(crate) fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-pub(super) fn name_of(path: &Path) -> String {
+pub(crate) fn name_of(path: &Path) -> String {
     if is_stdout(path) {
         "standard output".to_owned()
     } else {
@@ -347,7 +346,7 @@ pub(crate) fn origin(definition: &Definition, is_biflow: bool) -> Vec<(String, S
 }
 
 /// Standard output without the line buffer of `std`.
-struct Stdout {
+pub(crate) struct Stdout {
     file: File,
     /// Whether the run ends when the reader closes the pipe, because there is no other output.
     ends_run: bool,

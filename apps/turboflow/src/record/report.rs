@@ -290,8 +290,9 @@ impl Report {
     pub(super) fn say_tagged(&self, filter: &str) {
         if self.tagged_filtered > 0 && !filter.contains("vlan") {
             say!(Info TagsFiltered, packets = self.tagged_filtered;
-                "{} of those that the filter left out have a VLAN tag, which filters pass only \
-                 after `vlan`: '({filter}) or (vlan and ({filter}))' looks at both",
+                "the filter left out {} with a VLAN tag; filters on addresses, protocols and ports \
+                 look behind a tag only after `vlan`: '({filter}) or (vlan and ({filter}))' looks at \
+                 both",
                 counted(self.tagged_filtered, "packet"));
         }
     }

@@ -133,20 +133,20 @@ impl Summary {
                 },
             );
             self.records += 1;
-            let times = |columns: &[usize]| {
-                let values = columns.iter().map(|&column| batch.value(row, column));
-                let times = values.filter_map(|value| match value {
-                    Value::Unsigned(time_ns) => Some(time_ns),
-                    _ => None,
-                });
-                times.collect::<Vec<_>>()
-            };
-            let first = times(&self.columns.first).into_iter().min();
-            let last = times(&self.columns.last).into_iter().max();
-            if let Some((first_ns, last_ns)) = first.zip(last) {
-                let (from_ns, to_ns) = self.times_ns.unwrap_or((first_ns, last_ns));
-                self.times_ns = Some((from_ns.min(first_ns), to_ns.max(last_ns)));
-            }
+            self.see_times(batch, row);
+        }
+    }
+
+    fn see_times(&mut self, batch: &FlowBatch, row: usize) {
+        let time_ns = |column: &usize| match batch.value(row, *column) {
+            Value::Unsigned(time_ns) => Some(time_ns),
+            _ => None,
+        };
+        let first = self.columns.first.iter().filter_map(time_ns).min();
+        let last = self.columns.last.iter().filter_map(time_ns).max();
+        if let Some((first_ns, last_ns)) = first.zip(last) {
+            let (from_ns, to_ns) = self.times_ns.unwrap_or((first_ns, last_ns));
+            self.times_ns = Some((from_ns.min(first_ns), to_ns.max(last_ns)));
         }
     }
 

@@ -35,13 +35,19 @@ fn traffic(summary: &Summary) -> String {
         return String::new();
     };
     let second_of = |time_ns: u64| time_ns / 1_000_000_000 * 1_000_000_000;
-    let text = |time_ns| turboflow_query::time_text(second_of(time_ns)).replace('T', " ");
+    let text = |time_ns| {
+        turboflow_query::time_text(second_of(time_ns))
+            .replace(['T', 'Z'], " ")
+            .trim_end()
+            .to_owned()
+    };
     let (from, to) = (text(from_ns), text(to_ns));
     let (total, seconds) = (summary.total(), (to_ns - from_ns) as f64 / 1e9);
-    let mut line = format!("Traffic from {} to {to}", from.trim_end_matches('Z'));
-    if seconds > 0.0 {
+    let mut line = format!("IP traffic from {from} to {to} UTC, {seconds:.3} s");
+    // Of less than a second, rates say nothing.
+    if seconds >= 1.0 {
         let rate = |number: u64| count((number as f64 / seconds).round() as u64);
-        line += &format!(": {seconds:.1} s, {} packets/s", rate(total.packets));
+        line += &format!(": {} packets/s", rate(total.packets));
         if summary.ranked_by() == Some("bytes") {
             let rate = rate(total.bytes * 8);
             let gap = if rate.ends_with(char::is_alphabetic) {
@@ -49,7 +55,7 @@ fn traffic(summary: &Summary) -> String {
             } else {
                 " "
             };
-            line += &format!(", {rate}{gap}bit/s of IP");
+            line += &format!(", {rate}{gap}bit/s");
         }
     }
     line + "\n"

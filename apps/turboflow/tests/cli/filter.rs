@@ -200,7 +200,7 @@ fn tagged_packets_that_a_filter_leaves_out_are_said() {
     let run = |filter: &str| turboflow(["record", "-r", &office(), "-w", &csv, filter]).exits(0);
     let ran = run("tcp port 443");
     let both = "(tcp port 443) or (vlan and (tcp port 443))";
-    ran.says(&["have a VLAN tag", both]);
+    ran.says(&["with a VLAN tag", both]);
     let plain = rows(&folder.read("a.csv")).len();
     let ran = run(both);
     assert!(!ran.stderr.contains("VLAN tag"), "{}", ran.stderr);

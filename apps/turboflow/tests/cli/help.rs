@@ -128,7 +128,7 @@ fn what_was_meant_is_said_in_full() {
     for (typed, tip) in [
         (&office, format!("turboflow record -r {office}")),
         (&flows, format!("turboflow show {flows}")),
-        (&within, format!("turboflow record -r {within}/*")),
+        (&within, format!("turboflow record -r {within}")),
     ] {
         turboflow([typed]).exits(2).says(&[&tip]);
     }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::support::{
-    Folder, command, finish, office, pcap_header, pcap_packet, project, rows, turboflow,
+    Folder, command, finish, make_pipe, office, pcap_header, pcap_packet, project, rows, turboflow,
     udp_capture, udp_frame,
 };
 use crate::terminal::Terminal;
@@ -51,7 +51,7 @@ fn every_line_of_the_summary_is_at_its_place() {
         "\nWhy records ended:\nend reason ",
         "\nWhere every packet went:\npackets ",
         "\nThe ledger balances: every packet and byte is in a flow record or in a counter.\n",
-        "\nTraffic from 2026-11-21 20:37:45 to 2026-11-21 20:38:19Z: 34.6 s, ",
+        "\nIP traffic from 2026-11-21 20:37:45 to 2026-11-21 20:38:19 UTC, 34.",
         "\nLargest flow records by bytes (a flow cut by a timeout has several):\nsrc_addr ",
     ];
     let places: Vec<_> = heads.iter().map(|head| rest.find(head)).collect();
@@ -463,6 +463,58 @@ fn folders_and_patterns_stand_for_their_captures() {
     folder.write("day/c.pcap.xz", b"\xfd7zXZ\0");
     let ran = turboflow(["record", "-r", &day, "-w", &folder.file("a.csv")]).exits(1);
     ran.says(&["60 packets", "c.pcap.xz", "passed over"]);
+}
+
+/// What is found in a folder and cannot be read is no less lost than what is named.
+#[test]
+fn a_capture_in_a_folder_that_cannot_be_metered_is_passed_over_with_an_error() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path().join("day")).unwrap();
+    folder.write("day/ok.pcap", udp_capture(10));
+    let day = folder.file("day");
+    let out = folder.file("a.csv");
+    for bytes in [pcap_header(147), pcap_header(1)[..20].to_vec()] {
+        folder.write("day/bad.pcap1", bytes);
+        let ran = turboflow(["record", "-r", &day, "-w", &out]).exits(1);
+        ran.says(&["passed over", "bad.pcap1", "10 packets"]);
+    }
+    // Of no use to anybody, and no error: what holds no capture.
+    folder.write("day/bad.pcap1", "a note");
+    let ran = turboflow(["record", "-q", "-r", &day, "-w", &out]).exits(0);
+    assert_eq!(ran.stderr, "");
+}
+
+/// A pipe is read once: no look at its first bytes takes them away.
+#[test]
+fn pipes_among_captures_are_left_whole() {
+    let folder = Folder::new();
+    let pipe = make_pipe(&folder, "stream0");
+    let capture = udp_capture(30);
+    let writer = std::thread::spawn(move || std::fs::write(pipe, capture));
+    let out = folder.file("a.csv");
+    let pattern = folder.file("str*");
+    turboflow(["record", "-r", &pattern, "-w", &out])
+        .exits(0)
+        .says(&["30 packets"]);
+    writer.join().unwrap().unwrap();
+    // A file with the name of standard input is not standard input.
+    folder.write("-", "no capture");
+    let other = folder.write("b.pcap", udp_capture(20));
+    let mut run = command(["record", "-r", "-", &other, "-w", &out]);
+    run.current_dir(folder.path())
+        .stdin(std::process::Stdio::piped());
+    run.stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let mut child = run.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, &udp_capture(10)).unwrap();
+    drop(stdin);
+    let ran = child.wait_with_output().unwrap();
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(
+        ran.status.success() && said.contains("30 packets"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, UdpSocket};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rustix::io::ioctl_fionread;
 use turboflow_testing::{Blocked, is_blocked, until};
@@ -296,6 +296,36 @@ fn standard_output_gets_records_in_any_format() {
     let ran = turboflow(["replay", &csv, "-w", "-", "--format", "jsonl"]).exits(0);
     assert_eq!(ran.stdout.lines().count(), 742);
     assert!(ran.stdout.starts_with("{\"src_addr\":"), "{}", ran.stdout);
+    // A reader that has seen enough is no loss.
+    let program = command(["replay", &csv, "-w", "-"]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "{ \"$@\"; echo $? >&2; } | head -n 1", "sh"]);
+    shell.arg(program.get_program()).args(program.get_args());
+    assert!(finish(&mut shell).stderr.ends_with("0\n"));
+    let parquet = folder.file("a.parquet");
+    for option in [&["--names"][..], &["--time", "iso"], &["--format", "csv"]] {
+        let refused = ["replay", &csv, "-w", &parquet].into_iter();
+        let ran = turboflow(refused.chain(option.iter().copied())).exits(2);
+        ran.says(&[option[0]]);
+    }
+}
+
+#[test]
+fn incomplete_records_are_counted_apart() {
+    let folder = Folder::new();
+    let csv = folder.file("a.csv");
+    turboflow(["record", "-q", "-r", &office(), "-w", &csv]).exits(0);
+    let text = folder.read("a.csv");
+    let (head, rows) = text.split_once('\n').unwrap();
+    let (first, rest) = rows.split_once('\n').unwrap();
+    let (_, behind_address) = first.split_once(',').unwrap();
+    let lacking = folder.write("lacking.csv", format!("{head}\n,{behind_address}\n{rest}"));
+    let out = folder.file("b.csv");
+    turboflow(["replay", &lacking, "-w", &out]).exits(1).says(&[
+        "1 flow record left out",
+        "address",
+        "741 flow records",
+    ]);
 }
 
 #[test]

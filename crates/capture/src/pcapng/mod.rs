@@ -385,3 +385,35 @@ impl PcapngWalker {
         Step::Read(passed + BLOCK_TRAILER_BYTES)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::write::{InterfaceOptions, PcapngWriter};
+    use turboflow_packet::LinkType;
+
+    /// What scouts follow is where the walk goes, and every packet seems to start where it does.
+    #[test]
+    fn blocks_follow_each_other_as_in_the_walk() {
+        fn check<const BIG: bool>(order: ByteOrder) {
+            let mut writer = PcapngWriter::new(Vec::new(), order).unwrap();
+            writer
+                .add_interface(LinkType::Ethernet, InterfaceOptions::default())
+                .unwrap();
+            for number in 0..50_u32 {
+                let frame = vec![0x45; 60 + 37 * number as usize];
+                writer.write(0, u64::from(number), &frame, 2_000).unwrap();
+            }
+            let data = writer.finish().unwrap();
+            let (mut at, mut packets) = (0, 0);
+            while at < data.len() {
+                packets += u32::from(PacketBlocks::<BIG>.seems_to_start(&data, at));
+                at = PacketBlocks::<BIG>.after(&data, at).unwrap();
+            }
+            assert_eq!((at, packets), (data.len(), 50));
+            PcapngWalker::new(order).scout(&data);
+        }
+        check::<false>(ByteOrder::Little);
+        check::<true>(ByteOrder::Big);
+    }
+}

@@ -25,8 +25,8 @@ pub(super) fn read(
     mut observe: impl FnMut(RunEvent<'_>),
 ) -> RunReport {
     let (stop, snapshots) = (steps.controls.stop, steps.controls.snapshots);
-    let mut reading = FilesReader::new(&files.files, files.filter);
-    reading.packets_left = steps.controls.limits.packets.unwrap_or(u64::MAX);
+    let packets = steps.controls.limits.packets;
+    let mut reading = FilesReader::new(&files.files, files.filter, packets);
     let mut metering = PacedMeter {
         meter,
         clock_ns: 0,
@@ -34,6 +34,9 @@ pub(super) fn read(
         is_pipe: false,
     };
     for file in files.files {
+        if reading.packets_left == 0 {
+            break;
+        }
         // A pipe has no length.
         metering.is_pipe = file.bytes_total().is_none() && metering.pacing.is_none();
         reading.file(file, stop, &mut observe, |frames, last_ns, counters| {
@@ -49,7 +52,7 @@ pub(super) fn read(
 
 /// Hands the frames of files to `sink`, as fast as possible.
 pub(super) fn inspect(files: Files, stop: &Stop, mut sink: impl FrameSink) -> RunReport {
-    let mut reading = FilesReader::new(&files.files, files.filter);
+    let mut reading = FilesReader::new(&files.files, files.filter, None);
     for file in files.files {
         reading.file(file, stop, &mut |_| (), |frames, _, _| sink.frames(frames));
     }
@@ -99,13 +102,13 @@ impl FileCounters {
 }
 
 impl FilesReader {
-    fn new(files: &[CaptureFile], filter: Option<Box<FileFilter>>) -> Self {
+    fn new(files: &[CaptureFile], filter: Option<Box<FileFilter>>, packets: Option<u64>) -> Self {
         Self {
             filter,
             damaged: Vec::new(),
             stopped: false,
             packets: 0,
-            packets_left: u64::MAX,
+            packets_left: packets.unwrap_or(u64::MAX),
             tagged_filtered: 0,
             bytes_of_files_done: 0,
             bytes_total: files.iter().map(CaptureFile::bytes_total).sum(),
@@ -131,14 +134,17 @@ impl FilesReader {
             if self.packets_left == 0 {
                 break;
             }
-            let most = self.packets_left.min(BATCH_FRAMES as u64) as usize;
+            let most = match self.filter {
+                Some(_) => BATCH_FRAMES,
+                None => self.packets_left.min(BATCH_FRAMES as u64) as usize,
+            };
             match file.next_batch(most) {
                 Ok(None) => break,
                 Ok(Some(mut batch)) => {
                     self.packets += batch.frames().len() as u64;
                     let last_ns = batch.frames().last().map(|frame| frame.timestamp_ns);
                     if let Some(filter) = &self.filter {
-                        let filtered = batch.filter(filter);
+                        let filtered = batch.filter(filter, self.packets_left);
                         self.counters.packets_filtered += filtered.packets;
                         self.counters.bytes_filtered += filtered.bytes;
                         self.tagged_filtered += filtered.packets_tagged;
