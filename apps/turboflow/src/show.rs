@@ -177,6 +177,9 @@ pub(crate) fn found(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     for told in found.passed_over {
         say!(Warning FileNotRead; "{told}: not read; name it to read it");
     }
+    for told in found.read_once {
+        say!(Warning FileNotRead; "{told}");
+    }
     Ok(found.files)
 }
 

@@ -233,10 +233,28 @@ fn records_of_a_custom_definition_can_be_queried() {
 fn several_files_and_standard_input_are_read() {
     let folder = Folder::new();
     let [csv, ..] = recorded(&folder);
-    let twice = turboflow(["show", &csv, &csv, "--group-by", "protocol"])
+    let twice = turboflow(["show", &csv, &csv, "--group-by", "protocol"]);
+    let twice = twice
         .exits(0)
-        .stdout;
-    assert!(twice.contains("1,484 of 1,484 records"), "{twice}");
+        .says(&["a.csv is named several times: it is read once"]);
+    assert!(
+        twice.stdout.contains("742 of 742 records"),
+        "{}",
+        twice.stdout
+    );
+    let copies = turboflow(["show", &folder.file("")]);
+    let copies = copies
+        .exits(0)
+        .says(&["a.csv and", "taken for copies of", "a.parquet"]);
+    assert!(
+        copies.stdout.contains("742 of 742 records"),
+        "{}",
+        copies.stdout
+    );
+    fs::copy(&csv, folder.file("b.csv")).unwrap();
+    let both = turboflow(["show", &csv, &folder.file("b.csv")]).exits(0);
+    let both = both.stdout;
+    assert!(both.contains("1,484 of 1,484 records"), "{both}");
     let input = Stdio::from(fs::File::open(&csv).unwrap());
     let piped = finish(command(["show", "-", "--format", "csv"]).stdin(input))
         .exits(0)
