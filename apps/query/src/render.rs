@@ -359,6 +359,9 @@ impl PlainStyle {
         let of_time = field
             .strip_suffix("_ns")
             .filter(|_| column.show == Show::Time);
+        if column.show == Show::Percent {
+            return format!("{field}_percent");
+        }
         match (of_time, self.time) {
             (Some(name), TimeForm::Seconds) => format!("{name}_s{width}"),
             (Some(name), TimeForm::Iso) => format!("{name}_iso{width}"),
@@ -407,10 +410,20 @@ fn text(cell: &Cell, show: Show, style: TableStyle) -> String {
         }
         (Cell::Unsigned(number), Show::Count) if style.humanise => table::count(*number),
         (Cell::Unsigned(number), Show::Bytes) if style.humanise => table::bytes(*number),
+        (Cell::Float(ns), Show::Duration) => literal::duration_text(ns.round() as u64),
         (Cell::Float(share), Show::Percent) => format!("{share:.1} %"),
         (Cell::Float(rate), Show::Rate) if style.humanise => table::count(rate.round() as u64),
-        (Cell::Float(float), _) => format!("{float:.3}"),
+        (Cell::Float(float), _) => fraction(*float),
         (cell, show) => plain(cell, show, " "),
+    }
+}
+
+/// A number with up to three decimals.
+fn fraction(float: f64) -> String {
+    let text = format!("{float:.3}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
     }
 }
 

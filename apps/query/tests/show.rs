@@ -7,9 +7,10 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 use turboflow_formats::{Format, WriteOptions, create};
 use turboflow_query::{
-    Answer, Filter, Input, PlainStyle, Query, QueryError, Question, TableStyle, TimeForm, run,
+    Answer, Filter, Input, PlainStyle, Query, QueryError, Question, RecordShape, TableStyle,
+    TimeForm, run,
 };
-use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
+use turboflow_record::{Column, ColumnKind, Definition, FlowBatch, Schema, Value};
 
 pub(crate) fn schema() -> Schema {
     let unsigned = |bits| ColumnKind::Unsigned { bits };
@@ -154,7 +155,7 @@ fn groups_are_sums_and_shares() {
         ..question()
     });
     let expected = "\
-dst_port,records,packets,bytes,share,first_ns,last_ns
+dst_port,records,packets,bytes,share_percent,first_ns,last_ns
 443,2,30,55000,98.39,1700000000000000000,1700000011000000000
 0,1,4,400,0.7156,1700000400000000000,1700000403000000000
 5353,1,1,300,0.5367,1700000020000000000,1700000020000000000
@@ -354,6 +355,146 @@ fn programs_get_times_and_names_in_the_form_they_want() {
     }
 }
 
+/// A definition says which columns are nanoseconds.
+#[test]
+fn durations_of_a_definition_have_units() {
+    let text = "[[feature]]\nname = \"pause\"\nop = \"gap_max\"\n\n\
+                [[feature]]\nname = \"usual_pause\"\nop = \"gap_mean\"\n\n\
+                [[feature]]\nname = \"window\"\nop = \"mean\"\nof = \"tcp_window\"\n";
+    let definition = Definition::parse(text).unwrap();
+    let columns: Schema = [
+        ("pause", ColumnKind::Unsigned { bits: 64 }),
+        ("usual_pause", ColumnKind::Float),
+        ("window", ColumnKind::Float),
+    ]
+    .map(|(name, kind)| Column {
+        name: name.to_owned(),
+        kind,
+        nullable: true,
+    })
+    .to_vec();
+    let mut records = FlowBatch::new(&columns);
+    for (pause, usual, window) in [
+        (21_585_091_000, 1.5e9, 64_800.0),
+        (4_000_000_000, 250e6, 62.25),
+    ] {
+        records.push_row(&[
+            Value::Unsigned(pause),
+            Value::Float(usual),
+            Value::Float(window),
+        ]);
+    }
+    let shape = RecordShape {
+        schema: &columns,
+        definition: Some(&definition),
+    };
+    let ask = |question: &Question| {
+        let query = Query::parse(question, shape)?;
+        run(&query, [Ok::<_, QueryError>(records.clone())])
+    };
+    let filter = |text: &str| Question {
+        filter: Some(text.to_owned()),
+        ..question()
+    };
+    let table = |question: &Question| {
+        let style = TableStyle {
+            width: None,
+            humanise: true,
+        };
+        let table = ask(question).unwrap().to_table(style).table;
+        let row = table.lines().nth(2).unwrap_or_default();
+        row.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(table(&question()), "21.58 s 1.5 s 64800");
+    let second = Question {
+        select: Some("window".to_owned()),
+        ..filter("pause < 5s")
+    };
+    assert_eq!(table(&second), "62.25");
+    for (text, count) in [
+        ("pause > 5s", 1),
+        ("pause in 1s..30s", 2),
+        ("usual_pause > 1s", 1),
+        ("usual_pause >= 250ms", 2),
+        ("window > 100", 1),
+    ] {
+        assert_eq!(ask(&filter(text)).unwrap().rows.len(), count, "{text}");
+    }
+    for text in ["pause > 5", "usual_pause > 5"] {
+        let message = ask(&filter(text)).unwrap_err().to_string();
+        assert!(message.contains("write 5s, or 5ns"), "{message}");
+    }
+    let groups = Question {
+        group_by: Some("window".to_owned()),
+        select: Some("pause".to_owned()),
+        by: Some("pause".to_owned()),
+        ..question()
+    };
+    assert_eq!(table(&groups), "64800 21.58 s");
+    // Programs get nanoseconds.
+    let mut text = Vec::new();
+    let answer = ask(&question()).unwrap();
+    answer.write_csv(&mut text, PlainStyle::default()).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("\n21585091000,1500000000,64800\n"), "{text}");
+}
+
+/// What the header of a table says is understood, and so are names in any case.
+#[test]
+fn fields_have_the_names_that_headers_show() {
+    let select = |text: &str| Question {
+        select: Some(text.to_owned()),
+        filter: Some("port 53".to_owned()),
+        top: Some(1),
+        ..question()
+    };
+    let expected = "192.0.2.53,1700000020000000000,1700000020000000000\n";
+    for names in [
+        "src_addr,first_ns,last_ns",
+        "src_addr,first,last",
+        "SRC_ADDR,First,LAST_NS",
+        "src_addr,start,end",
+        "src_addr,time,last",
+    ] {
+        let expected = format!("src_addr,first_ns,last_ns\n{expected}");
+        assert_eq!(csv(&select(names)), expected, "{names}");
+    }
+    let by = |name: &str| Question {
+        by: Some(name.to_owned()),
+        select: Some("src_port".to_owned()),
+        top: Some(1),
+        ..question()
+    };
+    for name in ["first", "last", "start", "LAST"] {
+        assert_eq!(csv(&by(name)), "src_port\n40002\n", "{name}");
+    }
+    let grouped = |group_by: &str, by: &str| Question {
+        group_by: Some(group_by.to_owned()),
+        by: Some(by.to_owned()),
+        select: Some("records".to_owned()),
+        ..question()
+    };
+    assert_eq!(
+        csv(&grouped("first:5m", "first")),
+        csv(&grouped("first_ns:5m", "first_ns:5m"))
+    );
+    let ports = csv(&grouped("Dst_Port", "Last"));
+    assert!(
+        ports.starts_with("dst_port,records\n80,1\n0,1\n"),
+        "{ports}"
+    );
+    let share = Question {
+        select: Some("share_percent".to_owned()),
+        ..grouped("protocol", "share")
+    };
+    assert!(csv(&share).starts_with("protocol,share_percent\n6,"));
+    // A column of that name comes first.
+    let mut columns = schema();
+    columns[11].name = "start".to_owned();
+    let filter = Filter::parse("start == 7", &columns).unwrap();
+    assert!(filter.passes(&batch(), 0));
+}
+
 #[test]
 fn errors_point_into_the_invalid_option() {
     let refuse = |question: Question| ask(&question).unwrap_err().to_string();
@@ -363,6 +504,11 @@ fn errors_point_into_the_invalid_option() {
     };
     for (text, expected) in [
         ("src_prt", "did you mean src_port?"),
+        ("proto", "did you mean protocol?"),
+        ("ip", "did you mean host?"),
+        ("sip", "did you mean src_addr?"),
+        ("minute", "did you mean time:1m?"),
+        ("flags", "did you mean tcp_flags?"),
         ("bytes/24", "bytes is no address"),
         ("src_addr:5", "src_addr is no number"),
         ("src_addr/200", "not the length of a prefix"),

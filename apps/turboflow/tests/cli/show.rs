@@ -113,6 +113,23 @@ fn time_buckets_add_up_to_the_total() {
         .says(&["--group-by", "write 5s"]);
 }
 
+/// The definition says which columns are durations; CSV does not.
+#[test]
+fn durations_of_a_definition_have_units() {
+    let folder = Folder::new();
+    let text = "[[feature]]\nname = \"max_gap\"\nop = \"gap_max\"\n";
+    let definition = folder.write("own.toml", text);
+    let file = folder.file("own.parquet");
+    let office = office();
+    let args = ["record", "-q", "-r", &office, "-w", &file];
+    turboflow(args.iter().chain(&["--definition", &definition])).exits(0);
+    let ask = |condition: &str| turboflow(["show", &file, "--where", condition, "--top", "1"]);
+    let some = ask("max_gap > 1s").exits(0).stdout;
+    assert!(!some.contains("\n0 of 742"), "{some}");
+    assert!(some.lines().nth(2).unwrap().contains(" s"), "{some}");
+    ask("max_gap > 5").exits(2).says(&["write 5s, or 5ns"]);
+}
+
 /// Parquet files contain their definition, so columns may have any name.
 #[test]
 fn groups_fold_by_the_ops_of_the_definition() {
@@ -210,7 +227,7 @@ fn records_of_a_custom_definition_can_be_queried() {
     ]);
     let groups = groups.exits(0).stdout;
     assert!(
-        groups.starts_with("protocol,records,sum(s),share\n6,"),
+        groups.starts_with("protocol,records,sum(s),share_percent\n6,"),
         "{groups}"
     );
     let packets = turboflow([
@@ -313,6 +330,12 @@ fn wrong_questions_and_files_are_refused() {
         .exits(2)
         .says(&["none.csv does not exist: check the path"]);
     assert!(!none.stderr.contains("os error"), "{}", none.stderr);
+    turboflow(["show", &csv, "--where", "ipv6"])
+        .exits(0)
+        .says(&["ipv6 is the protocol 41 (IPv6 in IPv4); ip6 is traffic over IPv6"]);
+    turboflow(["show", &csv, "--where", "port 80 and 443"])
+        .exits(0)
+        .says(&["means \"and port 443\"", "write \"or 443\""]);
     turboflow(["show", &csv, "--group-by", "port"])
         .exits(2)
         .says(&["group by dst_port"]);
@@ -411,9 +434,38 @@ fn now_is_the_clock_unless_it_is_given() {
     assert!(matched(&["--now", "2023-11-14T22:50:00Z"]).contains("1 of 1 records matched"));
     assert!(matched(&["--now", "2023-11-15"]).contains("0 of 1 records matched"));
     assert!(matched(&[]).contains("0 of 1 records matched"));
+    // An empty answer says of which times the records are, and how to ask for them.
+    turboflow(["show", &csv, "--where", "first_ns >= -1h"])
+        .exits(0)
+        .says(&[
+            "counted from the clock",
+            "2023-11-14T22:13:20Z",
+            "--now last",
+        ]);
+    turboflow([
+        "show",
+        &csv,
+        "--where",
+        "first > -1h",
+        "--now",
+        "2023-12-01",
+    ])
+    .exits(0)
+    .says(&["counted from --now", "2023-11-14T22:13:20Z", "--now last"]);
+    assert!(matched(&["--now", "last"]).contains("1 of 1 records matched"));
+    let none = turboflow(["show", &csv, "--where", "bytes > 9"]).exits(0);
+    assert!(!none.stderr.contains("--now"), "{}", none.stderr);
+    let input = Stdio::from(fs::File::open(&csv).unwrap());
+    finish(command(["show", "-", "--now", "last"]).stdin(input))
+        .exits(2)
+        .says(&["standard input can be read once"]);
+    let timeless = folder.write("timeless.csv", "src_addr,bytes\n10.0.0.1,5\n");
+    turboflow(["show", &timeless, "--now", "last"])
+        .exits(2)
+        .says(&["the records have no times"]);
     turboflow(["show", &csv, "--now", "soon"])
         .exits(2)
-        .says(&["2024-03-01T12:30:00Z"]);
+        .says(&["2024-03-01T12:30:00Z", "or last"]);
 }
 
 #[test]
