@@ -442,6 +442,8 @@ fn plain(cell: &Cell, show: Show, separator: &str) -> String {
             parts.join(":")
         }
         (Cell::Unsigned(number), _) => number.to_string(),
+        // With a point even where the number is whole, so that readers see the kind of the column.
+        (Cell::Float(float), Show::Float | Show::Duration) => format!("{float:?}"),
         (Cell::Float(float), _) => float.to_string(),
         (Cell::List(list), _) => {
             let numbers: Vec<String> = list.iter().map(u64::to_string).collect();

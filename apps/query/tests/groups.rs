@@ -586,7 +586,7 @@ fn groups_have_rates() {
         talk().csv(&rates),
         "src_addr,bytes,bps,pps,bytes_per_packet,bytes/packets\n\
          1,1040,134.19354838709677,0.1774193548387097,94.54545454545455,94.54545454545455\n\
-         2,500,1333.3333333333333,1.6666666666666667,100,100\n3,300,,,300,300\n"
+         2,500,1333.3333333333333,1.6666666666666667,100.0,100.0\n3,300,,,300.0,300.0\n"
     );
     // In time buckets a rate is of the bucket, however little of it the group lasted.
     assert_eq!(

@@ -436,7 +436,99 @@ fn durations_of_a_definition_have_units() {
     let answer = ask(&question()).unwrap();
     answer.write_csv(&mut text, PlainStyle::default()).unwrap();
     let text = String::from_utf8(text).unwrap();
-    assert!(text.contains("\n21585091000,1500000000,64800\n"), "{text}");
+    assert!(
+        text.contains("\n21585091000,1500000000.0,64800.0\n"),
+        "{text}"
+    );
+}
+
+/// What `--time` and `--names` write is read back as the same records.
+#[test]
+fn texts_of_every_form_read_back() {
+    let mut columns = schema();
+    let time = |name: &str| Column {
+        name: name.to_owned(),
+        kind: ColumnKind::TimestampNs,
+        nullable: true,
+    };
+    columns.extend(["reverse_first_ns", "opened", "syn_ns"].map(time));
+    let mut records = FlowBatch::new(&columns);
+    let batch = batch();
+    let times = [
+        0,
+        1,
+        START + 1,
+        START + 120_000_000,
+        START * 2 + 999_999_999,
+        u64::MAX,
+    ];
+    for row in 0..batch.rows() {
+        let own = (0..schema().len()).map(|column| match (&*columns[column].name, row) {
+            // One that has no name.
+            ("protocol", 2) => Value::Unsigned(253),
+            ("end_reason", 2) => Value::Unsigned(9),
+            ("end_reason", row) => Value::Unsigned(row as u64 % 5 + 1),
+            ("last_ns", row) => Value::Unsigned(times[row]),
+            _ => batch.value(row, column),
+        });
+        let optional = if row == 3 {
+            Value::Absent
+        } else {
+            Value::Unsigned(times[row])
+        };
+        let more = [
+            optional,
+            Value::Unsigned(START + row as u64),
+            Value::Unsigned(START),
+        ];
+        records.push_row(&own.chain(more).collect::<Vec<_>>());
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("records");
+    let all = Question {
+        all_columns: true,
+        ..question()
+    };
+    let query = Query::parse(&all, &columns).unwrap();
+    let answer = run(&query, [Ok::<_, QueryError>(records.clone())]).unwrap();
+    for time in [TimeForm::Nanoseconds, TimeForm::Seconds, TimeForm::Iso] {
+        for (names, is_csv) in [(false, false), (false, true), (true, false), (true, true)] {
+            let (mut text, style) = (Vec::new(), PlainStyle { time, names });
+            match is_csv {
+                true => answer.write_csv(&mut text, style).unwrap(),
+                false => answer.write_json_lines(&mut text, style).unwrap(),
+            }
+            std::fs::write(&path, &text).unwrap();
+            let input = Input::open(&[&path]).unwrap();
+            let known = input.schema().clone();
+            let called: Vec<&str> = known.iter().map(|column| &*column.name).collect();
+            let expected: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+            assert_eq!(called, expected, "{style:?}");
+            let read: Vec<FlowBatch> = input.map(Result::unwrap).collect();
+            assert_eq!((read.len(), read[0].rows()), (1, records.rows()));
+            for row in 0..records.rows() {
+                for (column, name) in called.iter().enumerate() {
+                    let (own, its) = (records.value(row, column), read[0].value(row, column));
+                    assert_eq!(own, its, "{style:?} {is_csv} {name} of row {row}");
+                }
+            }
+        }
+    }
+    // Digits below the nanosecond would be lost, so they are refused.
+    for text in [
+        "first_s\n1.0000000001\n",
+        "first_iso\n2024-01-01T00:00:00.0000000001Z\n",
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let mut input = Input::open(&[&path]).unwrap();
+        assert!(input.next().unwrap().is_err(), "{text}");
+    }
+    // Other programs write whole seconds.
+    std::fs::write(&path, "first_s,bytes\n1700000000,1\n1700000000.5,1\n").unwrap();
+    let read = Input::open(&[&path]).unwrap().next().unwrap().unwrap();
+    let times = [0, 1].map(|row| read.value(row, 0));
+    let expected = [START, START + SECOND / 2].map(Value::Unsigned);
+    assert_eq!(times, expected);
 }
 
 /// What the header of a table says is understood, and so are names in any case.
