@@ -401,7 +401,7 @@ fn amount(name: &str, records: RecordShape<'_>) -> Result<Amount, Option<String>
         }),
         Err(NoFold::Unknown) if is_number => Err(Some(format!(
             "the file does not say whether {name} can be added up: write sum({name}), \
-             max({name}) or min({name}); Parquet files hold the definition"
+             max({name}) or min({name}); Parquet and IPFIX files hold the definition"
         ))),
         _ => Err(Some(format!(
             "{name} is no amount that groups could add up"

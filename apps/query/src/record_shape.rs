@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The columns and definition of records, known before reading them.
 
-use turboflow_record::{Column, Definition, Op, Schema};
+use turboflow_record::{Column, Definition, Input, Op, Schema};
 
 use crate::fold::{self, Fold, NoFold};
 
@@ -27,10 +27,16 @@ impl RecordShape<'_> {
 impl RecordShape<'_> {
     /// Whether a column holds nanoseconds, according to the definition.
     pub(crate) fn is_in_ns(self, column: &str) -> bool {
-        let is_ns = |op: &Op| matches!(op, Op::GapMin | Op::GapMax | Op::GapMean | Op::Duration);
         let features = self.definition.into_iter().flat_map(|its| &its.features);
-        let mut features = features.filter(|feature| is_ns(&feature.op));
-        features.any(|feature| fold::is_of(feature, column))
+        let mut features = features.filter(|feature| fold::is_of(feature, column));
+        features.any(|feature| match feature.op {
+            Op::GapMin | Op::GapMax | Op::GapMean | Op::Duration => true,
+            // The only input that is a duration.
+            Op::Sum | Op::Min | Op::Max | Op::Mean | Op::First | Op::Last | Op::Nth { .. } => {
+                feature.of == Some(Input::HopLatency)
+            }
+            _ => false,
+        })
     }
 }
 

@@ -350,7 +350,11 @@ fn read_errors_name_line_and_column() {
             b"{\"bytes\":{\"a\":1}}",
             "line 1: no value of a flow record",
         ),
-        (b"PAR1 and no more", "as Parquet"),
+        (
+            b"PAR1 and no more",
+            "is a Parquet file that is not complete",
+        ),
+        (b"PAR1 and no footer PAR1", "as Parquet"),
         (b"{\"by\\u00zz\":1}", "unknown escape"),
     ];
     for (content, expected) in cases {

@@ -348,6 +348,79 @@ fn wrong_questions_and_files_are_refused() {
     turboflow(["show"]).exits(2).says(&["FILE"]);
 }
 
+/// The footer of a Parquet file comes last.
+#[test]
+fn a_cut_parquet_file_is_not_complete() {
+    let folder = Folder::new();
+    let [.., parquet] = recorded(&folder);
+    let whole = fs::read(&parquet).unwrap();
+    for length in [8, 11, whole.len() / 2, whole.len() - 1] {
+        let cut = folder.write("cut.parquet", &whole[..length]);
+        let refused = turboflow(["show", &cut]);
+        let refused = refused
+            .exits(2)
+            .says(&["cut.parquet", "is not complete", "copy it again"]);
+        assert!(!refused.stderr.contains("footer"), "{}", refused.stderr);
+    }
+}
+
+/// An IPFIX file holds its definition, as a Parquet file does.
+#[test]
+fn answers_about_a_definition_do_not_depend_on_the_format() {
+    let folder = Folder::new();
+    let feature = |name: &str, op: &str, of: &str| {
+        let of = if of.is_empty() {
+            String::new()
+        } else {
+            format!("of = \"{of}\"\n")
+        };
+        format!("[[feature]]\nname = \"{name}\"\nop = \"{op}\"\n{of}\n")
+    };
+    let text = [
+        feature("payload", "sum", "payload_length"),
+        feature("max_gap", "gap_max", ""),
+        feature("mean_window", "mean", "tcp_window"),
+        feature("opened", "first", "timestamp"),
+        feature("packets", "count", ""),
+    ]
+    .concat();
+    let definition = folder.write("own.toml", &text);
+    for biflow in [&[][..], &["--biflow"]] {
+        let [ipfix, parquet] = ["own.ipfix", "own.parquet"].map(|name| folder.file(name));
+        let office = office();
+        let args = ["record", "-q", "-r", &office, "-w", &ipfix, "-w", &parquet];
+        let more = ["--definition", &definition, "--export-time", "ns"];
+        turboflow(args.iter().chain(&more).chain(biflow)).exits(0);
+        for question in [
+            &["--select", "all", "--format", "csv", "--by", "payload"][..],
+            &[
+                "--where",
+                "max_gap > 1s and mean_window > 1000",
+                "--top",
+                "0",
+            ],
+            &[
+                "--group-by",
+                "protocol",
+                "--by",
+                "max_gap",
+                "--select",
+                "packets,payload",
+            ],
+        ] {
+            let answers = [&ipfix, &parquet].map(|file| {
+                let shown = turboflow(["show", file].iter().chain(question)).exits(0);
+                assert_eq!(shown.stderr, "", "{question:?}");
+                let mut lines: Vec<String> = shown.stdout.lines().map(str::to_owned).collect();
+                lines[1..].sort();
+                lines
+            });
+            assert!(answers[0].len() > 2, "{question:?}");
+            assert_eq!(answers[0], answers[1], "{question:?}");
+        }
+    }
+}
+
 /// A number that may be a maximum is not added up.
 #[test]
 fn a_text_file_does_not_say_how_columns_add_up() {
