@@ -314,7 +314,7 @@ fn read_errors_name_line_and_column() {
         };
         error.to_string()
     };
-    let cases: [(&[u8], &str); 13] = [
+    let cases: [(&[u8], &str); 14] = [
         (
             b"src_addr,bytes\n1.2.3.4,5\nx,6",
             "line 3, column src_addr: \"x\" is not an IP address",

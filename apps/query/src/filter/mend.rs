@@ -53,7 +53,7 @@ impl Parser<'_> {
             "a list stands in parentheses: write ({})",
             values.join(", ")
         );
-        QueryError::misread("--where", self.text, bracket.span, reason)
+        self.misread(bracket, reason)
     }
 
     /// Why a word is no field, and what to write.

@@ -403,6 +403,12 @@ impl<'a> Parser<'a> {
             }
             _ => reason,
         };
+        self.misread(token, reason)
+    }
+
+    /// As [`Parser::wrong`], whatever the token is.
+    #[cold]
+    pub(super) fn misread(&self, token: Token<'_>, reason: String) -> QueryError {
         QueryError::misread("--where", self.text, token.span, reason)
     }
 }
