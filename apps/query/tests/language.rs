@@ -169,7 +169,7 @@ fn ranges_ratios_and_times_from_now() {
 }
 
 /// Text, place and length of the mark, and words of the reason.
-const ERRORS: [(&str, (usize, usize), &str); 78] = [
+const ERRORS: [(&str, (usize, usize), &str); 81] = [
     ("port != 80 and 443", (15, 3), "write port != (A, B)"),
     (
         "src port < 80 or 443",
@@ -273,6 +273,13 @@ const ERRORS: [(&str, (usize, usize), &str); 78] = [
         (13, 1),
         "write host in (10.0.0.1, 10.0.0.2)",
     ),
+    ("port 80 443", (8, 3), "write port in (80, 443)"),
+    (
+        "src_addr == 10.0.0.1 10.0.0.2",
+        (21, 8),
+        "write src_addr in (10.0.0.1, 10.0.0.2)",
+    ),
+    ("host 10.0.0.1 or 443", (17, 3), "for a port write port 443"),
     ("192.0.2.0/24", (0, 12), "did you mean net 192.0.2.0/24?"),
     ("tcp and 192.0.2.1", (8, 9), "did you mean host 192.0.2.1?"),
     ("2001:db8::1", (0, 11), "did you mean host 2001:db8::1?"),

@@ -19,6 +19,11 @@ impl Parser<'_> {
                 let values = self.values_around(token).join(", ");
                 format!("several values stand in parentheses: write {words} in ({values})")
             }
+            Some((words, "=" | "==" | "in")) if is_value(token) => {
+                let before = self.before_token(token).map_or("A", |before| before.text);
+                let value = token.text;
+                format!("{expected}; for several values write {words} in ({before}, {value})")
+            }
             _ => expected.to_owned(),
         };
         self.wrong(token, reason)
@@ -63,8 +68,10 @@ impl Parser<'_> {
         let is_value = name.kind == Kind::Word;
         let joint = self.joint_before(name);
         if is_value && literal::number(text).is_some() {
+            // Behind addresses it is another question.
+            let is_of_address = self.said.is_some();
             return match (&self.last, joint) {
-                (Some((words, sign)), Some(joint)) => {
+                (Some((words, sign)), Some(joint)) if !is_of_address => {
                     let again = format!("write {joint} {words} {sign} {text}");
                     let again = match *sign {
                         "=" | "==" if joint == "or" => {
@@ -93,8 +100,12 @@ impl Parser<'_> {
 
     /// The `and` or `or` before a token.
     fn joint_before(&self, token: Token<'_>) -> Option<&'static str> {
+        joint(self.before_token(token)?)
+    }
+
+    fn before_token(&self, token: Token<'_>) -> Option<Token<'_>> {
         let at = self.tokens.iter().position(|its| its.span == token.span)?;
-        joint(*self.tokens.get(at.checked_sub(1)?)?)
+        self.tokens.get(at.checked_sub(1)?).copied()
     }
 
     /// Says what the value alone that comes next means behind `and`: it is easily taken for a list.
@@ -107,6 +118,11 @@ impl Parser<'_> {
             ));
         }
     }
+}
+
+fn is_value(token: Token<'_>) -> bool {
+    let is_one = literal::number(token.text).is_some() || literal::net(token.text).is_some();
+    token.kind == Kind::Word && is_one
 }
 
 /// `and` or `or`, if the token is one of both.
